@@ -1,0 +1,171 @@
+//! What a mechanism answers: one verdict a packet, and a list of actions.
+
+use serde::{Deserialize, Serialize};
+
+use crate::link_event::Scope;
+use crate::packet::{Direction, FlowKey, PacketId, TcpTimestamp};
+use crate::units::Seq;
+
+/// Changes to a packet's header on its way. The driver mends the checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewrite {
+    /// New value of the window field (as on the wire, unscaled); never larger than the one it replaces.
+    pub window: Option<u16>,
+    /// Set the ECN-echo flag (only where the flow negotiated ECN).
+    pub set_ece: bool,
+    /// Mark the IP header congestion-experienced (only on an ECN-capable packet).
+    pub mark_ce: bool,
+}
+
+impl Rewrite {
+    /// The packet goes as it came.
+    pub const NONE: Self = Self { window: None, set_ece: false, mark_ce: false };
+
+    /// Only the window changes.
+    #[must_use]
+    pub const fn window(window: u16) -> Self {
+        Self { window: Some(window), ..Self::NONE }
+    }
+
+    /// True if nothing changes.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.window.is_none() && !self.set_ece && !self.mark_ce
+    }
+}
+
+/// Why a packet is thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum DropReason {
+    /// The mechanism's buffer is full.
+    BufferFull,
+    /// A newer copy with the same sequence number took its place (dsasync section IV-B a).
+    Superseded,
+    /// Its flow was evicted from the flow table.
+    FlowEvicted,
+    /// It stood longer than the queue policy allows.
+    StandingQueue,
+}
+
+impl DropReason {
+    /// Every reason, in declaration order.
+    pub const ALL: [Self; 4] = [Self::BufferFull, Self::Superseded, Self::FlowEvicted, Self::StandingQueue];
+}
+
+/// What becomes of the packet just handed in.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// On its way now.
+    Forward(Rewrite),
+    /// The driver keeps it until a later `Release` or `Discard` names it.
+    Hold,
+    /// The driver frees it.
+    Drop(DropReason),
+}
+
+/// A pure acknowledgment for the driver to build and send. It repeats what the receiver last acknowledged;
+/// only window and flags may differ, so end-to-end semantics hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AckSpec {
+    /// The connection.
+    pub flow: FlowKey,
+    /// Which way it travels: `Uplink` reaches the correspondent host.
+    pub direction: Direction,
+    /// Sequence number field.
+    pub seq: Seq,
+    /// Acknowledgment field: never beyond what the receiver acknowledged.
+    pub ack: Seq,
+    /// Window field, unscaled: never beyond what the receiver offered.
+    pub window: u16,
+    /// Timestamps option, if the flow uses it.
+    pub timestamp: Option<TcpTimestamp>,
+    /// ECN-echo flag.
+    pub ece: bool,
+}
+
+/// What a sender on this host should do (mechanisms that run at the TCP sender: cr-aware).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SenderCommand {
+    /// Stop sending; keep cwnd, ssthresh, RTT estimate and RTO as they are; timers stand still.
+    Freeze,
+    /// Go on from the frozen state.
+    Thaw,
+}
+
+/// Something for the driver to do, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Action {
+    /// Send a held packet on its way: downlink to the transmit queue, uplink to the wire.
+    Release {
+        /// The held packet.
+        packet: PacketId,
+        /// Header changes.
+        rewrite: Rewrite,
+    },
+    /// Free a held packet.
+    Discard {
+        /// The held packet.
+        packet: PacketId,
+        /// Why.
+        reason: DropReason,
+    },
+    /// Build and send a pure ACK.
+    InjectAck(AckSpec),
+    /// Take every downlink packet of the scope's stations out of the transmit queue and hand each back to
+    /// `on_packet` with [`Origin::TransmitQueue`](crate::packet::Origin::TransmitQueue), **last first**, right
+    /// after the current call's actions are done. A driver without access to its queue ignores this.
+    Reclaim {
+        /// Whose packets.
+        scope: Scope,
+    },
+    /// Command to a TCP sender on this host.
+    Sender {
+        /// Its connection.
+        flow: FlowKey,
+        /// The command.
+        command: SenderCommand,
+    },
+}
+
+/// The list of actions of one step. The driver makes one, drains it after every call and reuses it, so a step
+/// does not allocate once the list has grown to its working size.
+#[derive(Debug, Default)]
+pub struct Actions {
+    list: Vec<Action>,
+}
+
+impl Actions {
+    /// An empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an action at the end.
+    pub fn push(&mut self, action: Action) {
+        self.list.push(action);
+    }
+
+    /// The actions so far.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Action] {
+        &self.list
+    }
+
+    /// Takes all actions out, in order; the list keeps its memory.
+    pub fn drain(&mut self) -> impl Iterator<Item = Action> + '_ {
+        self.list.drain(..)
+    }
+
+    /// True if there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Forgets all actions.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+}

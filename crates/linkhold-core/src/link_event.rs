@@ -1,0 +1,137 @@
+//! What the radio tells a mechanism: the cross-layer interface of all five papers.
+//!
+//! Each event carries when it was detected and, where known, when it takes effect: how early an event is known
+//! decides what a mechanism can do with it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::packet::StationId;
+use crate::time::{Duration, Instant};
+use crate::units::{BitRate, Bytes, Fraction};
+
+/// Whom a radio event concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Scope {
+    /// Every station of the cell.
+    Network,
+    /// One station.
+    Station(StationId),
+}
+
+impl Scope {
+    /// True if `station` is concerned.
+    #[must_use]
+    pub fn covers(self, station: StationId) -> bool {
+        match self {
+            Self::Network => true,
+            Self::Station(one) => one == station,
+        }
+    }
+}
+
+/// Why the radio falls silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Cause {
+    /// A sensing quiet period.
+    Sensing,
+    /// A primary user transmits.
+    PrimaryUser,
+    /// The radio changes channel.
+    ChannelSwitch,
+    /// The signal is too weak.
+    Fade,
+    /// Waiting for a transmit grant.
+    Grant,
+}
+
+impl Cause {
+    /// Every cause, in declaration order.
+    pub const ALL: [Self; 5] =
+        [Self::Sensing, Self::PrimaryUser, Self::ChannelSwitch, Self::Fade, Self::Grant];
+}
+
+/// What happened on the radio.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum LinkEventKind {
+    /// Transmission stops (start of the paper's transmission freeze period, TFP). Freezes of different causes
+    /// and scopes overlap freely; a repeated start of the same scope and cause only refreshes `expected`.
+    FreezeStarted {
+        /// Who is silent.
+        scope: Scope,
+        /// Why.
+        cause: Cause,
+        /// How long it will last, where known.
+        expected: Option<Duration>,
+    },
+    /// The freeze of this scope and cause is over. One that was never started is ignored.
+    FreezeEnded {
+        /// Who may send again.
+        scope: Scope,
+        /// The cause that ended.
+        cause: Cause,
+    },
+    /// The cell works on another channel, or the channel's capacity became known or changed.
+    ChannelSwitched {
+        /// Raw physical-layer rate, the paper's C.
+        capacity: BitRate,
+        /// Share of the rate that the MAC leaves for IP packets, the paper's e.
+        efficiency: Fraction,
+    },
+    /// A sensing schedule was announced; `period` zero withdraws it.
+    SensingSchedule {
+        /// Who senses.
+        scope: Scope,
+        /// Time from one quiet period's start to the next.
+        period: Duration,
+        /// Length of one quiet period.
+        duration: Duration,
+        /// Start of the next quiet period.
+        next: Instant,
+    },
+    /// A signal-to-noise sample, dB.
+    Snr {
+        /// The station heard.
+        station: StationId,
+        /// The ratio, dB.
+        db: f32,
+    },
+    /// An uplink grant.
+    Grant {
+        /// The station that may send.
+        station: StationId,
+        /// When its turn begins.
+        at: Instant,
+        /// How much it may send.
+        bytes: Bytes,
+    },
+    /// Room in the transmit queue that downlink releases feed. A driver that can see its queue says this when
+    /// a freeze ends and whenever room grows while the mechanism holds packets; a mechanism never releases
+    /// more than the room last told, less what it has sent down since. A driver that cannot see its queue
+    /// never says it, and releases are paced by the channel's capacity.
+    TransmitRoom {
+        /// Packets that fit.
+        packets: u32,
+        /// Bytes that fit.
+        bytes: Bytes,
+    },
+}
+
+/// One event from the radio.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkEvent {
+    /// When the source noticed it.
+    pub detected_at: Instant,
+    /// When it takes or took effect on the air, where known; may lie ahead of `detected_at` (announced) or
+    /// behind it (detected late).
+    pub effective_at: Option<Instant>,
+    /// What happened.
+    pub kind: LinkEventKind,
+}
+
+impl LinkEvent {
+    /// An event detected and effective at `now`.
+    #[must_use]
+    pub const fn at(now: Instant, kind: LinkEventKind) -> Self {
+        Self { detected_at: now, effective_at: Some(now), kind }
+    }
+}

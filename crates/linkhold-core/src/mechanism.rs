@@ -1,0 +1,147 @@
+//! The one contract that simulator, testbed and agents drive: [`Mechanism`].
+//!
+//! # Calling contract
+//! - Time never runs backwards from one call to the next.
+//! - After **every** call the driver drains [`Actions`] in order and completely, before the next call.
+//! - A packet answered with [`Verdict::Hold`] stays with the driver until an action names it; each held packet is
+//!   named exactly once, by `Release` or `Discard`.
+//! - The driver calls [`on_timeout`](Mechanism::on_timeout) at or after
+//!   [`next_timeout`](Mechanism::next_timeout), which may change with every call.
+//! - [`flush`](Mechanism::flush) lets go of everything: after it the mechanism holds nothing and has closed no window.
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{Actions, DropReason, Verdict};
+use crate::link_event::LinkEvent;
+use crate::packet::PacketView;
+use crate::time::Instant;
+
+/// Anything a mechanism can be told.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// A packet crosses the base station, or came back from the transmit queue.
+    Packet(PacketView<'a>),
+    /// The radio reports.
+    Link(LinkEvent),
+    /// The time of `next_timeout` has come.
+    Timeout,
+}
+
+/// A mechanism that keeps TCP fast across silences: a pure state machine.
+pub trait Mechanism: Send {
+    /// Its name as in scenario files and results.
+    fn name(&self) -> &'static str;
+
+    /// A TCP packet crosses the base station.
+    fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict;
+
+    /// The radio reports.
+    fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions);
+
+    /// The time of `next_timeout` has come.
+    fn on_timeout(&mut self, now: Instant, out: &mut Actions);
+
+    /// When `on_timeout` wants to be called next: "set a timer" is this.
+    fn next_timeout(&self) -> Option<Instant>;
+
+    /// True while it holds downlink packets. A driver that sees its transmit queue then tells
+    /// [`TransmitRoom`](crate::link_event::LinkEventKind::TransmitRoom) as the queue drains. Cheap: asked
+    /// once a transmitted frame.
+    fn is_holding(&self) -> bool;
+
+    /// Lets everything go (agent shutdown, end of a run): releases all held packets in order, whatever the
+    /// radio's state, and reopens every closed window.
+    fn flush(&mut self, now: Instant, out: &mut Actions);
+
+    /// Counters so far.
+    fn metrics(&self) -> Metrics;
+
+    /// One entry for all inputs; answers a verdict exactly for a packet.
+    fn step(&mut self, now: Instant, input: Input<'_>, out: &mut Actions) -> Option<Verdict> {
+        match input {
+            Input::Packet(packet) => Some(self.on_packet(now, &packet, out)),
+            Input::Link(event) => {
+                self.on_link(now, event, out);
+                None
+            }
+            Input::Timeout => {
+                self.on_timeout(now, out);
+                None
+            }
+        }
+    }
+}
+
+/// Counters of a mechanism. Gauges say so; everything else only grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Packets seen.
+    pub packets: u64,
+    /// Gauge: packets held now.
+    pub held_packets: u64,
+    /// Gauge: bytes held now.
+    pub held_bytes: u64,
+    /// Most bytes held at once so far.
+    pub held_bytes_peak: u64,
+    /// Packets answered with `Hold`.
+    pub holds: u64,
+    /// Held packets released.
+    pub released: u64,
+    /// Packets dropped or discarded, by [`DropReason`] in the order of [`DropReason::ALL`].
+    pub dropped: [u64; DropReason::ALL.len()],
+    /// ACKs injected.
+    pub acks_injected: u64,
+    /// Times a flow's window was closed.
+    pub windows_closed: u64,
+    /// Times a flow's window was opened again.
+    pub windows_reopened: u64,
+    /// Gauge: flows whose window is closed now.
+    pub windows_closed_now: u64,
+    /// Windows made smaller in passing, but not closed.
+    pub windows_clamped: u64,
+    /// Window probes answered.
+    pub probes_answered: u64,
+    /// Gauge: flows in the table.
+    pub flows: u64,
+    /// Flows evicted to make room.
+    pub flow_evictions: u64,
+    /// Packets of flows first seen after their handshake, so with unknown window scale.
+    pub midstream_flows: u64,
+    /// Silences seen (network-wide or of a station).
+    pub silences: u64,
+}
+
+/// The mechanism that does nothing: the plain router every comparison has beside it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlainRouter {
+    packets: u64,
+}
+
+impl Mechanism for PlainRouter {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn on_packet(&mut self, _now: Instant, _packet: &PacketView<'_>, _out: &mut Actions) -> Verdict {
+        self.packets += 1;
+        Verdict::Forward(crate::action::Rewrite::NONE)
+    }
+
+    fn on_link(&mut self, _now: Instant, _event: LinkEvent, _out: &mut Actions) {}
+
+    fn on_timeout(&mut self, _now: Instant, _out: &mut Actions) {}
+
+    fn next_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn is_holding(&self) -> bool {
+        false
+    }
+
+    fn flush(&mut self, _now: Instant, _out: &mut Actions) {}
+
+    fn metrics(&self) -> Metrics {
+        Metrics { packets: self.packets, ..Metrics::default() }
+    }
+}
