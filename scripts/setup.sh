@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Makes sure that what `make demo` or `make test` needs is here. As root on Debian or Ubuntu it installs
+# missing packages; otherwise it says exactly which are missing and how to get them.
+set -euo pipefail
+
+what=${1:?usage: setup.sh demo|test}
+
+if ! command -v cargo >/dev/null; then
+  echo "setup: no Rust toolchain (cargo) found. Install it from https://rustup.rs, then run this again." >&2
+  exit 1
+fi
+
+# command:package
+needs=(cc:gcc)
+if [[ $what == test ]]; then
+  needs+=(ip:iproute2 iptables:iptables nft:nftables iperf3:iperf3 tshark:tshark)
+fi
+
+missing=()
+for need in "${needs[@]}"; do
+  PATH=$PATH:/usr/sbin:/sbin command -v "${need%%:*}" >/dev/null || missing+=("${need#*:}")
+done
+((${#missing[@]})) || exit 0
+
+if ((EUID == 0)) && command -v apt-get >/dev/null; then
+  echo "setup: installing ${missing[*]}"
+  log=$(mktemp)
+  if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    echo "setup: apt-get could not install ${missing[*]}" >&2
+    rm -f "$log"
+    exit 1
+  fi
+  rm -f "$log"
+  exit 0
+fi
+
+echo "setup: missing: ${missing[*]}" >&2
+echo "setup: install them, for example: sudo apt-get install ${missing[*]}" >&2
+if [[ $what == test ]]; then
+  echo "setup: going on; tests that need them skip and say so." >&2
+  exit 0
+fi
+exit 1
