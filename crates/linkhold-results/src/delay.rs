@@ -1,0 +1,204 @@
+//! Delays in buckets of fixed relative width, so that percentiles need memory that does not grow with the run.
+//!
+//! Log-linear buckets as in HdrHistogram: 64 to each power of two of nanoseconds, so a percentile is at most
+//! 1/128 off. Mean and standard deviation are exact, by sums over all values (Welford).
+
+use linkhold_core::time::Duration;
+
+/// Buckets to each power of two, as a power of two.
+const SUB_BITS: u32 = 6;
+const SUB: u64 = 1 << SUB_BITS;
+
+/// A histogram of delays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DelayHistogram {
+    counts: Vec<u64>,
+    count: u64,
+    mean: f64,
+    squares: f64,
+    max_ns: u64,
+}
+
+impl DelayHistogram {
+    /// No delays yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { counts: Vec::new(), count: 0, mean: 0.0, squares: 0.0, max_ns: 0 }
+    }
+
+    /// Adds one delay.
+    pub fn record(&mut self, delay: Duration) {
+        let nanos = delay.as_nanos();
+        let bucket = bucket_of(nanos);
+        if bucket >= self.counts.len() {
+            self.counts.resize(bucket + 1, 0);
+        }
+        if let Some(count) = self.counts.get_mut(bucket) {
+            *count += 1;
+        }
+        self.count += 1;
+        self.max_ns = self.max_ns.max(nanos);
+        let value = delay.as_secs_f64();
+        let step = value - self.mean;
+        self.mean += step / self.count as f64;
+        self.squares += step * (value - self.mean);
+    }
+
+    /// Adds every delay of `other` (Chan's formula for the variance).
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        let (n, m) = (self.count as f64, other.count as f64);
+        let gap = other.mean - self.mean;
+        self.squares += other.squares + gap * gap * n * m / (n + m);
+        self.mean += gap * m / (n + m);
+        self.count += other.count;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Number of delays.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Mean, s; not-a-number without delays.
+    #[must_use]
+    pub fn mean_s(&self) -> f64 {
+        if self.count == 0 { f64::NAN } else { self.mean }
+    }
+
+    /// Standard deviation of the values, s (population form: they are all there); not-a-number without delays.
+    #[must_use]
+    pub fn std_s(&self) -> f64 {
+        if self.count == 0 { f64::NAN } else { (self.squares / self.count as f64).max(0.0).sqrt() }
+    }
+
+    /// Largest delay, s; not-a-number without delays.
+    #[must_use]
+    pub fn max_s(&self) -> f64 {
+        if self.count == 0 { f64::NAN } else { self.max_ns as f64 / 1e9 }
+    }
+
+    /// The delay that a share `q` of all delays does not exceed (nearest rank, at the middle of its bucket), s;
+    /// not-a-number without delays.
+    #[must_use]
+    pub fn quantile_s(&self, q: f64) -> f64 {
+        if self.count == 0 {
+            return f64::NAN;
+        }
+        let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                let (low, high) = bounds_of(bucket);
+                return (low as f64 + (high - low) as f64 / 2.0).min(self.max_ns as f64) / 1e9;
+            }
+        }
+        self.max_s()
+    }
+
+    /// The cumulative distribution: (delay in s at the upper end of a bucket, share of delays up to there), for
+    /// every bucket that holds any.
+    #[must_use]
+    pub fn cdf(&self) -> Vec<(f64, f64)> {
+        let mut seen = 0;
+        let mut points = Vec::new();
+        for (bucket, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            seen += count;
+            let (_, high) = bounds_of(bucket);
+            points.push((high.min(self.max_ns) as f64 / 1e9, seen as f64 / self.count as f64));
+        }
+        points
+    }
+}
+
+/// The bucket of `nanos`: below 2^SUB_BITS one each, then SUB to each power of two.
+fn bucket_of(nanos: u64) -> usize {
+    let shift = (u64::BITS - nanos.leading_zeros()).saturating_sub(SUB_BITS + 1);
+    (u64::from(shift) * SUB + (nanos >> shift)) as usize
+}
+
+/// Least and greatest value of a bucket, ns.
+fn bounds_of(bucket: usize) -> (u64, u64) {
+    let bucket = bucket as u64;
+    let shift = (bucket / SUB).saturating_sub(1);
+    let low = (bucket - shift * SUB) << shift;
+    (low, low + ((1 << shift) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn without_delays_nothing_is_a_number() {
+        let none = DelayHistogram::new();
+        assert!(none.mean_s().is_nan() && none.std_s().is_nan() && none.quantile_s(0.5).is_nan());
+        assert!(none.cdf().is_empty());
+    }
+
+    #[test]
+    fn mean_and_deviation_are_exact() {
+        let mut delays = DelayHistogram::new();
+        for millis in [2, 4, 4, 4, 5, 5, 7, 9] {
+            delays.record(Duration::from_millis(millis));
+        }
+        assert!((delays.mean_s() - 0.005).abs() < 1e-12);
+        assert!((delays.std_s() - 0.002).abs() < 1e-12);
+        assert!((delays.max_s() - 0.009).abs() < 1e-12);
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_lies_in_its_bucket(nanos: u64) {
+            let (low, high) = bounds_of(bucket_of(nanos));
+            prop_assert!(low <= nanos && nanos <= high);
+            prop_assert!((high - low) as f64 <= nanos as f64 / 32.0);
+        }
+
+        #[test]
+        fn quantiles_are_within_one_percent_of_the_sorted_values(
+            mut nanos in proptest::collection::vec(1_000_u64..10_000_000_000, 1..200),
+            q in 0.0_f64..1.0,
+        ) {
+            let mut delays = DelayHistogram::new();
+            for &n in &nanos {
+                delays.record(Duration::from_nanos(n));
+            }
+            nanos.sort_unstable();
+            let rank = ((q * nanos.len() as f64).ceil() as usize).max(1);
+            let exact = nanos[rank - 1] as f64 / 1e9;
+            prop_assert!((delays.quantile_s(q) - exact).abs() <= exact * 0.01);
+        }
+
+        #[test]
+        fn merging_is_the_same_as_recording_all(
+            a in proptest::collection::vec(0_u64..1_000_000_000, 0..50),
+            b in proptest::collection::vec(0_u64..1_000_000_000, 0..50),
+        ) {
+            let of = |values: &[u64]| {
+                let mut delays = DelayHistogram::new();
+                values.iter().for_each(|&n| delays.record(Duration::from_nanos(n)));
+                delays
+            };
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            let all = of(&[a, b].concat());
+            prop_assert_eq!(merged.cdf(), all.cdf());
+            if all.count() > 0 {
+                prop_assert!((merged.mean_s() - all.mean_s()).abs() < 1e-9);
+                prop_assert!((merged.std_s() - all.std_s()).abs() < 1e-9);
+            }
+        }
+    }
+}

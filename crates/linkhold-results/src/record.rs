@@ -1,0 +1,518 @@
+//! The objects that `--json` prints: `linkhold.run/1` and `linkhold.reproduce/1` (DESIGN, "Commands").
+//!
+//! The keys are a contract: others may be added, none is removed or renamed. Keys come out in the order of
+//! declaration, so equal results are equal bytes. Units stand in the key: `_bps` bits per second, `_s` seconds.
+//! A number that is not finite is written as `null`.
+
+use std::collections::BTreeMap;
+
+use linkhold_core::action::DropReason;
+use linkhold_core::mechanism::Metrics;
+use linkhold_core::packet::Direction;
+use serde::{Deserialize, Serialize};
+
+use crate::delay::DelayHistogram;
+use crate::finite;
+
+/// The value of [`RunReport::schema`].
+pub const RUN_SCHEMA: &str = "linkhold.run/1";
+/// The value of [`ReproduceReport::schema`].
+pub const REPRODUCE_SCHEMA: &str = "linkhold.reproduce/1";
+
+/// Everything one `run` or `testbed` command found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunReport {
+    /// Always [`RUN_SCHEMA`].
+    pub schema: String,
+    /// What was run.
+    pub scenario: ScenarioInfo,
+    /// One entry a case and seed: cases in the order of the scenario, seeds ascending within a case.
+    pub runs: Vec<RunRecord>,
+    /// Every case but the first against the first.
+    pub compare: Vec<CompareRow>,
+}
+
+impl RunReport {
+    /// A report over `runs`, each later case compared with the first.
+    #[must_use]
+    pub fn new(scenario: ScenarioInfo, runs: Vec<RunRecord>, compare: Vec<CompareRow>) -> Self {
+        Self { schema: RUN_SCHEMA.to_owned(), scenario, runs, compare }
+    }
+
+    /// Case names in the order of their first run.
+    #[must_use]
+    pub fn cases(&self) -> Vec<&str> {
+        let mut cases: Vec<&str> = Vec::new();
+        for run in &self.runs {
+            if !cases.contains(&run.case.as_str()) {
+                cases.push(&run.case);
+            }
+        }
+        cases
+    }
+
+    /// The runs of one case, in the report's order.
+    pub fn runs_of<'a>(&'a self, case: &'a str) -> impl Iterator<Item = &'a RunRecord> {
+        self.runs.iter().filter(move |run| run.case == case)
+    }
+}
+
+/// The scenario in short; its full text goes into the HTML report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioInfo {
+    /// `name` of the file.
+    pub name: String,
+    /// `description` of the file.
+    pub description: String,
+    /// Path as given on the command line; empty if there was none.
+    pub file: String,
+    /// Simulated time of each run, s.
+    #[serde(with = "finite")]
+    pub duration_s: f64,
+    /// Part of it at the start that no rate counts, s.
+    #[serde(with = "finite")]
+    pub warm_up_s: f64,
+    /// `--set` overrides as given, in order.
+    pub overrides: Vec<String>,
+    /// The radio and the path in plain words, one fact an entry ("shared channel of 24 Mbit/s, MAC efficiency 0.65").
+    pub facts: Vec<String>,
+}
+
+/// Whose TCP carried the flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stack {
+    /// linkhold's own endpoints in virtual time.
+    Simulated,
+    /// The kernel's, in real time.
+    Linux,
+}
+
+/// One case with one seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Name of the case.
+    pub case: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Whose TCP.
+    pub stack: Stack,
+    /// Simulated (or, on the testbed, real) time, s.
+    #[serde(with = "finite")]
+    pub sim_s: f64,
+    /// Time the run took here, s. The only key that differs between two runs of one scenario and seed.
+    #[serde(with = "finite")]
+    pub wall_s: f64,
+    /// Events the engine handled.
+    pub events: u64,
+    /// One entry a flow, by id.
+    pub flows: Vec<FlowRecord>,
+    /// The radio link.
+    pub link: LinkRecord,
+    /// Sums and pooled delays over all flows.
+    pub totals: RunTotals,
+    /// The mechanism's counters; `null` on the plain router.
+    pub mechanism: Option<MechanismRecord>,
+}
+
+/// Which way a flow's data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FlowDirection {
+    /// To the station.
+    Downlink,
+    /// From the station.
+    Uplink,
+}
+
+impl FlowDirection {
+    /// The name as in JSON and Parquet.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Downlink => "downlink",
+            Self::Uplink => "uplink",
+        }
+    }
+}
+
+impl From<Direction> for FlowDirection {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Downlink => Self::Downlink,
+            Direction::Uplink => Self::Uplink,
+        }
+    }
+}
+
+/// One TCP flow of one run.
+///
+/// Rates count from the flow's start or the end of the warm-up, whichever is later, to the flow's end or the
+/// end of the run. Delays are one-way, from the first transmission of a data segment by TCP to its arrival at
+/// the other TCP. "Outside silence" counts only the segments that met no silence between the two.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowRecord {
+    /// Number of the flow, from 0 in the order of the scenario.
+    pub id: u32,
+    /// Which way its data goes.
+    pub direction: FlowDirection,
+    /// Application bytes received in order, as a rate, bit/s.
+    #[serde(with = "finite")]
+    pub goodput_bps: f64,
+    /// Payload bytes sent again, as a rate, bit/s.
+    #[serde(with = "finite")]
+    pub retransmit_bps: f64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub rto_events: u64,
+    /// Mean one-way delay, s.
+    #[serde(with = "finite")]
+    pub delay_mean_s: f64,
+    /// Standard deviation of the one-way delay, s.
+    #[serde(with = "finite")]
+    pub delay_std_s: f64,
+    /// Application bytes received in order.
+    pub bytes: u64,
+    /// The station at the radio end.
+    pub station: u32,
+    /// When the flow started, s.
+    #[serde(with = "finite")]
+    pub start_s: f64,
+    /// Median one-way delay, s.
+    #[serde(with = "finite")]
+    pub delay_p50_s: f64,
+    /// 99th percentile of the one-way delay, s.
+    #[serde(with = "finite")]
+    pub delay_p99_s: f64,
+    /// Median delay of segments that met no silence, s.
+    #[serde(with = "finite")]
+    pub delay_p50_outside_silence_s: f64,
+    /// 99th percentile of the delay of segments that met no silence, s.
+    #[serde(with = "finite")]
+    pub delay_p99_outside_silence_s: f64,
+    /// From the flow's start to its last byte; `null` for a flow without end or not done, s.
+    #[serde(with = "finite::option")]
+    pub completion_s: Option<f64>,
+    /// Timeouts that F-RTO or timestamps found to be spurious and undid.
+    pub spurious_rtos: u64,
+    /// Times fast recovery was entered.
+    pub fast_recoveries: u64,
+    /// Median time from a silence's end to the first new data after it, s; `null` if there was none.
+    #[serde(with = "finite::option")]
+    pub resume_p50_s: Option<f64>,
+}
+
+impl Default for FlowRecord {
+    fn default() -> Self {
+        Self {
+            id: 0,
+            direction: FlowDirection::Downlink,
+            goodput_bps: 0.0,
+            retransmit_bps: 0.0,
+            retransmits: 0,
+            rto_events: 0,
+            delay_mean_s: f64::NAN,
+            delay_std_s: f64::NAN,
+            bytes: 0,
+            station: 0,
+            start_s: 0.0,
+            delay_p50_s: f64::NAN,
+            delay_p99_s: f64::NAN,
+            delay_p50_outside_silence_s: f64::NAN,
+            delay_p99_outside_silence_s: f64::NAN,
+            completion_s: None,
+            spurious_rtos: 0,
+            fast_recoveries: 0,
+            resume_p50_s: None,
+        }
+    }
+}
+
+impl FlowRecord {
+    /// Fills the delay fields from the delays of all segments and of those that met no silence.
+    pub fn set_delays(&mut self, all: &DelayHistogram, outside_silence: &DelayHistogram) {
+        self.delay_mean_s = all.mean_s();
+        self.delay_std_s = all.std_s();
+        self.delay_p50_s = all.quantile_s(0.50);
+        self.delay_p99_s = all.quantile_s(0.99);
+        self.delay_p50_outside_silence_s = outside_silence.quantile_s(0.50);
+        self.delay_p99_outside_silence_s = outside_silence.quantile_s(0.99);
+    }
+}
+
+/// The radio link over one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkRecord {
+    /// Share of time in which the whole network was silent, 0 to 1.
+    #[serde(with = "finite")]
+    pub silent_fraction: f64,
+    /// Mean capacity over the run, silences counted as zero, bit/s.
+    #[serde(with = "finite")]
+    pub capacity_mean_bps: f64,
+    /// What a perfect transport would deliver: the time integral of capacity while not silent, times the
+    /// protocol efficiency, over the counted time, bit/s. For the directions the scenario's flows use.
+    #[serde(with = "finite")]
+    pub goodput_limit_bps: f64,
+    /// Silences of the whole network.
+    pub silences: u64,
+    /// Share of time in which station i could not be reached: its own silences and the network's.
+    pub station_silent_fraction: Vec<f64>,
+    /// Packets the router or a station's queue dropped.
+    pub queue_drops: u64,
+    /// Packets the air lost.
+    pub air_losses: u64,
+}
+
+/// Sums over the flows of one run, and the delays of all of them pooled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunTotals {
+    /// Sum of the flows' goodput, bit/s.
+    #[serde(with = "finite")]
+    pub goodput_bps: f64,
+    /// That sum divided by `link.goodput_limit_bps`.
+    #[serde(with = "finite")]
+    pub limit_share: f64,
+    /// Sum, bit/s.
+    #[serde(with = "finite")]
+    pub retransmit_bps: f64,
+    /// Sum.
+    pub retransmits: u64,
+    /// Sum.
+    pub rto_events: u64,
+    /// Sum.
+    pub spurious_rtos: u64,
+    /// Mean one-way delay of all data segments, s.
+    #[serde(with = "finite")]
+    pub delay_mean_s: f64,
+    /// Standard deviation, s.
+    #[serde(with = "finite")]
+    pub delay_std_s: f64,
+    /// Median, s.
+    #[serde(with = "finite")]
+    pub delay_p50_s: f64,
+    /// 99th percentile, s.
+    #[serde(with = "finite")]
+    pub delay_p99_s: f64,
+    /// Median of the segments that met no silence, s.
+    #[serde(with = "finite")]
+    pub delay_p50_outside_silence_s: f64,
+    /// 99th percentile of the segments that met no silence, s.
+    #[serde(with = "finite")]
+    pub delay_p99_outside_silence_s: f64,
+    /// Jain's fairness index of the flows' goodput; 1 is equal shares.
+    #[serde(with = "finite")]
+    pub jain_index: f64,
+    /// Mean completion time of the finite flows that ended; `null` if there is none, s.
+    #[serde(with = "finite::option")]
+    pub completion_mean_s: Option<f64>,
+}
+
+impl Default for RunTotals {
+    fn default() -> Self {
+        let none = DelayHistogram::new();
+        Self::new(&[], &LinkRecord::default(), &none, &none)
+    }
+}
+
+impl RunTotals {
+    /// Totals of `flows`; `delays` and `outside_silence` hold the delays of all flows together.
+    #[must_use]
+    pub fn new(
+        flows: &[FlowRecord],
+        link: &LinkRecord,
+        delays: &DelayHistogram,
+        outside_silence: &DelayHistogram,
+    ) -> Self {
+        let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
+        let goodput_bps: f64 = goodputs.iter().sum();
+        let completions: Vec<f64> = flows.iter().filter_map(|flow| flow.completion_s).collect();
+        let completion_mean_s =
+            (!completions.is_empty()).then(|| completions.iter().sum::<f64>() / completions.len() as f64);
+        Self {
+            goodput_bps,
+            limit_share: goodput_bps / link.goodput_limit_bps,
+            retransmit_bps: flows.iter().map(|flow| flow.retransmit_bps).sum(),
+            retransmits: flows.iter().map(|flow| flow.retransmits).sum(),
+            rto_events: flows.iter().map(|flow| flow.rto_events).sum(),
+            spurious_rtos: flows.iter().map(|flow| flow.spurious_rtos).sum(),
+            delay_mean_s: delays.mean_s(),
+            delay_std_s: delays.std_s(),
+            delay_p50_s: delays.quantile_s(0.50),
+            delay_p99_s: delays.quantile_s(0.99),
+            delay_p50_outside_silence_s: outside_silence.quantile_s(0.50),
+            delay_p99_outside_silence_s: outside_silence.quantile_s(0.99),
+            jain_index: jain_index(&goodputs),
+            completion_mean_s,
+        }
+    }
+}
+
+/// Jain's fairness index (sum x)^2 / (n · sum x^2): 1 for equal shares, 1/n if one takes all; not-a-number
+/// without flows or without traffic.
+#[must_use]
+pub fn jain_index(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|x| x * x).sum();
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+/// Counters of the mechanism at the end of a run ([`Metrics`] with names for the drop reasons).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MechanismRecord {
+    /// Its name.
+    pub name: String,
+    /// The counters by name, without the ones of drops.
+    #[serde(flatten)]
+    pub counters: BTreeMap<String, u64>,
+    /// Packets dropped or discarded, by reason.
+    pub dropped: BTreeMap<String, u64>,
+}
+
+impl MechanismRecord {
+    /// The counters of `metrics` under the mechanism's `name`.
+    #[must_use]
+    pub fn new(name: &str, metrics: &Metrics) -> Self {
+        let counters = [
+            ("packets", metrics.packets),
+            ("held_bytes_peak", metrics.held_bytes_peak),
+            ("holds", metrics.holds),
+            ("released", metrics.released),
+            ("acks_injected", metrics.acks_injected),
+            ("windows_closed", metrics.windows_closed),
+            ("windows_reopened", metrics.windows_reopened),
+            ("windows_closed_now", metrics.windows_closed_now),
+            ("windows_clamped", metrics.windows_clamped),
+            ("probes_answered", metrics.probes_answered),
+            ("flows", metrics.flows),
+            ("flow_evictions", metrics.flow_evictions),
+            ("midstream_flows", metrics.midstream_flows),
+            ("silences", metrics.silences),
+        ];
+        Self {
+            name: name.to_owned(),
+            counters: counters.iter().map(|&(key, value)| (key.to_owned(), value)).collect(),
+            dropped: DropReason::ALL
+                .iter()
+                .zip(metrics.dropped)
+                .map(|(&reason, count)| (drop_reason_name(reason).to_owned(), count))
+                .collect(),
+        }
+    }
+
+    /// One counter by name; 0 if there is none of that name.
+    #[must_use]
+    pub fn counter(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or(0)
+    }
+}
+
+/// The reason's name in JSON.
+#[must_use]
+pub const fn drop_reason_name(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::BufferFull => "buffer_full",
+        DropReason::Superseded => "superseded",
+        DropReason::FlowEvicted => "flow_evicted",
+        DropReason::StandingQueue => "standing_queue",
+    }
+}
+
+/// One case against the baseline in one metric, over all seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CompareRow {
+    /// The case.
+    pub case: String,
+    /// The case it is compared with.
+    pub baseline: String,
+    /// The metric: a key of [`RunTotals`].
+    pub metric: String,
+    /// Unit of the two values; empty for a bare number.
+    pub unit: String,
+    /// Mean over the seeds of the baseline.
+    #[serde(with = "finite")]
+    pub baseline_value: f64,
+    /// Mean over the seeds of the case.
+    #[serde(with = "finite")]
+    pub value: f64,
+    /// `value / baseline_value`; `null` if the baseline's is zero.
+    #[serde(with = "finite::option")]
+    pub ratio: Option<f64>,
+    /// 95 % confidence interval of `ratio`, paired by seed; `null` with fewer than two seeds.
+    #[serde(with = "finite::interval")]
+    pub ci95: Option<[f64; 2]>,
+}
+
+/// Everything `reproduce` found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReproduceReport {
+    /// Always [`REPRODUCE_SCHEMA`].
+    pub schema: String,
+    /// The figures, in the paper's order.
+    pub figures: Vec<Figure>,
+}
+
+impl ReproduceReport {
+    /// A report over `figures`.
+    #[must_use]
+    pub fn new(figures: Vec<Figure>) -> Self {
+        Self { schema: REPRODUCE_SCHEMA.to_owned(), figures }
+    }
+}
+
+/// One figure or table of a paper.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// For example `dsasync/fig4`.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Seeds behind every measured value.
+    pub seeds: u64,
+    /// What `x` of the rows is, with its unit; empty if the rows have none.
+    pub x_label: String,
+    /// The measured points.
+    pub rows: Vec<FigureRow>,
+    /// What the paper says about it.
+    pub claims: Vec<Claim>,
+}
+
+/// One point of a figure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FigureRow {
+    /// The case, including stack and round trip where the figure has several.
+    pub case: String,
+    /// The metric.
+    pub metric: String,
+    /// Unit of `paper`, `measured` and `ci95`.
+    pub unit: String,
+    /// Position on the figure's x axis; `null` if it has none.
+    #[serde(with = "finite::option")]
+    pub x: Option<f64>,
+    /// The paper's number; `null` where its text gives none.
+    #[serde(with = "finite::option")]
+    pub paper: Option<f64>,
+    /// Mean over the seeds.
+    #[serde(with = "finite")]
+    pub measured: f64,
+    /// 95 % confidence interval of `measured`; `null` with fewer than two seeds.
+    #[serde(with = "finite::interval")]
+    pub ci95: Option<[f64; 2]>,
+}
+
+/// A sentence of the paper put to the test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The claim in short, with its section.
+    pub text: String,
+    /// The paper's number; `null` where it gives none.
+    #[serde(with = "finite::option")]
+    pub paper: Option<f64>,
+    /// The number measured; `null` if it could not be.
+    #[serde(with = "finite::option")]
+    pub measured: Option<f64>,
+    /// Whether the measurement bears the claim out.
+    pub holds: bool,
+    /// How `holds` was computed, and unit of the two numbers.
+    pub criterion: String,
+}
