@@ -1,0 +1,109 @@
+//! What goes into the air and what comes out: frames, deliveries, drops, link events.
+
+use linkhold_core::link_event::LinkEvent;
+use linkhold_core::packet::{Direction, PacketId, StationId};
+
+/// One IP packet as the radio sees it. The driver keeps the packet itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The driver's token.
+    pub packet: PacketId,
+    /// The station at the far end; below [`AirConfig::stations`](crate::AirConfig::stations).
+    pub station: StationId,
+    /// Bytes from the IP header on.
+    pub len: u32,
+    /// Any well-mixed hash of the flow's five-tuple; `fq_codel` sorts by it.
+    pub flow_hash: u32,
+    /// Downlink is queued at the base station, uplink at the station.
+    pub direction: Direction,
+    /// The IP header says ECT(0) or ECT(1): a queue may mark it instead of dropping it.
+    pub ecn_capable: bool,
+}
+
+/// Why the air lost a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AirDrop {
+    /// The queue was full on arrival (DropTail), or was trimmed because it overflowed (`fq_codel`).
+    QueueFull,
+    /// It arrived in a silence of its station and the queue drops those ([`InSilence::Drop`](crate::InSilence)).
+    Silence,
+    /// CoDel: it stood in the queue too long (RFC 8289).
+    Codel,
+    /// It collided with a primary user more than `retry_limit` times.
+    RetryLimit,
+}
+
+impl AirDrop {
+    /// Every reason, in declaration order.
+    pub const ALL: [Self; 4] = [Self::QueueFull, Self::Silence, Self::Codel, Self::RetryLimit];
+}
+
+/// Something that happened on the air.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AirEvent {
+    /// The frame's last bit arrived: downlink at the station, uplink at the base station.
+    Delivered {
+        /// The frame.
+        frame: Frame,
+        /// A queue marked it congestion-experienced (only if it was `ecn_capable`).
+        ce: bool,
+    },
+    /// The frame is gone.
+    Dropped {
+        /// The frame.
+        frame: Frame,
+        /// Why.
+        reason: AirDrop,
+    },
+    /// The radio reports. Its `detected_at` is the time of the call that emitted it.
+    Link(LinkEvent),
+}
+
+/// The list of events of one call, in order. The driver makes one, drains it after every call and reuses it,
+/// so a call does not allocate once the list has its working size.
+#[derive(Debug, Default)]
+pub struct AirOutput {
+    events: Vec<AirEvent>,
+}
+
+impl AirOutput {
+    /// An empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The events so far.
+    #[must_use]
+    pub fn as_slice(&self) -> &[AirEvent] {
+        &self.events
+    }
+
+    /// Takes all events out, in order; the list keeps its memory.
+    pub fn drain(&mut self) -> impl Iterator<Item = AirEvent> + '_ {
+        self.events.drain(..)
+    }
+
+    /// True if there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Forgets all events.
+    pub fn clear(&mut self) {
+        self.events.clear();
+    }
+
+    pub(crate) fn delivered(&mut self, frame: Frame, ce: bool) {
+        self.events.push(AirEvent::Delivered { frame, ce });
+    }
+
+    pub(crate) fn dropped(&mut self, frame: Frame, reason: AirDrop) {
+        self.events.push(AirEvent::Dropped { frame, reason });
+    }
+
+    pub(crate) fn link(&mut self, event: LinkEvent) {
+        self.events.push(AirEvent::Link(event));
+    }
+}

@@ -1,0 +1,86 @@
+//! The wired segment behind the base station, one direction: a rate, a one-way delay, a DropTail queue.
+
+use std::collections::VecDeque;
+
+use linkhold_core::packet::PacketId;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Bytes};
+
+/// The pipe's queue was full; the packet is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the wired queue is full")]
+pub struct WiredDrop;
+
+/// One direction of a wire. Packets leave in the order they came; every operation is O(1) amortised.
+#[derive(Clone, Debug)]
+pub struct WiredPipe {
+    rate: Option<BitRate>,
+    delay: Duration,
+    limit: u32,
+    /// When the last packet accepted will have left the queue.
+    busy_until: Instant,
+    in_flight: VecDeque<(Instant, PacketId)>,
+    /// How many of `in_flight`, from the front, have left the queue and are on the wire.
+    departed: usize,
+}
+
+impl WiredPipe {
+    /// A pipe of `rate` (`None`: unlimited, so nothing ever queues), one-way `delay`, and at most `limit`
+    /// packets waiting or in transmission.
+    #[must_use]
+    pub fn new(rate: Option<BitRate>, delay: Duration, limit: u32) -> Self {
+        Self { rate, delay, limit, busy_until: Instant::ZERO, in_flight: VecDeque::new(), departed: 0 }
+    }
+
+    /// Sends a packet of `len` bytes; answers when it will arrive.
+    ///
+    /// # Errors
+    /// [`WiredDrop`] when `limit` packets are in the queue.
+    pub fn enqueue(&mut self, now: Instant, packet: PacketId, len: u32) -> Result<Instant, WiredDrop> {
+        if let Some(rate) = self.rate {
+            while let Some(&(arrival, _)) = self.in_flight.get(self.departed)
+                && arrival <= now + self.delay
+            {
+                self.departed += 1;
+            }
+            if self.in_flight.len() - self.departed >= self.limit as usize {
+                return Err(WiredDrop);
+            }
+            self.busy_until = self.busy_until.max(now) + rate.time_for(Bytes(u64::from(len)));
+        } else {
+            self.busy_until = now;
+        }
+        let arrival = self.busy_until + self.delay;
+        self.in_flight.push_back((arrival, packet));
+        Ok(arrival)
+    }
+
+    /// When the next packet arrives at the far end.
+    #[must_use]
+    pub fn next_arrival(&self) -> Option<Instant> {
+        self.in_flight.front().map(|&(arrival, _)| arrival)
+    }
+
+    /// Takes out the next packet if it has arrived by `now`.
+    pub fn pop(&mut self, now: Instant) -> Option<PacketId> {
+        let &(arrival, packet) = self.in_flight.front()?;
+        if arrival > now {
+            return None;
+        }
+        self.in_flight.pop_front();
+        self.departed = self.departed.saturating_sub(1);
+        Some(packet)
+    }
+
+    /// Packets queued or on the wire.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// True if there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+}
