@@ -5,10 +5,12 @@
 //! file format (keys, units, defaults) is described in `file.rs`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_radio::Trace;
 
 /// One case to compare: a name and the whole scenario as this case sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,17 +59,8 @@ pub struct Wired {
     pub rate: BitRate,
     /// Propagation of one direction: half the base round-trip time.
     pub one_way_delay: Duration,
-    /// DropTail limit of each direction.
-    pub queue: Limit,
-}
-
-/// How much a queue takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// At most this many packets.
-    Packets(u32),
-    /// At most this many bytes of IP packets.
-    Bytes(Bytes),
+    /// DropTail limit of each direction, packets.
+    pub queue: u32,
 }
 
 /// The radio cell.
@@ -101,9 +94,7 @@ pub struct Cell {
     pub channels: Vec<Channel>,
     /// Index of the channel the run starts on.
     pub initial_channel: u32,
-    /// Probability that one transmission attempt of a frame fails though nobody is silent.
-    pub frame_loss: Fraction,
-    /// Attempts after the first before a frame is given up.
+    /// Collisions with a primary user after which a frame is given up, less one.
     pub retry_limit: u32,
     /// Silence of one channel switch.
     pub switching_delay: Duration,
@@ -134,7 +125,7 @@ pub struct PrimaryUser {
     /// How long after a burst's start the cell falls silent (and the mechanism is told); frames sent in between are lost.
     pub detection_delay: Duration,
     /// How long after a burst's end the cell transmits again.
-    pub vacate_delay: Duration,
+    pub end_detection_delay: Duration,
 }
 
 /// A scripted channel switch.
@@ -185,28 +176,19 @@ pub struct TraceLink {
     pub down: TraceFile,
     /// Opportunities from stations to base station.
     pub up: TraceFile,
-    /// A gap between opportunities (in either direction's own trace) longer than this is a silence.
+    /// A gap between downlink opportunities longer than this is a silence.
     pub silence_threshold: Duration,
     /// How long after its start the mechanism is told of a silence; 0 is an oracle.
     pub detection_delay: Duration,
 }
 
 /// A delivery trace, read and checked.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFile {
     /// Where it was read from.
     pub path: PathBuf,
-    /// Its bytes: one millisecond stamp a line, sorted, at least one above 0.
-    pub bytes: std::sync::Arc<[u8]>,
-}
-
-impl std::fmt::Debug for TraceFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TraceFile")
-            .field("path", &self.path)
-            .field("bytes", &format_args!("{} bytes", self.bytes.len()))
-            .finish()
-    }
+    /// What it says. Cases and repetitions share it.
+    pub trace: Arc<Trace>,
 }
 
 /// A transmit queue and what becomes of arrivals during a silence.
@@ -223,13 +205,15 @@ pub struct Queue {
 pub enum Discipline {
     /// First in, first out; an arrival at a full queue is dropped.
     Fifo {
-        /// How much it takes.
-        limit: Limit,
+        /// Most packets in it.
+        limit: u32,
     },
     /// Fair queueing with controlled delay (RFC 8290).
     FqCodel {
-        /// How much all its queues take together.
-        limit: Limit,
+        /// Packets in all its queues together.
+        limit: u32,
+        /// Bytes in all its queues together.
+        memory_limit: Bytes,
         /// Acceptable standing delay (RFC 8290 section 5.2.2).
         target: Duration,
         /// How long the delay may exceed the target before the first drop (section 5.2.1).
