@@ -1,0 +1,129 @@
+//! `dsasync`: overhead and figures 3 to 8 (section VI-C), each with the paper's stack and, beside it, today's.
+
+mod claims;
+mod figures;
+
+use linkhold_results::{Claim, Figure};
+
+use crate::grid::{Grid, Variant};
+use crate::paper::Paper;
+use crate::{Options, Progress, ReproduceError};
+
+/// The paper's numbers.
+pub(crate) const PAPER: &str = include_str!("../../../../reproductions/dsasync/paper.toml");
+
+/// One figure: its scenario, what varies in it, and how its rows and claims come from the runs.
+pub(crate) struct FigureSpec {
+    pub id: &'static str,
+    scenario: &'static str,
+    x_label: &'static str,
+    variants: fn(quick: bool) -> Vec<Variant>,
+    rows: fn(&Grid) -> Vec<linkhold_results::FigureRow>,
+    claim: fn(&Grid, claim: &str) -> Option<claims::Finding>,
+}
+
+macro_rules! scenario {
+    ($figure:literal) => {
+        include_str!(concat!("../../../../reproductions/dsasync/", $figure, "/scenario.toml"))
+    };
+}
+
+/// Figure 6 at utilisation 0.
+const UNDISTURBED: &str = scenario!("overhead");
+
+/// Every figure, in the paper's order.
+pub(crate) const FIGURES: &[FigureSpec] = &[
+    FigureSpec {
+        id: "overhead",
+        scenario: scenario!("overhead"),
+        x_label: "",
+        variants: figures::downlink_on_every_stack,
+        rows: figures::overhead_rows,
+        claim: claims::overhead,
+    },
+    FigureSpec {
+        id: "fig3",
+        scenario: scenario!("fig3"),
+        x_label: "time (s)",
+        variants: figures::both_directions_on_every_stack,
+        rows: figures::over_time_rows,
+        claim: claims::fig3,
+    },
+    FigureSpec {
+        id: "fig4",
+        scenario: scenario!("fig4"),
+        x_label: "",
+        variants: figures::both_directions_on_every_stack,
+        rows: figures::goodput_and_retransmission_rows,
+        claim: claims::fig4,
+    },
+    FigureSpec {
+        id: "fig5",
+        scenario: scenario!("fig5"),
+        x_label: "",
+        variants: figures::both_directions_on_every_stack,
+        rows: figures::deviation_rows,
+        claim: claims::fig5,
+    },
+    FigureSpec {
+        id: "fig6",
+        scenario: scenario!("fig6"),
+        x_label: "utilisation: share of time the radio is silent",
+        variants: figures::utilisation_sweep,
+        rows: figures::goodput_rows,
+        claim: claims::fig6,
+    },
+    FigureSpec {
+        id: "fig7",
+        scenario: scenario!("fig7"),
+        x_label: "time (s)",
+        variants: figures::downlink_on_every_stack,
+        rows: figures::over_time_rows,
+        claim: claims::fig7,
+    },
+    FigureSpec {
+        id: "fig8",
+        scenario: scenario!("fig8"),
+        x_label: "",
+        variants: figures::macro_variants,
+        rows: figures::goodput_and_retransmission_rows,
+        claim: claims::fig8,
+    },
+];
+
+/// Runs `figure` and puts the paper's claims about it to the test.
+pub(crate) fn measure(
+    figure: &FigureSpec,
+    paper: &Paper,
+    options: Options,
+    progress: &dyn Progress,
+) -> Result<Figure, ReproduceError> {
+    let printed = paper.figure(figure.id)?;
+    let id = format!("dsasync/{}", figure.id);
+    let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), options.seeds, progress)?;
+    let claims = printed
+        .claim
+        .iter()
+        .map(|claim| {
+            let finding = (figure.claim)(&grid, &claim.id);
+            Claim {
+                text: format!("{} ({})", claim.text, claim.source),
+                paper: claim.paper,
+                measured: finding.as_ref().map(|finding| finding.measured),
+                holds: finding.as_ref().is_some_and(|finding| finding.holds(claim.paper)),
+                criterion: match &finding {
+                    Some(finding) => format!("{}; in {}", finding.criterion(), claim.unit),
+                    None => format!("not measured; in {}", claim.unit),
+                },
+            }
+        })
+        .collect();
+    Ok(Figure {
+        id,
+        title: format!("{} ({})", printed.title, printed.source),
+        seeds: u64::from(options.seeds),
+        x_label: figure.x_label.to_owned(),
+        rows: (figure.rows)(&grid),
+        claims,
+    })
+}

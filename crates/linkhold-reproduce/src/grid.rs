@@ -1,0 +1,96 @@
+//! Runs a figure's scenario over its variants, cases and seeds, side by side, and keeps every run where a figure
+//! can find it.
+//!
+//! Results are ordered by variant, case and seed, never by completion, so a report is the same on any number of
+//! threads.
+
+use linkhold_results::{RunRecord, RunSeries};
+use linkhold_scenario::{Case, Scenario};
+use rayon::prelude::*;
+
+use crate::{Progress, ReproduceError};
+
+/// One setting of the scenario: what stands on one curve, or one point of the x axis.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Variant {
+    /// Stack and round trip, as shown in the rows.
+    pub stack: String,
+    /// `downlink` or `uplink`.
+    pub direction: &'static str,
+    /// Position on the x axis, if the figure has one.
+    pub x: Option<f64>,
+    /// Another scenario in place of the figure's.
+    pub scenario: Option<&'static str>,
+    /// Keys to change, as for `--set`.
+    pub set: Vec<String>,
+}
+
+/// All runs of one case in one variant.
+pub(crate) struct Point {
+    pub variant: usize,
+    pub case: String,
+    /// By seed.
+    pub runs: Vec<(RunRecord, RunSeries)>,
+}
+
+impl Point {
+    /// One number a run, by seed.
+    pub(crate) fn values(&self, metric: impl Fn(&RunRecord) -> f64) -> Vec<f64> {
+        self.runs.iter().map(|(record, _)| metric(record)).collect()
+    }
+}
+
+/// Everything a figure ran.
+pub(crate) struct Grid {
+    pub variants: Vec<Variant>,
+    pub points: Vec<Point>,
+}
+
+impl Grid {
+    /// Runs `toml` in every variant, with every case it names, `seeds` times.
+    pub(crate) fn run(
+        figure: &str,
+        toml: &str,
+        variants: Vec<Variant>,
+        seeds: u32,
+        progress: &dyn Progress,
+    ) -> Result<Self, ReproduceError> {
+        let mut jobs: Vec<(usize, Case)> = Vec::new();
+        for (index, variant) in variants.iter().enumerate() {
+            let scenario = Scenario::from_toml(variant.scenario.unwrap_or(toml), &format!("reproductions/{figure}/scenario.toml"), &variant.set)
+                .map_err(|errors| ReproduceError::Scenario {
+                    figure: figure.to_owned(),
+                    message: errors.to_string(),
+                })?;
+            jobs.extend(scenario.cases().into_iter().map(|case| (index, case)));
+        }
+        progress.begin(figure, jobs.len() as u64 * u64::from(seeds));
+        let points = jobs
+            .into_par_iter()
+            .map(|(variant, case)| {
+                let runs = (0..seeds)
+                    .into_par_iter()
+                    .map(|repetition| {
+                        let seed = case.scenario.seed + u64::from(repetition);
+                        let run = linkhold_sim::run_case(&case, seed).map_err(|error| ReproduceError::Run {
+                            figure: figure.to_owned(),
+                            message: error.to_string(),
+                        });
+                        progress.tick();
+                        run
+                    })
+                    .collect::<Result<Vec<_>, _>>()?;
+                Ok(Point { variant, case: case.name, runs })
+            })
+            .collect::<Result<Vec<_>, ReproduceError>>()?;
+        progress.end();
+        Ok(Self { variants, points })
+    }
+
+    /// The runs of `case` in the first variant that `wanted` accepts.
+    pub(crate) fn find(&self, case: &str, wanted: impl Fn(&Variant) -> bool) -> Option<&Point> {
+        self.points
+            .iter()
+            .find(|point| point.case == case && self.variants.get(point.variant).is_some_and(&wanted))
+    }
+}

@@ -1,0 +1,117 @@
+//! The papers' figures, measured again.
+//!
+//! Each figure is a folder `reproductions/<paper>/<figure>/` with its scenario and a README on how to read it; the
+//! paper's numbers stand with their source in `reproductions/<paper>/paper.toml`. All of it is compiled in, so an
+//! installed command reproduces without the checkout. A claim's `holds` is computed here from the measurement.
+#![forbid(unsafe_code)]
+
+mod dsasync;
+mod grid;
+mod paper;
+
+use linkhold_results::ReproduceReport;
+
+pub use paper::PaperError;
+
+/// How much to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Repetitions of every point, each with its own seed.
+    pub seeds: u32,
+    /// Only the paper's own stack, for a first look; claims are all computed.
+    pub quick: bool,
+}
+
+impl Options {
+    /// Ten seeds, every stack.
+    pub const FULL: Self = Self { seeds: 10, quick: false };
+    /// Three seeds, the paper's stack only.
+    pub const QUICK: Self = Self { seeds: 3, quick: true };
+}
+
+/// Hears how far the work is.
+pub trait Progress: Sync {
+    /// `runs` runs of `figure` begin.
+    fn begin(&self, figure: &str, runs: u64);
+    /// One run is done.
+    fn tick(&self);
+    /// The figure is done.
+    fn end(&self);
+}
+
+/// Hears nothing.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn begin(&self, _figure: &str, _runs: u64) {}
+    fn tick(&self) {}
+    fn end(&self) {}
+}
+
+/// Why nothing was reproduced.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproduceError {
+    /// No such figure.
+    #[error("no figure called `{wanted}`; there are: {known}")]
+    Unknown {
+        /// As asked for.
+        wanted: String,
+        /// Every id, comma-separated.
+        known: String,
+    },
+    /// A scenario compiled in does not stand up to its own check: a bug of this program.
+    #[error("scenario of {figure}: {message}")]
+    Scenario {
+        /// The figure's id.
+        figure: String,
+        /// What the check said.
+        message: String,
+    },
+    /// A run failed.
+    #[error("{figure}: {message}")]
+    Run {
+        /// The figure's id.
+        figure: String,
+        /// What the simulator said.
+        message: String,
+    },
+    /// The paper's numbers compiled in cannot be read: a bug of this program.
+    #[error(transparent)]
+    Paper(#[from] PaperError),
+}
+
+/// Ids of every figure that can be reproduced, in the papers' order.
+#[must_use]
+pub fn figure_ids() -> Vec<String> {
+    dsasync::FIGURES.iter().map(|figure| format!("dsasync/{}", figure.id)).collect()
+}
+
+/// Measures the figures that `selector` names: a paper (`dsasync`), one figure (`dsasync/fig4`), or everything.
+///
+/// # Errors
+/// [`ReproduceError::Unknown`] if nothing has that name; otherwise a failed run.
+pub fn reproduce(
+    selector: Option<&str>,
+    options: Options,
+    progress: &dyn Progress,
+) -> Result<ReproduceReport, ReproduceError> {
+    let wanted: Vec<_> = dsasync::FIGURES
+        .iter()
+        .filter(|figure| match selector {
+            None => true,
+            Some(selector) => selector == "dsasync" || selector == format!("dsasync/{}", figure.id),
+        })
+        .collect();
+    if wanted.is_empty() {
+        return Err(ReproduceError::Unknown {
+            wanted: selector.unwrap_or_default().to_owned(),
+            known: figure_ids().join(", "),
+        });
+    }
+    let paper = paper::Paper::parse(dsasync::PAPER)?;
+    let mut figures = Vec::with_capacity(wanted.len());
+    for figure in wanted {
+        figures.push(dsasync::measure(figure, &paper, options, progress)?);
+    }
+    Ok(ReproduceReport::new(figures))
+}
