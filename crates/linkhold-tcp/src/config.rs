@@ -1,0 +1,260 @@
+//! What an endpoint is made of, and the three profiles that name a whole stack.
+//!
+//! - `linux`: a 2020s kernel. RACK-TLP (RFC 8985), SACK, PRR (6937), F-RTO (5682), timestamp and D-SACK undo (3522,
+//!   4015), initial window 10 (6928), RTO floor 200 ms on the variance term, adaptive delayed ACK, receive window
+//!   autotuning up to 6 MiB, CUBIC with HyStart (the delay-increase half of Linux's).
+//! - `linux-2009`: Linux 2.6.2x as the dsasync paper used it. SACK recovery (6675), timestamps, initial window per
+//!   RFC 3390, 256 KB of fixed window, the window update rule of that time, one ACK one step of growth.
+//!   Deviations: F-RTO is off and so is timestamp undo (2.6.24 had them, but undid rarely after silences of many
+//!   RTOs, and the paper's results show none); loss detection is RFC 6675's, not FACK; there is no HyStart.
+//! - `classic`: RFC 5681/6582 as a textbook has it. No SACK, no timestamps, RTO floor 1 s.
+
+use linkhold_core::time::Duration;
+use linkhold_core::units::{BitRate, Bytes};
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Recovery {
+    /// Fast retransmit and fast recovery, RFC 5681 section 3.2.
+    Reno,
+    /// The same with partial ACKs, RFC 6582.
+    NewReno,
+    /// Conservative SACK-based recovery, RFC 6675. Falls back to NewReno when the peer has no SACK.
+    Sack,
+    /// RACK-TLP, RFC 8985. Falls back to NewReno when the peer has no SACK.
+    RackTlp,
+}
+
+/// How the congestion window grows and shrinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Congestion {
+    /// Slow start and AIMD, RFC 5681.
+    Reno,
+    /// TCP Vegas (Brakmo and Peterson 1995).
+    Vegas,
+    /// CUBIC, RFC 9438.
+    Cubic,
+}
+
+/// When the receiver acknowledges in-order data. Out-of-order data is always acknowledged at once (RFC 5681 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelayedAck {
+    /// Every segment at once.
+    Off,
+    /// Every second full-sized segment, or this long after the first unacknowledged one (RFC 1122 4.2.3.2).
+    Timer(Duration),
+    /// Every second full-sized segment, or at the next tick of a free-running clock of this period (BSD's 200 ms).
+    Heartbeat(Duration),
+    /// Linux: at once for the first 16 segments, after idling and after duplicates; then every second full-sized
+    /// segment, or 40 ms.
+    Linux,
+}
+
+/// What one ACK counts for when the window grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckCounting {
+    /// At most one segment, however much it acknowledges (RFC 5681 equations 2 and 3; Linux before 3.x).
+    PerAck,
+    /// The bytes it acknowledges (RFC 3465 without a limit; Linux since).
+    Bytes,
+}
+
+/// How a zero window is probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowProbe {
+    /// One byte of new data (RFC 9293 section 3.8.6.1).
+    OneByte,
+    /// An empty segment with sequence number SND.UNA - 1 (Linux `tcp_xmit_probe_skb`).
+    OldSequence,
+}
+
+/// What happens to cwnd when a connection sends again after having been quiet for longer than an RTO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleRestart {
+    /// Nothing.
+    Off,
+    /// Straight back to the restart window, RFC 5681 section 4.1, whatever kept the sender quiet.
+    RestartWindow,
+    /// Halved per RTO of quiet, never below the restart window, whatever kept the sender quiet: a closed window
+    /// counts (Linux 2.6.2x checked when it transmitted, `tcp_event_data_sent`).
+    HalveAtSend,
+    /// The same, but only when the application had nothing to send (Linux since 4.x checks in `tcp_sendmsg`, where
+    /// a sender with a full send queue does not come by).
+    HalveAtWrite,
+}
+
+/// What a multiplicative decrease starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowReduction {
+    /// FlightSize (RFC 5681 equation 4).
+    FromFlight,
+    /// cwnd (Linux; cwnd-limited growth keeps it honest).
+    FromCwnd,
+}
+
+/// Everything that decides how an endpoint behaves. Make one with a profile and change what differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TcpConfig {
+    /// Maximum segment size announced and used, bytes, not counting options. 1460 on Ethernet with IPv4.
+    pub mss: u16,
+    /// Loss recovery.
+    pub recovery: Recovery,
+    /// Congestion control.
+    pub congestion: Congestion,
+    /// Offer and accept SACK (RFC 2018), and send D-SACK (RFC 2883).
+    pub sack: bool,
+    /// Offer and accept timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Window scale shift to offer; `None` does not offer the option.
+    pub window_scale: Option<u8>,
+    /// Receive buffer: the largest window offered before autotuning.
+    pub receive_buffer: Bytes,
+    /// Grow the receive buffer with what arrives per round trip, up to this much (Linux `tcp_rcv_space_adjust`).
+    pub receive_autotune: Option<Bytes>,
+    /// How fast the receiving application reads; `None` reads at once.
+    pub application_read_rate: Option<BitRate>,
+    /// Most bytes in flight, whatever the windows say.
+    pub send_buffer: Bytes,
+    /// Initial congestion window in segments; `None` is RFC 3390's formula.
+    pub initial_window_segments: Option<u32>,
+    /// Floor of the retransmission timeout.
+    pub rto_min: Duration,
+    /// True: the floor is under the variance term, RTO = SRTT + max(4 RTTVAR, floor), as Linux has it. False: the
+    /// floor is under the sum (RFC 6298 rule 2.4).
+    pub rto_min_on_variance: bool,
+    /// RTO before the first RTT sample.
+    pub rto_initial: Duration,
+    /// Ceiling of the RTO and of the persist timer.
+    pub rto_max: Duration,
+    /// Delayed acknowledgments.
+    pub delayed_ack: DelayedAck,
+    /// F-RTO (RFC 5682).
+    pub frto: bool,
+    /// Undo a window reduction that the timestamps (Eifel, RFC 3522) prove needless.
+    pub timestamp_undo: bool,
+    /// Undo one that D-SACKs prove needless (RFC 3708).
+    pub dsack_undo: bool,
+    /// Proportional rate reduction (RFC 6937) in fast recovery; needs SACK.
+    pub prr: bool,
+    /// HyStart with CUBIC.
+    pub hystart: bool,
+    /// Negotiate and use ECN (RFC 3168).
+    pub ecn: bool,
+    /// Accept a zero window in an ACK that repeats sequence and acknowledgment number (Linux since 6.6).
+    pub accept_window_shrink_same_ack: bool,
+    /// How a zero window is probed.
+    pub window_probe: WindowProbe,
+    /// Growth per ACK.
+    pub ack_counting: AckCounting,
+    /// What quiet does to cwnd.
+    pub idle_restart: IdleRestart,
+    /// What a decrease starts from.
+    pub window_reduction: WindowReduction,
+}
+
+impl TcpConfig {
+    /// A 2020s Linux; see the head of this file.
+    #[must_use]
+    pub fn linux(congestion: Congestion) -> Self {
+        Self {
+            mss: 1460,
+            recovery: Recovery::RackTlp,
+            congestion,
+            sack: true,
+            timestamps: true,
+            // Linux picks the smallest shift that can express tcp_rmem[2] = 6 MiB.
+            window_scale: Some(7),
+            receive_buffer: Bytes(64 << 10),
+            receive_autotune: Some(Bytes(6 << 20)),
+            application_read_rate: None,
+            send_buffer: Bytes(4 << 20),
+            initial_window_segments: Some(10),
+            rto_min: Duration::from_millis(200),
+            rto_min_on_variance: true,
+            rto_initial: Duration::from_secs(1),
+            rto_max: Duration::from_secs(120),
+            delayed_ack: DelayedAck::Linux,
+            frto: true,
+            timestamp_undo: true,
+            dsack_undo: true,
+            prr: true,
+            hystart: true,
+            ecn: false,
+            accept_window_shrink_same_ack: true,
+            window_probe: WindowProbe::OldSequence,
+            ack_counting: AckCounting::Bytes,
+            idle_restart: IdleRestart::HalveAtWrite,
+            window_reduction: WindowReduction::FromCwnd,
+        }
+    }
+
+    /// Linux 2.6.2x with the paper's 256 KB window; see the head of this file.
+    #[must_use]
+    pub fn linux_2009(congestion: Congestion) -> Self {
+        Self {
+            recovery: Recovery::Sack,
+            // 256 KB needs a shift of 3 at least: 65535 << 2 falls one byte short.
+            window_scale: Some(3),
+            receive_buffer: Bytes(256 << 10),
+            receive_autotune: None,
+            send_buffer: Bytes(256 << 10),
+            initial_window_segments: None,
+            // RFC 1122's and 2988's initial RTO, in use until RFC 6298 (2011).
+            rto_initial: Duration::from_secs(3),
+            frto: false,
+            timestamp_undo: false,
+            dsack_undo: true,
+            prr: false,
+            hystart: false,
+            accept_window_shrink_same_ack: false,
+            ack_counting: AckCounting::PerAck,
+            idle_restart: IdleRestart::HalveAtSend,
+            ..Self::linux(congestion)
+        }
+    }
+
+    /// The textbook: RFC 5681/6582; see the head of this file. With [`Recovery::Sack`] or [`Recovery::RackTlp`]
+    /// SACK is on, and with the latter timestamps too.
+    #[must_use]
+    pub fn classic(recovery: Recovery, congestion: Congestion) -> Self {
+        let sack = match recovery {
+            Recovery::Reno | Recovery::NewReno => false,
+            Recovery::Sack | Recovery::RackTlp => true,
+        };
+        Self {
+            recovery,
+            sack,
+            timestamps: recovery == Recovery::RackTlp,
+            window_scale: Some(3),
+            receive_buffer: Bytes(256 << 10),
+            receive_autotune: None,
+            send_buffer: Bytes(4 << 20),
+            initial_window_segments: None,
+            rto_min: Duration::from_secs(1),
+            rto_min_on_variance: false,
+            rto_max: Duration::from_secs(60),
+            delayed_ack: DelayedAck::Timer(Duration::from_millis(200)),
+            frto: false,
+            timestamp_undo: false,
+            dsack_undo: false,
+            prr: false,
+            hystart: false,
+            accept_window_shrink_same_ack: false,
+            window_probe: WindowProbe::OneByte,
+            ack_counting: AckCounting::PerAck,
+            idle_restart: IdleRestart::RestartWindow,
+            window_reduction: WindowReduction::FromFlight,
+            ..Self::linux(congestion)
+        }
+    }
+
+    /// Initial window in bytes for a segment of `mss` payload bytes.
+    pub(crate) fn initial_window(&self, mss: u32) -> u64 {
+        let mss = u64::from(mss);
+        match self.initial_window_segments {
+            Some(segments) => u64::from(segments.max(1)) * mss,
+            // RFC 3390 equation 1: min (4*MSS, max (2*MSS, 4380 bytes)).
+            None => (4 * mss).min((2 * mss).max(4380)),
+        }
+    }
+}

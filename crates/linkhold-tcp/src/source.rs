@@ -1,0 +1,89 @@
+//! The application at the sending side: how many bytes it has written by a point in time.
+//!
+//! A source never drops: what the connection cannot carry yet waits in the send queue.
+
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Bytes};
+
+/// What the application sends. The connection's other end reads it as it comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// Nothing. The endpoint answers the peer's FIN with its own.
+    #[default]
+    None,
+    /// As much as the connection carries, without end.
+    Bulk,
+    /// This many bytes, written at once when the connection is up; a FIN follows them.
+    Finite(Bytes),
+    /// `chunk` bytes at a time, the first when the connection is up, then at `rate`, without end.
+    Paced {
+        /// Mean rate of the application's writes.
+        rate: BitRate,
+        /// Size of one write.
+        chunk: Bytes,
+    },
+}
+
+/// More than any run writes, and far from overflow when added to a sequence offset.
+const ENDLESS: u64 = 1 << 62;
+
+impl Source {
+    /// Bytes written by `now` when the connection came up at `start`.
+    #[inline]
+    pub(crate) fn written(&self, start: Instant, now: Instant) -> u64 {
+        match *self {
+            Self::None => 0,
+            Self::Bulk => ENDLESS,
+            Self::Finite(bytes) => bytes.0,
+            Self::Paced { rate, chunk } => {
+                let interval = rate.time_for(chunk).as_nanos().max(1);
+                let writes = now.since(start).as_nanos() / interval + 1;
+                writes.saturating_mul(chunk.0).min(ENDLESS)
+            }
+        }
+    }
+
+    /// When the application writes next, if it will.
+    #[inline]
+    pub(crate) fn next_write(&self, start: Instant, now: Instant) -> Option<Instant> {
+        match *self {
+            Self::None | Self::Bulk | Self::Finite(_) => None,
+            Self::Paced { rate, chunk } => {
+                let interval = rate.time_for(chunk).as_nanos().max(1);
+                let writes = now.since(start).as_nanos() / interval + 1;
+                Some(start + Duration::from_nanos(writes.saturating_mul(interval)))
+            }
+        }
+    }
+
+    /// True if a FIN follows the last byte.
+    #[inline]
+    pub(crate) const fn ends(&self) -> bool {
+        matches!(self, Self::Finite(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paced_source_writes_one_chunk_at_once_and_then_at_its_rate() {
+        let source = Source::Paced { rate: BitRate::from_mbps(8), chunk: Bytes(1000) };
+        let start = Instant::from_millis(5);
+        for (at_ms, written) in [(5, 1000), (6, 2000), (15, 11_000)] {
+            assert_eq!(source.written(start, Instant::from_millis(at_ms)), written, "at {at_ms} ms");
+        }
+        assert_eq!(source.next_write(start, Instant::from_millis(5)), Some(Instant::from_millis(6)));
+        assert_eq!(source.next_write(start, Instant::from_nanos(5_999_999)), Some(Instant::from_millis(6)));
+        assert_eq!(source.next_write(start, Instant::from_millis(6)), Some(Instant::from_millis(7)));
+    }
+
+    #[test]
+    fn a_finite_source_writes_everything_at_once_and_then_ends() {
+        let source = Source::Finite(Bytes(7));
+        assert_eq!(source.written(Instant::ZERO, Instant::ZERO), 7);
+        assert_eq!(source.next_write(Instant::ZERO, Instant::ZERO), None);
+        assert!(source.ends() && !Source::Bulk.ends() && !Source::None.ends());
+    }
+}
