@@ -6,7 +6,10 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+pub mod dsasync;
 pub mod link_event;
+pub mod link_monitor;
+pub mod log;
 pub mod mechanism;
 pub mod packet;
 pub mod time;

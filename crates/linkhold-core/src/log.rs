@@ -1,0 +1,1 @@
+//! Input log of a mechanism: record, then replay bit for bit.
