@@ -11,6 +11,7 @@ use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::Trace;
+use linkhold_tcp::TcpConfig;
 
 /// One case to compare: a name and the whole scenario as this case sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,8 +43,10 @@ pub struct ResolvedScenario {
     pub router: Queue,
     /// Each station's own uplink transmit queue.
     pub station: Queue,
-    /// Both ends of every connection.
-    pub tcp: Tcp,
+    /// The stack that `tcp` started from.
+    pub tcp_profile: Profile,
+    /// Both ends of every connection: the profile with the file's keys applied.
+    pub tcp: TcpConfig,
     /// The connections.
     pub flows: Vec<FlowGroup>,
     /// What runs at the base station.
@@ -236,97 +239,15 @@ pub enum InSilence {
     Drop,
 }
 
-/// TCP of both ends.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tcp {
-    /// Which stack's defaults apply to what the file leaves open (all are filled in here).
-    pub profile: Profile,
-    /// Congestion control.
-    pub congestion: Congestion,
-    /// Loss recovery.
-    pub recovery: Recovery,
-    /// Maximum segment size: payload bytes per segment without options.
-    pub mss: u32,
-    /// Most bytes the receiver buffers; where `receive_autotune` is set, how many at first.
-    pub receive_buffer: Bytes,
-    /// Largest receive buffer that automatic tuning grows to.
-    pub receive_autotune: Option<Bytes>,
-    /// Most unacknowledged bytes the sender keeps.
-    pub send_buffer: Bytes,
-    /// Window scale option (RFC 7323), if offered.
-    pub window_scale: Option<u8>,
-    /// SACK-permitted is offered.
-    pub sack: bool,
-    /// Timestamps are offered.
-    pub timestamps: bool,
-    /// ECN is negotiated (RFC 3168).
-    pub ecn: bool,
-    /// Initial window, segments.
-    pub initial_window: u32,
-    /// RTO before the first round-trip sample.
-    pub rto_initial: Duration,
-    /// Floor of the RTO.
-    pub rto_min: Duration,
-    /// Ceiling of the RTO.
-    pub rto_max: Duration,
-    /// Delayed acknowledgments.
-    pub delayed_ack: DelayedAck,
-    /// F-RTO (RFC 5682).
-    pub frto: bool,
-    /// Undo of a spurious reduction by timestamps (Eifel, RFC 3522) or D-SACK.
-    pub undo: bool,
-    /// Proportional rate reduction (RFC 6937).
-    pub prr: bool,
-    /// Halve cwnd each time a restart after an idle RTO occurs (RFC 2861, Linux `tcp_slow_start_after_idle`).
-    pub slow_start_after_idle: bool,
-}
-
 /// A stack whose defaults apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// Linux of the 2020s: CUBIC, RACK-TLP, F-RTO, PRR, timestamps, initial window 10, automatic buffers.
     Linux,
-    /// Linux of 2009, the paper's: SACK, F-RTO, no RACK, initial window 3, 256 KiB windows.
+    /// Linux of 2009, the paper's: SACK, no RACK, no F-RTO, 256 KiB windows.
     Linux2009,
-    /// The textbook: one RFC's algorithm and nothing beside it.
+    /// The textbook: RFC 5681 and 6582, no SACK, no timestamps.
     Classic,
-}
-
-/// Congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Congestion {
-    /// RFC 5681.
-    Reno,
-    /// Brakmo and Peterson 1995.
-    Vegas,
-    /// RFC 9438.
-    Cubic,
-}
-
-/// Loss recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
-    /// RFC 5681.
-    Reno,
-    /// RFC 6582.
-    NewReno,
-    /// RFC 6675.
-    Sack,
-    /// RFC 8985.
-    RackTlp,
-}
-
-/// When the receiver acknowledges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DelayedAck {
-    /// Every segment at once.
-    Off,
-    /// Every second segment, or this long after the first.
-    Timer(Duration),
-    /// Every second segment, or at the next beat of a free-running timer (BSD's 200 ms fast timeout).
-    Heartbeat(Duration),
-    /// Linux: quick ACKs at the start and after idle, then 40 ms.
-    Linux,
 }
 
 /// A group of alike connections.
