@@ -1,1 +1,17 @@
-//! placeholder while the workspace is laid out
+//! Packets between bytes and the types that mechanisms see.
+//!
+//! - [`parse`]: IPv4 or IPv6 bytes to [`ParsedPacket`]; safe on anything an attacker may send.
+//! - [`emit`](mod@emit): a [`TcpSegment`](linkhold_core::packet::TcpSegment) to bytes with right checksums.
+//! - [`rewrite`]: header changes in place, checksums updated incrementally (RFC 1624).
+//! - [`capture`]: pcapng files that Wireshark and tshark open.
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod emit;
+pub mod parse;
+pub mod rewrite;
+
+pub use capture::PcapngWriter;
+pub use emit::{EmitError, PacketSpec, Payload, build_ack, emit, packet_len};
+pub use parse::{ParseError, ParsedPacket, parse_ip_tcp, parse_ip_tcp_headers};
+pub use rewrite::{RewriteError, TcpChecksum, apply_rewrite, fill_tcp_checksum, verify_checksums};

@@ -1,0 +1,245 @@
+//! A TCP segment to bytes: IPv4 (RFC 791) or IPv6 (RFC 8200) and TCP (RFC 9293) with right checksums.
+//!
+//! Options are packed so that the header is exactly [`TcpSegment::header_len`] bytes: NOPs first, then MSS,
+//! window scale, SACK-permitted, timestamps, SACK.
+
+use core::net::IpAddr;
+
+use linkhold_core::action::AckSpec;
+use linkhold_core::packet::{Direction, Ecn, Endpoint, SynOptions, TcpFlags, TcpSegment};
+use smoltcp::wire::{
+    IPV4_HEADER_LEN, IPV6_HEADER_LEN, IpAddress, IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber,
+    checksum,
+};
+
+use crate::parse::{FLAGS_OFFSET, ecn_to_bits};
+
+/// Time to live or hop limit of emitted packets (the value Linux uses).
+const HOP_LIMIT: u8 = 64;
+
+/// No header that [`emit`] writes is longer: IPv6 and TCP with 40 bytes of options.
+pub const MAX_HEADER_LEN: usize = IPV6_HEADER_LEN + 60;
+
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketSpec {
+    /// Sender; its address family decides the IP version.
+    pub src: Endpoint,
+    /// Receiver, of the same family.
+    pub dst: Endpoint,
+    /// TCP header.
+    pub tcp: TcpSegment,
+    /// The IP header's ECN field.
+    pub ecn: Ecn,
+}
+
+/// What follows the headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload<'a> {
+    /// `payload_len` zero bytes, written.
+    Zeros,
+    /// `payload_len` zero bytes, counted in lengths and checksum but not written: for captures.
+    Omitted,
+    /// These bytes; as many as `payload_len` says.
+    Bytes(&'a [u8]),
+}
+
+/// Why a packet cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EmitError {
+    /// One end is IPv4, the other IPv6.
+    #[error("the two ends are of different IP versions")]
+    MixedFamilies,
+    /// More options than the 40 bytes that a TCP header has for them.
+    #[error("the options take more than 40 bytes")]
+    TooManyOptions,
+    /// Longer than the IP length field can say.
+    #[error("the packet is longer than 65535 bytes")]
+    TooLong,
+    /// The caller's buffer is shorter than the packet.
+    #[error("the buffer is shorter than the packet's {0} bytes")]
+    BufferTooSmall(usize),
+    /// `Payload::Bytes` is not as long as `payload_len` says.
+    #[error("the payload's length differs from payload_len")]
+    PayloadLength,
+}
+
+/// Whole length of the packet on the wire, from the IP header on, bytes.
+#[must_use]
+pub fn packet_len(spec: &PacketSpec) -> usize {
+    ip_header_len(spec.src.addr) + spec.tcp.header_len() as usize + spec.tcp.payload_len as usize
+}
+
+const fn ip_header_len(addr: IpAddr) -> usize {
+    match addr {
+        IpAddr::V4(_) => IPV4_HEADER_LEN,
+        IpAddr::V6(_) => IPV6_HEADER_LEN,
+    }
+}
+
+/// Writes the packet at the start of `buffer`; returns how many bytes were written.
+///
+/// # Errors
+/// See [`EmitError`]; `buffer` may then hold part of the packet.
+pub fn emit(spec: &PacketSpec, payload: Payload<'_>, buffer: &mut [u8]) -> Result<usize, EmitError> {
+    let tcp_header_len = spec.tcp.header_len() as usize;
+    if tcp_header_len > 60 {
+        return Err(EmitError::TooManyOptions);
+    }
+    let ip_header_len = ip_header_len(spec.src.addr);
+    let header_len = ip_header_len + tcp_header_len;
+    let total = packet_len(spec);
+    let ip_field = match spec.src.addr {
+        IpAddr::V4(_) => total,
+        IpAddr::V6(_) => total - IPV6_HEADER_LEN,
+    };
+    let ip_field = u16::try_from(ip_field).map_err(|_| EmitError::TooLong)?;
+    let written = match payload {
+        Payload::Omitted => header_len,
+        Payload::Zeros | Payload::Bytes(_) => total,
+    };
+    let Some(out) = buffer.get_mut(..written) else { return Err(EmitError::BufferTooSmall(written)) };
+    let (headers, body) = out.split_at_mut(header_len);
+    match payload {
+        Payload::Bytes(bytes) if bytes.len() != spec.tcp.payload_len as usize => {
+            return Err(EmitError::PayloadLength);
+        }
+        Payload::Bytes(bytes) => body.copy_from_slice(bytes),
+        Payload::Zeros | Payload::Omitted => body.fill(0),
+    }
+    headers.fill(0);
+    let (ip, tcp) = headers.split_at_mut(ip_header_len);
+    write_ip(spec, ip_field, ip)?;
+    write_tcp(spec, body, tcp);
+    Ok(written)
+}
+
+fn write_ip(spec: &PacketSpec, length: u16, buffer: &mut [u8]) -> Result<(), EmitError> {
+    match (spec.src.addr, spec.dst.addr) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            let mut ip = Ipv4Packet::new_unchecked(buffer);
+            ip.set_version(4);
+            ip.set_header_len(IPV4_HEADER_LEN as u8);
+            ip.set_ecn(ecn_to_bits(spec.ecn));
+            ip.set_total_len(length);
+            ip.set_dont_frag(true);
+            ip.set_hop_limit(HOP_LIMIT);
+            ip.set_next_header(IpProtocol::Tcp);
+            ip.set_src_addr(src);
+            ip.set_dst_addr(dst);
+            ip.fill_checksum();
+            Ok(())
+        }
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            let mut ip = Ipv6Packet::new_unchecked(buffer);
+            ip.set_version(6);
+            ip.set_traffic_class(ecn_to_bits(spec.ecn));
+            ip.set_payload_len(length);
+            ip.set_next_header(IpProtocol::Tcp);
+            ip.set_hop_limit(HOP_LIMIT);
+            ip.set_src_addr(src);
+            ip.set_dst_addr(dst);
+            Ok(())
+        }
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => Err(EmitError::MixedFamilies),
+    }
+}
+
+/// `body` is the payload as written; one that was omitted is all zeros and adds nothing to the sum.
+fn write_tcp(spec: &PacketSpec, body: &[u8], buffer: &mut [u8]) {
+    let length = buffer.len() as u32 + spec.tcp.payload_len;
+    if let Some(flags) = buffer.get_mut(FLAGS_OFFSET) {
+        *flags = spec.tcp.flags.0;
+    }
+    let mut tcp = TcpPacket::new_unchecked(&mut *buffer);
+    tcp.set_src_port(spec.src.port);
+    tcp.set_dst_port(spec.dst.port);
+    tcp.set_seq_number(TcpSeqNumber(spec.tcp.seq.0 as i32));
+    tcp.set_ack_number(TcpSeqNumber(spec.tcp.ack.0 as i32));
+    tcp.set_header_len(spec.tcp.header_len() as u8);
+    tcp.set_window_len(spec.tcp.window);
+    write_options(&spec.tcp, tcp.options_mut());
+    let sum = checksum::combine(&[
+        pseudo_header(spec.src.addr, spec.dst.addr, length),
+        checksum::data(tcp.into_inner()),
+        checksum::data(body),
+    ]);
+    TcpPacket::new_unchecked(buffer).set_checksum(!sum);
+}
+
+/// Ones' complement sum of the pseudo header of a TCP segment of `length` bytes.
+pub(crate) fn pseudo_header(src: IpAddr, dst: IpAddr, length: u32) -> u16 {
+    checksum::pseudo_header(&IpAddress::from(src), &IpAddress::from(dst), IpProtocol::Tcp, length)
+}
+
+/// Writes the options at the end of `area`, NOPs before them.
+fn write_options(tcp: &TcpSegment, area: &mut [u8]) {
+    let mut packed = [0_u8; 40];
+    let mut len = 0;
+    let mut put = |bytes: &[u8]| {
+        // Never longer than the area: `header_len` counted every option, and `emit` checked it.
+        if let Some(room) = packed.get_mut(len..len + bytes.len()) {
+            room.copy_from_slice(bytes);
+            len += bytes.len();
+        }
+    };
+    if tcp.flags.contains(TcpFlags::SYN) {
+        if let Some(mss) = tcp.syn.mss {
+            let [high, low] = mss.to_be_bytes();
+            put(&[2, 4, high, low]);
+        }
+        if let Some(shift) = tcp.syn.window_scale {
+            put(&[3, 3, shift]);
+        }
+        if tcp.syn.sack_permitted {
+            put(&[4, 2]);
+        }
+    }
+    if let Some(timestamp) = tcp.timestamp {
+        put(&[8, 10]);
+        put(&timestamp.value.to_be_bytes());
+        put(&timestamp.echo.to_be_bytes());
+    }
+    if !tcp.sack.is_empty() {
+        put(&[5, 2 + 8 * tcp.sack.as_slice().len() as u8]);
+        for block in tcp.sack.as_slice() {
+            put(&block.left.0.to_be_bytes());
+            put(&block.right.0.to_be_bytes());
+        }
+    }
+    let start = area.len().saturating_sub(len);
+    let (nops, options) = area.split_at_mut(start);
+    nops.fill(1);
+    for (byte, &value) in options.iter_mut().zip(&packed) {
+        *byte = value;
+    }
+}
+
+/// The TCP header of the acknowledgment that `spec` asks for.
+#[must_use]
+pub fn ack_segment(spec: &AckSpec) -> TcpSegment {
+    TcpSegment {
+        seq: spec.seq,
+        ack: spec.ack,
+        payload_len: 0,
+        window: spec.window,
+        flags: if spec.ece { TcpFlags::ACK | TcpFlags::ECE } else { TcpFlags::ACK },
+        timestamp: spec.timestamp,
+        sack: Default::default(),
+        syn: SynOptions::default(),
+    }
+}
+
+/// Writes the pure acknowledgment that a mechanism asked for; returns its length. It is not ECN-capable
+/// (RFC 3168 section 6.1.4). [`MAX_HEADER_LEN`] bytes are always enough.
+///
+/// # Errors
+/// [`EmitError::BufferTooSmall`], or [`EmitError::MixedFamilies`] for a flow that cannot exist.
+pub fn build_ack(spec: &AckSpec, buffer: &mut [u8]) -> Result<usize, EmitError> {
+    let (src, dst) = match spec.direction {
+        Direction::Downlink => (spec.flow.correspondent, spec.flow.station),
+        Direction::Uplink => (spec.flow.station, spec.flow.correspondent),
+    };
+    let packet = PacketSpec { src, dst, tcp: ack_segment(spec), ecn: Ecn::NotEct };
+    emit(&packet, Payload::Omitted, buffer)
+}

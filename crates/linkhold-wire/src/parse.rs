@@ -1,0 +1,283 @@
+//! IPv4 and IPv6 bytes to a TCP header as mechanisms see it (RFC 791, RFC 8200, RFC 9293).
+//!
+//! Takes any bytes: it answers a packet or a [`ParseError`] and never panics. Checksums are not checked here: a
+//! packet on its way through a router may carry one that hardware is still to fill in.
+//!
+//! TCP options that are cut short or carry an impossible length end the list, and what came before counts: that
+//! is what Linux does (`tcp_parse_options`), so linkhold sees the flow as its two ends do.
+
+use core::net::IpAddr;
+
+use linkhold_core::packet::{
+    Direction, Ecn, Endpoint, FlowKey, SackBlock, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp,
+};
+use linkhold_core::units::Seq;
+use smoltcp::wire::{IpProtocol, Ipv4Packet, Ipv6Packet, TcpOption, TcpPacket};
+
+/// IPv6 extension headers to step over before giving up: more than the four kinds that may stand before TCP,
+/// each once, and destination options twice (RFC 8200 section 4.1).
+const MAX_EXTENSION_HEADERS: usize = 6;
+
+/// Largest window scale shift (RFC 7323 section 2.3); receivers take a larger one as this.
+const MAX_WINDOW_SCALE: u8 = 14;
+
+/// Option kind of SACK (RFC 2018 section 3).
+const OPTION_SACK: u8 = 5;
+
+/// A TCP packet found in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParsedPacket {
+    /// Sender.
+    pub src: Endpoint,
+    /// Receiver.
+    pub dst: Endpoint,
+    /// TCP header.
+    pub tcp: TcpSegment,
+    /// Whole length by the IP header, bytes; what follows in the buffer is padding.
+    pub ip_len: u32,
+    /// Where the TCP header starts: IP header with its options or extension headers, bytes.
+    pub tcp_offset: usize,
+    /// TCP header with options, bytes.
+    pub tcp_header_len: usize,
+    /// The IP header's ECN field.
+    pub ecn: Ecn,
+}
+
+impl ParsedPacket {
+    /// Where the payload starts.
+    #[must_use]
+    pub const fn payload_offset(&self) -> usize {
+        self.tcp_offset + self.tcp_header_len
+    }
+
+    /// The connection, if the packet travels in `direction`.
+    #[must_use]
+    pub const fn flow(&self, direction: Direction) -> FlowKey {
+        match direction {
+            Direction::Downlink => FlowKey { correspondent: self.src, station: self.dst },
+            Direction::Uplink => FlowKey { correspondent: self.dst, station: self.src },
+        }
+    }
+}
+
+/// Why bytes are no TCP packet that a mechanism could look at. Such a packet goes its way untouched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// The bytes end before the headers do, or before the length that the IP header states.
+    #[error("the packet is cut short")]
+    Truncated,
+    /// Neither IPv4 nor IPv6.
+    #[error("IP version {0} is neither 4 nor 6")]
+    Version(u8),
+    /// A header contradicts itself.
+    #[error("a header length is impossible")]
+    BadHeader,
+    /// Part of a fragmented datagram: ports and flags are missing or the checksum covers more than is here.
+    #[error("the packet is a fragment")]
+    Fragment,
+    /// Not TCP, or behind an extension header that cannot be stepped over.
+    #[error("the packet is not TCP")]
+    NotTcp,
+}
+
+/// Parses a whole IP packet that carries TCP.
+///
+/// # Errors
+/// See [`ParseError`].
+pub fn parse_ip_tcp(bytes: &[u8]) -> Result<ParsedPacket, ParseError> {
+    let located = locate(bytes)?;
+    if bytes.len() < located.ip_len as usize {
+        return Err(ParseError::Truncated);
+    }
+    parse_located(bytes, &located)
+}
+
+/// As [`parse_ip_tcp`], but the payload may be cut off (a queue that hands over only the first bytes, a capture
+/// with a snap length); the payload's length is taken from the IP header.
+///
+/// # Errors
+/// See [`ParseError`].
+pub fn parse_ip_tcp_headers(bytes: &[u8]) -> Result<ParsedPacket, ParseError> {
+    parse_located(bytes, &locate(bytes)?)
+}
+
+/// Where the TCP header of a packet is.
+pub(crate) struct Located {
+    pub(crate) src: IpAddr,
+    pub(crate) dst: IpAddr,
+    /// Length by the IP header; `tcp_offset` is below it.
+    pub(crate) ip_len: u32,
+    pub(crate) tcp_offset: usize,
+    pub(crate) ecn: Ecn,
+}
+
+pub(crate) fn locate(bytes: &[u8]) -> Result<Located, ParseError> {
+    match bytes.first().map(|first| first >> 4) {
+        None => Err(ParseError::Truncated),
+        Some(4) => locate_v4(bytes),
+        Some(6) => locate_v6(bytes),
+        Some(version) => Err(ParseError::Version(version)),
+    }
+}
+
+fn locate_v4(bytes: &[u8]) -> Result<Located, ParseError> {
+    // `new_unchecked`, because smoltcp's check wants the payload as well; the accessors used here read the
+    // fixed 20 bytes only.
+    if bytes.len() < smoltcp::wire::IPV4_HEADER_LEN {
+        return Err(ParseError::Truncated);
+    }
+    let ip = Ipv4Packet::new_unchecked(bytes);
+    let header_len = usize::from(ip.header_len());
+    if header_len < smoltcp::wire::IPV4_HEADER_LEN || usize::from(ip.total_len()) < header_len {
+        return Err(ParseError::BadHeader);
+    }
+    if bytes.len() < header_len {
+        return Err(ParseError::Truncated);
+    }
+    if ip.more_frags() || ip.frag_offset() != 0 {
+        return Err(ParseError::Fragment);
+    }
+    if ip.next_header() != IpProtocol::Tcp {
+        return Err(ParseError::NotTcp);
+    }
+    Ok(Located {
+        src: ip.src_addr().into(),
+        dst: ip.dst_addr().into(),
+        ip_len: u32::from(ip.total_len()),
+        tcp_offset: header_len,
+        ecn: ecn_from_bits(ip.ecn()),
+    })
+}
+
+fn locate_v6(bytes: &[u8]) -> Result<Located, ParseError> {
+    if bytes.len() < smoltcp::wire::IPV6_HEADER_LEN {
+        return Err(ParseError::Truncated);
+    }
+    let ip = Ipv6Packet::new_unchecked(bytes);
+    // A payload length of zero announces a jumbogram (RFC 2675): not TCP as we know it.
+    let ip_len = ip.total_len();
+    let mut next = ip.next_header();
+    let mut offset = smoltcp::wire::IPV6_HEADER_LEN;
+    for _ in 0..=MAX_EXTENSION_HEADERS {
+        match next {
+            IpProtocol::Tcp => {
+                return if offset < ip_len {
+                    Ok(Located {
+                        src: ip.src_addr().into(),
+                        dst: ip.dst_addr().into(),
+                        ip_len: ip_len as u32,
+                        tcp_offset: offset,
+                        ecn: ecn_from_bits(ip.traffic_class() & 0b11),
+                    })
+                } else {
+                    Err(ParseError::BadHeader)
+                };
+            }
+            IpProtocol::Ipv6Frag => return Err(ParseError::Fragment),
+            IpProtocol::HopByHop | IpProtocol::Ipv6Route | IpProtocol::Ipv6Opts => {
+                let &[kind, length] = bytes.get(offset..offset + 2).ok_or(ParseError::Truncated)? else {
+                    return Err(ParseError::Truncated);
+                };
+                next = IpProtocol::from(kind);
+                offset += (usize::from(length) + 1) * 8;
+            }
+            _ => return Err(ParseError::NotTcp),
+        }
+    }
+    Err(ParseError::NotTcp)
+}
+
+fn parse_located(bytes: &[u8], located: &Located) -> Result<ParsedPacket, ParseError> {
+    let end = bytes.len().min(located.ip_len as usize);
+    let rest = bytes.get(located.tcp_offset..end).ok_or(ParseError::Truncated)?;
+    if rest.len() < smoltcp::wire::TCP_HEADER_LEN {
+        return Err(ParseError::Truncated);
+    }
+    let header_len = usize::from(TcpPacket::new_unchecked(rest).header_len());
+    let payload_end = located.tcp_offset + header_len;
+    if header_len < smoltcp::wire::TCP_HEADER_LEN || payload_end > located.ip_len as usize {
+        return Err(ParseError::BadHeader);
+    }
+    let packet = TcpPacket::new_checked(rest).map_err(|_| ParseError::Truncated)?;
+    let mut tcp = TcpSegment {
+        seq: Seq(packet.seq_number().0 as u32),
+        ack: Seq(packet.ack_number().0 as u32),
+        payload_len: located.ip_len - payload_end as u32,
+        window: packet.window_len(),
+        flags: TcpFlags(rest.get(FLAGS_OFFSET).copied().unwrap_or(0)),
+        ..TcpSegment::default()
+    };
+    read_options(packet.options(), &mut tcp);
+    Ok(ParsedPacket {
+        src: Endpoint { addr: located.src, port: packet.src_port() },
+        dst: Endpoint { addr: located.dst, port: packet.dst_port() },
+        tcp,
+        ip_len: located.ip_len,
+        tcp_offset: located.tcp_offset,
+        tcp_header_len: header_len,
+        ecn: located.ecn,
+    })
+}
+
+/// Where the flags stand in the TCP header (RFC 9293 section 3.1).
+pub(crate) const FLAGS_OFFSET: usize = 13;
+
+fn read_options(mut options: &[u8], tcp: &mut TcpSegment) {
+    let is_syn = tcp.flags.contains(TcpFlags::SYN);
+    let mut syn = SynOptions::default();
+    while !options.is_empty() {
+        let Ok((rest, option)) = TcpOption::parse(options) else { break };
+        match option {
+            TcpOption::EndOfList => break,
+            TcpOption::MaxSegmentSize(mss) => syn.mss = Some(mss),
+            TcpOption::WindowScale(shift) => syn.window_scale = Some(shift.min(MAX_WINDOW_SCALE)),
+            TcpOption::SackPermitted => syn.sack_permitted = true,
+            TcpOption::TimeStamp { tsval, tsecr } => {
+                tcp.timestamp = Some(TcpTimestamp { value: tsval, echo: tsecr });
+            }
+            // smoltcp keeps three blocks of up to four.
+            TcpOption::SackRange(_) => tcp.sack = read_sack(options),
+            TcpOption::NoOperation | TcpOption::Unknown { .. } => {}
+        }
+        options = rest;
+    }
+    if is_syn {
+        tcp.syn = syn;
+    }
+}
+
+/// The blocks of a SACK option that `TcpOption::parse` found well-formed at the start of `options`.
+fn read_sack(options: &[u8]) -> SackBlocks {
+    let mut blocks = SackBlocks::EMPTY;
+    if let [OPTION_SACK, length, rest @ ..] = options {
+        let data = rest.get(..usize::from(*length).saturating_sub(2)).unwrap_or(&[]);
+        for block in data.chunks_exact(8) {
+            if let &[a, b, c, d, e, f, g, h] = block {
+                let left = Seq(u32::from_be_bytes([a, b, c, d]));
+                let right = Seq(u32::from_be_bytes([e, f, g, h]));
+                if !blocks.push(SackBlock { left, right }) {
+                    break;
+                }
+            }
+        }
+    }
+    blocks
+}
+
+pub(crate) const fn ecn_from_bits(bits: u8) -> Ecn {
+    match bits & 0b11 {
+        0b00 => Ecn::NotEct,
+        0b01 => Ecn::Ect1,
+        0b10 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    }
+}
+
+pub(crate) const fn ecn_to_bits(ecn: Ecn) -> u8 {
+    match ecn {
+        Ecn::NotEct => 0b00,
+        Ecn::Ect1 => 0b01,
+        Ecn::Ect0 => 0b10,
+        Ecn::Ce => 0b11,
+    }
+}
