@@ -1,0 +1,272 @@
+//! What can be set on DSASync: modes, thresholds, presets, and their validation.
+//!
+//! Paper: `dsasync` section IV-B (B_alloc, B_low, B_high, α_min, ΔT) and VI-A (default values).
+//!
+//! The paper's values contradict its own condition B_alloc > B_high > B_low: with a buffer of 500 MB and
+//! B_high = 500 MB, `hold` would never clear, because B_free can never exceed B_alloc. [`DsaSyncConfig::paper`]
+//! therefore keeps the 500 MB and B_low = 400 MB, and sets B_high to 499 MB: the nearest value that works.
+
+use serde::{Deserialize, Serialize};
+
+use super::uplink::{UplinkConfig, UplinkMode};
+use crate::link_monitor::LinkMonitorConfig;
+use crate::time::Duration;
+use crate::units::{BitRate, Bytes, Fraction};
+
+/// What DSASync does to a downlink flow in a silence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// Hold packets; touch no window because of a silence.
+    #[serde(rename = "hold")]
+    Hold,
+    /// Hold, close windows, and reopen each by a window update when the silence ends.
+    #[serde(rename = "freeze")]
+    Freeze,
+    /// As `freeze`; besides, windows reopen one wired round trip before an end that is known, and a reopening
+    /// is repeated until the sender is heard.
+    #[default]
+    #[serde(rename = "freeze+nudge")]
+    FreezeNudge,
+}
+
+/// When a window is closed (modes `freeze` and `freeze+nudge`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CloseAt {
+    /// Algorithm 1: all windows when B_free < B_low, one when it is used up.
+    #[default]
+    SpaceLow,
+    /// Besides: every window as soon as a silence starts.
+    SilenceStart,
+}
+
+/// What happens to a held segment when its sender sends it again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Duplicates {
+    /// As the paper says: the newer copy takes the older one's place.
+    ReplaceOlder,
+    /// As the paper says for flows with neither timestamps nor SACK. Other flows keep both copies: the older
+    /// one's timestamp (RFC 3522) and the D-SACK for the newer one (RFC 2883) are what tells the sender that its
+    /// timeout or loss probe was spurious. With one copy Linux keeps the cwnd of the spurious timeout.
+    #[default]
+    Adaptive,
+}
+
+/// What is sent when a channel switch takes capacity away (Algorithm 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapacityResponse {
+    /// Nothing.
+    Off,
+    /// Three duplicate ACKs, as printed. Without SACK blocks a Linux sender with SACK ignores them.
+    DuplicateAcks,
+    /// ECN-echo where ECN was negotiated, and the window clamped to the new bandwidth-delay product.
+    #[default]
+    Modern,
+}
+
+/// When the advertised window is held down to the bandwidth-delay product of the radio.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clamp {
+    /// Never.
+    Off,
+    /// For flows too fast for the new channel after a switch ([`CapacityResponse::Modern`]).
+    OnSwitch,
+    /// Always: the goodput of a deep buffer with the delay of a short one.
+    #[default]
+    Always,
+}
+
+/// Settings of [`DsaSync`](super::DsaSync). `default()` is what is recommended; [`paper`](Self::paper) is the
+/// mechanism as printed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DsaSyncConfig {
+    /// What is done in a silence.
+    pub mode: Mode,
+    /// When windows are closed.
+    pub close_at: CloseAt,
+    /// B_alloc: most bytes held at once, downlink and uplink together.
+    pub b_alloc: Bytes,
+    /// B_high: windows closed for lack of space reopen when more than this is free. B_alloc > B_high.
+    pub b_high: Bytes,
+    /// B_low: windows close when less than this is free. B_high > B_low.
+    pub b_low: Bytes,
+    /// Most packets held at once: bounds the memory that tiny packets cost.
+    pub max_held_packets: u32,
+    /// What happens to a held segment when a second copy comes.
+    pub duplicates: Duplicates,
+    /// Take back the transmit queue when a silence starts (Algorithm 2, line 11).
+    pub reclaim: bool,
+    /// Uplink shaping; `uplink.alpha_min` is the paper's α_min.
+    pub uplink: UplinkConfig,
+    /// History window and limits of the link monitor; `monitor.window` is the paper's ΔT.
+    pub monitor: LinkMonitorConfig,
+    /// Answer to a loss of capacity.
+    pub capacity: CapacityResponse,
+    /// Moving window over which D_i^in, a station's downlink rate, is measured.
+    pub rate_window: Duration,
+    /// Window clamp.
+    pub clamp: Clamp,
+    /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
+    pub standing_queue: Duration,
+    /// Rate of release while the channel's capacity is unknown and nobody tells the room in the transmit queue.
+    pub assumed_capacity: BitRate,
+    /// Most reopenings sent for one silence to a sender that is not heard (`freeze+nudge`).
+    pub nudges: u8,
+    /// Pause before the second reopening; doubles each time.
+    pub nudge_backoff: Duration,
+    /// Keep the last uplink ACK before an announced silence back, so that a zero window can go out on a new ACK number:
+    /// Linux before 6.6 ignores a zero window that repeats ACK and sequence number (`freeze+nudge`).
+    pub keep_back: bool,
+    /// Longest time an ACK is kept back.
+    pub keep_back_delay: Duration,
+    /// Most flows tracked; the longest idle one makes room for a new one.
+    pub max_flows: u32,
+    /// Seed of the flow table's hash: secret and random on a router, fixed in a simulation.
+    pub flow_seed: u64,
+}
+
+impl Default for DsaSyncConfig {
+    /// The recommended settings: `freeze+nudge`, window clamp always, no uplink shaping.
+    ///
+    /// No uplink shaping, because an ACK kept back is data that comes later: the clamp leaves one round trip
+    /// plus 20 ms of data in flight, so ACKs delayed by a silence's length would let the radio run dry. Shaping
+    /// was to stop spurious timeouts; on a sender that detects and undoes those it buys nothing.
+    fn default() -> Self {
+        Self {
+            mode: Mode::FreezeNudge,
+            close_at: CloseAt::SpaceLow,
+            b_alloc: Bytes(64_000_000),
+            b_high: Bytes(32_000_000),
+            b_low: Bytes(16_000_000),
+            max_held_packets: 131_072,
+            duplicates: Duplicates::Adaptive,
+            reclaim: true,
+            uplink: UplinkConfig { mode: UplinkMode::Off, ..UplinkConfig::default() },
+            monitor: LinkMonitorConfig::default(),
+            capacity: CapacityResponse::Modern,
+            rate_window: Duration::from_millis(500),
+            clamp: Clamp::Always,
+            standing_queue: Duration::from_millis(20),
+            assumed_capacity: BitRate::from_mbps(10),
+            nudges: 3,
+            nudge_backoff: Duration::from_millis(50),
+            keep_back: false,
+            keep_back_delay: Duration::from_millis(5),
+            max_flows: 65_536,
+            flow_seed: 0,
+        }
+    }
+}
+
+impl DsaSyncConfig {
+    /// The mechanism as the paper prints it, with its default values (section VI-A): `freeze`, windows closed when
+    /// space runs low, Algorithm 4 on the uplink, three duplicate ACKs on a switch, no clamp.
+    #[must_use]
+    pub fn paper() -> Self {
+        Self {
+            mode: Mode::Freeze,
+            close_at: CloseAt::SpaceLow,
+            b_alloc: Bytes(500_000_000),
+            b_high: Bytes(499_000_000),
+            b_low: Bytes(400_000_000),
+            max_held_packets: 1_048_576,
+            duplicates: Duplicates::ReplaceOlder,
+            uplink: UplinkConfig {
+                mode: UplinkMode::Pooled,
+                alpha_min: Fraction::clamped(0.5),
+                ..UplinkConfig::default()
+            },
+            capacity: CapacityResponse::DuplicateAcks,
+            clamp: Clamp::Off,
+            ..Self::default()
+        }
+    }
+
+    /// Buffer only: what holding alone is worth.
+    #[must_use]
+    pub fn hold_only() -> Self {
+        Self { mode: Mode::Hold, capacity: CapacityResponse::Off, clamp: Clamp::Off, ..Self::default() }
+    }
+
+    /// `self` with B_alloc set, B_high and B_low at half and a quarter of it.
+    #[must_use]
+    pub fn with_b_alloc(self, b_alloc: Bytes) -> Self {
+        Self { b_alloc, b_high: Bytes(b_alloc.0 / 2), b_low: Bytes(b_alloc.0 / 4), ..self }
+    }
+
+    /// Checks what types cannot: order of the thresholds, and limits that must not be zero.
+    ///
+    /// # Errors
+    /// The first [`ConfigError`] found.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.b_low >= self.b_high {
+            return Err(ConfigError::LowNotBelowHigh { low: self.b_low, high: self.b_high });
+        }
+        if self.b_high >= self.b_alloc {
+            return Err(ConfigError::HighNotBelowAlloc { high: self.b_high, alloc: self.b_alloc });
+        }
+        let zero = [
+            ("max_held_packets", self.max_held_packets == 0),
+            ("max_flows", self.max_flows == 0),
+            ("rate_window", self.rate_window.is_zero()),
+            ("monitor.window", self.monitor.window.is_zero()),
+            ("assumed_capacity", self.assumed_capacity == BitRate(0)),
+            ("nudges", self.nudges == 0),
+            ("nudge_backoff", self.nudge_backoff.is_zero()),
+        ];
+        match zero.into_iter().find(|(_, is_zero)| *is_zero) {
+            Some((key, _)) => Err(ConfigError::Zero { key }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is wrong with a [`DsaSyncConfig`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// B_low ≥ B_high: `hold` would clear where it is set.
+    #[error("b_low ({low}) must be below b_high ({high})")]
+    LowNotBelowHigh {
+        /// B_low.
+        low: Bytes,
+        /// B_high.
+        high: Bytes,
+    },
+    /// B_high ≥ B_alloc: `hold` would never clear, because free space cannot exceed B_alloc.
+    #[error(
+        "b_high ({high}) must be below b_alloc ({alloc}): free space never exceeds it, so closed windows would stay closed"
+    )]
+    HighNotBelowAlloc {
+        /// B_high.
+        high: Bytes,
+        /// B_alloc.
+        alloc: Bytes,
+    },
+    /// A limit or length that must not be zero is.
+    #[error("{key} must be above zero")]
+    Zero {
+        /// Its name.
+        key: &'static str,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_presets_are_valid_and_the_papers_own_numbers_are_not() {
+        for config in [DsaSyncConfig::default(), DsaSyncConfig::paper(), DsaSyncConfig::hold_only()] {
+            assert_eq!(config.validate(), Ok(()));
+        }
+        let as_printed = DsaSyncConfig { b_high: Bytes(500_000_000), ..DsaSyncConfig::paper() };
+        assert!(matches!(as_printed.validate(), Err(ConfigError::HighNotBelowAlloc { .. })));
+        let swapped = DsaSyncConfig { b_low: Bytes(40), b_high: Bytes(30), ..DsaSyncConfig::default() };
+        assert!(matches!(swapped.validate(), Err(ConfigError::LowNotBelowHigh { .. })));
+        let none = DsaSyncConfig { max_flows: 0, ..DsaSyncConfig::default() };
+        assert_eq!(none.validate(), Err(ConfigError::Zero { key: "max_flows" }));
+    }
+}
