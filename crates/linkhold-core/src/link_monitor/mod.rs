@@ -1,13 +1,54 @@
 //! What the radio has been doing: TFP state, and the link parameters that the mechanisms decide by.
 //!
 //! Paper: `dsasync` section IV-A (DSASync_LL) and equation (1).
+//!
+//! Sees every [`LinkEvent`]; emits [`TfpChange`]s, and answers questions about now (TFP, expected end), the past
+//! (α, the eleven [`LinkParameters`]) and the future (announced silences).
+//!
+//! A scope (network or station): `sending → silent → sending`; silent while any cause is active. A station's
+//! effective TFP is its own or the network's: SW | S | S_i | PU, and the further causes fade and grant.
+//!
+//! # Deviations from the paper
+//! - Equation (1) prints each term as E\[f(t)·t(t)·t\]. Frequency times duration is a share already, so the
+//!   expectation of share times t is not a length of time within the window (integrated it is, which is how we
+//!   read it: f·t·ΔT); and the PU term lacks a frequency. The sum also counts a moment twice when two causes
+//!   overlap, which drives α below the truth: 25 ms of sensing during a primary user's burst silence nobody
+//!   further. [`AlphaForm::Sum`] is the printed sum, read so that the dimensions fit;
+//!   [`AlphaForm::Union`], the default, measures the share of the window in which somebody could send.
+//! - The window cannot reach back before the epoch. While less than a quarter of ΔT has been seen, α is taken
+//!   as if a quarter had been, the rest without silence: a silence in the first moment is no reason to expect
+//!   silence for ever.
+//! - α is computed on a grid of ΔT/256 and kept until the grid moves on or an event comes, because it is asked
+//!   for once a packet.
+//! - The paper has no remedy for a lost "silence over" message: here `max_silence` ends such a freeze.
+//! - An announced sensing schedule fixes f and t and predicts silences; it does not itself start one. The radio
+//!   says when it falls silent.
+
+mod freeze;
+mod history;
+mod parameters;
+
+use core::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use crate::link_event::LinkEvent;
+use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction};
+
+use freeze::{Edge, FreezeSet};
+use history::{Interval, union_time};
+use parameters::Schedule;
+pub use parameters::{Frequency, LinkParameters, OnTimes, Provenance, Recurrence};
+
+/// Silences remembered of the network. With ΔT = 10 s this covers one every 20 ms; beyond, α is taken over the
+/// time the memory covers.
+const NETWORK_HISTORY: usize = 512;
+/// Silences remembered of one station.
+const STATION_HISTORY: usize = 256;
+/// Steps of α in one window.
+const ALPHA_GRID: u64 = 256;
 
 /// How α is computed from the silences in the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,90 +102,432 @@ pub enum TfpChange {
     StationEnded(StationId),
 }
 
-/// The link parameters of section IV-A.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LinkParameters {}
+/// A computed α, valid for one step of the grid and one state of the history.
+#[derive(Clone, Copy, Debug)]
+struct CachedAlpha {
+    step: u64,
+    version: u64,
+    alpha: Fraction,
+}
 
-/// Keeps the state of the radio.
+impl CachedAlpha {
+    const NONE: Cell<Option<Self>> = Cell::new(None);
+}
+
+/// One station. Its freezes take memory only once it has had one.
 #[derive(Debug)]
-pub struct LinkMonitor {}
+struct Station {
+    silent: bool,
+    own: Option<Box<FreezeSet>>,
+    schedule: Option<Schedule>,
+    alpha: Cell<Option<CachedAlpha>>,
+}
 
-#[allow(unused_variables, clippy::unused_self)]
+impl Station {
+    const NEW: Self = Self { silent: false, own: None, schedule: None, alpha: CachedAlpha::NONE };
+}
+
+/// Keeps the state of the radio and its recent past.
+#[derive(Debug)]
+pub struct LinkMonitor {
+    config: LinkMonitorConfig,
+    network: FreezeSet,
+    network_schedule: Option<Schedule>,
+    network_alpha: Cell<Option<CachedAlpha>>,
+    stations: Vec<Station>,
+    silent_stations: u32,
+    capacity: Option<(BitRate, Fraction)>,
+    silences: u64,
+    timed_out_freezes: u64,
+    untracked_events: u64,
+    next_timeout: Option<Instant>,
+    /// Counts changes of the history, to know a stale α.
+    version: u64,
+}
+
 impl LinkMonitor {
     /// A monitor that has seen no silence.
     #[must_use]
     pub fn new(config: &LinkMonitorConfig) -> Self {
-        Self {}
+        Self {
+            config: *config,
+            network: FreezeSet::new(NETWORK_HISTORY, config.max_silence),
+            network_schedule: None,
+            network_alpha: CachedAlpha::NONE,
+            stations: Vec::new(),
+            silent_stations: 0,
+            capacity: None,
+            silences: 0,
+            timed_out_freezes: 0,
+            untracked_events: 0,
+            next_timeout: None,
+            version: 0,
+        }
     }
-    /// Takes in one event of the radio.
+
+    /// Takes in one event of the radio. An event announced for later (`effective_at` after `now`) takes effect
+    /// through [`on_timeout`](Self::on_timeout).
     pub fn on_event(&mut self, now: Instant, event: &LinkEvent) -> TfpChange {
-        TfpChange::None
+        // A time of detection that lies ahead is a wrong clock, not an announcement.
+        let at = event.effective_at.unwrap_or(event.detected_at.min(now));
+        match event.kind {
+            LinkEventKind::FreezeStarted { scope, cause, expected } => {
+                self.change(scope, |freezes| freezes.start(now, cause, at, expected))
+            }
+            LinkEventKind::FreezeEnded { scope, cause } => {
+                self.change(scope, |freezes| freezes.end(now, cause, at))
+            }
+            LinkEventKind::ChannelSwitched { capacity, efficiency } => {
+                self.capacity = Some((capacity, efficiency));
+                TfpChange::None
+            }
+            LinkEventKind::SensingSchedule { scope, period, duration, next } => {
+                self.version += 1;
+                let schedule = (!period.is_zero()).then_some(Schedule { period, duration, next });
+                match scope {
+                    Scope::Network => self.network_schedule = schedule,
+                    Scope::Station(id) => match self.station_mut(id) {
+                        Some(station) => station.schedule = schedule,
+                        None => self.untracked_events += 1,
+                    },
+                }
+                TfpChange::None
+            }
+            LinkEventKind::Snr { .. } | LinkEventKind::Grant { .. } | LinkEventKind::TransmitRoom { .. } => {
+                TfpChange::None
+            }
+        }
     }
+
     /// Makes the station count in α_dsan even before it has an event of its own. O(1).
-    pub fn learn_station(&mut self, station: StationId) {}
+    pub fn learn_station(&mut self, station: StationId) {
+        if station.0 as usize >= self.stations.len() && self.station_mut(station).is_some() {
+            self.version += 1;
+        }
+    }
+
+    /// The station's entry, made if it is below `max_stations`. Stations are numbered from 0 by the driver, so
+    /// the number is the index.
+    fn station_mut(&mut self, station: StationId) -> Option<&mut Station> {
+        if station.0 >= self.config.max_stations {
+            return None;
+        }
+        let index = station.0 as usize;
+        if index >= self.stations.len() {
+            self.stations.resize_with(index + 1, || Station::NEW);
+        }
+        self.stations.get_mut(index)
+    }
+
+    /// Applies one change to the freezes of `scope`.
+    fn change(&mut self, scope: Scope, apply: impl FnOnce(&mut FreezeSet) -> Edge) -> TfpChange {
+        self.version += 1;
+        let edge = match scope {
+            Scope::Network => apply(&mut self.network),
+            Scope::Station(id) => {
+                let max_silence = self.config.max_silence;
+                let Some(station) = self.station_mut(id) else {
+                    self.untracked_events += 1;
+                    return TfpChange::None;
+                };
+                let own =
+                    station.own.get_or_insert_with(|| Box::new(FreezeSet::new(STATION_HISTORY, max_silence)));
+                let edge = apply(own);
+                station.silent = own.is_silent();
+                edge
+            }
+        };
+        self.find_next_timeout();
+        self.report(scope, edge)
+    }
+
+    /// Turns the change of a scope's own state into the change of effective TFP.
+    fn report(&mut self, scope: Scope, edge: Edge) -> TfpChange {
+        let network_silent = self.network.is_silent();
+        match (edge, scope) {
+            (Edge::None, _) => TfpChange::None,
+            (Edge::Began, Scope::Network) => {
+                self.silences += 1;
+                TfpChange::NetworkBegan
+            }
+            (Edge::Ended, Scope::Network) => TfpChange::NetworkEnded,
+            (Edge::Began, Scope::Station(id)) => {
+                self.silences += 1;
+                self.silent_stations += 1;
+                if network_silent { TfpChange::None } else { TfpChange::StationBegan(id) }
+            }
+            (Edge::Ended, Scope::Station(id)) => {
+                self.silent_stations -= 1;
+                if network_silent { TfpChange::None } else { TfpChange::StationEnded(id) }
+            }
+        }
+    }
+
     /// TFP of a station: it, or the whole network, must not send. O(1).
     #[must_use]
     pub fn tfp(&self, station: StationId) -> bool {
-        false
+        self.network.is_silent()
+            || self.stations.get(station.0 as usize).is_some_and(|station| station.silent)
     }
+
     /// True if the whole network is silent.
     #[must_use]
     pub fn network_tfp(&self) -> bool {
-        false
+        self.network.is_silent()
     }
+
     /// True if the network or any station is silent.
     #[must_use]
     pub fn any_tfp(&self) -> bool {
-        false
+        self.network.is_silent() || self.silent_stations > 0
     }
-    /// When the station's present silence should end, where known or estimated; may have passed.
+
+    fn own(&self, station: StationId) -> Option<&FreezeSet> {
+        self.stations.get(station.0 as usize).and_then(|station| station.own.as_deref())
+    }
+
+    /// When the station's present silence should end: the latest over its active causes, told or (mean of the
+    /// cause's past freezes) estimated; none if it is not silent or nothing is known of a cause. An end that
+    /// has passed means that the silence lasts longer than expected.
     #[must_use]
     pub fn expected_end(&self, station: StationId) -> Option<Instant> {
-        None
+        let own = self.own(station).filter(|own| own.is_silent());
+        match (self.network.is_silent(), own) {
+            (false, None) => None,
+            (true, None) => self.network.expected_end(),
+            (false, Some(own)) => own.expected_end(),
+            (true, Some(own)) => Some(self.network.expected_end()?.max(own.expected_end()?)),
+        }
     }
-    /// α_i: the share of the window in which the station could send.
+
+    /// α_i: the share of the window ΔT in which the station could send.
     #[must_use]
     pub fn alpha(&self, now: Instant, station: StationId) -> Fraction {
-        Fraction::ONE
+        match self.stations.get(station.0 as usize) {
+            Some(known) if known.own.is_some() || known.schedule.is_some() => {
+                self.cached(now, &known.alpha, |window| self.alpha_of(window, Some(known)))
+            }
+            // Nothing of its own: it shares the network's silences only.
+            Some(known) => self.cached(now, &known.alpha, |window| self.alpha_of(window, None)),
+            None => self.alpha_of(self.window(self.grid(now).0), None),
+        }
     }
-    /// α_dsan: the average of α_i over the known stations.
+
+    /// α_dsan: the average of α_i over the known stations; the network's own α while none is known.
     #[must_use]
     pub fn alpha_network(&self, now: Instant) -> Fraction {
-        Fraction::ONE
+        self.cached(now, &self.network_alpha, |window| {
+            let shared = self.alpha_of(window, None);
+            if self.stations.is_empty() {
+                return shared;
+            }
+            let sum: f64 = self
+                .stations
+                .iter()
+                .map(|station| match (&station.own, &station.schedule) {
+                    (None, None) => shared.get(),
+                    (Some(_), _) | (_, Some(_)) => self.alpha_of(window, Some(station)).get(),
+                })
+                .sum();
+            Fraction::clamped(sum / self.stations.len() as f64)
+        })
     }
+
+    /// The grid point at or before `now`, and its number.
+    fn grid(&self, now: Instant) -> (Instant, u64) {
+        let step = (self.config.window.as_nanos() / ALPHA_GRID).max(1);
+        let number = now.as_nanos() / step;
+        (Instant::from_nanos(number * step), number)
+    }
+
+    fn cached(
+        &self,
+        now: Instant,
+        cache: &Cell<Option<CachedAlpha>>,
+        compute: impl FnOnce(Interval) -> Fraction,
+    ) -> Fraction {
+        let (at, step) = self.grid(now);
+        if let Some(cached) = cache.get()
+            && cached.step == step
+            && cached.version == self.version
+        {
+            return cached.alpha;
+        }
+        let alpha = compute(self.window(at));
+        cache.set(Some(CachedAlpha { step, version: self.version, alpha }));
+        alpha
+    }
+
+    fn window(&self, now: Instant) -> Interval {
+        Interval { start: now - self.config.window, end: now }
+    }
+
+    /// α over `window`, of a station, or of one that shares the network's silences only.
+    fn alpha_of(&self, window: Interval, station: Option<&Station>) -> Fraction {
+        let own = station.and_then(|station| station.own.as_deref());
+        let complete_from =
+            self.network.complete_from().max(own.map_or(Instant::ZERO, FreezeSet::complete_from));
+        let window = Interval { start: window.start.max(complete_from).min(window.end), end: window.end };
+        let least = Duration::from_nanos(self.config.window.as_nanos() / 4);
+        let observed = if complete_from > Instant::ZERO { window.len() } else { window.len().max(least) };
+        if observed.is_zero() {
+            return Fraction::ONE;
+        }
+        let silent = match self.config.alpha_form {
+            AlphaForm::Union => {
+                let own = own.into_iter().flat_map(|own| own.silences_within(window));
+                let time = union_time(self.network.silences_within(window), own);
+                time.as_secs_f64() / observed.as_secs_f64()
+            }
+            AlphaForm::Sum => {
+                let network = sum_of_shares(Some(&self.network), self.network_schedule, window, observed);
+                let own_schedule = station.and_then(|station| station.schedule);
+                network + sum_of_shares(own, own_schedule, window, observed)
+            }
+        };
+        Fraction::clamped(1.0 - silent)
+    }
+
     /// Raw rate C and efficiency e of the present channel, once told.
     #[must_use]
     pub fn capacity(&self) -> Option<(BitRate, Fraction)> {
-        None
+        self.capacity
     }
-    /// Start and length of the next silence announced for the station.
+
+    /// Start and length (zero if not told) of the next silence announced for the station after `now`: a quiet
+    /// period of a sensing schedule, or a freeze announced ahead.
     #[must_use]
     pub fn next_announced_silence(&self, now: Instant, station: StationId) -> Option<(Instant, Duration)> {
-        None
+        let known = self.stations.get(station.0 as usize);
+        let scheduled = |schedule: Option<Schedule>| schedule.and_then(|schedule| schedule.next_after(now));
+        [
+            scheduled(self.network_schedule),
+            scheduled(known.and_then(|station| station.schedule)),
+            self.network.next_announced(now),
+            self.own(station).and_then(|own| own.next_announced(now)),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
-    /// The parameters as of `now`.
+
+    /// The eleven parameters for `station` as of `now`.
     #[must_use]
     pub fn parameters(&self, now: Instant, station: StationId) -> LinkParameters {
-        LinkParameters {}
+        let window = self.window(now);
+        let own = self.own(station);
+        let own_schedule = self.stations.get(station.0 as usize).and_then(|station| station.schedule);
+        let active = |freezes: Option<&FreezeSet>, cause| freezes.is_some_and(|set| set.is_active(cause));
+        let network = Some(&self.network);
+        let pu_history = self.network.history(Cause::PrimaryUser);
+        let network_times = OnTimes::collect(pu_history, window.start);
+        // A primary user heard at one station only is reported in that station's scope.
+        let pu_on_times = match own {
+            Some(own) if network_times.count() == 0 => {
+                OnTimes::collect(own.history(Cause::PrimaryUser), window.start)
+            }
+            Some(_) | None => network_times,
+        };
+        LinkParameters {
+            sense_dsan: recurrence(network, Cause::Sensing, self.network_schedule, window),
+            sense_station: recurrence(own, Cause::Sensing, own_schedule, window),
+            switch_dsan: recurrence(network, Cause::ChannelSwitch, None, window),
+            pu_on_times,
+            s_dsan: active(network, Cause::Sensing),
+            sw_dsan: active(network, Cause::ChannelSwitch),
+            s_station: active(own, Cause::Sensing),
+            pu_on: active(network, Cause::PrimaryUser) || active(own, Cause::PrimaryUser),
+        }
     }
-    /// Silences so far (of the network or of a station).
+
+    /// Silences so far: times the network fell silent, and times a station did by a cause of its own.
     #[must_use]
     pub fn silences(&self) -> u64 {
-        0
+        self.silences
     }
-    /// Freezes that were ended by `max_silence` because nobody ended them.
+
+    /// Warning counter: freezes ended by `max_silence` because nobody ended them.
     #[must_use]
     pub fn timed_out_freezes(&self) -> u64 {
-        0
+        self.timed_out_freezes
     }
+
+    /// Warning counter: events of stations numbered beyond `max_stations`, ignored.
+    #[must_use]
+    pub fn untracked_events(&self) -> u64 {
+        self.untracked_events
+    }
+
     /// When `on_timeout` wants to be called.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        None
+        self.next_timeout
     }
+
     /// Starts or ends **one** announced or overdue freeze that is due. More may be due: call again while
     /// [`next_timeout`](Self::next_timeout) is not after `now`.
     pub fn on_timeout(&mut self, now: Instant) -> TfpChange {
-        TfpChange::None
+        let Some(due) = self.next_timeout.filter(|due| *due <= now) else { return TfpChange::None };
+        let scope = if self.network.next_timeout() == Some(due) {
+            Scope::Network
+        } else {
+            let index = self.stations.iter().position(|station| station_timeout(station) == Some(due));
+            let Some(index) = index else { return TfpChange::None };
+            Scope::Station(StationId(index as u32))
+        };
+        let mut timed_out = false;
+        let change = self.change(scope, |freezes| match freezes.on_timeout(now) {
+            Some((edge, overdue)) => {
+                timed_out = overdue;
+                edge
+            }
+            None => Edge::None,
+        });
+        self.timed_out_freezes += u64::from(timed_out);
+        change
+    }
+
+    fn find_next_timeout(&mut self) {
+        let stations = self.stations.iter().filter_map(station_timeout);
+        self.next_timeout = stations.chain(self.network.next_timeout()).min();
     }
 }
+
+fn station_timeout(station: &Station) -> Option<Instant> {
+    station.own.as_ref().and_then(|own| own.next_timeout())
+}
+
+/// f and t of one cause: as announced, or else from history.
+fn recurrence(
+    freezes: Option<&FreezeSet>,
+    cause: Cause,
+    schedule: Option<Schedule>,
+    window: Interval,
+) -> Recurrence {
+    if let Some(schedule) = schedule {
+        return schedule.recurrence();
+    }
+    let Some(freezes) = freezes else { return Recurrence::default() };
+    let since = window.start.max(freezes.history(cause).complete_from());
+    let window = Interval { start: since.min(window.end), end: window.end };
+    let (began, _) = freezes.activity(cause, window);
+    parameters::estimate(began, freezes.mean_recent(cause), window)
+}
+
+/// The terms of equation (1) for one scope: Σ f·t over the causes.
+fn sum_of_shares(
+    freezes: Option<&FreezeSet>,
+    schedule: Option<Schedule>,
+    window: Interval,
+    observed: Duration,
+) -> f64 {
+    let share = |cause| match (cause, schedule, freezes) {
+        (Cause::Sensing, Some(schedule), _) => schedule.share(),
+        (_, _, Some(freezes)) => freezes.activity(cause, window).1.as_secs_f64() / observed.as_secs_f64(),
+        (_, _, None) => 0.0,
+    };
+    Cause::ALL.into_iter().map(share).sum()
+}
+
+#[cfg(test)]
+mod tests;

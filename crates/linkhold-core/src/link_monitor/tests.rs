@@ -1,0 +1,286 @@
+//! Dialogues with the link monitor: events in, TFP changes and estimates out.
+
+use super::*;
+use crate::units::Bytes;
+
+const A: StationId = StationId(0);
+const B: StationId = StationId(1);
+const NET: Scope = Scope::Network;
+const STA: Scope = Scope::Station(A);
+
+fn ms(t: u64) -> Instant {
+    Instant::from_millis(t)
+}
+
+fn len(t: u64) -> Duration {
+    Duration::from_millis(t)
+}
+
+fn start(m: &mut LinkMonitor, t: u64, scope: Scope, cause: Cause) -> TfpChange {
+    let kind = LinkEventKind::FreezeStarted { scope, cause, expected: None };
+    m.on_event(ms(t), &LinkEvent::at(ms(t), kind))
+}
+
+fn end(m: &mut LinkMonitor, t: u64, scope: Scope, cause: Cause) -> TfpChange {
+    m.on_event(ms(t), &LinkEvent::at(ms(t), LinkEventKind::FreezeEnded { scope, cause }))
+}
+
+/// `kind`, detected at `detected` and on the air at `effective`.
+fn told(m: &mut LinkMonitor, detected: u64, effective: u64, kind: LinkEventKind) -> TfpChange {
+    let event = LinkEvent { detected_at: ms(detected), effective_at: Some(ms(effective)), kind };
+    m.on_event(ms(detected), &event)
+}
+
+fn monitor() -> LinkMonitor {
+    LinkMonitor::new(&LinkMonitorConfig::default())
+}
+
+fn near(got: Fraction, want: f64) {
+    assert!((got.get() - want).abs() < 1e-9, "got {}, want {want}", got.get());
+}
+
+#[test]
+fn overlapping_causes_are_one_silence() {
+    let mut m = monitor();
+    assert_eq!(start(&mut m, 10, NET, Cause::PrimaryUser), TfpChange::NetworkBegan);
+    assert_eq!(start(&mut m, 20, NET, Cause::Sensing), TfpChange::None);
+    assert_eq!(end(&mut m, 30, NET, Cause::PrimaryUser), TfpChange::None);
+    assert!(m.tfp(A) && m.tfp(StationId(u32::MAX)) && m.network_tfp());
+    assert_eq!(end(&mut m, 40, NET, Cause::Sensing), TfpChange::NetworkEnded);
+    assert!(!m.any_tfp());
+    assert_eq!(m.silences(), 1);
+}
+
+#[test]
+fn changes_are_of_the_effective_state() {
+    let mut m = monitor();
+    assert_eq!(start(&mut m, 1, STA, Cause::Sensing), TfpChange::StationBegan(A));
+    assert!(m.tfp(A) && !m.tfp(B) && !m.network_tfp() && m.any_tfp());
+    assert_eq!(start(&mut m, 2, NET, Cause::PrimaryUser), TfpChange::NetworkBegan);
+    // Hidden by the network's silence:
+    assert_eq!(start(&mut m, 3, Scope::Station(B), Cause::Fade), TfpChange::None);
+    assert_eq!(end(&mut m, 4, STA, Cause::Sensing), TfpChange::None);
+    assert_eq!(end(&mut m, 5, NET, Cause::PrimaryUser), TfpChange::NetworkEnded);
+    assert!(!m.tfp(A) && m.tfp(B), "B stays silent by its own cause");
+    assert_eq!(end(&mut m, 6, Scope::Station(B), Cause::Fade), TfpChange::StationEnded(B));
+    assert!(!m.any_tfp());
+}
+
+#[test]
+fn unmatched_ends_and_repeated_starts_change_nothing() {
+    let mut m = monitor();
+    assert_eq!(end(&mut m, 1, NET, Cause::Sensing), TfpChange::None);
+    assert_eq!(start(&mut m, 2, NET, Cause::Sensing), TfpChange::NetworkBegan);
+    assert_eq!(start(&mut m, 3, NET, Cause::Sensing), TfpChange::None);
+    assert_eq!(end(&mut m, 4, NET, Cause::PrimaryUser), TfpChange::None);
+    assert_eq!(end(&mut m, 5, NET, Cause::Sensing), TfpChange::NetworkEnded);
+    assert_eq!(end(&mut m, 6, NET, Cause::Sensing), TfpChange::None);
+}
+
+#[test]
+fn an_announced_freeze_starts_and_ends_by_the_timer() {
+    let mut m = monitor();
+    let freeze = LinkEventKind::FreezeStarted { scope: NET, cause: Cause::Grant, expected: Some(len(20)) };
+    assert_eq!(told(&mut m, 0, 100, freeze), TfpChange::None);
+    assert_eq!(m.next_announced_silence(ms(5), A), Some((ms(100), len(20))));
+    assert_eq!(m.next_timeout(), Some(ms(100)));
+    let over = LinkEventKind::FreezeEnded { scope: NET, cause: Cause::Grant };
+    assert_eq!(told(&mut m, 50, 130, over), TfpChange::None);
+    assert_eq!(m.on_timeout(ms(99)), TfpChange::None);
+    assert_eq!(m.on_timeout(ms(100)), TfpChange::NetworkBegan);
+    assert_eq!(m.expected_end(A), Some(ms(130)));
+    assert_eq!(m.next_timeout(), Some(ms(130)));
+    assert_eq!(m.on_timeout(ms(131)), TfpChange::NetworkEnded);
+    assert_eq!(m.next_timeout(), None);
+    assert_eq!(m.timed_out_freezes(), 0);
+}
+
+#[test]
+fn an_announced_freeze_can_be_withdrawn() {
+    let mut m = monitor();
+    let freeze = LinkEventKind::FreezeStarted { scope: NET, cause: Cause::Sensing, expected: None };
+    assert_eq!(told(&mut m, 0, 100, freeze), TfpChange::None);
+    assert_eq!(end(&mut m, 50, NET, Cause::Sensing), TfpChange::None);
+    assert_eq!(m.next_timeout(), None);
+    near(m.alpha(ms(10_000), A), 1.0);
+}
+
+#[test]
+fn a_freeze_that_nobody_ends_is_ended_by_the_limit() {
+    let mut m = monitor();
+    assert_eq!(start(&mut m, 1_000, STA, Cause::Fade), TfpChange::StationBegan(A));
+    assert_eq!(start(&mut m, 5_000, NET, Cause::PrimaryUser), TfpChange::NetworkBegan);
+    // The source repeats itself, so it is alive: the limit starts anew.
+    assert_eq!(start(&mut m, 10_000, NET, Cause::PrimaryUser), TfpChange::None);
+    assert_eq!(m.next_timeout(), Some(ms(31_000)));
+    assert_eq!(m.on_timeout(ms(45_000)), TfpChange::None, "hidden by the network's silence");
+    assert_eq!(m.on_timeout(ms(45_000)), TfpChange::NetworkEnded);
+    assert_eq!(m.timed_out_freezes(), 2);
+    assert_eq!(m.next_timeout(), None);
+}
+
+#[test]
+fn alpha_counts_overlaps_once_and_the_printed_sum_twice() {
+    let form = |alpha_form| {
+        let mut m = LinkMonitor::new(&LinkMonitorConfig { alpha_form, ..LinkMonitorConfig::default() });
+        for second in 0..20 {
+            let t = second * 1000;
+            let _ = start(&mut m, t, NET, Cause::PrimaryUser);
+            let _ = start(&mut m, t + 100, NET, Cause::Sensing);
+            let _ = start(&mut m, t + 150, STA, Cause::Sensing);
+            let _ = end(&mut m, t + 200, NET, Cause::PrimaryUser);
+            let _ = end(&mut m, t + 250, NET, Cause::Sensing);
+            let _ = end(&mut m, t + 350, STA, Cause::Sensing);
+        }
+        m.learn_station(B);
+        m
+    };
+    let m = form(AlphaForm::Union);
+    near(m.alpha(ms(20_000), A), 0.65);
+    near(m.alpha(ms(20_000), B), 0.75);
+    near(m.alpha_network(ms(20_000)), 0.70);
+    let m = form(AlphaForm::Sum);
+    near(m.alpha(ms(20_000), A), 1.0 - 0.2 - 0.15 - 0.2);
+    near(m.alpha(ms(20_000), B), 1.0 - 0.2 - 0.15);
+}
+
+#[test]
+fn the_window_moves_on() {
+    let mut m = monitor();
+    let _ = start(&mut m, 0, NET, Cause::PrimaryUser);
+    let _ = end(&mut m, 5_000, NET, Cause::PrimaryUser);
+    near(m.alpha(ms(10_000), A), 0.5);
+    near(m.alpha(ms(12_500), A), 0.75);
+    near(m.alpha(ms(15_000), A), 1.0);
+    near(m.alpha_network(ms(12_500)), 0.75);
+}
+
+#[test]
+fn a_silence_that_lasts_counts_up_to_now() {
+    let mut m = monitor();
+    let _ = start(&mut m, 15_000, NET, Cause::PrimaryUser);
+    near(m.alpha(ms(20_000), A), 0.5);
+    near(m.alpha(ms(25_000), A), 0.0);
+}
+
+#[test]
+fn one_silence_at_the_very_start_is_not_taken_for_silence_for_ever() {
+    let mut m = monitor();
+    let _ = start(&mut m, 0, NET, Cause::Sensing);
+    let _ = end(&mut m, 250, NET, Cause::Sensing);
+    near(m.alpha(ms(250), A), 0.906_25); // 234.375 ms (grid of ΔT/256) of a quarter of ΔT
+}
+
+#[test]
+fn a_silence_detected_late_counts_from_when_it_began() {
+    let mut m = monitor();
+    let began = LinkEventKind::FreezeStarted { scope: NET, cause: Cause::PrimaryUser, expected: None };
+    assert_eq!(told(&mut m, 10_500, 10_000, began), TfpChange::NetworkBegan);
+    let ended = LinkEventKind::FreezeEnded { scope: NET, cause: Cause::PrimaryUser };
+    assert_eq!(told(&mut m, 11_500, 11_000, ended), TfpChange::NetworkEnded);
+    near(m.alpha(ms(20_000), A), 0.9);
+}
+
+#[test]
+fn more_silences_than_the_memory_holds_do_not_distort_alpha() {
+    let mut m = monitor();
+    for k in 0..5_000u64 {
+        let _ = start(&mut m, 4 * k, NET, Cause::Sensing);
+        let _ = end(&mut m, 4 * k + 1, NET, Cause::Sensing);
+    }
+    assert!((m.alpha(ms(20_000), A).get() - 0.75).abs() < 0.01);
+}
+
+#[test]
+fn the_eleven_parameters_come_from_announcements_and_history() {
+    let mut m = monitor();
+    let schedule =
+        LinkEventKind::SensingSchedule { scope: NET, period: len(500), duration: len(25), next: ms(100) };
+    assert_eq!(told(&mut m, 0, 0, schedule), TfpChange::None);
+    for k in 0..10 {
+        let t = 1_000 * k;
+        let _ = start(&mut m, t, STA, Cause::Sensing);
+        let _ = end(&mut m, t + 10, STA, Cause::Sensing);
+        let _ = start(&mut m, t + 100, NET, Cause::PrimaryUser);
+        let _ = end(&mut m, t + 200 + 10 * k, NET, Cause::PrimaryUser);
+    }
+    let _ = start(&mut m, 9_700, NET, Cause::ChannelSwitch);
+    let _ = end(&mut m, 9_720, NET, Cause::ChannelSwitch);
+    let _ = start(&mut m, 9_990, STA, Cause::Sensing);
+    let p = m.parameters(ms(10_000), A);
+    assert_eq!(p.sense_dsan.provenance, Provenance::Announced);
+    assert_eq!(p.sense_dsan.frequency, Frequency(2.0));
+    assert_eq!(p.sense_dsan.duration, len(25));
+    assert_eq!(p.sense_station.provenance, Provenance::Estimated);
+    assert!((p.sense_station.frequency.0 - 1.1).abs() < 1e-9);
+    assert_eq!(p.sense_station.duration, len(10));
+    assert!((p.switch_dsan.frequency.0 - 0.1).abs() < 1e-9);
+    assert_eq!(p.switch_dsan.duration, len(20));
+    assert_eq!(p.pu_on_times.count(), 10);
+    assert_eq!(p.pu_on_times.mean(), Some(len(145)));
+    assert_eq!(p.pu_on_times.quantile(0.9), Some(len(180)));
+    assert!(p.s_station && !p.s_dsan && !p.sw_dsan && !p.pu_on);
+    assert!(!m.parameters(ms(10_000), B).s_station);
+    assert_eq!(m.parameters(ms(10_000), B).sense_station.provenance, Provenance::Unknown);
+    let withdrawn = LinkEventKind::SensingSchedule {
+        scope: NET,
+        period: Duration::ZERO,
+        duration: Duration::ZERO,
+        next: ms(0),
+    };
+    assert_eq!(told(&mut m, 10_000, 10_000, withdrawn), TfpChange::None);
+    assert_eq!(m.parameters(ms(10_000), A).sense_dsan.provenance, Provenance::Unknown);
+    assert_eq!(m.next_announced_silence(ms(10_000), A), None);
+}
+
+#[test]
+fn an_end_not_told_is_estimated_from_the_past() {
+    let mut m = monitor();
+    assert_eq!(start(&mut m, 0, NET, Cause::PrimaryUser), TfpChange::NetworkBegan);
+    assert_eq!(m.expected_end(A), None, "nothing is known yet");
+    let _ = end(&mut m, 200, NET, Cause::PrimaryUser);
+    let _ = start(&mut m, 1_000, NET, Cause::PrimaryUser);
+    assert_eq!(m.expected_end(A), Some(ms(1_200)));
+    let sensing =
+        LinkEventKind::FreezeStarted { scope: STA, cause: Cause::Sensing, expected: Some(len(500)) };
+    assert_eq!(told(&mut m, 1_100, 1_100, sensing), TfpChange::None);
+    assert_eq!(m.expected_end(A), Some(ms(1_600)));
+    assert_eq!(m.expected_end(B), Some(ms(1_200)));
+}
+
+#[test]
+fn the_next_silence_is_the_soonest_announced() {
+    let mut m = monitor();
+    for (scope, next) in [(NET, 300), (STA, 200)] {
+        let kind =
+            LinkEventKind::SensingSchedule { scope, period: len(500), duration: len(25), next: ms(next) };
+        assert_eq!(told(&mut m, 0, 0, kind), TfpChange::None);
+    }
+    assert_eq!(m.next_announced_silence(ms(0), A), Some((ms(200), len(25))));
+    assert_eq!(m.next_announced_silence(ms(0), B), Some((ms(300), len(25))));
+    assert_eq!(m.next_announced_silence(ms(250), A), Some((ms(300), len(25))));
+}
+
+#[test]
+fn the_table_of_stations_is_bounded() {
+    let mut m = monitor();
+    let far = Scope::Station(StationId(u32::MAX));
+    assert_eq!(start(&mut m, 1, far, Cause::Fade), TfpChange::None);
+    m.learn_station(StationId(u32::MAX));
+    assert!(!m.tfp(StationId(u32::MAX)) && !m.any_tfp());
+    assert_eq!(m.untracked_events(), 1);
+    assert!(m.stations.is_empty());
+}
+
+#[test]
+fn events_of_no_concern_change_nothing_but_capacity_is_kept() {
+    let mut m = monitor();
+    let switched = LinkEventKind::ChannelSwitched {
+        capacity: BitRate::from_mbps(12),
+        efficiency: Fraction::clamped(0.65),
+    };
+    assert_eq!(told(&mut m, 1, 1, switched), TfpChange::None);
+    let room = LinkEventKind::TransmitRoom { packets: 3, bytes: Bytes(4_500) };
+    assert_eq!(told(&mut m, 2, 2, room), TfpChange::None);
+    assert_eq!(m.capacity(), Some((BitRate::from_mbps(12), Fraction::clamped(0.65))));
+}
