@@ -110,10 +110,6 @@ struct CachedAlpha {
     alpha: Fraction,
 }
 
-impl CachedAlpha {
-    const NONE: Cell<Option<Self>> = Cell::new(None);
-}
-
 /// One station. Its freezes take memory only once it has had one.
 #[derive(Debug)]
 struct Station {
@@ -124,7 +120,9 @@ struct Station {
 }
 
 impl Station {
-    const NEW: Self = Self { silent: false, own: None, schedule: None, alpha: CachedAlpha::NONE };
+    const fn new() -> Self {
+        Self { silent: false, own: None, schedule: None, alpha: Cell::new(None) }
+    }
 }
 
 /// Keeps the state of the radio and its recent past.
@@ -133,7 +131,9 @@ pub struct LinkMonitor {
     config: LinkMonitorConfig,
     network: FreezeSet,
     network_schedule: Option<Schedule>,
+    /// α_dsan, and α of a station without silences of its own.
     network_alpha: Cell<Option<CachedAlpha>>,
+    shared_alpha: Cell<Option<CachedAlpha>>,
     stations: Vec<Station>,
     silent_stations: u32,
     capacity: Option<(BitRate, Fraction)>,
@@ -153,7 +153,8 @@ impl LinkMonitor {
             config: *config,
             network: FreezeSet::new(NETWORK_HISTORY, config.max_silence),
             network_schedule: None,
-            network_alpha: CachedAlpha::NONE,
+            network_alpha: Cell::new(None),
+            shared_alpha: Cell::new(None),
             stations: Vec::new(),
             silent_stations: 0,
             capacity: None,
@@ -214,7 +215,7 @@ impl LinkMonitor {
         }
         let index = station.0 as usize;
         if index >= self.stations.len() {
-            self.stations.resize_with(index + 1, || Station::NEW);
+            self.stations.resize_with(index + 1, Station::new);
         }
         self.stations.get_mut(index)
     }
@@ -307,9 +308,7 @@ impl LinkMonitor {
             Some(known) if known.own.is_some() || known.schedule.is_some() => {
                 self.cached(now, &known.alpha, |window| self.alpha_of(window, Some(known)))
             }
-            // Nothing of its own: it shares the network's silences only.
-            Some(known) => self.cached(now, &known.alpha, |window| self.alpha_of(window, None)),
-            None => self.alpha_of(self.window(self.grid(now).0), None),
+            Some(_) | None => self.cached(now, &self.shared_alpha, |window| self.alpha_of(window, None)),
         }
     }
 
