@@ -3,9 +3,19 @@
 //! "Silent" here is any time in which no frame can get through: the radio's own silences, and the part of a
 //! primary user's burst in which it is not yet detected and frames collide.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use linkhold_core::link_event::{Cause, Scope};
+use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
+
+use crate::silence::{Edge, Rank};
+use crate::trace::{NANOS_PER_MS, OPPORTUNITY_BYTES, Trace};
+
+/// Silences kept between two calls of `take_silences`: bounds memory when nobody takes them.
+const MAX_SILENCES: usize = 65_536;
 
 /// One silence: an interval in which the stations of `scope` could not be served, for one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,4 +98,223 @@ impl AirAccounting {
 
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// Bits times nanoseconds: exact for any rate and time, so that totals do not depend on where they are cut.
+type BitNanos = u128;
+
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
+
+/// What the air could carry, by time.
+#[derive(Clone, Debug)]
+enum Capacity {
+    /// The working channel's rate, the same both ways.
+    Rate,
+    /// Delivery opportunities.
+    Trace {
+        down: Arc<Trace>,
+        up: Arc<Trace>,
+        /// Gaps of the uplink trace above the threshold, ms in a lap.
+        up_gaps: Vec<(u32, u32)>,
+    },
+}
+
+#[derive(Clone, Debug, Default)]
+struct Totals {
+    until: Instant,
+    network_silent: Duration,
+    /// By station: its own silence while the network is not silent.
+    station_alone: Vec<Duration>,
+    down: BitNanos,
+    up: BitNanos,
+    /// By station: (down, up) that passed while only it was silent.
+    station_missed: Vec<(BitNanos, BitNanos)>,
+    /// Opportunities passed, (down, up).
+    passed: (u64, u64),
+}
+
+/// Follows the timeline and sums.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    capacity: Capacity,
+    totals: Totals,
+    /// By cause, in the order of [`Cause::ALL`]: start of the network's silence.
+    network: [Option<Instant>; Cause::ALL.len()],
+    /// The stations in a silence of their own (they sense), with its start and cause.
+    stations: Vec<(StationId, Cause, Instant)>,
+    finished: VecDeque<Silence>,
+}
+
+impl Meter {
+    pub(crate) fn for_rate(stations: u32) -> Self {
+        Self::new(Capacity::Rate, stations)
+    }
+
+    pub(crate) fn for_trace(stations: u32, down: Arc<Trace>, up: Arc<Trace>, threshold: Duration) -> Self {
+        let up_gaps = up.gaps(threshold);
+        Self::new(Capacity::Trace { down, up, up_gaps }, stations)
+    }
+
+    fn new(capacity: Capacity, stations: u32) -> Self {
+        let count = stations as usize;
+        let totals = Totals {
+            until: Instant::ZERO,
+            network_silent: Duration::ZERO,
+            station_alone: vec![Duration::ZERO; count],
+            down: 0,
+            up: 0,
+            station_missed: vec![(0, 0); count],
+            passed: (0, 0),
+        };
+        Self {
+            capacity,
+            totals,
+            network: [None; Cause::ALL.len()],
+            stations: Vec::new(),
+            finished: VecDeque::new(),
+        }
+    }
+
+    /// Sums up to a change that is about to be made; `rate` held since the last.
+    pub(crate) fn advance(&mut self, edge: Edge, rate: BitRate) {
+        let mut totals = core::mem::take(&mut self.totals);
+        self.extend(&mut totals, edge, rate);
+        self.totals = totals;
+    }
+
+    fn extend(&self, totals: &mut Totals, edge: Edge, rate: BitRate) {
+        let length = edge.at.since(totals.until);
+        totals.until = totals.until.max(edge.at);
+        let (down, up) = match &self.capacity {
+            Capacity::Rate => {
+                let bits = u128::from(rate.as_bps()) * u128::from(length.as_nanos());
+                (bits, bits)
+            }
+            Capacity::Trace { down, up, .. } => {
+                // Opportunities at the very time of a change: usable if a silence ends or before one starts.
+                let included = edge.rank == Rank::Start;
+                let taken = |trace: &Trace, passed: &mut u64| {
+                    let now = trace.opportunities_until(edge.at, included).max(*passed);
+                    let count = now - core::mem::replace(passed, now);
+                    u128::from(count) * u128::from(OPPORTUNITY_BYTES) * 8 * NANOS_PER_SECOND
+                };
+                (taken(down, &mut totals.passed.0), taken(up, &mut totals.passed.1))
+            }
+        };
+        if self.network.iter().any(Option::is_some) {
+            totals.network_silent += length;
+        } else {
+            for (station, _, _) in &self.stations {
+                if let Some(alone) = totals.station_alone.get_mut(station.0 as usize) {
+                    *alone += length;
+                }
+            }
+        }
+        // A gap of the downlink trace holds no downlink opportunity by nature, and the uplink goes on in it.
+        let stopped = Cause::ALL
+            .iter()
+            .zip(&self.network)
+            .any(|(&cause, since)| since.is_some() && (cause != Cause::Fade));
+        if !stopped {
+            totals.down += down;
+            totals.up += up;
+            for (station, _, _) in &self.stations {
+                if let Some(missed) = totals.station_missed.get_mut(station.0 as usize) {
+                    missed.0 += down;
+                    missed.1 += up;
+                }
+            }
+        }
+    }
+
+    /// A silence starts (or goes on, if it is open already).
+    pub(crate) fn start(&mut self, at: Instant, scope: Scope, cause: Cause) {
+        match scope {
+            Scope::Network => {
+                self.network[slot(cause)].get_or_insert(at);
+            }
+            Scope::Station(station) => {
+                if !self.stations.iter().any(|open| (open.0, open.1) == (station, cause)) {
+                    self.stations.push((station, cause, at));
+                }
+            }
+        }
+    }
+
+    /// A silence ends.
+    pub(crate) fn end(&mut self, at: Instant, scope: Scope, cause: Cause) {
+        let start = match scope {
+            Scope::Network => self.network[slot(cause)].take(),
+            Scope::Station(station) => self
+                .stations
+                .iter()
+                .position(|open| (open.0, open.1) == (station, cause))
+                .map(|index| self.stations.remove(index).2),
+        };
+        if let Some(start) = start
+            && start < at
+            && self.finished.len() < MAX_SILENCES
+        {
+            self.finished.push_back(Silence { start, end: at, scope, cause });
+        }
+    }
+
+    pub(crate) fn take_silences(&mut self, into: &mut Vec<Silence>) {
+        into.extend(self.finished.drain(..));
+    }
+
+    pub(crate) fn open_silences(&self, until: Instant, into: &mut Vec<Silence>) {
+        let network = Cause::ALL.iter().zip(&self.network).filter_map(|(&cause, start)| {
+            start.map(|start| Silence { start, end: until, scope: Scope::Network, cause })
+        });
+        let stations = self.stations.iter().map(|&(station, cause, start)| Silence {
+            start,
+            end: until,
+            scope: Scope::Station(station),
+            cause,
+        });
+        into.extend(network.chain(stations).filter(|silence| silence.start < until));
+    }
+
+    pub(crate) fn snapshot(&self, until: Instant, rate: BitRate) -> AirAccounting {
+        let mut totals = self.totals.clone();
+        self.extend(&mut totals, Edge { at: until, rank: Rank::Start }, rate);
+        let bits = |sum: BitNanos| u64::try_from(sum / NANOS_PER_SECOND).unwrap_or(u64::MAX);
+        AirAccounting {
+            until: totals.until,
+            network_silent: totals.network_silent,
+            station_silent: totals.station_alone.iter().map(|&alone| alone + totals.network_silent).collect(),
+            capacity_bits: bits(totals.down),
+            uplink_capacity_bits: bits(totals.up),
+            station_capacity_bits: totals
+                .station_missed
+                .iter()
+                .map(|missed| bits(totals.down - missed.0))
+                .collect(),
+            station_uplink_capacity_bits: totals
+                .station_missed
+                .iter()
+                .map(|missed| bits(totals.up - missed.1))
+                .collect(),
+            uplink_gap_time: self.uplink_gap_time(totals.until),
+        }
+    }
+
+    fn uplink_gap_time(&self, until: Instant) -> Duration {
+        let Capacity::Trace { up, up_gaps, .. } = &self.capacity else { return Duration::ZERO };
+        let lap = u64::from(up.lap_ms()) * NANOS_PER_MS;
+        let (laps, rest) = (until.as_nanos() / lap, until.as_nanos() % lap);
+        let up_to = |limit: u64| -> u64 {
+            up_gaps
+                .iter()
+                .map(|&(start, end)| (u64::from(start) * NANOS_PER_MS, u64::from(end) * NANOS_PER_MS))
+                .map(|(start, end)| end.min(limit).saturating_sub(start))
+                .sum()
+        };
+        Duration::from_nanos(laps.saturating_mul(up_to(lap)) + up_to(rest))
+    }
+}
+
+fn slot(cause: Cause) -> usize {
+    cause as usize
 }

@@ -17,7 +17,7 @@ pub mod primary_user;
 pub mod queue;
 pub mod rng;
 pub mod sensing;
-pub mod silence;
+mod silence;
 pub mod trace;
 pub mod wired;
 

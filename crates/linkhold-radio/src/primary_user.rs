@@ -2,18 +2,181 @@
 //!
 //! Source: dsasync section VI-A ("The incumbent produces ON/OFF patterns of random durations according to an
 //! exponential distribution").
+//! Sees nothing but time and its own random stream; the channel set reads `is_on` and `is_detected`.
+//! States: clear → on, undetected (frames collide) → detected (radio silent) → off, not yet noticed → clear;
+//! a burst shorter than the detection delay is never detected, a pause shorter than the end's never noticed.
 
-use linkhold_core::time::Duration;
+use linkhold_core::time::{Duration, Instant};
+
+use crate::rng::Stream;
+use crate::silence::{Edge, Rank};
 
 /// A primary user's habits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrimaryUserConfig {
-    /// Mean length of a burst.
+    /// Mean length of a burst; zero: it never transmits.
     pub on_mean: Duration,
-    /// Mean length of the pause between bursts.
+    /// Mean length of the pause between bursts; zero: it always transmits.
     pub off_mean: Duration,
     /// From a burst's start to its detection. Until then frames are sent and collide; 0 = silent at once.
     pub detection_delay: Duration,
     /// From a burst's end to the radio's resuming.
     pub end_detection_delay: Duration,
+}
+
+/// The ON/OFF process of one primary user and what the radio knows of it.
+#[derive(Clone, Debug)]
+pub(crate) struct PrimaryUser {
+    config: PrimaryUserConfig,
+    stream: Stream,
+    on: bool,
+    toggles_at: Instant,
+    detected: bool,
+    /// When `detected` follows `on`; far future while they agree.
+    notices_at: Instant,
+}
+
+impl PrimaryUser {
+    /// The process in its stationary state at time 0: ON with probability on / (on + off), and then detected
+    /// long ago. (The remaining time of a burst is exponential too.)
+    pub(crate) fn new(config: PrimaryUserConfig, seed: u64, channel: usize) -> Self {
+        let mut stream = Stream::new(seed, "primary-user", channel as u64);
+        let (on_mean, off_mean) = (config.on_mean.as_secs_f64(), config.off_mean.as_secs_f64());
+        let draw = stream.unit();
+        let on = !config.on_mean.is_zero() && draw * (on_mean + off_mean) < on_mean;
+        let mut user = Self {
+            config,
+            stream,
+            on,
+            toggles_at: Instant::ZERO,
+            detected: on,
+            notices_at: Instant::FAR_FUTURE,
+        };
+        user.toggles_at = user.draw_toggle(Instant::ZERO);
+        user
+    }
+
+    pub(crate) const fn is_on(&self) -> bool {
+        self.on
+    }
+
+    pub(crate) const fn is_detected(&self) -> bool {
+        self.detected
+    }
+
+    pub(crate) fn next(&self) -> Edge {
+        // On a tie the detection comes first: the burst lasted long enough to be seen.
+        if self.notices_at <= self.toggles_at {
+            Edge { at: self.notices_at, rank: if self.on { Rank::Start } else { Rank::End } }
+        } else {
+            Edge { at: self.toggles_at, rank: if self.on { Rank::End } else { Rank::Start } }
+        }
+    }
+
+    pub(crate) fn step(&mut self) {
+        if self.notices_at <= self.toggles_at {
+            self.detected = self.on;
+            self.notices_at = Instant::FAR_FUTURE;
+            return;
+        }
+        let at = self.toggles_at;
+        self.on = !self.on;
+        self.toggles_at = self.draw_toggle(at);
+        let delay = if self.on { self.config.detection_delay } else { self.config.end_detection_delay };
+        self.notices_at = Instant::FAR_FUTURE;
+        if self.on != self.detected {
+            if delay.is_zero() {
+                self.detected = self.on;
+            } else {
+                self.notices_at = at + delay;
+            }
+        }
+    }
+
+    fn draw_toggle(&mut self, at: Instant) -> Instant {
+        let (mean, next_mean) = if self.on {
+            (self.config.on_mean, self.config.off_mean)
+        } else {
+            (self.config.off_mean, self.config.on_mean)
+        };
+        if next_mean.is_zero() { Instant::FAR_FUTURE } else { at + self.stream.exponential(mean) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn config(on: u64, off: u64, delay: u64) -> PrimaryUserConfig {
+        PrimaryUserConfig {
+            on_mean: MS(on),
+            off_mean: MS(off),
+            detection_delay: MS(delay),
+            end_detection_delay: MS(delay),
+        }
+    }
+
+    #[test]
+    fn the_duty_cycle_converges_to_on_over_on_plus_off() {
+        for (on, off) in [(200, 800), (50, 950), (500, 500), (900, 100)] {
+            let mut user = PrimaryUser::new(config(on, off, 0), 3, 0);
+            let (mut busy, mut last) = (0.0, 0.0);
+            while last < 20_000.0 {
+                let was_on = user.is_on();
+                let at = user.next().at.as_secs_f64();
+                busy += if was_on { at - last } else { 0.0 };
+                last = at;
+                user.step();
+            }
+            let expected = on as f64 / (on + off) as f64;
+            assert!((busy / last - expected).abs() < 0.02, "{on}/{off}: {}", busy / last);
+        }
+    }
+
+    #[test]
+    fn it_starts_in_the_stationary_state() {
+        let on =
+            (0..2000).filter(|&seed| PrimaryUser::new(config(200, 800, 0), seed, 0).is_on()).count() as f64;
+        assert!((on / 2000.0 - 0.2).abs() < 0.03, "{on}");
+    }
+
+    #[test]
+    fn detection_follows_the_burst_by_the_delay_and_misses_shorter_bursts() {
+        let mut user = PrimaryUser::new(config(20, 200, 10), 5, 0);
+        let (mut started, mut ended) = (Instant::ZERO, Instant::ZERO);
+        let (mut seen, mut missed) = (0, 0);
+        for _ in 0..4000 {
+            let (was_on, was_detected, at) = (user.is_on(), user.is_detected(), user.next().at);
+            user.step();
+            match (was_on, user.is_on()) {
+                (false, true) => started = at,
+                (true, false) => {
+                    ended = at;
+                    if !was_detected {
+                        missed += 1;
+                        assert!(at.since(started) < MS(10));
+                    }
+                }
+                _ => {}
+            }
+            if !was_detected && user.is_detected() {
+                seen += 1;
+                assert_eq!(at, started + MS(10));
+            }
+            if was_detected && !user.is_detected() {
+                assert_eq!(at, ended + MS(10));
+            }
+        }
+        assert!(seen > 100 && missed > 100, "{seen} seen, {missed} missed");
+    }
+
+    #[test]
+    fn a_user_that_never_or_always_transmits_has_no_events() {
+        let never = PrimaryUser::new(config(0, 800, 0), 1, 0);
+        assert!(!never.is_on() && never.next().at == Instant::FAR_FUTURE);
+        let always = PrimaryUser::new(config(200, 0, 0), 1, 0);
+        assert!(always.is_on() && always.is_detected() && always.next().at == Instant::FAR_FUTURE);
+    }
 }

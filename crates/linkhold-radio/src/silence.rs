@@ -1,1 +1,429 @@
-//! The timeline of silences.
+//! The timeline of silences: every change of the radio's condition, in order, from its seed alone.
+//!
+//! Source: dsasync section III-A (sensing, channel switches, incumbents); for measured traces, gaps in them.
+//! Sees time; emits link events. No frame and no call other than [`Timeline::step`] reaches it, so the same seed
+//! gives the same silences whatever is sent (common random numbers).
+//! States of the network, each cause for itself: open → silent → open. Who knows when:
+//! - sensing and channel switches are told as they take effect, with their length; schedules at time 0;
+//! - a primary user is told when detected (`effective_at` = start of its burst); until then frames collide;
+//!   its end is told when it is noticed, which is when the radio resumes;
+//! - a gap in a delivery trace is told `detection_delay` after it starts, its end likewise.
+
+use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use linkhold_core::packet::StationId;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Fraction};
+
+use crate::accounting::{Meter, Silence};
+use crate::air::AirConfig;
+use crate::channel::{Channels, Condition};
+use crate::frame::AirOutput;
+use crate::mac::Mac;
+use crate::sensing::Sensing;
+
+/// Order of changes at the same time: silences end, then frames arrive, then silences start. So an
+/// opportunity on the last edge of a silence counts, and a frame that ends as a silence starts is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// Service resumes.
+    End,
+    /// Service stops.
+    Start,
+}
+
+/// The time of a change, and its place among changes at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Edge {
+    pub(crate) at: Instant,
+    pub(crate) rank: Rank,
+}
+
+impl Edge {
+    const NEVER: Self = Self { at: Instant::FAR_FUTURE, rank: Rank::Start };
+}
+
+/// Walks the gaps of a trace, lap after lap, shifted by a fixed delay.
+#[derive(Clone, Debug)]
+struct Gaps {
+    /// (start, end) within a lap, ms.
+    gaps: Vec<(u32, u32)>,
+    lap: Duration,
+    lap_start: Instant,
+    shift: Duration,
+    index: usize,
+    inside: bool,
+}
+
+impl Gaps {
+    fn new(gaps: Vec<(u32, u32)>, lap: Duration, shift: Duration) -> Self {
+        Self { gaps, lap, lap_start: Instant::ZERO, shift, index: 0, inside: false }
+    }
+
+    fn edge_at(&self, ms: u32) -> Instant {
+        self.lap_start + Duration::from_millis(u64::from(ms)) + self.shift
+    }
+
+    /// Start of the gap it is in or that comes next, unshifted.
+    fn start(&self) -> Instant {
+        self.gaps.get(self.index).map_or(Instant::FAR_FUTURE, |gap| self.edge_at(gap.0) - self.shift)
+    }
+
+    /// End of that gap, unshifted.
+    fn end(&self) -> Instant {
+        self.gaps.get(self.index).map_or(Instant::FAR_FUTURE, |gap| self.edge_at(gap.1) - self.shift)
+    }
+
+    fn next(&self) -> Edge {
+        match self.gaps.get(self.index) {
+            None => Edge::NEVER,
+            Some(gap) if self.inside => Edge { at: self.edge_at(gap.1), rank: Rank::End },
+            Some(gap) => Edge { at: self.edge_at(gap.0), rank: Rank::Start },
+        }
+    }
+
+    fn step(&mut self) {
+        if self.inside {
+            self.index += 1;
+            if self.index == self.gaps.len() {
+                self.index = 0;
+                self.lap_start += self.lap;
+            }
+        }
+        self.inside = !self.inside;
+    }
+}
+
+/// What moves next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Time 0: what is known from the start is told.
+    Opening,
+    Channels,
+    Sensing,
+    StationSensing(usize),
+    Gap,
+    GapNotice,
+}
+
+/// The radio's condition over time.
+#[derive(Clone, Debug)]
+pub(crate) struct Timeline {
+    opened: bool,
+    channels: Channels,
+    /// Capacity and efficiency as told at time 0 in trace mode, where channels do not matter.
+    trace_rate: Option<BitRate>,
+    sensing: Option<Sensing>,
+    station_sensing: Vec<(StationId, Sensing)>,
+    gap: Gaps,
+    gap_notice: Gaps,
+
+    next: Edge,
+    next_source: Source,
+
+    condition: Condition,
+    /// Index of the channel last told.
+    channel: usize,
+    /// Start of the time that the primary user has taken on the working channel.
+    taken_since: Instant,
+    retuning_until: Option<Instant>,
+    sensing_quiet: bool,
+    in_gap: bool,
+    /// By station: its own sensing silences it.
+    station_quiet: Vec<bool>,
+    /// Start of the next scheduled silence of the network: sensing or a scripted switch.
+    network_quiet_at: Instant,
+    /// By station: start of its next own scheduled silence.
+    station_quiet_at: Vec<Instant>,
+    rate: BitRate,
+    meter: Meter,
+}
+
+impl Timeline {
+    pub(crate) fn new(config: &AirConfig, seed: u64) -> Self {
+        let channels =
+            Channels::new(config.channels.clone(), config.initial_channel, config.switching.clone(), seed);
+        let (meter, gap, gap_notice, trace_rate) = match &config.mac {
+            Mac::Shared | Mac::Duplex => {
+                let none = Gaps::new(Vec::new(), Duration::ZERO, Duration::ZERO);
+                (Meter::for_rate(config.stations), none.clone(), none, None)
+            }
+            Mac::Trace { down, up, silence_threshold, detection_delay } => {
+                let gaps = down.gaps(*silence_threshold);
+                let lap = down.duration();
+                (
+                    Meter::for_trace(config.stations, down.clone(), up.clone(), *silence_threshold),
+                    Gaps::new(gaps.clone(), lap, Duration::ZERO),
+                    Gaps::new(gaps, lap, *detection_delay),
+                    Some(down.mean_rate()),
+                )
+            }
+        };
+        let station_sensing = config
+            .station_sensing
+            .iter()
+            .filter_map(|own| Sensing::new(own.sensing).map(|sensing| (own.station, sensing)))
+            .collect();
+        let stations = config.stations as usize;
+        let mut timeline = Self {
+            opened: false,
+            channels,
+            trace_rate,
+            sensing: config.sensing.and_then(Sensing::new),
+            station_sensing,
+            gap,
+            gap_notice,
+            next: Edge { at: Instant::ZERO, rank: Rank::End },
+            next_source: Source::Opening,
+            condition: Condition::Clear,
+            channel: config.initial_channel,
+            taken_since: Instant::ZERO,
+            retuning_until: None,
+            sensing_quiet: false,
+            in_gap: false,
+            station_quiet: vec![false; stations],
+            network_quiet_at: Instant::FAR_FUTURE,
+            station_quiet_at: vec![Instant::FAR_FUTURE; stations],
+            rate: BitRate(0),
+            meter,
+        };
+        timeline.rate = timeline.channels.working().effective_rate();
+        timeline.refresh_schedule();
+        timeline
+    }
+
+    pub(crate) const fn next(&self) -> Edge {
+        self.next
+    }
+
+    /// The radio sends nothing to or from anyone. A trace's gaps are not meant: they are in the trace itself.
+    pub(crate) const fn stops_network(&self) -> bool {
+        self.sensing_quiet || matches!(self.condition, Condition::Occupied | Condition::Retuning)
+    }
+
+    /// Frames on the air collide with a primary user.
+    pub(crate) const fn collides(&self) -> bool {
+        matches!(self.condition, Condition::Colliding)
+    }
+
+    /// The station is in its own quiet period.
+    pub(crate) fn stops_station(&self, station: StationId) -> bool {
+        self.station_quiet.get(station.0 as usize).copied().unwrap_or(false)
+    }
+
+    /// The network or the station is silent; downlink, a gap in the trace is a silence too.
+    pub(crate) fn is_silent(&self, station: StationId, downlink: bool) -> bool {
+        self.stops_network() || (downlink && self.in_gap) || self.stops_station(station)
+    }
+
+    /// The whole network is silent downlink.
+    pub(crate) const fn is_network_silent(&self) -> bool {
+        self.stops_network() || self.in_gap
+    }
+
+    /// Start of the next scheduled silence that covers `station`.
+    pub(crate) fn quiet_at(&self, station: StationId) -> Instant {
+        let own = self.station_quiet_at.get(station.0 as usize).copied().unwrap_or(Instant::FAR_FUTURE);
+        own.min(self.network_quiet_at)
+    }
+
+    /// What the working channel leaves for IP packets.
+    pub(crate) const fn rate(&self) -> BitRate {
+        self.rate
+    }
+
+    pub(crate) const fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    pub(crate) fn take_silences(&mut self, into: &mut Vec<Silence>) {
+        self.meter.take_silences(into);
+    }
+
+    /// Handles the next change, at its own time.
+    pub(crate) fn step(&mut self, out: &mut AirOutput) {
+        let edge = self.next;
+        self.meter.advance(edge, self.rate);
+        match self.next_source {
+            Source::Opening => self.open(out),
+            Source::Channels => {
+                self.channels.step();
+                self.channels.apply_policy(edge.at);
+                self.follow_channels(edge.at, out);
+            }
+            Source::Sensing => self.step_sensing(edge.at, out),
+            Source::StationSensing(index) => self.step_station_sensing(index, edge.at, out),
+            Source::Gap => {
+                let (start, end) = (self.gap.start(), self.gap.end());
+                self.gap.step();
+                self.in_gap = self.gap.inside;
+                let (scope, cause) = (Scope::Network, Cause::Fade);
+                if self.in_gap {
+                    self.meter.start(start, scope, cause)
+                } else {
+                    self.meter.end(end, scope, cause)
+                }
+            }
+            Source::GapNotice => {
+                let (start, end) = (self.gap_notice.start(), self.gap_notice.end());
+                self.gap_notice.step();
+                if self.gap_notice.inside {
+                    started(edge.at, start, Scope::Network, Cause::Fade, None, out);
+                } else {
+                    ended(edge.at, end, Scope::Network, Cause::Fade, out);
+                }
+            }
+        }
+        self.refresh_schedule();
+    }
+
+    fn open(&mut self, out: &mut AirOutput) {
+        self.opened = true;
+        self.tell_channel(Instant::ZERO, out);
+        let network = self.sensing.iter().map(|sensing| (Scope::Network, sensing));
+        let stations = self.station_sensing.iter().map(|(station, own)| (Scope::Station(*station), own));
+        for (scope, sensing) in network.chain(stations) {
+            let config = sensing.config();
+            if config.announced {
+                let kind = LinkEventKind::SensingSchedule {
+                    scope,
+                    period: config.period,
+                    duration: config.duration,
+                    next: sensing.next_start(),
+                };
+                out.link(LinkEvent::at(Instant::ZERO, kind));
+            }
+        }
+        self.channels.apply_policy(Instant::ZERO);
+        self.follow_channels(Instant::ZERO, out);
+    }
+
+    fn tell_channel(&self, at: Instant, out: &mut AirOutput) {
+        let (capacity, efficiency) = match self.trace_rate {
+            Some(mean) => (mean, Fraction::ONE),
+            None => (self.channels.working().phy_rate, self.channels.working().efficiency),
+        };
+        out.link(LinkEvent::at(at, LinkEventKind::ChannelSwitched { capacity, efficiency }));
+    }
+
+    /// Tells what changed on the channel set. New silences start before old ones end, so that a listener that
+    /// counts overlapping silences never sees an opening that the air does not have.
+    fn follow_channels(&mut self, at: Instant, out: &mut AirOutput) {
+        let (was, is) = (self.condition, self.channels.condition());
+        let (was_until, until) = (self.retuning_until, self.channels.retuning_until());
+        self.condition = is;
+        self.retuning_until = until;
+        let network = Scope::Network;
+
+        if let Some(until) = until
+            && was_until != Some(until)
+        {
+            // A switch while retuning only moves the end.
+            started(at, at, network, Cause::ChannelSwitch, Some(until.since(at)), out);
+            self.meter.start(at, network, Cause::ChannelSwitch);
+        }
+        let taken = |condition| matches!(condition, Condition::Occupied | Condition::Colliding);
+        let retuned = was_until.is_some() && until.is_none();
+        if retuned || (until.is_none() && self.channel != self.channels.working_index()) {
+            self.channel = self.channels.working_index();
+            self.rate = self.channels.working().effective_rate();
+            if self.trace_rate.is_none() {
+                self.tell_channel(at, out);
+            }
+        }
+        if taken(is) && !taken(was) {
+            self.taken_since = at;
+            self.meter.start(at, network, Cause::PrimaryUser);
+        }
+        if is == Condition::Occupied && was != Condition::Occupied {
+            started(at, self.taken_since, network, Cause::PrimaryUser, None, out);
+        }
+        if was == Condition::Occupied && is != Condition::Occupied {
+            ended(at, at, network, Cause::PrimaryUser, out);
+        }
+        if taken(was) && !taken(is) {
+            self.meter.end(at, network, Cause::PrimaryUser);
+        }
+        if retuned {
+            ended(at, at, network, Cause::ChannelSwitch, out);
+            self.meter.end(at, network, Cause::ChannelSwitch);
+        }
+    }
+
+    fn step_sensing(&mut self, at: Instant, out: &mut AirOutput) {
+        let Some(sensing) = &mut self.sensing else { return };
+        sensing.step();
+        self.sensing_quiet = sensing.is_quiet();
+        if self.sensing_quiet {
+            started(at, at, Scope::Network, Cause::Sensing, Some(sensing.config().duration), out);
+            self.meter.start(at, Scope::Network, Cause::Sensing);
+        } else {
+            ended(at, at, Scope::Network, Cause::Sensing, out);
+            self.meter.end(at, Scope::Network, Cause::Sensing);
+        }
+    }
+
+    fn step_station_sensing(&mut self, index: usize, at: Instant, out: &mut AirOutput) {
+        let Some((station, sensing)) = self.station_sensing.get_mut(index) else { return };
+        sensing.step();
+        let scope = Scope::Station(*station);
+        if let Some(quiet) = self.station_quiet.get_mut(station.0 as usize) {
+            *quiet = sensing.is_quiet();
+        }
+        if sensing.is_quiet() {
+            started(at, at, scope, Cause::Sensing, Some(sensing.config().duration), out);
+            self.meter.start(at, scope, Cause::Sensing);
+        } else {
+            ended(at, at, scope, Cause::Sensing, out);
+            self.meter.end(at, scope, Cause::Sensing);
+        }
+    }
+
+    /// Finds what moves next, and when the next scheduled silences start.
+    fn refresh_schedule(&mut self) {
+        let mut best = (Edge::NEVER, Source::Channels);
+        let mut offer = |edge: Edge, source: Source| {
+            if edge < best.0 {
+                best = (edge, source);
+            }
+        };
+        if !self.opened {
+            offer(Edge { at: Instant::ZERO, rank: Rank::End }, Source::Opening);
+        } else {
+            offer(self.channels.next(), Source::Channels);
+            if let Some(sensing) = &self.sensing {
+                offer(sensing.next(), Source::Sensing);
+            }
+            for (index, (_, sensing)) in self.station_sensing.iter().enumerate() {
+                offer(sensing.next(), Source::StationSensing(index));
+            }
+            offer(self.gap.next(), Source::Gap);
+            offer(self.gap_notice.next(), Source::GapNotice);
+        }
+        (self.next, self.next_source) = best;
+
+        let sensing_at = self.sensing.as_ref().map_or(Instant::FAR_FUTURE, Sensing::next_start);
+        self.network_quiet_at = sensing_at.min(self.channels.next_scripted());
+        for (station, sensing) in &self.station_sensing {
+            if let Some(at) = self.station_quiet_at.get_mut(station.0 as usize) {
+                *at = sensing.next_start();
+            }
+        }
+    }
+}
+
+fn started(
+    detected_at: Instant,
+    effective_at: Instant,
+    scope: Scope,
+    cause: Cause,
+    expected: Option<Duration>,
+    out: &mut AirOutput,
+) {
+    let kind = LinkEventKind::FreezeStarted { scope, cause, expected };
+    out.link(LinkEvent { detected_at, effective_at: Some(effective_at), kind });
+}
+
+fn ended(detected_at: Instant, effective_at: Instant, scope: Scope, cause: Cause, out: &mut AirOutput) {
+    let kind = LinkEventKind::FreezeEnded { scope, cause };
+    out.link(LinkEvent { detected_at, effective_at: Some(effective_at), kind });
+}

@@ -3,7 +3,9 @@
 //! Source: mahimahi `mm-link` (Netravali et al., USENIX ATC 2015); traces by Winstein et al. (NSDI 2013). A
 //! repeated stamp is several opportunities at once; the trace wraps, its last stamp being its length.
 
-use linkhold_core::time::Duration;
+use std::sync::Arc;
+
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
 
 /// Bytes one delivery opportunity carries.
@@ -115,8 +117,113 @@ impl Trace {
         BitRate(bits * 1000 / u64::from(self.lap_ms().max(1)))
     }
 
-    fn lap_ms(&self) -> u32 {
+    /// Gaps between opportunities longer than `threshold` in one lap, as (start, end) in ms. The time from the
+    /// lap's start to its first opportunity is such a gap too: the lap before ends with an opportunity.
+    #[must_use]
+    pub fn gaps(&self, threshold: Duration) -> Vec<(u32, u32)> {
+        let mut last = 0;
+        let mut gaps = Vec::new();
+        for &time in &self.times {
+            if Duration::from_millis(u64::from(time - last)) > threshold {
+                gaps.push((last, time));
+            }
+            last = time;
+        }
+        gaps
+    }
+
+    /// Opportunities from time 0 (the start of the first lap) up to `at`, those at `at` itself included or not.
+    #[must_use]
+    pub fn opportunities_until(&self, at: Instant, included: bool) -> u64 {
+        let lap = self.lap_ms();
+        let per_lap = u64::from(self.opportunities());
+        let (at_ms, on_stamp) = (at.as_nanos() / NANOS_PER_MS, at.as_nanos().is_multiple_of(NANOS_PER_MS));
+        // `at_ms % lap` would put the end of a lap at the start of the next; the last stamp is part of this one.
+        let laps = at_ms.saturating_sub(1) / u64::from(lap);
+        let rest = at_ms - laps * u64::from(lap);
+        let within = self.times.partition_point(|&time| {
+            let time = u64::from(time);
+            if included || !on_stamp { time <= rest } else { time < rest }
+        });
+        let counted = within.checked_sub(1).map_or(0, |last| u64::from(self.cumulative[last]));
+        // At the very end of a lap the next lap's opportunities at stamp 0 are due as well.
+        let next_lap = if rest == u64::from(lap) && (included || !on_stamp) { self.at_zero() } else { 0 };
+        laps * per_lap + counted + next_lap
+    }
+
+    fn at_zero(&self) -> u64 {
+        if self.times.first() == Some(&0) { u64::from(self.cumulative[0]) } else { 0 }
+    }
+
+    pub(crate) fn lap_ms(&self) -> u32 {
         self.times.last().copied().unwrap_or(0)
+    }
+}
+
+/// Nanoseconds in a stamp's unit.
+pub(crate) const NANOS_PER_MS: u64 = 1_000_000;
+
+/// A place in a trace that only moves forward: the next distinct stamp not yet passed.
+#[derive(Clone, Debug)]
+pub(crate) struct TraceCursor {
+    trace: Arc<Trace>,
+    index: usize,
+    /// Start of the lap it is in, ms.
+    lap_start: u64,
+}
+
+impl TraceCursor {
+    pub(crate) const fn new(trace: Arc<Trace>) -> Self {
+        Self { trace, index: 0, lap_start: 0 }
+    }
+
+    /// When the stamp comes.
+    pub(crate) fn at(&self) -> Instant {
+        Instant::from_millis(self.lap_start + u64::from(self.trace.times[self.index]))
+    }
+
+    /// Opportunities at the stamp.
+    pub(crate) fn opportunities(&self) -> u32 {
+        let before = self.index.checked_sub(1).map_or(0, |last| self.trace.cumulative[last]);
+        self.trace.cumulative[self.index] - before
+    }
+
+    /// Goes to the next stamp (the next lap's stamp 0 comes at the time of this lap's last).
+    pub(crate) fn advance(&mut self) {
+        self.index += 1;
+        if self.index == self.trace.times.len() {
+            self.index = 0;
+            self.lap_start += u64::from(self.trace.lap_ms());
+        }
+    }
+
+    /// Passes every stamp before `now`, and those at `now` unless `keep_now`.
+    pub(crate) fn seek(&mut self, now: Instant, keep_now: bool) {
+        let passed = |at: Instant| if keep_now { at < now } else { at <= now };
+        // Nearly always the next stamp is close by.
+        for _ in 0..8 {
+            if !passed(self.at()) {
+                return;
+            }
+            self.advance();
+        }
+        let lap = u64::from(self.trace.lap_ms());
+        let now_ms = now.as_nanos() / NANOS_PER_MS;
+        let lap_start = (now_ms.saturating_sub(1) / lap) * lap;
+        if lap_start > self.lap_start {
+            (self.lap_start, self.index) = (lap_start, 0);
+        }
+        let start = self.lap_start;
+        let index =
+            self.trace.times.partition_point(|&time| passed(Instant::from_millis(start + u64::from(time))));
+        self.index = self.index.max(index);
+        if self.index == self.trace.times.len() {
+            self.index -= 1;
+            self.advance();
+        }
+        while passed(self.at()) {
+            self.advance();
+        }
     }
 }
 

@@ -1,0 +1,118 @@
+//! First in, first out, with a limit in packets (DropTail). A silent station's frames let others pass.
+//!
+//! Sees frames and which stations are blocked. A frame whose station is blocked when its turn comes is parked;
+//! parked frames are all older than those in the main line, so once their station may be served again they go
+//! first, and order within a station never changes. Each frame is parked at most once, and looked at once more per
+//! [`unblock`](Fifo::unblock).
+
+use std::collections::VecDeque;
+
+use linkhold_core::link_event::Scope;
+use linkhold_core::units::Bytes;
+
+use super::is_blocked;
+use crate::frame::Frame;
+
+/// The queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Fifo {
+    limit: u32,
+    bytes: u64,
+    main: VecDeque<Frame>,
+    /// Older than `main`; front first.
+    parked: VecDeque<Frame>,
+    /// Parked frames looked at since the last `unblock` and still blocked; older than `parked`.
+    still_parked: VecDeque<Frame>,
+    /// `parked` is worth looking at.
+    look: bool,
+}
+
+impl Fifo {
+    pub(crate) fn new(limit: u32) -> Self {
+        Self {
+            limit,
+            bytes: 0,
+            main: VecDeque::new(),
+            parked: VecDeque::new(),
+            still_parked: VecDeque::new(),
+            look: false,
+        }
+    }
+
+    pub(crate) fn packets(&self) -> u32 {
+        // The limit is a u32 and bounds the sum.
+        (self.main.len() + self.parked.len() + self.still_parked.len()) as u32
+    }
+
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn room(&self) -> (u32, Bytes) {
+        (self.limit.saturating_sub(self.packets()), Bytes(u64::MAX))
+    }
+
+    /// False if the queue is full.
+    #[must_use]
+    pub(crate) fn enqueue(&mut self, frame: Frame) -> bool {
+        if self.packets() >= self.limit {
+            return false;
+        }
+        self.bytes += u64::from(frame.len);
+        self.main.push_back(frame);
+        true
+    }
+
+    pub(crate) fn dequeue(&mut self, blocked: &[bool]) -> Option<Frame> {
+        let frame = self.next_parked(blocked).or_else(|| self.next_in_line(blocked))?;
+        self.bytes -= u64::from(frame.len);
+        Some(frame)
+    }
+
+    fn next_parked(&mut self, blocked: &[bool]) -> Option<Frame> {
+        if !self.look {
+            return None;
+        }
+        while let Some(frame) = self.parked.pop_front() {
+            if !is_blocked(blocked, frame.station) {
+                return Some(frame);
+            }
+            self.still_parked.push_back(frame);
+        }
+        core::mem::swap(&mut self.parked, &mut self.still_parked);
+        self.look = false;
+        None
+    }
+
+    fn next_in_line(&mut self, blocked: &[bool]) -> Option<Frame> {
+        while let Some(frame) = self.main.pop_front() {
+            if !is_blocked(blocked, frame.station) {
+                return Some(frame);
+            }
+            self.parked.push_back(frame);
+        }
+        None
+    }
+
+    /// Some station may be served again.
+    pub(crate) fn unblock(&mut self) {
+        while let Some(frame) = self.still_parked.pop_back() {
+            self.parked.push_front(frame);
+        }
+        self.look = !self.parked.is_empty();
+    }
+
+    /// Takes the scope's frames out, oldest first.
+    pub(crate) fn reclaim(&mut self, scope: Scope, into: &mut Vec<Frame>) {
+        for line in [&mut self.still_parked, &mut self.parked, &mut self.main] {
+            line.retain(|frame| {
+                let taken = scope.covers(frame.station);
+                if taken {
+                    self.bytes -= u64::from(frame.len);
+                    into.push(*frame);
+                }
+                !taken
+            });
+        }
+    }
+}
