@@ -1,1 +1,11 @@
-//! placeholder while the workspace is laid out
+//! linkhold on Linux: the agent that runs on a router, and the namespaces it is tested in.
+//!
+//! - [`agent`]: the daemon (`linkhold agent`) and what speaks to it (`linkhold signal`, `linkhold status`).
+//! - [`datapath`]: how packets reach the agent (NFQUEUE) and the rules that bring them there.
+//! - [`netns`], [`topology`]: network namespaces that always go away.
+//! - [`doctor`]: what this machine can run.
+
+pub mod command;
+pub mod datapath;
+mod ethtool;
+pub mod netns;

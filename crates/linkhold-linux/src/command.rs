@@ -1,0 +1,140 @@
+//! Running the system's own programs (`ip`, `nft`, `iptables`) with their words kept for the error message.
+
+use std::io::{self, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// No set-up program takes this long; one that does is stuck (on a lock, or on a prompt).
+const TIME_LIMIT: Duration = Duration::from_secs(20);
+/// How often a running program is looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Why a program's work was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// It is not there, or may not be run.
+    #[error("cannot run {command}: {source}")]
+    Start {
+        /// Program and arguments.
+        command: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// It ended with an error.
+    #[error("{command} failed ({status}): {message}")]
+    Failed {
+        /// Program and arguments.
+        command: String,
+        /// Its exit status in words.
+        status: String,
+        /// What it said on standard error.
+        message: String,
+    },
+    /// It did not end, and was killed.
+    #[error("{command} did not end within {} s and was killed", TIME_LIMIT.as_secs())]
+    TimedOut {
+        /// Program and arguments.
+        command: String,
+    },
+}
+
+impl CommandError {
+    /// True if the program is not installed.
+    #[must_use]
+    pub fn is_missing_program(&self) -> bool {
+        matches!(self, Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Runs a program and answers its standard output.
+///
+/// # Errors
+/// [`CommandError`] if it cannot start, fails, or runs for too long.
+pub fn run(program: &str, args: &[&str]) -> Result<String, CommandError> {
+    run_with_input(program, args, "")
+}
+
+/// Runs a program with `input` on its standard input and answers its standard output. For small inputs and
+/// outputs (less than a pipe holds, 64 KiB).
+///
+/// # Errors
+/// [`CommandError`] if it cannot start, fails, or runs for too long.
+pub fn run_with_input(program: &str, args: &[&str], input: &str) -> Result<String, CommandError> {
+    let text = || format!("{program} {}", args.join(" "));
+    let start = |source| CommandError::Start { command: text(), source };
+    let mut child = Command::new(program)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(start)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that ends without reading closes the pipe; its exit status tells more than EPIPE.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let Some(status) = wait(&mut child).map_err(start)? else {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(CommandError::TimedOut { command: text() });
+    };
+    let mut output = String::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        let _ = stdout.read_to_string(&mut output);
+    }
+    if status.success() {
+        return Ok(output);
+    }
+    let mut message = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        let _ = stderr.read_to_string(&mut message);
+    }
+    let message = message.trim().to_owned();
+    Err(CommandError::Failed { command: text(), status: status.to_string(), message })
+}
+
+fn wait(child: &mut Child) -> io::Result<Option<std::process::ExitStatus>> {
+    let deadline = Instant::now() + TIME_LIMIT;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// True if `program` is found on the path (and in the places root's programs live).
+#[must_use]
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_program_leaves_its_words_in_the_error() {
+        let error = run("sh", &["-c", "echo broken >&2; exit 3"]).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("broken") && text.contains('3'), "{text}");
+        assert!(!error.is_missing_program());
+    }
+
+    #[test]
+    fn a_missing_program_is_told_apart() {
+        assert!(run("linkhold-no-such-program", &[]).unwrap_err().is_missing_program());
+        assert!(!is_installed("linkhold-no-such-program") && is_installed("sh"));
+    }
+
+    #[test]
+    fn input_reaches_the_program() {
+        assert_eq!(run_with_input("cat", &[], "hello").unwrap(), "hello");
+    }
+}

@@ -1,0 +1,103 @@
+//! How packets that cross the router reach the agent and leave it again.
+//!
+//! A [`DataPath`] hands over one packet at a time, keeps those that are held, and carries out what became of each.
+//! NFQUEUE ([`nfqueue`]) is the first; the trait is small so that an eBPF path can stand beside it.
+
+pub mod nfqueue;
+pub mod rules;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use linkhold_core::packet::{Direction, PacketId};
+
+/// A packet that has just arrived. Its first bytes are [`DataPath::bytes`] until the next one is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// The data path's token; stays valid while the packet is held.
+    pub id: PacketId,
+    /// Which way it crosses the router.
+    pub direction: Direction,
+    /// Whole length from the IP header on, bytes; up to 64 KiB when the kernel hands over aggregates.
+    pub len: u32,
+    /// Index of the interface it came in by.
+    pub in_interface: u32,
+    /// Index of the interface it will go out by.
+    pub out_interface: u32,
+    /// False if its TCP checksum field holds only the pseudo header's sum (checksum offload).
+    pub checksum_ready: bool,
+    /// True if it stands for several packets on the wire (GSO, GRO).
+    pub aggregate: bool,
+}
+
+/// What a data path counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataPathCounters {
+    /// Packets handed over.
+    pub received: u64,
+    /// Packets that went their way unchanged.
+    pub accepted: u64,
+    /// Packets that went their way with another header.
+    pub replaced: u64,
+    /// Packets thrown away.
+    pub discarded: u64,
+    /// Packets of our own sent.
+    pub injected: u64,
+    /// Own packets that could not be sent.
+    pub inject_errors: u64,
+    /// Verdicts that the kernel refused.
+    pub verdict_errors: u64,
+}
+
+/// How packets reach the agent and leave it again.
+///
+/// # Calling contract
+/// Every packet from [`next_packet`](Self::next_packet) gets exactly one of `accept`, `replace`, `discard` or `hold`
+/// before the next one is asked for; a held one gets exactly one of `release`, `replace_held` or `discard_held` later. Verdicts
+/// take effect in the order they are given, at [`flush`](Self::flush) or before.
+pub trait DataPath {
+    /// Its name in logs and status.
+    fn name(&self) -> &'static str;
+
+    /// Readable when a packet waits.
+    fn readable(&self) -> BorrowedFd<'_>;
+
+    /// The next packet, or `None` if none waits.
+    ///
+    /// # Errors
+    /// When the path is broken; the agent ends then.
+    fn next_packet(&mut self) -> io::Result<Option<Arrived>>;
+
+    /// First bytes of the packet that `next_packet` last answered, from the IP header on; all of it if short.
+    fn bytes(&self) -> &[u8];
+
+    /// The last packet goes on as it is.
+    fn accept(&mut self, id: PacketId);
+
+    /// The last packet goes on as `packet`, a whole IP packet with complete checksums.
+    fn replace(&mut self, id: PacketId, packet: &[u8]);
+
+    /// The last packet is thrown away.
+    fn discard(&mut self, id: PacketId);
+
+    /// The last packet stays until it is named again.
+    fn hold(&mut self, id: PacketId);
+
+    /// A held packet goes on as it is.
+    fn release(&mut self, id: PacketId);
+
+    /// A held packet goes on as `packet`.
+    fn replace_held(&mut self, id: PacketId, packet: &[u8]);
+
+    /// A held packet is thrown away.
+    fn discard_held(&mut self, id: PacketId);
+
+    /// Sends a packet of our own, after the verdicts given so far. It does not come back as an arrival.
+    fn inject(&mut self, packet: &[u8]);
+
+    /// Carries out all verdicts given so far.
+    fn flush(&mut self);
+
+    /// Counters so far.
+    fn counters(&self) -> DataPathCounters;
+}

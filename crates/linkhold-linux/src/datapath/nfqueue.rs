@@ -1,0 +1,591 @@
+//! NFQUEUE: the kernel keeps the packets and asks for a verdict on each (linux/netfilter/nfnetlink_queue.h).
+//!
+//! The kernel keeps every held packet in its own queue; the agent sees the first bytes only and later names the packet by
+//! its id. So holding a packet costs the agent nothing, and verdicts in order are a release in order.
+//!
+//! **Two queues**, downlink and uplink, on one socket. The kernel finds a packet by walking its queue from the
+//! oldest, so acknowledgments must not stand behind tens of thousands of held data packets; and the
+//! two directions copy different amounts: downlink data needs only its headers, uplink packets must be whole to be rewritten,
+//! since NFQUEUE replaces a packet entirely or not at all.
+//!
+//! **Verdicts are batched** into one system call, and while nothing is held a whole run of `accept` is one message
+//! (`NFQNL_MSG_VERDICT_BATCH`).
+//!
+//! Own packets go out by raw sockets (raw(7), IP_HDRINCL): they pass OUTPUT and POSTROUTING, so a NAT on the
+//! router treats them like the flow's own, but never FORWARD, where the queue rule is; they carry a mark for the
+//! operator's rules.
+//!
+//! Why not the `nfq` crate (DESIGN.md): a verdict there needs the whole received message, so every held packet would pin a
+//! buffer of 4 kB and more; its descriptor cannot be polled; it panics on malformed attributes; no batches.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, SockaddrIn, SockaddrIn6, bind,
+    recv, send, sendto, setsockopt, socket, sockopt,
+};
+
+use linkhold_core::packet::{Direction, PacketId};
+
+use super::{Arrived, DataPath, DataPathCounters};
+
+// linux/netfilter/nfnetlink.h and nfnetlink_queue.h
+const NFNL_SUBSYS_QUEUE: u16 = 3;
+const NFQNL_MSG_PACKET: u16 = NFNL_SUBSYS_QUEUE << 8;
+const NFQNL_MSG_VERDICT: u16 = NFNL_SUBSYS_QUEUE << 8 | 1;
+const NFQNL_MSG_CONFIG: u16 = NFNL_SUBSYS_QUEUE << 8 | 2;
+const NFQNL_MSG_VERDICT_BATCH: u16 = NFNL_SUBSYS_QUEUE << 8 | 3;
+const NFQA_PACKET_HDR: u16 = 1;
+const NFQA_VERDICT_HDR: u16 = 2;
+const NFQA_IFINDEX_INDEV: u16 = 5;
+const NFQA_IFINDEX_OUTDEV: u16 = 6;
+const NFQA_PAYLOAD: u16 = 10;
+const NFQA_CAP_LEN: u16 = 13;
+const NFQA_SKB_INFO: u16 = 14;
+const NFQA_SKB_CSUMNOTREADY: u32 = 1;
+const NFQA_SKB_GSO: u32 = 2;
+const NFQA_CFG_CMD: u16 = 1;
+const NFQA_CFG_PARAMS: u16 = 2;
+const NFQA_CFG_QUEUE_MAXLEN: u16 = 3;
+const NFQA_CFG_MASK: u16 = 4;
+const NFQA_CFG_FLAGS: u16 = 5;
+const NFQNL_CFG_CMD_BIND: u8 = 1;
+const NFQNL_COPY_PACKET: u8 = 2;
+/// When the queue is full, packets pass instead of being dropped.
+const NFQA_CFG_F_FAIL_OPEN: u32 = 1;
+/// Aggregates come whole, and checksums that hardware fills in stay open.
+const NFQA_CFG_F_GSO: u32 = 4;
+const NF_DROP: u32 = 0;
+const NF_ACCEPT: u32 = 1;
+
+// linux/netlink.h
+const NLMSG_HEADER: usize = 16;
+const NFGEN_HEADER: usize = 4;
+const ATTRIBUTE_HEADER: usize = 4;
+const NLMSG_ERROR: u16 = 2;
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+const NLA_TYPE_MASK: u16 = 0x3fff;
+
+/// Metadata around a packet's bytes in a message, generously.
+const METADATA: usize = 1024;
+/// Verdicts are sent when so many bytes of them have gathered. A verdict takes 32 bytes, a rewritten packet up to
+/// [`UPLINK_COPY`] more.
+const VERDICT_BATCH_BYTES: usize = 16 * 1024;
+/// Downlink: the longest headers (IPv6 with some extension headers, TCP with all options).
+const DOWNLINK_COPY: u32 = 192;
+/// Uplink: every packet up to a usual MTU whole, because its acknowledgment field may be rewritten.
+const UPLINK_COPY: u32 = 2048;
+/// Socket buffer for packets on their way to the agent, bytes; beyond it the kernel fails open.
+const RECEIVE_BUFFER: usize = 8 << 20;
+
+/// Settings of the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NfQueueConfig {
+    /// Number of the downlink queue; the uplink queue has the next one.
+    pub queue: u16,
+    /// Most packets the kernel keeps per queue; more pass unseen.
+    pub max_packets: u32,
+    /// Mark of the agent's own packets (SO_MARK).
+    pub mark: u32,
+}
+
+/// Why the queues cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum NfQueueError {
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another program reads this queue.
+    #[error("NFQUEUE {0} is taken by another program: choose another `datapath.queue`, or stop it")]
+    QueueTaken(u16),
+}
+
+fn system(what: &'static str) -> impl FnOnce(Errno) -> NfQueueError {
+    move |errno| NfQueueError::System { what, source: errno.into() }
+}
+
+/// What is known of one kernel queue.
+#[derive(Debug)]
+struct Queue {
+    number: u16,
+    held: u32,
+    /// Everything up to this id is accepted, not yet told to the kernel.
+    accept_up_to: Option<u32>,
+}
+
+/// The NFQUEUE data path.
+#[derive(Debug)]
+pub struct NfQueue {
+    netlink: OwnedFd,
+    raw_v4: OwnedFd,
+    raw_v6: Option<OwnedFd>,
+    /// Downlink, uplink.
+    queues: [Queue; 2],
+    buffer: Vec<u8>,
+    /// Where in `buffer` the last packet's bytes are.
+    payload: core::ops::Range<usize>,
+    verdicts: Vec<u8>,
+    counters: DataPathCounters,
+}
+
+impl NfQueue {
+    /// Binds both queues in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// [`NfQueueError`] without CAP_NET_ADMIN and CAP_NET_RAW, or if a queue is taken.
+    pub fn open(config: &NfQueueConfig) -> Result<Self, NfQueueError> {
+        let netlink = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::NetlinkNetFilter,
+        )
+        .map_err(system("open a netfilter socket"))?;
+        bind(netlink.as_raw_fd(), &NetlinkAddr::new(0, 0)).map_err(system("bind the netfilter socket"))?;
+        no_overrun_errors(&netlink)?;
+        if let Err(errno) = setsockopt(&netlink, sockopt::RcvBufForce, &RECEIVE_BUFFER) {
+            tracing::warn!(%errno, "the netfilter socket keeps its small receive buffer");
+        }
+        let raw_v4 = raw_socket(AddressFamily::Inet, config.mark)
+            .map_err(system("open a raw IPv4 socket (needs CAP_NET_RAW)"))?;
+        let raw_v6 = match raw_socket(AddressFamily::Inet6, config.mark) {
+            Ok(fd) => Some(fd),
+            Err(errno) => {
+                tracing::warn!(%errno, "no raw IPv6 socket: IPv6 flows get no injected acknowledgments");
+                None
+            }
+        };
+        let numbers = [config.queue, config.queue.wrapping_add(1)];
+        let mut this = Self {
+            netlink,
+            raw_v4,
+            raw_v6,
+            queues: numbers.map(|number| Queue { number, held: 0, accept_up_to: None }),
+            buffer: vec![0; METADATA + UPLINK_COPY.max(DOWNLINK_COPY) as usize],
+            payload: 0..0,
+            verdicts: Vec::with_capacity(2 * VERDICT_BATCH_BYTES),
+            counters: DataPathCounters::default(),
+        };
+        for (number, copy) in numbers.into_iter().zip([DOWNLINK_COPY, UPLINK_COPY]) {
+            this.configure(number, copy, config.max_packets)?;
+        }
+        Ok(this)
+    }
+
+    /// The descriptor that keeps the queues alive and may give verdicts.
+    #[must_use]
+    pub fn netlink(&self) -> BorrowedFd<'_> {
+        self.netlink.as_fd()
+    }
+
+    fn configure(&mut self, queue: u16, copy: u32, max_packets: u32) -> Result<(), NfQueueError> {
+        let command = [NFQNL_CFG_CMD_BIND, 0, 0, 0];
+        match self.request(queue, &[(NFQA_CFG_CMD, &command)]) {
+            Ok(()) => {}
+            Err(Errno::EBUSY | Errno::EEXIST | Errno::EPERM) if nix::unistd::geteuid().is_root() => {
+                return Err(NfQueueError::QueueTaken(queue));
+            }
+            Err(errno) => return Err(system("bind to an NFQUEUE (needs CAP_NET_ADMIN)")(errno)),
+        }
+        let mut parameters = [0u8; 5];
+        parameters[..4].copy_from_slice(&copy.to_be_bytes());
+        parameters[4] = NFQNL_COPY_PACKET;
+        self.request(queue, &[(NFQA_CFG_PARAMS, &parameters)]).map_err(system("set the copy range"))?;
+        let flags = (NFQA_CFG_F_FAIL_OPEN | NFQA_CFG_F_GSO).to_be_bytes();
+        self.request(queue, &[(NFQA_CFG_FLAGS, &flags), (NFQA_CFG_MASK, &flags)])
+            .map_err(system("set the queue's flags (fail-open, GSO)"))?;
+        self.request(queue, &[(NFQA_CFG_QUEUE_MAXLEN, &max_packets.to_be_bytes())])
+            .map_err(system("set the queue's length"))
+    }
+
+    /// Sends one configuration message and waits for the kernel's answer; packets cannot come before the rules
+    /// exist, and those that do (rules left by a dead agent) are accepted unseen.
+    fn request(&mut self, queue: u16, attributes: &[(u16, &[u8])]) -> Result<(), Errno> {
+        let mut message = Vec::with_capacity(64);
+        put_message(&mut message, NFQNL_MSG_CONFIG, NLM_F_REQUEST | NLM_F_ACK, queue, attributes, &[]);
+        send(self.netlink.as_raw_fd(), &message, MsgFlags::empty())?;
+        loop {
+            let length = recv(self.netlink.as_raw_fd(), &mut self.buffer, MsgFlags::empty())?;
+            let Some(answer) = self.buffer.get(..length) else { return Err(Errno::EMSGSIZE) };
+            match message_type(answer) {
+                Some(NLMSG_ERROR) => {
+                    return match native_i32(answer, NLMSG_HEADER) {
+                        Some(0) => Ok(()),
+                        Some(error) => Err(Errno::from_raw(-error)),
+                        None => Err(Errno::EBADMSG),
+                    };
+                }
+                Some(NFQNL_MSG_PACKET) => {
+                    if let Some((id, _)) = self.parse_packet(length) {
+                        self.push_verdict(id, NF_ACCEPT, &[]);
+                        self.flush();
+                    }
+                }
+                Some(_) => {}
+                None => return Err(Errno::EBADMSG),
+            }
+        }
+    }
+
+    fn queue_of(&mut self, id: PacketId) -> &mut Queue {
+        // The upper half of an id is the queue's index, 0 or 1, put there by `parse_packet`.
+        &mut self.queues[usize::from(id.0 >> 32 != 0)]
+    }
+
+    /// Reads the message of `length` bytes in the buffer; `None` if it is no packet of ours.
+    fn parse_packet(&mut self, length: usize) -> Option<(PacketId, Arrived)> {
+        let message = self.buffer.get(..length)?;
+        if message_type(message)? != NFQNL_MSG_PACKET {
+            return None;
+        }
+        let number = u16::from_be_bytes([*message.get(18)?, *message.get(19)?]);
+        let index = self.queues.iter().position(|queue| queue.number == number)?;
+        let mut at = NLMSG_HEADER + NFGEN_HEADER;
+        let mut kernel_id = None;
+        let (mut in_interface, mut out_interface, mut full_length, mut info) = (0, 0, None, 0);
+        let mut payload = 0..0;
+        while let Some(header) = message.get(at..at + ATTRIBUTE_HEADER) {
+            let attribute_length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+            let kind = u16::from_ne_bytes([header[2], header[3]]) & NLA_TYPE_MASK;
+            let value = at + ATTRIBUTE_HEADER..at + attribute_length;
+            let bytes = message.get(value.clone())?;
+            match kind {
+                NFQA_PACKET_HDR => kernel_id = Some(big_u32(bytes)?),
+                NFQA_IFINDEX_INDEV => in_interface = big_u32(bytes)?,
+                NFQA_IFINDEX_OUTDEV => out_interface = big_u32(bytes)?,
+                NFQA_CAP_LEN => full_length = Some(big_u32(bytes)?),
+                NFQA_SKB_INFO => info = big_u32(bytes)?,
+                NFQA_PAYLOAD => payload = value,
+                _ => {}
+            }
+            at += attribute_length.next_multiple_of(4).max(ATTRIBUTE_HEADER);
+        }
+        let id = PacketId((index as u64) << 32 | u64::from(kernel_id?));
+        let len = full_length.unwrap_or(payload.len() as u32);
+        self.payload = payload;
+        let arrived = Arrived {
+            id,
+            direction: if index == 0 { Direction::Downlink } else { Direction::Uplink },
+            len,
+            in_interface,
+            out_interface,
+            checksum_ready: info & NFQA_SKB_CSUMNOTREADY == 0,
+            aggregate: info & NFQA_SKB_GSO != 0,
+        };
+        Some((id, arrived))
+    }
+
+    /// Writes the pending run of accepts of a packet's queue as one message.
+    fn settle(&mut self, id: PacketId) {
+        let queue = self.queue_of(id);
+        let number = queue.number;
+        if let Some(last) = queue.accept_up_to.take() {
+            let header = verdict_header(NF_ACCEPT, last);
+            put_message(
+                &mut self.verdicts,
+                NFQNL_MSG_VERDICT_BATCH,
+                NLM_F_REQUEST,
+                number,
+                &[(NFQA_VERDICT_HDR, &header)],
+                &[],
+            );
+        }
+    }
+
+    fn push_verdict(&mut self, id: PacketId, verdict: u32, packet: &[u8]) {
+        self.settle(id);
+        let number = self.queue_of(id).number;
+        // The lower half of our id is the kernel's.
+        let header = verdict_header(verdict, id.0 as u32);
+        put_message(
+            &mut self.verdicts,
+            NFQNL_MSG_VERDICT,
+            NLM_F_REQUEST,
+            number,
+            &[(NFQA_VERDICT_HDR, &header)],
+            packet,
+        );
+        if self.verdicts.len() >= VERDICT_BATCH_BYTES {
+            self.send_verdicts();
+        }
+    }
+
+    fn send_verdicts(&mut self) {
+        if self.verdicts.is_empty() {
+            return;
+        }
+        loop {
+            match send(self.netlink.as_raw_fd(), &self.verdicts, MsgFlags::empty()) {
+                Ok(_) => break,
+                Err(Errno::EINTR) => {}
+                Err(errno) => {
+                    // The packets stay in the kernel's queue; only a bug of ours or a lack of memory leads here.
+                    self.counters.verdict_errors += 1;
+                    tracing::error!(%errno, "the kernel took no verdicts");
+                    break;
+                }
+            }
+        }
+        self.verdicts.clear();
+    }
+}
+
+impl DataPath for NfQueue {
+    fn name(&self) -> &'static str {
+        "nfqueue"
+    }
+
+    fn readable(&self) -> BorrowedFd<'_> {
+        self.netlink.as_fd()
+    }
+
+    fn next_packet(&mut self) -> io::Result<Option<Arrived>> {
+        loop {
+            match recv(self.netlink.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
+                Ok(length) => {
+                    if let Some((_, arrived)) = self.parse_packet(length) {
+                        self.counters.received += 1;
+                        return Ok(Some(arrived));
+                    }
+                    if self.buffer.get(..length).and_then(message_type) == Some(NLMSG_ERROR) {
+                        // The answer to a verdict: the packet was gone (its interface went down).
+                        self.counters.verdict_errors += 1;
+                    }
+                }
+                Err(Errno::EAGAIN) => return Ok(None),
+                // Overruns are switched off, but a kernel under memory pressure may say it still.
+                Err(Errno::EINTR | Errno::ENOBUFS) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.buffer.get(self.payload.clone()).unwrap_or(&[])
+    }
+
+    fn accept(&mut self, id: PacketId) {
+        self.counters.accepted += 1;
+        let queue = self.queue_of(id);
+        if queue.held == 0 {
+            queue.accept_up_to = Some(id.0 as u32);
+        } else {
+            self.push_verdict(id, NF_ACCEPT, &[]);
+        }
+    }
+
+    fn replace(&mut self, id: PacketId, packet: &[u8]) {
+        self.counters.replaced += 1;
+        self.push_verdict(id, NF_ACCEPT, packet);
+    }
+
+    fn discard(&mut self, id: PacketId) {
+        self.counters.discarded += 1;
+        self.push_verdict(id, NF_DROP, &[]);
+    }
+
+    fn hold(&mut self, id: PacketId) {
+        self.settle(id);
+        self.queue_of(id).held += 1;
+    }
+
+    fn release(&mut self, id: PacketId) {
+        self.counters.accepted += 1;
+        self.push_verdict(id, NF_ACCEPT, &[]);
+        self.queue_of(id).held -= 1;
+    }
+
+    fn replace_held(&mut self, id: PacketId, packet: &[u8]) {
+        self.replace(id, packet);
+        self.queue_of(id).held -= 1;
+    }
+
+    fn discard_held(&mut self, id: PacketId) {
+        self.discard(id);
+        self.queue_of(id).held -= 1;
+    }
+
+    fn inject(&mut self, packet: &[u8]) {
+        self.flush();
+        let sent = match destination(packet) {
+            Some(IpAddr::V4(addr)) => {
+                let to = SockaddrIn::from(std::net::SocketAddrV4::new(addr, 0));
+                sendto(self.raw_v4.as_raw_fd(), packet, &to, MsgFlags::MSG_DONTWAIT)
+            }
+            Some(IpAddr::V6(addr)) => {
+                let to = SockaddrIn6::from(std::net::SocketAddrV6::new(addr, 0, 0, 0));
+                match &self.raw_v6 {
+                    Some(raw) => sendto(raw.as_raw_fd(), packet, &to, MsgFlags::MSG_DONTWAIT),
+                    None => Err(Errno::EAFNOSUPPORT),
+                }
+            }
+            None => Err(Errno::EINVAL),
+        };
+        match sent {
+            Ok(_) => self.counters.injected += 1,
+            Err(errno) => {
+                self.counters.inject_errors += 1;
+                tracing::debug!(%errno, "an own packet could not be sent");
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        self.settle(PacketId(0));
+        self.settle(PacketId(1 << 32));
+        self.send_verdicts();
+    }
+
+    fn counters(&self) -> DataPathCounters {
+        self.counters
+    }
+}
+
+fn raw_socket(family: AddressFamily, mark: u32) -> Result<OwnedFd, Errno> {
+    // IPPROTO_RAW means "the header is included" for both families (raw(7), net/ipv6/af_inet6.c).
+    let fd = socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)?;
+    setsockopt(&fd, sockopt::Mark, &mark)?;
+    // Nothing is ever read: a receive buffer as small as can be.
+    setsockopt(&fd, sockopt::RcvBuf, &0)?;
+    Ok(fd)
+}
+
+/// NETLINK_NO_ENOBUFS: a full socket buffer is the kernel's matter (it fails open), not an error on `recv`.
+fn no_overrun_errors(fd: &OwnedFd) -> Result<(), NfQueueError> {
+    let on: libc::c_int = 1;
+    // SAFETY: the pointer leads to a c_int on this stack frame, and the length is its size.
+    let answer = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_NETLINK,
+            libc::NETLINK_NO_ENOBUFS,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if answer == 0 { Ok(()) } else { Err(system("set NETLINK_NO_ENOBUFS")(Errno::last())) }
+}
+
+fn verdict_header(verdict: u32, id: u32) -> [u8; 8] {
+    let mut header = [0; 8];
+    header[..4].copy_from_slice(&verdict.to_be_bytes());
+    header[4..].copy_from_slice(&id.to_be_bytes());
+    header
+}
+
+/// The messages that accept everything in a queue, whatever its id (for whoever outlives the agent).
+#[must_use]
+pub fn accept_everything(queues: [u16; 2]) -> Vec<u8> {
+    let mut messages = Vec::new();
+    for queue in queues {
+        // Ids are compared as signed differences: half the number space ahead of any id covers all others
+        // only from one of two starting points, so both are named.
+        for last in [u32::MAX / 2, u32::MAX] {
+            let header = verdict_header(NF_ACCEPT, last);
+            put_message(
+                &mut messages,
+                NFQNL_MSG_VERDICT_BATCH,
+                NLM_F_REQUEST,
+                queue,
+                &[(NFQA_VERDICT_HDR, &header)],
+                &[],
+            );
+        }
+    }
+    messages
+}
+
+/// Appends a netlink message: header, nfgenmsg, attributes, and a payload attribute if `packet` is not empty.
+fn put_message(
+    out: &mut Vec<u8>,
+    kind: u16,
+    flags: u16,
+    queue: u16,
+    attributes: &[(u16, &[u8])],
+    packet: &[u8],
+) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.extend_from_slice(&flags.to_ne_bytes());
+    out.extend_from_slice(&[0; 8]);
+    out.extend_from_slice(&[libc::AF_UNSPEC as u8, 0]);
+    out.extend_from_slice(&queue.to_be_bytes());
+    for (kind, value) in attributes {
+        put_attribute(out, *kind, value);
+    }
+    if !packet.is_empty() {
+        put_attribute(out, NFQA_PAYLOAD, packet);
+    }
+    let length = (out.len() - start) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_ne_bytes());
+}
+
+fn put_attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    // Values are at most UPLINK_COPY bytes long.
+    let length = (ATTRIBUTE_HEADER + value.len()) as u16;
+    out.extend_from_slice(&length.to_ne_bytes());
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.extend_from_slice(value);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+fn message_type(message: &[u8]) -> Option<u16> {
+    Some(u16::from_ne_bytes([*message.get(4)?, *message.get(5)?]))
+}
+
+fn big_u32(bytes: &[u8]) -> Option<u32> {
+    bytes.first_chunk().map(|chunk| u32::from_be_bytes(*chunk))
+}
+
+fn native_i32(bytes: &[u8], at: usize) -> Option<i32> {
+    bytes.get(at..)?.first_chunk().map(|chunk| i32::from_ne_bytes(*chunk))
+}
+
+/// The destination in an IP header.
+fn destination(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => packet.get(16..20)?.first_chunk::<4>().map(|bytes| IpAddr::from(*bytes)),
+        6 => packet.get(24..40)?.first_chunk::<16>().map(|bytes| IpAddr::from(*bytes)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_the_kernels_layout() {
+        let mut out = Vec::new();
+        put_message(&mut out, NFQNL_MSG_VERDICT, NLM_F_REQUEST, 0x0102, &[(2, &[9; 8])], &[7; 5]);
+        assert_eq!(out.len(), 16 + 4 + 12 + 12);
+        assert_eq!(native_i32(&out, 0), Some(out.len() as i32));
+        assert_eq!(message_type(&out), Some(0x0301));
+        assert_eq!(&out[18..20], [1, 2]);
+        assert_eq!(&out[32..], [9, 0, 10, 0, 7, 7, 7, 7, 7, 0, 0, 0]);
+    }
+
+    #[test]
+    fn the_destination_is_read_from_either_family() {
+        let mut v4 = [0u8; 20];
+        v4[0] = 0x45;
+        v4[16..20].copy_from_slice(&[10, 0, 0, 1]);
+        assert_eq!(destination(&v4), Some(IpAddr::from([10, 0, 0, 1])));
+        let mut v6 = [0u8; 40];
+        v6[0] = 0x60;
+        v6[39] = 1;
+        assert_eq!(destination(&v6), "::1".parse().ok());
+        assert_eq!(destination(&[0x60; 30]), None);
+        assert_eq!(destination(&[]), None);
+    }
+}

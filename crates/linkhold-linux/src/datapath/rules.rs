@@ -1,0 +1,309 @@
+//! The firewall rules that bring packets to the queues, and their removal.
+//!
+//! Forwarded TCP between a wired and a radio interface goes to an NFQUEUE, with bypass: while no agent listens, packets
+//! pass as if the rule were not there. nftables' `queue` statement is used where the kernel has it, `-j NFQUEUE` of
+//! iptables and ip6tables otherwise; which of them works is found out by trying, and logged.
+//!
+//! Everything has a name of this instance (table `linkhold_<instance>`, chain `LINKHOLD-<instance>`), so that rules an agent
+//! left behind are found and removed by the next start.
+
+use std::fmt::Write as _;
+
+use crate::command::{CommandError, is_installed, run, run_with_input};
+
+/// Longest instance name: an iptables chain name has 28 characters.
+pub const MAX_INSTANCE_NAME: usize = 16;
+
+/// What puts the rules into the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// nftables with its own `queue` statement.
+    Nftables,
+    /// iptables and ip6tables with the NFQUEUE target.
+    Iptables {
+        /// False if ip6tables cannot do it: IPv6 is then not managed.
+        ipv6: bool,
+    },
+}
+
+impl Backend {
+    /// Its name in logs and status.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nftables => "nftables",
+            Self::Iptables { ipv6: true } => "iptables",
+            Self::Iptables { ipv6: false } => "iptables (IPv4 only)",
+        }
+    }
+}
+
+/// Which backend the operator wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendChoice {
+    /// Whatever works, nftables first.
+    #[default]
+    Auto,
+    /// nftables only.
+    Nftables,
+    /// iptables only.
+    Iptables,
+}
+
+/// What to queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleSet {
+    /// Name of the agent's instance: letters, digits, `_`.
+    pub instance: String,
+    /// Interfaces towards correspondent hosts.
+    pub wired: Vec<String>,
+    /// Interfaces towards stations.
+    pub radio: Vec<String>,
+    /// Downlink queue; uplink is the next number.
+    pub queue: u16,
+}
+
+/// Why there are no rules.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// Neither backend works.
+    #[error(
+        "neither nftables' queue statement nor iptables' NFQUEUE target works here (nftables: {nftables}; iptables: {iptables}); \
+         install nftables or iptables, and load the kernel module nfnetlink_queue with nft_queue or xt_NFQUEUE"
+    )]
+    NoBackend {
+        /// What nft said.
+        nftables: String,
+        /// What iptables said.
+        iptables: String,
+    },
+    /// The rules were refused.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+}
+
+/// Rules in the kernel; removed on drop.
+#[derive(Debug)]
+pub struct Rules {
+    backend: Backend,
+    instance: String,
+}
+
+impl Rules {
+    /// Removes what an earlier agent of this instance left, finds a backend that works, and puts the rules in.
+    ///
+    /// # Errors
+    /// [`RulesError`] if no backend works or the rules are refused; none is left behind then.
+    pub fn install(set: &RuleSet, choice: BackendChoice) -> Result<Self, RulesError> {
+        let stale = remove_stale(&set.instance);
+        if stale {
+            tracing::warn!(instance = set.instance, "removed rules that an earlier agent left behind");
+        }
+        let backend = probe(choice)?;
+        // From here on a failure removes what is there already.
+        let rules = Self { backend, instance: set.instance.clone() };
+        match backend {
+            Backend::Nftables => {
+                run_with_input("nft", &["-f", "-"], &nft_script(set))?;
+            }
+            Backend::Iptables { ipv6 } => {
+                install_iptables("iptables", set)?;
+                if ipv6 {
+                    install_iptables("ip6tables", set)?;
+                } else {
+                    tracing::warn!("ip6tables does not work here: IPv6 flows pass unmanaged");
+                }
+            }
+        }
+        tracing::info!(backend = backend.name(), queue = set.queue, "packets go to the queue");
+        Ok(rules)
+    }
+
+    /// What put them in.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+}
+
+impl Drop for Rules {
+    fn drop(&mut self) {
+        match self.backend {
+            Backend::Nftables => {
+                if let Err(error) = run("nft", &["delete", "table", "inet", &table_name(&self.instance)]) {
+                    tracing::warn!(%error, "could not remove the nftables table");
+                }
+            }
+            Backend::Iptables { ipv6 } => {
+                remove_iptables("iptables", &self.instance);
+                if ipv6 {
+                    remove_iptables("ip6tables", &self.instance);
+                }
+            }
+        }
+    }
+}
+
+/// Finds what works, in a way that leaves nothing behind.
+///
+/// # Errors
+/// [`RulesError::NoBackend`] with what each of them said.
+pub fn probe(choice: BackendChoice) -> Result<Backend, RulesError> {
+    let nftables = match choice {
+        BackendChoice::Iptables => "not asked for".to_owned(),
+        BackendChoice::Auto | BackendChoice::Nftables => match probe_nftables() {
+            Ok(()) => return Ok(Backend::Nftables),
+            Err(error) => first_line(&error),
+        },
+    };
+    let iptables = match choice {
+        BackendChoice::Nftables => "not asked for".to_owned(),
+        BackendChoice::Auto | BackendChoice::Iptables => match probe_iptables("iptables") {
+            Ok(()) => return Ok(Backend::Iptables { ipv6: probe_iptables("ip6tables").is_ok() }),
+            Err(error) => first_line(&error),
+        },
+    };
+    Err(RulesError::NoBackend { nftables, iptables })
+}
+
+fn first_line(error: &CommandError) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// Does the kernel know nftables' `queue`? `nft --check` asks it without changing anything.
+fn probe_nftables() -> Result<(), CommandError> {
+    let set = RuleSet {
+        instance: format!("probe{}", std::process::id()),
+        wired: vec!["lo".to_owned()],
+        radio: vec!["lo".to_owned()],
+        queue: 0,
+    };
+    run_with_input("nft", &["--check", "-f", "-"], &nft_script(&set)).map(|_| ())
+}
+
+/// Does the kernel know the NFQUEUE target? There is no way to ask but a chain that nothing leads to.
+fn probe_iptables(program: &str) -> Result<(), CommandError> {
+    let chain = format!("LINKHOLD-probe{}", std::process::id());
+    iptables(program, &["-N", &chain])?;
+    let answer = iptables(program, &["-A", &chain, "-p", "tcp", "-j", "NFQUEUE", "--queue-bypass"]);
+    let _ = iptables(program, &["-F", &chain]);
+    let _ = iptables(program, &["-X", &chain]);
+    answer.map(|_| ())
+}
+
+fn table_name(instance: &str) -> String {
+    format!("linkhold_{instance}")
+}
+
+fn chain_name(instance: &str) -> String {
+    format!("LINKHOLD-{instance}")
+}
+
+/// The mangle table's place in FORWARD, before filtering (iptables has its own there).
+const FORWARD_PRIORITY: i32 = -150;
+
+fn nft_script(set: &RuleSet) -> String {
+    let mut script = format!(
+        "table inet {} {{\n chain forward {{\n  type filter hook forward priority {FORWARD_PRIORITY}; policy accept;\n",
+        table_name(&set.instance)
+    );
+    for (from, to, queue) in pairs(set) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            script,
+            "  iifname \"{from}\" oifname \"{to}\" meta l4proto tcp queue flags bypass to {queue}"
+        );
+    }
+    script.push_str(" }\n}\n");
+    script
+}
+
+/// In-interface, out-interface, queue of every rule.
+fn pairs(set: &RuleSet) -> Vec<(&str, &str, u16)> {
+    let mut pairs = Vec::with_capacity(2 * set.wired.len() * set.radio.len());
+    for wired in &set.wired {
+        for radio in &set.radio {
+            pairs.push((wired.as_str(), radio.as_str(), set.queue));
+            pairs.push((radio.as_str(), wired.as_str(), set.queue.wrapping_add(1)));
+        }
+    }
+    pairs
+}
+
+fn iptables(program: &str, args: &[&str]) -> Result<String, CommandError> {
+    // Another program may hold the lock of the legacy back end: wait for it, not for ever.
+    let mut all = vec!["-w", "10", "-t", "mangle"];
+    all.extend_from_slice(args);
+    run(program, &all)
+}
+
+fn install_iptables(program: &str, set: &RuleSet) -> Result<(), CommandError> {
+    let chain = chain_name(&set.instance);
+    iptables(program, &["-N", &chain])?;
+    for (from, to, queue) in pairs(set) {
+        let queue = queue.to_string();
+        let rule = [
+            "-A", &chain, "-i", from, "-o", to, "-p", "tcp", "-j", "NFQUEUE", "--queue-num", &queue,
+            "--queue-bypass",
+        ];
+        iptables(program, &rule)?;
+    }
+    iptables(program, &["-I", "FORWARD", "-j", &chain]).map(|_| ())
+}
+
+/// Removes the chain, if it is there; true if it was.
+fn remove_iptables(program: &str, instance: &str) -> bool {
+    let chain = chain_name(instance);
+    if iptables(program, &["-S", &chain]).is_err() {
+        return false;
+    }
+    // The jump may be there several times if installing was interrupted again and again: bounded.
+    for _ in 0..8 {
+        if iptables(program, &["-D", "FORWARD", "-j", &chain]).is_err() {
+            break;
+        }
+    }
+    let removed = iptables(program, &["-F", &chain]).and_then(|_| iptables(program, &["-X", &chain]));
+    if let Err(error) = removed {
+        tracing::warn!(%error, "could not remove the chain");
+    }
+    true
+}
+
+/// Removes what any earlier agent of this instance left, whatever backend it used; true if there was something.
+pub fn remove_stale(instance: &str) -> bool {
+    let mut found = false;
+    if is_installed("nft") {
+        found |= run("nft", &["delete", "table", "inet", &table_name(instance)]).is_ok();
+    }
+    for program in ["iptables", "ip6tables"] {
+        if is_installed(program) {
+            found |= remove_iptables(program, instance);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_of_a_wired_and_a_radio_interface_has_a_rule_each_way() {
+        let set = RuleSet {
+            instance: "a".to_owned(),
+            wired: vec!["eth0".to_owned()],
+            radio: vec!["wlan0".to_owned(), "wlan1".to_owned()],
+            queue: 100,
+        };
+        let script = nft_script(&set);
+        for rule in [
+            r#"iifname "eth0" oifname "wlan0" meta l4proto tcp queue flags bypass to 100"#,
+            r#"iifname "wlan1" oifname "eth0" meta l4proto tcp queue flags bypass to 101"#,
+        ] {
+            assert!(script.contains(rule), "{script}");
+        }
+        assert_eq!(script.matches(" queue ").count(), 4);
+    }
+}

@@ -1,0 +1,368 @@
+//! Network namespaces that always go away: make them, join them by veth, run programs and threads inside, clean up.
+//!
+//! Source: network_namespaces(7), ip-netns(8), veth(4), setns(2).
+//!
+//! Configuration goes through the `ip` command, not through a netlink library: it is on every machine that can run
+//! this, its error messages are the ones an operator knows, it needs no async runtime, and set-up time is not
+//! measured. What must be exact (threads inside a namespace, offload settings) is done by system calls here.
+//!
+//! A name is `lh-<pid>-<n>-<label>`, so a namespace tells who made it: [`reap_stale`] removes those whose
+//! process is gone, [`NetNs`] removes its own on drop, [`clean_up_on_signals`] on SIGINT and SIGTERM.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{SigSet, Signal};
+
+use crate::command::{CommandError, run};
+
+/// Where iproute2 keeps named namespaces.
+const NETNS_DIR: &str = "/run/netns";
+/// Every namespace of ours begins so.
+const PREFIX: &str = "lh-";
+/// Linux interface names hold 15 characters (IFNAMSIZ less the final zero).
+const MAX_INTERFACE_NAME: usize = 15;
+
+/// Namespaces made by this process and not yet removed.
+static LIVE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// Why a namespace could not be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum NetNsError {
+    /// A program failed.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// An interface name Linux would not take.
+    #[error("interface name {0:?} is empty or longer than {MAX_INTERFACE_NAME} characters")]
+    InterfaceName(String),
+}
+
+fn system(what: impl Into<String>, source: impl Into<io::Error>) -> NetNsError {
+    NetNsError::System { what: what.into(), source: source.into() }
+}
+
+/// A network namespace; removed, with every process still in it, when dropped.
+#[derive(Debug)]
+pub struct NetNs {
+    name: String,
+    handle: File,
+}
+
+impl NetNs {
+    /// Makes a namespace with its loopback interface up.
+    ///
+    /// # Errors
+    /// [`NetNsError`] without the privileges or without `ip`.
+    pub fn create(label: &str) -> Result<Self, NetNsError> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{number}-{label}", std::process::id());
+        remember(&name);
+        if let Err(error) = run("ip", &["netns", "add", &name]) {
+            forget(&name);
+            return Err(error.into());
+        }
+        let path = PathBuf::from(NETNS_DIR).join(&name);
+        let handle = match File::open(&path) {
+            Ok(handle) => handle,
+            Err(error) => {
+                remove(&name);
+                return Err(system(format!("open {}", path.display()), error));
+            }
+        };
+        let netns = Self { name, handle };
+        netns.ip(&["link", "set", "lo", "up"])?;
+        Ok(netns)
+    }
+
+    /// Its name, as `ip netns` lists it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A command that will run inside. The child is the program itself, so killing it works as usual.
+    #[must_use]
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name, program]).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a program inside and answers its standard output.
+    ///
+    /// # Errors
+    /// [`CommandError`] if it cannot start, fails, or runs for too long.
+    pub fn run(&self, program: &str, args: &[&str]) -> Result<String, CommandError> {
+        let mut all = vec!["netns", "exec", self.name.as_str(), program];
+        all.extend_from_slice(args);
+        run("ip", &all)
+    }
+
+    /// Runs `ip` on this namespace.
+    ///
+    /// # Errors
+    /// [`CommandError`] with what `ip` said.
+    pub fn ip(&self, args: &[&str]) -> Result<String, CommandError> {
+        let mut all = vec!["-n", self.name.as_str()];
+        all.extend_from_slice(args);
+        run("ip", &all)
+    }
+
+    /// Runs `work` on a thread of its own inside the namespace and waits for it. Sockets opened there stay in
+    /// the namespace wherever they are used afterwards.
+    ///
+    /// # Errors
+    /// [`NetNsError::System`] if the thread cannot enter.
+    pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, NetNsError> {
+        let joined = std::thread::scope(|scope| {
+            scope
+                .spawn(|| {
+                    setns(&self.handle, CloneFlags::CLONE_NEWNET)
+                        .map_err(|errno| system(format!("enter namespace {}", self.name), errno))?;
+                    Ok(work())
+                })
+                .join()
+        });
+        match joined {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    /// Starts a thread inside the namespace that goes on by itself.
+    ///
+    /// # Errors
+    /// [`NetNsError::System`] if no thread can be made. A thread that cannot enter answers the error.
+    pub fn spawn<R: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<std::thread::JoinHandle<Result<R, NetNsError>>, NetNsError> {
+        let handle =
+            self.handle.try_clone().map_err(|error| system("duplicate a namespace handle", error))?;
+        let namespace = self.name.clone();
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                setns(&handle, CloneFlags::CLONE_NEWNET)
+                    .map_err(|errno| system(format!("enter namespace {namespace}"), errno))?;
+                Ok(work())
+            })
+            .map_err(|error| system("start a thread", error))
+    }
+
+    /// Adds an address to an interface, without IPv6 duplicate address detection (it would delay traffic by a
+    /// second, and nobody else is on the link).
+    ///
+    /// # Errors
+    /// [`CommandError`] with what `ip` said.
+    pub fn add_address(&self, interface: &str, address: IpAddr, prefix_len: u8) -> Result<(), CommandError> {
+        let address_text = format!("{address}/{prefix_len}");
+        let mut args = vec!["address", "add", address_text.as_str(), "dev", interface];
+        if address.is_ipv6() {
+            args.push("nodad");
+        }
+        self.ip(&args).map(|_| ())
+    }
+
+    /// Adds the default route of the gateway's family.
+    ///
+    /// # Errors
+    /// [`CommandError`] with what `ip` said.
+    pub fn add_default_route(&self, gateway: IpAddr) -> Result<(), CommandError> {
+        let family = if gateway.is_ipv6() { "-6" } else { "-4" };
+        let gateway = gateway.to_string();
+        self.ip(&[family, "route", "add", "default", "via", &gateway]).map(|_| ())
+    }
+
+    /// Sets an interface up.
+    ///
+    /// # Errors
+    /// [`CommandError`] with what `ip` said.
+    pub fn up(&self, interface: &str) -> Result<(), CommandError> {
+        self.ip(&["link", "set", interface, "up"]).map(|_| ())
+    }
+
+    /// Makes the namespace a router for IPv4 and IPv6.
+    ///
+    /// # Errors
+    /// [`NetNsError`] if a setting cannot be written.
+    pub fn enable_forwarding(&self) -> Result<(), NetNsError> {
+        self.sysctl("net/ipv4/ip_forward", "1")?;
+        self.sysctl("net/ipv6/conf/all/forwarding", "1")
+    }
+
+    /// Writes a setting below `/proc/sys`, named with slashes: `net/ipv4/tcp_congestion_control`.
+    ///
+    /// # Errors
+    /// [`NetNsError::System`] if it cannot be written.
+    pub fn sysctl(&self, key: &str, value: &str) -> Result<(), NetNsError> {
+        // /proc/sys/net shows the namespace of the thread that opens it.
+        let path = format!("/proc/sys/{key}");
+        self.enter(|| std::fs::write(&path, value))?
+            .map_err(|error| system(format!("write {value:?} to {path}"), error))
+    }
+
+    /// Switches an interface's segmentation and receive offloads: off, every packet is at most one MTU.
+    ///
+    /// # Errors
+    /// [`NetNsError`] if the interface does not exist or refuses.
+    pub fn set_offloads(&self, interface: &str, on: bool) -> Result<(), NetNsError> {
+        self.enter(|| crate::ethtool::set_segmentation_offloads(interface, on))?
+            .map_err(|error| system(format!("set offloads of {interface}"), error))
+    }
+
+    /// The index of an interface.
+    ///
+    /// # Errors
+    /// [`NetNsError::System`] if there is none of that name.
+    pub fn interface_index(&self, interface: &str) -> Result<u32, NetNsError> {
+        self.enter(|| nix::net::if_::if_nametoindex(interface))?
+            .map_err(|errno| system(format!("look up interface {interface}"), errno))
+    }
+}
+
+impl Drop for NetNs {
+    fn drop(&mut self) {
+        remove(&self.name);
+    }
+}
+
+/// Joins two namespaces by a veth pair, both ends up.
+///
+/// # Errors
+/// [`NetNsError`] with what `ip` said.
+pub fn veth(a: &NetNs, a_name: &str, b: &NetNs, b_name: &str) -> Result<(), NetNsError> {
+    for name in [a_name, b_name] {
+        if name.is_empty() || name.len() > MAX_INTERFACE_NAME {
+            return Err(NetNsError::InterfaceName(name.to_owned()));
+        }
+    }
+    a.ip(&["link", "add", a_name, "type", "veth", "peer", "name", b_name, "netns", b.name()])?;
+    a.up(a_name)?;
+    b.up(b_name)?;
+    Ok(())
+}
+
+/// Removes namespaces of ours whose process is gone, and answers their names. Safe at any time: namespaces of
+/// live processes stay.
+#[must_use]
+pub fn reap_stale() -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(NETNS_DIR) else { return Vec::new() };
+    let mut stale: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| owner(name).is_some_and(|pid| !process_lives(pid)))
+        .collect();
+    stale.sort();
+    for name in &stale {
+        remove(name);
+    }
+    stale
+}
+
+/// Removes this process's namespaces when SIGINT or SIGTERM comes, then ends the process by that signal. To be
+/// called on the main thread before any other thread starts: threads inherit the blocked signals, and the one
+/// that waits for them is made here.
+///
+/// # Errors
+/// [`NetNsError::System`] if signals cannot be blocked or no thread can be made.
+pub fn clean_up_on_signals() -> Result<(), NetNsError> {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGINT);
+    signals.add(Signal::SIGTERM);
+    signals.thread_block().map_err(|errno| system("block signals", errno))?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            let Ok(signal) = signals.wait() else { return };
+            remove_all();
+            // The default action ends the process and tells the parent which signal it was.
+            let _ = signals.thread_unblock();
+            let _ = nix::sys::signal::raise(signal);
+            std::process::exit(128 + signal as i32);
+        })
+        .map_err(|error| system("start the signal thread", error))?;
+    Ok(())
+}
+
+/// Removes every namespace this process made.
+pub fn remove_all() {
+    let names: Vec<String> = match LIVE.lock() {
+        Ok(live) => live.iter().cloned().collect(),
+        Err(poisoned) => poisoned.into_inner().iter().cloned().collect(),
+    };
+    for name in names {
+        remove(&name);
+    }
+}
+
+/// Removes one namespace and the processes left in it. Silent when it is already gone: this runs in `drop`, in
+/// signal handling and over another process's leftovers.
+fn remove(name: &str) {
+    // A namespace lives on while a process is in it: only those of this namespace are ended, by their id.
+    if let Ok(pids) = run("ip", &["netns", "pids", name]) {
+        for pid in pids.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()) {
+            if pid != std::process::id().cast_signed() {
+                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL);
+            }
+        }
+    }
+    if let Err(error) = run("ip", &["netns", "del", name])
+        && PathBuf::from(NETNS_DIR).join(name).exists()
+    {
+        tracing::warn!(namespace = name, %error, "could not remove a network namespace");
+    }
+    forget(name);
+}
+
+fn remember(name: &str) {
+    if let Ok(mut live) = LIVE.lock() {
+        live.insert(name.to_owned());
+    }
+}
+
+fn forget(name: &str) {
+    if let Ok(mut live) = LIVE.lock() {
+        live.remove(name);
+    }
+}
+
+/// The process id in a namespace name of ours.
+fn owner(name: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
+}
+
+fn process_lives(pid: u32) -> bool {
+    PathBuf::from(format!("/proc/{pid}")).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_name_tells_its_owner_and_foreign_names_have_none() {
+        assert_eq!(owner("lh-4711-0-bs"), Some(4711));
+        for foreign in ["lh-x-bs", "lh--0", "other-4711-0", "lh", ""] {
+            assert_eq!(owner(foreign), None, "{foreign}");
+        }
+        assert!(process_lives(std::process::id()));
+    }
+}
