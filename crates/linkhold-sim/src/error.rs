@@ -1,0 +1,29 @@
+//! Why a run cannot start.
+
+use linkhold_radio::AirConfigError;
+
+/// Why a run cannot start. A run that has started does not fail.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The radio's description names something that is not there.
+    #[error("the radio cannot be built: {0}")]
+    Air(#[from] AirConfigError),
+    /// The mechanism's settings contradict each other.
+    #[error("mechanism {mechanism} cannot be built: {reason}")]
+    Mechanism {
+        /// Its name.
+        mechanism: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A flow names a station that does not exist.
+    #[error("flow group {group} names station {station}, but there are {stations}")]
+    NoSuchStation {
+        /// Number of the group in the scenario, from 0.
+        group: usize,
+        /// The station.
+        station: u32,
+        /// How many there are.
+        stations: u32,
+    },
+}

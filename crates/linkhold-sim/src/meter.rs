@@ -1,0 +1,238 @@
+//! What is measured of one flow, streaming: memory does not grow with simulated time.
+//!
+//! - Goodput counts application bytes delivered in order from the flow's start or the end of the warm-up,
+//!   whichever is later, to the flow's completion or the end of the run.
+//! - Delay is one-way: from the moment the sender's TCP sent this copy of the segment (for data sent again:
+//!   its latest transmission) to its arrival at the receiver's TCP, for every segment with payload, duplicates
+//!   included. "Outside silence" are the segments during whose way their station met no silence.
+//! - Resume is the time from a silence's end to the first data segment at the receiver that moved the stream on, less
+//!   silences in between.
+
+use linkhold_core::packet::Direction;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_results::{DelayHistogram, FlowDirection, FlowRecord, FlowSeries};
+use linkhold_tcp::{Endpoint, Stats};
+
+use crate::series::{Series, Thinning};
+use crate::silence::SilenceTracker;
+use crate::slab::Packet;
+
+/// One flow's measurements.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    id: u32,
+    direction: Direction,
+    station: u32,
+    start: Instant,
+    /// Bytes of a finite source.
+    total: Option<u64>,
+    /// From when on it counts, and what had been by then.
+    counted_from: Instant,
+    base_delivered: u64,
+    base: Stats,
+    counting: bool,
+    delivered: u64,
+    completed_at: Option<Instant>,
+    /// Silences of its station that had ended when the stream last moved on.
+    silences_seen: u64,
+    delays: DelayHistogram,
+    outside_silence: DelayHistogram,
+    resume: DelayHistogram,
+    columns: Option<Box<Columns>>,
+}
+
+/// The series of one flow.
+#[derive(Clone, Debug)]
+struct Columns {
+    last_delivered: u64,
+    goodput: Series,
+    cwnd: Series,
+    ssthresh: Series,
+    rtt: Series,
+    in_flight: Series,
+    rto_events: Series,
+}
+
+impl Columns {
+    fn new(interval: Duration, skipped: u64) -> Self {
+        let series = |thinning| {
+            let mut series = Series::new(interval, thinning);
+            // All series of a run begin at time 0, so that their points lie at the same times.
+            for _ in 0..skipped {
+                series.push(0.0);
+            }
+            series
+        };
+        Self {
+            last_delivered: 0,
+            goodput: series(Thinning::Mean),
+            cwnd: series(Thinning::Last),
+            ssthresh: series(Thinning::Last),
+            rtt: series(Thinning::Last),
+            in_flight: series(Thinning::Last),
+            rto_events: series(Thinning::Last),
+        }
+    }
+}
+
+impl Meter {
+    /// A meter of a flow that starts at `start`.
+    #[must_use]
+    pub fn new(id: u32, direction: Direction, station: u32, start: Instant, total: Option<u64>) -> Self {
+        Self {
+            id,
+            direction,
+            station,
+            start,
+            total,
+            counted_from: start,
+            base_delivered: 0,
+            base: Stats::default(),
+            counting: false,
+            delivered: 0,
+            completed_at: None,
+            silences_seen: 0,
+            delays: DelayHistogram::new(),
+            outside_silence: DelayHistogram::new(),
+            resume: DelayHistogram::new(),
+            columns: None,
+        }
+    }
+
+    /// The flow's station.
+    #[must_use]
+    pub const fn station(&self) -> u32 {
+        self.station
+    }
+
+    /// True if its source ends.
+    #[must_use]
+    pub const fn is_finite(&self) -> bool {
+        self.total.is_some()
+    }
+
+    /// When its last byte arrived, for a finite flow that is done.
+    #[must_use]
+    pub const fn completed_at(&self) -> Option<Instant> {
+        self.completed_at
+    }
+
+    /// Keeps series of one point every `interval`, `skipped` intervals having passed already.
+    pub fn keep_series(&mut self, interval: Duration, skipped: u64) {
+        self.columns = Some(Box::new(Columns::new(interval, skipped)));
+    }
+
+    /// The flow opens, `ended` silences of its station having passed.
+    pub fn opened(&mut self, ended: u64) {
+        self.silences_seen = ended;
+    }
+
+    /// Counts from here on (the flow's start, or the end of the warm-up).
+    pub fn count_from(&mut self, now: Instant, sender: &Endpoint) {
+        self.counting = true;
+        self.counted_from = now;
+        self.base_delivered = self.delivered;
+        self.base = *sender.stats();
+    }
+
+    /// A segment with payload arrived at the receiver, which now has `delivered` bytes in order.
+    #[inline]
+    pub fn data_arrived(&mut self, now: Instant, packet: &Packet, delivered: u64, silences: &SilenceTracker) {
+        let station = packet.station;
+        if self.counting {
+            let delay = now.since(packet.sent_at);
+            self.delays.record(delay);
+            if !silences.met_since(station, packet.sent_at) {
+                self.outside_silence.record(delay);
+            }
+        }
+        if delivered == self.delivered {
+            return;
+        }
+        self.delivered = delivered;
+        let ended = silences.ended(station);
+        if ended != self.silences_seen {
+            if self.counting
+                && let Some(waited) = silences.served_since(station, self.silences_seen, now)
+            {
+                self.resume.record(waited);
+            }
+            self.silences_seen = ended;
+        }
+        if self.total.is_some_and(|total| delivered >= total) && self.completed_at.is_none() {
+            self.completed_at = Some(now);
+        }
+    }
+
+    /// One more interval of the series has passed; answers the bytes delivered in it.
+    pub fn sample(&mut self, sender: &Endpoint, interval: Duration) -> u64 {
+        let Some(columns) = self.columns.as_deref_mut() else {
+            return 0;
+        };
+        let bytes = self.delivered - columns.last_delivered;
+        columns.last_delivered = self.delivered;
+        columns.goodput.push(bytes as f64 * 8.0 / interval.as_secs_f64());
+        columns.cwnd.push(sender.cwnd_bytes() as f64);
+        let ssthresh = sender.ssthresh_bytes();
+        columns.ssthresh.push(if ssthresh == u64::MAX { f64::NAN } else { ssthresh as f64 });
+        columns.rtt.push(sender.srtt().map_or(f64::NAN, Duration::as_secs_f64));
+        columns.in_flight.push(sender.in_flight_bytes() as f64);
+        columns.rto_events.push(sender.stats().rto_events as f64);
+        bytes
+    }
+
+    /// Bytes delivered in order so far.
+    #[must_use]
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Adds this flow's delays to those of all flows.
+    pub fn pool_delays(&self, all: &mut DelayHistogram, outside_silence: &mut DelayHistogram) {
+        all.merge(&self.delays);
+        outside_silence.merge(&self.outside_silence);
+    }
+
+    /// The flow's results at `now`.
+    #[must_use]
+    pub fn record(&self, now: Instant, sender: &Endpoint) -> FlowRecord {
+        let end = self.completed_at.unwrap_or(now);
+        let seconds = end.since(self.counted_from).as_secs_f64();
+        let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        let stats = sender.stats();
+        let bytes = if self.counting { self.delivered - self.base_delivered } else { 0 };
+        let mut record = FlowRecord {
+            id: self.id,
+            direction: self.direction.into(),
+            goodput_bps: rate(bytes),
+            retransmit_bps: rate(stats.retransmit_bytes - self.base.retransmit_bytes),
+            retransmits: stats.retransmits - self.base.retransmits,
+            rto_events: stats.rto_events - self.base.rto_events,
+            bytes,
+            station: self.station,
+            start_s: self.start.as_secs_f64(),
+            completion_s: self.completed_at.map(|at| at.since(self.start).as_secs_f64()),
+            spurious_rtos: stats.spurious_rtos - self.base.spurious_rtos,
+            fast_recoveries: stats.fast_recoveries - self.base.fast_recoveries,
+            resume_p50_s: (self.resume.count() > 0).then(|| self.resume.quantile_s(0.5)),
+            ..FlowRecord::default()
+        };
+        record.set_delays(&self.delays, &self.outside_silence);
+        record
+    }
+
+    /// The flow's series, if they were kept.
+    #[must_use]
+    pub fn series(&self) -> Option<FlowSeries> {
+        let columns = self.columns.as_deref()?;
+        let mut series = FlowSeries::new(self.id, FlowDirection::from(self.direction));
+        series.t_s = columns.goodput.times_s();
+        series.goodput_bps = columns.goodput.points().to_vec();
+        series.cwnd_bytes = columns.cwnd.points().to_vec();
+        series.ssthresh_bytes = columns.ssthresh.points().to_vec();
+        series.rtt_s = columns.rtt.points().to_vec();
+        series.in_flight_bytes = columns.in_flight.points().to_vec();
+        series.rto_events = columns.rto_events.points().iter().map(|n| *n as u64).collect();
+        Some(series)
+    }
+}

@@ -1,0 +1,39 @@
+//! Who watches a run as it goes: packet captures, progress bars, streams of silences.
+
+use linkhold_core::packet::FlowKey;
+use linkhold_core::time::Instant;
+use linkhold_radio::Silence;
+
+use crate::slab::Packet;
+
+/// Where a packet was seen: as a capture on that host would see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tap {
+    /// At the correspondent host.
+    Correspondent,
+    /// At the station.
+    Station,
+}
+
+/// Watches a run. Every method has a default that does nothing.
+pub trait Observer {
+    /// Asked once: are [`on_packet`](Self::on_packet) calls wanted?
+    fn wants_packets(&self) -> bool {
+        false
+    }
+
+    /// A packet left (`packet.sent_at == now`) or reached a host.
+    fn on_packet(&mut self, _now: Instant, _tap: Tap, _flow: &FlowKey, _packet: &Packet) {}
+
+    /// A silence is over (or was cut by the end of the run). In order of their end.
+    fn on_silence(&mut self, _silence: &Silence) {}
+
+    /// Once every series interval of simulated time.
+    fn on_progress(&mut self, _now: Instant) {}
+}
+
+/// Watches nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {}

@@ -1,0 +1,141 @@
+//! What is measured of the cell as a whole: the router's series, silences, and what the air could have carried.
+
+use linkhold_core::link_event::Scope;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_radio::{AirAccounting, Silence};
+use linkhold_results::{LinkRecord, RouterSeries, SilenceRecord};
+
+use crate::limit::GoodputLimit;
+use crate::network::Network;
+use crate::series::{Series, Thinning};
+
+/// Most silences kept for the charts; later ones are only counted.
+const MAX_SILENCES: usize = 20_000;
+
+/// Measures the cell.
+#[derive(Debug)]
+pub struct Recorder {
+    interval: Duration,
+    limit: GoodputLimit,
+    /// What the air had carried when counting began, and at the last sample.
+    base: AirAccounting,
+    last: AirAccounting,
+    base_losses: crate::network::Losses,
+    last_delivered: u64,
+    samples: u64,
+    goodput: Series,
+    limit_bps: Series,
+    held_bytes: Series,
+    queue_bytes: Series,
+    silences: Vec<SilenceRecord>,
+    network_silences: u64,
+    counted_from: Instant,
+}
+
+impl Recorder {
+    /// Measures with one point every `interval`.
+    #[must_use]
+    pub fn new(interval: Duration, limit: GoodputLimit, network: &Network) -> Self {
+        let at_zero = network.air().accounting(Instant::ZERO);
+        Self {
+            interval,
+            limit,
+            base: at_zero.clone(),
+            last: at_zero,
+            base_losses: network.losses(),
+            last_delivered: 0,
+            samples: 0,
+            goodput: Series::new(interval, Thinning::Mean),
+            limit_bps: Series::new(interval, Thinning::Mean),
+            held_bytes: Series::new(interval, Thinning::Last),
+            queue_bytes: Series::new(interval, Thinning::Last),
+            silences: Vec::new(),
+            network_silences: 0,
+            counted_from: Instant::ZERO,
+        }
+    }
+
+    /// Time between two samples.
+    #[must_use]
+    pub const fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Samples taken so far.
+    #[must_use]
+    pub const fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Counting begins.
+    pub fn warm_up_over(&mut self, now: Instant, network: &Network) {
+        self.base = network.air().accounting(now);
+        self.base_losses = network.losses();
+        self.counted_from = now;
+    }
+
+    /// An interval is over, all flows together having delivered `delivered` bytes since the start.
+    pub fn sample(&mut self, now: Instant, delivered: u64, network: &Network) {
+        self.samples += 1;
+        let bytes = delivered.saturating_sub(self.last_delivered);
+        self.last_delivered = delivered;
+        self.goodput.push(bytes as f64 * 8.0 / self.interval.as_secs_f64());
+        let air = network.air().accounting(now);
+        self.limit_bps.push(self.limit.bps(&air.since(&self.last)));
+        self.last = air;
+        self.held_bytes.push(network.mechanism().metrics().held_bytes as f64);
+        let (_, backlog) = network.air().downlink_backlog();
+        self.queue_bytes.push(backlog.0 as f64);
+    }
+
+    /// A silence is over.
+    pub fn silence(&mut self, silence: Silence) {
+        if silence.scope == Scope::Network && silence.end > self.counted_from {
+            self.network_silences += 1;
+        }
+        if self.silences.len() < MAX_SILENCES {
+            self.silences.push(SilenceRecord {
+                start_s: silence.start.as_secs_f64(),
+                end_s: silence.end.as_secs_f64(),
+                cause: silence.cause,
+                scope: silence.scope,
+            });
+        }
+    }
+
+    /// The router's series.
+    #[must_use]
+    pub fn router(&self) -> RouterSeries {
+        RouterSeries {
+            t_s: self.goodput.times_s(),
+            goodput_bps: self.goodput.points().to_vec(),
+            limit_bps: self.limit_bps.points().to_vec(),
+            held_bytes: self.held_bytes.points().to_vec(),
+            queue_bytes: self.queue_bytes.points().to_vec(),
+        }
+    }
+
+    /// The link's results from the end of the warm-up to `now`.
+    #[must_use]
+    pub fn link(&self, now: Instant, stations: u32, network: &Network) -> LinkRecord {
+        let air = network.air().accounting(now).since(&self.base);
+        let losses = network.losses();
+        LinkRecord {
+            silent_fraction: air.silent_fraction(),
+            capacity_mean_bps: self.limit.capacity_mean_bps(&air),
+            goodput_limit_bps: self.limit.bps(&air),
+            silences: self.network_silences,
+            station_silent_fraction: (0..stations).map(|s| air.station_silent_fraction(s)).collect(),
+            queue_drops: losses.queue + losses.wired - self.base_losses.queue - self.base_losses.wired,
+            air_losses: losses.air - self.base_losses.air,
+        }
+    }
+
+    /// The silences, by start.
+    #[must_use]
+    pub fn into_silences(mut self) -> Vec<SilenceRecord> {
+        // Stable, so that equal starts keep the order of their ends.
+        self.silences.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
+        self.silences
+    }
+}

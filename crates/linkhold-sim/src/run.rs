@@ -1,0 +1,128 @@
+//! One case with one seed, from scenario to results.
+
+use linkhold_core::time::Instant;
+use linkhold_results::{MechanismRecord, RunRecord, RunSeries, RunTotals, Stack};
+use linkhold_scenario::{Case, Mechanism};
+
+use crate::build;
+use crate::endpoints::Endpoints;
+use crate::engine::Engine;
+use crate::error::SimError;
+use crate::observer::{NoObserver, Observer};
+use crate::plan::Plan;
+use crate::recorder::Recorder;
+
+/// Runs `case` with `seed` in virtual time.
+///
+/// The same case and seed give the same results but for `wall_s`, on any machine and any thread. Runs
+/// with one seed see the same radio and the same flow arrivals in every case.
+///
+/// # Errors
+/// [`SimError`] when the scenario cannot be built; a run that has started does not fail.
+pub fn run_case(case: &Case, seed: u64) -> Result<(RunRecord, RunSeries), SimError> {
+    run_case_observed(case, seed, &mut NoObserver)
+}
+
+/// As [`run_case`], watched by `observer`.
+///
+/// # Errors
+/// As [`run_case`].
+pub fn run_case_observed<O: Observer>(
+    case: &Case,
+    seed: u64,
+    observer: &mut O,
+) -> Result<(RunRecord, RunSeries), SimError> {
+    let started = std::time::Instant::now();
+    let mut simulation = Simulation::new(case, seed, observer)?;
+    simulation.advance(Instant::ZERO + case.scenario.duration);
+    let (mut record, series) = simulation.finish();
+    record.wall_s = started.elapsed().as_secs_f64();
+    Ok((record, series))
+}
+
+/// A run in progress.
+#[derive(Debug)]
+pub struct Simulation<'a, O> {
+    case: &'a Case,
+    seed: u64,
+    engine: Engine<Endpoints<'a, O>>,
+}
+
+impl<'a, O: Observer> Simulation<'a, O> {
+    /// A run at time 0.
+    ///
+    /// # Errors
+    /// As [`run_case`].
+    pub fn new(case: &'a Case, seed: u64, observer: &'a mut O) -> Result<Self, SimError> {
+        let scenario = &case.scenario;
+        let plan = Plan::new(scenario, seed)?;
+        let mut network = build::network(scenario, seed)?;
+        let limit = build::goodput_limit(scenario, &plan);
+        let recorder = Recorder::new(scenario.output.series_interval, limit, &network);
+        let endpoints = Endpoints::new(plan, scenario.warm_up, recorder, &mut network, observer);
+        Ok(Self { case, seed, engine: Engine::new(network, endpoints) })
+    }
+
+    /// Runs up to `until`, that instant's events included.
+    pub fn advance(&mut self, until: Instant) {
+        self.engine.advance(until);
+    }
+
+    /// The engine.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine<Endpoints<'a, O>> {
+        &self.engine
+    }
+
+    /// Lets the mechanism go: it releases everything it holds and reopens every window.
+    pub fn flush(&mut self) {
+        let now = self.engine.now();
+        self.engine.with_edge(now, |_, network| network.flush(now));
+    }
+
+    /// Ends the run at the time reached. `wall_s` is left at 0: this has no clock.
+    #[must_use]
+    pub fn finish(self) -> (RunRecord, RunSeries) {
+        let scenario = &self.case.scenario;
+        let (now, events) = (self.engine.now(), self.engine.events());
+        let (mut network, endpoints) = self.engine.into_parts();
+        let (flows, mut recorder, observer) = endpoints.finish(now);
+        let mut silences: Vec<_> = network.take_silences().collect();
+        network.air().open_silences(now, &mut silences);
+        for silence in silences {
+            recorder.silence(silence);
+            observer.on_silence(&silence);
+        }
+        let link = recorder.link(now, scenario.radio.stations, &network);
+        let totals = RunTotals::new(&flows.records, &link, &flows.delays, &flows.delays_outside_silence);
+        let mechanism = match scenario.mechanism {
+            Mechanism::None => None,
+            Mechanism::DsaSync(_) => {
+                let mechanism = network.mechanism();
+                Some(MechanismRecord::new(mechanism.name(), &mechanism.metrics()))
+            }
+        };
+        let series = RunSeries {
+            case: self.case.name.clone(),
+            seed: self.seed,
+            flows: flows.series,
+            router: flows.router,
+            silences: recorder.into_silences(),
+            delays: flows.delays,
+            delays_outside_silence: flows.delays_outside_silence,
+        };
+        let record = RunRecord {
+            case: self.case.name.clone(),
+            seed: self.seed,
+            stack: Stack::Simulated,
+            sim_s: now.as_secs_f64(),
+            wall_s: 0.0,
+            events,
+            flows: flows.records,
+            link,
+            totals,
+            mechanism,
+        };
+        (record, series)
+    }
+}

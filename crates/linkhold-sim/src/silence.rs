@@ -1,0 +1,132 @@
+//! What the metrics need to know of silences: when a station's last one ended, how long it has been silent in all.
+//!
+//! A station is silent while any silence of its own or of the network goes on; causes overlap freely, so its
+//! silence ends when the last of them does.
+
+use linkhold_core::link_event::Scope;
+use linkhold_core::packet::StationId;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_radio::{Air, Silence};
+
+/// How many ends a station remembers: a flow that got nothing through more silences than this is measured
+/// from the oldest remembered.
+const REMEMBERED: usize = 32;
+
+/// One silence's end at a station.
+#[derive(Clone, Copy, Debug, Default)]
+struct End {
+    at: Instant,
+    /// Time the station had been silent in all by then.
+    total: Duration,
+}
+
+/// One station's silences.
+#[derive(Clone, Debug)]
+struct Station {
+    silent: bool,
+    /// Start of the earliest, end of the latest silence since the station could last be served.
+    span: Option<(Instant, Instant)>,
+    /// Silences ended, overlapping ones counted as one.
+    ended: u64,
+    /// The last ends: the k-th, from 0, at `k % REMEMBERED`.
+    ends: [End; REMEMBERED],
+    last: End,
+}
+
+/// The silences of every station.
+#[derive(Debug)]
+pub struct SilenceTracker {
+    stations: Vec<Station>,
+    /// Ended and not yet taken by the recorder.
+    fresh: Vec<Silence>,
+    /// Ended, of the whole network.
+    network: u64,
+}
+
+impl SilenceTracker {
+    /// Nobody has been silent yet.
+    #[must_use]
+    pub fn new(stations: u32) -> Self {
+        let station = Station {
+            silent: false,
+            span: None,
+            ended: 0,
+            ends: [End::default(); REMEMBERED],
+            last: End::default(),
+        };
+        Self { stations: vec![station; stations as usize], fresh: Vec::new(), network: 0 }
+    }
+
+    /// Takes in what has ended on the air by `now`.
+    #[inline]
+    pub fn update(&mut self, air: &mut Air, _now: Instant) {
+        let before = self.fresh.len();
+        air.take_silences(&mut self.fresh);
+        if self.fresh.len() > before {
+            self.take_in(before, air);
+        }
+    }
+
+    #[cold]
+    fn take_in(&mut self, before: usize, air: &Air) {
+        for silence in &self.fresh[before..] {
+            self.network += u64::from(silence.scope == Scope::Network);
+            for (index, station) in self.stations.iter_mut().enumerate() {
+                if silence.scope.covers(StationId(index as u32)) {
+                    let (start, end) = station.span.unwrap_or((silence.start, silence.end));
+                    station.span = Some((start.min(silence.start), end.max(silence.end)));
+                }
+            }
+        }
+        for (index, station) in self.stations.iter_mut().enumerate() {
+            station.silent = air.is_silent(StationId(index as u32));
+            if station.silent {
+                continue;
+            }
+            if let Some((start, end)) = station.span.take() {
+                station.last = End { at: end, total: station.last.total + end.since(start) };
+                station.ends[(station.ended % REMEMBERED as u64) as usize] = station.last;
+                station.ended += 1;
+            }
+        }
+    }
+
+    /// Silences ended at a station, overlapping ones counted as one.
+    #[must_use]
+    pub fn ended(&self, station: StationId) -> u64 {
+        self.stations[station.0 as usize].ended
+    }
+
+    /// Time outside silences from the end of the station's silence number `number` (from 0) until `now`; `None`
+    /// if it has not ended.
+    #[must_use]
+    pub fn served_since(&self, station: StationId, number: u64, now: Instant) -> Option<Duration> {
+        let station = &self.stations[station.0 as usize];
+        if number >= station.ended {
+            return None;
+        }
+        let oldest = station.ended.saturating_sub(REMEMBERED as u64);
+        let from = station.ends[(number.max(oldest) % REMEMBERED as u64) as usize];
+        let silent_since = station.last.total.saturating_sub(from.total);
+        Some(now.since(from.at).saturating_sub(silent_since))
+    }
+
+    /// True if some silence of the station went on at any time from `since` until now.
+    #[inline]
+    #[must_use]
+    pub fn met_since(&self, station: StationId, since: Instant) -> bool {
+        let station = &self.stations[station.0 as usize];
+        station.silent || station.span.is_some() || (station.ended > 0 && station.last.at > since)
+    }
+
+    /// Silences of the whole network that ended, every cause counted.
+    #[must_use]
+    pub const fn network_count(&self) -> u64 {
+        self.network
+    }
+
+    /// Takes the silences ended since the last call.
+    pub fn take(&mut self) -> impl Iterator<Item = Silence> + '_ {
+        self.fresh.drain(..)
+    }
+}

@@ -1,0 +1,201 @@
+//! The packets in flight: a slab, so that queues hold 8-byte tokens and no packet is allocated twice.
+//!
+//! A [`PacketId`] is the slot number in its low 32 bits and the slot's generation above, so a token that outlives
+//! its packet is caught in debug builds instead of naming somebody else's packet.
+
+use linkhold_core::packet::{Direction, Ecn, PacketId, StationId, TcpSegment};
+use linkhold_core::time::Instant;
+
+use crate::network::FlowInfo;
+
+/// A flow's number in the engine: the order of its planning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowIndex(pub u32);
+
+impl FlowIndex {
+    /// The number as an index of a list.
+    #[must_use]
+    pub const fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A packet somewhere between its two ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// Its TCP header.
+    pub segment: TcpSegment,
+    /// When its sender sent it (this copy of it).
+    pub sent_at: Instant,
+    /// Its flow.
+    pub flow: FlowIndex,
+    /// The station at the radio end.
+    pub station: StationId,
+    /// Length on the wire from the IP header on, bytes.
+    pub len: u32,
+    /// Which way it crosses.
+    pub direction: Direction,
+    /// ECN field of its IP header.
+    pub ecn: Ecn,
+    /// True while the mechanism holds it.
+    pub held: bool,
+    /// Its sender has sent these bytes before.
+    pub retransmit: bool,
+}
+
+impl Packet {
+    /// A packet as its sender sends it at `now`.
+    #[must_use]
+    pub fn new(
+        now: Instant,
+        flow: FlowIndex,
+        info: &FlowInfo,
+        direction: Direction,
+        segment: TcpSegment,
+        ecn: Ecn,
+        retransmit: bool,
+    ) -> Self {
+        let len = info.ip_header + segment.header_len() + segment.payload_len;
+        let station = info.station;
+        Self { segment, sent_at: now, flow, station, len, direction, ecn, held: false, retransmit }
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// `None` while free.
+    packet: Option<Packet>,
+    generation: u32,
+}
+
+/// All packets in flight.
+#[derive(Debug, Default)]
+pub struct PacketSlab {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+/// The slot number of a token.
+fn slot_of(id: PacketId) -> usize {
+    (id.0 & u64::from(u32::MAX)) as usize
+}
+
+fn generation_of(id: PacketId) -> u32 {
+    (id.0 >> 32) as u32
+}
+
+impl PacketSlab {
+    /// An empty slab.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a packet in.
+    pub fn insert(&mut self, packet: Packet) -> PacketId {
+        if let Some(index) = self.free.pop() {
+            let slot = &mut self.slots[index as usize];
+            debug_assert!(slot.packet.is_none(), "a free slot holds a packet");
+            slot.packet = Some(packet);
+            return PacketId(u64::from(slot.generation) << 32 | u64::from(index));
+        }
+        let index = self.slots.len() as u64;
+        self.slots.push(Slot { packet: Some(packet), generation: 0 });
+        PacketId(index)
+    }
+
+    /// The packet of a token.
+    ///
+    /// # Panics
+    /// If the packet has left: a bug of the engine or of a mechanism that names a packet twice.
+    #[must_use]
+    pub fn get(&self, id: PacketId) -> &Packet {
+        let slot = &self.slots[slot_of(id)];
+        debug_assert_eq!(slot.generation, generation_of(id), "a token outlived its packet");
+        slot.packet.as_ref().expect("a packet in flight is in the slab until it is removed once")
+    }
+
+    /// The packet of a token, to change.
+    ///
+    /// # Panics
+    /// As [`get`](Self::get).
+    pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
+        let slot = &mut self.slots[slot_of(id)];
+        debug_assert_eq!(slot.generation, generation_of(id), "a token outlived its packet");
+        slot.packet.as_mut().expect("a packet in flight is in the slab until it is removed once")
+    }
+
+    /// True if the token names a packet in flight: the check that a mechanism's answers go through.
+    #[must_use]
+    pub fn contains(&self, id: PacketId) -> bool {
+        self.slots
+            .get(slot_of(id))
+            .is_some_and(|slot| slot.packet.is_some() && slot.generation == generation_of(id))
+    }
+
+    /// Takes a packet out; its token is dead from here on.
+    ///
+    /// # Panics
+    /// As [`get`](Self::get).
+    pub fn remove(&mut self, id: PacketId) -> Packet {
+        let slot = &mut self.slots[slot_of(id)];
+        debug_assert_eq!(slot.generation, generation_of(id), "a token outlived its packet");
+        let packet = slot.packet.take().expect("a packet in flight is in the slab until it is removed once");
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(slot_of(id) as u32);
+        packet
+    }
+
+    /// Packets in flight.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// True if nothing is in flight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(len: u32) -> Packet {
+        Packet {
+            segment: TcpSegment::default(),
+            sent_at: Instant::ZERO,
+            flow: FlowIndex(0),
+            station: StationId(0),
+            len,
+            direction: Direction::Downlink,
+            ecn: Ecn::NotEct,
+            held: false,
+            retransmit: false,
+        }
+    }
+
+    #[test]
+    fn slots_are_reused_under_new_tokens() {
+        let mut slab = PacketSlab::new();
+        let first = slab.insert(packet(1));
+        let second = slab.insert(packet(2));
+        assert_eq!(slab.remove(first).len, 1);
+        let third = slab.insert(packet(3));
+        assert_ne!(first, third);
+        assert_eq!((slab.get(second).len, slab.get(third).len, slab.len()), (2, 3, 2));
+        assert!(!slab.contains(first) && slab.contains(third));
+    }
+
+    #[test]
+    #[should_panic(expected = "outlived")]
+    fn a_token_that_outlives_its_packet_is_caught() {
+        let mut slab = PacketSlab::new();
+        let id = slab.insert(packet(1));
+        slab.remove(id);
+        slab.insert(packet(2));
+        let _ = slab.get(id);
+    }
+}
