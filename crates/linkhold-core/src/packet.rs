@@ -216,9 +216,10 @@ impl TcpSegment {
     /// Sequence space the segment takes: payload, plus one each for SYN and FIN.
     #[must_use]
     pub const fn seq_len(&self) -> u32 {
+        // Wraps, as sequence space does: a length from a damaged log must not stop the program.
         self.payload_len
-            + self.flags.contains(TcpFlags::SYN) as u32
-            + self.flags.contains(TcpFlags::FIN) as u32
+            .wrapping_add(self.flags.contains(TcpFlags::SYN) as u32)
+            .wrapping_add(self.flags.contains(TcpFlags::FIN) as u32)
     }
 
     /// Sequence number just after the segment.
