@@ -516,3 +516,76 @@ pub struct Claim {
     /// How `holds` was computed, and unit of the two numbers.
     pub criterion: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_run_object_has_the_keys_of_the_contract() {
+        let (report, _) = sample::run(2);
+        let json = serde_json::to_value(&report).unwrap();
+        let keys = |value: &serde_json::Value, wanted: &[&str]| {
+            for key in wanted {
+                assert!(value.get(key).is_some(), "{key} in {value}");
+            }
+        };
+        assert_eq!(json["schema"], "linkhold.run/1");
+        keys(&json, &["schema", "scenario", "runs", "compare"]);
+        keys(&json["runs"][0], &["case", "seed", "stack", "sim_s", "wall_s", "events", "flows", "link"]);
+        let flow = [
+            "id",
+            "direction",
+            "goodput_bps",
+            "retransmit_bps",
+            "retransmits",
+            "rto_events",
+            "delay_mean_s",
+            "delay_std_s",
+            "bytes",
+        ];
+        keys(&json["runs"][0]["flows"][0], &flow);
+        keys(&json["runs"][0]["link"], &["silent_fraction", "capacity_mean_bps", "goodput_limit_bps"]);
+        let row = ["case", "baseline", "metric", "unit", "baseline_value", "value", "ratio", "ci95"];
+        keys(&json["compare"][0], &row);
+        assert_eq!(json["compare"][0]["ci95"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_reproduce_object_has_the_keys_of_the_contract() {
+        let json = serde_json::to_value(sample::reproduce()).unwrap();
+        assert_eq!(json["schema"], "linkhold.reproduce/1");
+        let figure = &json["figures"][0];
+        for key in ["id", "title", "rows", "claims"] {
+            assert!(figure.get(key).is_some(), "{key}");
+        }
+        for key in ["case", "metric", "unit", "x", "paper", "measured", "ci95"] {
+            assert!(figure["rows"][0].get(key).is_some(), "{key}");
+        }
+        for key in ["text", "paper", "measured", "holds"] {
+            assert!(figure["claims"][0].get(key).is_some(), "{key}");
+        }
+        assert!(figure["rows"][1]["paper"].is_null());
+    }
+
+    #[test]
+    fn a_number_that_is_not_finite_is_null_and_reads_back() {
+        let record =
+            FlowRecord { goodput_bps: f64::INFINITY, completion_s: Some(f64::NAN), ..FlowRecord::default() };
+        let json = serde_json::to_value(&record).unwrap();
+        assert!(
+            json["delay_mean_s"].is_null() && json["goodput_bps"].is_null() && json["completion_s"].is_null()
+        );
+        let back: FlowRecord = serde_json::from_value(json).unwrap();
+        assert!(back.delay_mean_s.is_nan() && back.completion_s.is_none());
+    }
+
+    #[test]
+    fn a_report_reads_back_and_writes_the_same_bytes() {
+        let (report, _) = sample::run(2);
+        let text = serde_json::to_string(&report).unwrap();
+        let back: RunReport = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), text);
+    }
+}

@@ -1,0 +1,26 @@
+//! Writes the reports and Parquet files of made-up results, to look at: `sample_report FOLDER`.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+use linkhold_results::parquet::ParquetFiles;
+use linkhold_results::{html, sample, table};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: sample_report FOLDER")?);
+    fs::create_dir_all(&folder)?;
+    let (report, series) = sample::run(10);
+    let mut files = ParquetFiles::create(&folder)?;
+    for (run, over_time) in report.runs.iter().zip(&series) {
+        files.add(run, over_time)?;
+    }
+    files.finish()?;
+    let scenario = "schema = \"linkhold.scenario/1\"\nname = \"made-up <sample>\"\nduration = \"60s\"\n";
+    fs::write(folder.join("run.html"), html::render_run(&report, &series, scenario))?;
+    let reproduce = sample::reproduce();
+    let texts = [("dsasync/fig4".to_owned(), scenario.to_owned())];
+    fs::write(folder.join("reproduce.html"), html::render_reproduce(&reproduce, &texts))?;
+    print!("{}{}", table::run_table(&report), table::reproduce_table(&reproduce));
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Numbers as a reader wants them: three significant digits and the unit that keeps them short.
+
+/// A rate, from bit/s.
+#[must_use]
+pub fn rate(bps: f64) -> String {
+    scaled(bps, &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")])
+}
+
+/// A time, from s.
+#[must_use]
+pub fn time(seconds: f64) -> String {
+    scaled(seconds, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")])
+}
+
+/// A share, from 0 to 1, as per cent.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    if share.is_finite() { format!("{:.1} %", share * 100.0) } else { MISSING.to_owned() }
+}
+
+/// A count that may be a mean: whole above 100, else one decimal unless it is whole.
+#[must_use]
+pub fn count(value: f64) -> String {
+    if !value.is_finite() {
+        MISSING.to_owned()
+    } else if value.fract() == 0.0 || value.abs() >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+/// A bare number.
+#[must_use]
+pub fn number(value: f64) -> String {
+    if value.is_finite() { significant(value) } else { MISSING.to_owned() }
+}
+
+/// A number with the unit of a result row: `bit/s` and `s` are scaled, others stand as they are.
+#[must_use]
+pub fn with_unit(value: f64, unit: &str) -> String {
+    match unit {
+        "bit/s" => rate(value),
+        "s" => time(value),
+        "" => number(value),
+        unit if value.is_finite() => format!("{} {unit}", significant(value)),
+        _ => MISSING.to_owned(),
+    }
+}
+
+/// What stands for a number that is not there.
+pub const MISSING: &str = "–";
+
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    if !value.is_finite() {
+        return MISSING.to_owned();
+    }
+    let fits = units.iter().find(|(factor, _)| value.abs() >= *factor);
+    match fits.or(units.last()) {
+        Some((factor, unit)) if value != 0.0 => format!("{} {unit}", significant(value / factor)),
+        _ => units.first().map_or_else(String::new, |_| format!("0 {}", zero_unit(units))),
+    }
+}
+
+/// Zero is said in the unit that the scale is named after.
+fn zero_unit<'a>(units: &[(f64, &'a str)]) -> &'a str {
+    units.iter().find(|(factor, _)| *factor == 1.0).map_or("", |(_, unit)| unit)
+}
+
+/// Three significant digits, without an exponent.
+fn significant(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 100.0 || v == 0.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        v if v >= 0.1 => 3,
+        _ => 4,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_in_the_unit_that_keeps_them_short() {
+        for (text, expected) in [
+            (rate(14_230_000.0), "14.2 Mbit/s"),
+            (rate(980.0), "980 bit/s"),
+            (rate(0.0), "0 bit/s"),
+            (time(0.0253), "25.3 ms"),
+            (time(1.0), "1.00 s"),
+            (time(0.0), "0 s"),
+            (time(f64::NAN), "–"),
+            (percent(0.9713), "97.1 %"),
+            (count(3.0), "3"),
+            (count(3.25), "3.2"),
+            (number(1.174), "1.17"),
+            (with_unit(12.5, "pkt"), "12.5 pkt"),
+            (with_unit(1e6, "bit/s"), "1.00 Mbit/s"),
+        ] {
+            assert_eq!(text, expected);
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Charts as plotly.js figures.
+//!
+//! Colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind readers can tell apart; lines
+//! differ in their dashes as well. A trace never depends on colour alone.
+
+use linkhold_core::link_event::Scope;
+use serde_json::{Value, json};
+
+use super::escape;
+use crate::record::{Figure, FigureRow, RunReport};
+use crate::series::{FlowSeries, RunSeries, SilenceRecord};
+use crate::stats::{Metric, estimate};
+
+const COLOURS: [&str; 7] = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
+const DASHES: [&str; 4] = ["solid", "dash", "dot", "dashdot"];
+const SYMBOLS: [&str; 6] = ["circle", "square", "diamond", "triangle-up", "cross", "x"];
+const GREY: &str = "#57606a";
+const GRID: &str = "#e6e9ed";
+/// Points of one line; more cannot be told apart on a screen and make the page heavy.
+const MAX_POINTS: usize = 2000;
+
+fn colour(index: usize) -> &'static str {
+    COLOURS[index % COLOURS.len()]
+}
+
+fn line(index: usize) -> Value {
+    json!({"color": colour(index), "width": 2, "dash": DASHES[index % DASHES.len()]})
+}
+
+fn axis(title: &str) -> Value {
+    json!({"title": {"text": title, "standoff": 8}, "gridcolor": GRID, "zeroline": false, "automargin": true,
+        "linecolor": GREY, "ticks": "outside", "tickcolor": GREY})
+}
+
+fn figure(data: Vec<Value>, x: Value, y: Value, height: usize) -> Value {
+    json!({"data": data, "layout": {
+        "height": height, "xaxis": x, "yaxis": y, "margin": {"l": 70, "r": 20, "t": 40, "b": 60},
+        "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#1b1f24"},
+        "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "hovermode": "x unified", "dragmode": "zoom",
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}}})
+}
+
+/// Adds a key to one of the figure's objects.
+fn set(figure: &mut Value, path: &str, value: Value) {
+    let (parent, key) = path.rsplit_once('/').unwrap_or(("", path));
+    if let Some(Value::Object(object)) = figure.pointer_mut(parent) {
+        object.insert(key.to_owned(), value);
+    }
+}
+
+/// Goodput of each case with its 95 % interval, and the limit as a line.
+pub(super) fn case_against_case(report: &RunReport) -> Value {
+    let mut data = Vec::new();
+    let mut labels = Vec::new();
+    for (index, case) in report.cases().into_iter().enumerate() {
+        let goodput = estimate(&report.runs, case, Metric::Goodput);
+        let share = estimate(&report.runs, case, Metric::LimitShare).mean * 100.0;
+        let half = goodput.half_width().filter(|half| half.is_finite());
+        labels.push(escape(case));
+        data.push(json!({"type": "bar", "orientation": "h", "x": [goodput.mean / 1e6], "y": [escape(case)],
+            "name": escape(case), "showlegend": false, "width": 0.6, "marker": {"color": colour(index)},
+            "text": [format!("{:.2} Mbit/s, {share:.1} % of the limit", goodput.mean / 1e6)],
+            "textposition": "inside", "insidetextanchor": "start", "textfont": {"color": "#ffffff"},
+            "hovertemplate": "%{x:.3f} Mbit/s<extra>%{y}</extra>",
+            "error_x": {"type": "data", "array": [half.map(|half| half / 1e6)], "visible": half.is_some(),
+                "color": "#1b1f24", "thickness": 2, "width": 7}}));
+    }
+    let limit = mean(report.runs.iter().map(|run| run.link.goodput_limit_bps)) / 1e6;
+    let mut x = axis("goodput of all flows (Mbit/s)");
+    x["rangemode"] = json!("tozero");
+    let mut y = axis("");
+    y["categoryorder"] = json!("array");
+    labels.reverse();
+    let height = 130 + 62 * labels.len();
+    y["categoryarray"] = json!(labels);
+    let mut out = figure(data, x, y, height);
+    set(&mut out, "/layout/hovermode", json!("closest"));
+    if limit.is_finite() {
+        set(
+            &mut out,
+            "/layout/shapes",
+            json!([{"type": "line", "xref": "x", "yref": "paper", "x0": limit, "x1": limit,
+            "y0": 0, "y1": 1, "line": {"color": "#1b1f24", "width": 2, "dash": "dash"}}]),
+        );
+        set(
+            &mut out,
+            "/layout/annotations",
+            json!([{"x": limit, "y": 1, "xref": "x", "yref": "paper",
+            "yanchor": "bottom", "xanchor": "right", "showarrow": false, "text": format!("limit {limit:.2} Mbit/s")}]),
+        );
+    }
+    out
+}
+
+/// The first seed's series of every case, with the case's place in the report.
+pub(super) fn one_seed<'a>(report: &RunReport, series: &'a [RunSeries]) -> Vec<(usize, &'a RunSeries)> {
+    let Some(seed) = report.runs.first().map(|run| run.seed) else { return Vec::new() };
+    let of = |case: &str| series.iter().find(|series| series.case == case && series.seed == seed);
+    report.cases().into_iter().enumerate().filter_map(|(index, case)| Some((index, of(case)?))).collect()
+}
+
+/// Goodput of every case over time, the limit, and the silences shaded.
+pub(super) fn goodput_over_time(series: &[(usize, &RunSeries)]) -> Value {
+    let limit = |first: &RunSeries| {
+        let (t, limit) = thin(&first.router.t_s, &scale(&first.router.limit_bps, 1e-6));
+        json!({"type": "scatter", "mode": "lines", "x": t, "y": limit, "name": "limit",
+            "line": {"color": "#1b1f24", "width": 1.5, "dash": "dash", "shape": "vh"}, "hovertemplate": "%{y:.2f}"})
+    };
+    let mut data: Vec<Value> = series.first().map(|(_, first)| limit(first)).into_iter().collect();
+    data.extend(series.iter().map(|(index, run)| {
+        lines(*index, &run.case, &run.router.t_s, &scale(&run.router.goodput_bps, 1e-6), "%{y:.2f} Mbit/s")
+    }));
+    over_time(data, series, "goodput (Mbit/s)")
+}
+
+/// Congestion window of the first flow of every case.
+pub(super) fn cwnd_over_time(series: &[(usize, &RunSeries)]) -> Value {
+    let first = |run: &'_ RunSeries| -> Option<FlowSeries> { run.flows.first().cloned() };
+    let data = series
+        .iter()
+        .filter_map(|(index, run)| {
+            let flow = first(run)?;
+            Some(lines(*index, &run.case, &flow.t_s, &scale(&flow.cwnd_bytes, 1e-3), "%{y:.1f} kB"))
+        })
+        .collect();
+    over_time(data, series, "congestion window (kB)")
+}
+
+/// Bytes that the mechanism holds, of every case that ever holds any; `None` if none does.
+pub(super) fn held_over_time(series: &[(usize, &RunSeries)]) -> Option<Value> {
+    let holding: Vec<_> =
+        series.iter().filter(|(_, run)| run.router.held_bytes.iter().any(|&held| held > 0.0)).collect();
+    if holding.is_empty() {
+        return None;
+    }
+    let data = holding
+        .iter()
+        .map(|(index, run)| {
+            lines(*index, &run.case, &run.router.t_s, &scale(&run.router.held_bytes, 1e-3), "%{y:.1f} kB")
+        })
+        .collect();
+    Some(over_time(data, series, "held at the base station (kB)"))
+}
+
+fn lines(index: usize, name: &str, t: &[f64], y: &[f64], hover: &str) -> Value {
+    let (t, y) = thin(t, y);
+    json!({"type": "scatter", "mode": "lines", "x": t, "y": y, "name": escape(name), "line": line(index),
+        "hovertemplate": hover})
+}
+
+fn over_time(mut data: Vec<Value>, series: &[(usize, &RunSeries)], y_title: &str) -> Value {
+    let mut shades = Vec::new();
+    let mut end: f64 = 0.0;
+    if let Some((_, first)) = series.first() {
+        end = first.router.t_s.last().copied().unwrap_or(0.0);
+        let network = |silence: &&SilenceRecord| silence.scope == Scope::Network;
+        let station = |silence: &&SilenceRecord| silence.scope != Scope::Network;
+        shades.extend(shade(
+            &mut first.silences.iter().filter(network),
+            end,
+            "silence, whole network",
+            "#b9c2cc",
+        ));
+        shades.extend(shade(
+            &mut first.silences.iter().filter(station),
+            end,
+            "silence, one station",
+            "#e3d9ee",
+        ));
+    }
+    // Shades first: they lie below the lines.
+    shades.append(&mut data);
+    let mut x = axis("time (s)");
+    x["range"] = json!([0, end]);
+    let mut y = axis(y_title);
+    y["rangemode"] = json!("tozero");
+    let mut out = figure(shades, x, y, 400);
+    set(
+        &mut out,
+        "/layout/yaxis2",
+        json!({"overlaying": "y", "range": [0, 1], "visible": false, "fixedrange": true}),
+    );
+    out
+}
+
+/// All silences as one trace of rectangles. Silences nearer to each other than a pixel are drawn as one.
+fn shade(
+    silences: &mut dyn Iterator<Item = &SilenceRecord>,
+    end: f64,
+    name: &str,
+    fill: &str,
+) -> Option<Value> {
+    let pixel = end / 3000.0;
+    let mut spans: Vec<(f64, f64)> = Vec::new();
+    for silence in silences {
+        match spans.last_mut() {
+            Some((_, last)) if silence.start_s <= *last + pixel => *last = last.max(silence.end_s),
+            _ => spans.push((silence.start_s, silence.end_s)),
+        }
+    }
+    if spans.is_empty() {
+        return None;
+    }
+    let mut x: Vec<Option<f64>> = Vec::new();
+    let mut y: Vec<Option<f64>> = Vec::new();
+    for (start, stop) in spans {
+        x.extend(
+            [Some(start), Some(start), Some(stop), Some(stop), Some(start), None].map(|v| v.map(rounded)),
+        );
+        y.extend([Some(0.0), Some(1.0), Some(1.0), Some(0.0), Some(0.0), None]);
+    }
+    Some(
+        json!({"type": "scatter", "mode": "lines", "x": x, "y": y, "yaxis": "y2", "name": name, "fill": "toself",
+        "fillcolor": fill, "opacity": 0.6, "line": {"width": 0}, "hoverinfo": "skip"}),
+    )
+}
+
+/// Share of segments that arrived within a delay, over all seeds that have series.
+pub(super) fn delay_distribution(report: &RunReport, series: &[RunSeries]) -> Option<Value> {
+    let mut data = Vec::new();
+    for (index, case) in report.cases().into_iter().enumerate() {
+        let mut delays = crate::delay::DelayHistogram::new();
+        series.iter().filter(|run| run.case == case).for_each(|run| delays.merge(&run.delays));
+        let (x, y): (Vec<f64>, Vec<f64>) =
+            delays.cdf().into_iter().map(|(delay, share)| (rounded(delay * 1e3), share * 100.0)).unzip();
+        if !x.is_empty() {
+            data.push(json!({"type": "scatter", "mode": "lines", "x": x, "y": y, "name": escape(case),
+                "line": {"color": colour(index), "width": 2, "dash": DASHES[index % DASHES.len()], "shape": "hv"},
+                "hovertemplate": "%{y:.2f} % within %{x:.1f} ms"}));
+        }
+    }
+    if data.is_empty() {
+        return None;
+    }
+    let mut x = axis("one-way delay (ms, logarithmic)");
+    x["type"] = json!("log");
+    x["dtick"] = json!("D2");
+    let mut y = axis("segments arrived within it (%)");
+    y["range"] = json!([0, 101]);
+    let mut out = figure(data, x, y, 380);
+    set(&mut out, "/layout/hovermode", json!("closest"));
+    Some(out)
+}
+
+/// One chart a metric of a paper's figure: measured with intervals, the paper's numbers as open diamonds.
+pub(super) fn paper_figure(paper: &Figure, metric: &str, unit: &str) -> Value {
+    let rows: Vec<&FigureRow> =
+        paper.rows.iter().filter(|row| row.metric == metric && row.unit == unit).collect();
+    let label =
+        if unit.is_empty() { escape(metric) } else { format!("{} ({})", escape(metric), escape(unit)) };
+    if rows.iter().any(|row| row.x.is_some()) {
+        paper_sweep(&rows, &escape(&paper.x_label), &label)
+    } else {
+        paper_cases(&rows, &label)
+    }
+}
+
+fn paper_sweep(rows: &[&FigureRow], x_label: &str, y_label: &str) -> Value {
+    let mut cases: Vec<&str> = Vec::new();
+    for row in rows {
+        if !cases.contains(&row.case.as_str()) {
+            cases.push(&row.case);
+        }
+    }
+    let mut data = Vec::new();
+    for (index, case) in cases.iter().enumerate() {
+        let of: Vec<&&FigureRow> = rows.iter().filter(|row| row.case == *case && row.x.is_some()).collect();
+        let x: Vec<Option<f64>> = of.iter().map(|row| row.x).collect();
+        let y: Vec<f64> = of.iter().map(|row| row.measured).collect();
+        data.push(json!({"type": "scatter", "mode": "lines+markers", "x": x, "y": y, "name": escape(case),
+            "line": line(index), "marker": {"symbol": SYMBOLS[index % SYMBOLS.len()], "size": 8},
+            "error_y": error_bars(&of), "hovertemplate": "%{y:.4g}"}));
+        let told: Vec<&&&FigureRow> = of.iter().filter(|row| row.paper.is_some()).collect();
+        if !told.is_empty() {
+            let x: Vec<Option<f64>> = told.iter().map(|row| row.x).collect();
+            let y: Vec<Option<f64>> = told.iter().map(|row| row.paper).collect();
+            data.push(json!({"type": "scatter", "mode": "markers", "x": x, "y": y,
+                "name": format!("paper: {}", escape(case)), "hovertemplate": "%{y:.4g}",
+                "marker": {"symbol": "diamond-open", "size": 13, "color": colour(index), "line": {"width": 2}}}));
+        }
+    }
+    let mut y = axis(y_label);
+    y["rangemode"] = json!("tozero");
+    figure(data, axis(x_label), y, 420)
+}
+
+fn paper_cases(rows: &[&FigureRow], label: &str) -> Value {
+    let names: Vec<String> = rows.iter().map(|row| escape(&row.case)).collect();
+    let measured: Vec<f64> = rows.iter().map(|row| row.measured).collect();
+    let wrapped: Vec<&&FigureRow> = rows.iter().collect();
+    let mut data = vec![
+        json!({"type": "scatter", "mode": "markers", "x": measured, "y": names, "name": "measured, 95 % interval",
+        "marker": {"color": COLOURS[1], "size": 10}, "error_x": error_bars(&wrapped), "hovertemplate": "%{x:.4g}"}),
+    ];
+    let told: Vec<&&FigureRow> = rows.iter().filter(|row| row.paper.is_some()).collect();
+    if !told.is_empty() {
+        let x: Vec<Option<f64>> = told.iter().map(|row| row.paper).collect();
+        let y: Vec<String> = told.iter().map(|row| escape(&row.case)).collect();
+        data.push(json!({"type": "scatter", "mode": "markers", "x": x, "y": y, "name": "paper", "hovertemplate": "%{x:.4g}",
+            "marker": {"symbol": "diamond-open", "size": 14, "color": COLOURS[0], "line": {"width": 2}}}));
+    }
+    let mut y = axis("");
+    let mut order = names.clone();
+    order.reverse();
+    let height = 150 + 34 * order.len();
+    y["categoryorder"] = json!("array");
+    y["categoryarray"] = json!(order);
+    let mut x = axis(label);
+    x["rangemode"] = json!("tozero");
+    let mut out = figure(data, x, y, height);
+    set(&mut out, "/layout/hovermode", json!("closest"));
+    out
+}
+
+fn error_bars(rows: &[&&FigureRow]) -> Value {
+    let above: Vec<Option<f64>> =
+        rows.iter().map(|row| row.ci95.map(|[_, high]| high - row.measured)).collect();
+    let below: Vec<Option<f64>> =
+        rows.iter().map(|row| row.ci95.map(|[low, _]| row.measured - low)).collect();
+    json!({"type": "data", "symmetric": false, "array": above, "arrayminus": below, "thickness": 1.5, "width": 5})
+}
+
+fn scale(values: &[f64], factor: f64) -> Vec<f64> {
+    values.iter().map(|value| value * factor).collect()
+}
+
+/// At most [`MAX_POINTS`] points: means of equal runs of neighbours.
+fn thin(t: &[f64], y: &[f64]) -> (Vec<f64>, Vec<Option<f64>>) {
+    let run = t.len().div_ceil(MAX_POINTS).max(1);
+    let finite = |value: f64| value.is_finite().then(|| rounded(value));
+    let times = t.chunks(run).map(|part| rounded(part.last().copied().unwrap_or(0.0))).collect();
+    let values = y.chunks(run).map(|part| finite(part.iter().sum::<f64>() / part.len() as f64)).collect();
+    (times, values)
+}
+
+/// Six decimals are below what a chart shows, and half the size of the page.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    crate::stats::Estimate::of(&values.collect::<Vec<_>>()).mean
+}

@@ -1,0 +1,129 @@
+//! The HTML report: one file that opens anywhere, without a network.
+//!
+//! The `plotly` crate brings the plotly.js script, which is embedded once a page. Charts are written as plotly.js figures
+//! (JSON) rather than with the crate's builders, which lack what the charts here need (per-trace fills over broken
+//! polygons, axes in the margin at narrow width). Everything that comes from a file is escaped, and the page's own
+//! content security policy forbids every request.
+
+mod charts;
+mod page;
+mod reproduce;
+mod run;
+mod words;
+
+pub use reproduce::render_reproduce;
+pub use run::render_run;
+
+/// `text` with everything that HTML or plotly's own text markup could take for markup replaced.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Control characters have no meaning in a page and none in a name.
+            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// The page without the embedded library, which is full of URLs that it does not load.
+    fn own_part(page: &str) -> String {
+        let script = page::plotly_script();
+        assert!(page.contains(script));
+        page.replace(script, "")
+    }
+
+    #[test]
+    fn the_run_report_is_self_contained_and_tells_the_result() {
+        let (report, series) = sample::run(10);
+        let page = own_part(&render_run(&report, &series, "name = \"x\" # <b>"));
+        for forbidden in ["http://", "https://", "src=", "@import", "url(", "href=\"/"] {
+            assert!(!page.contains(forbidden), "{forbidden}");
+        }
+        for wanted in [
+            "dsasync",
+            "goodput",
+            "silence",
+            "95 %",
+            "of the limit",
+            "# &lt;b&gt;",
+            "Content-Security-Policy",
+        ] {
+            assert!(page.contains(wanted), "{wanted}");
+        }
+        assert!(page.matches("class=\"chart\"").count() >= 5);
+    }
+
+    #[test]
+    fn nothing_from_a_file_becomes_markup() {
+        let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>";
+        let (mut report, mut series) = sample::run(2);
+        report.scenario.name = hostile.into();
+        report.scenario.description = hostile.into();
+        report.scenario.facts = vec![hostile.into()];
+        report.scenario.overrides = vec![hostile.into()];
+        report.scenario.file = hostile.into();
+        for run in report.runs.iter_mut().filter(|run| run.case == "hold") {
+            run.case = hostile.into();
+        }
+        for row in report.compare.iter_mut().filter(|row| row.case == "hold") {
+            row.case = hostile.into();
+        }
+        for over_time in series.iter_mut().filter(|s| s.case == "hold") {
+            over_time.case = hostile.into();
+        }
+        let page = own_part(&render_run(&report, &series, hostile));
+        assert!(!page.contains("<script>alert") && !page.contains("<img"), "markup got through");
+
+        let mut reproduce = sample::reproduce();
+        for figure in &mut reproduce.figures {
+            figure.id = hostile.into();
+            figure.title = hostile.into();
+            figure.x_label = hostile.into();
+            figure.rows.iter_mut().for_each(|row| row.case = hostile.into());
+            figure.rows.iter_mut().for_each(|row| row.metric = hostile.into());
+            figure.rows.iter_mut().for_each(|row| row.unit = hostile.into());
+            figure.claims.iter_mut().for_each(|claim| claim.text = hostile.into());
+            figure.claims.iter_mut().for_each(|claim| claim.criterion = hostile.into());
+        }
+        let texts = [(hostile.to_owned(), hostile.to_owned())];
+        let page = own_part(&render_reproduce(&reproduce, &texts));
+        assert!(!page.contains("<script>alert") && !page.contains("<img"), "markup got through");
+    }
+
+    #[test]
+    fn a_report_without_runs_or_series_still_renders() {
+        let (mut report, _) = sample::run(1);
+        assert!(render_run(&report, &[], "").contains("One seed"));
+        report.runs.clear();
+        report.compare.clear();
+        assert!(render_run(&report, &[], "").contains("</html>"));
+    }
+
+    #[test]
+    fn equal_results_are_equal_pages() {
+        let (report, series) = sample::run(3);
+        assert_eq!(render_run(&report, &series, "x"), render_run(&report, &series, "x"));
+    }
+
+    #[test]
+    fn the_reproduce_report_shows_the_paper_beside_the_measurement() {
+        let page = own_part(&render_reproduce(&sample::reproduce(), &[]));
+        for wanted in ["does not hold", "holds", "paper", "dsasync/fig7", "1 of 2 claims"] {
+            assert!(page.contains(wanted), "{wanted}");
+        }
+        assert_eq!(page.matches("class=\"chart\"").count(), 2);
+    }
+}

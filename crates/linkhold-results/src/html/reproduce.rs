@@ -1,0 +1,114 @@
+//! The report of `reproduce`: each figure of a paper beside what was measured here.
+
+use super::page::{Page, folded, table};
+use super::{charts, escape};
+use crate::format;
+use crate::record::{Claim, Figure, ReproduceReport};
+
+/// The report as one HTML page. `scenarios` are (name, text) of the scenario files behind it, shown folded at the end.
+#[must_use]
+pub fn render_reproduce(report: &ReproduceReport, scenarios: &[(String, String)]) -> String {
+    let mut page = Page::new("linkhold: a paper reproduced");
+    page.html("<p class=\"soft\">linkhold report</p><h1>A paper's figures, measured again</h1>");
+    let claims: Vec<&Claim> = report.figures.iter().flat_map(|figure| &figure.claims).collect();
+    let holds = claims.iter().filter(|claim| claim.holds).count();
+    page.html(&format!(
+        "<p class=\"lead\">{} figures; {holds} of {} claims hold in this measurement.</p>\
+         <p>Each figure of the paper was rebuilt as a scenario and run with several seeds, which vary everything that is random. \
+         Filled marks are what was measured, with 95 % intervals (Student's t over the seeds). Open diamonds are the paper's numbers, \
+         where its text gives one. A claim is the paper's sentence put to the test: the last column says how. A claim that does not hold is \
+         reported as such; the README of its figure says why.</p>",
+        report.figures.len(),
+        claims.len(),
+    ));
+    for figure in &report.figures {
+        add_figure(&mut page, figure);
+    }
+    if !scenarios.is_empty() {
+        page.html("<h2>The scenarios</h2>");
+        for (name, text) in scenarios {
+            page.html(&folded(name, text));
+        }
+    }
+    page.finish()
+}
+
+fn add_figure(page: &mut Page, figure: &Figure) {
+    page.html(&format!(
+        "<h2>{} <span class=\"soft\">({})</span></h2>",
+        escape(&figure.title),
+        escape(&figure.id)
+    ));
+    if !figure.claims.is_empty() {
+        page.html(&claim_table(&figure.claims));
+    }
+    let mut metrics: Vec<(&str, &str)> = Vec::new();
+    for row in &figure.rows {
+        let metric = (row.metric.as_str(), row.unit.as_str());
+        if !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    for (metric, unit) in metrics {
+        let caption = format!(
+            "<b>{}</b>, mean of {} {}. Whiskers: 95 % intervals. Open diamonds: the paper.",
+            escape(metric),
+            figure.seeds,
+            if figure.seeds == 1 { "seed" } else { "seeds" },
+        );
+        page.chart(
+            &charts::paper_figure(figure, metric, unit),
+            &format!("{}: {metric}", figure.title),
+            &caption,
+        );
+    }
+    page.html(&row_table(figure));
+}
+
+fn claim_table(claims: &[Claim]) -> String {
+    let number = |value: Option<f64>| value.map_or_else(|| format::MISSING.to_owned(), format::number);
+    let rows: Vec<Vec<String>> = claims
+        .iter()
+        .map(|claim| {
+            let verdict = if claim.holds {
+                "<span class=\"holds\">✓ holds</span>"
+            } else {
+                "<span class=\"fails\">✗ does not hold</span>"
+            };
+            vec![
+                escape(&claim.text),
+                verdict.to_owned(),
+                number(claim.paper),
+                number(claim.measured),
+                escape(&claim.criterion),
+            ]
+        })
+        .collect();
+    table(&["claim", "verdict", "paper", "measured", "how it is judged"], &rows, 2)
+}
+
+fn row_table(figure: &Figure) -> String {
+    let rows: Vec<Vec<String>> = figure
+        .rows
+        .iter()
+        .map(|row| {
+            vec![
+                escape(&row.case),
+                escape(&row.metric),
+                row.x.map_or_else(String::new, format::number),
+                row.paper.map_or_else(
+                    || format::MISSING.to_owned(),
+                    |paper| escape(&format::with_unit(paper, &row.unit)),
+                ),
+                escape(&format::with_unit(row.measured, &row.unit)),
+                row.ci95.map_or_else(
+                    || format::MISSING.to_owned(),
+                    |[low, high]| format!("[{}, {}]", format::number(low), format::number(high)),
+                ),
+            ]
+        })
+        .collect();
+    let x = if figure.x_label.is_empty() { "x".to_owned() } else { escape(&figure.x_label) };
+    let inner = table(&["case", "metric", &x, "paper", "measured", "95 % interval"], &rows, 2);
+    format!("<details><summary>All numbers</summary>{inner}</details>")
+}

@@ -1,0 +1,143 @@
+//! The report of `run` and `testbed`.
+
+use super::page::{Page, folded, table};
+use super::{charts, escape, words};
+use crate::format;
+use crate::record::RunReport;
+use crate::series::RunSeries;
+use crate::stats::{Metric, estimate};
+use crate::table::goodput_row;
+
+/// The report as one HTML page. `series` holds what there is of the runs' series; charts over time show the first
+/// seed. `scenario_toml` is the scenario file's text.
+#[must_use]
+pub fn render_run(report: &RunReport, series: &[RunSeries], scenario_toml: &str) -> String {
+    let scenario = &report.scenario;
+    let mut page = Page::new(&format!("linkhold: {}", scenario.name));
+    page.html(&format!("<p class=\"soft\">linkhold report</p><h1>{}</h1>", escape(&scenario.name)));
+    page.html("<h2>What was measured</h2>");
+    page.html(&words::setting(report));
+    page.html("<h2>What came out</h2>");
+    page.html(&words::verdict(report));
+    if !report.runs.is_empty() {
+        page.chart(
+            &charts::case_against_case(report),
+            "Goodput of each case beside the limit",
+            "<b>Case against case.</b> Mean goodput over the seeds; the whiskers are 95 % intervals, the dashed line is \
+             the limit. The closer a bar comes to the line, the less the silences cost beyond the time they take.",
+        );
+        page.html(&case_table(report));
+    }
+    over_time(&mut page, report, series);
+    page.html("<h2>Terms</h2>");
+    page.html(words::TERMS);
+    page.html("<h2>The scenario</h2>");
+    if !scenario.file.is_empty() {
+        page.html(&format!("<p>From <code>{}</code>.</p>", escape(&scenario.file)));
+    }
+    page.html(&format!("<pre>{}</pre>", escape(scenario_toml)));
+    page.finish()
+}
+
+fn case_table(report: &RunReport) -> String {
+    let rows: Vec<Vec<String>> = report
+        .cases()
+        .into_iter()
+        .map(|case| {
+            let mean = |metric| estimate(&report.runs, case, metric).mean;
+            let versus = goodput_row(report, case).and_then(|row| Some((row.ratio?, row.ci95)));
+            vec![
+                escape(case),
+                format::rate(mean(Metric::Goodput)),
+                format::percent(mean(Metric::LimitShare)),
+                match versus {
+                    Some((ratio, Some([low, high]))) => format!("{ratio:.3}<br>[{low:.3}, {high:.3}]"),
+                    Some((ratio, None)) => format!("{ratio:.3}"),
+                    None => format::MISSING.to_owned(),
+                },
+                format::count(mean(Metric::Retransmits)),
+                format::count(mean(Metric::RtoEvents)),
+                format::time(mean(Metric::DelayP50)),
+                format::time(mean(Metric::DelayP99)),
+                format::time(mean(Metric::DelayP50OutsideSilence)),
+                format::time(mean(Metric::DelayP99OutsideSilence)),
+                format::number(mean(Metric::JainIndex)),
+            ]
+        })
+        .collect();
+    let versus =
+        report.cases().first().map_or_else(String::new, |case| format!("goodput / {}", escape(case)));
+    let header = [
+        "case",
+        "goodput",
+        "of limit",
+        &versus,
+        "retrans&shy;mits",
+        "RTOs",
+        "delay p50",
+        "delay p99",
+        "p50 outside silences",
+        "p99 outside silences",
+        "fairness",
+    ];
+    let note = "<p class=\"soft\">Means over the seeds, per run. \"Outside silences\": only segments that met no silence on their way. \
+         Fairness: Jain's index of the flows' goodput, 1 if all have the same.</p>";
+    table(&header, &rows, 1) + note
+}
+
+fn over_time(page: &mut Page, report: &RunReport, series: &[RunSeries]) {
+    let one = charts::one_seed(report, series);
+    if let Some((_, first)) = one.first() {
+        page.html(&format!("<h2>Over time (seed {})</h2>", first.seed));
+        page.chart(
+            &charts::goodput_over_time(&one),
+            "Goodput of each case over time, silences shaded",
+            "<b>Goodput over time</b>, all flows together. Shaded: the radio is silent. Dashed black: the limit, which falls where \
+             an interval contains a silence. A case that stays below the line after a silence is still recovering from it. Drag to \
+             zoom, double-click to go back, click a name to hide it.",
+        );
+        page.chart(
+            &charts::cwnd_over_time(&one),
+            "Congestion window of the first flow over time",
+            "<b>Congestion window</b> of the first flow: how much TCP dares to have under way. A fall means that TCP took something for \
+             congestion.",
+        );
+        if let Some(held) = charts::held_over_time(&one) {
+            page.chart(
+                &held,
+                "Bytes held at the base station over time",
+                "<b>Held at the base station</b>: packets that the mechanism keeps back during a silence and releases after it.",
+            );
+        }
+    }
+    if let Some(delays) = charts::delay_distribution(report, series) {
+        page.html("<h2>Delay</h2>");
+        page.chart(
+            &delays,
+            "Cumulative distribution of the one-way delay",
+            "<b>One-way delay</b>, all seeds: the share of segments that arrived within the time on the axis. Further left is better; the tail to \
+             the right is what a user notices. Hidden there are the segments that waited for a silence to end.",
+        );
+    }
+    if report.runs.iter().any(|run| run.mechanism.is_some()) {
+        page.html(&folded("Counters of the mechanisms, per case (first seed)", &mechanism_text(report)));
+    }
+}
+
+fn mechanism_text(report: &RunReport) -> String {
+    let mut out = String::new();
+    for case in report.cases() {
+        if let Some(run) = report.runs_of(case).next()
+            && let Some(mechanism) = &run.mechanism
+        {
+            out.push_str(&format!("{case}: mechanism {}\n", mechanism.name));
+            for (name, value) in &mechanism.counters {
+                out.push_str(&format!("  {name:<20} {value:>14}\n"));
+            }
+            for (name, value) in &mechanism.dropped {
+                out.push_str(&format!("  dropped, {name:<11} {value:>14}\n"));
+            }
+        }
+    }
+    out
+}

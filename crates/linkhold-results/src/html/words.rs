@@ -1,0 +1,156 @@
+//! What was simulated and what came out, in words for a stranger, from the numbers.
+
+use super::escape;
+use crate::format;
+use crate::record::{CompareRow, RunReport, Stack};
+use crate::stats::{Estimate, Metric, estimate};
+use crate::table::goodput_row;
+
+/// Names on which every sentence relies: the terms of the report.
+pub(super) const TERMS: &str = "<dl>
+<dt>Silence</dt><dd>A stretch of time in which the radio does not transmit: it senses for a licensed (primary) user, \
+waits while one transmits, changes channel, or has no signal.</dd>
+<dt>Case</dt><dd>One way to run the router. Every case sees exactly the same silences and the same radio, so cases are \
+compared like with like. The case <em>none</em>, where there is one, is a plain router.</dd>
+<dt>Goodput</dt><dd>Application data received in order, without headers and without anything received twice, \
+per second.</dd>
+<dt>Limit</dt><dd>What a perfect transport would deliver: the capacity of the radio while it is not silent, less \
+the share that packet headers take.</dd>
+<dt>One-way delay</dt><dd>From TCP sending a data segment for the first time to its arrival at the other end. \
+p50 is the median; p99 is exceeded by one segment in a hundred.</dd>
+<dt>Retransmission timeout (RTO)</dt><dd>TCP heard nothing for so long that it takes everything under way for lost and starts \
+over slowly. A silence that is mistaken for congestion shows here.</dd>
+<dt>95 % interval</dt><dd>How far chance alone may have moved a number: if the whole experiment were repeated many times with other seeds, 95 of \
+100 such intervals would contain the true value (Student's t; comparisons are paired by seed).</dd>
+</dl>";
+
+/// What was simulated.
+pub(super) fn setting(report: &RunReport) -> String {
+    let scenario = &report.scenario;
+    let mut out = String::new();
+    if !scenario.description.is_empty() {
+        out.push_str(&format!("<p class=\"lead\">{}</p>\n", escape(&scenario.description)));
+    }
+    let cases = report.cases();
+    let Some(first) = report.runs.first() else {
+        return out + "<p>There are no runs in this report.</p>\n";
+    };
+    let seeds = report.runs_of(&first.case).count();
+    let doing = match first.stack {
+        Stack::Simulated => "simulated",
+        Stack::Linux => "run in real time with the TCP of the Linux kernel",
+    };
+    let names = join(&cases.iter().map(|case| format!("<b>{}</b>", escape(case))).collect::<Vec<_>>());
+    let silent = mean(report.runs.iter().map(|run| run.link.silent_fraction));
+    let limit = mean(report.runs.iter().map(|run| run.link.goodput_limit_bps));
+    let capacity = mean(report.runs.iter().map(|run| run.link.capacity_mean_bps));
+    let flows = match first.flows.len() {
+        1 => "one TCP connection".to_owned(),
+        n => format!("{n} TCP connections"),
+    };
+    let repeats = match seeds {
+        1 => "once (one seed)".to_owned(),
+        n => format!("{n} times, each time with another seed and so with other random silences"),
+    };
+    out.push_str(&format!(
+        "<p>{} of traffic over {flows} were {doing}, {repeats}, in {} {}: {names}. The radio was silent \
+         {} of the time; with that taken into account it had {} of capacity on average, and a perfect transport would have delivered {}. \
+         That last number is the <em>limit</em> below.</p>\n",
+        format::time(first.sim_s),
+        cases.len(),
+        if cases.len() == 1 { "case" } else { "cases" },
+        format::percent(silent),
+        format::rate(capacity),
+        format::rate(limit),
+    ));
+    let mut facts: Vec<String> = scenario.facts.iter().map(|fact| escape(fact)).collect();
+    if scenario.warm_up_s > 0.0 {
+        facts.push(format!("the first {} do not count", format::time(scenario.warm_up_s)));
+    }
+    if !scenario.overrides.is_empty() {
+        let set: Vec<String> =
+            scenario.overrides.iter().map(|set| format!("<code>{}</code>", escape(set))).collect();
+        facts.push(format!("changed on the command line: {}", join(&set)));
+    }
+    if !facts.is_empty() {
+        let items: String = facts.iter().map(|fact| format!("<li>{fact}</li>")).collect();
+        out.push_str(&format!("<ul>{items}</ul>\n"));
+    }
+    out
+}
+
+/// What came out: one paragraph a case, the baseline first.
+pub(super) fn verdict(report: &RunReport) -> String {
+    let cases = report.cases();
+    let Some(&baseline) = cases.first() else { return String::new() };
+    let mut out = String::from("<div class=\"verdict\">\n");
+    for case in &cases {
+        let of = |metric| estimate(&report.runs, case, metric);
+        let goodput = of(Metric::Goodput);
+        let mut text = format!(
+            "<p><b>{}</b> carried {}{}, {} of the limit",
+            escape(case),
+            format::rate(goodput.mean),
+            plus_minus(&goodput),
+            format::percent(of(Metric::LimitShare).mean),
+        );
+        text.push_str(&match goodput_row(report, case) {
+            Some(row) => format!("; {}", against(row)),
+            None => ".".to_owned(),
+        });
+        text.push_str(&format!(
+            " Median one-way delay {}, 99th percentile {}; {} retransmitted segments and {} timeouts a run.</p>\n",
+            format::time(of(Metric::DelayP50).mean),
+            format::time(of(Metric::DelayP99).mean),
+            format::count(of(Metric::Retransmits).mean),
+            format::count(of(Metric::RtoEvents).mean),
+        ));
+        out.push_str(&text);
+    }
+    if report.runs_of(baseline).count() < 2 {
+        out.push_str(
+            "<p>One seed gives no interval: how much of a difference is chance cannot be said. \
+             <code>--seeds 10</code> tells.</p>\n",
+        );
+    }
+    out.push_str("</div>\n");
+    out
+}
+
+fn plus_minus(estimate: &Estimate) -> String {
+    estimate.half_width().map_or_else(String::new, |half| format!(" (± {})", format::rate(half)))
+}
+
+/// "1.17 times as much as none (95 % interval 1.15 to 1.19)." and whether that is more than chance.
+fn against(row: &CompareRow) -> String {
+    let baseline = escape(&row.baseline);
+    match (row.ratio, row.ci95) {
+        (Some(ratio), Some([low, high])) => {
+            let meaning = if low > 1.0 {
+                "more than chance explains"
+            } else if high < 1.0 {
+                "less than the baseline, and more than chance explains"
+            } else {
+                "no difference that could be told from chance"
+            };
+            format!(
+                "{ratio:.3} times as much as {baseline} (95 % interval {low:.3} to {high:.3}): {meaning}."
+            )
+        }
+        (Some(ratio), None) => format!("{ratio:.3} times as much as {baseline}."),
+        (None, _) => format!("{baseline} carried nothing to compare with."),
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    Estimate::of(&values.collect::<Vec<_>>()).mean
+}
+
+/// "a", "a and b", "a, b and c".
+fn join(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}

@@ -1,0 +1,211 @@
+//! Made-up results for tests and for looking at the report (`examples/report.rs`).
+
+use linkhold_core::link_event::{Cause, Scope};
+use linkhold_core::mechanism::Metrics;
+use linkhold_core::packet::StationId;
+use linkhold_core::time::Duration;
+
+use crate::delay::DelayHistogram;
+use crate::record::{
+    Claim, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord, MechanismRecord, ReproduceReport,
+    RunRecord, RunReport, RunTotals, ScenarioInfo, Stack,
+};
+use crate::series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
+use crate::stats::compare;
+
+/// Simulated time of the made-up runs, s.
+const SECONDS: u32 = 60;
+
+/// A stable number in [0, 1) from two.
+fn noise(a: u64, b: u64) -> f64 {
+    let mixed =
+        (a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b.wrapping_mul(0xbf58_476d_1ce4_e5b9)).rotate_left(31);
+    (mixed.wrapping_mul(0x94d0_49bb_1331_11eb) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Three cases over `seeds` seeds, and their series.
+#[must_use]
+pub fn run(seeds: u64) -> (RunReport, Vec<RunSeries>) {
+    let mut runs = Vec::new();
+    let mut series = Vec::new();
+    for (index, (case, share)) in [("none", 0.83), ("hold", 0.93), ("dsasync", 0.975)].into_iter().enumerate()
+    {
+        for seed in 1..=seeds {
+            let (record, over_time) = one(case, index as u64, share, seed);
+            runs.push(record);
+            series.push(over_time);
+        }
+    }
+    let scenario = ScenarioInfo {
+        name: "made-up <sample>".into(),
+        description: "A laptop downloads over a cognitive radio that a licensed user interrupts.".into(),
+        file: "scenarios/sample.toml".into(),
+        duration_s: f64::from(SECONDS),
+        warm_up_s: 0.0,
+        overrides: vec!["router.limit=200pkt".into()],
+        facts: vec![
+            "one station on a shared channel of 24 Mbit/s, MAC efficiency 0.65".into(),
+            "a primary user: bursts of 0.2 s on average, 0.8 s apart on average".into(),
+            "a sensing quiet period of 25 ms every 0.5 s, announced".into(),
+            "wired part: 100 Mbit/s, 50 ms base round trip".into(),
+            "router queue: FIFO of 100 packets; TCP: Linux profile, CUBIC".into(),
+        ],
+    };
+    let comparison = compare(&runs);
+    (RunReport::new(scenario, runs, comparison), series)
+}
+
+fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) {
+    let limit = 11.4e6 * (1.0 + 0.05 * (noise(seed, 77) - 0.5));
+    let silences = silences(seed);
+    let silent = |t: f64| silences.iter().any(|s| s.start_s < t && t <= s.end_s);
+    let mut flow = FlowSeries::new(0, FlowDirection::Downlink);
+    let mut router = RouterSeries::default();
+    let mut cwnd = 30_000.0;
+    for step in 1..=SECONDS * 4 {
+        let t = f64::from(step) / 4.0;
+        let wobble = noise(seed * 1000 + u64::from(step), 5);
+        cwnd = if index == 0 && wobble > 0.96 { cwnd * 0.4 } else { (cwnd + 4_000.0_f64).min(180_000.0) };
+        let rate = limit * share * (0.8 + 0.4 * wobble) * if silent(t) { 0.3 } else { 1.05 };
+        flow.t_s.push(t);
+        flow.goodput_bps.push(rate);
+        flow.cwnd_bytes.push(cwnd);
+        flow.ssthresh_bytes.push(if step < 20 { f64::NAN } else { cwnd * 0.7 });
+        flow.rtt_s.push(0.06 + 0.05 * wobble);
+        flow.in_flight_bytes.push(cwnd * 0.9);
+        flow.rto_events.push(0);
+        router.t_s.push(t);
+        router.goodput_bps.push(rate);
+        router.limit_bps.push(limit * if silent(t) { 0.4 } else { 1.1 });
+        router.held_bytes.push(if index > 0 && silent(t) { 90_000.0 * wobble } else { 0.0 });
+        router.queue_bytes.push(60_000.0 * wobble);
+    }
+    let mut delays = DelayHistogram::new();
+    let mut outside = DelayHistogram::new();
+    for n in 0..4000 {
+        let base = 0.03 + 0.05 * noise(n, seed + index * 31);
+        let extra = if n % 20 == 0 { 0.2 * noise(n, 3) * (1.0 + 1.5 / (1.0 + index as f64)) } else { 0.0 };
+        delays.record(Duration::from_secs_f64(base + extra));
+        if n % 20 != 0 {
+            outside.record(Duration::from_secs_f64(base));
+        }
+    }
+    let link = LinkRecord {
+        silent_fraction: 0.25,
+        capacity_mean_bps: 18e6,
+        goodput_limit_bps: limit,
+        silences: silences.len() as u64,
+        station_silent_fraction: vec![0.25],
+        queue_drops: 40,
+        air_losses: 0,
+    };
+    let goodput = limit * (share + 0.02 * (noise(seed, index) - 0.5));
+    let mut record = FlowRecord {
+        goodput_bps: goodput,
+        retransmit_bps: 3e4,
+        retransmits: (120.0 * (1.02 - share) + 10.0 * noise(seed, 9)) as u64,
+        rto_events: if index == 0 { 3 + seed % 3 } else { 0 },
+        bytes: (goodput * f64::from(SECONDS) / 8.0) as u64,
+        resume_p50_s: Some(0.02),
+        ..FlowRecord::default()
+    };
+    record.set_delays(&delays, &outside);
+    let flows = vec![record];
+    let totals = RunTotals::new(&flows, &link, &delays, &outside);
+    let run = RunRecord {
+        case: case.into(),
+        seed,
+        stack: Stack::Simulated,
+        sim_s: f64::from(SECONDS),
+        wall_s: 0.05,
+        events: 123_456,
+        flows,
+        link,
+        totals,
+        mechanism: (index > 0)
+            .then(|| MechanismRecord::new(case, &Metrics { holds: 400, ..Metrics::default() })),
+    };
+    let over_time = RunSeries {
+        case: case.into(),
+        seed,
+        flows: vec![flow],
+        router,
+        silences,
+        delays,
+        delays_outside_silence: outside,
+    };
+    (run, over_time)
+}
+
+fn silences(seed: u64) -> Vec<SilenceRecord> {
+    let mut all = Vec::new();
+    for n in 0..SECONDS {
+        let start_s = f64::from(n) + 0.7 * noise(seed, u64::from(n));
+        let end_s = start_s + 0.4 * noise(seed + 99, u64::from(n));
+        all.push(SilenceRecord { start_s, end_s, cause: Cause::PrimaryUser, scope: Scope::Network });
+        let start_s = f64::from(n) + 0.95;
+        let scope = Scope::Station(StationId(0));
+        all.push(SilenceRecord { start_s, end_s: start_s + 0.025, cause: Cause::Sensing, scope });
+    }
+    all
+}
+
+/// Two figures: one over an x axis, one without.
+#[must_use]
+pub fn reproduce() -> ReproduceReport {
+    let mut sweep = Figure {
+        id: "dsasync/fig7".into(),
+        title: "Goodput against channel utilisation".into(),
+        seeds: 10,
+        x_label: "primary-user utilisation (%)".into(),
+        claims: vec![Claim {
+            text: "DSASync gains more the busier the primary user is (section VI-C)".into(),
+            paper: Some(1.8),
+            measured: Some(1.74),
+            holds: true,
+            criterion: "goodput ratio at 40 % within 10 % of the paper's".into(),
+        }],
+        ..Figure::default()
+    };
+    for (case, slope) in [("none, linux-2009, 3 ms", 0.16), ("dsasync, linux-2009, 3 ms", 0.11)] {
+        for x in [0.0, 10.0, 20.0, 30.0, 40.0] {
+            let measured = 14.0 - slope * x;
+            sweep.rows.push(FigureRow {
+                case: case.into(),
+                metric: "goodput".into(),
+                unit: "Mbit/s".into(),
+                x: Some(x),
+                paper: (x == 20.0 || x == 40.0).then_some(measured * 0.96),
+                measured,
+                ci95: Some([measured - 0.3, measured + 0.3]),
+            });
+        }
+    }
+    let mut bars = Figure {
+        id: "dsasync/fig4".into(),
+        title: "One client, downlink".into(),
+        seeds: 10,
+        claims: vec![Claim {
+            text: "goodput rises by 10 % (section VI-C)".into(),
+            paper: Some(1.10),
+            measured: Some(1.02),
+            holds: false,
+            criterion: "ratio of means at least 1.08".into(),
+        }],
+        ..Figure::default()
+    };
+    for (case, measured, paper) in
+        [("none", 12.1, Some(12.0)), ("hold", 12.2, None), ("dsasync", 12.4, Some(13.2))]
+    {
+        bars.rows.push(FigureRow {
+            case: case.into(),
+            metric: "goodput".into(),
+            unit: "Mbit/s".into(),
+            x: None,
+            paper,
+            measured,
+            ci95: Some([measured - 0.2, measured + 0.2]),
+        });
+    }
+    ReproduceReport::new(vec![bars, sweep])
+}

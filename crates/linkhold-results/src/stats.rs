@@ -1,0 +1,328 @@
+//! Means, 95 % confidence intervals, and one case against another, paired by seed.
+//!
+//! Intervals are Student's: mean ± t(0.975, n − 1) · s / √n, with s the sample standard deviation. With fewer than two
+//! seeds there is none.
+//!
+//! **Case against baseline.** Every case sees the same random radio, so seed i gives a pair (x_i, y_i). The ratio
+//! reported is that of the means, R = ȳ / x̄. Its variance is the classical one of a ratio estimator (Cochran,
+//! "Sampling Techniques", section 6.3; a first-order expansion): with residuals d_i = y_i − R·x_i, which sum to zero,
+//! Var(R) ≈ Σ d_i² / ((n − 1) · n · x̄²), and the interval is R ± t(0.975, n − 1) · √Var(R). What seeds have in common
+//! cancels in d_i, so an effect that shows in every seed is not hidden by seeds that differ.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::record::{CompareRow, RunRecord, RunTotals};
+
+/// A mean over seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Number of values.
+    pub n: usize,
+    /// Their mean; not-a-number without values.
+    pub mean: f64,
+    /// Sample standard deviation; not-a-number with fewer than two values.
+    pub std: f64,
+    /// 95 % confidence interval of the mean; `None` with fewer than two values.
+    pub ci95: Option<[f64; 2]>,
+}
+
+impl Estimate {
+    /// The estimate from `values`.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Self {
+        let n = values.len();
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let std = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n as f64 - 1.0)).sqrt();
+        let std = if n < 2 { f64::NAN } else { std };
+        let ci95 = t_quantile_975(n).map(|t| {
+            let half = t * std / (n as f64).sqrt();
+            [mean - half, mean + half]
+        });
+        Self { n, mean, std, ci95 }
+    }
+
+    /// Half the width of the interval.
+    #[must_use]
+    pub fn half_width(&self) -> Option<f64> {
+        self.ci95.map(|[low, high]| (high - low) / 2.0)
+    }
+}
+
+/// The 97.5 % quantile of Student's t with `n − 1` degrees of freedom; `None` below two values.
+fn t_quantile_975(n: usize) -> Option<f64> {
+    if n < 2 {
+        return None;
+    }
+    StudentsT::new(0.0, 1.0, (n - 1) as f64).ok().map(|t| t.inverse_cdf(0.975))
+}
+
+/// The ratio of the means of `(baseline, value)` pairs and its 95 % interval (see the module). `None` if the
+/// baseline's mean is zero or not finite.
+#[must_use]
+pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<(f64, Option<[f64; 2]>)> {
+    let n = pairs.len() as f64;
+    let base = pairs.iter().map(|(x, _)| x).sum::<f64>() / n;
+    let value = pairs.iter().map(|(_, y)| y).sum::<f64>() / n;
+    let ratio = value / base;
+    if !ratio.is_finite() {
+        return None;
+    }
+    let ci95 = t_quantile_975(pairs.len()).map(|t| {
+        let residuals: f64 = pairs.iter().map(|(x, y)| (y - ratio * x).powi(2)).sum();
+        let half = t * (residuals / ((n - 1.0) * n)).sqrt() / base.abs();
+        [ratio - half, ratio + half]
+    });
+    Some((ratio, ci95))
+}
+
+/// A value at share `q` of the sorted values (nearest rank); not-a-number without values. Sorts `values`.
+#[must_use]
+pub fn percentile(values: &mut [f64], q: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let rank = (q.clamp(0.0, 1.0) * values.len() as f64).ceil() as usize;
+    values.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+}
+
+/// What cases are compared in: a key of [`RunTotals`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// `goodput_bps`
+    Goodput,
+    /// `limit_share`
+    LimitShare,
+    /// `retransmit_bps`
+    RetransmitRate,
+    /// `retransmits`
+    Retransmits,
+    /// `rto_events`
+    RtoEvents,
+    /// `delay_mean_s`
+    DelayMean,
+    /// `delay_std_s`
+    DelayStd,
+    /// `delay_p50_s`
+    DelayP50,
+    /// `delay_p99_s`
+    DelayP99,
+    /// `delay_p50_outside_silence_s`
+    DelayP50OutsideSilence,
+    /// `delay_p99_outside_silence_s`
+    DelayP99OutsideSilence,
+    /// `jain_index`
+    JainIndex,
+    /// `completion_mean_s`
+    CompletionMean,
+}
+
+impl Metric {
+    /// Every metric, in the order of the report.
+    pub const ALL: [Self; 13] = [
+        Self::Goodput,
+        Self::LimitShare,
+        Self::RetransmitRate,
+        Self::Retransmits,
+        Self::RtoEvents,
+        Self::DelayMean,
+        Self::DelayStd,
+        Self::DelayP50,
+        Self::DelayP99,
+        Self::DelayP50OutsideSilence,
+        Self::DelayP99OutsideSilence,
+        Self::JainIndex,
+        Self::CompletionMean,
+    ];
+
+    /// The key in [`RunTotals`].
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Goodput => "goodput_bps",
+            Self::LimitShare => "limit_share",
+            Self::RetransmitRate => "retransmit_bps",
+            Self::Retransmits => "retransmits",
+            Self::RtoEvents => "rto_events",
+            Self::DelayMean => "delay_mean_s",
+            Self::DelayStd => "delay_std_s",
+            Self::DelayP50 => "delay_p50_s",
+            Self::DelayP99 => "delay_p99_s",
+            Self::DelayP50OutsideSilence => "delay_p50_outside_silence_s",
+            Self::DelayP99OutsideSilence => "delay_p99_outside_silence_s",
+            Self::JainIndex => "jain_index",
+            Self::CompletionMean => "completion_mean_s",
+        }
+    }
+
+    /// The unit; empty for a bare number.
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Goodput | Self::RetransmitRate => "bit/s",
+            Self::DelayMean
+            | Self::DelayStd
+            | Self::DelayP50
+            | Self::DelayP99
+            | Self::DelayP50OutsideSilence
+            | Self::DelayP99OutsideSilence
+            | Self::CompletionMean => "s",
+            Self::LimitShare | Self::Retransmits | Self::RtoEvents | Self::JainIndex => "",
+        }
+    }
+
+    /// The value of one run; not-a-number if it has none.
+    #[must_use]
+    pub fn of(self, totals: &RunTotals) -> f64 {
+        match self {
+            Self::Goodput => totals.goodput_bps,
+            Self::LimitShare => totals.limit_share,
+            Self::RetransmitRate => totals.retransmit_bps,
+            Self::Retransmits => totals.retransmits as f64,
+            Self::RtoEvents => totals.rto_events as f64,
+            Self::DelayMean => totals.delay_mean_s,
+            Self::DelayStd => totals.delay_std_s,
+            Self::DelayP50 => totals.delay_p50_s,
+            Self::DelayP99 => totals.delay_p99_s,
+            Self::DelayP50OutsideSilence => totals.delay_p50_outside_silence_s,
+            Self::DelayP99OutsideSilence => totals.delay_p99_outside_silence_s,
+            Self::JainIndex => totals.jain_index,
+            Self::CompletionMean => totals.completion_mean_s.unwrap_or(f64::NAN),
+        }
+    }
+}
+
+/// The estimate of `metric` over the runs of `case`.
+#[must_use]
+pub fn estimate(runs: &[RunRecord], case: &str, metric: Metric) -> Estimate {
+    let values: Vec<f64> = runs
+        .iter()
+        .filter(|run| run.case == case)
+        .map(|run| metric.of(&run.totals))
+        .filter(|value| value.is_finite())
+        .collect();
+    Estimate::of(&values)
+}
+
+/// Every case but the first against the first, in every metric that both have, paired by seed.
+#[must_use]
+pub fn compare(runs: &[RunRecord]) -> Vec<CompareRow> {
+    let mut cases: Vec<&str> = Vec::new();
+    for run in runs {
+        if !cases.contains(&run.case.as_str()) {
+            cases.push(&run.case);
+        }
+    }
+    let Some((&baseline, others)) = cases.split_first() else { return Vec::new() };
+    let mut rows = Vec::new();
+    for &case in others {
+        rows.extend(Metric::ALL.iter().filter_map(|&metric| compare_one(runs, baseline, case, metric)));
+    }
+    rows
+}
+
+fn compare_one(runs: &[RunRecord], baseline: &str, case: &str, metric: Metric) -> Option<CompareRow> {
+    let pairs: Vec<(f64, f64)> = runs
+        .iter()
+        .filter(|run| run.case == baseline)
+        .filter_map(|base| {
+            let run = runs.iter().find(|run| run.case == case && run.seed == base.seed)?;
+            let pair = (metric.of(&base.totals), metric.of(&run.totals));
+            (pair.0.is_finite() && pair.1.is_finite()).then_some(pair)
+        })
+        .collect();
+    if pairs.is_empty() {
+        return None;
+    }
+    let n = pairs.len() as f64;
+    let ratio = paired_ratio(&pairs);
+    Some(CompareRow {
+        case: case.to_owned(),
+        baseline: baseline.to_owned(),
+        metric: metric.name().to_owned(),
+        unit: metric.unit().to_owned(),
+        baseline_value: pairs.iter().map(|(x, _)| x).sum::<f64>() / n,
+        value: pairs.iter().map(|(_, y)| y).sum::<f64>() / n,
+        ratio: ratio.map(|(ratio, _)| ratio),
+        ci95: ratio.and_then(|(_, ci95)| ci95),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::jain_index;
+
+    #[test]
+    fn the_interval_is_students() {
+        // t(0.975, 9) = 2.262157 (any table); values 1..=10: mean 5.5, s = 3.02765.
+        let values: Vec<f64> = (1..=10).map(f64::from).collect();
+        let estimate = Estimate::of(&values);
+        let [low, high] = estimate.ci95.unwrap();
+        assert!((estimate.mean - 5.5).abs() < 1e-12);
+        assert!((high - 5.5 - 2.262_157 * 3.027_650_35 / 10_f64.sqrt()).abs() < 1e-5);
+        assert!((high + low - 11.0).abs() < 1e-12);
+        // t(0.975, 1) = 12.7062.
+        assert!((Estimate::of(&[0.0, 2.0]).half_width().unwrap() - 12.7062).abs() < 1e-3);
+    }
+
+    #[test]
+    fn one_value_has_no_interval_and_none_has_no_mean() {
+        let one = Estimate::of(&[3.0]);
+        assert_eq!((one.mean, one.ci95), (3.0, None));
+        assert!(one.std.is_nan() && Estimate::of(&[]).mean.is_nan());
+        assert_eq!(paired_ratio(&[(2.0, 3.0)]), Some((1.5, None)));
+    }
+
+    #[test]
+    fn an_effect_equal_in_every_seed_is_certain_however_much_seeds_differ() {
+        let pairs = [(1.0, 1.2), (10.0, 12.0), (100.0, 120.0)];
+        let (ratio, ci95) = paired_ratio(&pairs).unwrap();
+        let [low, high] = ci95.unwrap();
+        assert!((ratio - 1.2).abs() < 1e-12 && high - low < 1e-9);
+    }
+
+    #[test]
+    fn the_paired_interval_covers_the_true_ratio_as_often_as_it_says() {
+        // A small linear congruential generator (Numerical Recipes) is enough here, and repeatable.
+        let mut state = 1_u32;
+        let mut uniform = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state >> 8) / f64::from(1 << 24)
+        };
+        let mut normal = move || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let trials = 4000;
+        let mut covered = 0;
+        for _ in 0..trials {
+            let pairs: Vec<(f64, f64)> = (0..10)
+                .map(|_| {
+                    let x = 10.0 + normal();
+                    (x, 1.3 * x + 0.5 * normal())
+                })
+                .collect();
+            let [low, high] = paired_ratio(&pairs).unwrap().1.unwrap();
+            covered += i32::from(low <= 1.3 && 1.3 <= high);
+        }
+        let share = f64::from(covered) / f64::from(trials);
+        assert!((0.935..0.965).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_baseline_of_zero_has_no_ratio() {
+        assert_eq!(paired_ratio(&[(0.0, 3.0), (0.0, 4.0)]), None);
+        assert_eq!(paired_ratio(&[]), None);
+    }
+
+    #[test]
+    fn fairness_is_one_for_equal_shares_and_one_nth_if_one_takes_all() {
+        assert!((jain_index(&[5.0, 5.0, 5.0]) - 1.0).abs() < 1e-12);
+        assert!((jain_index(&[9.0, 0.0, 0.0]) - 1.0 / 3.0).abs() < 1e-12);
+        assert!(jain_index(&[]).is_nan());
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let mut values = [4.0, 1.0, 3.0, 2.0];
+        assert_eq!(percentile(&mut values, 0.5), 2.0);
+        assert_eq!(percentile(&mut values, 0.99), 4.0);
+        assert_eq!(percentile(&mut values, 0.0), 1.0);
+        assert!(percentile(&mut [], 0.5).is_nan());
+    }
+}
