@@ -1,4 +1,6 @@
 //! Emission, parsing and rewriting agree with each other on every packet that can exist.
+// Helper functions outside #[test] may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
