@@ -3,6 +3,7 @@
 //! # Calling contract
 //! - Time never runs backwards from one call to the next.
 //! - After **every** call the driver drains [`Actions`] in order and completely, before the next call.
+//! - A packet's verdict takes effect before the actions of the same call, which may name that very packet.
 //! - A packet answered with [`Verdict::Hold`] stays with the driver until an action names it; each held packet is
 //!   named exactly once, by `Release` or `Discard`.
 //! - The driver calls [`on_timeout`](Mechanism::on_timeout) at or after

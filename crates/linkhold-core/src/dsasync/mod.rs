@@ -1,22 +1,91 @@
 //! DSASync at the base station: holds packets in a silence, and manages the windows of the senders meanwhile.
 //!
-//! Paper: `dsasync` sections III-IV.
+//! Paper: `dsasync` (Kumar and Shin), sections III and IV. Sees every TCP packet of both directions and the radio's
+//! events; emits verdicts, releases, ACKs that repeat what a station acknowledged, and `Reclaim`.
+//!
+//! | Algorithm | File |
+//! |---|---|
+//! | 1 and 2, what is held and when it leaves | this file, `downlink.rs` |
+//! | 1 and 2, what windows senders are told | `windows.rs` |
+//! | 3 and 4, uplink shaping | `uplink.rs` |
+//! | 5, loss of capacity | `capacity.rs` |
+//! | beside the paper: window clamp | `bdp.rs` |
+//!
+//! A station: forwarding → silent (TFP: hold) → draining (silence over, queue not yet empty) → forwarding.
+//! Space: plenty → low (B_free < B_low: the paper's `hold`, all windows closed) → plenty (B_free > B_high).
+//!
+//! Deviations are recorded in the file they concern. Common to all: Algorithm 2 is run on events, not on a
+//! periodic timer, and a packet that does not fit into B_alloc is dropped (the paper does not say).
 
+mod bdp;
+mod capacity;
 pub mod config;
+mod downlink;
+mod flows;
 pub mod uplink;
+mod windows;
 
-use crate::action::{Actions, Rewrite, Verdict};
-use crate::link_event::LinkEvent;
+#[cfg(test)]
+mod tests;
+
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::action::{Action, Actions, DropReason, Rewrite, Verdict};
+use crate::link_event::{LinkEvent, LinkEventKind, Scope};
+use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::PacketView;
-use crate::time::Instant;
+use crate::packet::{Direction, Origin, PacketId, PacketView, StationId, TcpFlags};
+use crate::time::{Duration, Instant};
+use crate::units::Seq;
+
+use bdp::Bdp;
+use downlink::{HoldBuffer, Pacer};
+use flows::{FlowTable, KeptAck, NONE, RadioProbe, Touched};
+use uplink::{UplinkMode, UplinkShaper, UplinkVerdict};
 
 pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode};
+
+/// Bytes in the radio below which a segment is taken to find it empty: two full packets.
+const EMPTY_RADIO: u64 = 3000;
+
+/// After the announced start of a silence that does not come, a kept ACK waits no longer than this.
+const KEEP_BACK_GRACE: Duration = Duration::from_millis(1);
+
+/// An uplink packet in the shaper. The shaper knows it by its index here.
+#[derive(Clone, Copy, Debug)]
+struct Shaped {
+    packet: PacketId,
+    slot: u32,
+    generation: u32,
+    ack: Seq,
+    window: u16,
+    shift: Option<u8>,
+    rewrite: Rewrite,
+}
 
 /// DSASync: Algorithms 1 to 5 as one [`Mechanism`].
 #[derive(Debug)]
 pub struct DsaSync {
     config: DsaSyncConfig,
+    monitor: LinkMonitor,
+    flows: FlowTable,
+    buffer: HoldBuffer,
+    pacer: Pacer,
+    bdp: Bdp,
+    shaper: UplinkShaper,
+    shaped: Vec<Shaped>,
+    shaped_free: Vec<u32>,
+    due: Vec<PacketId>,
+    /// The paper's `hold`: space ran low.
+    low_space: bool,
+    closed: Vec<(u32, u32)>,
+    nudges: BinaryHeap<Reverse<(Instant, u32, u32)>>,
+    kept: Vec<(u32, u32)>,
+    kept_bytes: u64,
+    /// Bytes in the radio that stations have not acknowledged, over all flows.
+    outstanding: u64,
+    metrics: Metrics,
 }
 
 impl DsaSync {
@@ -26,7 +95,25 @@ impl DsaSync {
     /// What [`DsaSyncConfig::validate`] finds.
     pub fn new(config: &DsaSyncConfig) -> Result<Self, ConfigError> {
         config.validate()?;
-        Ok(Self { config: *config })
+        Ok(Self {
+            config: *config,
+            monitor: LinkMonitor::new(&config.monitor),
+            flows: FlowTable::new(config.max_flows, config.flow_seed),
+            buffer: HoldBuffer::new(config.monitor.max_stations),
+            pacer: Pacer::new(config.assumed_capacity),
+            bdp: Bdp::new(config.standing_queue),
+            shaper: UplinkShaper::new(&config.uplink),
+            shaped: Vec::new(),
+            shaped_free: Vec::new(),
+            due: Vec::new(),
+            low_space: false,
+            closed: Vec::new(),
+            nudges: BinaryHeap::new(),
+            kept: Vec::new(),
+            kept_bytes: 0,
+            outstanding: 0,
+            metrics: Metrics::default(),
+        })
     }
 
     /// Its settings.
@@ -34,25 +121,595 @@ impl DsaSync {
     pub fn config(&self) -> &DsaSyncConfig {
         &self.config
     }
+
+    /// What it knows of the radio.
+    #[must_use]
+    pub fn monitor(&self) -> &LinkMonitor {
+        &self.monitor
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.buffer.bytes() + self.shaper.held_bytes().0 + self.kept_bytes
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.config.b_alloc.0.saturating_sub(self.held_bytes())
+    }
+
+    fn note_peak(&mut self) {
+        self.metrics.held_bytes_peak = self.metrics.held_bytes_peak.max(self.held_bytes());
+    }
+
+    fn radio_part(&self, station: StationId) -> Duration {
+        self.buffer.radio_part(station).unwrap_or(Duration::ZERO)
+    }
+
+    /// The packet's flow, made if need be; `None` only for a reset of a flow that is not known.
+    fn flow_of(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
+        if packet.tcp.flags.contains(TcpFlags::RST) {
+            return self.flows.find(packet.flow);
+        }
+        loop {
+            match self.flows.touch(packet.flow, packet.station) {
+                Touched::Known(slot) => return Some(slot),
+                Touched::New(slot) => {
+                    self.monitor.learn_station(packet.station);
+                    if !packet.tcp.flags.contains(TcpFlags::SYN) {
+                        self.metrics.midstream_flows += 1;
+                    }
+                    return Some(slot);
+                }
+                Touched::Full => {
+                    let oldest = self.flows.oldest()?;
+                    self.metrics.flow_evictions += 1;
+                    self.forget(now, oldest, out);
+                }
+            }
+        }
+    }
+
+    /// Takes a flow out of the table: what it holds is discarded, what we closed is reopened.
+    fn forget(&mut self, now: Instant, slot: u32, out: &mut Actions) {
+        while let Some(head) = self.flows.get(slot).map(|flow| flow.held_head).filter(|&head| head != NONE) {
+            let held = self.buffer.remove(self.flows.at(slot), head);
+            self.discard(held.packet, DropReason::FlowEvicted, out);
+        }
+        if let Some(kept) = self.flows.at(slot).kept.take() {
+            self.release_kept(kept, kept.rewrite, out);
+        }
+        self.reopen(now, slot, out);
+        self.outstanding -= self.flows.at(slot).outstanding();
+        self.flows.remove(slot);
+    }
+
+    fn discard(&mut self, packet: PacketId, reason: DropReason, out: &mut Actions) {
+        self.metrics.dropped[reason as usize] += 1;
+        out.push(Action::Discard { packet, reason });
+    }
+
+    fn drop_packet(&mut self, reason: DropReason) -> Verdict {
+        self.metrics.dropped[reason as usize] += 1;
+        Verdict::Drop(reason)
+    }
+
+    fn release_kept(&mut self, kept: KeptAck, rewrite: Rewrite, out: &mut Actions) {
+        self.kept_bytes -= u64::from(kept.len);
+        self.metrics.released += 1;
+        out.push(Action::Release { packet: kept.packet, rewrite });
+    }
+
+    // ---- downlink: Algorithm 1 ----
+
+    fn on_downlink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        let station = packet.station;
+        let Some(slot) = self.flow_of(now, packet, out) else {
+            return Verdict::Forward(Rewrite::NONE);
+        };
+        let arrival = packet.origin == Origin::Arrival;
+        if arrival {
+            self.buffer.station(station).rate.add(now, self.config.rate_window, packet.len);
+            let before = self.flows.at(slot).outstanding();
+            self.flows.at(slot).on_downlink(packet.tcp);
+            // Only a reused connection, which starts anew, has less in the radio now.
+            self.outstanding -= before - self.flows.at(slot).outstanding();
+            self.answer_wired(now, slot, packet);
+            self.stop_nudging(slot);
+        } else {
+            self.pacer.on_taken_back(packet.len);
+            self.flows.at(slot).radio_probe = None;
+        }
+        // line 5
+        let silent = self.monitor.tfp(station);
+        // lines 6 and 7; behind a queue that still drains it waits its turn, or the flow would be reordered.
+        if arrival && !silent && !self.buffer.has(station) {
+            self.sent_down(now, slot, packet.tcp.seq_end(), packet.tcp.seq_len(), packet.len);
+            if self.flows.at(slot).is_over() {
+                self.forget(now, slot, out);
+            }
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        let verdict = self.hold_downlink(slot, packet, out);
+        if self.config.mode != Mode::Hold {
+            self.close_as_needed(now, slot, packet, silent, out);
+        }
+        verdict
+    }
+
+    /// Algorithm 1 line 9.
+    fn hold_downlink(&mut self, slot: u32, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        let arrival = packet.origin == Origin::Arrival;
+        let flow = self.flows.at(slot);
+        let probe = flow.is_probe(packet.tcp);
+        let replaces = match self.config.duplicates {
+            Duplicates::ReplaceOlder => true,
+            Duplicates::Adaptive => probe || !flow.detects_spurious(),
+        };
+        let older = if arrival && replaces { self.buffer.older_copy(flow, packet, probe) } else { None };
+        let freed = older.map_or(0, |index| u64::from(self.buffer.len_of(index)));
+        if self.held_bytes() - freed + u64::from(packet.len) > self.config.b_alloc.0
+            || (older.is_none() && self.buffer.packets() >= self.config.max_held_packets)
+        {
+            return self.drop_packet(DropReason::BufferFull);
+        }
+        match older {
+            Some(index) => {
+                let packet = self.buffer.replace(index, packet);
+                self.discard(packet, DropReason::Superseded, out);
+            }
+            None => self.buffer.push(self.flows.at(slot), slot, packet, probe, !arrival),
+        }
+        self.metrics.holds += 1;
+        self.note_peak();
+        Verdict::Hold
+    }
+
+    /// Algorithm 1 lines 10 to 25.
+    fn close_as_needed(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        packet: &PacketView<'_>,
+        silent: bool,
+        out: &mut Actions,
+    ) {
+        if !self.low_space && self.free_bytes() < self.config.b_low.0 {
+            // lines 11 to 15
+            self.low_space = true;
+            self.close_all(now, Scope::Network, out);
+            return;
+        }
+        if packet.origin == Origin::TransmitQueue {
+            return;
+        }
+        let flow = self.flows.at(slot);
+        if flow.closed {
+            // lines 22 to 24; also when only this flow was closed.
+            if flow.is_probe(packet.tcp) && flow.shaped == 0 && self.inject(slot, 0, false, out) {
+                self.metrics.probes_answered += 1;
+            }
+        } else if self.low_space {
+            // A flow that began after the others were closed.
+            self.close(now, slot, out);
+        } else if silent
+            && flow.opened_early != Some(self.monitor.silences())
+            && flow.is_window_used_up(packet.tcp.payload_len)
+        {
+            // lines 17 to 19
+            self.close(now, slot, out);
+        } else if silent
+            && self.config.close_at == CloseAt::SilenceStart
+            && flow.opened_early != Some(self.monitor.silences())
+        {
+            self.close(now, slot, out);
+        }
+    }
+
+    /// A downlink packet goes to the transmit queue now.
+    fn sent_down(&mut self, now: Instant, slot: u32, end: Seq, seq_len: u32, len: u32) {
+        self.pacer.on_sent(now, len);
+        let (flow, bdp) = (self.flows.at(slot), &mut self.bdp);
+        bdp.on_sent(now, len, &mut flow.epoch, &mut flow.epoch_bytes);
+        if seq_len == 0 {
+            return;
+        }
+        let before = flow.outstanding();
+        let is_new = flow.down_sent.is_none_or(|sent| end.after(sent));
+        if is_new {
+            flow.down_sent = Some(end);
+            if flow.radio_probe.is_none() && self.outstanding <= EMPTY_RADIO {
+                flow.radio_probe = Some(RadioProbe { at: now, end, silences: self.monitor.silences() });
+            }
+        }
+        self.outstanding += flow.outstanding() - before;
+    }
+
+    // ---- downlink: Algorithm 2 ----
+
+    /// Lines 6 to 10: releases what may leave, and lines 1 to 5.
+    fn release(&mut self, now: Instant, out: &mut Actions) {
+        while let Some(index) = self.buffer.next(|station| !self.monitor.tfp(station)) {
+            if !self.pacer.allows(now, self.buffer.get(index).len) {
+                break;
+            }
+            self.release_one(now, index, out);
+        }
+        self.check_space(now, out);
+    }
+
+    fn release_one(&mut self, now: Instant, index: u32, out: &mut Actions) {
+        let slot = self.buffer.get(index).slot;
+        let held = self.buffer.remove(self.flows.at(slot), index);
+        self.buffer.end_turn();
+        self.sent_down(now, slot, held.seq + held.seq_len, held.seq_len, held.len);
+        self.metrics.released += 1;
+        out.push(Action::Release { packet: held.packet, rewrite: Rewrite::NONE });
+        let flow = self.flows.at(slot);
+        if flow.held == 0 && flow.is_over() {
+            self.forget(now, slot, out);
+        }
+    }
+
+    /// Algorithm 2 lines 1 to 5.
+    fn check_space(&mut self, now: Instant, out: &mut Actions) {
+        if self.low_space && self.free_bytes() > self.config.b_high.0 {
+            self.low_space = false;
+            self.reopen_all(now, false, out);
+        }
+    }
+
+    fn on_tfp_change(&mut self, now: Instant, change: TfpChange, out: &mut Actions) {
+        match change {
+            TfpChange::None => {}
+            TfpChange::NetworkBegan => self.silence_began(now, Scope::Network, out),
+            TfpChange::StationBegan(station) => self.silence_began(now, Scope::Station(station), out),
+            TfpChange::NetworkEnded | TfpChange::StationEnded(_) => {
+                self.reopen_all(now, false, out);
+                self.release(now, out);
+            }
+        }
+    }
+
+    fn silence_began(&mut self, now: Instant, scope: Scope, out: &mut Actions) {
+        // line 11: back from the transmit queue, if there is room for it.
+        if self.config.reclaim && self.free_bytes() >= self.config.b_low.0 {
+            out.push(Action::Reclaim { scope });
+        }
+        self.close_kept(now, scope, out);
+        if self.config.mode != Mode::Hold && self.config.close_at == CloseAt::SilenceStart {
+            self.close_all(now, scope, out);
+        }
+    }
+
+    // ---- uplink ----
+
+    fn on_uplink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        let Some(slot) = self.flow_of(now, packet, out) else {
+            return Verdict::Forward(Rewrite::NONE);
+        };
+        let before = self.flows.at(slot).outstanding();
+        self.flows.at(slot).on_uplink(packet.tcp);
+        let flow = self.flows.at(slot);
+        self.outstanding -= before.saturating_sub(flow.outstanding());
+        self.outstanding += flow.outstanding().saturating_sub(before);
+        if let (Some(probe), Some(acked)) = (flow.radio_probe, flow.acked)
+            && !acked.before(probe.end)
+        {
+            flow.radio_probe = None;
+            if probe.silences == self.monitor.silences() && !self.monitor.tfp(packet.station) {
+                self.buffer.station(packet.station).radio.add(now, now.since(probe.at));
+            }
+        }
+        if let Some(kept) = self.flows.at(slot).kept.take() {
+            self.release_kept(kept, kept.rewrite, out);
+        }
+        let rewrite = self.pass_uplink(slot, packet.tcp);
+        let verdict = if self.config.uplink.mode == UplinkMode::Off {
+            self.probe_wired(now, slot, packet.tcp);
+            self.keep_back(now, slot, packet, rewrite)
+        } else {
+            self.shape(now, slot, packet, rewrite, out)
+        };
+        let flow = self.flows.at(slot);
+        if flow.is_over() && flow.held == 0 {
+            self.forget(now, slot, out);
+        }
+        match verdict {
+            // The verdict takes effect before the actions: forwarded, it would overtake what this call releases.
+            Verdict::Forward(rewrite)
+                if out.as_slice().iter().any(|action| matches!(action, Action::Release { .. })) =>
+            {
+                self.metrics.holds += 1;
+                self.metrics.released += 1;
+                out.push(Action::Release { packet: packet.id, rewrite });
+                Verdict::Hold
+            }
+            Verdict::Forward(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
+        }
+    }
+
+    /// Hands an uplink packet to the shaper (Algorithms 3 and 4).
+    fn shape(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        packet: &PacketView<'_>,
+        rewrite: Rewrite,
+        out: &mut Actions,
+    ) -> Verdict {
+        let alpha = match self.config.uplink.mode {
+            UplinkMode::Off => return Verdict::Forward(rewrite),
+            UplinkMode::PerStation => self.monitor.alpha(now, packet.station),
+            UplinkMode::Pooled => self.monitor.alpha_network(now),
+        };
+        if self.free_bytes() < u64::from(packet.len) {
+            // B_alloc bounds both directions; what waits here goes first, in order.
+            self.shaper.flush(|id| self.due.push(id));
+            self.release_due(out);
+            return Verdict::Forward(rewrite);
+        }
+        let index = self.shaped_free.pop().unwrap_or(self.shaped.len() as u32);
+        let flow = self.flows.at(slot);
+        let entry = Shaped {
+            packet: packet.id,
+            slot,
+            generation: flow.generation,
+            ack: packet.tcp.ack,
+            window: packet.tcp.window,
+            shift: flow.shift_of(packet.tcp),
+            rewrite,
+        };
+        match self.shaped.get_mut(index as usize) {
+            Some(place) => *place = entry,
+            None => self.shaped.push(entry),
+        }
+        let id = PacketId(u64::from(index));
+        let mut verdict = self.shaper.on_packet(now, packet.station, id, packet.len, alpha);
+        if verdict == UplinkVerdict::Full {
+            self.shaper.make_room(now, packet.len, |id| self.due.push(id));
+            self.release_due(out);
+            verdict = self.shaper.on_packet(now, packet.station, id, packet.len, alpha);
+        }
+        match verdict {
+            UplinkVerdict::Hold => {
+                self.flows.at(slot).shaped += 1;
+                self.metrics.holds += 1;
+                self.note_peak();
+                Verdict::Hold
+            }
+            UplinkVerdict::Forward => {
+                self.shaped_free.push(index);
+                self.probe_wired(now, slot, packet.tcp);
+                Verdict::Forward(rewrite)
+            }
+            UplinkVerdict::Full => {
+                self.shaped_free.push(index);
+                self.drop_packet(DropReason::BufferFull)
+            }
+        }
+    }
+
+    /// Releases what the shaper has let go, with the window that is right now.
+    fn release_due(&mut self, out: &mut Actions) {
+        let mut due = core::mem::take(&mut self.due);
+        for id in due.drain(..) {
+            let index = id.0 as u32;
+            let entry = self.shaped[index as usize];
+            self.shaped_free.push(index);
+            let mut rewrite = entry.rewrite;
+            let own = self.flows.get(entry.slot).is_some_and(|flow| flow.generation == entry.generation);
+            if own {
+                self.flows.at(entry.slot).shaped -= 1;
+                if entry.window > 0 && self.flows.at(entry.slot).has_data {
+                    rewrite.window = self.window_on_release(&entry);
+                }
+                self.flows.at(entry.slot).passed = rewrite.window.unwrap_or(entry.window);
+            }
+            self.metrics.released += 1;
+            out.push(Action::Release { packet: entry.packet, rewrite });
+        }
+        self.due = due;
+    }
+
+    /// The window of an ACK that leaves the shaper: zero if its flow is closed now; if it was closed when the ACK
+    /// came and is open since, what the station offered, held down as ever.
+    fn window_on_release(&mut self, entry: &Shaped) -> Option<u16> {
+        if self.must_stay_closed(entry.slot) {
+            return Some(0);
+        }
+        if entry.rewrite.window != Some(0) {
+            return entry.rewrite.window;
+        }
+        let shift = entry.shift?;
+        let window = self.clamped(entry.slot, entry.ack, entry.window, shift);
+        let flow = self.flows.at(entry.slot);
+        let edge = entry.ack + (u32::from(window) << shift);
+        flow.edge = Some(flow.edge.map_or(edge, |old| old.max(edge)));
+        Some(window)
+    }
+
+    /// Keeps the last ACK before an announced silence back (`keep_back`).
+    fn keep_back(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>, rewrite: Rewrite) -> Verdict {
+        let wanted = self.config.keep_back
+            && self.config.mode == Mode::FreezeNudge
+            && packet.tcp.is_pure_ack()
+            && packet.tcp.window > 0;
+        let flow = self.flows.at(slot);
+        if !wanted || !flow.has_data || flow.closed || self.monitor.tfp(packet.station) {
+            return Verdict::Forward(rewrite);
+        }
+        let Some((start, _)) = self.monitor.next_announced_silence(now, packet.station) else {
+            return Verdict::Forward(rewrite);
+        };
+        let room = self.free_bytes() >= u64::from(packet.len);
+        if start.since(now) > self.config.keep_back_delay || !room {
+            return Verdict::Forward(rewrite);
+        }
+        let deadline = start.max(now) + KEEP_BACK_GRACE;
+        let flow = self.flows.at(slot);
+        flow.kept = Some(KeptAck { packet: packet.id, rewrite, len: packet.len, deadline });
+        let generation = flow.generation;
+        if !self.kept.contains(&(slot, generation)) {
+            self.kept.push((slot, generation));
+        }
+        self.kept_bytes += u64::from(packet.len);
+        self.metrics.holds += 1;
+        self.note_peak();
+        Verdict::Hold
+    }
+
+    /// The announced silence is there: the kept ACKs go out as zero windows on a new ACK number.
+    fn close_kept(&mut self, now: Instant, scope: Scope, out: &mut Actions) {
+        let mut kept = core::mem::take(&mut self.kept);
+        kept.retain(|&(slot, generation)| {
+            let Some(flow) = self.flows.get(slot) else { return false };
+            if flow.generation != generation || flow.kept.is_none() {
+                return false;
+            }
+            if !scope.covers(flow.station) {
+                return true;
+            }
+            self.close(now, slot, out);
+            // The station had closed the window itself: the ACK goes as it is.
+            if let Some(kept) = self.flows.at(slot).kept.take() {
+                self.release_kept(kept, kept.rewrite, out);
+            }
+            false
+        });
+        self.kept = kept;
+    }
+
+    fn expire_kept(&mut self, now: Instant, out: &mut Actions) {
+        let mut kept = core::mem::take(&mut self.kept);
+        kept.retain(|&(slot, generation)| {
+            let Some(flow) = self.flows.get(slot).filter(|flow| flow.generation == generation) else {
+                return false;
+            };
+            match flow.kept {
+                None => false,
+                Some(ack) if ack.deadline > now => true,
+                Some(ack) => {
+                    self.flows.at(slot).kept = None;
+                    self.release_kept(ack, ack.rewrite, out);
+                    false
+                }
+            }
+        });
+        self.kept = kept;
+    }
+
+    fn next_kept(&self) -> Option<Instant> {
+        self.kept.iter().filter_map(|&(slot, _)| self.flows.get(slot)?.kept.map(|kept| kept.deadline)).min()
+    }
+
+    fn next_release(&self) -> Option<Instant> {
+        let at = self.pacer.next_time()?;
+        self.buffer.any_may_leave(|station| !self.monitor.tfp(station)).then_some(at)
+    }
 }
 
 impl Mechanism for DsaSync {
     fn name(&self) -> &'static str {
         "dsasync"
     }
-    fn on_packet(&mut self, _now: Instant, _packet: &PacketView<'_>, _out: &mut Actions) -> Verdict {
-        Verdict::Forward(Rewrite::NONE)
+
+    fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        match (packet.direction, packet.origin) {
+            (Direction::Downlink, Origin::TransmitQueue) => self.on_downlink(now, packet, out),
+            (Direction::Downlink, Origin::Arrival) => {
+                self.metrics.packets += 1;
+                self.on_downlink(now, packet, out)
+            }
+            (Direction::Uplink, _) => {
+                self.metrics.packets += 1;
+                self.on_uplink(now, packet, out)
+            }
+        }
     }
-    fn on_link(&mut self, _now: Instant, _event: LinkEvent, _out: &mut Actions) {}
-    fn on_timeout(&mut self, _now: Instant, _out: &mut Actions) {}
+
+    fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
+        let old = self.monitor.capacity();
+        let change = self.monitor.on_event(now, &event);
+        self.on_tfp_change(now, change, out);
+        match event.kind {
+            LinkEventKind::ChannelSwitched { capacity, efficiency } => {
+                self.on_capacity(now, old, (capacity, efficiency), out);
+            }
+            LinkEventKind::TransmitRoom { packets, bytes } => {
+                self.pacer.set_room(packets, bytes);
+                self.release(now, out);
+            }
+            LinkEventKind::FreezeStarted { .. }
+            | LinkEventKind::FreezeEnded { .. }
+            | LinkEventKind::SensingSchedule { .. }
+            | LinkEventKind::Snr { .. }
+            | LinkEventKind::Grant { .. } => {}
+        }
+    }
+
+    fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
+        while self.monitor.next_timeout().is_some_and(|at| at <= now) {
+            let change = self.monitor.on_timeout(now);
+            self.on_tfp_change(now, change, out);
+        }
+        let (monitor, due) = (&self.monitor, &mut self.due);
+        match self.config.uplink.mode {
+            UplinkMode::Off => {}
+            UplinkMode::PerStation => {
+                self.shaper.on_timeout(now, |station| monitor.alpha(now, station), |id| due.push(id));
+            }
+            UplinkMode::Pooled => {
+                self.shaper.on_timeout(now, |_| monitor.alpha_network(now), |id| due.push(id));
+            }
+        }
+        self.release_due(out);
+        self.expire_kept(now, out);
+        self.run_nudges(now, out);
+        self.release(now, out);
+    }
+
     fn next_timeout(&self) -> Option<Instant> {
-        None
+        [
+            self.monitor.next_timeout(),
+            self.shaper.next_timeout(),
+            self.next_kept(),
+            self.next_nudge(),
+            self.next_release(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
+
     fn is_holding(&self) -> bool {
-        false
+        self.buffer.packets() > 0
     }
-    fn flush(&mut self, _now: Instant, _out: &mut Actions) {}
+
+    fn flush(&mut self, now: Instant, out: &mut Actions) {
+        while let Some(index) = self.buffer.next(|_| true) {
+            self.release_one(now, index, out);
+        }
+        self.low_space = false;
+        self.expire_kept(Instant::FAR_FUTURE, out);
+        // A flow opens before its ACKs leave the shaper, so that they pass with the windows they came with.
+        self.shaper.flush(|id| self.due.push(id));
+        self.reopen_all(now, true, out);
+        self.release_due(out);
+        self.nudges.clear();
+    }
+
     fn metrics(&self) -> Metrics {
-        Metrics::default()
+        Metrics {
+            held_packets: u64::from(self.buffer.packets())
+                + self.shaper.held_packets()
+                + self
+                    .kept
+                    .iter()
+                    .filter(|&&(slot, _)| self.flows.get(slot).is_some_and(|f| f.kept.is_some()))
+                    .count() as u64,
+            held_bytes: self.held_bytes(),
+            flows: self.flows.len() as u64,
+            silences: self.monitor.silences(),
+            ..self.metrics
+        }
     }
 }
