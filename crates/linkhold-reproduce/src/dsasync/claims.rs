@@ -5,7 +5,7 @@
 //! claim in words holds by the criterion that stands beside it in the report. Thresholds for words like
 //! "significantly" are ours and stated, never fitted to a result.
 
-use linkhold_results::stats;
+use linkhold_results::stats::Estimate;
 
 use super::figures::{PAPER_STACK, per_second};
 use crate::grid::{Grid, Point};
@@ -56,7 +56,12 @@ impl Finding {
 }
 
 fn of(values: &[f64], test: Test) -> Option<Finding> {
-    (!values.is_empty()).then(|| Finding { measured: stats::mean(values), ci95: stats::ci95(values), test })
+    let estimate = Estimate::of(values);
+    (!values.is_empty()).then_some(Finding { measured: estimate.mean, ci95: estimate.ci95, test })
+}
+
+fn mean(values: &[f64]) -> f64 {
+    Estimate::of(values).mean
 }
 
 fn point<'a>(grid: &'a Grid, case: &str, direction: &str, x: Option<f64>) -> Option<&'a Point> {
@@ -75,7 +80,7 @@ fn gains(grid: &Grid, direction: &str, x: Option<f64>) -> Option<Vec<f64>> {
     let regular = regular.values(|run| run.totals.goodput_bps);
     let dsasync = dsasync.values(|run| run.totals.goodput_bps);
     // The paper compares averages over its runs, so each seed is weighted by the baseline's mean.
-    let base = stats::mean(&regular);
+    let base = mean(&regular);
     Some(dsasync.iter().zip(&regular).map(|(d, r)| (d - r) / base * 100.0).collect())
 }
 
@@ -103,7 +108,7 @@ pub(super) fn fig3(grid: &Grid, claim: &str) -> Option<Finding> {
             let seconds = regular.runs.first()?.1.router.t_s.len();
             let better = (0..seconds)
                 .filter(|&second| {
-                    stats::mean(&per_second(dsasync, second)) > stats::mean(&per_second(regular, second))
+                    mean(&per_second(dsasync, second)) > mean(&per_second(regular, second))
                 })
                 .count();
             // One noisy second in ten does not refute a curve drawn from a few runs.
@@ -152,7 +157,7 @@ fn curve(grid: &Grid, case: &str, direction: &str) -> Vec<(f64, f64)> {
         .filter(|variant| variant.stack == PAPER_STACK && variant.direction == direction)
         .filter_map(|variant| {
             let runs = point(grid, case, direction, variant.x)?;
-            Some((variant.x?, stats::mean(&runs.values(|run| run.totals.goodput_bps))))
+            Some((variant.x?, mean(&runs.values(|run| run.totals.goodput_bps))))
         })
         .collect();
     curve.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -170,8 +175,8 @@ pub(super) fn fig6(grid: &Grid, claim: &str) -> Option<Finding> {
         }
         "gain-grows" => {
             // 0.2 is the paper's default utilisation; 0.6 is past the knee it sees.
-            let low = stats::mean(&gains(grid, "downlink", Some(0.2))?);
-            let high = stats::mean(&gains(grid, "downlink", Some(0.6))?);
+            let low = mean(&gains(grid, "downlink", Some(0.2))?);
+            let high = mean(&gains(grid, "downlink", Some(0.6))?);
             of(&[high / low], Test::AtLeast(1.0))
         }
         "knee-at-half" => {
@@ -202,7 +207,7 @@ fn mean_between(point: &Point, from: f64, to: f64) -> Vec<f64> {
                 .filter(|(t, _)| **t > from + 1e-6 && **t <= to + 1e-6)
                 .map(|(_, bps)| bps / 1e6)
                 .collect();
-            stats::mean(&inside)
+            mean(&inside)
         })
         .collect()
 }
@@ -218,7 +223,7 @@ pub(super) fn fig7(grid: &Grid, claim: &str) -> Option<Finding> {
         }
         "regular-recovery" => {
             // Recovered: the first second at 95 % of what the new channel carries in the end.
-            let settled = stats::mean(&mean_between(regular, 15.0, 20.0));
+            let settled = mean(&mean_between(regular, 15.0, 20.0));
             let recovery: Vec<f64> = regular
                 .runs
                 .iter()
@@ -250,7 +255,7 @@ pub(super) fn fig8(grid: &Grid, claim: &str) -> Option<Finding> {
         "uplink-trend" => of(&gains(grid, "uplink", None)?, Test::Near),
         "retransmission-falls" => {
             let (regular, dsasync) = pair(grid, "downlink", None)?;
-            let rate = |point: &Point| stats::mean(&point.values(|run| run.totals.retransmit_bps));
+            let rate = |point: &Point| mean(&point.values(|run| run.totals.retransmit_bps));
             of(&[rate(dsasync) / rate(regular)], Test::AtMost(0.5))
         }
         _ => None,

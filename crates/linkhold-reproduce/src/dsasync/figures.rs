@@ -1,6 +1,7 @@
 //! What varies in each figure, and its rows.
 
-use linkhold_results::{FigureRow, RunRecord, stats};
+use linkhold_results::stats::Estimate;
+use linkhold_results::{FigureRow, RunRecord};
 
 use crate::grid::{Grid, Point, Variant};
 
@@ -95,8 +96,8 @@ fn row(variant: &Variant, point: &Point, metric: &str, unit: &str, value: impl F
         unit: unit.to_owned(),
         x: variant.x,
         paper: None,
-        measured: stats::mean(&values),
-        ci95: stats::ci95(&values),
+        measured: Estimate::of(&values).mean,
+        ci95: Estimate::of(&values).ci95,
     }
 }
 
@@ -180,8 +181,8 @@ pub(super) fn over_time_rows(grid: &Grid) -> Vec<FigureRow> {
                     unit: "Mbit/s".to_owned(),
                     x: Some(t_s),
                     paper: None,
-                    measured: stats::mean(&values),
-                    ci95: stats::ci95(&values),
+                    measured: Estimate::of(&values).mean,
+                    ci95: Estimate::of(&values).ci95,
                 }
             })
             .collect()

@@ -127,3 +127,32 @@ pub(crate) fn measure(
         claims,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use linkhold_scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn every_variant_of_every_figure_is_a_valid_scenario_with_the_cases_that_claims_compare() {
+        for figure in FIGURES {
+            for variant in (figure.variants)(false) {
+                let text = variant.scenario.unwrap_or(figure.scenario);
+                let scenario = Scenario::from_toml(text, figure.id, &variant.set)
+                    .unwrap_or_else(|errors| panic!("{} {}: {errors}", figure.id, variant.stack));
+                let cases: Vec<_> = scenario.cases().into_iter().map(|case| case.name).collect();
+                assert_eq!(cases, ["regular", "dsasync-paper", "dsasync"], "{}", figure.id);
+            }
+        }
+    }
+
+    #[test]
+    fn every_figure_has_its_numbers_and_every_number_its_figure() {
+        let paper = Paper::parse(PAPER).unwrap();
+        for figure in FIGURES {
+            assert!(!paper.figure(figure.id).unwrap().claim.is_empty(), "{}", figure.id);
+        }
+        assert!(paper.figure("fig99").is_err());
+    }
+}
