@@ -1,6 +1,170 @@
 //! The linkhold scenario file: types, units, defaults, validation, errors that name file, line and key.
+//!
+//! ```
+//! let text = r#"
+//!     schema = "linkhold.scenario/1"
+//!     name = "hello"
+//!     duration = "20s"
+//!     radio.phy_rate = "24Mbit/s"
+//!     [[flows]]
+//!     direction = "downlink"
+//! "#;
+//! let scenario = linkhold_scenario::Scenario::from_toml(text, "hello.toml", &["router.limit=50pkt".to_owned()])?;
+//! assert_eq!(scenario.cases()[0].name, "none");
+//! # Ok::<(), linkhold_scenario::ScenarioError>(())
+//! ```
 #![forbid(unsafe_code)]
 
+mod document;
+mod file;
+mod mechanism;
 pub mod model;
+mod problem;
+mod read;
+mod resolve;
+mod scalar;
+mod summary;
+mod tcp;
+mod traces;
+mod units;
 
+use std::path::Path;
+
+use document::{Node, Origin, Sources, Value};
 pub use model::*;
+pub use problem::{Place, Problem, ScenarioError};
+use read::{FromNode, Reader};
+pub use scalar::FORMAT;
+pub use traces::{Files, NoFiles, System};
+
+/// A scenario file, read and checked: its cases, each with everything filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    name: String,
+    description: String,
+    cases: Vec<Case>,
+}
+
+impl Scenario {
+    /// Reads a scenario file.
+    ///
+    /// `set` are `key=value` overrides as on the command line, laid over the file before a case's own `set`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, the traces it names and the overrides.
+    pub fn load(path: &Path, set: &[String]) -> Result<Self, ScenarioError> {
+        let shown = path.display().to_string();
+        let unreadable = |what: String| {
+            let place = Place::File { file: shown.clone() };
+            let right = "give the path of a scenario file; examples are in scenarios/".to_owned();
+            ScenarioError::new(vec![Problem { place, key: String::new(), what, right }])
+        };
+        let bytes = System
+            .read(path)
+            .map_err(|error| unreadable(format!("cannot read the scenario file: {error}")))?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| unreadable("it is not a text file (UTF-8)".to_owned()))?;
+        Self::parse(&text, &shown, set, &System)
+    }
+
+    /// Reads a scenario from its text; `file` is its name in messages, and relative trace paths start beside it.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn from_toml(text: &str, file: &str, set: &[String]) -> Result<Self, ScenarioError> {
+        Self::parse(text, file, set, &System)
+    }
+
+    /// As [`from_toml`](Self::from_toml), with the outside world as `files` has it.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn parse(text: &str, file: &str, set: &[String], files: &dyn Files) -> Result<Self, ScenarioError> {
+        let sources = Sources::new(file, text, set);
+        let table = document::parse(&sources).map_err(ScenarioError::new)?;
+        let mut document = Node { value: Value::Table(table), origin: Origin::Default };
+        let problems: Vec<Problem> = set
+            .iter()
+            .enumerate()
+            .filter_map(|(index, text)| document::apply_override(&mut document, index, text, &sources).err())
+            .collect();
+        if !problems.is_empty() {
+            return Err(ScenarioError::new(problems));
+        }
+        let mut traces = traces::Traces::new(files, file);
+        let reader = Reader::new(&sources);
+        let scenario = cases(&document, &sources, &reader, &mut traces);
+        let problems = reader.into_problems();
+        match scenario {
+            Some(scenario) if problems.is_empty() => Ok(scenario),
+            _ => Err(ScenarioError::new(problems)),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// One or two sentences for the report; may be empty.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The cases, in the file's order; at least one.
+    #[must_use]
+    pub fn cases(&self) -> Vec<Case> {
+        self.cases.clone()
+    }
+
+    /// What the scenario comes to, for a human.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        summary::summary(self)
+    }
+}
+
+/// The file's own reading, then one for every case that changes keys.
+fn cases(
+    document: &Node,
+    sources: &Sources,
+    reader: &Reader<'_>,
+    traces: &mut traces::Traces<'_>,
+) -> Option<Scenario> {
+    let spot = resolve::root_spot();
+    let file = file::File::from_node(document, &spot, reader)?;
+    // The only version there is; a later one will branch here.
+    let scalar::FormatVersion = file.schema.value;
+    let mut cases = Vec::new();
+    if file.cases.is_empty() {
+        let scenario = resolve::resolve(&file, None, reader, traces)?;
+        cases.push(Case { name: "none".to_owned(), scenario });
+    }
+    for (index, case) in file.cases.iter().enumerate() {
+        if file.cases[..index].iter().any(|earlier| earlier.name.0 == case.name.0) {
+            let what = format!("there is a case `{}` already", case.name.0);
+            reader.report(&case.name.spot, what, "give each case a name of its own");
+        }
+        let resolved = match &case.set {
+            None => resolve::resolve(&file, Some(case), reader, traces),
+            Some(set) => {
+                let mut changed = document.clone();
+                reader.add(document::apply_set(&mut changed, &set.0, &case.spot.key, sources));
+                file::File::from_node(&changed, &spot, reader)
+                    .and_then(|file| resolve::resolve(&file, Some(case), reader, traces))
+            }
+        };
+        if let Some(scenario) = resolved {
+            cases.push(Case { name: case.name.0.clone(), scenario });
+        }
+    }
+    Some(Scenario { name: file.name.0.clone(), description: file.description.value.clone(), cases })
+}
+
+/// The JSON Schema of the file format, with descriptions, units and defaults.
+#[must_use]
+pub fn json_schema() -> serde_json::Value {
+    schemars::SchemaGenerator::default().into_root_schema_for::<file::File>().into()
+}

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
@@ -306,40 +307,12 @@ pub enum IpVersion {
 }
 
 /// What runs at the base station.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mechanism {
     /// The plain router.
     None,
-    /// DSASync.
-    DsaSync(DsaSync),
-}
-
-/// DSASync's mode and parameters as far as the file states them; `None` leaves the preset's value.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct DsaSync {
-    /// Mode.
-    pub mode: Option<DsaSyncMode>,
-    /// B_alloc.
-    pub b_alloc: Option<Bytes>,
-    /// B_high.
-    pub b_high: Option<Bytes>,
-    /// B_low.
-    pub b_low: Option<Bytes>,
-    /// α_min.
-    pub alpha_min: Option<Fraction>,
-    /// ΔT.
-    pub window: Option<Duration>,
-}
-
-/// What DSASync does beyond buffering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DsaSyncMode {
-    /// Buffer only.
-    Hold,
-    /// Buffer and advertise zero windows.
-    Freeze,
-    /// And send something at the end of the silence.
-    FreezeNudge,
+    /// DSASync with these settings, valid by [`DsaSyncConfig::validate`].
+    DsaSync(DsaSyncConfig),
 }
 
 /// What to record.

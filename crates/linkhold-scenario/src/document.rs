@@ -1,0 +1,406 @@
+//! A TOML document as a tree in which every key and value knows where it came from, and onto which `--set` and a
+//! case's `set` table lay further values before anything is typed.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::problem::{Place, Problem};
+
+/// Where a key or value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Byte offset in the scenario file.
+    File(usize),
+    /// The n-th `--set`.
+    Override(usize),
+    /// Nowhere: a default.
+    Default,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub value: Value,
+    pub origin: Origin,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    String(String),
+    Integer(i128),
+    Float(f64),
+    Boolean(bool),
+    /// A date or time; no key takes one.
+    Datetime,
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+/// Entries sorted by key, as the parser gives them; looked up from front to back because tables are small.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub key: String,
+    pub key_origin: Origin,
+    pub node: Node,
+}
+
+impl Table {
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.key == key)
+    }
+}
+
+impl Node {
+    /// The `name` of an element of an array of tables.
+    pub fn name(&self) -> Option<&str> {
+        match &self.value {
+            Value::Table(table) => match &table.get("name")?.node.value {
+                Value::String(name) => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl Value {
+    /// What the value is, for messages.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::String(text) => format!("{:?}", shorten(text)),
+            Self::Integer(number) => format!("the number {number}"),
+            Self::Float(number) => format!("the number {number}"),
+            Self::Boolean(truth) => truth.to_string(),
+            Self::Datetime => "a date".to_owned(),
+            Self::Array(_) => "an array".to_owned(),
+            Self::Table(_) => "a table".to_owned(),
+        }
+    }
+}
+
+/// At most 60 characters of a user's text, so that a message stays a line.
+pub(crate) fn shorten(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((cut, _)) => format!("{}...", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
+/// The source texts, for turning an [`Origin`] into a [`Place`].
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    file: String,
+    /// Offset at which each line starts.
+    line_starts: Vec<usize>,
+    text: String,
+    overrides: Vec<String>,
+}
+
+impl Sources {
+    pub fn new(file: &str, text: &str, overrides: &[String]) -> Self {
+        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { file: file.to_owned(), line_starts, text: text.to_owned(), overrides: overrides.to_vec() }
+    }
+
+    pub fn place(&self, origin: Origin) -> Place {
+        match origin {
+            Origin::File(offset) => {
+                let offset = offset.min(self.text.len());
+                let line = self.line_starts.partition_point(|&start| start <= offset);
+                let start = self.line_starts[line - 1];
+                let column =
+                    self.text[start..].char_indices().take_while(|(at, _)| start + at < offset).count() + 1;
+                Place::Line { file: self.file.clone(), line, column }
+            }
+            Origin::Override(index) => {
+                let text = self.overrides.get(index).map(|text| shorten(text)).unwrap_or_default();
+                Place::Override { index, text }
+            }
+            Origin::Default => Place::File { file: self.file.clone() },
+        }
+    }
+
+    pub fn problem(
+        &self,
+        origin: Origin,
+        key: &str,
+        what: impl Into<String>,
+        right: impl Into<String>,
+    ) -> Problem {
+        Problem { place: self.place(origin), key: key.to_owned(), what: what.into(), right: right.into() }
+    }
+}
+
+/// Parses the file's text. Syntax errors are all reported; the tree is then not worth reading further.
+pub(crate) fn parse(sources: &Sources) -> Result<Table, Vec<Problem>> {
+    let (table, errors) = DeTable::parse_recoverable(&sources.text);
+    if !errors.is_empty() {
+        let mut problems: Vec<Problem> = errors
+            .iter()
+            .map(|error| {
+                let origin = Origin::File(error.span().map_or(0, |span| span.start));
+                let message = error.message().trim().replace('\n', ", ");
+                sources.problem(origin, "", format!("this is not TOML: {message}"), "see https://toml.io")
+            })
+            .collect();
+        // What the parser finds after the first error of a line is mostly that error's echo.
+        problems.sort();
+        problems.dedup_by_key(|problem| match problem.place {
+            Place::Line { line, .. } => line,
+            Place::File { .. } | Place::Override { .. } => 0,
+        });
+        problems.truncate(10);
+        return Err(problems);
+    }
+    let at = |span: Range<usize>| Origin::File(span.start);
+    Ok(table_from(table.get_ref(), &at))
+}
+
+fn table_from(table: &DeTable<'_>, at: &dyn Fn(Range<usize>) -> Origin) -> Table {
+    let entries = table
+        .iter()
+        .map(|(key, value)| {
+            let key_origin = at(key.span());
+            let mut node = Node { value: value_from(value.get_ref(), at), origin: at(value.span()) };
+            // A table or array of tables has the span of its first header or brace; its key says more.
+            if let Value::Table(_) = node.value {
+                node.origin = key_origin;
+            }
+            Entry { key: key.get_ref().to_string(), key_origin, node }
+        })
+        .collect();
+    Table { entries }
+}
+
+fn value_from(value: &DeValue<'_>, at: &dyn Fn(Range<usize>) -> Origin) -> Value {
+    match value {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(digits) => {
+            // Beyond 128 bits the exact value no longer matters: every key's range ends long before.
+            let parsed = i128::from_str_radix(digits.as_str(), digits.radix());
+            let saturated = if digits.as_str().starts_with('-') { i128::MIN } else { i128::MAX };
+            Value::Integer(parsed.unwrap_or(saturated))
+        }
+        DeValue::Float(digits) => Value::Float(digits.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(truth) => Value::Boolean(*truth),
+        DeValue::Datetime(_) => Value::Datetime,
+        DeValue::Array(items) => Value::Array(
+            items
+                .iter()
+                .map(|item| Node { value: value_from(item.get_ref(), at), origin: at(item.span()) })
+                .collect(),
+        ),
+        DeValue::Table(table) => Value::Table(table_from(table, at)),
+    }
+}
+
+/// One step of a dotted path.
+fn split_path(path: &str) -> Option<Vec<&str>> {
+    let steps: Vec<&str> = path.split('.').map(str::trim).collect();
+    (steps.len() <= 16 && steps.iter().all(|step| !step.is_empty())).then_some(steps)
+}
+
+/// Lays the n-th `--set key=value` onto the document.
+pub(crate) fn apply_override(
+    document: &mut Node,
+    index: usize,
+    text: &str,
+    sources: &Sources,
+) -> Result<(), Problem> {
+    let origin = Origin::Override(index);
+    let right = "write --set key=value, for example --set router.limit=1000pkt";
+    let (path, value) =
+        text.split_once('=').ok_or_else(|| sources.problem(origin, "", "there is no `=` in it", right))?;
+    let path = path.trim();
+    let steps =
+        split_path(path).ok_or_else(|| sources.problem(origin, "", "the key is not a dotted path", right))?;
+    let value = override_value(value.trim(), index);
+    insert(document, &steps, Node { value, origin }, origin)
+        .map_err(|error| sources.problem(origin, path, error.what, error.right))
+}
+
+/// A value on the command line needs no quotes: what is not TOML is a string.
+fn override_value(text: &str, index: usize) -> Value {
+    match DeValue::parse(text) {
+        Ok(value) => value_from(value.get_ref(), &|_| Origin::Override(index)),
+        Err(_) => Value::String(text.to_owned()),
+    }
+}
+
+/// Lays a case's `set` table onto the document: a key may be a dotted path in quotes.
+pub(crate) fn apply_set(document: &mut Node, set: &Table, case: &str, sources: &Sources) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for entry in &set.entries {
+        let key = format!("{case}.set.{:?}", entry.key);
+        let Some(steps) = split_path(&entry.key) else {
+            problems.push(sources.problem(
+                entry.key_origin,
+                &key,
+                "the key is not a dotted path",
+                "write for example \"router.limit\" = \"1000pkt\"",
+            ));
+            continue;
+        };
+        if steps[0] == "cases" || steps[0] == "schema" || steps[0] == "name" {
+            problems.push(sources.problem(
+                entry.key_origin,
+                &key,
+                format!("a case cannot change `{}`", steps[0]),
+                "change what the run depends on, for example \"router.limit\"",
+            ));
+            continue;
+        }
+        if let Err(error) = insert(document, &steps, entry.node.clone(), entry.key_origin) {
+            problems.push(sources.problem(entry.key_origin, &key, error.what, error.right));
+        }
+    }
+    problems
+}
+
+/// Why a value could not be laid onto the document.
+struct InsertError {
+    what: String,
+    right: String,
+}
+
+fn insert(target: &mut Node, steps: &[&str], node: Node, key_origin: Origin) -> Result<(), InsertError> {
+    let Some((step, rest)) = steps.split_first() else {
+        merge(target, node);
+        return Ok(());
+    };
+    match &mut target.value {
+        Value::Table(table) => {
+            let at = table.entries.iter().position(|entry| entry.key == *step).unwrap_or_else(|| {
+                let node = Node { value: Value::Table(Table::default()), origin: key_origin };
+                table.entries.push(Entry { key: (*step).to_owned(), key_origin, node });
+                table.entries.len() - 1
+            });
+            let entry = &mut table.entries[at];
+            if rest.is_empty() {
+                entry.key_origin = key_origin;
+            }
+            insert(&mut entry.node, rest, node, key_origin)
+        }
+        Value::Array(items) if *step == "*" => {
+            items.iter_mut().try_for_each(|item| insert(item, rest, node.clone(), key_origin))
+        }
+        Value::Array(items) => {
+            let count = items.len();
+            let at = match step.parse::<usize>() {
+                Ok(index) => Some(index),
+                Err(_) => items.iter().position(|item| item.name() == Some(*step)),
+            };
+            match at.and_then(|index| items.get_mut(index)) {
+                Some(item) => insert(item, rest, node, key_origin),
+                None => Err(InsertError {
+                    what: format!("`{}` is not one of the {count} elements", shorten(step)),
+                    right: "write an index from 0, the element's name, or * for all".to_owned(),
+                }),
+            }
+        }
+        Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime => {
+            Err(InsertError {
+                what: format!("{} has no key `{}` inside", target.value.describe(), shorten(step)),
+                right: "end the path one key earlier".to_owned(),
+            })
+        }
+    }
+}
+
+/// Tables merge key by key; anything else is replaced.
+fn merge(target: &mut Node, node: Node) {
+    match (&mut target.value, node.value) {
+        (Value::Table(into), Value::Table(from)) => {
+            for entry in from.entries {
+                match into.get_mut(&entry.key) {
+                    Some(existing) => {
+                        existing.key_origin = entry.key_origin;
+                        merge(&mut existing.node, entry.node);
+                    }
+                    None => into.entries.push(entry),
+                }
+            }
+        }
+        (_, value) => *target = Node { value, origin: node.origin },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> (Node, Sources) {
+        let sources = Sources::new("x.toml", text, &[]);
+        let table = parse(&sources).expect("valid TOML");
+        (Node { value: Value::Table(table), origin: Origin::Default }, sources)
+    }
+
+    fn at<'a>(node: &'a Node, path: &str) -> &'a Node {
+        path.split('.').fold(node, |node, step| match &node.value {
+            Value::Table(table) => &table.get(step).expect("key").node,
+            Value::Array(items) => &items[step.parse::<usize>().expect("index")],
+            _ => panic!("no {step} in {node:?}"),
+        })
+    }
+
+    #[test]
+    fn an_override_replaces_creates_and_merges() {
+        let (mut doc, sources) =
+            document("a = 1\n[t]\nx = \"old\"\n[[list]]\nname = \"one\"\n[[list]]\nname = \"two\"\n");
+        for (index, text) in
+            ["a=2", "t.x = 5s", "t.new.deep=true", "list.1.v=1", "list.one.w=2", "list.*.z=\"q\"", "t={y=7}"]
+                .iter()
+                .enumerate()
+        {
+            apply_override(&mut doc, index, text, &sources).expect(text);
+        }
+        assert!(matches!(at(&doc, "a").value, Value::Integer(2)));
+        assert!(matches!(&at(&doc, "t.x").value, Value::String(s) if s == "5s"));
+        assert!(matches!(at(&doc, "t.new.deep").value, Value::Boolean(true)));
+        assert!(matches!(at(&doc, "t.y").value, Value::Integer(7)));
+        assert!(matches!(at(&doc, "list.1.v").value, Value::Integer(1)));
+        assert!(matches!(at(&doc, "list.0.w").value, Value::Integer(2)));
+        assert!(matches!(&at(&doc, "list.0.z").value, Value::String(s) if s == "q"));
+        assert!(matches!(&at(&doc, "list.1.z").value, Value::String(s) if s == "q"));
+    }
+
+    #[test]
+    fn an_override_that_fits_nowhere_says_so() {
+        let (mut doc, sources) = document("a = 1\nlist = [1]\n");
+        for text in
+            ["a", "=1", "a..b=1", "a.b=1", "list.1=2", "list.name=2", &format!("{}=1", "a.".repeat(40))]
+        {
+            assert!(apply_override(&mut doc, 0, text, &sources).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_place_counts_lines_and_characters_from_one() {
+        let text = "a = 1\n# \u{fc}\nb\u{fc} = 2";
+        let sources = Sources::new("f", text, &[]);
+        for (offset, line, column) in [(0, 1, 1), (4, 1, 5), (6, 2, 1), (11, 3, 1), (14, 3, 3), (999, 3, 7)] {
+            let place = Place::Line { file: "f".to_owned(), line, column };
+            assert_eq!(sources.place(Origin::File(offset)), place, "{offset}");
+        }
+    }
+
+    #[test]
+    fn every_syntax_error_is_reported_with_its_line() {
+        let sources = Sources::new("f", "a = \nb = [1\nc = 3\na = 4", &[]);
+        let problems = parse(&sources).expect_err("not TOML");
+        let lines: Vec<&Place> = problems.iter().map(|problem| &problem.place).collect();
+        assert!(
+            matches!(lines[..], [Place::Line { line: 1, .. }, Place::Line { line: 3, .. }, ..]),
+            "{lines:?}"
+        );
+    }
+}

@@ -1,0 +1,496 @@
+//! The file format: every table and key, with its unit, default and documentation. Nothing else defines a default
+//! but `linkhold-tcp`'s profiles and `linkhold-core`'s mechanism presets, which `[tcp]` and `[dsasync]` start from.
+
+use linkhold_core::dsasync::uplink::UplinkMode;
+use linkhold_core::dsasync::{CapacityResponse, Clamp, CloseAt, Duplicates, Mode};
+use linkhold_core::link_monitor::AlphaForm;
+use linkhold_core::packet::Direction;
+use linkhold_core::time::Duration;
+use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_tcp::{Congestion, DelayedAck, Recovery};
+use schemars::{Schema, SchemaGenerator};
+
+use crate::document::{Node, Value};
+use crate::model::{InSilence, IpVersion, Profile, SwitchPolicy};
+use crate::read::{At, FromNode, Reader, Spot, file_enum, file_table};
+use crate::scalar::{
+    FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, SourceValue, Stations,
+};
+
+file_table! {
+    /// A linkhold scenario: one radio cell, its traffic, and the cases to compare.
+    File {
+        /// Version of this format.
+        required schema: FormatVersion;
+        /// Name of the scenario; also the default output folder.
+        required name: Name;
+        /// One or two sentences for the report.
+        default description: String = "";
+        /// Simulated time, warm-up included.
+        required duration: Positive<Duration>;
+        /// Time at the start that goodput and delay do not count.
+        default warm_up: Duration = "0s";
+        /// Seed of the first repetition; repetition k uses seed + k.
+        default seed: u64 = 1;
+        /// The wired segment between correspondent hosts and base station.
+        section wired: Wired;
+        /// The radio between base station and stations.
+        section radio: Radio;
+        /// The base station's downlink transmit queue.
+        section router: Queue;
+        /// Each station's uplink transmit queue.
+        section station: Queue;
+        /// TCP of both ends of every connection.
+        section tcp: Tcp;
+        /// The connections.
+        list flows: Flows;
+        /// Settings that all cases with a DSASync mechanism share.
+        optional dsasync: DsaSync;
+        /// The cases to compare; without any, one case `none`. The first is what the others are compared with.
+        list cases: CaseTable;
+        /// What is recorded.
+        section output: Output;
+    }
+}
+
+file_table! {
+    /// The wired segment, the same in both directions.
+    Wired {
+        /// Rate of each direction.
+        default rate: Positive<BitRate> = "100Mbit/s";
+        /// Base round-trip time of the wired part, split evenly between the directions.
+        default rtt: Duration = "3ms";
+        /// DropTail limit of each direction.
+        default queue: Positive<Packets> = "1000pkt";
+    }
+}
+
+file_table! {
+    /// The radio cell.
+    Radio {
+        /// How frames get their turn.
+        default mac: MacName = "shared";
+        /// Number of stations, numbered from 0.
+        default stations: Positive<u32> = 1;
+        /// Raw physical-layer rate of the only channel. Required unless `channels` or a trace is given.
+        optional phy_rate: Positive<BitRate>;
+        /// Share of the rate that the MAC leaves for IP packets. Default: IEEE 802.11a at 24 Mbit/s without
+        /// collisions, where 500 us of a 1500-byte packet's 681.5 us are its own bits.
+        default mac_efficiency: Positive<Fraction> = 0.73;
+        /// The licensed user of the only channel.
+        optional primary_user: PrimaryUser;
+        /// The channels, where there is more than one.
+        list channels: Channel;
+        /// Index of the channel the run starts on.
+        default channel: u32 = 0;
+        /// Collisions with an undetected primary user after which a frame is given up, less one (802.11: 7).
+        default retry_limit: u32 = 7;
+        /// Silence of one channel switch.
+        default switching_delay: Duration = "20ms";
+        /// What makes the cell change channel besides `switches`.
+        default switch_policy: SwitchPolicy = "scripted";
+        /// Scripted channel switches.
+        list switches: Switch;
+        /// Quiet periods of the whole cell.
+        optional sensing: Sensing;
+        /// Quiet periods of single stations.
+        list station_sensing: StationSensing;
+        /// Measured delivery traces, with mac = "trace".
+        optional trace: Trace;
+    }
+}
+
+/// `radio.mac`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MacName {
+    Shared,
+    Duplex,
+    Trace,
+}
+
+file_enum!(MacName {
+    "shared" => Self::Shared, "One half-duplex channel for both directions and all stations, as in Wi-Fi.";
+    "duplex" => Self::Duplex, "Downlink and uplink each have the full rate.";
+    "trace" => Self::Trace, "Measured delivery opportunities, see [radio.trace].";
+});
+
+file_enum!(SwitchPolicy {
+    "scripted" => Self::Scripted, "Only the switches in the file.";
+    "on-primary-user" => Self::OnPrimaryUser,
+        "Besides, leave for the free channel with the most capacity when a primary user is detected.";
+});
+
+file_table! {
+    /// One channel.
+    Channel {
+        /// Raw physical-layer rate.
+        required phy_rate: Positive<BitRate>;
+        /// Share of the rate that the MAC leaves for IP packets.
+        default mac_efficiency: Positive<Fraction> = 0.73;
+        /// The licensed user of this channel.
+        optional primary_user: PrimaryUser;
+    }
+}
+
+file_table! {
+    /// A licensed (primary) user with exponential ON and OFF times.
+    PrimaryUser {
+        /// Mean length of a burst.
+        required on_mean: Positive<Duration>;
+        /// Mean length of the pause between bursts.
+        required off_mean: Positive<Duration>;
+        /// From a burst's start to its detection; until then frames collide. 0 = silent at once.
+        default detection_delay: Duration = "0s";
+        /// From a burst's end to the cell's resuming.
+        default end_detection_delay: Duration = "0s";
+    }
+}
+
+file_table! {
+    /// A scripted channel switch.
+    Switch {
+        /// When the old channel is left.
+        required at: Duration;
+        /// Index of the new channel.
+        required to_channel: u32;
+    }
+}
+
+file_table! {
+    /// A periodic quiet period of the whole cell.
+    Sensing {
+        /// From one quiet period's start to the next.
+        required period: Positive<Duration>;
+        /// Length of one.
+        required duration: Positive<Duration>;
+        /// Start of the first.
+        default phase: Duration = "0s";
+        /// Whether the mechanism is told the schedule in advance.
+        default announced: bool = true;
+    }
+}
+
+file_table! {
+    /// A periodic quiet period of one station.
+    StationSensing {
+        /// The station, from 0.
+        required station: u32;
+        /// From one quiet period's start to the next.
+        required period: Positive<Duration>;
+        /// Length of one.
+        required duration: Positive<Duration>;
+        /// Start of the first.
+        default phase: Duration = "0s";
+        /// Whether the mechanism is told the schedule in advance.
+        default announced: bool = true;
+    }
+}
+
+file_table! {
+    /// Measured delivery opportunities (mahimahi format: a millisecond stamp a line, each one 1500-byte packet).
+    Trace {
+        /// File of the downlink. Relative to the scenario file; may start with ${LINKHOLD_DATA}.
+        required down: String;
+        /// File of the uplink. Default: the downlink's.
+        optional up: String;
+        /// A gap between downlink opportunities longer than this is a silence.
+        default silence_threshold: Positive<Duration> = "100ms";
+        /// How long after its start (or end) the mechanism is told of a silence. 0 = at once (an oracle).
+        default detection_delay: Duration = "0s";
+    }
+}
+
+file_table! {
+    /// A transmit queue.
+    Queue {
+        /// The discipline.
+        default queue: QueueName = "fifo";
+        /// Most packets in it. Default: 100pkt with fifo, 10240pkt with fq_codel.
+        optional limit: Positive<Packets>;
+        /// What becomes of a packet that arrives while its station is silent.
+        default in_silence: InSilence = "queue";
+        /// fq_codel: acceptable standing delay. Default: 5ms.
+        optional target: Positive<Duration>;
+        /// fq_codel: time the delay must stand before the first drop. Default: 100ms.
+        optional interval: Positive<Duration>;
+        /// fq_codel: bytes a flow sends per round. Default: 1514B.
+        optional quantum: Positive<Bytes>;
+        /// fq_codel: number of hash buckets. Default: 1024.
+        optional flows: Positive<u32>;
+        /// fq_codel: most bytes in it. Default: 32MiB.
+        optional memory_limit: Positive<Bytes>;
+        /// fq_codel: mark ECN-capable packets instead of dropping them. Default: true.
+        optional ecn: bool;
+    }
+}
+
+/// `router.queue` and `station.queue`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueueName {
+    Fifo,
+    FqCodel,
+}
+
+file_enum!(QueueName {
+    "fifo" => Self::Fifo, "First in, first out; drops arrivals when full.";
+    "fq_codel" => Self::FqCodel, "Fair queueing with controlled delay (RFC 8290).";
+});
+
+file_enum!(InSilence {
+    "queue" => Self::Queue, "It is queued as at any other time.";
+    "drop" => Self::Drop, "It is dropped.";
+});
+
+file_table! {
+    /// TCP of both ends. What is left open comes from the profile.
+    Tcp {
+        /// The stack to start from.
+        default profile: Profile = "linux";
+        /// Congestion control.
+        default congestion: Congestion = "cubic";
+        /// Loss recovery. Default: rack-tlp (linux), sack (linux-2009), newreno (classic).
+        optional recovery: Recovery;
+        /// Maximum segment size, payload bytes. IPv6 flows use 20 less, so that packets keep their size.
+        optional mss: Positive<u16>;
+        /// Receive buffer. Stated alone it is fixed, as SO_RCVBUF is; with receive_autotune it is where growth
+        /// starts.
+        optional receive_buffer: Positive<Bytes>;
+        /// How far the receive buffer grows by itself, or "off".
+        optional receive_autotune: OrOff<Positive<Bytes>>;
+        /// Most bytes in flight.
+        optional send_buffer: Positive<Bytes>;
+        /// Window scale shift to offer, or "off". Default: the smallest that can express the receive buffer.
+        optional window_scale: OrOff<u8>;
+        /// Selective acknowledgments (RFC 2018).
+        optional sack: bool;
+        /// Timestamps (RFC 7323).
+        optional timestamps: bool;
+        /// Explicit congestion notification (RFC 3168).
+        optional ecn: bool;
+        /// Initial window, segments, or "off" for RFC 3390's formula.
+        optional initial_window: OrOff<Positive<u32>>;
+        /// Floor of the retransmission timeout.
+        optional rto_min: Positive<Duration>;
+        /// Retransmission timeout before the first round-trip sample.
+        optional rto_initial: Positive<Duration>;
+        /// Ceiling of the retransmission timeout.
+        optional rto_max: Positive<Duration>;
+        /// Delayed acknowledgments.
+        optional delayed_ack: DelayedAck;
+        /// F-RTO (RFC 5682).
+        optional frto: bool;
+        /// Undo needless reductions proven by timestamps (RFC 3522).
+        optional timestamp_undo: bool;
+        /// Undo needless reductions proven by D-SACK (RFC 3708).
+        optional dsack_undo: bool;
+        /// Proportional rate reduction (RFC 6937).
+        optional prr: bool;
+        /// HyStart with CUBIC.
+        optional hystart: bool;
+        /// Accept a zero window in an ACK that repeats sequence and acknowledgment number (Linux since 6.6).
+        optional accept_window_shrink_same_ack: bool;
+    }
+}
+
+file_enum!(Profile {
+    "linux" => Self::Linux, "Linux of the 2020s: RACK-TLP, F-RTO, PRR, timestamps, initial window 10.";
+    "linux-2009" => Self::Linux2009, "Linux 2.6.2x: SACK, no RACK, no F-RTO, 256 KiB windows.";
+    "classic" => Self::Classic, "RFC 5681 and 6582 as a textbook has them.";
+});
+
+file_enum!(Congestion {
+    "cubic" => Self::Cubic, "RFC 9438.";
+    "reno" => Self::Reno, "RFC 5681.";
+    "vegas" => Self::Vegas, "Brakmo and Peterson 1995.";
+});
+
+file_enum!(Recovery {
+    "reno" => Self::Reno, "RFC 5681.";
+    "newreno" => Self::NewReno, "RFC 6582.";
+    "sack" => Self::Sack, "RFC 6675.";
+    "rack-tlp" => Self::RackTlp, "RFC 8985.";
+});
+
+file_table! {
+    /// A group of alike connections.
+    Flows {
+        /// Which way the data flows.
+        required direction: Direction;
+        /// The station: an index from 0, a list of them, or "all".
+        default station: Stations = 0;
+        /// Connections per station.
+        default count: Positive<u32> = 1;
+        /// When the first connection opens.
+        default start: Duration = "0s";
+        /// Added to the start of each further connection of the group.
+        default stagger: Duration = "0s";
+        /// When the application stops offering data. Default: never.
+        optional stop: Positive<Duration>;
+        /// What the application sends: "bulk" (as much as TCP takes), an amount such as "100kB", or
+        /// { rate = "2Mbit/s" }.
+        default source: SourceValue = "bulk";
+        /// Connections arrive at random (Poisson) this often per station, instead of `count` of them.
+        optional arrivals: Frequency;
+        /// Version of the Internet protocol.
+        default ip: IpVersion = "v4";
+    }
+}
+
+file_table! {
+    /// A paced source.
+    PacedSource {
+        /// Mean rate of the application.
+        required rate: Positive<BitRate>;
+        /// Bytes per write. Default: one segment.
+        optional chunk: Positive<Bytes>;
+    }
+}
+
+file_enum!(Direction {
+    "downlink" => Self::Downlink, "From the correspondent host to the station.";
+    "uplink" => Self::Uplink, "From the station to the correspondent host.";
+});
+
+file_enum!(IpVersion {
+    "v4" => Self::V4, "IPv4: 20-byte header.";
+    "v6" => Self::V6, "IPv6: 40-byte header.";
+});
+
+file_table! {
+    /// One case to compare.
+    CaseTable {
+        /// Its name; unique.
+        required name: Name;
+        /// What runs at the base station.
+        default mechanism: MechanismName = "none";
+        /// What DSASync does in a silence. Default: the mechanism's.
+        optional mode: Mode;
+        /// DSASync's settings in this case.
+        optional dsasync: DsaSync;
+        /// Other keys of the file that this case changes, as { "router.queue" = "fq_codel" }.
+        optional set: Overrides;
+    }
+}
+
+/// `cases.mechanism`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MechanismName {
+    None,
+    DsaSync,
+    Paper,
+    Hold,
+    Freeze,
+    FreezeNudge,
+}
+
+file_enum!(MechanismName {
+    "none" => Self::None, "The plain router.";
+    "dsasync" => Self::DsaSync, "DSASync as recommended.";
+    "dsasync-paper" => Self::Paper, "DSASync as the paper prints it, with the paper's values.";
+    "dsasync-hold" => Self::Hold, "DSASync that only buffers.";
+    "dsasync-freeze" => Self::Freeze, "DSASync that buffers, closes windows and reopens them.";
+    "dsasync-freeze-nudge" => Self::FreezeNudge,
+        "The same, reopening ahead of a known end and repeating it until the sender is heard.";
+});
+
+file_enum!(Mode {
+    "hold" => Self::Hold, "Hold packets; touch no window because of a silence.";
+    "freeze" => Self::Freeze, "Hold, close windows, and reopen each when the silence ends.";
+    "freeze+nudge" => Self::FreezeNudge,
+        "The same, reopening ahead of a known end and repeating it until the sender is heard.";
+});
+
+file_table! {
+    /// DSASync's settings. What is left open comes from the case's mechanism.
+    DsaSync {
+        /// When windows are closed.
+        optional close_at: CloseAt;
+        /// B_alloc: most bytes held at once. Stated alone, B_high and B_low become a half and a quarter of it.
+        optional b_alloc: Positive<Bytes>;
+        /// B_high: windows closed for lack of space reopen when more than this is free; below B_alloc.
+        optional b_high: Positive<Bytes>;
+        /// B_low: windows close when less than this is free; below B_high.
+        optional b_low: Bytes;
+        /// Most packets held at once.
+        optional max_held_packets: Positive<Packets>;
+        /// What happens to a held segment when a second copy comes.
+        optional duplicates: Duplicates;
+        /// Take back the transmit queue when a silence starts (Algorithm 2, line 11).
+        optional reclaim: bool;
+        /// Uplink shaping.
+        optional uplink: UplinkMode;
+        /// alpha_min: shaping never slows a station below this share of its rate.
+        optional alpha_min: Fraction;
+        /// Most uplink bytes held.
+        optional uplink_limit: Positive<Bytes>;
+        /// Longest that an uplink packet is held.
+        optional uplink_max_delay: Positive<Duration>;
+        /// Delta T: the moving window that silences and rates are averaged over.
+        optional window: Positive<Duration>;
+        /// A silence that nobody ended after this long is taken to be over.
+        optional max_silence: Positive<Duration>;
+        /// How alpha is computed.
+        optional alpha_form: AlphaForm;
+        /// Answer to a loss of capacity (Algorithm 5).
+        optional capacity: CapacityResponse;
+        /// Moving window over which a station's downlink rate is measured.
+        optional rate_window: Positive<Duration>;
+        /// When the window is held down to the radio's bandwidth-delay product.
+        optional clamp: Clamp;
+        /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
+        optional standing_queue: Duration;
+        /// Rate of release while the channel's capacity is unknown.
+        optional assumed_capacity: Positive<BitRate>;
+        /// Most reopenings sent for one silence to a sender that is not heard.
+        optional nudges: Positive<u8>;
+        /// Pause before the second reopening; doubles each time.
+        optional nudge_backoff: Positive<Duration>;
+        /// Keep the last uplink ACK before an announced silence back, for senders older than Linux 6.6.
+        optional keep_back: bool;
+        /// Longest time an ACK is kept back.
+        optional keep_back_delay: Duration;
+        /// Most flows tracked.
+        optional max_flows: Positive<u32>;
+    }
+}
+
+file_enum!(CloseAt {
+    "space-low" => Self::SpaceLow, "When space runs low, or one flow's window is used up (Algorithm 1).";
+    "silence-start" => Self::SilenceStart, "As soon as a silence starts.";
+});
+
+file_enum!(Duplicates {
+    "replace-older" => Self::ReplaceOlder, "The newer copy takes the older one's place, as the paper says.";
+    "adaptive" => Self::Adaptive, "Flows with timestamps or SACK keep both copies, which undoes a spurious timeout.";
+});
+
+file_enum!(UplinkMode {
+    "off" => Self::Off, "No shaping.";
+    "per-station" => Self::PerStation, "Algorithm 3.";
+    "pooled" => Self::Pooled, "Algorithm 4.";
+});
+
+file_enum!(CapacityResponse {
+    "off" => Self::Off, "Nothing.";
+    "duplicate-acks" => Self::DuplicateAcks, "Three duplicate ACKs, as printed.";
+    "modern" => Self::Modern, "ECN-echo where negotiated, and the window clamped.";
+});
+
+file_enum!(Clamp {
+    "off" => Self::Off, "Never.";
+    "on-switch" => Self::OnSwitch, "For flows too fast for a new channel.";
+    "always" => Self::Always, "Always.";
+});
+
+file_enum!(AlphaForm {
+    "union" => Self::Union, "Share of the window in which the station could send; overlapping silences count once.";
+    "sum" => Self::Sum, "Equation (1) as printed: overlapping silences count twice.";
+});
+
+file_table! {
+    /// What is recorded.
+    Output {
+        /// Width of one point of a time series.
+        default series_interval: Positive<Duration> = "1s";
+    }
+}

@@ -1,0 +1,379 @@
+//! From the tables of the file to the model: fills in what depends on other keys, and checks what no single key
+//! can: thresholds in order, indices in range, keys that do nothing together.
+
+use std::collections::BTreeSet;
+
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::Bytes;
+
+use crate::document::Origin;
+use crate::file::{CaseTable, File, Flows, MacName, Queue, QueueName};
+use crate::mechanism;
+use crate::model::{
+    Arrivals, Cell, Channel, Discipline, FlowGroup, Mac, Output, PrimaryUser, Radio, ResolvedScenario,
+    Sensing, Source, StationSensing, Switch, TraceLink, Wired,
+};
+use crate::read::{At, Reader, Spot};
+use crate::scalar::{MAX_COUNT, SourceValue, Stations};
+use crate::tcp;
+use crate::traces::Traces;
+
+/// The scenario as `case` sees it; `None` after reporting why not.
+pub(crate) fn resolve(
+    file: &File,
+    case: Option<&CaseTable>,
+    reader: &Reader<'_>,
+    traces: &mut Traces<'_>,
+) -> Option<ResolvedScenario> {
+    if *file.warm_up >= **file.duration {
+        reader.report_between(
+            &[&file.warm_up.spot, &file.duration.spot],
+            format!("the warm-up of {} leaves nothing of the {} of the run", *file.warm_up, **file.duration),
+            "make warm_up shorter than duration",
+        );
+    }
+    let radio = radio(file, reader, traces);
+    let flows = flows(file, reader);
+    let tcp = tcp::resolve(&file.tcp, reader);
+    let router = queue(&file.router, reader);
+    let station = queue(&file.station, reader);
+    let mechanism = mechanism::resolve(file, case, reader);
+    Some(ResolvedScenario {
+        name: file.name.0.clone(),
+        description: file.description.value.clone(),
+        duration: **file.duration,
+        warm_up: *file.warm_up,
+        seed: *file.seed,
+        wired: Wired {
+            rate: **file.wired.rate,
+            one_way_delay: Duration::from_nanos(file.wired.rtt.as_nanos() / 2),
+            queue: file.wired.queue.0.0,
+        },
+        radio: radio?,
+        router: router?,
+        station: station?,
+        tcp_profile: *file.tcp.profile,
+        tcp: tcp?,
+        flows: flows?,
+        mechanism: mechanism?,
+        output: Output { series_interval: **file.output.series_interval },
+    })
+}
+
+fn radio(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option<Radio> {
+    let radio = &file.radio;
+    let stations = **radio.stations;
+    let sensing = match &radio.sensing {
+        None => Some(None),
+        Some(s) => checked_sensing(&s.period, &s.duration, *s.phase, *s.announced, reader).map(Some),
+    };
+    let mut seen = BTreeSet::new();
+    let mut station_sensing = Some(Vec::new());
+    for entry in &radio.station_sensing {
+        let known = station_in_range(*entry.station, &entry.station.spot, &radio.stations, reader);
+        if !seen.insert(*entry.station) {
+            let what = format!("station {} has a schedule already", *entry.station);
+            reader.report(&entry.station.spot, what, "write one [[radio.station_sensing]] per station");
+        }
+        let sensing = checked_sensing(&entry.period, &entry.duration, *entry.phase, *entry.announced, reader);
+        match (&mut station_sensing, sensing, known) {
+            (Some(all), Some(sensing), true) => all.push(StationSensing { station: *entry.station, sensing }),
+            _ => station_sensing = None,
+        }
+    }
+    if let Some(all) = &mut station_sensing {
+        all.sort_by_key(|entry| entry.station);
+    }
+    let mac = match *radio.mac {
+        MacName::Trace => trace_mac(file, reader, traces),
+        MacName::Shared => cell(file, reader).map(Mac::Shared),
+        MacName::Duplex => cell(file, reader).map(Mac::Duplex),
+    };
+    Some(Radio { stations, mac: mac?, sensing: sensing?, station_sensing: station_sensing? })
+}
+
+fn checked_sensing(
+    period: &At<crate::scalar::Positive<Duration>>,
+    duration: &At<crate::scalar::Positive<Duration>>,
+    phase: Duration,
+    announced: bool,
+    reader: &Reader<'_>,
+) -> Option<Sensing> {
+    if ***duration >= ***period {
+        reader.report_between(
+            &[&duration.spot, &period.spot],
+            format!("a quiet period of {} every {} leaves no time to transmit", ***duration, ***period),
+            "make the duration shorter than the period",
+        );
+        return None;
+    }
+    Some(Sensing { period: ***period, duration: ***duration, phase, announced })
+}
+
+fn station_in_range(
+    station: u32,
+    spot: &Spot,
+    stations: &At<crate::scalar::Positive<u32>>,
+    reader: &Reader<'_>,
+) -> bool {
+    let fits = station < ***stations;
+    if !fits && stations.spot.valid {
+        let what = format!("station {station} does not exist: radio.stations is {}", ***stations);
+        reader.report(spot, what, format!("write an index from 0 to {}", ***stations - 1));
+    }
+    fits
+}
+
+/// Reports every key among `spots` that the user wrote though it does nothing.
+fn report_idle(spots: &[&Spot], why: &str, right: &str, reader: &Reader<'_>) {
+    for spot in spots.iter().filter(|spot| spot.is_explicit()) {
+        reader.report(spot, format!("does nothing {why}"), right);
+    }
+}
+
+fn trace_mac(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option<Mac> {
+    let radio = &file.radio;
+    let mut idle = vec![
+        &radio.mac_efficiency.spot,
+        &radio.channel.spot,
+        &radio.retry_limit.spot,
+        &radio.switching_delay.spot,
+        &radio.switch_policy.spot,
+    ];
+    idle.extend(radio.phy_rate.iter().map(|at| &at.spot));
+    idle.extend(radio.primary_user.iter().map(|at| &at.spot));
+    idle.extend(radio.channels.iter().map(|at| &at.spot));
+    idle.extend(radio.switches.iter().map(|at| &at.spot));
+    let right = "remove it: the trace says when packets pass";
+    report_idle(&idle, "with mac = \"trace\"", right, reader);
+    let Some(trace) = &radio.trace else {
+        reader.report(&radio.mac.spot, "there is no trace", "write [radio.trace] with down = \"FILE\"");
+        return None;
+    };
+    let down = traces.load(&trace.down, reader);
+    let up = match &trace.up {
+        Some(up) => traces.load(up, reader),
+        None => down.clone(),
+    };
+    Some(Mac::Trace(TraceLink {
+        down: down?,
+        up: up?,
+        silence_threshold: **trace.silence_threshold,
+        detection_delay: *trace.detection_delay,
+    }))
+}
+
+fn cell(file: &File, reader: &Reader<'_>) -> Option<Cell> {
+    let radio = &file.radio;
+    if let Some(trace) = &radio.trace {
+        reader.report(
+            &trace.spot,
+            "does nothing without mac = \"trace\"",
+            "write radio.mac = \"trace\" or remove it",
+        );
+    }
+    let channels: Vec<Channel> = if radio.channels.is_empty() {
+        let Some(phy_rate) = &radio.phy_rate else {
+            // A rate that was written but is wrong has been reported.
+            if !reader.has_reported(&format!("{}.phy_rate", radio.spot.key)) {
+                let right = "write radio.phy_rate, for example \"24Mbit/s\", or [[radio.channels]]";
+                reader.report(&radio.spot, "the radio has no rate", right);
+            }
+            return None;
+        };
+        vec![Channel {
+            phy_rate: ***phy_rate,
+            mac_efficiency: **radio.mac_efficiency,
+            primary_user: radio.primary_user.as_ref().map(|user| primary_user(user)),
+        }]
+    } else {
+        let mut idle = vec![&radio.mac_efficiency.spot];
+        idle.extend(radio.phy_rate.iter().map(|at| &at.spot));
+        idle.extend(radio.primary_user.iter().map(|at| &at.spot));
+        report_idle(&idle, "beside radio.channels", "move it into each [[radio.channels]]", reader);
+        radio
+            .channels
+            .iter()
+            .map(|channel| Channel {
+                phy_rate: **channel.phy_rate,
+                mac_efficiency: **channel.mac_efficiency,
+                primary_user: channel.primary_user.as_ref().map(|user| primary_user(user)),
+            })
+            .collect()
+    };
+    let count = channels.len();
+    let channel_exists = |index: u32, spot: &Spot| {
+        let exists = (index as usize) < count;
+        if !exists {
+            let what = format!(
+                "channel {index} does not exist: there {}",
+                if count == 1 { "is 1".to_owned() } else { format!("are {count}") }
+            );
+            reader.report(spot, what, format!("write an index from 0 to {}", count - 1));
+        }
+        exists
+    };
+    let mut fine = channel_exists(*radio.channel, &radio.channel.spot);
+    let mut switches: Vec<Switch> = Vec::new();
+    for switch in &radio.switches {
+        fine &= channel_exists(*switch.to_channel, &switch.to_channel.spot);
+        switches.push(Switch { at: Instant::ZERO + *switch.at, to_channel: *switch.to_channel });
+    }
+    switches.sort_by_key(|switch| switch.at);
+    fine.then(|| Cell {
+        channels,
+        initial_channel: *radio.channel,
+        retry_limit: *radio.retry_limit,
+        switching_delay: *radio.switching_delay,
+        switches,
+        switch_policy: *radio.switch_policy,
+    })
+}
+
+fn primary_user(user: &crate::file::PrimaryUser) -> PrimaryUser {
+    PrimaryUser {
+        on_mean: **user.on_mean,
+        off_mean: **user.off_mean,
+        detection_delay: *user.detection_delay,
+        end_detection_delay: *user.end_detection_delay,
+    }
+}
+
+/// RFC 8290's defaults, as `linkhold-radio` has them.
+fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<crate::model::Queue> {
+    let default = linkhold_radio::FqCodelConfig::default();
+    let limit = queue.limit.as_ref().map(|limit| limit.0.0);
+    let discipline = match *queue.queue {
+        QueueName::Fifo => {
+            let mut idle: Vec<&Spot> = Vec::new();
+            idle.extend(queue.target.iter().map(|at| &at.spot));
+            idle.extend(queue.interval.iter().map(|at| &at.spot));
+            idle.extend(queue.quantum.iter().map(|at| &at.spot));
+            idle.extend(queue.flows.iter().map(|at| &at.spot));
+            idle.extend(queue.memory_limit.iter().map(|at| &at.spot));
+            idle.extend(queue.ecn.iter().map(|at| &at.spot));
+            report_idle(&idle, "with queue = \"fifo\"", "remove it, or write queue = \"fq_codel\"", reader);
+            Discipline::Fifo { limit: limit.unwrap_or(FIFO_LIMIT) }
+        }
+        QueueName::FqCodel => {
+            let quantum = match &queue.quantum {
+                None => default.quantum,
+                Some(bytes) => match u32::try_from(bytes.0.0) {
+                    Ok(quantum) if quantum <= MAX_QUANTUM => quantum,
+                    _ => {
+                        let what = format!("a quantum of {} is too large", bytes.0);
+                        reader.report(&bytes.spot, what, "write at most 1MiB; one packet is 1514B");
+                        return None;
+                    }
+                },
+            };
+            Discipline::FqCodel {
+                limit: limit.unwrap_or(default.limit),
+                memory_limit: queue.memory_limit.as_ref().map_or(default.memory_limit, |at| at.0),
+                target: queue.target.as_ref().map_or(default.target, |at| at.0),
+                interval: queue.interval.as_ref().map_or(default.interval, |at| at.0),
+                quantum,
+                flows: queue.flows.as_ref().map_or(default.flows, |at| at.0),
+                ecn: queue.ecn.as_ref().map_or(default.ecn, |at| at.value),
+            }
+        }
+    };
+    Some(crate::model::Queue { discipline, in_silence: *queue.in_silence })
+}
+
+/// Packets; the order of a Wi-Fi driver's transmit queue.
+const FIFO_LIMIT: u32 = 100;
+const MAX_QUANTUM: u32 = 1 << 20;
+
+fn flows(file: &File, reader: &Reader<'_>) -> Option<Vec<FlowGroup>> {
+    let mut groups = Some(Vec::new());
+    let mut total = 0.0;
+    for flow in &file.flows {
+        match flow_group(file, flow, reader) {
+            Some(group) => {
+                let per_station = match group.arrivals {
+                    Some(arrivals) => arrivals.per_second * file.duration.as_secs_f64(),
+                    None => f64::from(group.count),
+                };
+                total += per_station * group.stations.len() as f64;
+                if let Some(groups) = &mut groups {
+                    groups.push(group);
+                }
+            }
+            None => groups = None,
+        }
+        if total > MAX_COUNT as f64 {
+            let right =
+                format!("a run takes at most {MAX_COUNT} connections: lower count, arrivals or duration");
+            reader.report(&flow.spot, "that makes too many connections", right);
+            return None;
+        }
+    }
+    if file.flows.is_empty() && groups.is_some() && !reader.has_reported("flows") {
+        let right = "write at least one [[flows]] with direction = \"downlink\" or \"uplink\"";
+        reader.report(&root_spot(), "there is no flow, so nothing would be measured", right);
+        return None;
+    }
+    groups
+}
+
+fn flow_group(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<FlowGroup> {
+    let stations: Vec<u32> = match &flow.station.value {
+        Stations::All => (0..**file.radio.stations).collect(),
+        Stations::Some(list) => list.clone(),
+    };
+    let mut fine = true;
+    for &station in &stations {
+        fine &= station_in_range(station, &flow.station.spot, &file.radio.stations, reader);
+    }
+    if *flow.start >= **file.duration {
+        reader.report_between(
+            &[&flow.start.spot, &file.duration.spot],
+            format!("the flow starts at {}, but the run ends at {}", *flow.start, **file.duration),
+            "start it earlier",
+        );
+        fine = false;
+    }
+    if let Some(stop) = &flow.stop
+        && stop.0 <= *flow.start
+    {
+        let what = format!("the flow stops at {} and starts at {}", stop.0, *flow.start);
+        reader.report_between(&[&stop.spot, &flow.start.spot], what, "stop it later");
+        fine = false;
+    }
+    let source = match flow.source.value {
+        SourceValue::Bulk => Source::Bulk,
+        SourceValue::Finite(bytes) => Source::Finite(bytes),
+        SourceValue::Paced { rate, chunk } => {
+            let segment = file.tcp.mss.as_ref().map_or(1460, |mss| u64::from(mss.0));
+            Source::Paced { rate, chunk: chunk.unwrap_or(Bytes(segment)) }
+        }
+    };
+    if let Some(arrivals) = &flow.arrivals {
+        if flow.count.spot.is_explicit() {
+            let right = "remove count, or arrivals";
+            reader.report(&flow.count.spot, "does nothing beside arrivals", right);
+        }
+        if !matches!(source, Source::Finite(_)) {
+            let right = "write source = \"100kB\"";
+            reader.report(&arrivals.spot, "connections that arrive at random need an end", right);
+            fine = false;
+        }
+    }
+    fine.then(|| FlowGroup {
+        direction: *flow.direction,
+        stations,
+        count: **flow.count,
+        start: Instant::ZERO + *flow.start,
+        stagger: *flow.stagger,
+        stop: flow.stop.as_ref().map(|stop| Instant::ZERO + stop.0),
+        source,
+        arrivals: flow.arrivals.as_ref().map(|at| Arrivals { per_second: at.per_second }),
+        ip: *flow.ip,
+    })
+}
+
+/// The spot of the whole file.
+pub(crate) fn root_spot() -> Spot {
+    Spot { origin: Origin::Default, key: String::new(), valid: true }
+}

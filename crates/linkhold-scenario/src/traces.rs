@@ -1,0 +1,120 @@
+//! Finds, reads and checks trace files; each is read once, however many cases use it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use linkhold_radio::{Trace, TraceErrorKind};
+
+use crate::model::TraceFile;
+use crate::read::{At, Reader};
+
+/// Where traces lie when the path starts with it.
+const DATA: &str = "${LINKHOLD_DATA}";
+/// Largest trace that is read: a day of a fast link is some 100 MB.
+const MAX_TRACE_BYTES: u64 = 1 << 30;
+
+/// What reading a scenario asks of the outside, so that tests and fuzzers need no disk.
+pub trait Files {
+    /// The whole file.
+    ///
+    /// # Errors
+    /// As the system gives them; also for what is not a regular file, or larger than any trace.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// An environment variable.
+    fn variable(&self, name: &str) -> Option<String>;
+}
+
+/// The real disk and environment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct System;
+
+impl Files for System {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let about = std::fs::metadata(path)?;
+        if !about.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        if about.len() > MAX_TRACE_BYTES {
+            return Err(io::Error::other("it is larger than 1 GiB"));
+        }
+        std::fs::read(path)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+}
+
+/// No files and no variables at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn read(&self, _path: &Path) -> io::Result<Vec<u8>> {
+        Err(io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+}
+
+/// Traces of one scenario.
+pub(crate) struct Traces<'a> {
+    files: &'a dyn Files,
+    /// Folder of the scenario file.
+    base: PathBuf,
+    loaded: BTreeMap<PathBuf, Result<TraceFile, String>>,
+}
+
+impl<'a> Traces<'a> {
+    pub fn new(files: &'a dyn Files, scenario_file: &str) -> Self {
+        let base = Path::new(scenario_file).parent().map(Path::to_path_buf).unwrap_or_default();
+        Self { files, base, loaded: BTreeMap::new() }
+    }
+
+    /// The trace under `path`; `None` after reporting what is wrong with it.
+    pub fn load(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<TraceFile> {
+        let full = match path.strip_prefix(DATA) {
+            Some(rest) => {
+                let Some(data) = self.files.variable("LINKHOLD_DATA") else {
+                    let right = "set it to the folder that holds the traces";
+                    reader.report(&path.spot, "the environment variable LINKHOLD_DATA is not set", right);
+                    return None;
+                };
+                Path::new(&data).join(rest.trim_start_matches('/'))
+            }
+            None => self.base.join(&path.value),
+        };
+        let files = self.files;
+        let result = self.loaded.entry(full.clone()).or_insert_with(|| read(files, full));
+        match result {
+            Ok(trace) => Some(trace.clone()),
+            Err(what) => {
+                let right = "a trace has one millisecond stamp a line, in order (mahimahi format)";
+                reader.report(&path.spot, what.clone(), right);
+                None
+            }
+        }
+    }
+}
+
+fn read(files: &dyn Files, path: PathBuf) -> Result<TraceFile, String> {
+    let shown = path.display();
+    let bytes = files.read(&path).map_err(|error| format!("cannot read the trace file {shown}: {error}"))?;
+    let trace = Trace::parse(&bytes).map_err(|error| {
+        let what = match error.kind {
+            TraceErrorKind::Empty => "the trace is empty: it has no delivery opportunity",
+            TraceErrorKind::NotANumber => "this is not a millisecond stamp (a whole number below 2^32)",
+            TraceErrorKind::NotSorted => {
+                "the trace is not sorted: this stamp is smaller than the one before it"
+            }
+            TraceErrorKind::ZeroLength => "the last stamp is 0, so the trace has no length",
+            TraceErrorKind::TooLong => "the trace has too many lines",
+        };
+        format!("{shown}:{}: {what}", error.line)
+    })?;
+    Ok(TraceFile { path, trace: Arc::new(trace) })
+}

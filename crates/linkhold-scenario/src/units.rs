@@ -1,0 +1,213 @@
+//! Numbers with their unit, as users write them: `25ms`, `24Mbit/s`, `256KiB`, `100pkt`.
+//!
+//! Read exactly (no floating point), so `0.1s` is 100,000,000 ns.
+
+use linkhold_core::time::Duration;
+use linkhold_core::units::{BitRate, Bytes};
+
+/// Why a text is not a quantity: what is wrong, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct QuantityError {
+    pub what: String,
+    pub right: String,
+}
+
+/// A kind of quantity: its units with their size in the smallest one, and how a user would write one.
+pub(crate) struct Kind {
+    /// For messages: "a duration".
+    pub noun: &'static str,
+    /// For messages: how it is written.
+    pub example: &'static str,
+    /// Units by their size in the base unit. The base unit is the type's own (ns, bit/s, bytes, packets).
+    units: &'static [(&'static str, u64)],
+    /// Largest value, in the base unit, and how it is called.
+    max: (u64, &'static str),
+}
+
+pub(crate) const DURATION: Kind = Kind {
+    noun: "a duration",
+    example: "\"25ms\" (units: ns, us, ms, s, min, h)",
+    units: &[
+        ("ns", 1),
+        ("us", 1_000),
+        ("µs", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ],
+    max: (100 * 24 * 3_600_000_000_000, "2400h"),
+};
+
+pub(crate) const BIT_RATE: Kind = Kind {
+    noun: "a bit rate",
+    example: "\"24Mbit/s\" (units: bit/s, kbit/s, Mbit/s, Gbit/s)",
+    units: &[
+        ("bit/s", 1),
+        ("kbit/s", 1_000),
+        ("Mbit/s", 1_000_000),
+        ("Gbit/s", 1_000_000_000),
+        ("bps", 1),
+        ("kbps", 1_000),
+        ("Mbps", 1_000_000),
+        ("Gbps", 1_000_000_000),
+        ("Mb/s", 1_000_000),
+    ],
+    max: (10_000_000_000_000, "10000Gbit/s"),
+};
+
+pub(crate) const BYTES: Kind = Kind {
+    noun: "a number of bytes",
+    example: "\"256KiB\" (units: B, kB, MB, GB, KiB, MiB, GiB)",
+    units: &[
+        ("B", 1),
+        ("kB", 1_000),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+    ],
+    max: (1 << 40, "1024GiB"),
+};
+
+pub(crate) const PACKETS: Kind = Kind {
+    noun: "a number of packets",
+    example: "\"100pkt\"",
+    units: &[("pkt", 1), ("packets", 1), ("packet", 1)],
+    max: (10_000_000, "10000000pkt"),
+};
+
+impl Kind {
+    fn error(&self, what: impl Into<String>) -> QuantityError {
+        QuantityError { what: what.into(), right: format!("write {} such as {}", self.noun, self.example) }
+    }
+
+    /// The value in the base unit, rounded to the nearest.
+    fn parse(&self, text: &str) -> Result<u64, QuantityError> {
+        let shown = crate::document::shorten(text);
+        let trimmed = text.trim();
+        if trimmed.starts_with(['-', '\u{2212}']) {
+            return Err(self.error(format!("\"{shown}\" is negative")));
+        }
+        let number_len =
+            trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(number_len);
+        let unit = unit.trim();
+        let (mantissa, decimals) =
+            decimal(number).ok_or_else(|| self.error(format!("\"{shown}\" is not {}", self.noun)))?;
+        if unit.is_empty() {
+            return Err(self.error(format!("\"{shown}\" has no unit")));
+        }
+        let Some(&(_, size)) = self.units.iter().find(|(name, _)| *name == unit) else {
+            return Err(
+                self.error(format!("\"{shown}\" has the unknown unit `{}`", crate::document::shorten(unit)))
+            );
+        };
+        let scale = 10u128.pow(decimals);
+        let value = (mantissa * u128::from(size) + scale / 2) / scale;
+        match u64::try_from(value) {
+            Ok(value) if value <= self.max.0 => Ok(value),
+            _ => Err(QuantityError {
+                what: format!("\"{shown}\" is too large"),
+                right: format!("at most {}", self.max.1),
+            }),
+        }
+    }
+
+    /// JSON Schema pattern.
+    pub(crate) fn pattern(&self) -> String {
+        let units: Vec<&str> = self.units.iter().map(|(name, _)| *name).collect();
+        format!("^[0-9_]+(\\.[0-9_]+)? ?({})$", units.join("|"))
+    }
+}
+
+/// Digits without the point, and how many stand behind it. At most 27 digits, so that no unit overflows.
+fn decimal(text: &str) -> Option<(u128, u32)> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let point_without_digits = text.contains('.') && fraction.is_empty();
+    if whole.is_empty() || point_without_digits || whole.len() + fraction.len() > 24 {
+        return None;
+    }
+    let mut mantissa = 0u128;
+    let mut decimals = 0u32;
+    for (index, byte) in whole.bytes().chain(fraction.bytes()).enumerate() {
+        match byte {
+            b'0'..=b'9' => {
+                mantissa = mantissa * 10 + u128::from(byte - b'0');
+                decimals += u32::from(index >= whole.len());
+            }
+            b'_' => {}
+            _ => return None,
+        }
+    }
+    text.bytes().any(|byte| byte.is_ascii_digit()).then_some((mantissa, decimals))
+}
+
+pub(crate) fn duration(text: &str) -> Result<Duration, QuantityError> {
+    DURATION.parse(text).map(Duration::from_nanos)
+}
+
+pub(crate) fn bit_rate(text: &str) -> Result<BitRate, QuantityError> {
+    BIT_RATE.parse(text).map(BitRate)
+}
+
+pub(crate) fn bytes(text: &str) -> Result<Bytes, QuantityError> {
+    BYTES.parse(text).map(Bytes)
+}
+
+pub(crate) fn packets(text: &str) -> Result<u32, QuantityError> {
+    // The kind's maximum fits 32 bits.
+    PACKETS.parse(text).map(|count| u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_exactly() {
+        for (text, nanos) in [
+            ("25ms", 25_000_000),
+            ("0.1s", 100_000_000),
+            ("20 s", 20_000_000_000),
+            ("1.5us", 1_500),
+            ("0s", 0),
+            ("0.4ns", 0),
+            ("1_000ms", 1_000_000_000),
+            ("2min", 120_000_000_000),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_nanos(nanos)), "{text}");
+        }
+        assert_eq!(bit_rate("24Mbit/s"), Ok(BitRate(24_000_000)));
+        assert_eq!(bit_rate("1.544 Mbps"), Ok(BitRate(1_544_000)));
+        assert_eq!(bytes("256KiB"), Ok(Bytes(262_144)));
+        assert_eq!(bytes("500MB"), Ok(Bytes(500_000_000)));
+        assert_eq!(packets("100pkt"), Ok(100));
+    }
+
+    #[test]
+    fn what_is_not_a_quantity_is_named() {
+        for (text, what) in [
+            ("20", "has no unit"),
+            ("-20s", "is negative"),
+            ("\u{2212}20s", "is negative"),
+            ("20parsec", "unknown unit `parsec`"),
+            ("", "is not a duration"),
+            ("s", "is not a duration"),
+            ("1.2.3s", "is not a duration"),
+            (".5s", "is not a duration"),
+            ("5.s", "is not a duration"),
+            ("_s", "is not a duration"),
+            ("1e9s", "unknown unit"),
+            ("99999999999s", "is too large"),
+            ("99999999999999999999999999999999s", "is not a duration"),
+            ("NaN", "is not a duration"),
+        ] {
+            let error = duration(text).expect_err(text);
+            assert!(error.what.contains(what), "{text}: {error:?}");
+        }
+        assert!(bit_rate("24MB/s").expect_err("bytes are not bits").what.contains("unknown unit"));
+    }
+}

@@ -1,0 +1,459 @@
+//! What the scenario file promises: each wrong file is refused with file, line, key and what would be right; each
+//! right one resolves to what it says.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use linkhold_core::dsasync::{DsaSyncConfig, Mode};
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_scenario::{
+    Discipline, Files, Mac, Mechanism, NoFiles, Scenario, ScenarioError, Source, SwitchPolicy, json_schema,
+};
+use linkhold_tcp::{Congestion, DelayedAck, Recovery, TcpConfig};
+
+const BASE: &str = r#"schema = "linkhold.scenario/1"
+name = "test"
+duration = "20s"
+[radio]
+phy_rate = "24Mbit/s"
+stations = 2
+[[flows]]
+direction = "downlink"
+"#;
+
+/// Files by path, and LINKHOLD_DATA if it is there.
+struct Fake(BTreeMap<&'static str, &'static str>);
+
+impl Files for Fake {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let text = path.to_str().and_then(|path| self.0.get(path));
+        text.map(|text| text.as_bytes().to_vec()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.get(name).map(|value| (*value).to_owned())
+    }
+}
+
+fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::parse(text, "dir/s.toml", &[], &NoFiles)
+}
+
+fn with(more: &str) -> String {
+    format!("{BASE}{more}")
+}
+
+#[track_caller]
+fn refused(text: &str, files: &dyn Files) -> String {
+    Scenario::parse(text, "dir/s.toml", &[], files).expect_err("the file is wrong").to_string()
+}
+
+#[test]
+fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
+    // Appended to BASE, whose last line is 8: what is wrong, and the message.
+    for (more, message) in [
+        (
+            "[router]\nlimitt = \"10pkt\"",
+            "dir/s.toml:10:1: router.limitt: unknown key; did you mean `limit`?",
+        ),
+        (
+            "[router]\nlimit = 10",
+            "dir/s.toml:10:9: router.limit: 10 has no unit; write a number of packets such as \"100pkt\"",
+        ),
+        (
+            "[router]\nlimit = \"10\"",
+            "dir/s.toml:10:9: router.limit: \"10\" has no unit; write a number of packets",
+        ),
+        (
+            "[router]\nqueue = \"fq-codel\"",
+            "dir/s.toml:10:9: router.queue: \"fq-codel\" is not known here; did you mean \"fq_codel\"?",
+        ),
+        ("[router]\ntarget = \"5ms\"", "dir/s.toml:10:10: router.target: does nothing with queue = \"fifo\""),
+        (
+            "[wired]\nrate = \"-1Mbit/s\"",
+            "dir/s.toml:10:8: wired.rate: \"-1Mbit/s\" is negative; write a bit rate",
+        ),
+        ("[wired]\nrate = -1", "dir/s.toml:10:8: wired.rate: -1 is negative"),
+        (
+            "[wired]\nrate = \"0Mbit/s\"",
+            "dir/s.toml:10:8: wired.rate: \"0Mbit/s\" is zero; it must be above zero",
+        ),
+        (
+            "[wired]\nrate = \"99999Gbit/s\"",
+            "dir/s.toml:10:8: wired.rate: \"99999Gbit/s\" is too large; at most",
+        ),
+        (
+            "[dsasync]\nalpha_min = 1.5\n[[cases]]\nname = \"a\"\nmechanism = \"dsasync\"",
+            "dir/s.toml:10:13: dsasync.alpha_min: 1.5 is not between 0 and 1",
+        ),
+        (
+            "[[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\ndsasync = { b_low = \"60MB\", b_high = \"40MB\" }",
+            "dir/s.toml:12:21: cases[0].dsasync.b_low: B_low (60.0 MB) must be below B_high (40.0 MB); write b_alloc > b_high > b_low",
+        ),
+        (
+            "[[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\ndsasync.b_high = \"80MB\"",
+            "dir/s.toml:12:18: cases[0].dsasync.b_high: B_high (80.0 MB) must be below B_alloc (64.0 MB)",
+        ),
+        (
+            "[[flows]]\ndirection = \"uplink\"\nstation = 2",
+            "dir/s.toml:11:11: flows[1].station: station 2 does not exist: radio.stations is 2; write an index from 0 to 1",
+        ),
+        (
+            "[[flows]]\nstation = 1",
+            "dir/s.toml:9:1: flows[1]: the key `direction` is missing; direction: Which way the data flows",
+        ),
+        (
+            "[[flows]]\ndirection = \"uplink\"\nstart = \"30s\"",
+            "dir/s.toml:11:9: flows[1].start: the flow starts at 30s, but the run ends at 20s",
+        ),
+        (
+            "[[flows]]\ndirection = \"uplink\"\narrivals = \"2/s\"",
+            "dir/s.toml:11:12: flows[1].arrivals: connections that arrive at random need an end",
+        ),
+        (
+            "[[flows]]\ndirection = \"uplink\"\ncount = 100000\nstation = \"all\"",
+            "flows[1]: that makes too many connections",
+        ),
+        (
+            "[[cases]]\nname = \"a\"\n[[cases]]\nname = \"a\"",
+            "dir/s.toml:12:8: cases[1].name: there is a case `a` already",
+        ),
+        ("[[cases]]\nname = \"a b\"", "dir/s.toml:10:8: cases[0].name: \"a b\" cannot be a name"),
+        ("[[cases]]\nname = \"a\"\nmode = \"hold\"", "cases[0].mode: does nothing with mechanism = \"none\""),
+        (
+            "[[cases]]\nname = \"a\"\nset = { \"router.limt\" = \"5pkt\" }",
+            "dir/s.toml:11:9: router.limt: unknown key; did you mean `limit`?",
+        ),
+        (
+            "[[cases]]\nname = \"a\"\nset = { name = \"b\" }",
+            "cases[0].set.\"name\": a case cannot change `name`",
+        ),
+        (
+            "[tcp]\nprofile = \"linux\"\ncongestion = \"cubik\"",
+            "dir/s.toml:11:14: tcp.congestion: \"cubik\" is not known here; did you mean \"cubic\"?",
+        ),
+        ("[tcp]\nmss = 20", "dir/s.toml:10:7: tcp.mss: an MSS of 20 is out of range"),
+        (
+            "[tcp]\nwindow_scale = 15",
+            "dir/s.toml:10:16: tcp.window_scale: the shift is too large; write at most 14",
+        ),
+        (
+            "[tcp]\nrto_min = \"200s\"",
+            "dir/s.toml:10:11: tcp.rto_min: rto_min (200s) is above rto_max (120s)",
+        ),
+        ("[tcp]\ndelayed_ack = \"40\"", "dir/s.toml:10:15: tcp.delayed_ack: \"40\" has no unit"),
+        ("[tcp]\nsack = false", "dir/s.toml:10:8: tcp.sack: the recovery works on SACK"),
+        (
+            "[radio.sensing]\nperiod = \"25ms\"\nduration = \"25ms\"",
+            "dir/s.toml:11:12: radio.sensing.duration: a quiet period of 25ms every 25ms leaves no time",
+        ),
+        (
+            "[radio.sensing]\nperiod = \"0s\"\nduration = \"25ms\"",
+            "dir/s.toml:10:10: radio.sensing.period: \"0s\" is zero",
+        ),
+        (
+            "[[radio.station_sensing]]\nstation = 7\nperiod = \"1s\"\nduration = \"5ms\"",
+            "radio.station_sensing[0].station: station 7 does not exist",
+        ),
+        (
+            "[radio.primary_user]\non_mean = \"1s\"",
+            "radio.primary_user: the key `off_mean` is missing; off_mean: Mean length of the pause",
+        ),
+        (
+            "[[radio.switches]]\nat = \"5s\"\nto_channel = 1",
+            "dir/s.toml:11:14: radio.switches[0].to_channel: channel 1 does not exist: there is 1",
+        ),
+        (
+            "[[radio.channels]]\nphy_rate = \"12Mbit/s\"",
+            "dir/s.toml:5:12: radio.phy_rate: does nothing beside radio.channels",
+        ),
+        ("[radio.trace]\ndown = \"x\"", "radio.trace: does nothing without mac = \"trace\""),
+        (
+            "[output]\nseries_interval = \"1fortnight\"",
+            "output.series_interval: \"1fortnight\" has the unknown unit `fortnight`",
+        ),
+        (
+            "[radio.sensing]\nperiod = 2026-01-01\nduration = true",
+            "radio.sensing.period: expected a duration, got a date",
+        ),
+    ] {
+        let told = refused(&with(more), &NoFiles);
+        assert!(told.contains(message), "{more}\nshould tell: {message}\nbut told:    {told}");
+    }
+}
+
+#[test]
+fn what_is_wrong_at_the_top_is_told_too() {
+    for (text, message) in [
+        ("", "dir/s.toml: the key `schema` is missing"),
+        (
+            "schema = \"linkhold.scenario/2\"",
+            "dir/s.toml:1:10: schema: \"linkhold.scenario/2\" is not a format this linkhold reads; write schema = \"linkhold.scenario/1\"",
+        ),
+        (&BASE.replace("\"20s\"", "20s"), "dir/s.toml:3:12: this is not TOML: string values must be quoted"),
+        (
+            &BASE.replace("duration = \"20s\"", "duration = \"20s\"\nseed = \"one\""),
+            "dir/s.toml:4:8: seed: \"one\" is not a whole number",
+        ),
+        (
+            &BASE.replace("duration = \"20s\"", "duration = \"20s\"\nseed = -1"),
+            "dir/s.toml:4:8: seed: -1 is negative",
+        ),
+        (
+            &BASE.replace(
+                "duration = \"20s\"",
+                "duration = \"20s\"\nseed = 99999999999999999999999999999999999999999",
+            ),
+            "seed: the number is too large",
+        ),
+        (
+            &BASE.replace("duration = \"20s\"", "duration = \"20s\"\nwarm_up = \"20s\""),
+            "dir/s.toml:4:11: warm_up: the warm-up of 20s leaves nothing of the 20s of the run",
+        ),
+        (&BASE.replace("phy_rate = \"24Mbit/s\"", ""), "radio: the radio has no rate"),
+        (&BASE.replace("[[flows]]\ndirection = \"downlink\"", ""), "dir/s.toml: there is no flow"),
+        (
+            &BASE.replace("[[flows]]", "[flows]"),
+            "flows: expected a list, got a table; write [[flows]] instead of [flows]",
+        ),
+        (
+            &BASE.replace("[radio]", "[radio]\nmac = \"trace\""),
+            "radio.phy_rate: does nothing with mac = \"trace\"",
+        ),
+    ] {
+        let told = refused(text, &NoFiles);
+        assert!(told.contains(message), "{text}\nshould tell: {message}\nbut told:    {told}");
+    }
+}
+
+#[test]
+fn all_problems_of_a_file_are_told_at_once_and_only_once() {
+    let text = with(
+        "[router]\nlimitt = \"10pkt\"\n[wired]\nrate = \"-1Mbit/s\"\n[[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\n\
+         dsasync = { alpha_min = 2, b_low = \"60MB\", b_high = \"40MB\" }\n[[cases]]\nname = \"b\"\nset = { \"router.limit\" = 5 }\n",
+    );
+    let error = parse(&text).expect_err("five problems");
+    let keys: Vec<&str> = error.problems().iter().map(|problem| problem.key.as_str()).collect();
+    let expected = [
+        "router.limitt",
+        "wired.rate",
+        "cases[0].dsasync.alpha_min",
+        "cases[0].dsasync.b_low",
+        "router.limit",
+    ];
+    assert_eq!(keys, expected, "{error}");
+}
+
+const TRACE: &str = r#"schema = "linkhold.scenario/1"
+name = "trace"
+duration = "20s"
+[radio]
+mac = "trace"
+[radio.trace]
+down = "${LINKHOLD_DATA}/lte.down"
+up = "up.txt"
+[[flows]]
+direction = "downlink"
+"#;
+
+#[test]
+fn a_trace_is_found_read_and_checked() {
+    let files = Fake(BTreeMap::from([
+        ("LINKHOLD_DATA", "/data"),
+        ("/data/lte.down", "0\n1\n1\n9\n"),
+        ("dir/up.txt", "5\n"),
+    ]));
+    let scenario = Scenario::parse(TRACE, "dir/s.toml", &[], &files).expect("both traces are fine");
+    let Mac::Trace(link) = &scenario.cases()[0].scenario.radio.mac else { panic!("not a trace") };
+    assert_eq!(link.down.trace.opportunities(), 4);
+    assert_eq!(link.up.path, Path::new("dir/up.txt"));
+    assert_eq!(link.silence_threshold, Duration::from_millis(100));
+
+    for (down, up, message) in [
+        ("", "5\n", "dir/s.toml:7:8: radio.trace.down: /data/lte.down:1: the trace is empty"),
+        ("1\n", "5\n4\n", "dir/s.toml:8:6: radio.trace.up: dir/up.txt:2: the trace is not sorted"),
+        ("1\n", "5\nx\n", "dir/s.toml:8:6: radio.trace.up: dir/up.txt:2: this is not a millisecond stamp"),
+        ("1\n", "0\n", "dir/s.toml:8:6: radio.trace.up: dir/up.txt:1: the last stamp is 0"),
+    ] {
+        let files =
+            Fake(BTreeMap::from([("LINKHOLD_DATA", "/data"), ("/data/lte.down", down), ("dir/up.txt", up)]));
+        let told = refused(TRACE, &files);
+        assert!(told.contains(message), "should tell: {message}\nbut told:    {told}");
+    }
+    let told = refused(TRACE, &NoFiles);
+    assert!(
+        told.contains("dir/s.toml:7:8: radio.trace.down: the environment variable LINKHOLD_DATA is not set"),
+        "{told}"
+    );
+    assert!(told.contains("radio.trace.up: cannot read the trace file dir/up.txt: "), "{told}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let told = Scenario::load(Path::new("no/such.toml"), &[]).expect_err("no such file").to_string();
+    assert!(told.starts_with("no/such.toml: cannot read the scenario file: "), "{told}");
+}
+
+#[test]
+fn keys_left_out_take_the_documented_defaults() {
+    let case = &parse(BASE).expect("valid").cases()[0];
+    let s = &case.scenario;
+    assert_eq!((case.name.as_str(), s.mechanism), ("none", Mechanism::None));
+    assert_eq!((s.seed, s.warm_up, s.duration), (1, Duration::ZERO, Duration::from_secs(20)));
+    assert_eq!((s.wired.rate, s.wired.one_way_delay), (BitRate::from_mbps(100), Duration::from_micros(1500)));
+    assert_eq!(s.router.discipline, Discipline::Fifo { limit: 100 });
+    assert_eq!(s.tcp, TcpConfig::linux(Congestion::Cubic));
+    let Mac::Shared(cell) = &s.radio.mac else { panic!("not shared") };
+    assert_eq!((cell.channels.len(), cell.retry_limit, cell.switch_policy), (1, 7, SwitchPolicy::Scripted));
+    assert_eq!(
+        (s.flows[0].count, s.flows[0].stations.clone(), s.flows[0].source),
+        (1, vec![0], Source::Bulk)
+    );
+}
+
+#[test]
+fn tcp_keys_lie_on_top_of_the_profile() {
+    let text = with(
+        "[tcp]\nprofile = \"classic\"\nrecovery = \"sack\"\ncongestion = \"vegas\"\nreceive_buffer = \"1MiB\"\n\
+         delayed_ack = \"heartbeat 200ms\"\nrto_min = \"200ms\"\nwindow_scale = \"off\"\ninitial_window = 4\n",
+    );
+    let tcp = parse(&text).expect("valid").cases()[0].scenario.tcp.clone();
+    let expected = TcpConfig {
+        receive_buffer: Bytes(1 << 20),
+        delayed_ack: DelayedAck::Heartbeat(Duration::from_millis(200)),
+        rto_min: Duration::from_millis(200),
+        window_scale: None,
+        initial_window_segments: Some(4),
+        ..TcpConfig::classic(Recovery::Sack, Congestion::Vegas)
+    };
+    assert_eq!(tcp, expected);
+}
+
+#[test]
+fn a_stated_receive_buffer_is_fixed_and_its_scale_follows() {
+    let text = with("[tcp]\nreceive_buffer = \"16MiB\"\n");
+    let tcp = parse(&text).expect("valid").cases()[0].scenario.tcp.clone();
+    assert_eq!((tcp.receive_autotune, tcp.window_scale), (None, Some(9)));
+}
+
+#[test]
+fn mechanisms_are_presets_with_settings_on_top() {
+    let text = with(
+        "[dsasync]\nalpha_min = 0.7\nwindow = \"5s\"\n\
+         [[cases]]\nname = \"a\"\nmechanism = \"dsasync-paper\"\n\
+         [[cases]]\nname = \"b\"\nmechanism = \"dsasync\"\nmode = \"hold\"\ndsasync = { alpha_min = 0.9, b_alloc = \"8MB\" }\n\
+         [[cases]]\nname = \"c\"\nmechanism = \"dsasync-hold\"\n[[cases]]\nname = \"d\"\nmechanism = \"dsasync-freeze\"\n\
+         [[cases]]\nname = \"e\"\nmechanism = \"dsasync-freeze-nudge\"\n[[cases]]\nname = \"f\"\n",
+    );
+    let cases = parse(&text).expect("valid").cases();
+    let config = |index: usize| match cases[index].scenario.mechanism {
+        Mechanism::DsaSync(config) => config,
+        Mechanism::None => panic!("no mechanism"),
+    };
+    let mut paper = DsaSyncConfig::paper();
+    paper.uplink.alpha_min = Fraction::clamped(0.7);
+    paper.uplink.window = Duration::from_secs(5);
+    paper.monitor.window = Duration::from_secs(5);
+    assert_eq!(config(0), paper);
+    assert_eq!(config(1).mode, Mode::Hold);
+    assert_eq!(config(1).uplink.alpha_min, Fraction::clamped(0.9));
+    assert_eq!(
+        (config(1).b_alloc, config(1).b_high, config(1).b_low),
+        (Bytes(8_000_000), Bytes(4_000_000), Bytes(2_000_000))
+    );
+    let modes = [config(2).mode, config(3).mode, config(4).mode];
+    assert_eq!(modes, [Mode::Hold, Mode::Freeze, Mode::FreezeNudge]);
+    assert_eq!(cases[5].scenario.mechanism, Mechanism::None);
+}
+
+#[test]
+fn overrides_and_case_settings_lie_on_top_of_the_file() {
+    let text = with(
+        "[router]\nlimit = \"10pkt\"\n[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\n\
+         [[cases]]\nname = \"file\"\n[[cases]]\nname = \"own\"\nset = { \"router.limit\" = \"30pkt\", tcp.congestion = \"reno\", radio.primary_user = \"none\" }\n",
+    );
+    let set = [
+        "router.limit=20pkt",
+        "flows.0.direction=\"uplink\"",
+        "wired.rtt=50ms",
+        "cases.file.set={\"station.limit\"=\"5pkt\"}",
+    ];
+    let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
+    let cases = Scenario::parse(&text, "s.toml", &set, &NoFiles).expect("valid").cases();
+    let limit = |index: usize| cases[index].scenario.router.discipline;
+    assert_eq!((limit(0), limit(1)), (Discipline::Fifo { limit: 20 }, Discipline::Fifo { limit: 30 }));
+    assert_eq!(cases[0].scenario.station.discipline, Discipline::Fifo { limit: 5 });
+    assert_eq!(cases[1].scenario.tcp.congestion, Congestion::Reno);
+    assert_eq!(cases[0].scenario.wired.one_way_delay, Duration::from_millis(25));
+    for (case, user) in [(0, true), (1, false)] {
+        let Mac::Shared(cell) = &cases[case].scenario.radio.mac else { panic!("not shared") };
+        assert_eq!(cell.channels[0].primary_user.is_some(), user);
+    }
+}
+
+#[test]
+fn a_wrong_override_is_named_as_the_user_wrote_it() {
+    for (set, message) in [
+        ("router.limit=ten", "--set router.limit=ten: router.limit: \"ten\" is not a number of packets"),
+        ("router.limit", "--set router.limit: there is no `=` in it; write --set key=value"),
+        ("seed=abc", "--set seed=abc: seed: \"abc\" is not a whole number"),
+        ("flows.3.count=2", "--set flows.3.count=2: flows.3.count: `3` is not one of the 1 elements"),
+        ("rooter.limit=1pkt", "--set rooter.limit=1pkt: rooter: unknown key; did you mean `router`?"),
+    ] {
+        let told =
+            Scenario::parse(BASE, "s.toml", &[set.to_owned()], &NoFiles).expect_err("wrong").to_string();
+        assert!(told.contains(message), "should tell: {message}\nbut told:    {told}");
+    }
+}
+
+#[test]
+fn switches_are_sorted_and_channels_kept() {
+    let text = BASE.replace("phy_rate = \"24Mbit/s\"\n", "")
+        + "[[radio.channels]]\nphy_rate = \"24Mbit/s\"\n[[radio.channels]]\nphy_rate = \"12Mbit/s\"\nmac_efficiency = 0.5\n\
+           [[radio.switches]]\nat = \"9s\"\nto_channel = 0\n[[radio.switches]]\nat = \"5s\"\nto_channel = 1\n";
+    let case = &parse(&text).expect("valid").cases()[0];
+    let Mac::Shared(cell) = &case.scenario.radio.mac else { panic!("not shared") };
+    assert_eq!(
+        cell.switches.iter().map(|s| s.at).collect::<Vec<_>>(),
+        [Instant::from_millis(5000), Instant::from_millis(9000)]
+    );
+    assert_eq!(cell.channels[1].mac_efficiency, Fraction::clamped(0.5));
+}
+
+#[test]
+fn the_summary_names_every_part() {
+    let text = with(
+        "[radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\n[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n",
+    );
+    let summary = parse(&text).expect("valid").summary();
+    for part in [
+        "20s",
+        "24.00 Mbit/s x 0.73 = 17.52 Mbit/s",
+        "25ms every 500ms (5.0 %)",
+        "fifo of 100 packets",
+        "Cubic",
+        "x: dsasync",
+    ] {
+        assert!(summary.contains(part), "{part} is not in\n{summary}");
+    }
+}
+
+#[test]
+fn the_schema_documents_every_key() {
+    let schema = json_schema();
+    assert_eq!(schema["properties"]["schema"]["const"], "linkhold.scenario/1");
+    let tables = schema["$defs"].as_object().expect("definitions");
+    let mut keys = 0;
+    for (name, table) in tables.iter().chain([(&"File".to_owned(), &schema)]) {
+        assert_eq!(table["additionalProperties"], false, "{name}");
+        for (key, property) in table["properties"].as_object().expect("a table has keys") {
+            let description = property["description"].as_str().unwrap_or_default();
+            assert!(!description.is_empty(), "{name}.{key} has no description: {property}");
+            keys += 1;
+        }
+    }
+    assert!(keys > 80, "{keys}");
+    assert_eq!(tables["Wired"]["properties"]["rate"]["default"], "100Mbit/s");
+}
