@@ -1,5 +1,6 @@
 //! From a resolved scenario to the parts of a cell: air, wired pipes, mechanism.
 
+use linkhold_core::dsasync::DsaSync;
 use linkhold_core::mechanism::{Mechanism, PlainRouter};
 use linkhold_core::packet::StationId;
 use linkhold_radio::{
@@ -38,9 +39,10 @@ pub(crate) fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> Goodput
 fn mechanism(scenario: &ResolvedScenario) -> Result<Box<dyn Mechanism>, SimError> {
     match &scenario.mechanism {
         scenario::Mechanism::None => Ok(Box::new(PlainRouter::default())),
-        scenario::Mechanism::DsaSync(_) => {
-            Err(SimError::Mechanism { mechanism: "dsasync", reason: "not built in".to_owned() })
-        }
+        scenario::Mechanism::DsaSync(config) => match DsaSync::new(config) {
+            Ok(mechanism) => Ok(Box::new(mechanism)),
+            Err(error) => Err(SimError::Mechanism { mechanism: "dsasync", reason: error.to_string() }),
+        },
     }
 }
 

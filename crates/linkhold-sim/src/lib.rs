@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+pub mod capture;
 mod contract;
 pub mod endpoints;
 pub mod engine;
@@ -26,6 +27,7 @@ pub mod series;
 pub mod silence;
 pub mod slab;
 
+pub use capture::Capture;
 pub use engine::{Edge, Engine};
 pub use error::SimError;
 pub use observer::{NoObserver, Observer, Tap};

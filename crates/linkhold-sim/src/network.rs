@@ -585,6 +585,12 @@ impl Network {
         self.losses
     }
 
+    /// Places for flows ever needed at once.
+    #[must_use]
+    pub const fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+
     /// Packets inside the cell.
     #[must_use]
     pub fn packets_inside(&self) -> usize {

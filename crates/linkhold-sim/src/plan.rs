@@ -63,7 +63,7 @@ pub struct ArrivalPlan {
 impl ArrivalPlan {
     /// Draws the time of the one after `next`; `None` when there will be no more.
     pub fn advance(&mut self) -> Option<Instant> {
-        self.next = self.next + self.stream.exponential(self.mean);
+        self.next += self.stream.exponential(self.mean);
         self.due()
     }
 

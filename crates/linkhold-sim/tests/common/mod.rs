@@ -1,0 +1,104 @@
+//! Scenarios for the tests, built from types: what is tested here is the simulator, not the file format.
+#![allow(dead_code)]
+
+use linkhold_core::packet::Direction;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Fraction};
+use linkhold_scenario::{
+    Case, Cell, Channel, Discipline, FlowGroup, InSilence, IpVersion, Mac, Mechanism, Output, PrimaryUser,
+    Profile, Queue, Radio, ResolvedScenario, Sensing, Source, SwitchPolicy, Wired,
+};
+use linkhold_tcp::{Congestion, TcpConfig};
+
+pub const fn fifo(limit: u32) -> Queue {
+    Queue { discipline: Discipline::Fifo { limit }, in_silence: InSilence::Queue }
+}
+
+pub fn bulk(direction: Direction) -> FlowGroup {
+    FlowGroup {
+        direction,
+        stations: vec![0],
+        count: 1,
+        start: Instant::ZERO,
+        stagger: Duration::ZERO,
+        stop: None,
+        source: Source::Bulk,
+        arrivals: None,
+        ip: IpVersion::V4,
+    }
+}
+
+/// One downlink bulk flow over a 24 Mb/s link without silences, each way with the full rate, 100 packets of DropTail.
+pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScenario {
+    ResolvedScenario {
+        name: "clean".to_owned(),
+        description: String::new(),
+        duration,
+        warm_up: Duration::ZERO,
+        seed: 1,
+        wired: Wired {
+            rate: BitRate::from_mbps(1000),
+            one_way_delay: Duration::from_nanos(rtt.as_nanos() / 2),
+            queue: 10_000,
+        },
+        radio: Radio {
+            stations: 1,
+            mac: Mac::Duplex(Cell {
+                channels: vec![Channel {
+                    phy_rate: BitRate::from_mbps(24),
+                    mac_efficiency: Fraction::ONE,
+                    primary_user: None,
+                }],
+                initial_channel: 0,
+                retry_limit: 7,
+                switching_delay: Duration::ZERO,
+                switches: Vec::new(),
+                switch_policy: SwitchPolicy::Scripted,
+            }),
+            sensing: None,
+            station_sensing: Vec::new(),
+        },
+        router: fifo(100),
+        station: fifo(1000),
+        tcp_profile: Profile::Linux,
+        tcp,
+        flows: vec![bulk(Direction::Downlink)],
+        mechanism: Mechanism::None,
+        output: Output { series_interval: Duration::from_secs(1) },
+    }
+}
+
+/// The cell of a scenario, to change.
+pub fn cell(scenario: &mut ResolvedScenario) -> &mut Cell {
+    match &mut scenario.radio.mac {
+        Mac::Shared(cell) | Mac::Duplex(cell) => cell,
+        Mac::Trace(_) => panic!("a trace has no channels"),
+    }
+}
+
+/// The must-show radio: 0.2 s mean primary-user bursts, 20 % of the time, and 25 ms of sensing every 0.5 s:
+/// about a quarter of the time silent; shared medium.
+pub fn quarter_silent(congestion: Congestion, rtt: Duration, duration: Duration) -> ResolvedScenario {
+    let mut scenario = clean(TcpConfig::linux(congestion), rtt, duration);
+    scenario.wired.rate = BitRate::from_mbps(100);
+    scenario.radio.sensing = Some(Sensing {
+        period: Duration::from_millis(500),
+        duration: Duration::from_millis(25),
+        phase: Duration::ZERO,
+        announced: true,
+    });
+    let user = PrimaryUser {
+        on_mean: Duration::from_millis(200),
+        off_mean: Duration::from_millis(800),
+        detection_delay: Duration::ZERO,
+        end_detection_delay: Duration::ZERO,
+    };
+    cell(&mut scenario).channels[0].primary_user = Some(user);
+    let shared = cell(&mut scenario).clone();
+    scenario.radio.mac = Mac::Shared(shared);
+    scenario
+}
+
+pub fn case(name: &str, scenario: ResolvedScenario) -> Case {
+    Case { name: name.to_owned(), scenario }
+}

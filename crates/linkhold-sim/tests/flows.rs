@@ -1,0 +1,112 @@
+//! Flows of every kind: finite, paced, arriving at random, uplink, IPv6; and what is left of them afterwards.
+
+mod common;
+
+use linkhold_core::dsasync::DsaSyncConfig;
+use linkhold_core::packet::Direction;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Bytes};
+use linkhold_scenario::{Arrivals, IpVersion, Mechanism, ResolvedScenario, Source};
+use linkhold_sim::{NoObserver, Simulation, run_case};
+use linkhold_tcp::{Congestion, TcpConfig};
+
+fn clean(seconds: u64) -> ResolvedScenario {
+    let tcp = TcpConfig::linux(Congestion::Cubic);
+    common::clean(tcp, Duration::from_millis(20), Duration::from_secs(seconds))
+}
+
+#[test]
+fn a_finite_flow_delivers_its_bytes_and_notes_when_it_was_done() {
+    for (direction, ip) in [
+        (Direction::Downlink, IpVersion::V4),
+        (Direction::Uplink, IpVersion::V4),
+        (Direction::Downlink, IpVersion::V6),
+    ] {
+        let mut scenario = clean(10);
+        scenario.flows = vec![common::bulk(direction)];
+        scenario.flows[0].source = Source::Finite(Bytes(3_000_000));
+        scenario.flows[0].ip = ip;
+        scenario.flows[0].start = Instant::from_millis(1000);
+        let (record, _) = run_case(&common::case("finite", scenario), 1).unwrap();
+        let flow = &record.flows[0];
+        assert_eq!(flow.bytes, 3_000_000);
+        // 3 MB take 1.04 s at 24 Mb/s less headers, and slow start a few round trips of 20 ms.
+        let took = flow.completion_s.unwrap();
+        assert!((1.03..1.4).contains(&took), "{direction:?} {ip:?}: {took} s");
+        assert!((flow.start_s - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn a_paced_flow_gets_its_rate() {
+    let mut scenario = clean(10);
+    scenario.warm_up = Duration::from_secs(1);
+    scenario.flows[0].source = Source::Paced { rate: BitRate::from_mbps(2), chunk: Bytes(5_000) };
+    let (record, _) = run_case(&common::case("paced", scenario), 1).unwrap();
+    let goodput = record.flows[0].goodput_bps;
+    assert!((goodput / 2e6 - 1.0).abs() < 0.01, "{goodput}");
+    // One way: 10 ms of wire, and a chunk of four packets at 24 Mb/s.
+    assert!((0.0100..0.0130).contains(&record.flows[0].delay_mean_s), "{} s", record.flows[0].delay_mean_s);
+}
+
+#[test]
+fn short_flows_arrive_at_their_rate_and_leave_no_more_places_than_were_open_at_once() {
+    let mut scenario = clean(60);
+    scenario.flows[0].source = Source::Finite(Bytes(20_000));
+    scenario.flows[0].arrivals = Some(Arrivals { per_second: 20.0 });
+    let case = common::case("short", scenario);
+    let mut observer = NoObserver;
+    let mut simulation = Simulation::new(&case, 1, &mut observer).unwrap();
+    simulation.advance(Instant::from_millis(60_000));
+    let places = simulation.engine().network().flow_count();
+    let (record, _) = simulation.finish();
+    // 1200 expected; five standard deviations are 173.
+    assert!((1027..1373).contains(&record.flows.len()), "{} flows", record.flows.len());
+    assert!(places < 100, "{places} places for {} flows", record.flows.len());
+    let done = record.flows.iter().filter(|flow| flow.completion_s.is_some()).count();
+    assert!(done + 20 > record.flows.len(), "{done} done");
+    assert!(record.flows.iter().all(|flow| flow.completion_s.is_none() || flow.bytes == 20_000));
+    assert!(record.flows.iter().enumerate().all(|(index, flow)| flow.id as usize == index));
+}
+
+#[test]
+fn when_every_flow_is_done_no_packet_is_left_inside() {
+    for mechanism in [
+        Mechanism::None,
+        Mechanism::DsaSync(DsaSyncConfig::default()),
+        Mechanism::DsaSync(DsaSyncConfig::paper()),
+    ] {
+        let mut scenario =
+            common::quarter_silent(Congestion::Cubic, Duration::from_millis(20), Duration::from_secs(60));
+        let mut down = common::bulk(Direction::Downlink);
+        down.count = 4;
+        down.source = Source::Finite(Bytes(2_000_000));
+        let mut up = down.clone();
+        up.direction = Direction::Uplink;
+        scenario.flows = vec![down, up];
+        scenario.mechanism = mechanism;
+        let case = common::case("leak", scenario);
+        let mut observer = NoObserver;
+        let mut simulation = Simulation::new(&case, 5, &mut observer).unwrap();
+        simulation.advance(Instant::from_millis(59_000));
+        simulation.flush();
+        simulation.advance(Instant::from_millis(60_000));
+        assert_eq!(simulation.engine().network().packets_inside(), 0, "{mechanism:?}");
+        let (record, _) = simulation.finish();
+        assert!(record.flows.iter().all(|flow| flow.bytes == 2_000_000), "{mechanism:?}");
+    }
+}
+
+#[test]
+fn warm_up_is_not_counted() {
+    let mut scenario = clean(10);
+    scenario.warm_up = Duration::from_secs(4);
+    let (record, _) = run_case(&common::case("warm", scenario), 1).unwrap();
+    let flow = &record.flows[0];
+    assert!((flow.goodput_bps * 6.0 / 8.0 - flow.bytes as f64).abs() < 1.0);
+    assert!(
+        record.totals.limit_share > 0.99 && record.totals.limit_share <= 1.0,
+        "{}",
+        record.totals.limit_share
+    );
+}
