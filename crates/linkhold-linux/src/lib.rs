@@ -9,3 +9,4 @@ pub mod command;
 pub mod datapath;
 mod ethtool;
 pub mod netns;
+pub mod testbed;

@@ -4,8 +4,8 @@
 //! offload off (the default) the kernel hands over packets of at most one MTU, as a radio would get them.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 
 use tun_rs::{DeviceBuilder, SyncDevice};
 
@@ -32,7 +32,10 @@ impl Tun {
                 device.set_nonblocking(true)?;
                 Ok::<_, io::Error>(device)
             })?
-            .map_err(|source| NetNsError::System { what: format!("make TUN {name} in {}", netns.name()), source })?;
+            .map_err(|source| NetNsError::System {
+                what: format!("make TUN {name} in {}", netns.name()),
+                source,
+            })?;
         // A packet waits in the engine's queues, where it is measured, not in the kernel's.
         netns.ip(&["link", "set", name, "txqueuelen", "10000"])?;
         Ok(Self { device, name: name.to_owned() })

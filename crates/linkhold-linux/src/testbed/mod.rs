@@ -1,0 +1,7 @@
+//! The testbed: a scenario in real time against the kernel's own TCP.
+
+pub mod ether;
+pub mod flowlog;
+pub mod packets;
+pub mod topology;
+pub mod tun;
