@@ -161,7 +161,8 @@ impl Air {
     }
 
     /// Takes every downlink frame of the scope's stations out of the base station's queue, in queue order
-    /// (`fq_codel`: order of arrival). A frame on the air is not taken.
+    /// (`fq_codel`: order of arrival); one whose transmission was aborted or postponed comes before its station's
+    /// others. A frame on the air is not taken.
     pub fn reclaim(&mut self, scope: Scope, into: &mut Vec<Frame>) {
         self.contenders.reclaim(scope, into);
     }

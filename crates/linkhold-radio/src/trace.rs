@@ -58,7 +58,7 @@ fn describe(kind: &TraceErrorKind) -> &'static str {
 }
 
 impl Trace {
-    /// Parses a trace. Empty lines at the end and carriage returns are ignored.
+    /// Parses a trace. Empty lines and carriage returns are ignored.
     ///
     /// # Errors
     /// [`TraceError`] names the first line that cannot be used.
@@ -67,6 +67,7 @@ impl Trace {
         let mut cumulative: Vec<u32> = Vec::new();
         let mut total = 0u32;
         let mut line_no = 0u32;
+        let mut last_line = 0u32;
         for line in bytes.split(|&byte| byte == b'\n') {
             if line_no == MAX_LINES {
                 return Err(TraceError { line: line_no, kind: TraceErrorKind::TooLong });
@@ -78,6 +79,7 @@ impl Trace {
             }
             let stamp = number(text).ok_or(TraceError { line: line_no, kind: TraceErrorKind::NotANumber })?;
             total += 1;
+            last_line = line_no;
             match (times.last(), cumulative.last_mut()) {
                 (Some(&last), _) if stamp < last => {
                     return Err(TraceError { line: line_no, kind: TraceErrorKind::NotSorted });
@@ -90,8 +92,8 @@ impl Trace {
             }
         }
         match times.last() {
-            None => Err(TraceError { line: line_no.max(1), kind: TraceErrorKind::Empty }),
-            Some(0) => Err(TraceError { line: line_no, kind: TraceErrorKind::ZeroLength }),
+            None => Err(TraceError { line: 1, kind: TraceErrorKind::Empty }),
+            Some(0) => Err(TraceError { line: last_line, kind: TraceErrorKind::ZeroLength }),
             Some(_) => {
                 Ok(Self { times: times.into_boxed_slice(), cumulative: cumulative.into_boxed_slice() })
             }
@@ -232,4 +234,99 @@ fn number(text: &[u8]) -> Option<u32> {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 { None } else { value.checked_mul(10)?.checked_add(u32::from(digit)) }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn trace(text: &str) -> Arc<Trace> {
+        Arc::new(Trace::parse(text.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn each_kind_of_bad_trace_is_named_with_its_line() {
+        use TraceErrorKind::{Empty, NotANumber, NotSorted, ZeroLength};
+        for (text, line, kind) in [
+            ("", 1, Empty),
+            ("\n\n", 1, Empty),
+            ("1\n2\nx\n", 3, NotANumber),
+            ("1\n-2\n", 2, NotANumber),
+            ("1\n2.5\n", 2, NotANumber),
+            ("4294967296\n", 1, NotANumber),
+            ("1\n7\n5\n9\n", 3, NotSorted),
+            ("0\n0\n", 2, ZeroLength),
+        ] {
+            assert_eq!(Trace::parse(text.as_bytes()), Err(TraceError { line, kind }), "{text:?}");
+        }
+        let message = Trace::parse(b"1\n7\n5\n").unwrap_err().to_string();
+        assert!(message.starts_with("line 3: "), "{message}");
+    }
+
+    #[test]
+    fn stamps_repeat_lines_may_end_in_carriage_returns() {
+        let trace = trace("0\r\n5\r\n5\r\n10");
+        assert_eq!((trace.opportunities(), trace.duration()), (4, Duration::from_millis(10)));
+        // 4 opportunities of 12,000 bits in 10 ms.
+        assert_eq!(trace.mean_rate(), BitRate(4_800_000));
+    }
+
+    #[test]
+    fn a_cursor_wraps_with_the_last_stamp_as_the_length() {
+        let mut cursor = TraceCursor::new(trace("0\n4\n4\n10\n"));
+        let mut seen = Vec::new();
+        for _ in 0..7 {
+            seen.push((cursor.at().as_nanos() / NANOS_PER_MS, cursor.opportunities()));
+            cursor.advance();
+        }
+        assert_eq!(seen, [(0, 1), (4, 2), (10, 1), (10, 1), (14, 2), (20, 1), (20, 1)]);
+    }
+
+    #[test]
+    fn gaps_include_the_one_before_the_first_stamp_and_exclude_the_threshold_itself() {
+        let trace = trace("150\n250\n351\n400\n900\n");
+        let gaps = trace.gaps(Duration::from_millis(100));
+        assert_eq!(gaps, [(0, 150), (250, 351), (400, 900)]);
+    }
+
+    proptest! {
+        #[test]
+        fn seeking_and_counting_agree_with_walking(
+            steps in prop::collection::vec(0u32..40, 1..60),
+            times in prop::collection::vec(0u64..3_000_000_000, 1..20),
+            keep_now: bool,
+        ) {
+            let mut stamp = 0;
+            let mut text = String::new();
+            for step in &steps {
+                stamp += step;
+                text.push_str(&format!("{stamp}\n"));
+            }
+            prop_assume!(stamp > 0);
+            let trace = trace(&text);
+            // Whole milliseconds are where the edges are.
+            let mut times: Vec<u64> =
+                times.iter().map(|&at| if at % 2 == 0 { at } else { at / NANOS_PER_MS * NANOS_PER_MS }).collect();
+            times.sort_unstable();
+            let (mut seeking, mut walking) = (TraceCursor::new(trace.clone()), TraceCursor::new(trace.clone()));
+            let mut count = 0;
+            for at in times {
+                let at = Instant::from_nanos(at);
+                while walking.at() < at || (walking.at() == at && !keep_now) {
+                    count += u64::from(walking.opportunities());
+                    walking.advance();
+                }
+                seeking.seek(at, keep_now);
+                prop_assert_eq!((seeking.at(), seeking.index), (walking.at(), walking.index));
+                prop_assert_eq!(trace.opportunities_until(at, !keep_now), count);
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Trace::parse(&bytes);
+        }
+    }
 }

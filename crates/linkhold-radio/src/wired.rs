@@ -84,3 +84,57 @@ impl WiredPipe {
         self.in_flight.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Instant = Instant::from_millis;
+
+    #[test]
+    fn packets_are_serialised_one_after_the_other_and_then_delayed() {
+        // 12 Mbit/s: 1500 bytes take 1 ms.
+        let mut pipe = WiredPipe::new(Some(BitRate::from_mbps(12)), Duration::from_millis(10), 100);
+        assert_eq!(pipe.enqueue(MS(0), PacketId(1), 1500), Ok(MS(11)));
+        assert_eq!(pipe.enqueue(MS(0), PacketId(2), 1500), Ok(MS(12)));
+        assert_eq!(pipe.enqueue(MS(5), PacketId(3), 1500), Ok(MS(16)));
+        assert_eq!((pipe.pop(MS(10)), pipe.next_arrival()), (None, Some(MS(11))));
+        assert_eq!(
+            (pipe.pop(MS(12)), pipe.pop(MS(12)), pipe.pop(MS(12))),
+            (Some(PacketId(1)), Some(PacketId(2)), None)
+        );
+        assert_eq!((pipe.pop(MS(16)), pipe.is_empty(), pipe.next_arrival()), (Some(PacketId(3)), true, None));
+    }
+
+    #[test]
+    fn only_packets_that_have_not_left_count_against_the_limit() {
+        let mut pipe = WiredPipe::new(Some(BitRate::from_mbps(12)), Duration::from_millis(50), 2);
+        assert!(
+            pipe.enqueue(MS(0), PacketId(1), 1500).is_ok() && pipe.enqueue(MS(0), PacketId(2), 1500).is_ok()
+        );
+        assert_eq!(pipe.enqueue(MS(0), PacketId(3), 1500), Err(WiredDrop));
+        // After 1 ms the first is on the wire.
+        assert_eq!(pipe.enqueue(MS(1), PacketId(4), 1500), Ok(MS(53)));
+        assert_eq!(pipe.enqueue(MS(1), PacketId(5), 1500), Err(WiredDrop));
+        assert_eq!(pipe.len(), 3);
+    }
+
+    #[test]
+    fn the_limit_holds_after_packets_were_taken_out_late() {
+        let mut pipe = WiredPipe::new(Some(BitRate::from_mbps(12)), Duration::ZERO, 1);
+        for round in 0..100 {
+            let now = MS(round * 10);
+            assert!(pipe.enqueue(now, PacketId(round), 1500).is_ok());
+            assert_eq!(pipe.enqueue(now, PacketId(999), 1500), Err(WiredDrop));
+            assert_eq!(pipe.pop(MS(round * 10 + 1)), Some(PacketId(round)));
+        }
+    }
+
+    #[test]
+    fn an_unlimited_pipe_only_delays() {
+        let mut pipe = WiredPipe::new(None, Duration::from_millis(10), 1);
+        for id in 0..1000 {
+            assert_eq!(pipe.enqueue(MS(3), PacketId(id), 1500), Ok(MS(13)));
+        }
+    }
+}

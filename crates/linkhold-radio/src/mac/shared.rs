@@ -75,7 +75,8 @@ impl Medium {
             let Some(pending) = cell.contenders.take(contender, now, cell.out) else { continue };
             let station = pending.frame.station;
             let ends_at = now + cell.radio.rate().time_for(Bytes(u64::from(pending.frame.len)));
-            if ends_at > cell.radio.quiet_at(station) {
+            // A channel without capacity never ends a transmission: nothing starts on it.
+            if ends_at > cell.radio.quiet_at(station) || ends_at == Instant::FAR_FUTURE {
                 cell.contenders.put_back(pending);
                 cell.contenders.block(station);
                 continue;

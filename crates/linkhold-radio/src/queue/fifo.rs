@@ -116,3 +116,76 @@ impl Fifo {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linkhold_core::packet::{Direction, PacketId, StationId};
+
+    use super::*;
+
+    fn frame(id: u64, station: u32) -> Frame {
+        Frame {
+            packet: PacketId(id),
+            station: StationId(station),
+            len: 100,
+            flow_hash: station,
+            direction: Direction::Downlink,
+            ecn_capable: false,
+        }
+    }
+
+    fn filled(stations: &[u32]) -> Fifo {
+        let mut fifo = Fifo::new(100);
+        for (id, &station) in (0..).zip(stations) {
+            assert!(fifo.enqueue(frame(id, station)));
+        }
+        fifo
+    }
+
+    fn drained(fifo: &mut Fifo, blocked: &[bool]) -> Vec<u64> {
+        core::iter::from_fn(|| fifo.dequeue(blocked)).map(|frame| frame.packet.0).collect()
+    }
+
+    #[test]
+    fn the_limit_counts_parked_frames_too() {
+        let mut fifo = Fifo::new(2);
+        assert!(fifo.enqueue(frame(0, 0)) && fifo.enqueue(frame(1, 0)) && !fifo.enqueue(frame(2, 0)));
+        assert_eq!(fifo.dequeue(&[true]), None);
+        assert!(!fifo.enqueue(frame(3, 0)));
+        assert_eq!((fifo.packets(), fifo.bytes(), fifo.room().0), (2, 200, 0));
+    }
+
+    #[test]
+    fn a_silent_station_lets_others_pass_and_goes_first_afterwards() {
+        let mut fifo = filled(&[0, 1, 0, 1, 2]);
+        assert_eq!(fifo.dequeue(&[true, false, false]).map(|frame| frame.packet.0), Some(1));
+        fifo.unblock();
+        assert_eq!(drained(&mut fifo, &[false, true, false]), [0, 2, 4]);
+        fifo.unblock();
+        assert_eq!(drained(&mut fifo, &[]), [3]);
+        assert_eq!((fifo.packets(), fifo.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn an_unblock_in_the_middle_of_a_look_keeps_the_order() {
+        let mut fifo = filled(&[0, 1, 0, 1, 2]);
+        assert_eq!(drained(&mut fifo, &[true, true, false]), [4]);
+        fifo.unblock();
+        assert_eq!(fifo.dequeue(&[true, false]).map(|frame| frame.packet.0), Some(1));
+        fifo.unblock();
+        assert_eq!(drained(&mut fifo, &[]), [0, 2, 3]);
+    }
+
+    #[test]
+    fn reclaim_takes_the_scope_in_order_of_arrival() {
+        let mut fifo = filled(&[0, 1, 0, 1, 2]);
+        assert_eq!(fifo.dequeue(&[true, true, false]).map(|frame| frame.packet.0), Some(4));
+        assert!(fifo.enqueue(frame(5, 1)));
+        let mut taken = Vec::new();
+        fifo.reclaim(Scope::Station(StationId(1)), &mut taken);
+        assert_eq!(taken.iter().map(|frame| frame.packet.0).collect::<Vec<_>>(), [1, 3, 5]);
+        fifo.reclaim(Scope::Network, &mut taken);
+        assert_eq!(taken[3..].iter().map(|frame| frame.packet.0).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!((fifo.packets(), fifo.bytes()), (0, 0));
+    }
+}

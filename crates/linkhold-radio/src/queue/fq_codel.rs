@@ -454,3 +454,7 @@ impl FqCodel {
 fn control_law(t: Instant, interval: Duration, count: u32) -> Instant {
     t + interval.mul_f64(1.0 / f64::from(count).sqrt())
 }
+
+#[cfg(test)]
+#[path = "fq_codel_tests.rs"]
+mod tests;
