@@ -1,9 +1,22 @@
 //! Numbers as a reader wants them: three significant digits and the unit that keeps them short.
 
+const RATES: [(f64, &str); 4] = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
+
 /// A rate, from bit/s.
 #[must_use]
 pub fn rate(bps: f64) -> String {
-    scaled(bps, &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")])
+    scaled(bps, &RATES)
+}
+
+/// A rate and half its interval, both from bit/s, in the unit of the rate: "11.06 ± 0.14 Mbit/s".
+#[must_use]
+pub fn rate_with_half_width(bps: f64, half: f64) -> String {
+    if !bps.is_finite() || !half.is_finite() {
+        return rate(bps);
+    }
+    let (factor, unit) =
+        RATES.iter().find(|(factor, _)| bps.abs() >= *factor).copied().unwrap_or((1.0, "bit/s"));
+    format!("{:.2} ± {:.2} {unit}", bps / factor, half / factor)
 }
 
 /// A time, from s.
@@ -88,6 +101,7 @@ mod tests {
         for (text, expected) in [
             (rate(14_230_000.0), "14.2 Mbit/s"),
             (rate(980.0), "980 bit/s"),
+            (rate_with_half_width(11_060_000.0, 135_000.0), "11.06 ± 0.14 Mbit/s"),
             (rate(0.0), "0 bit/s"),
             (time(0.0253), "25.3 ms"),
             (time(1.0), "1.00 s"),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::escape;
 use crate::record::{Figure, FigureRow, RunReport};
-use crate::series::{FlowSeries, RunSeries, SilenceRecord};
+use crate::series::{RunSeries, SilenceRecord};
 use crate::stats::{Metric, estimate};
 
 const COLOURS: [&str; 7] = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
@@ -18,6 +18,8 @@ const GREY: &str = "#57606a";
 const GRID: &str = "#e6e9ed";
 /// Points of one line; more cannot be told apart on a screen and make the page heavy.
 const MAX_POINTS: usize = 2000;
+/// Points of one line of goodput, which swings with every silence: with more, lines hide each other.
+const MAX_GOODPUT_POINTS: usize = 150;
 
 fn colour(index: usize) -> &'static str {
     COLOURS[index % COLOURS.len()]
@@ -34,9 +36,10 @@ fn axis(title: &str) -> Value {
 
 fn figure(data: Vec<Value>, x: Value, y: Value, height: usize) -> Value {
     json!({"data": data, "layout": {
-        "height": height, "xaxis": x, "yaxis": y, "margin": {"l": 70, "r": 20, "t": 40, "b": 60},
+        "height": height, "xaxis": x, "yaxis": y, "margin": {"l": 70, "r": 20, "t": 56, "b": 60},
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#1b1f24"},
         "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "hovermode": "x unified", "dragmode": "zoom",
+        "modebar": {"bgcolor": "rgba(255,255,255,0)"},
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}}})
 }
 
@@ -71,10 +74,12 @@ pub(super) fn case_against_case(report: &RunReport) -> Value {
     let mut y = axis("");
     y["categoryorder"] = json!("array");
     labels.reverse();
-    let height = 130 + 62 * labels.len();
+    let height = 156 + 62 * labels.len();
     y["categoryarray"] = json!(labels);
     let mut out = figure(data, x, y, height);
     set(&mut out, "/layout/hovermode", json!("closest"));
+    // The limit's label stands between the chart and the buttons at the top.
+    set(&mut out, "/layout/margin/t", json!(66));
     if limit.is_finite() {
         set(
             &mut out,
@@ -99,28 +104,48 @@ pub(super) fn one_seed<'a>(report: &RunReport, series: &'a [RunSeries]) -> Vec<(
     report.cases().into_iter().enumerate().filter_map(|(index, case)| Some((index, of(case)?))).collect()
 }
 
+/// How long an interval one point of [`goodput_over_time`] covers, s.
+pub(super) fn goodput_interval_s(run: &RunSeries) -> f64 {
+    let t = &run.router.t_s;
+    let step = match t.as_slice() {
+        [first, second, ..] => second - first,
+        [one] => *one,
+        [] => f64::NAN,
+    };
+    step * t.len().div_ceil(MAX_GOODPUT_POINTS).max(1) as f64
+}
+
 /// Goodput of every case over time, the limit, and the silences shaded.
 pub(super) fn goodput_over_time(series: &[(usize, &RunSeries)]) -> Value {
     let limit = |first: &RunSeries| {
-        let (t, limit) = thin(&first.router.t_s, &scale(&first.router.limit_bps, 1e-6));
+        let (t, limit) = thin(&first.router.t_s, &scale(&first.router.limit_bps, 1e-6), MAX_GOODPUT_POINTS);
         json!({"type": "scatter", "mode": "lines", "x": t, "y": limit, "name": "limit",
-            "line": {"color": "#1b1f24", "width": 1.5, "dash": "dash", "shape": "vh"}, "hovertemplate": "%{y:.2f}"})
+            "line": {"color": GREY, "width": 1.5, "dash": "dash", "shape": "vh"}, "hovertemplate": "%{y:.2f}"})
     };
     let mut data: Vec<Value> = series.first().map(|(_, first)| limit(first)).into_iter().collect();
     data.extend(series.iter().map(|(index, run)| {
-        lines(*index, &run.case, &run.router.t_s, &scale(&run.router.goodput_bps, 1e-6), "%{y:.2f} Mbit/s")
+        lines(
+            *index,
+            &run.case,
+            thin(&run.router.t_s, &scale(&run.router.goodput_bps, 1e-6), MAX_GOODPUT_POINTS),
+            "%{y:.2f} Mbit/s",
+        )
     }));
     over_time(data, series, "goodput (Mbit/s)")
 }
 
 /// Congestion window of the first flow of every case.
 pub(super) fn cwnd_over_time(series: &[(usize, &RunSeries)]) -> Value {
-    let first = |run: &'_ RunSeries| -> Option<FlowSeries> { run.flows.first().cloned() };
     let data = series
         .iter()
         .filter_map(|(index, run)| {
-            let flow = first(run)?;
-            Some(lines(*index, &run.case, &flow.t_s, &scale(&flow.cwnd_bytes, 1e-3), "%{y:.1f} kB"))
+            let flow = run.flows.first()?;
+            Some(lines(
+                *index,
+                &run.case,
+                thin(&flow.t_s, &scale(&flow.cwnd_bytes, 1e-3), MAX_POINTS),
+                "%{y:.1f} kB",
+            ))
         })
         .collect();
     over_time(data, series, "congestion window (kB)")
@@ -136,14 +161,18 @@ pub(super) fn held_over_time(series: &[(usize, &RunSeries)]) -> Option<Value> {
     let data = holding
         .iter()
         .map(|(index, run)| {
-            lines(*index, &run.case, &run.router.t_s, &scale(&run.router.held_bytes, 1e-3), "%{y:.1f} kB")
+            lines(
+                *index,
+                &run.case,
+                thin(&run.router.t_s, &scale(&run.router.held_bytes, 1e-3), MAX_POINTS),
+                "%{y:.1f} kB",
+            )
         })
         .collect();
     Some(over_time(data, series, "held at the base station (kB)"))
 }
 
-fn lines(index: usize, name: &str, t: &[f64], y: &[f64], hover: &str) -> Value {
-    let (t, y) = thin(t, y);
+fn lines(index: usize, name: &str, (t, y): (Vec<f64>, Vec<Option<f64>>), hover: &str) -> Value {
     json!({"type": "scatter", "mode": "lines", "x": t, "y": y, "name": escape(name), "line": line(index),
         "hovertemplate": hover})
 }
@@ -159,27 +188,29 @@ fn over_time(mut data: Vec<Value>, series: &[(usize, &RunSeries)], y_title: &str
             &mut first.silences.iter().filter(network),
             end,
             "silence, whole network",
-            "#b9c2cc",
+            "#d3d9e0",
         ));
         shades.extend(shade(
             &mut first.silences.iter().filter(station),
             end,
             "silence, one station",
-            "#e3d9ee",
+            "#dfd0ee",
         ));
     }
-    // Shades first: they lie below the lines.
+    for trace in &mut data {
+        trace["yaxis"] = json!("y2");
+    }
     shades.append(&mut data);
     let mut x = axis("time (s)");
     x["range"] = json!([0, end]);
     let mut y = axis(y_title);
     y["rangemode"] = json!("tozero");
-    let mut out = figure(shades, x, y, 400);
-    set(
-        &mut out,
-        "/layout/yaxis2",
-        json!({"overlaying": "y", "range": [0, 1], "visible": false, "fixedrange": true}),
-    );
+    // The shades are on the lower of two axes, so that they lie below the lines.
+    y["overlaying"] = json!("y");
+    y["side"] = json!("left");
+    let hidden = json!({"range": [0, 1], "visible": false, "fixedrange": true});
+    let mut out = figure(shades, x, hidden, 400);
+    set(&mut out, "/layout/yaxis2", y);
     out
 }
 
@@ -209,24 +240,31 @@ fn shade(
         );
         y.extend([Some(0.0), Some(1.0), Some(1.0), Some(0.0), Some(0.0), None]);
     }
-    Some(
-        json!({"type": "scatter", "mode": "lines", "x": x, "y": y, "yaxis": "y2", "name": name, "fill": "toself",
-        "fillcolor": fill, "opacity": 0.6, "line": {"width": 0}, "hoverinfo": "skip"}),
-    )
+    Some(json!({"type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "fill": "toself",
+        "fillcolor": fill, "line": {"width": 0}, "hoverinfo": "skip"}))
 }
 
-/// Share of segments that arrived within a delay, over all seeds that have series.
+/// Share of segments that took longer than a delay, over all seeds that have series; both axes logarithmic, because
+/// what tells cases apart is the last per cent.
 pub(super) fn delay_distribution(report: &RunReport, series: &[RunSeries]) -> Option<Value> {
     let mut data = Vec::new();
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for (index, case) in report.cases().into_iter().enumerate() {
         let mut delays = crate::delay::DelayHistogram::new();
         series.iter().filter(|run| run.case == case).for_each(|run| delays.merge(&run.delays));
-        let (x, y): (Vec<f64>, Vec<f64>) =
-            delays.cdf().into_iter().map(|(delay, share)| (rounded(delay * 1e3), share * 100.0)).unzip();
-        if !x.is_empty() {
+        // The last point would be zero, which a logarithmic axis does not have.
+        let points: Vec<(f64, f64)> = delays
+            .cdf()
+            .into_iter()
+            .map(|(delay, share)| (rounded(delay * 1e3), (1.0 - share) * 100.0))
+            .filter(|(_, share)| *share >= LEAST_SHARE)
+            .collect();
+        let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
+        if let (Some(first), Some(last)) = (x.first(), x.last()) {
+            least = least.min(*first);
+            most = most.max(*last);
             data.push(json!({"type": "scatter", "mode": "lines", "x": x, "y": y, "name": escape(case),
-                "line": {"color": colour(index), "width": 2, "dash": DASHES[index % DASHES.len()], "shape": "hv"},
-                "hovertemplate": "%{y:.2f} % within %{x:.1f} ms"}));
+                "line": line(index), "hovertemplate": "%{y:.3g} % later than %{x:.1f} ms"}));
         }
     }
     if data.is_empty() {
@@ -234,12 +272,28 @@ pub(super) fn delay_distribution(report: &RunReport, series: &[RunSeries]) -> Op
     }
     let mut x = axis("one-way delay (ms, logarithmic)");
     x["type"] = json!("log");
-    x["dtick"] = json!("D2");
-    let mut y = axis("segments arrived within it (%)");
-    y["range"] = json!([0, 101]);
-    let mut out = figure(data, x, y, 380);
+    let ticks = one_two_five(least.max(1e-3), most);
+    x["tickvals"] = json!(ticks);
+    x["ticktext"] = json!(ticks.iter().map(f64::to_string).collect::<Vec<_>>());
+    let mut y = axis("segments later than that (%)");
+    y["type"] = json!("log");
+    let shares = [0.01, 0.1, 1.0, 10.0, 50.0, 100.0];
+    y["tickvals"] = json!(shares);
+    y["ticktext"] = json!(shares.map(|share| format!("{share} %")));
+    let mut out = figure(data, x, y, 400);
     set(&mut out, "/layout/hovermode", json!("closest"));
     Some(out)
+}
+
+/// Smallest share of segments that the delay chart shows, per cent: below are a handful of segments.
+const LEAST_SHARE: f64 = 0.005;
+
+/// Tick values 1, 2, 5, 10, ... from the last one below `least` to the first above `most`.
+fn one_two_five(least: f64, most: f64) -> Vec<f64> {
+    let first = least.log10().floor() as i32;
+    let last = most.log10().ceil() as i32;
+    let decade = |exponent: i32| [1.0, 2.0, 5.0].map(|step| rounded(step * 10_f64.powi(exponent)));
+    (first..=last).flat_map(decade).collect()
 }
 
 /// One chart a metric of a paper's figure: measured with intervals, the paper's numbers as open diamonds.
@@ -305,9 +359,7 @@ fn paper_cases(rows: &[&FigureRow], label: &str) -> Value {
     let height = 150 + 34 * order.len();
     y["categoryorder"] = json!("array");
     y["categoryarray"] = json!(order);
-    let mut x = axis(label);
-    x["rangemode"] = json!("tozero");
-    let mut out = figure(data, x, y, height);
+    let mut out = figure(data, axis(label), y, height);
     set(&mut out, "/layout/hovermode", json!("closest"));
     out
 }
@@ -324,9 +376,9 @@ fn scale(values: &[f64], factor: f64) -> Vec<f64> {
     values.iter().map(|value| value * factor).collect()
 }
 
-/// At most [`MAX_POINTS`] points: means of equal runs of neighbours.
-fn thin(t: &[f64], y: &[f64]) -> (Vec<f64>, Vec<Option<f64>>) {
-    let run = t.len().div_ceil(MAX_POINTS).max(1);
+/// At most `most` points: means of equal runs of neighbours.
+fn thin(t: &[f64], y: &[f64], most: usize) -> (Vec<f64>, Vec<Option<f64>>) {
+    let run = t.len().div_ceil(most).max(1);
     let finite = |value: f64| value.is_finite().then(|| rounded(value));
     let times = t.chunks(run).map(|part| rounded(part.last().copied().unwrap_or(0.0))).collect();
     let values = y.chunks(run).map(|part| finite(part.iter().sum::<f64>() / part.len() as f64)).collect();

@@ -6,6 +6,7 @@
 //! content security policy forbids every request.
 
 mod charts;
+mod numbers;
 mod page;
 mod reproduce;
 mod run;

@@ -14,7 +14,7 @@ const STYLE: &str = "
 :root { --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --tint: #f6f8fa; --accent: #0b5394; }
 * { box-sizing: border-box; }
 body { margin: 0; color: var(--ink); background: #fff; font: 16px/1.55 system-ui, sans-serif; }
-main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1.25rem 4rem; }
+main { max-width: 66rem; margin: 0 auto; padding: 1.5rem 1.25rem 4rem; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: .5rem 0 .25rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; }
@@ -26,10 +26,9 @@ figcaption { max-width: 46rem; font-size: .92rem; }
 .chart { width: 100%; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .93rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .4rem .7rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
+th, td { white-space: nowrap; padding: .4rem .7rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
 th { background: var(--tint); font-weight: 600; }
-th:first-child, td:first-child { text-align: left; overflow-wrap: anywhere; min-width: 7rem; }
-td.text, th.text { text-align: left; }
+td.text, th.text { text-align: left; white-space: normal; min-width: 7rem; }
 .verdict { border-left: 4px solid var(--accent); background: var(--tint); padding: .7rem 1rem; margin: 1rem 0; }
 .holds { color: #116329; font-weight: 600; white-space: nowrap; }
 .fails { color: #a40e26; font-weight: 600; white-space: nowrap; }
@@ -49,6 +48,7 @@ for (const chart of document.querySelectorAll('.chart')) {
     figure.layout.font = Object.assign({}, figure.layout.font, {size: 11});
   }
   Plotly.newPlot(chart, figure.data, figure.layout, {responsive: true, displaylogo: false,
+    displayModeBar: window.innerWidth < 640 ? false : 'hover',
     modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d']});
 }
 ";
@@ -117,9 +117,9 @@ impl Page {
     }
 }
 
-/// A table from a header and rows of HTML cells; the first `text_columns` are set to the left.
-pub(super) fn table(header: &[&str], rows: &[Vec<String>], text_columns: usize) -> String {
-    let class = |index: usize| if index < text_columns { " class=\"text\"" } else { "" };
+/// A table from a header and rows of HTML cells; the `text_columns` are set to the left.
+pub(super) fn table(header: &[&str], rows: &[Vec<String>], text_columns: &[usize]) -> String {
+    let class = |index: usize| if text_columns.contains(&index) { " class=\"text\"" } else { "" };
     let cells = |tag: &str, texts: &mut dyn Iterator<Item = &str>| -> String {
         texts.enumerate().map(|(i, text)| format!("<{tag}{}>{text}</{tag}>", class(i))).collect()
     };

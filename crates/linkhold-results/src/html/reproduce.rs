@@ -1,8 +1,7 @@
 //! The report of `reproduce`: each figure of a paper beside what was measured here.
 
 use super::page::{Page, folded, table};
-use super::{charts, escape};
-use crate::format;
+use super::{charts, escape, numbers as format};
 use crate::record::{Claim, Figure, ReproduceReport};
 
 /// The report as one HTML page. `scenarios` are (name, text) of the scenario files behind it, shown folded at the end.
@@ -84,7 +83,7 @@ fn claim_table(claims: &[Claim]) -> String {
             ]
         })
         .collect();
-    table(&["claim", "verdict", "paper", "measured", "how it is judged"], &rows, 2)
+    table(&["claim", "verdict", "paper", "measured", "how it is judged"], &rows, &[0, 1, 4])
 }
 
 fn row_table(figure: &Figure) -> String {
@@ -109,6 +108,6 @@ fn row_table(figure: &Figure) -> String {
         })
         .collect();
     let x = if figure.x_label.is_empty() { "x".to_owned() } else { escape(&figure.x_label) };
-    let inner = table(&["case", "metric", &x, "paper", "measured", "95 % interval"], &rows, 2);
+    let inner = table(&["case", "metric", &x, "paper", "measured", "95 % interval"], &rows, &[0, 1]);
     format!("<details><summary>All numbers</summary>{inner}</details>")
 }

@@ -1,8 +1,7 @@
 //! The report of `run` and `testbed`.
 
 use super::page::{Page, folded, table};
-use super::{charts, escape, words};
-use crate::format;
+use super::{charts, escape, numbers as format, words};
 use crate::record::RunReport;
 use crate::series::RunSeries;
 use crate::stats::{Metric, estimate};
@@ -40,18 +39,20 @@ pub fn render_run(report: &RunReport, series: &[RunSeries], scenario_toml: &str)
 }
 
 fn case_table(report: &RunReport) -> String {
+    // Fairness between flows says nothing of one flow.
+    let several = report.runs.iter().any(|run| run.flows.len() > 1);
     let rows: Vec<Vec<String>> = report
         .cases()
         .into_iter()
         .map(|case| {
             let mean = |metric| estimate(&report.runs, case, metric).mean;
             let versus = goodput_row(report, case).and_then(|row| Some((row.ratio?, row.ci95)));
-            vec![
+            let mut cells = vec![
                 escape(case),
                 format::rate(mean(Metric::Goodput)),
                 format::percent(mean(Metric::LimitShare)),
                 match versus {
-                    Some((ratio, Some([low, high]))) => format!("{ratio:.3}<br>[{low:.3}, {high:.3}]"),
+                    Some((ratio, Some([low, high]))) => format!("{ratio:.3} ± {:.3}", (high - low) / 2.0),
                     Some((ratio, None)) => format!("{ratio:.3}"),
                     None => format::MISSING.to_owned(),
                 },
@@ -61,28 +62,37 @@ fn case_table(report: &RunReport) -> String {
                 format::time(mean(Metric::DelayP99)),
                 format::time(mean(Metric::DelayP50OutsideSilence)),
                 format::time(mean(Metric::DelayP99OutsideSilence)),
-                format::number(mean(Metric::JainIndex)),
-            ]
+            ];
+            if several {
+                cells.push(format::number(mean(Metric::JainIndex)));
+            }
+            cells
         })
         .collect();
     let versus =
-        report.cases().first().map_or_else(String::new, |case| format!("goodput / {}", escape(case)));
-    let header = [
+        report.cases().first().map_or_else(String::new, |case| format!("goodput<br>/ {}", escape(case)));
+    let mut header = vec![
         "case",
         "goodput",
         "of limit",
         &versus,
-        "retrans&shy;mits",
+        "resent",
         "RTOs",
-        "delay p50",
-        "delay p99",
-        "p50 outside silences",
-        "p99 outside silences",
-        "fairness",
+        "delay<br>p50",
+        "delay<br>p99",
+        "p50 outside<br>silences",
+        "p99 outside<br>silences",
     ];
-    let note = "<p class=\"soft\">Means over the seeds, per run. \"Outside silences\": only segments that met no silence on their way. \
-         Fairness: Jain's index of the flows' goodput, 1 if all have the same.</p>";
-    table(&header, &rows, 1) + note
+    if several {
+        header.push("fairness");
+    }
+    let fairness =
+        if several { " Fairness: Jain's index of the flows' goodput, 1 if all have the same." } else { "" };
+    let note = format!(
+        "<p class=\"soft\">Means over the seeds, per run; ± is half a 95\u{a0}% interval. Resent: retransmitted segments. \"Outside \
+         silences\": only segments that met no silence on their way.{fairness}</p>"
+    );
+    table(&header, &rows, &[0]) + &note
 }
 
 fn over_time(page: &mut Page, report: &RunReport, series: &[RunSeries]) {
@@ -92,9 +102,12 @@ fn over_time(page: &mut Page, report: &RunReport, series: &[RunSeries]) {
         page.chart(
             &charts::goodput_over_time(&one),
             "Goodput of each case over time, silences shaded",
-            "<b>Goodput over time</b>, all flows together. Shaded: the radio is silent. Dashed black: the limit, which falls where \
-             an interval contains a silence. A case that stays below the line after a silence is still recovering from it. Drag to \
-             zoom, double-click to go back, click a name to hide it.",
+            &format!(
+                "<b>Goodput over time</b>, all flows together, each point the mean of {}. Shaded: the radio is silent. Dashed grey: the limit, \
+                 which falls where an interval contains a silence. A case that stays below the line after a silence is still recovering \
+                 from it. Drag to zoom, double-click to go back, click a name to hide it.",
+                format::time(charts::goodput_interval_s(first)),
+            ),
         );
         page.chart(
             &charts::cwnd_over_time(&one),
@@ -114,9 +127,10 @@ fn over_time(page: &mut Page, report: &RunReport, series: &[RunSeries]) {
         page.html("<h2>Delay</h2>");
         page.chart(
             &delays,
-            "Cumulative distribution of the one-way delay",
-            "<b>One-way delay</b>, all seeds: the share of segments that arrived within the time on the axis. Further left is better; the tail to \
-             the right is what a user notices. Hidden there are the segments that waited for a silence to end.",
+            "Share of segments whose one-way delay was longer than a time",
+            "<b>One-way delay</b>, all seeds: how many segments took longer than the time on the axis. Lower and further left is better. Where a \
+             line crosses 50 % is the median, at 1 % the 99th percentile. The tail to the right is what a user notices: there are the segments that waited \
+             for a silence to end or were sent again.",
         );
     }
     if report.runs.iter().any(|run| run.mechanism.is_some()) {

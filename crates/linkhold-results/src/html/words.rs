@@ -1,7 +1,6 @@
 //! What was simulated and what came out, in words for a stranger, from the numbers.
 
-use super::escape;
-use crate::format;
+use super::{escape, numbers as format};
 use crate::record::{CompareRow, RunReport, Stack};
 use crate::stats::{Estimate, Metric, estimate};
 use crate::table::goodput_row;
@@ -88,10 +87,12 @@ pub(super) fn verdict(report: &RunReport) -> String {
         let of = |metric| estimate(&report.runs, case, metric);
         let goodput = of(Metric::Goodput);
         let mut text = format!(
-            "<p><b>{}</b> carried {}{}, {} of the limit",
+            "<p><b>{}</b> carried {}, {} of the limit",
             escape(case),
-            format::rate(goodput.mean),
-            plus_minus(&goodput),
+            match goodput.half_width() {
+                Some(half) => format::rate_with_half_width(goodput.mean, half),
+                None => format::rate(goodput.mean),
+            },
             format::percent(of(Metric::LimitShare).mean),
         );
         text.push_str(&match goodput_row(report, case) {
@@ -117,11 +118,7 @@ pub(super) fn verdict(report: &RunReport) -> String {
     out
 }
 
-fn plus_minus(estimate: &Estimate) -> String {
-    estimate.half_width().map_or_else(String::new, |half| format!(" (± {})", format::rate(half)))
-}
-
-/// "1.17 times as much as none (95 % interval 1.15 to 1.19)." and whether that is more than chance.
+/// "1.17 times as much as none (95\u{a0}% interval 1.15 to 1.19)." and whether that is more than chance.
 fn against(row: &CompareRow) -> String {
     let baseline = escape(&row.baseline);
     match (row.ratio, row.ci95) {
@@ -134,7 +131,7 @@ fn against(row: &CompareRow) -> String {
                 "no difference that could be told from chance"
             };
             format!(
-                "{ratio:.3} times as much as {baseline} (95 % interval {low:.3} to {high:.3}): {meaning}."
+                "{ratio:.3} times as much as {baseline} (95\u{a0}% interval {low:.3} to {high:.3}): {meaning}."
             )
         }
         (Some(ratio), None) => format!("{ratio:.3} times as much as {baseline}."),
