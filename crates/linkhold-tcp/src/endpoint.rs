@@ -1,12 +1,24 @@
 //! One end of a connection: handshake, both directions' data, FIN.
+//!
+//! Source: RFC 9293 section 3.10, RFC 7323 sections 2.5 and 4.2, RFC 3168 section 6.1.1 (ECN set-up).
+//! closed -> SYN sent / listening -> SYN received -> established -> closed (both FINs acknowledged, or RST).
+//! Deviations: no simultaneous open and no TIME-WAIT (addresses are not reused here); a RST is obeyed without a sequence
+//! check, and none is ever sent.
 
-use linkhold_core::packet::{Ecn, TcpSegment};
+use linkhold_core::packet::{Ecn, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
 
 use crate::config::TcpConfig;
+use crate::receiver::Receiver;
+use crate::sender::{AckIn, Plan, Sender};
 use crate::source::Source;
 use crate::stats::Stats;
+
+/// Bytes that the timestamps option takes in every segment (RFC 7323 appendix A).
+const TIMESTAMP_BYTES: u32 = 12;
+/// RFC 9293 section 3.7.1: MSS when the peer names none.
+const DEFAULT_MSS: u16 = 536;
 
 /// A segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,93 +31,492 @@ pub struct Transmit {
     pub retransmit: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    SynSent,
+    Listen,
+    SynReceived,
+    Established,
+    Closed,
+}
+
+/// The handshake's own retransmission.
+#[derive(Clone, Copy, Debug)]
+struct Handshake {
+    send: bool,
+    sent_at: Option<Instant>,
+    timeout: Duration,
+    expires: Option<Instant>,
+    retries: u32,
+}
+
 /// One end of a TCP connection. The calling contract stands in the crate's documentation.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
+    cfg: TcpConfig,
+    state: State,
+    iss: Seq,
+    handshake: Handshake,
+    sender: Sender,
+    receiver: Receiver,
+    /// What was agreed on.
+    timestamps: bool,
+    sack: bool,
+    ecn: bool,
+    peer_scale: u8,
+    peer_syn: SynOptions,
+    /// The time of the last call: the paced source's next write is after it.
+    clock: Instant,
     stats: Stats,
+}
+
+/// The TSval clock: milliseconds, never 0 (RFC 7323 section 5.4 allows 1 ms to 1 s a tick).
+#[inline]
+fn ts_clock(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32 + 1
 }
 
 impl Endpoint {
     /// Active open: the first `poll_transmit` gives the SYN. `iss` is the initial sequence number.
     #[must_use]
-    pub fn connect(_config: &TcpConfig, _source: Source, _iss: Seq) -> Self {
-        Self { stats: Stats::default() }
+    pub fn connect(config: &TcpConfig, source: Source, iss: Seq) -> Self {
+        Self::new(config, source, iss, State::SynSent)
     }
+
     /// Passive open: waits for a SYN.
     #[must_use]
-    pub fn listen(_config: &TcpConfig, _source: Source, _iss: Seq) -> Self {
-        Self { stats: Stats::default() }
+    pub fn listen(config: &TcpConfig, source: Source, iss: Seq) -> Self {
+        Self::new(config, source, iss, State::Listen)
     }
+
+    fn new(config: &TcpConfig, source: Source, iss: Seq, state: State) -> Self {
+        Self {
+            state,
+            iss,
+            handshake: Handshake {
+                send: state == State::SynSent,
+                sent_at: None,
+                timeout: config.rto_initial,
+                expires: None,
+                retries: 0,
+            },
+            sender: Sender::new(config, source),
+            receiver: Receiver::new(config),
+            timestamps: config.timestamps,
+            sack: config.sack,
+            ecn: config.ecn,
+            peer_scale: 0,
+            peer_syn: SynOptions::default(),
+            clock: Instant::ZERO,
+            stats: Stats::default(),
+            cfg: config.clone(),
+        }
+    }
+
     /// A segment arrived; `ecn` is its IP header's ECN field.
-    pub fn on_segment(&mut self, _now: Instant, _segment: &TcpSegment, _ecn: Ecn) {}
-    /// The next segment to send now, if any.
-    pub fn poll_transmit(&mut self, _now: Instant) -> Option<Transmit> {
-        None
+    pub fn on_segment(&mut self, now: Instant, segment: &TcpSegment, ecn: Ecn) {
+        self.clock = now;
+        self.stats.segments_in += 1;
+        if segment.flags.contains(TcpFlags::RST) {
+            if self.state != State::Listen {
+                self.state = State::Closed;
+            }
+            return;
+        }
+        match self.state {
+            State::Listen => self.on_syn(now, segment),
+            State::SynSent => self.on_syn_ack(now, segment),
+            State::SynReceived => {
+                if segment.flags.contains(TcpFlags::SYN) {
+                    self.handshake.send = true;
+                } else if segment.flags.contains(TcpFlags::ACK) && segment.ack == self.iss + 1 {
+                    self.establish(now, segment, segment.seq);
+                    self.on_established(now, segment, ecn);
+                }
+            }
+            State::Established => self.on_established(now, segment, ecn),
+            State::Closed => {
+                // The peer may have missed our last ACK.
+                if segment.seq_len() > 0 {
+                    self.receiver.request_ack();
+                }
+            }
+        }
     }
+
+    fn on_syn(&mut self, now: Instant, segment: &TcpSegment) {
+        if !segment.flags.contains(TcpFlags::SYN) || segment.flags.contains(TcpFlags::ACK) {
+            return;
+        }
+        self.take_options(now, segment);
+        // RFC 3168 section 6.1.1: an ECN-setup SYN has both ECE and CWR.
+        self.ecn &= segment.flags.contains(TcpFlags::ECE | TcpFlags::CWR);
+        self.state = State::SynReceived;
+        self.handshake.send = true;
+    }
+
+    fn on_syn_ack(&mut self, now: Instant, segment: &TcpSegment) {
+        if !segment.flags.contains(TcpFlags::SYN | TcpFlags::ACK) || segment.ack != self.iss + 1 {
+            return;
+        }
+        self.take_options(now, segment);
+        // An ECN-setup SYN-ACK has ECE and not CWR.
+        self.ecn &= segment.flags.contains(TcpFlags::ECE) && !segment.flags.contains(TcpFlags::CWR);
+        self.establish(now, segment, segment.seq);
+        self.receiver.request_ack();
+    }
+
+    fn take_options(&mut self, now: Instant, segment: &TcpSegment) {
+        // RFC 7323 sections 2.2 and 3.2, RFC 2018 section 2: used when both SYNs carry the option.
+        self.timestamps &= segment.timestamp.is_some();
+        self.sack &= segment.syn.sack_permitted;
+        self.peer_syn = segment.syn;
+        self.receiver.on_syn(now, segment.seq, segment.timestamp.map(|ts| ts.value));
+    }
+
+    fn establish(&mut self, now: Instant, segment: &TcpSegment, seq: Seq) {
+        self.state = State::Established;
+        self.handshake.expires = None;
+        self.handshake.send = false;
+        let scaled = self.cfg.window_scale.is_some() && self.peer_syn.window_scale.is_some();
+        // RFC 7323 section 2.3: at most 14.
+        let own_scale = if scaled { self.cfg.window_scale.unwrap_or(0).min(14) } else { 0 };
+        self.peer_scale = if scaled { self.peer_syn.window_scale.unwrap_or(0).min(14) } else { 0 };
+        let mss = u32::from(self.peer_syn.mss.unwrap_or(DEFAULT_MSS).min(self.cfg.mss));
+        let payload = mss - if self.timestamps { TIMESTAMP_BYTES.min(mss - 1) } else { 0 };
+        // RFC 7323 section 2.2: the window of a SYN is never scaled.
+        let is_syn = segment.flags.contains(TcpFlags::SYN);
+        let window = u64::from(segment.window) << if is_syn { 0 } else { self.peer_scale };
+        self.receiver.negotiated(own_scale, self.sack, payload);
+        self.sender.establish(now, payload, self.sack, self.ecn, window, seq);
+        if self.handshake.retries > 0 {
+            self.sender.syn_was_lost();
+        } else if let Some(sent) = self.handshake.sent_at {
+            self.sender.handshake_rtt(now, now.since(sent));
+        }
+    }
+
+    fn on_established(&mut self, now: Instant, segment: &TcpSegment, ecn: Ecn) {
+        let ts_now = ts_clock(now);
+        let start = self.receiver.offset(segment.seq);
+        if segment.flags.contains(TcpFlags::SYN) {
+            // The peer missed the handshake's last ACK.
+            self.receiver.request_ack();
+            return;
+        }
+        let timestamp = segment.timestamp.filter(|_| self.timestamps);
+        if let Some(ts) = timestamp {
+            if self.receiver.fails_paws(ts.value) {
+                // RFC 7323 section 5.3 R1: drop, and acknowledge. A pure ACK is dropped in silence, as an answer would
+                // only start a dialogue of ACKs (Linux tcp_disordered_ack lets it pass).
+                if segment.seq_len() > 0 {
+                    self.stats.paws_drops += 1;
+                    self.receiver.request_ack();
+                    return;
+                }
+            } else {
+                self.receiver.note_timestamp(start, ts.value);
+            }
+        }
+        if segment.flags.contains(TcpFlags::ACK) {
+            let ack = self.ack_in(segment, timestamp);
+            if !self.sender.on_ack(now, ts_now, &ack, &mut self.stats) {
+                self.receiver.request_ack();
+                return;
+            }
+        }
+        let len = u64::from(segment.payload_len);
+        let fin = segment.flags.contains(TcpFlags::FIN);
+        if len > 0 || fin {
+            if self.ecn {
+                let ce = ecn == Ecn::Ce;
+                self.stats.ce_marks_in += u64::from(ce);
+                self.receiver.note_ecn(ce, segment.flags.contains(TcpFlags::CWR));
+            }
+            let age = timestamp.map(|ts| {
+                Duration::from_millis(u64::from((ts_now.wrapping_sub(ts.echo)).clamp(1, 1 << 30)))
+            });
+            self.receiver.on_data(now, start, len, fin, age, &mut self.stats);
+            if self.receiver.fin_received() {
+                self.sender.close();
+            }
+        } else if start < self.receiver.offset(self.receiver.ack_number()) {
+            // A segment of no length before the window: Linux's window probe (RFC 9293 section 3.10.7.4 first step).
+            self.receiver.request_ack();
+        }
+        if self.receiver.fin_received() && self.sender.fin_acknowledged() {
+            self.state = State::Closed;
+        }
+    }
+
+    fn ack_in(&self, segment: &TcpSegment, timestamp: Option<TcpTimestamp>) -> AckIn {
+        let una = self.sender.una();
+        let una_seq = self.iss + una as u32;
+        let offset = |seq: Seq| una.saturating_add_signed(i64::from(seq.minus(una_seq)));
+        let ack = offset(segment.ack);
+        let mut blocks = [(0, 0); 4];
+        let mut dsack = None;
+        let mut used = 0;
+        let all = segment.sack.as_slice();
+        for (index, block) in all.iter().enumerate() {
+            let (left, right) = (offset(block.left), offset(block.right));
+            if left >= right || right > self.sender.nxt() {
+                continue;
+            }
+            // RFC 2883 section 4: the first block is a D-SACK if it is below the cumulative ACK, or inside the second.
+            let inside_second = all.get(1).is_some_and(|second| {
+                offset(second.left) <= left && right <= offset(second.right)
+            });
+            if index == 0 && (right <= ack || inside_second) {
+                dsack = Some((left, right));
+            } else if left >= ack {
+                blocks[used] = (left, right);
+                used += 1;
+            }
+        }
+        AckIn {
+            seq: segment.seq,
+            ack,
+            window: u64::from(segment.window) << self.peer_scale,
+            echo: timestamp.map(|ts| ts.echo),
+            blocks,
+            dsack,
+            bare: segment.payload_len == 0 && !segment.flags.contains(TcpFlags::FIN),
+            ece: segment.flags.contains(TcpFlags::ECE),
+        }
+    }
+
+    /// The next segment to send now, if any.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        self.clock = now;
+        match self.state {
+            State::Listen => None,
+            State::SynSent | State::SynReceived => self.poll_handshake(now),
+            State::Established => {
+                if let Some(plan) = self.sender.poll(now, ts_clock(now), &mut self.stats) {
+                    return Some(self.data_segment(now, plan));
+                }
+                self.poll_ack(now)
+            }
+            State::Closed => self.poll_ack(now),
+        }
+    }
+
+    fn poll_ack(&mut self, now: Instant) -> Option<Transmit> {
+        if !self.receiver.ack_due() {
+            return None;
+        }
+        self.stats.acks_out += 1;
+        let segment = self.segment(now, self.iss + self.sender.nxt() as u32);
+        // RFC 3168 section 6.1.4: pure ACKs are not ECN-capable.
+        Some(self.count(Transmit { segment, ecn: Ecn::NotEct, retransmit: false }))
+    }
+
+    fn poll_handshake(&mut self, now: Instant) -> Option<Transmit> {
+        if !core::mem::replace(&mut self.handshake.send, false) {
+            return None;
+        }
+        let again = self.handshake.sent_at.is_some();
+        if again {
+            self.stats.syn_retransmits += 1;
+        } else {
+            self.handshake.sent_at = Some(now);
+        }
+        self.handshake.expires = Some(now + self.handshake.timeout);
+        let passive = self.state == State::SynReceived;
+        let mut flags = TcpFlags::SYN;
+        if passive {
+            flags = flags | TcpFlags::ACK;
+            if self.ecn {
+                flags = flags | TcpFlags::ECE;
+            }
+        } else if self.ecn {
+            flags = flags | TcpFlags::ECE | TcpFlags::CWR;
+        }
+        // A SYN-ACK carries what the SYN carried (RFC 7323 section 2.2, RFC 2018 section 2).
+        let scale = self.cfg.window_scale.filter(|_| !passive || self.peer_syn.window_scale.is_some());
+        let window = if passive {
+            self.receiver.offer(now, true)
+        } else {
+            u16::try_from(self.cfg.receive_buffer.0).unwrap_or(u16::MAX)
+        };
+        let echo = if passive { self.receiver.ts_recent() } else { 0 };
+        let segment = TcpSegment {
+            seq: self.iss,
+            ack: if passive { self.receiver.ack_number() } else { Seq(0) },
+            payload_len: 0,
+            window,
+            flags,
+            timestamp: self.timestamps.then_some(TcpTimestamp { value: ts_clock(now), echo }),
+            sack: SackBlocks::EMPTY,
+            syn: SynOptions { mss: Some(self.cfg.mss), window_scale: scale, sack_permitted: self.sack },
+        };
+        Some(self.count(Transmit { segment, ecn: Ecn::NotEct, retransmit: again }))
+    }
+
+    fn data_segment(&mut self, now: Instant, plan: Plan) -> Transmit {
+        let mut segment = self.segment(now, self.iss + plan.start as u32);
+        segment.payload_len = plan.payload;
+        if plan.fin {
+            segment.flags = segment.flags | TcpFlags::FIN;
+        }
+        if plan.cwr {
+            segment.flags = segment.flags | TcpFlags::CWR;
+        }
+        if plan.payload > 0 || plan.fin {
+            self.stats.data_segments_sent += 1;
+            self.stats.bytes_sent += u64::from(plan.payload);
+        }
+        if plan.retransmit {
+            self.stats.retransmits += 1;
+            self.stats.retransmit_bytes += u64::from(plan.payload);
+        }
+        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, nor (6.1.6) are window probes.
+        let capable = self.ecn && plan.payload > 0 && !plan.retransmit && !plan.probe;
+        let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+        self.count(Transmit { segment, ecn, retransmit: plan.retransmit })
+    }
+
+    /// A segment with the acknowledgment, and so an end to any delayed one.
+    fn segment(&mut self, now: Instant, seq: Seq) -> TcpSegment {
+        let timestamp = self
+            .timestamps
+            .then(|| TcpTimestamp { value: ts_clock(now), echo: self.receiver.ts_recent() });
+        let window = self.receiver.offer(now, false);
+        // RFC 2018 section 3: 40 bytes of options hold four blocks, three beside timestamps.
+        let sack = self.receiver.sack_blocks(if self.timestamps { 3 } else { 4 });
+        let mut flags = TcpFlags::ACK;
+        if self.ecn && self.receiver.ece() {
+            flags = flags | TcpFlags::ECE;
+        }
+        self.receiver.ack_sent();
+        TcpSegment {
+            seq,
+            ack: self.receiver.ack_number(),
+            payload_len: 0,
+            window,
+            flags,
+            timestamp,
+            sack,
+            syn: SynOptions::default(),
+        }
+    }
+
+    fn count(&mut self, transmit: Transmit) -> Transmit {
+        self.stats.segments_sent += 1;
+        transmit
+    }
+
     /// When `on_timeout` is due, if ever.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        None
+        match self.state {
+            State::Listen | State::Closed => None,
+            State::SynSent | State::SynReceived => self.handshake.expires,
+            State::Established => match (self.sender.next_timeout(self.clock), self.receiver.next_timeout()) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+        }
     }
-    /// Time has come to `now`.
-    pub fn on_timeout(&mut self, _now: Instant) {}
-    /// Stops the sending direction: cwnd, ssthresh, RTT estimate and RTO stay as they are, timers stand still.
-    pub fn freeze(&mut self, _now: Instant) {}
-    /// Goes on from the frozen state.
-    pub fn thaw(&mut self, _now: Instant) {}
+
+    /// Time has come to `now`. Harmless when nothing is due.
+    pub fn on_timeout(&mut self, now: Instant) {
+        self.clock = now;
+        match self.state {
+            State::Listen | State::Closed => {}
+            State::SynSent | State::SynReceived => {
+                if self.handshake.expires.is_some_and(|at| at <= now) {
+                    // RFC 6298 (5.5): double for each retransmission.
+                    self.handshake.expires = None;
+                    self.handshake.retries += 1;
+                    self.handshake.timeout = (self.handshake.timeout * 2).min(self.cfg.rto_max);
+                    self.handshake.send = true;
+                }
+            }
+            State::Established => {
+                self.sender.on_timeout(now, &mut self.stats);
+                self.receiver.on_timeout(now);
+            }
+        }
+    }
+
+    /// Stops the sending direction: cwnd, ssthresh, RTT estimate and RTO stay as they are, timers stand still, ACKs are
+    /// still taken in and sent. Freezing twice is freezing once.
+    pub fn freeze(&mut self, now: Instant) {
+        self.clock = now;
+        self.sender.freeze(now);
+    }
+
+    /// Goes on from the frozen state as if no time had passed; nothing when not frozen.
+    pub fn thaw(&mut self, now: Instant) {
+        self.clock = now;
+        self.sender.thaw(now, ts_clock(now));
+    }
+
     /// Application bytes received in order so far.
     #[must_use]
     pub fn delivered(&self) -> u64 {
-        0
+        self.receiver.delivered()
     }
+
     /// Application bytes sent and cumulatively acknowledged so far.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
-        0
+        self.sender.acknowledged()
     }
+
     /// Counters.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
-    /// Congestion window, bytes.
+
+    /// Congestion window, bytes, without the inflation of fast recovery.
     #[must_use]
     pub fn cwnd_bytes(&self) -> u64 {
-        0
+        self.sender.window().cwnd
     }
+
     /// Slow start threshold, bytes; `u64::MAX` before the first reduction.
     #[must_use]
     pub fn ssthresh_bytes(&self) -> u64 {
-        0
+        self.sender.window().ssthresh
     }
+
     /// Smoothed round-trip time, once measured.
     #[must_use]
     pub fn srtt(&self) -> Option<Duration> {
-        None
+        self.sender.rtt().srtt()
     }
+
     /// Retransmission timeout now, backoff included.
     #[must_use]
     pub fn rto(&self) -> Duration {
-        Duration::ZERO
+        self.sender.rtt().rto()
     }
+
     /// Bytes sent and neither acknowledged nor taken for lost (RFC 6675 pipe).
     #[must_use]
     pub fn in_flight_bytes(&self) -> u64 {
-        0
+        self.sender.in_flight()
     }
+
     /// The peer's window, bytes, as last accepted.
     #[must_use]
     pub fn send_window_bytes(&self) -> u64 {
-        0
+        self.sender.peer_window()
     }
-    /// True once the handshake is done.
+
+    /// True once the handshake is done (and for good).
     #[must_use]
     pub fn is_established(&self) -> bool {
-        false
+        matches!(self.state, State::Established | State::Closed)
     }
+
     /// True once both FINs are sent, received and acknowledged, or the peer reset the connection.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        false
+        self.state == State::Closed
     }
 }

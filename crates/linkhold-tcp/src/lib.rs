@@ -18,7 +18,14 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod congestion;
 mod endpoint;
+mod persist;
+mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
+mod sender;
 mod source;
 mod stats;
 

@@ -1,0 +1,314 @@
+//! CUBIC: the window follows a cubic of the time since the last reduction.
+//!
+//! Source: RFC 9438; HyStart is the delay-increase half of Linux `tcp_cubic.c` (Ha and Rhee 2011), not RFC 9406:
+//! slow start ends when a round trip's first eight samples are all well above the smallest RTT seen.
+//! Sees ACKs, RTT samples, congestion events; slow start -> (HyStart or loss) -> congestion avoidance, in the
+//! Reno-friendly, concave or convex region.
+//! Deviation: time in which cwnd was not the limit does not count (RFC 9438 section 5.8 leaves the how open).
+
+use linkhold_core::time::{Duration, Instant};
+
+use super::reno::slow_start;
+use super::{AckSample, Window};
+
+/// RFC 9438 section 4.1: multiplicative decrease factor.
+const BETA: f64 = 0.7;
+/// RFC 9438 section 5: constant of aggressiveness, segments per second cubed.
+const C: f64 = 0.4;
+/// RFC 9438 section 4.3: alpha_cubic = 3 * (1 - beta) / (1 + beta), Reno's average with CUBIC's decrease.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// Linux `hystart_low_window`: below this many segments slow start is left alone.
+const HYSTART_LOW_WINDOW: u64 = 16;
+/// Linux `HYSTART_MIN_SAMPLES`.
+const HYSTART_SAMPLES: u32 = 8;
+/// Linux `HYSTART_DELAY_MIN` and `_MAX`: bounds of the threshold min_rtt / 8.
+const HYSTART_DELAY_MIN: Duration = Duration::from_millis(4);
+const HYSTART_DELAY_MAX: Duration = Duration::from_millis(16);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cubic {
+    /// Window, in segments, at the last reduction.
+    w_max: f64,
+    /// Start of this congestion avoidance phase.
+    epoch: Option<Instant>,
+    /// Seconds from `epoch` to the plateau.
+    k: f64,
+    /// The plateau of this epoch: `w_max`, or the window that the epoch began with if that is larger.
+    origin: f64,
+    /// Reno's window, for the friendly region.
+    w_est: f64,
+    /// Fraction of a byte that cwnd is owed.
+    credit: f64,
+    /// cwnd at the last reduction, segments: W_est grows with slope 1 beyond it (section 4.3).
+    cwnd_prior: f64,
+    /// Since when cwnd has not been the limit.
+    unlimited_since: Option<Instant>,
+    hystart: Option<HyStart>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct HyStart {
+    round_end: u64,
+    round_min: Option<Duration>,
+    samples: u32,
+    min_rtt: Option<Duration>,
+}
+
+impl HyStart {
+    /// True when slow start should end.
+    fn on_ack(&mut self, window: &Window, ack: &AckSample) -> bool {
+        if ack.una >= self.round_end {
+            self.round_end = ack.nxt;
+            self.round_min = None;
+            self.samples = 0;
+        }
+        let Some(rtt) = ack.rtt else { return false };
+        let min_rtt = self.min_rtt.map_or(rtt, |min| min.min(rtt));
+        self.min_rtt = Some(min_rtt);
+        // Linux hystart_update: the smallest of the round's first samples, judged from then on.
+        let round_min = self.round_min.map_or(rtt, |min| min.min(rtt));
+        self.round_min = Some(round_min);
+        if self.samples < HYSTART_SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        let eighth = Duration::from_nanos(min_rtt.as_nanos() / 8);
+        window.cwnd >= HYSTART_LOW_WINDOW * window.mss
+            && round_min > min_rtt + eighth.clamp(HYSTART_DELAY_MIN, HYSTART_DELAY_MAX)
+    }
+}
+
+impl Cubic {
+    pub fn new(hystart: bool) -> Self {
+        Self {
+            w_max: 0.0,
+            epoch: None,
+            k: 0.0,
+            origin: 0.0,
+            w_est: 0.0,
+            credit: 0.0,
+            cwnd_prior: 0.0,
+            unlimited_since: None,
+            hystart: hystart.then(HyStart::default),
+        }
+    }
+
+    #[inline]
+    pub fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        if window.in_slow_start()
+            && let Some(hystart) = &mut self.hystart
+            && hystart.on_ack(window, ack)
+        {
+            window.ssthresh = window.cwnd;
+        }
+        if !ack.cwnd_limited {
+            // RFC 9438 section 5.8: "the time ... not counted", else the cubic leaps after it.
+            self.unlimited_since.get_or_insert(ack.now);
+            return;
+        }
+        if let Some(since) = self.unlimited_since.take() {
+            self.on_quiet(ack.now.since(since));
+        }
+        let mut acked = ack.acked;
+        if window.in_slow_start() {
+            acked = slow_start(window, acked);
+        }
+        if acked > 0 {
+            self.avoid(window, ack, acked);
+        }
+    }
+
+    fn avoid(&mut self, window: &mut Window, ack: &AckSample, acked: u64) {
+        let mss = window.mss as f64;
+        let cwnd = window.cwnd as f64 / mss;
+        let epoch = match self.epoch {
+            Some(epoch) => epoch,
+            None => {
+                self.begin_epoch(cwnd);
+                self.epoch = Some(ack.now);
+                ack.now
+            }
+        };
+        let acked = acked as f64 / mss;
+        let t = ack.now.since(epoch).as_secs_f64();
+        let rtt = ack.srtt.unwrap_or(Duration::ZERO).as_secs_f64();
+
+        // RFC 9438 section 4.3 equation 4: W_est = W_est + alpha * segments_acked / cwnd; Reno's own slope beyond
+        // the last maximum.
+        let alpha = if self.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
+        self.w_est += alpha * acked / cwnd;
+
+        // RFC 9438 section 4.2 equation 1: W_cubic(t) = C * (t - K)^3 + W_max, looked at one RTT ahead.
+        let target = self.at(t + rtt).clamp(cwnd, 1.5 * cwnd);
+        let grown = if self.at(t) < self.w_est {
+            // RFC 9438 section 4.3, Reno-friendly region: cwnd SHOULD be set to W_est.
+            (self.w_est - cwnd).max(0.0)
+        } else {
+            // RFC 9438 sections 4.4 and 4.5: (target - cwnd) / cwnd per segment acknowledged.
+            (target - cwnd) / cwnd * acked
+        };
+        self.credit += grown.min(acked) * mss;
+        let whole = self.credit as u64;
+        self.credit -= whole as f64;
+        window.cwnd += whole;
+    }
+
+    fn at(&self, t: f64) -> f64 {
+        let d = t - self.k;
+        C * d * d * d + self.origin
+    }
+
+    fn begin_epoch(&mut self, cwnd: f64) {
+        self.w_est = cwnd;
+        self.credit = 0.0;
+        if cwnd < self.w_max {
+            // RFC 9438 section 4.2 equation 2: K = cbrt ((W_max - cwnd_epoch) / C).
+            self.k = ((self.w_max - cwnd) / C).cbrt();
+            self.origin = self.w_max;
+        } else {
+            // RFC 9438 section 4.8: without a reduction behind it the epoch begins at its plateau.
+            self.k = 0.0;
+            self.origin = cwnd;
+        }
+    }
+
+    pub fn on_congestion(&mut self, window: &Window, basis: u64) -> u64 {
+        let mss = window.mss as f64;
+        let cwnd = window.cwnd as f64 / mss;
+        // RFC 9438 section 4.7, fast convergence: a maximum below the last one leaves room for others.
+        self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        self.cwnd_prior = cwnd;
+        self.epoch = None;
+        self.unlimited_since = None;
+        // RFC 9438 section 4.6: ssthresh = flight * beta_cubic, at least two segments.
+        ((basis as f64 * BETA) as u64).max(2 * window.mss)
+    }
+
+    pub fn on_timeout(&mut self) {
+        // RFC 9438 section 4.8: the first congestion avoidance after a timeout has K = 0 and W_max = cwnd at its
+        // start.
+        self.w_max = 0.0;
+        self.epoch = None;
+        if let Some(hystart) = &mut self.hystart {
+            *hystart = HyStart { min_rtt: hystart.min_rtt, ..HyStart::default() };
+        }
+    }
+
+    /// Time that does not count: nothing was, or could be, sent.
+    pub fn on_quiet(&mut self, quiet: Duration) {
+        if let Some(epoch) = &mut self.epoch {
+            *epoch += quiet;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reno::tests::sample;
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    /// Acknowledges `segments` segments spread over `rtt_ms`, a cwnd per round trip, for `seconds`.
+    fn run(cubic: &mut Cubic, w: &mut Window, rtt_ms: u64, start_ms: u64, seconds: f64) -> u64 {
+        let mut now = Instant::from_millis(start_ms);
+        let end = now + Duration::from_secs_f64(seconds);
+        let rtt = Duration::from_millis(rtt_ms);
+        while now < end {
+            let segments = (w.cwnd / MSS).max(1);
+            for _ in 0..segments {
+                now += Duration::from_nanos(rtt.as_nanos() / segments);
+                cubic.on_ack(w, &AckSample { now, srtt: Some(rtt), ..sample(MSS) });
+            }
+        }
+        now.as_nanos() / 1_000_000
+    }
+
+    #[test]
+    fn the_window_is_back_at_its_maximum_after_k_seconds() {
+        let mut cubic = Cubic::new(false);
+        let mut w = Window { cwnd: 1000 * MSS, ssthresh: 1000 * MSS, mss: MSS };
+        w.ssthresh = cubic.on_congestion(&w, w.cwnd);
+        w.cwnd = w.ssthresh;
+        assert_eq!(w.cwnd, 700 * MSS, "beta = 0.7");
+        // K = cbrt (300 / 0.4) = 9.086 s.
+        run(&mut cubic, &mut w, 100, 0, 9.086);
+        let segments = w.cwnd / MSS;
+        assert!((990..=1003).contains(&segments), "{segments}");
+    }
+
+    #[test]
+    fn growth_is_concave_then_convex() {
+        let mut cubic = Cubic::new(false);
+        let mut w = Window { cwnd: 1000 * MSS, ssthresh: 1000 * MSS, mss: MSS };
+        w.ssthresh = cubic.on_congestion(&w, w.cwnd);
+        w.cwnd = w.ssthresh;
+        let mut at = 0;
+        let mut sizes = vec![w.cwnd];
+        for _ in 0..4 {
+            at = run(&mut cubic, &mut w, 100, at, 4.5);
+            sizes.push(w.cwnd);
+        }
+        let steps: Vec<u64> = sizes.windows(2).map(|p| p[1] - p[0]).collect();
+        assert!(steps[0] > steps[1] && steps[2] < steps[3] && steps[1] < steps[3], "{steps:?}");
+    }
+
+    #[test]
+    fn on_a_short_path_it_grows_like_reno() {
+        // RTT 2 ms, 100 segments: the cubic is flat there, W_est leads with alpha = 0.529 a round trip.
+        let mut cubic = Cubic::new(false);
+        let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
+        w.ssthresh = cubic.on_congestion(&w, w.cwnd);
+        w.cwnd = w.ssthresh;
+        run(&mut cubic, &mut w, 2, 0, 0.08);
+        let segments = w.cwnd as f64 / MSS as f64;
+        assert!((segments - (70.0 + 40.0 * ALPHA)).abs() < 2.0, "{segments}");
+    }
+
+    #[test]
+    fn fast_convergence_gives_way_when_maxima_fall() {
+        let mut cubic = Cubic::new(false);
+        let w = Window { cwnd: 1000 * MSS, ssthresh: u64::MAX, mss: MSS };
+        cubic.on_congestion(&w, w.cwnd);
+        let lower = Window { cwnd: 800 * MSS, ..w };
+        cubic.on_congestion(&lower, lower.cwnd);
+        assert!((cubic.w_max - 680.0).abs() < 1e-9, "800 * 1.7 / 2");
+    }
+
+    #[test]
+    fn quiet_time_does_not_make_the_window_leap() {
+        let mut cubic = Cubic::new(false);
+        let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
+        let at = run(&mut cubic, &mut w, 50, 0, 1.0);
+        let before = w.cwnd;
+        let idle = |at| AckSample {
+            now: Instant::from_millis(at),
+            srtt: Some(Duration::from_millis(50)),
+            cwnd_limited: false,
+            ..sample(MSS)
+        };
+        cubic.on_ack(&mut w, &idle(at));
+        run(&mut cubic, &mut w, 50, at + 60_000, 0.05);
+        assert!(w.cwnd - before < 10 * MSS, "{before} -> {}", w.cwnd);
+    }
+
+    #[test]
+    fn hystart_leaves_slow_start_when_the_delay_rises() {
+        for (hystart, leaves) in [(true, true), (false, false)] {
+            let mut cubic = Cubic::new(hystart);
+            let mut w = Window { cwnd: 20 * MSS, ssthresh: u64::MAX, mss: MSS };
+            for i in 0..40u64 {
+                let rtt = if i < 20 { 20 } else { 30 };
+                let ack = AckSample {
+                    rtt: Some(Duration::from_millis(rtt)),
+                    una: i * MSS,
+                    nxt: i * MSS + 20 * MSS,
+                    ..sample(MSS)
+                };
+                cubic.on_ack(&mut w, &ack);
+            }
+            assert_eq!(!w.in_slow_start() || w.ssthresh < u64::MAX, leaves);
+        }
+    }
+}

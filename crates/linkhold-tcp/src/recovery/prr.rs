@@ -1,0 +1,72 @@
+//! Proportional rate reduction: in fast recovery the window falls to ssthresh evenly, clocked by what is delivered.
+//!
+//! Source: RFC 6937 section 3, with the slow start reduction bound (PRR-SSRB).
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Prr {
+    /// RecoverFS: FlightSize at the start of recovery.
+    recover_flight: u64,
+    delivered: u64,
+    out: u64,
+}
+
+impl Prr {
+    /// Recovery begins.
+    pub fn begin(&mut self, flight: u64) {
+        *self = Self { recover_flight: flight.max(1), delivered: 0, out: 0 };
+    }
+
+    /// An ACK in recovery: cwnd.
+    pub fn on_ack(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64) -> u64 {
+        self.delivered += delivered;
+        let send = if pipe > ssthresh {
+            // Proportional part: sndcnt = CEIL (prr_delivered * ssthresh / RecoverFS) - prr_out.
+            let share =
+                (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_flight));
+            (share as u64).saturating_sub(self.out)
+        } else {
+            // PRR-SSRB: limit = MAX (prr_delivered - prr_out, DeliveredData) + MSS.
+            let limit = self.delivered.saturating_sub(self.out).max(delivered) + mss;
+            (ssthresh - pipe).min(limit)
+        };
+        pipe + send
+    }
+
+    /// Data was sent in recovery.
+    pub fn on_sent(&mut self, bytes: u64) {
+        self.out += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_falls_by_one_segment_for_every_two_delivered() {
+        // RFC 6937 section 4's figure: 20 segments out, one lost, ssthresh 10. About one segment goes out for every
+        // two that arrive, so that pipe ends at ssthresh.
+        let mut prr = Prr::default();
+        prr.begin(20);
+        let (mut pipe, mut sent) = (19, 0);
+        for _ in 0..19 {
+            pipe -= 1;
+            let cwnd = prr.on_ack(1, pipe, 10, 1);
+            let send = cwnd - pipe;
+            prr.on_sent(send);
+            pipe += send;
+            sent += send;
+        }
+        assert_eq!(pipe, 10);
+        assert!((9..=11).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn after_heavy_losses_it_builds_up_by_at_most_one_extra_segment_an_ack() {
+        let mut prr = Prr::default();
+        prr.begin(20);
+        assert_eq!(prr.on_ack(1, 4, 10, 1), 4 + 2);
+        prr.on_sent(2);
+        assert_eq!(prr.on_ack(1, 5, 10, 1), 5 + 2);
+    }
+}

@@ -1,0 +1,124 @@
+//! Undo of a window reduction that turns out needless.
+//!
+//! Source: Eifel detection by timestamps, RFC 3522, and response, RFC 4015; D-SACK, RFC 3708; the bookkeeping is Linux's
+//! (`undo_marker`, `undo_retrans`, `retrans_stamp`). The congestion control's state comes back with the window
+//! (RFC 9438 section 4.9.2).
+//! none -> (reduction) armed -> (proof) undone, or (episode over) none.
+
+use crate::congestion::{Controller, Window};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Undo {
+    armed: Option<Armed>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    /// SND.UNA when the window was reduced: D-SACKs below are of an older story.
+    marker: u64,
+    /// Retransmissions not yet reported as duplicates; `None` while none was sent.
+    unexplained: Option<u32>,
+    /// TSval of the first retransmission (RFC 3522 section 3.2 RetransmitTS).
+    first_retransmission: Option<u32>,
+    window: Window,
+    controller: Controller,
+}
+
+impl Undo {
+    pub const NONE: Self = Self { armed: None };
+
+    /// A reduction begins; `window` and `controller` are from before it.
+    pub fn arm(&mut self, una: u64, window: Window, controller: Controller, retransmissions_out: u32) {
+        let unexplained = if retransmissions_out > 0 { Some(retransmissions_out) } else { None };
+        self.armed = Some(Armed { marker: una, unexplained, first_retransmission: None, window, controller });
+    }
+
+    pub fn disarm(&mut self) {
+        self.armed = None;
+    }
+
+    /// A segment was retransmitted with this TSval.
+    pub fn on_retransmit(&mut self, ts_value: u32) {
+        if let Some(armed) = &mut self.armed {
+            armed.unexplained = Some(armed.unexplained.unwrap_or(0) + 1);
+            armed.first_retransmission.get_or_insert(ts_value);
+        }
+    }
+
+    /// A D-SACK for a segment that ends at `end`.
+    pub fn on_dsack(&mut self, end: u64) {
+        if let Some(armed) = &mut self.armed
+            && end > armed.marker
+            && let Some(count) = &mut armed.unexplained
+        {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// RFC 3708: every retransmission arrived beside its original.
+    pub fn dsacks_prove(&self) -> bool {
+        self.armed.is_some_and(|armed| armed.unexplained == Some(0))
+    }
+
+    /// RFC 3522 section 3.2 step 5: the ACK echoes a timestamp from before the first retransmission.
+    pub fn timestamp_proves(&self, echo: Option<u32>) -> bool {
+        match (self.armed.and_then(|armed| armed.first_retransmission), echo) {
+            (Some(first), Some(echo)) => (echo.wrapping_sub(first) as i32) < 0,
+            _ => false,
+        }
+    }
+
+    /// Takes the reduction back (RFC 4015 section 3.2, Linux `tcp_undo_cwnd_reduction`).
+    pub fn restore(&mut self, window: &mut Window, controller: &mut Controller) {
+        if let Some(armed) = self.armed.take() {
+            window.cwnd = window.cwnd.max(armed.window.cwnd);
+            window.ssthresh = window.ssthresh.max(armed.window.ssthresh);
+            *controller = armed.controller;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Congestion;
+
+    fn armed() -> Undo {
+        let mut undo = Undo::NONE;
+        let window = Window { cwnd: 20_000, ssthresh: 30_000, mss: 1000 };
+        undo.arm(5000, window, Controller::new(Congestion::Reno, false), 0);
+        undo
+    }
+
+    #[test]
+    fn an_echo_from_before_the_retransmission_proves_it_needless() {
+        let mut undo = armed();
+        assert!(!undo.timestamp_proves(Some(1)), "nothing was retransmitted");
+        undo.on_retransmit(100);
+        undo.on_retransmit(150);
+        assert!(undo.timestamp_proves(Some(99)));
+        assert!(!undo.timestamp_proves(Some(100)) && !undo.timestamp_proves(None));
+    }
+
+    #[test]
+    fn a_dsack_for_every_retransmission_proves_it_needless() {
+        let mut undo = armed();
+        assert!(!undo.dsacks_prove());
+        undo.on_retransmit(1);
+        undo.on_retransmit(2);
+        undo.on_dsack(5000);
+        undo.on_dsack(6000);
+        assert!(!undo.dsacks_prove(), "one is below the marker");
+        undo.on_dsack(7000);
+        assert!(undo.dsacks_prove());
+    }
+
+    #[test]
+    fn the_window_comes_back_whole() {
+        let mut undo = armed();
+        let mut window = Window { cwnd: 1000, ssthresh: 10_000, mss: 1000 };
+        undo.restore(&mut window, &mut Controller::new(Congestion::Reno, false));
+        assert_eq!((window.cwnd, window.ssthresh), (20_000, 30_000));
+        assert!(!undo.dsacks_prove());
+    }
+}

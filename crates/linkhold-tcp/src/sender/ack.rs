@@ -1,0 +1,439 @@
+//! What an ACK does to the sender.
+//!
+//! Source: RFC 9293 section 3.10.7.4, RFC 5681, 6582, 6675, 8985, 5682, 3522/4015, 3168; the order of steps is that of
+//! Linux `tcp_ack` and `tcp_fastretrans_alert`.
+
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::Seq;
+
+use super::{Sender, Timer};
+use crate::config::AckCounting;
+use crate::congestion::AckSample;
+use crate::recovery::frto::{FrtoVerdict, LossAck};
+use crate::recovery::newreno::NewReno;
+use crate::recovery::rack::Detected;
+use crate::recovery::undo::Undo;
+use crate::recovery::{CaState, Detector};
+use crate::scoreboard::AckSummary;
+use crate::stats::Stats;
+
+/// An acceptable segment's acknowledgment, as offsets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckIn {
+    /// SEG.SEQ.
+    pub seq: Seq,
+    /// Cumulative acknowledgment.
+    pub ack: u64,
+    /// Scaled window, bytes.
+    pub window: u64,
+    /// TSecr.
+    pub echo: Option<u32>,
+    /// SACK blocks above `ack`.
+    pub blocks: [(u64, u64); 4],
+    /// D-SACK block (RFC 2883).
+    pub dsack: Option<(u64, u64)>,
+    /// The segment carries nothing but the acknowledgment.
+    pub bare: bool,
+    /// ECN echo.
+    pub ece: bool,
+}
+
+/// What the steps of one ACK tell each other.
+struct Step {
+    now: Instant,
+    echo: Option<u32>,
+    acked: u64,
+    duplicate: bool,
+    summary: AckSummary,
+}
+
+impl Sender {
+    /// Takes an ACK in. `ts_now` is the timestamp clock. False if it acknowledges what was never sent.
+    pub fn on_ack(&mut self, now: Instant, ts_now: u32, ack: &AckIn, stats: &mut Stats) -> bool {
+        if ack.ack == self.nxt + 1 && self.byte_probed && self.board.is_empty() {
+            // The receiver took the probe's byte: it was new data.
+            self.board.push(self.nxt, self.nxt + 1, now);
+            self.nxt += 1;
+        }
+        if ack.ack > self.nxt {
+            return false;
+        }
+        let change = self.peer.update(ack.seq, ack.ack, ack.window);
+        stats.zero_windows_in += u64::from(change.closed);
+        if ack.ack < self.una {
+            return true;
+        }
+        if ack.ack > self.una {
+            self.byte_probed = false;
+        }
+
+        let mut summary = AckSummary::default();
+        self.board.original_limit = self.high_seq;
+        if self.sack_ok && ack.blocks[0] != (0, 0) {
+            self.board.sack(&ack.blocks, &mut summary);
+        }
+        let acked = ack.ack - self.una;
+        let retransmissions = self.board.retrans_segments();
+        if acked > 0 {
+            self.board.acknowledge(ack.ack, &mut summary);
+            self.una = ack.ack;
+            if !self.sack_ok && self.board.retrans_segments() < retransmissions {
+                // Without SACK an ACK over a retransmission may stand for it alone (Linux tcp_clean_rtx_queue).
+                summary.original_delivered = false;
+            }
+        }
+        // RFC 5681 section 2: outstanding data, no payload, no window change, the same acknowledgment number. With SACK
+        // (RFC 6675 section 2): it SACKs something new.
+        let duplicate = if self.sack_ok {
+            summary.sacked > 0
+        } else {
+            acked == 0 && ack.bare && !change.changed && !self.board.is_empty()
+        };
+        stats.dup_acks_in += u64::from(duplicate && acked == 0);
+        self.take_rtt_sample(now, ts_now, ack, &summary, acked);
+
+        if let Some((_, end)) = ack.dsack {
+            self.undo.on_dsack(end);
+            if let Detector::Rack(rack) = &mut self.detector {
+                rack.on_dsack(self.una, self.nxt);
+            }
+        }
+        if let Detector::Rack(rack) = &mut self.detector {
+            if summary.reordered {
+                rack.on_reordering();
+            }
+            if let Some(newest) = &summary.newest {
+                rack.on_delivered(now, newest, self.rtt.min_rtt());
+            }
+        }
+        if acked > 0 {
+            self.peer.reset_probes();
+            self.rearm(now);
+        }
+        if change.opened && self.board.is_empty() {
+            self.timer = Timer::Idle;
+        }
+
+        let step = Step { now, echo: ack.echo, acked, duplicate, summary };
+        let bare_duplicate = acked == 0 && ack.bare && summary.sacked == 0;
+        if self.tlp.on_ack(ack.ack, ack.dsack.is_some(), bare_duplicate) && self.state == CaState::Open {
+            // RFC 8985 section 7.4.2: the probe repaired a loss; that is congestion.
+            self.reduce_once();
+            self.state = CaState::Open;
+        }
+        self.alert(&step, ack.ece, stats);
+        true
+    }
+
+    fn take_rtt_sample(&mut self, now: Instant, ts_now: u32, ack: &AckIn, summary: &AckSummary, acked: u64) {
+        if self.frozen.is_some() {
+            return;
+        }
+        // RFC 6298 section 3, Karn: only segments sent once; RFC 7323 section 4.1 (RTTM): timestamps otherwise, and only
+        // when new data is acknowledged.
+        let rtt = if let Some(sent) = summary.first_sent {
+            Some(now.since(sent))
+        } else if let (true, Some(echo)) = (acked > 0, ack.echo)
+            && self.rtt_from_ts.is_none_or(|from| (echo.wrapping_sub(from) as i32) >= 0)
+        {
+            Some(Duration::from_millis(u64::from(ts_now.wrapping_sub(echo).max(1))))
+        } else {
+            summary.sacked_sent.map(|sent| now.since(sent))
+        };
+        if let Some(rtt) = rtt {
+            self.rtt.sample(now, rtt, self.una, self.nxt);
+            self.rtt.reset_backoff();
+        }
+    }
+
+    /// The congestion state machine, then the window.
+    fn alert(&mut self, step: &Step, ece: bool, stats: &mut Stats) {
+        let mut grow = step.acked > 0;
+        if self.una >= self.high_seq {
+            match self.state {
+                CaState::Open | CaState::Loss => {}
+                CaState::Cwr => self.state = CaState::Open,
+                CaState::Recovery => {
+                    self.leave_recovery(step, stats);
+                    grow = false;
+                }
+            }
+        }
+        match self.state {
+            CaState::Open | CaState::Cwr => {
+                if self.cfg.dsack_undo && self.undo.dsacks_prove() {
+                    // The episode is over, and its last D-SACK is here (Linux tcp_try_undo_dsack).
+                    self.undo.restore(&mut self.window, &mut self.controller);
+                    stats.spurious_recoveries += 1;
+                }
+                if ece && self.ecn_ok && self.state == CaState::Open {
+                    // RFC 3168 section 6.1.2: react once per window of data.
+                    self.reduce_once();
+                    stats.ecn_reductions += 1;
+                    grow = false;
+                }
+                self.detect_losses(step, stats);
+            }
+            CaState::Recovery => self.in_recovery(step, stats),
+            CaState::Loss => self.in_loss(step, stats),
+        }
+        match self.state {
+            CaState::Recovery => {
+                if self.use_prr {
+                    let (pipe, ssthresh, mss) = (self.pipe(), self.window.ssthresh, self.window.mss);
+                    self.window.cwnd = self.prr.on_ack(step.summary.delivered, pipe, ssthresh, mss).max(mss);
+                }
+            }
+            CaState::Open | CaState::Loss if grow && self.frozen.is_none() => self.grow(step),
+            CaState::Open | CaState::Loss | CaState::Cwr => {}
+        }
+    }
+
+    fn grow(&mut self, step: &Step) {
+        let counted = match self.cfg.ack_counting {
+            AckCounting::Bytes => step.acked,
+            AckCounting::PerAck => step.acked.min(self.window.mss),
+        };
+        let sample = AckSample {
+            now: step.now,
+            acked: counted,
+            rtt: step.summary.last_sent.map(|sent| step.now.since(sent)),
+            srtt: self.rtt.srtt(),
+            una: self.una,
+            nxt: self.nxt,
+            cwnd_limited: self.is_cwnd_limited(),
+        };
+        self.controller.on_ack(&mut self.window, &sample);
+    }
+
+    /// One multiplicative decrease without retransmission; state Cwr until this window of data is acknowledged.
+    fn reduce_once(&mut self) {
+        let basis = self.reduction_basis();
+        self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
+        self.window.cwnd = self.window.ssthresh;
+        self.high_seq = self.nxt;
+        self.state = CaState::Cwr;
+        self.undo = Undo::NONE;
+        self.cwr_due |= self.ecn_ok;
+    }
+
+    /// Looks for losses outside recovery, and enters it.
+    fn detect_losses(&mut self, step: &Step, stats: &mut Stats) {
+        let path = self.path();
+        let detected = match &mut self.detector {
+            Detector::Reno(reno) => {
+                if step.acked > 0 {
+                    reno.reset();
+                }
+                Detected { lost: step.duplicate && reno.on_duplicate(), wait: None }
+            }
+            Detector::NewReno(newreno) => {
+                if step.acked > 0 {
+                    newreno.reno.reset();
+                }
+                let third = step.duplicate && newreno.reno.on_duplicate();
+                Detected { lost: third && NewReno::may_enter(self.una, self.high_seq), wait: None }
+            }
+            Detector::Sack(sack) => Detected {
+                lost: sack.detect(&mut self.board, step.duplicate, step.acked > 0),
+                wait: None,
+            },
+            Detector::Rack(rack) => rack.detect_on_ack(&mut self.board, step.now, path),
+        };
+        self.react_to_detection(step.now, detected, stats);
+    }
+
+    pub(super) fn react_to_detection(&mut self, now: Instant, detected: Detected, stats: &mut Stats) {
+        if let Some(wait) = detected.wait
+            && !self.board.is_empty()
+        {
+            self.timer = Timer::Reorder(now + wait.min(self.rtt.rto()));
+        }
+        if detected.lost && matches!(self.state, CaState::Open | CaState::Cwr) {
+            self.enter_recovery(now, stats);
+        }
+    }
+
+    fn enter_recovery(&mut self, now: Instant, stats: &mut Stats) {
+        stats.fast_recoveries += 1;
+        let flight = self.nxt - self.una;
+        let mss = self.window.mss;
+        if self.state == CaState::Cwr {
+            // Reduced for ECN in this window already.
+            self.undo = Undo::NONE;
+        } else {
+            self.undo.arm(self.una, self.window, self.controller, self.board.retrans_segments());
+            let basis = self.reduction_basis();
+            self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
+        }
+        self.prr.begin(flight);
+        if !self.use_prr {
+            self.window.cwnd = self.window.ssthresh;
+        }
+        self.state = CaState::Recovery;
+        self.high_seq = self.nxt;
+        self.force = true;
+        self.tlp.reset();
+        self.tlp_due = false;
+        self.cwr_due |= self.ecn_ok;
+        let front = self.board.front_id();
+        match &mut self.detector {
+            Detector::Reno(reno) => {
+                reno.enter(mss);
+                front.map(|id| self.board.mark_lost(id));
+            }
+            Detector::NewReno(newreno) => {
+                newreno.enter(mss);
+                front.map(|id| self.board.mark_lost(id));
+            }
+            Detector::Sack(sack) => sack.enter(),
+            Detector::Rack(_) => {}
+        }
+        if matches!(self.timer, Timer::LossProbe(_)) {
+            self.timer = Timer::Retransmit(now + self.rtt.rto());
+        }
+    }
+
+    /// RecoveryPoint is acknowledged.
+    fn leave_recovery(&mut self, step: &Step, stats: &mut Stats) {
+        let (flight, mss) = (self.nxt - self.una, self.window.mss);
+        if self.may_undo(step.echo) {
+            self.take_back(stats);
+            return;
+        }
+        match &mut self.detector {
+            Detector::Reno(reno) => {
+                reno.reset();
+                self.window.cwnd = self.window.ssthresh;
+            }
+            Detector::NewReno(newreno) => {
+                newreno.reno.reset();
+                self.window.cwnd = NewReno::window_after(self.window.ssthresh, flight, mss);
+            }
+            Detector::Sack(sack) => {
+                sack.reset();
+                self.window.cwnd = self.window.ssthresh;
+            }
+            Detector::Rack(rack) => {
+                rack.on_recovery_exit();
+                self.window.cwnd = self.window.ssthresh;
+            }
+        }
+        self.state = CaState::Open;
+        self.force = false;
+        self.rearm(step.now);
+    }
+
+    fn in_recovery(&mut self, step: &Step, stats: &mut Stats) {
+        let mss = self.window.mss;
+        if step.acked > 0
+            && self.cfg.timestamp_undo
+            && self.undo.timestamp_proves(step.echo)
+            && self.board.retrans_segments() == 0
+        {
+            // Linux tcp_try_undo_partial: the hole was filled by the delayed original.
+            self.take_back(stats);
+            return;
+        }
+        match &mut self.detector {
+            Detector::Reno(reno) => {
+                if step.acked > 0 {
+                    // RFC 5681 section 3.2 step 6: any ACK of new data ends fast recovery.
+                    reno.reset();
+                    self.window.cwnd = self.window.ssthresh;
+                    self.state = CaState::Open;
+                    self.board.unmark_lost();
+                } else if step.duplicate {
+                    reno.inflate(mss);
+                }
+            }
+            Detector::NewReno(newreno) => {
+                if step.acked > 0 {
+                    // RFC 6582 section 3.2 step 3: a partial ACK; retransmit the first unacknowledged segment.
+                    let restart = newreno.on_partial(step.acked, mss);
+                    if let Some(id) = self.board.front_id() {
+                        self.force |= self.board.mark_lost(id);
+                    }
+                    if restart {
+                        self.timer = Timer::Retransmit(step.now + self.rtt.rto());
+                    }
+                } else if step.duplicate {
+                    newreno.reno.inflate(mss);
+                }
+            }
+            Detector::Sack(_) | Detector::Rack(_) => self.detect_losses(step, stats),
+        }
+    }
+
+    fn in_loss(&mut self, step: &Step, stats: &mut Stats) {
+        let recovered = self.una >= self.high_seq;
+        if step.acked > 0 && self.may_undo(step.echo) {
+            self.take_back(stats);
+            return;
+        }
+        self.prefer_new = false;
+        let verdict = self.frto.on_ack(&LossAck {
+            advanced: step.acked > 0,
+            original_delivered: step.summary.original_delivered,
+            duplicate: step.duplicate,
+            recovered,
+            new_data_sent: self.nxt > self.high_seq,
+            can_send_new: self.sendable(step.now) > 0,
+        });
+        match verdict {
+            FrtoVerdict::Spurious => {
+                self.take_back(stats);
+                return;
+            }
+            FrtoVerdict::SendNew => {
+                // RFC 5682 section 2.1 step 2.b; what is acknowledged from here on counts against the new mark.
+                self.high_seq = self.nxt;
+                self.prefer_new = true;
+                self.force = false;
+                return;
+            }
+            FrtoVerdict::Real => {}
+        }
+        if recovered {
+            self.state = CaState::Open;
+            self.frto.stop();
+            self.force = false;
+            if let Detector::Rack(rack) = &mut self.detector {
+                rack.on_recovery_exit();
+            }
+            self.rearm(step.now);
+            return;
+        }
+        match &self.detector {
+            // Duplicates after a timeout tell nothing (RFC 6582 section 3.2 step 2).
+            Detector::Reno(_) | Detector::NewReno(_) => {}
+            Detector::Sack(_) | Detector::Rack(_) => self.detect_losses(step, stats),
+        }
+    }
+
+    fn may_undo(&self, echo: Option<u32>) -> bool {
+        (self.cfg.timestamp_undo && self.undo.timestamp_proves(echo))
+            || (self.cfg.dsack_undo && self.undo.dsacks_prove())
+    }
+
+    /// The reduction was needless: back to the window before it.
+    fn take_back(&mut self, stats: &mut Stats) {
+        match self.state {
+            CaState::Loss => stats.spurious_rtos += 1,
+            CaState::Open | CaState::Cwr | CaState::Recovery => stats.spurious_recoveries += 1,
+        }
+        self.undo.restore(&mut self.window, &mut self.controller);
+        self.board.unmark_lost();
+        match &mut self.detector {
+            Detector::Reno(reno) => reno.reset(),
+            Detector::NewReno(newreno) => newreno.reno.reset(),
+            Detector::Sack(sack) => sack.reset(),
+            Detector::Rack(rack) => rack.look_again(),
+        }
+        self.frto.stop();
+        self.force = false;
+        self.prefer_new = false;
+        self.state = CaState::Open;
+        self.rtt.reset_backoff();
+    }
+}
