@@ -2,6 +2,8 @@
 
 pub mod ether;
 pub mod flowlog;
+pub mod kernel;
 pub mod packets;
 pub mod topology;
+pub mod traffic;
 pub mod tun;
