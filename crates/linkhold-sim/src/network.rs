@@ -26,6 +26,10 @@ use crate::queue::{EventQueue, Wakeup};
 use crate::silence::SilenceTracker;
 use crate::slab::{FlowIndex, Packet, PacketSlab};
 
+/// One in this many places of the router queue is not told as room. Releases stop short of the queue's limit, so that
+/// packets forwarded in the moments after the last release find a place and are not dropped.
+const RESERVED_SHARE: u32 = 8;
+
 /// What can wake the engine. Eight bytes, so the heap stays small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -119,6 +123,8 @@ pub struct Network {
     frames: Vec<Frame>,
     forwarded: Vec<PacketId>,
     silences: SilenceTracker,
+    /// Room never told: see [`RESERVED_SHARE`].
+    reserve: (u32, Bytes),
     /// The room last told to the mechanism.
     room_told: (u32, Bytes),
     wake_air: Wakeup,
@@ -153,7 +159,13 @@ impl Network {
             slab: PacketSlab::new(),
             flows: Vec::new(),
             by_key: HashMap::new(),
-            room_told: air.room(),
+            reserve: {
+                let (packets, bytes) = air.room();
+                let unlimited = bytes.0 == u64::MAX;
+                let reserved_bytes = if unlimited { 0 } else { bytes.0 / u64::from(RESERVED_SHARE) };
+                (packets / RESERVED_SHARE, Bytes(reserved_bytes))
+            },
+            room_told: (0, Bytes::ZERO),
             air,
             wired_down,
             wired_up,
@@ -366,15 +378,20 @@ impl Network {
         self.serve_reclaims(now);
     }
 
+    /// The room in the router queue that releases may fill: what is free, less a reserve.
+    fn room(&self) -> (u32, Bytes) {
+        let (packets, bytes) = self.air.room();
+        (packets.saturating_sub(self.reserve.0), bytes.saturating_sub(self.reserve.1))
+    }
+
     /// Tells the mechanism the room in the router queue if it has changed (or in any case if `always`).
     fn tell_room(&mut self, now: Instant, always: bool) {
-        let room = self.air.room();
-        if !always && room == self.room_told {
+        let (packets, bytes) = self.room();
+        if !always && (packets, bytes) == self.room_told {
             return;
         }
-        let (packets, bytes) = room;
         self.tell(now, LinkEvent::at(now, LinkEventKind::TransmitRoom { packets, bytes }));
-        self.room_told = self.air.room();
+        self.room_told = self.room();
     }
 
     /// A packet at the base station: from the wire, from the air, or back from the transmit queue.

@@ -4,6 +4,7 @@ mod common;
 #[path = "common/toy.rs"]
 mod toy;
 
+use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
 use linkhold_core::mechanism::{Mechanism, PlainRouter};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
@@ -12,7 +13,7 @@ use linkhold_radio::{
     WiredPipe,
 };
 use linkhold_sim::Engine;
-use linkhold_sim::network::Network;
+use linkhold_sim::network::{Losses, Network};
 use toy::{HoldInSilence, SteadyStream};
 
 /// A shared 24 Mb/s channel whose primary user is there a third of the time; the router drops in silences.
@@ -75,6 +76,18 @@ fn reclaimed_and_held_packets_come_out_in_order_and_none_is_lost() {
     assert_eq!(metrics.holds, metrics.released);
     assert_eq!(engine.network().losses().queue, 0);
     assert_eq!(engine.network().packets_inside(), 0);
+}
+
+#[test]
+fn dsasync_keeps_order_and_loses_nothing_that_fits_its_buffer() {
+    for config in [DsaSyncConfig::default(), DsaSyncConfig::paper(), DsaSyncConfig::hold_only()] {
+        let engine = stream_over(Box::new(DsaSync::new(&config).unwrap()));
+        let expected: Vec<u32> = (0..10_000).collect();
+        assert!(engine.edge().received == expected, "{} of 10000, in order", engine.edge().received.len());
+        assert!(engine.network().mechanism().metrics().holds > 2_000);
+        assert_eq!(engine.network().losses(), Losses::default());
+        assert_eq!(engine.network().packets_inside(), 0);
+    }
 }
 
 #[test]

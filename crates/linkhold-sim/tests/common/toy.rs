@@ -96,6 +96,9 @@ impl Mechanism for HoldInSilence {
     }
 }
 
+/// Payload of a packet, bytes: packet n begins at sequence number n times this.
+const PAYLOAD: u32 = 1460;
+
 pub fn key() -> FlowKey {
     let end = |addr: [u8; 4], port| Endpoint { addr: addr.into(), port };
     FlowKey { correspondent: end([192, 0, 2, 1], 5001), station: end([10, 0, 0, 2], 40_000) }
@@ -125,7 +128,7 @@ impl Edge for SteadyStream {
     fn on_arrival(&mut self, now: Instant, packet: Packet, network: &mut Network) {
         match packet.direction {
             Direction::Downlink => {
-                self.received.push(packet.segment.seq.0);
+                self.received.push(packet.segment.seq.0 / PAYLOAD);
                 if self.received.len().is_multiple_of(2) {
                     let ack = TcpSegment {
                         ack: packet.segment.seq_end(),
@@ -142,8 +145,8 @@ impl Edge for SteadyStream {
 
     fn on_wake(&mut self, at: Instant, token: u32, network: &mut Network) -> bool {
         let segment = TcpSegment {
-            seq: Seq(self.sent),
-            payload_len: 1460,
+            seq: Seq(self.sent * PAYLOAD),
+            payload_len: PAYLOAD,
             flags: TcpFlags::ACK,
             window: 1000,
             ..TcpSegment::default()
