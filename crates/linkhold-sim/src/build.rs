@@ -17,14 +17,27 @@ use crate::plan::Plan;
 
 /// The cell of a scenario in the repetition with `seed`.
 pub(crate) fn network(scenario: &ResolvedScenario, seed: u64) -> Result<Network, SimError> {
-    let air = Air::new(air_config(scenario), seed)?;
-    let pipe =
-        || WiredPipe::new(Some(scenario.wired.rate), scenario.wired.one_way_delay, scenario.wired.queue);
-    Ok(Network::new(air, scenario.radio.stations, pipe(), pipe(), mechanism(scenario)?))
+    let (down, up) = (wired_pipe(scenario), wired_pipe(scenario));
+    Ok(Network::new(air(scenario, seed)?, scenario.radio.stations, down, up, mechanism(scenario)?))
+}
+
+/// The air of a scenario in the repetition with `seed`: the testbed runs the same one on a real clock.
+///
+/// # Errors
+/// [`SimError`] when the scenario names something that is not there.
+pub fn air(scenario: &ResolvedScenario, seed: u64) -> Result<Air, SimError> {
+    Ok(Air::new(air_config(scenario), seed)?)
+}
+
+/// One direction of a scenario's wire.
+#[must_use]
+pub fn wired_pipe(scenario: &ResolvedScenario) -> WiredPipe {
+    WiredPipe::new(Some(scenario.wired.rate), scenario.wired.one_way_delay, scenario.wired.queue)
 }
 
 /// What a perfect transport would deliver there.
-pub(crate) fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
+#[must_use]
+pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
     let sharing = match scenario.radio.mac {
         scenario::Mac::Shared(_) => Sharing::Shared,
         scenario::Mac::Duplex(_) | scenario::Mac::Trace(_) => Sharing::Separate,

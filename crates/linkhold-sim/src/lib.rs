@@ -9,7 +9,7 @@
 //! live in a slab, statistics stream, series thin out.
 #![forbid(unsafe_code)]
 
-mod build;
+pub mod build;
 pub mod capture;
 mod contract;
 pub mod endpoints;
