@@ -144,9 +144,19 @@ impl DsaSync {
         self.buffer.radio_part(station).unwrap_or(Duration::ZERO)
     }
 
-    /// The packet's flow, made if need be; `None` only for a reset of a flow that is not known.
+    /// The packet's flow, made if need be; `None` only for a reset that goes on at once, of a flow that is not known.
     fn flow_of(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
-        if packet.tcp.flags.contains(TcpFlags::RST) {
+        // A reset needs no flow, and a flood of them must evict none; but one that has to be held does, or it
+        // would go into the silence, or overtake what is held, or taken back from the transmit queue after it.
+        let held = match packet.direction {
+            Direction::Downlink => {
+                packet.origin == Origin::TransmitQueue
+                    || self.monitor.tfp(packet.station)
+                    || self.buffer.has(packet.station)
+            }
+            Direction::Uplink => self.shaper.has(packet.station),
+        };
+        if packet.tcp.flags.contains(TcpFlags::RST) && !held {
             return self.flows.find(packet.flow);
         }
         loop {
@@ -320,7 +330,9 @@ impl DsaSync {
                 flow.radio_probe = Some(RadioProbe { at: now, end, silences: self.monitor.silences() });
             }
         }
-        self.outstanding += flow.outstanding() - before;
+        // Less than before is possible with sequence numbers from nowhere, half the space away.
+        self.outstanding -= before.saturating_sub(flow.outstanding());
+        self.outstanding += flow.outstanding().saturating_sub(before);
     }
 
     // ---- downlink: Algorithm 2 ----

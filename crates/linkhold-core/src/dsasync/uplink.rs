@@ -349,6 +349,16 @@ impl UplinkShaper {
         self.next_timeout = None;
     }
 
+    /// True while packets are held that a packet of this station must queue behind.
+    #[must_use]
+    pub fn has(&self, station: StationId) -> bool {
+        self.packets > 0
+            && self
+                .queue_index(station)
+                .and_then(|index| self.queues.get(index))
+                .is_some_and(|queue| !queue.held.is_empty())
+    }
+
     /// Bytes held.
     #[must_use]
     pub fn held_bytes(&self) -> Bytes {

@@ -1,0 +1,517 @@
+//! Drives a mechanism as the contract says, and checks every answer against it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use linkhold_core::action::{AckSpec, Action, Actions, DropReason, Rewrite, Verdict};
+use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use linkhold_core::mechanism::Mechanism;
+use linkhold_core::packet::{Direction, Ecn, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment};
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Bytes, Fraction, Seq};
+
+use super::flow::{Flow, FlowPlan};
+use super::steps::Step;
+
+/// How the world behaves around the mechanism.
+#[derive(Clone, Copy, Debug)]
+pub struct World {
+    /// B_alloc: most bytes held.
+    pub b_alloc: u64,
+    /// `max_silence`.
+    pub max_silence: Duration,
+    /// The driver sees its transmit queue of this many packets; else it sees none, and the queue has no limit.
+    pub queue: Option<usize>,
+    /// Timers run this late, µs.
+    pub lag: u64,
+    /// Every packet that goes down is at the station at once.
+    pub no_queue: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    flow: usize,
+    direction: Direction,
+    tcp: TcpSegment,
+    len: u32,
+    /// Place in its flow's order.
+    rank: u64,
+    held: bool,
+}
+
+pub struct Driver<'m> {
+    pub mechanism: &'m mut dyn Mechanism,
+    world: World,
+    pub now: Instant,
+    out: Actions,
+    pub flows: Vec<Flow>,
+    packets: BTreeMap<PacketId, Packet>,
+    counters: Vec<u64>,
+    /// Rank of the last packet of each flow that left, by direction.
+    left: Vec<[Option<u64>; 2]>,
+    queue: VecDeque<PacketId>,
+    /// Active freezes and when they are given up; unknown once one was announced ahead.
+    freezes: BTreeMap<(u32, Cause), Instant>,
+    exact: bool,
+    held_bytes: u64,
+    held: [u64; 2],
+    /// What each flow met, in order.
+    pub journal: Vec<Vec<String>>,
+}
+
+fn slot(direction: Direction) -> usize {
+    match direction {
+        Direction::Downlink => 0,
+        Direction::Uplink => 1,
+    }
+}
+
+impl<'m> Driver<'m> {
+    pub fn new(mechanism: &'m mut dyn Mechanism, world: World, plans: &[FlowPlan]) -> Self {
+        let flows: Vec<_> = plans.iter().enumerate().map(|(index, plan)| Flow::new(index, *plan)).collect();
+        let mut driver = Self {
+            mechanism,
+            world,
+            now: Instant::from_millis(1),
+            out: Actions::new(),
+            counters: vec![0; flows.len()],
+            left: vec![[None; 2]; flows.len()],
+            journal: vec![Vec::new(); flows.len()],
+            flows,
+            packets: BTreeMap::new(),
+            queue: VecDeque::new(),
+            freezes: BTreeMap::new(),
+            exact: world.lag == 0,
+            held_bytes: 0,
+            held: [0; 2],
+        };
+        driver.tell_room();
+        driver
+    }
+
+    /// Runs the steps of the flows that `wanted` names.
+    pub fn run(&mut self, steps: &[Step], wanted: impl Fn(&Flow) -> bool) {
+        for index in 0..self.flows.len() {
+            if self.flows[index].plan.handshake && wanted(&self.flows[index]) {
+                let (syn, answer) = self.flows[index].handshake();
+                self.packet(index, Direction::Uplink, syn, 60);
+                self.packet(index, Direction::Downlink, answer, 60);
+            }
+        }
+        for step in steps {
+            let concerned = match step {
+                Step::Send { flow, .. }
+                | Step::Retransmit { flow, .. }
+                | Step::Probe { flow }
+                | Step::End { flow, .. }
+                | Step::Acknowledge { flow, .. }
+                | Step::Garbage { flow, .. } => wanted(&self.flows[*flow]),
+                _ => true,
+            };
+            if concerned {
+                self.step(step);
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let us = Duration::from_micros;
+        match *step {
+            Step::Advance(time) => self.advance(us(time)),
+            Step::Send { flow, segments } => {
+                for _ in 0..segments {
+                    let Some(tcp) = self.flows[flow].next_data() else { break };
+                    self.packet(flow, Direction::Downlink, tcp, tcp.payload_len + 52);
+                }
+            }
+            Step::Retransmit { flow, nth } => {
+                if let Some(tcp) = self.flows[flow].retransmit(nth) {
+                    self.packet(flow, Direction::Downlink, tcp, tcp.payload_len + 52);
+                }
+            }
+            Step::Probe { flow } => {
+                let tcp = self.flows[flow].probe();
+                self.packet(flow, Direction::Downlink, tcp, 52);
+            }
+            Step::End { flow, reset } => {
+                if let Some(tcp) = self.flows[flow].end(reset) {
+                    self.packet(flow, Direction::Downlink, tcp, 52);
+                }
+            }
+            Step::Acknowledge { flow, grow, payload, hole, copies } => {
+                for _ in 0..copies {
+                    let tcp = self.flows[flow].acknowledge(grow, payload, hole);
+                    self.packet(flow, Direction::Uplink, tcp, payload + 52);
+                }
+            }
+            Step::Garbage { flow, downlink, tcp, len } => {
+                self.flows[flow].spoilt = true;
+                let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
+                self.packet(flow, direction, tcp, len);
+            }
+            Step::Air(frames) => self.air(frames),
+            Step::TellRoom => self.tell_room(),
+            Step::FreezeStart { scope, cause, expected, late } => {
+                self.freezes.insert((number(scope), cause), self.now + self.world.max_silence);
+                let at = self.now - us(late);
+                self.link(at, LinkEventKind::FreezeStarted { scope, cause, expected: expected.map(us) });
+            }
+            Step::FreezeEnd { scope, cause, late } => {
+                self.freezes.remove(&(number(scope), cause));
+                let at = self.now - us(late);
+                self.link(at, LinkEventKind::FreezeEnded { scope, cause });
+                self.tell_room();
+            }
+            Step::Announce { scope, cause, ahead, length, told_end } => {
+                self.exact = false;
+                let at = self.now + us(ahead);
+                let expected = Some(us(length));
+                self.link(at, LinkEventKind::FreezeStarted { scope, cause, expected });
+                if told_end {
+                    self.link(at + us(length), LinkEventKind::FreezeEnded { scope, cause });
+                }
+            }
+            Step::Schedule { scope, period, duration } => {
+                let next = self.now + us(period / 3);
+                let (period, duration) = (us(period), us(duration));
+                self.link(self.now, LinkEventKind::SensingSchedule { scope, period, duration, next });
+            }
+            Step::Switch { mbps, efficiency } => {
+                let efficiency = Fraction::clamped(efficiency);
+                let capacity = BitRate::from_mbps(mbps);
+                self.link(self.now, LinkEventKind::ChannelSwitched { capacity, efficiency });
+            }
+        }
+    }
+
+    fn is_silent(&self, station: StationId) -> bool {
+        self.freezes
+            .iter()
+            .any(|((scope, _), until)| self.now < *until && (*scope == 0 || *scope == station.0 + 1))
+    }
+
+    fn link(&mut self, at: Instant, kind: LinkEventKind) {
+        let event = LinkEvent { detected_at: self.now, effective_at: Some(at), kind };
+        self.mechanism.on_link(self.now, event, &mut self.out);
+        self.drain();
+    }
+
+    pub fn tell_room(&mut self) {
+        let packets = match self.world.queue {
+            _ if self.world.no_queue => u32::MAX,
+            Some(limit) => (limit - self.queue.len()) as u32,
+            None => return,
+        };
+        self.link(self.now, LinkEventKind::TransmitRoom { packets, bytes: Bytes(u64::MAX) });
+    }
+
+    /// Lets time pass; timers run when due, or `lag` later.
+    pub fn advance(&mut self, time: Duration) {
+        let until = self.now + time;
+        let mut calls = 0;
+        while let Some(due) = self.mechanism.next_timeout() {
+            let at = due.max(self.now) + Duration::from_micros(self.world.lag);
+            if at > until {
+                break;
+            }
+            calls = if at > self.now { 0 } else { calls + 1 };
+            assert!(calls < 10_000, "the timer is due for ever at {}", self.now);
+            self.now = at;
+            self.mechanism.on_timeout(self.now, &mut self.out);
+            self.drain();
+        }
+        self.now = until;
+    }
+
+    fn packet(&mut self, flow: usize, direction: Direction, tcp: TcpSegment, len: u32) {
+        self.counters[flow] += 1;
+        let rank = self.counters[flow];
+        let id = PacketId(((flow as u64) << 32) | rank);
+        self.packets.insert(id, Packet { flow, direction, tcp, len, rank, held: false });
+        if direction == Direction::Uplink
+            && tcp.flags.contains(TcpFlags::ACK)
+            && !tcp.flags.contains(TcpFlags::RST)
+        {
+            self.flows[flow].offers.push((tcp.ack, tcp.window));
+        }
+        self.hand_in(id, Origin::Arrival);
+    }
+
+    fn hand_in(&mut self, id: PacketId, origin: Origin) {
+        let packet = self.packets[&id];
+        let flow = &self.flows[packet.flow];
+        let ecn = if flow.plan.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        let key = flow.key;
+        let view = PacketView {
+            id,
+            direction: packet.direction,
+            origin,
+            station: flow.station(),
+            flow: &key,
+            tcp: &packet.tcp,
+            len: packet.len,
+            ecn,
+        };
+        let verdict = self.mechanism.on_packet(self.now, &view, &mut self.out);
+        self.note(packet.flow, || format!("{id:?} {origin:?}: {verdict:?}"));
+        // The actions were decided before the verdict is carried out, but a copy that takes an older one's place
+        // takes its rank first.
+        for action in self.out.as_slice() {
+            if let Action::Discard { packet: older, reason: DropReason::Superseded } = action {
+                let older = self.packets[older];
+                assert_eq!(older.flow, packet.flow, "superseded by another flow's packet");
+                assert_eq!(older.tcp.seq, packet.tcp.seq, "superseded by another segment");
+                let newer = self.packets.get_mut(&id).expect("just handed in");
+                newer.rank = older.rank;
+            }
+        }
+        match verdict {
+            Verdict::Forward(rewrite) => {
+                if origin == Origin::TransmitQueue {
+                    self.queue.push_front(id);
+                    assert!(!self.exact || !self.is_silent(self.flows[packet.flow].station()));
+                } else {
+                    self.leave(id, rewrite, false);
+                }
+            }
+            Verdict::Hold => self.hold(id),
+            Verdict::Drop(_) => {
+                self.packets.remove(&id);
+            }
+        }
+        self.drain();
+    }
+
+    fn hold(&mut self, id: PacketId) {
+        let packet = self.packets.get_mut(&id).expect("handed in");
+        packet.held = true;
+        self.held_bytes += u64::from(packet.len);
+        self.held[slot(packet.direction)] += 1;
+    }
+
+    /// A held packet is named by an action.
+    fn let_go(&mut self, id: PacketId) -> Packet {
+        let packet = self.packets.get_mut(&id).expect("an action names a packet that is not there");
+        assert!(packet.held, "{id:?} is named by an action but not held");
+        packet.held = false;
+        self.held_bytes -= u64::from(packet.len);
+        self.held[slot(packet.direction)] -= 1;
+        *packet
+    }
+
+    fn leave(&mut self, id: PacketId, rewrite: Rewrite, released: bool) {
+        let packet = self.packets[&id];
+        let flow = &mut self.flows[packet.flow];
+        match packet.direction {
+            Direction::Downlink => {
+                assert!(
+                    rewrite.window.is_none() && !rewrite.set_ece,
+                    "a downlink header changed: {rewrite:?}"
+                );
+                let silent = self.exact && self.is_silent(self.flows[packet.flow].station());
+                assert!(!silent, "{id:?} was sent into a silence");
+                if self.world.no_queue {
+                    self.arrive(id);
+                    return;
+                }
+                if let Some(limit) = self.world.queue
+                    && self.queue.len() >= limit
+                {
+                    assert!(!released, "a release overflows the transmit queue");
+                    self.packets.remove(&id);
+                    return;
+                }
+                self.queue.push_back(id);
+            }
+            Direction::Uplink => {
+                if let Some(window) = rewrite.window {
+                    assert!(
+                        window <= packet.tcp.window,
+                        "a window grew from {} to {window}",
+                        packet.tcp.window
+                    );
+                }
+                assert!(!rewrite.set_ece || flow.spoilt || flow.plan.ecn, "ECE without ECN");
+                assert!(!rewrite.mark_ce || flow.plan.ecn, "CE without ECN");
+                if packet.tcp.seq_end().after(flow.ch_rcv) {
+                    flow.ch_rcv = packet.tcp.seq_end();
+                }
+                let window = rewrite.window.unwrap_or(packet.tcp.window);
+                if packet.tcp.flags.contains(TcpFlags::ACK) {
+                    self.tell(packet.flow, packet.tcp.seq, packet.tcp.ack, window);
+                }
+                self.in_order(packet);
+                self.packets.remove(&id);
+            }
+        }
+    }
+
+    /// The correspondent hears of a window.
+    fn tell(&mut self, index: usize, seq: Seq, ack: Seq, window: u16) {
+        let flow = &mut self.flows[index];
+        flow.on_told(seq, ack, window, false);
+        let edge = ack + (u32::from(window) << flow.shift());
+        if window > 0 && !flow.spoilt && flow.plan.handshake {
+            if let Some(told) = flow.told_edge {
+                // Less than one unit of the scaled window is rounding.
+                let back = told.minus(edge);
+                assert!(back < 1 << flow.shift(), "a right edge receded by {back} bytes");
+            }
+            flow.told_edge = Some(flow.told_edge.map_or(edge, |told| told.max(edge)));
+        }
+    }
+
+    fn in_order(&mut self, packet: Packet) {
+        let last = &mut self.left[packet.flow][slot(packet.direction)];
+        assert!(*last < Some(packet.rank), "{:?} order of flow {} broken", packet.direction, packet.flow);
+        *last = Some(packet.rank);
+    }
+
+    fn air(&mut self, frames: u32) {
+        for _ in 0..frames {
+            let up = |id: &PacketId| !self.is_silent(self.flows[self.packets[id].flow].station());
+            if !self.queue.front().is_some_and(up) {
+                break;
+            }
+            if let Some(id) = self.queue.pop_front() {
+                self.arrive(id);
+            }
+        }
+        if self.mechanism.is_holding() {
+            self.tell_room();
+        }
+    }
+
+    fn arrive(&mut self, id: PacketId) {
+        let packet = self.packets.remove(&id).expect("it was in the queue");
+        self.in_order(packet);
+        self.flows[packet.flow].on_delivered(&packet.tcp);
+    }
+
+    fn drain(&mut self) {
+        let actions: Vec<_> = self.out.drain().collect();
+        let mut reclaims = Vec::new();
+        for action in actions {
+            match action {
+                Action::Release { packet: id, rewrite } => {
+                    let packet = self.let_go(id);
+                    self.note(packet.flow, || format!("{id:?}: released {rewrite:?}"));
+                    self.leave(id, rewrite, true);
+                }
+                Action::Discard { packet: id, reason } => {
+                    let packet = self.let_go(id);
+                    self.note(packet.flow, || format!("{id:?}: discarded {reason:?}"));
+                    self.packets.remove(&id);
+                }
+                Action::InjectAck(spec) => self.injected(&spec),
+                Action::Reclaim { scope } => reclaims.push(scope),
+                Action::Sender { .. } => panic!("a base station commands no sender"),
+            }
+        }
+        self.check_gauges();
+        for scope in reclaims {
+            // A driver that does not see its queue ignores it.
+            if self.world.queue.is_some() {
+                self.reclaim(scope);
+            }
+        }
+    }
+
+    fn reclaim(&mut self, scope: Scope) {
+        let (taken, kept) = core::mem::take(&mut self.queue)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|id| scope.covers(self.flows[self.packets[id].flow].station()));
+        self.queue = kept;
+        for id in taken.into_iter().rev() {
+            self.hand_in(id, Origin::TransmitQueue);
+        }
+    }
+
+    fn injected(&mut self, spec: &AckSpec) {
+        let index = self.flows.iter().position(|flow| flow.key == spec.flow).expect("of a flow we know");
+        self.note(index, || format!("{spec:?}"));
+        let flow = &self.flows[index];
+        assert_eq!(spec.direction, Direction::Uplink);
+        assert!(flow.offers.iter().any(|(ack, _)| *ack == spec.ack), "an ACK the station did not send");
+        let most = flow.offers.iter().map(|(_, window)| *window).max();
+        assert!(Some(spec.window) <= most, "a window the station never offered");
+        if !flow.spoilt {
+            let (ack, window) = *flow.offers.last().expect("there is one");
+            let edge = ack.minus(spec.ack) + (i32::from(window) << flow.shift());
+            let told = i32::from(spec.window) << flow.shift();
+            assert!(told <= edge, "{told} bytes told, {edge} offered");
+            assert!(!spec.ack.after(flow.told.ack), "an ACK overtakes one that is held");
+            assert!(!spec.seq.after(flow.up_nxt) && !spec.seq.after(flow.ch_rcv));
+            assert_eq!(spec.timestamp.is_some(), flow.plan.timestamps);
+            assert!(!spec.ece || flow.plan.ecn);
+        }
+        self.tell(index, spec.seq, spec.ack, spec.window);
+    }
+
+    fn check_gauges(&self) {
+        assert!(self.held_bytes <= self.world.b_alloc, "{} bytes held", self.held_bytes);
+        let metrics = self.mechanism.metrics();
+        assert_eq!(metrics.held_bytes, self.held_bytes);
+        assert_eq!(metrics.held_packets, self.held[0] + self.held[1]);
+        assert_eq!(self.mechanism.is_holding(), self.held[0] > 0);
+    }
+
+    /// Ends every freeze and gives the mechanism time to drain.
+    pub fn quieten(&mut self) {
+        for scope in [Scope::Network, station(0), station(1), station(2)] {
+            for cause in Cause::ALL {
+                self.step(&Step::FreezeEnd { scope, cause, late: 0 });
+            }
+        }
+        for _ in 0..1_000 {
+            self.air(u32::MAX);
+            self.tell_room();
+            self.advance(Duration::from_millis(20));
+            if self.held == [0; 2] && self.mechanism.next_timeout().is_none() {
+                break;
+            }
+        }
+        self.air(u32::MAX);
+    }
+
+    /// Every window that a station offers is open to its sender.
+    pub fn assert_windows_open(&self) {
+        assert_eq!(self.mechanism.metrics().windows_closed_now, 0);
+        for (index, flow) in self.flows.iter().enumerate() {
+            if flow.spoilt || flow.over {
+                continue;
+            }
+            let offered = flow.offers.last().is_some_and(|(_, window)| *window > 0);
+            assert!(!offered || flow.told.window > 0, "the window of flow {index} stays closed");
+        }
+    }
+
+    pub fn held_packets(&self) -> u64 {
+        self.held[0] + self.held[1]
+    }
+
+    pub fn flush(&mut self) {
+        // A flush releases whatever the radio's state, and the queue takes what it can.
+        self.exact = false;
+        self.world.queue = None;
+        self.mechanism.flush(self.now, &mut self.out);
+        self.drain();
+        assert_eq!(self.held_packets(), 0, "flush leaves packets behind");
+        assert_eq!(self.mechanism.metrics().windows_closed_now, 0);
+    }
+
+    fn note(&mut self, flow: usize, text: impl FnOnce() -> String) {
+        let entry = format!("{} {}", self.now, text());
+        self.journal[flow].push(entry);
+    }
+}
+
+fn station(id: u32) -> Scope {
+    Scope::Station(StationId(id))
+}
+
+fn number(scope: Scope) -> u32 {
+    match scope {
+        Scope::Network => 0,
+        Scope::Station(id) => id.0 + 1,
+    }
+}

@@ -1,0 +1,172 @@
+//! What may happen around a base station, as proptest makes it up.
+
+use linkhold_core::link_event::{Cause, Scope};
+use linkhold_core::packet::{StationId, TcpFlags, TcpSegment, TcpTimestamp};
+use linkhold_core::units::Seq;
+use proptest::prelude::*;
+
+use super::flow::FlowPlan;
+
+pub const STATIONS: u32 = 3;
+pub const MAX_FLOWS: usize = 8;
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Time passes, µs; timers run when due.
+    Advance(u64),
+    /// The correspondent sends as much as its window allows, up to this many segments.
+    Send {
+        flow: usize,
+        segments: u32,
+    },
+    Retransmit {
+        flow: usize,
+        nth: u32,
+    },
+    Probe {
+        flow: usize,
+    },
+    End {
+        flow: usize,
+        reset: bool,
+    },
+    /// The station acknowledges (and sends `payload` bytes).
+    Acknowledge {
+        flow: usize,
+        grow: u32,
+        payload: u32,
+        hole: bool,
+        copies: u32,
+    },
+    Garbage {
+        flow: usize,
+        downlink: bool,
+        tcp: TcpSegment,
+        len: u32,
+    },
+    /// The air takes up to this many frames out of the transmit queue.
+    Air(u32),
+    /// The driver tells the room in its transmit queue.
+    TellRoom,
+    FreezeStart {
+        scope: Scope,
+        cause: Cause,
+        expected: Option<u64>,
+        late: u64,
+    },
+    FreezeEnd {
+        scope: Scope,
+        cause: Cause,
+        late: u64,
+    },
+    /// A freeze announced ahead, with its end if `told_end`.
+    Announce {
+        scope: Scope,
+        cause: Cause,
+        ahead: u64,
+        length: u64,
+        told_end: bool,
+    },
+    Schedule {
+        scope: Scope,
+        period: u64,
+        duration: u64,
+    },
+    Switch {
+        mbps: u64,
+        efficiency: f64,
+    },
+}
+
+fn scope() -> impl Strategy<Value = Scope> {
+    prop_oneof![
+        2 => Just(Scope::Network),
+        3 => (0..STATIONS).prop_map(|id| Scope::Station(StationId(id))),
+    ]
+}
+
+fn cause() -> impl Strategy<Value = Cause> {
+    prop::sample::select(Cause::ALL.to_vec())
+}
+
+fn segment() -> impl Strategy<Value = TcpSegment> {
+    (
+        any::<u32>(),
+        any::<u32>(),
+        0u32..3_000,
+        any::<u16>(),
+        any::<u8>(),
+        any::<Option<(u32, u32)>>(),
+        any::<Option<u8>>(),
+    )
+        .prop_map(|(seq, ack, payload_len, window, flags, timestamp, scale)| {
+            let mut tcp = TcpSegment {
+                seq: Seq(seq),
+                ack: Seq(ack),
+                payload_len,
+                window,
+                flags: TcpFlags(flags),
+                timestamp: timestamp.map(|(value, echo)| TcpTimestamp { value, echo }),
+                ..TcpSegment::default()
+            };
+            tcp.syn.window_scale = scale;
+            tcp
+        })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let flow = || 0..MAX_FLOWS;
+    prop_oneof![
+        8 => (1u64..30_000).prop_map(Step::Advance),
+        1 => (30_000u64..2_000_000).prop_map(Step::Advance),
+        10 => (flow(), 1u32..20).prop_map(|(flow, segments)| Step::Send { flow, segments }),
+        3 => (flow(), 0u32..64).prop_map(|(flow, nth)| Step::Retransmit { flow, nth }),
+        2 => flow().prop_map(|flow| Step::Probe { flow }),
+        1 => (flow(), any::<bool>()).prop_map(|(flow, reset)| Step::End { flow, reset }),
+        10 => (flow(), prop_oneof![Just(0), 0u32..200_000], prop_oneof![4 => Just(0), 1 => 1u32..1_448], any::<bool>(), 1u32..4)
+            .prop_map(|(flow, grow, payload, hole, copies)| Step::Acknowledge { flow, grow, payload, hole, copies }),
+        8 => (1u32..40).prop_map(Step::Air),
+        3 => Just(Step::TellRoom),
+        4 => (scope(), cause(), any::<bool>(), 0u64..400_000, prop_oneof![Just(0), 0u64..50_000])
+            .prop_map(|(scope, cause, told, expected, late)| Step::FreezeStart { scope, cause, expected: told.then_some(expected), late }),
+        5 => (scope(), cause(), prop_oneof![Just(0), 0u64..50_000]).prop_map(|(scope, cause, late)| Step::FreezeEnd { scope, cause, late }),
+        1 => (scope(), cause(), 0u64..100_000, 1u64..100_000, any::<bool>())
+            .prop_map(|(scope, cause, ahead, length, told_end)| Step::Announce { scope, cause, ahead, length, told_end }),
+        1 => (scope(), 0u64..500_000, 0u64..100_000).prop_map(|(scope, period, duration)| Step::Schedule { scope, period, duration }),
+        1 => (1u64..50, 0.1f64..1.0).prop_map(|(mbps, efficiency)| Step::Switch { mbps, efficiency }),
+    ]
+}
+
+/// Steps without garbage.
+pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 1..most)
+}
+
+/// Steps with garbage packets among them, on the same flows.
+pub fn wild_steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let garbage = (0..MAX_FLOWS, any::<bool>(), segment(), 20u32..70_000)
+        .prop_map(|(flow, downlink, tcp, len)| Step::Garbage { flow, downlink, tcp, len });
+    prop::collection::vec(prop_oneof![5 => step(), 1 => garbage], 1..most)
+}
+
+pub fn plans() -> impl Strategy<Value = Vec<FlowPlan>> {
+    let plan = (
+        0..STATIONS,
+        any::<bool>(),
+        prop::option::of(0u8..10),
+        any::<[bool; 3]>(),
+        prop::bool::weighted(0.8),
+        prop_oneof![any::<u32>(), Just(u32::MAX - 5_000)],
+    )
+        .prop_map(|(station, v6, shift, [timestamps, sack, ecn], handshake, iss)| FlowPlan {
+            station,
+            v6,
+            shift,
+            timestamps,
+            sack,
+            ecn,
+            handshake,
+            iss,
+        });
+    prop::collection::vec(plan, MAX_FLOWS)
+}
