@@ -73,6 +73,9 @@ pub(crate) struct AckSummary {
     /// Oldest transmission time among the segments newly cumulatively acknowledged that were sent once: the RTT
     /// sample of RFC 6298 (Karn's rule).
     pub first_sent: Option<Instant>,
+    /// A retransmitted segment was cumulatively acknowledged: the ACK is ambiguous, and what it covers beyond may have
+    /// waited behind the hole (Karn; Linux FLAG_RETRANS_DATA_ACKED).
+    pub retransmission_acked: bool,
     /// The youngest of them.
     pub last_sent: Option<Instant>,
     /// The youngest newly SACKed segment that was sent once.
@@ -271,6 +274,7 @@ impl Scoreboard {
             self.ring.pop_front();
             self.base = self.base.wrapping_add(1);
             self.forget(&record);
+            summary.retransmission_acked |= record.ever_retransmitted();
             if !record.is_sacked() {
                 summary.note(&record);
                 if record.end < self.fack && !record.ever_retransmitted() {
@@ -287,6 +291,10 @@ impl Scoreboard {
                 }
             }
             self.fack = self.fack.max(record.end);
+        }
+        if summary.retransmission_acked {
+            summary.first_sent = None;
+            summary.last_sent = None;
         }
     }
 
@@ -423,7 +431,11 @@ impl Scoreboard {
         }
         let flags = &mut self.ring[index].flags;
         *flags = *flags & EVER_RETRANS | LOST;
-        if self.waiting == 0 || (id.wrapping_sub(self.base)) < self.hint.wrapping_sub(self.base) {
+        if self.index(self.hint) >= self.ring.len() {
+            // The hint's segment was acknowledged meanwhile; what waits may be anywhere.
+            self.hint = self.base;
+        }
+        if self.waiting == 0 || index < self.index(self.hint) {
             self.hint = id;
         }
         self.waiting += 1;

@@ -73,11 +73,10 @@ impl Sender {
             self.board.sack(&ack.blocks, &mut summary);
         }
         let acked = ack.ack - self.una;
-        let retransmissions = self.board.retrans_segments();
         if acked > 0 {
             self.board.acknowledge(ack.ack, &mut summary);
             self.una = ack.ack;
-            if !self.sack_ok && self.board.retrans_segments() < retransmissions {
+            if !self.sack_ok && summary.retransmission_acked {
                 // Without SACK an ACK over a retransmission may stand for it alone (Linux tcp_clean_rtx_queue).
                 summary.original_delivered = false;
             }
