@@ -35,7 +35,8 @@ pub type Counters = BTreeMap<String, u64>;
 pub fn counters(netns: &NetNs) -> Result<Counters, NetNsError> {
     netns.enter(|| {
         // `thread-self`: `/proc/net` itself shows the namespace of the process's first thread.
-        let read = |file: &str| std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
+        let read =
+            |file: &str| std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
         let mut all = parse_counters(&read("netstat"));
         all.extend(parse_counters(&read("snmp")));
         all.retain(|name, _| COUNTERS.contains(&name.as_str()));
@@ -92,7 +93,9 @@ pub struct Socket {
 /// # Errors
 /// [`CommandError`] with what `ss` said.
 pub fn sockets(netns: &NetNs) -> Result<Vec<Socket>, CommandError> {
-    netns.run("ss", &["-tinOH", "state", "established"]).map(|text| text.lines().filter_map(parse_socket).collect())
+    netns
+        .run("ss", &["-tinOH", "state", "established"])
+        .map(|text| text.lines().filter_map(parse_socket).collect())
 }
 
 /// One line of `ss -tinOH`: queues, two addresses, then `key:value` and bare words.
@@ -123,7 +126,8 @@ mod tests {
 
     #[test]
     fn counters_are_read_from_pairs_of_lines() {
-        let text = "TcpExt: SyncookiesSent TCPTimeouts TCPSpuriousRTOs\nTcpExt: 0 7 3\nIpExt: InOctets\nIpExt: 99\n";
+        let text =
+            "TcpExt: SyncookiesSent TCPTimeouts TCPSpuriousRTOs\nTcpExt: 0 7 3\nIpExt: InOctets\nIpExt: 99\n";
         let counters = parse_counters(text);
         assert_eq!(counters["TCPTimeouts"], 7);
         assert_eq!(counters["InOctets"], 99);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use linkhold_core::packet::Direction;
 
-use super::topology::{Family, Topology, ch_address};
+use super::topology::{Family, ch_address};
 use crate::command::CommandError;
 use crate::netns::{NetNs, NetNsError};
 
@@ -99,7 +99,12 @@ impl Traffic {
     ///
     /// # Errors
     /// [`TrafficError`] if a program cannot start.
-    pub fn start(topology: &Topology, iperf: &[Iperf], short: &[ShortFlows]) -> Result<Self, TrafficError> {
+    pub fn start(
+        ch: &NetNs,
+        stations: &[NetNs],
+        iperf: &[Iperf],
+        short: &[ShortFlows],
+    ) -> Result<Self, TrafficError> {
         let mut traffic = Self {
             children: Vec::new(),
             threads: Vec::new(),
@@ -109,19 +114,19 @@ impl Traffic {
         };
         for index in 0..iperf.len() {
             let port = (IPERF_PORT + index as u16).to_string();
-            traffic.spawn(&topology.ch, "iperf3", &["-s", "-1", "-p", &port])?;
+            traffic.spawn(ch, "iperf3", &["-s", "-1", "-p", &port])?;
         }
         if !short.is_empty() {
-            traffic.serve_short_flows(&topology.ch)?;
+            traffic.serve_short_flows(ch)?;
         }
         // Servers listen within a few milliseconds; a client that finds none would end the test.
         std::thread::sleep(Duration::from_millis(200));
         let began = Instant::now();
         for (index, client) in iperf.iter().enumerate() {
-            traffic.spawn_client(topology, client, IPERF_PORT + index as u16)?;
+            traffic.spawn_client(stations, client, IPERF_PORT + index as u16)?;
         }
         for flows in short {
-            traffic.download(topology, flows.clone(), began)?;
+            traffic.download(stations, flows.clone(), began)?;
         }
         Ok(traffic)
     }
@@ -138,8 +143,8 @@ impl Traffic {
         Ok(())
     }
 
-    fn spawn_client(&mut self, topology: &Topology, client: &Iperf, port: u16) -> Result<(), TrafficError> {
-        let Some(netns) = topology.stations.get(client.station as usize) else { return Ok(()) };
+    fn spawn_client(&mut self, stations: &[NetNs], client: &Iperf, port: u16) -> Result<(), TrafficError> {
+        let Some(netns) = stations.get(client.station as usize) else { return Ok(()) };
         let server = ch_address(client.family).to_string();
         let seconds = client.duration.as_secs_f64().ceil().max(1.0).to_string();
         let (port, count) = (port.to_string(), client.count.to_string());
@@ -181,10 +186,16 @@ impl Traffic {
         Ok(())
     }
 
-    fn download(&mut self, topology: &Topology, flows: ShortFlows, began: Instant) -> Result<(), TrafficError> {
-        let Some(netns) = topology.stations.get(flows.station as usize) else { return Ok(()) };
+    fn download(
+        &mut self,
+        stations: &[NetNs],
+        flows: ShortFlows,
+        began: Instant,
+    ) -> Result<(), TrafficError> {
+        let Some(netns) = stations.get(flows.station as usize) else { return Ok(()) };
         let server = SocketAddr::new(ch_address(flows.family), SHORT_PORT);
-        let (stop, completions, corrupt) = (self.stop.clone(), self.completions.clone(), self.corrupt.clone());
+        let (stop, completions, corrupt) =
+            (self.stop.clone(), self.completions.clone(), self.corrupt.clone());
         // Threads made inside a namespace's thread stay in that namespace.
         let work = move || {
             std::thread::scope(|scope| {
@@ -292,7 +303,9 @@ fn fetch(server: SocketAddr, bytes: u64, stop: &AtomicBool) -> Result<Duration, 
                 }
                 got += len as u64;
             }
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+            Err(error)
+                if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
+            {
                 if stop.load(Ordering::Relaxed) {
                     return Err(Fault::Network);
                 }
