@@ -3,10 +3,11 @@
 //! - [`agent`]: the daemon (`linkhold agent`) and what speaks to it (`linkhold signal`, `linkhold status`).
 //! - [`datapath`]: how packets reach the agent (NFQUEUE) and the rules that bring them there.
 //! - [`netns`], [`topology`]: network namespaces that always go away.
-//! - [`doctor`]: what this machine can run.
 
+pub mod agent;
 pub mod command;
 pub mod datapath;
 mod ethtool;
 pub mod netns;
 pub mod testbed;
+pub mod topology;

@@ -40,10 +40,8 @@ impl Path {
         let path = Self { ch: NetNs::create("ch")?, bs: NetNs::create("bs")?, sh: NetNs::create("sh")? };
         veth(&path.ch, HOST, &path.bs, WIRED)?;
         veth(&path.sh, HOST, &path.bs, RADIO)?;
-        let sides = [
-            (&path.ch, WIRED, 1, Self::CH_V4, Self::CH_V6),
-            (&path.sh, RADIO, 2, Self::SH_V4, Self::SH_V6),
-        ];
+        let sides =
+            [(&path.ch, WIRED, 1, Self::CH_V4, Self::CH_V6), (&path.sh, RADIO, 2, Self::SH_V4, Self::SH_V6)];
         for (host, router_interface, network, v4, v6) in sides {
             let gateway_v4 = IpAddr::V4(Ipv4Addr::new(10, 91, network, 1));
             let gateway_v6 = IpAddr::V6(Ipv6Addr::new(0xfd91, u16::from(network), 0, 0, 0, 0, 0, 1));

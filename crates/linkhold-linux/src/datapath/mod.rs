@@ -98,6 +98,9 @@ pub trait DataPath {
     /// Carries out all verdicts given so far.
     fn flush(&mut self);
 
+    /// Lets pass everything that still waits, seen or not: the last call before the end.
+    fn pass_everything(&mut self);
+
     /// Counters so far.
     fn counters(&self) -> DataPathCounters;
 }

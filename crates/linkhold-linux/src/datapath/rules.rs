@@ -244,7 +244,18 @@ fn install_iptables(program: &str, set: &RuleSet) -> Result<(), CommandError> {
     for (from, to, queue) in pairs(set) {
         let queue = queue.to_string();
         let rule = [
-            "-A", &chain, "-i", from, "-o", to, "-p", "tcp", "-j", "NFQUEUE", "--queue-num", &queue,
+            "-A",
+            &chain,
+            "-i",
+            from,
+            "-o",
+            to,
+            "-p",
+            "tcp",
+            "-j",
+            "NFQUEUE",
+            "--queue-num",
+            &queue,
             "--queue-bypass",
         ];
         iptables(program, &rule)?;

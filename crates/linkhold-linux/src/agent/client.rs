@@ -1,0 +1,103 @@
+//! Speaking to a running agent: what `linkhold signal` and `linkhold status` do.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::protocol::{Event, Message, Query, Reply};
+use super::status::Status;
+
+/// An agent that takes longer than this is stuck.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// No reply is longer, bytes.
+const MAX_REPLY: u64 = 1 << 20;
+
+/// Why the agent did not do as told.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens.
+    #[error(
+        "no agent listens on {path} ({source}); start it with `linkhold agent --config FILE`, or name its socket"
+    )]
+    NoAgent {
+        /// The socket.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The connection broke, or what came back is no reply.
+    #[error("the agent on {path} does not answer: {message}")]
+    NoAnswer {
+        /// The socket.
+        path: PathBuf,
+        /// What happened.
+        message: String,
+    },
+    /// The agent refuses.
+    #[error("the agent refuses: {0}")]
+    Refused(String),
+}
+
+/// Tells the agent what happened on the radio, in the name of `source`.
+///
+/// # Errors
+/// [`ClientError`] if it does not get there or is refused.
+pub fn signal(socket: &Path, source: &str, event: Event) -> Result<(), ClientError> {
+    let message = Message {
+        source: Some(source.to_owned()),
+        detected_ago_s: None,
+        effective_in_s: None,
+        event: Some(event),
+        query: None,
+    };
+    send(socket, &message).map(|_| ())
+}
+
+/// Asks for the agent's state.
+///
+/// # Errors
+/// [`ClientError`] if there is no answer.
+pub fn status(socket: &Path) -> Result<Status, ClientError> {
+    let message = Message {
+        source: None,
+        detected_ago_s: None,
+        effective_in_s: None,
+        event: None,
+        query: Some(Query::Status),
+    };
+    match send(socket, &message)?.status {
+        Some(status) => Ok(*status),
+        None => Err(no_answer(socket, "its reply holds no status")),
+    }
+}
+
+/// Sends one message and waits for the reply.
+///
+/// # Errors
+/// [`ClientError`] if it does not get there or is refused.
+pub fn send(socket: &Path, message: &Message) -> Result<Reply, ClientError> {
+    let mut stream = UnixStream::connect(socket)
+        .map_err(|source| ClientError::NoAgent { path: socket.to_owned(), source })?;
+    let reply = exchange(&mut stream, message).map_err(|error| no_answer(socket, error))?;
+    if reply.ok {
+        Ok(reply)
+    } else {
+        Err(ClientError::Refused(reply.error.unwrap_or_else(|| "without a reason".to_owned())))
+    }
+}
+
+fn no_answer(socket: &Path, message: impl ToString) -> ClientError {
+    ClientError::NoAnswer { path: socket.to_owned(), message: message.to_string() }
+}
+
+fn exchange(stream: &mut UnixStream, message: &Message) -> io::Result<Reply> {
+    stream.set_read_timeout(Some(TIME_LIMIT))?;
+    stream.set_write_timeout(Some(TIME_LIMIT))?;
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    let mut answer = String::new();
+    BufReader::new(stream.take(MAX_REPLY)).read_line(&mut answer)?;
+    Ok(serde_json::from_str(&answer)?)
+}

@@ -1,0 +1,203 @@
+//! A client of the control socket or of the metrics port: non-blocking, and bounded in what it can make us keep.
+
+use std::io::{self, Read, Write};
+
+/// Most bytes of answers that wait for a client to read; one that reads slower is cut off.
+const MAX_OUTPUT: usize = 256 * 1024;
+/// Lines handled for one client before the others, and the packets, have their turn.
+const LINES_PER_TURN: usize = 16;
+
+/// What became of a client's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It stays.
+    Stays,
+    /// It is gone, or must go.
+    Ends,
+}
+
+/// One client.
+#[derive(Debug)]
+pub struct Connection<S> {
+    stream: S,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    max_line: usize,
+    end_when_written: bool,
+}
+
+impl<S: Read + Write> Connection<S> {
+    /// A client on a non-blocking stream; a line is at most `max_line` bytes long.
+    pub fn new(stream: S, max_line: usize) -> Self {
+        Self { stream, input: Vec::new(), output: Vec::new(), max_line, end_when_written: false }
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// True if it has something to write.
+    pub fn wants_to_write(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// True if a whole line waits that was read, but had no turn yet.
+    pub fn has_line(&self) -> bool {
+        self.input.contains(&b'\n')
+    }
+
+    /// Reads what is there and answers each whole line; `answer` writes its reply to the buffer, and answers
+    /// false if it is the last.
+    pub fn take_turn(&mut self, mut answer: impl FnMut(&[u8], &mut Vec<u8>) -> bool) -> Turn {
+        let closed = match self.read() {
+            Ok(closed) => closed,
+            Err(_) => return Turn::Ends,
+        };
+        let mut start = 0;
+        for _ in 0..LINES_PER_TURN {
+            if self.end_when_written {
+                break;
+            }
+            let Some(length) = self.input[start..].iter().position(|byte| *byte == b'\n') else { break };
+            if length > self.max_line {
+                break;
+            }
+            let line = self.input[start..start + length].trim_ascii_end();
+            if !answer(line, &mut self.output) {
+                self.end_when_written = true;
+            }
+            start += length + 1;
+        }
+        self.input.drain(..start);
+        let first_line = self.input.iter().position(|byte| *byte == b'\n').unwrap_or(self.input.len());
+        if first_line > self.max_line && !self.end_when_written {
+            self.output.extend_from_slice(b"{\"ok\":false,\"error\":\"the line is too long\"}\n");
+            self.end_when_written = true;
+        }
+        match self.write() {
+            Ok(()) if self.output.is_empty() && self.end_when_written => Turn::Ends,
+            Ok(()) if self.output.len() > MAX_OUTPUT => Turn::Ends,
+            Ok(()) if closed && !self.has_line() => Turn::Ends,
+            Ok(()) => Turn::Stays,
+            Err(_) => Turn::Ends,
+        }
+    }
+
+    /// Reads up to what one turn needs; true if the client has closed its side.
+    fn read(&mut self) -> io::Result<bool> {
+        let limit = 2 * (self.max_line + 1);
+        let mut chunk = [0; 4096];
+        while self.input.len() < limit {
+            let room = chunk.len().min(limit - self.input.len());
+            match self.stream.read(&mut chunk[..room]) {
+                Ok(0) => return Ok(true),
+                Ok(length) => self.input.extend_from_slice(&chunk[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(length) => {
+                    self.output.drain(..length);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn pair() -> (UnixStream, Connection<UnixStream>) {
+        let (client, server) = UnixStream::pair().unwrap();
+        server.set_nonblocking(true).unwrap();
+        client.set_nonblocking(true).unwrap();
+        (client, Connection::new(server, 16))
+    }
+
+    fn echo(line: &[u8], out: &mut Vec<u8>) -> bool {
+        out.extend_from_slice(line);
+        out.push(b';');
+        true
+    }
+
+    fn said(client: &mut UnixStream) -> String {
+        let mut bytes = [0; 8192];
+        let length = client.read(&mut bytes).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+
+    #[test]
+    fn whole_lines_are_answered_and_the_rest_waits() {
+        let (mut client, mut connection) = pair();
+        client.write_all(b"one\r\ntwo\nthr").unwrap();
+        assert_eq!(connection.take_turn(echo), Turn::Stays);
+        assert_eq!(said(&mut client), "one;two;");
+        client.write_all(b"ee\n").unwrap();
+        assert_eq!(connection.take_turn(echo), Turn::Stays);
+        assert_eq!(said(&mut client), "three;");
+    }
+
+    #[test]
+    fn a_line_that_does_not_end_is_cut_off() {
+        let (mut client, mut connection) = pair();
+        client.write_all(&[b'x'; 17]).unwrap();
+        assert_eq!(connection.take_turn(echo), Turn::Ends);
+        assert!(said(&mut client).contains("too long"));
+    }
+
+    #[test]
+    fn a_line_that_ends_too_late_is_cut_off_as_well() {
+        let (mut client, mut connection) = pair();
+        client.write_all(b"short\n").unwrap();
+        client.write_all(&[b'x'; 20]).unwrap();
+        client.write_all(b"\n").unwrap();
+        assert_eq!(connection.take_turn(echo), Turn::Ends);
+        let text = said(&mut client);
+        assert!(text.starts_with("short;") && text.contains("too long"), "{text}");
+    }
+
+    #[test]
+    fn a_flood_of_lines_is_taken_in_turns() {
+        let (mut client, mut connection) = pair();
+        client.write_all(&b"a\n".repeat(100)).unwrap();
+        assert_eq!(connection.take_turn(echo), Turn::Stays);
+        assert_eq!(said(&mut client).len(), 2 * LINES_PER_TURN);
+        assert!(connection.input.len() <= 2 * 17);
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_cut_off() {
+        let (mut client, mut connection) = pair();
+        let answer = |_: &[u8], out: &mut Vec<u8>| {
+            out.resize(out.len() + MAX_OUTPUT, 0);
+            true
+        };
+        client.write_all(b"a\n".repeat(8).as_slice()).unwrap();
+        assert_eq!(connection.take_turn(answer), Turn::Ends);
+    }
+
+    #[test]
+    fn a_client_that_hangs_up_gets_its_answers_first() {
+        let (mut client, mut connection) = pair();
+        client.write_all(b"last\n").unwrap();
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(connection.take_turn(echo), Turn::Ends);
+        assert_eq!(said(&mut client), "last;");
+    }
+}

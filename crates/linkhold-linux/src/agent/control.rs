@@ -1,0 +1,200 @@
+//! The agent's doors: the control socket (Unix) and the metrics port (loopback), both served from the event loop.
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::config::{ControlSection, MetricsSection};
+use super::connection::{Connection, Turn};
+use super::protocol::MAX_LINE;
+
+/// Scrapers at once; more wait in the kernel's backlog.
+const MAX_SCRAPERS: usize = 4;
+/// A scraper has this long from connection to answer.
+const SCRAPE_TIME_LIMIT: Duration = Duration::from_secs(5);
+/// Clients taken from the backlog in one turn.
+const ACCEPTS_PER_TURN: usize = 8;
+
+/// Why a door does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Another agent answers there.
+    #[error("{0}: another agent listens there; stop it, or set `control.socket`")]
+    SocketTaken(PathBuf),
+    /// The system refuses.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// What a request wants to know or do.
+pub trait Service {
+    /// Answers a line of the control socket.
+    fn answer_line(&mut self, line: &[u8], out: &mut Vec<u8>);
+    /// The metrics' text.
+    fn metrics_text(&mut self) -> String;
+}
+
+/// Listeners and clients.
+#[derive(Debug)]
+pub struct Control {
+    socket_path: PathBuf,
+    listener: UnixListener,
+    clients: Vec<Connection<UnixStream>>,
+    max_clients: usize,
+    metrics: Option<TcpListener>,
+    scrapers: Vec<(Connection<TcpStream>, Instant)>,
+}
+
+impl Control {
+    /// Opens the doors.
+    ///
+    /// # Errors
+    /// [`ControlError`] if another agent is there or the system refuses.
+    pub fn open(control: &ControlSection, metrics: &MetricsSection) -> Result<Self, ControlError> {
+        let listener = open_socket(&control.socket, control.mode.0)?;
+        // From here on the socket file is ours to remove.
+        let mut this = Self {
+            socket_path: control.socket.clone(),
+            listener,
+            clients: Vec::new(),
+            max_clients: control.max_clients,
+            metrics: None,
+            scrapers: Vec::new(),
+        };
+        if let Some(address) = metrics.listen {
+            let listener = TcpListener::bind(address)
+                .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+                .map_err(|source| ControlError::System {
+                    what: format!("listen for metrics on {address}"),
+                    source,
+                })?;
+            this.metrics = Some(listener);
+        }
+        Ok(this)
+    }
+
+    /// What to poll: descriptor, and whether it wants to write.
+    pub fn descriptors(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
+        let listener = (self.clients.len() < self.max_clients).then(|| (self.listener.as_fd(), false));
+        let metrics = self
+            .metrics
+            .as_ref()
+            .filter(|_| self.scrapers.len() < MAX_SCRAPERS)
+            .map(|listener| (listener.as_fd(), false));
+        let clients = self.clients.iter().map(|client| (client.stream().as_fd(), client.wants_to_write()));
+        let scrapers = self.scrapers.iter().map(|(one, _)| (one.stream().as_fd(), one.wants_to_write()));
+        listener.into_iter().chain(metrics).chain(clients).chain(scrapers)
+    }
+
+    /// When this wants a turn although no descriptor is ready.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        if self.clients.iter().any(Connection::has_line) {
+            return Some(Instant::now());
+        }
+        self.scrapers.iter().map(|(_, since)| *since + SCRAPE_TIME_LIMIT).min()
+    }
+
+    /// Takes new clients in and serves those that said something.
+    pub fn take_turn(&mut self, service: &mut impl Service) {
+        self.accept();
+        self.clients.retain_mut(|client| {
+            let turn = client.take_turn(|line, out| {
+                if !line.is_empty() {
+                    service.answer_line(line, out);
+                }
+                true
+            });
+            turn == Turn::Stays
+        });
+        let now = Instant::now();
+        self.scrapers.retain_mut(|(scraper, since)| {
+            let mut is_request = false;
+            let turn = scraper.take_turn(|line, out| {
+                // The request line comes first; headers follow until an empty line.
+                if !line.is_empty() {
+                    return true;
+                }
+                is_request = true;
+                out.extend_from_slice(&http_answer(&service.metrics_text()));
+                false
+            });
+            turn == Turn::Stays && now < *since + SCRAPE_TIME_LIMIT
+        });
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            if self.clients.len() >= self.max_clients {
+                break;
+            }
+            let Ok((stream, _)) = self.listener.accept() else { break };
+            if stream.set_nonblocking(true).is_ok() {
+                self.clients.push(Connection::new(stream, MAX_LINE));
+            }
+        }
+        let Some(metrics) = &self.metrics else { return };
+        while self.scrapers.len() < MAX_SCRAPERS {
+            let Ok((stream, _)) = metrics.accept() else { break };
+            if stream.set_nonblocking(true).is_ok() {
+                self.scrapers.push((Connection::new(stream, MAX_LINE), Instant::now()));
+            }
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.socket_path);
+    }
+}
+
+/// Whatever was asked for on this port, the answer is the metrics.
+fn http_answer(body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+fn open_socket(path: &Path, mode: u32) -> Result<UnixListener, ControlError> {
+    let failed = |what: &str| {
+        let what = format!("{what} {}", path.display());
+        move |source| ControlError::System { what, source }
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(ControlError::SocketTaken(path.to_owned()));
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) => {
+            use std::os::unix::fs::FileTypeExt;
+            if !metadata.file_type().is_socket() {
+                return Err(failed("replace")(io::Error::other("it is there and no socket")));
+            }
+            std::fs::remove_file(path).map_err(failed("remove the dead socket"))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed("look at")(error)),
+    }
+    // Nobody may connect between `bind` and the change of permissions.
+    let before = nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o177));
+    let listener = UnixListener::bind(path).map_err(failed("listen on"));
+    nix::sys::stat::umask(before);
+    let listener = listener?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+        .map_err(failed("set the mode of"))?;
+    listener.set_nonblocking(true).map_err(failed("set up"))?;
+    Ok(listener)
+}

@@ -1,0 +1,416 @@
+//! The agent's one thread: packets, link events, timers and clients, each in its turn.
+//!
+//! Opened → running → (stop is readable) → everything let go, rules removed.
+//!
+//! It waits in `ppoll` with the nearest deadline: mechanism, end of a silence, start of a scheduled one. Packets come in
+//! bounded batches, so neither a flood of them nor of lines starves a timer.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
+use linkhold_core::mechanism::Mechanism;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Bytes, Fraction};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use super::clock::Clock;
+use super::config::AgentConfig;
+use super::control::{Control, Service};
+use super::driver::Driver;
+use super::metrics::Exporter;
+use super::protocol::{Event, Message, Query, Reply, Target, parse_line};
+use super::schedule::Schedule;
+use super::silences::Silences;
+use super::stations::Stations;
+use super::status::{Packets, Status, Windows};
+use super::{AgentError, guardian::Guardian};
+use crate::datapath::DataPath;
+use crate::datapath::nfqueue::NfQueue;
+use crate::datapath::rules::Rules;
+
+/// Packets handled between two looks at timers and clients: a few hundred microseconds.
+const PACKETS_PER_TURN: usize = 64;
+/// Event sources counted apart; more are counted as `other`.
+const MAX_SOURCES: usize = 64;
+/// Source of an event that names none.
+const UNNAMED_SOURCE: &str = "socket";
+
+/// A running agent.
+pub struct Agent {
+    core: Core,
+    control: Control,
+    rules: Option<Rules>,
+    guardian: Option<Guardian>,
+}
+
+/// Everything but the doors, so that a client's turn can borrow it.
+struct Core {
+    clock: Clock,
+    instance: String,
+    rules_name: &'static str,
+    driver: Driver<NfQueue>,
+    silences: Silences,
+    schedules: Vec<Schedule>,
+    sources: BTreeMap<String, u64>,
+    exporter: Exporter,
+    max_silence: Duration,
+}
+
+impl Agent {
+    /// Opens queue, rules and doors in the calling thread's network namespace, with this mechanism.
+    ///
+    /// # Errors
+    /// [`AgentError`]; nothing is left behind.
+    pub fn open(config: &AgentConfig, mechanism: Box<dyn Mechanism>) -> Result<Self, AgentError> {
+        let clock = Clock::start();
+        let control = Control::open(&config.control, &config.metrics)?;
+        let datapath = NfQueue::open(&config.queues())?;
+        let guardian = if config.guardian {
+            Some(Guardian::start(datapath.netlink().as_raw_fd(), datapath.queue_numbers())?)
+        } else {
+            None
+        };
+        // The queue listens before the first packet comes.
+        let rules = Rules::install(&config.rules(), config.datapath.backend)?;
+        let mut stations = Stations::new(&config.stations);
+        let (now, wall) = (clock.now(), Clock::wall());
+        let schedules = config
+            .schedules
+            .iter()
+            .map(|section| {
+                let scope = scope_of(&mut stations, section.scope);
+                let times = (section.period, section.duration, section.phase);
+                Schedule::new(section.name.clone(), scope, section.cause, times, now, wall)
+            })
+            .collect();
+        let mut core = Core {
+            clock,
+            instance: config.instance.clone(),
+            rules_name: rules.backend().name(),
+            driver: Driver::new(datapath, mechanism, stations),
+            silences: Silences::new(config.silence.max),
+            schedules,
+            sources: BTreeMap::new(),
+            exporter: Exporter::new(&config.instance),
+            max_silence: config.silence.max,
+        };
+        if let Some(channel) = config.channel {
+            let kind =
+                LinkEventKind::ChannelSwitched { capacity: channel.capacity, efficiency: channel.efficiency };
+            core.tell("config", LinkEvent::at(now, kind));
+        }
+        core.announce_schedules();
+        Ok(Self { core, control, rules: Some(rules), guardian })
+    }
+
+    /// Works until `stop` is readable, then lets everything go and removes the rules.
+    ///
+    /// # Errors
+    /// [`AgentError::Broken`] when the data path breaks or waiting fails; everything is let go then, too.
+    pub fn run(mut self, stop: BorrowedFd<'_>) -> Result<(), AgentError> {
+        let result = self.work(stop).map_err(AgentError::Broken);
+        self.shut_down();
+        result
+    }
+
+    fn work(&mut self, stop: BorrowedFd<'_>) -> io::Result<()> {
+        let watchdog = sd_notify::watchdog_enabled();
+        let mut next_pet = watchdog.map(|_| Instant::ZERO);
+        let mut more_packets = false;
+        loop {
+            let now = self.core.clock.now();
+            if let (Some(limit), Some(at)) = (watchdog, next_pet)
+                && at <= now
+            {
+                let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+                // systemd advises half its limit.
+                next_pet = Some(now + Duration::from_nanos(limit.as_nanos() as u64 / 2));
+            }
+            let ready = self.wait(stop, next_pet, more_packets)?;
+            if ready.stop {
+                return Ok(());
+            }
+            self.core.handle_time();
+            if ready.packets || more_packets {
+                let clock = self.core.clock;
+                more_packets = self.core.driver.handle_packets(PACKETS_PER_TURN, || clock.now())?;
+            }
+            if ready.control {
+                self.control.take_turn(&mut self.core);
+            }
+        }
+    }
+
+    /// Waits for the first of: a descriptor, a deadline.
+    fn wait(&self, stop: BorrowedFd<'_>, next_pet: Option<Instant>, more_packets: bool) -> io::Result<Ready> {
+        let now = self.core.clock.now();
+        let control_timeout = self.control.next_timeout().map(|at| {
+            let left = at.saturating_duration_since(std::time::Instant::now());
+            now + Duration::from_nanos(left.as_nanos() as u64)
+        });
+        let deadline = [self.core.next_timeout(), next_pet, control_timeout].into_iter().flatten().min();
+        let timeout = match (more_packets, deadline) {
+            (true, _) => Some(Duration::ZERO),
+            (false, Some(at)) => Some(at.since(now)),
+            (false, None) => None,
+        };
+        let mut polled = Vec::with_capacity(8);
+        polled.push(PollFd::new(stop, PollFlags::POLLIN));
+        polled.push(PollFd::new(self.core.driver.datapath().readable(), PollFlags::POLLIN));
+        for (fd, writes) in self.control.descriptors() {
+            let flags = if writes { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
+            polled.push(PollFd::new(fd, flags));
+        }
+        match ppoll(&mut polled, timeout.map(timespec), None) {
+            Ok(_) => {}
+            Err(nix::errno::Errno::EINTR) => {
+                return Ok(Ready { stop: false, packets: false, control: false });
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+        let mut ready = polled.iter().map(|fd| fd.any().unwrap_or(false));
+        let stop = ready.next().unwrap_or(false);
+        let packets = ready.next().unwrap_or(false);
+        let timed_out = control_timeout.is_some_and(|at| at <= self.core.clock.now());
+        Ok(Ready { stop, packets, control: ready.any(|ready| ready) || timed_out })
+    }
+
+    fn shut_down(mut self) {
+        let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+        let now = self.core.clock.now();
+        let held = self.core.driver.mechanism().metrics().held_packets;
+        self.core.driver.let_go(now);
+        drop(self.rules.take());
+        self.core.driver.pass_everything();
+        if let Some(guardian) = self.guardian.take() {
+            guardian.dismiss();
+        }
+        tracing::info!(held, "let everything go, removed the rules");
+    }
+}
+
+struct Ready {
+    stop: bool,
+    packets: bool,
+    control: bool,
+}
+
+fn timespec(duration: Duration) -> TimeSpec {
+    TimeSpec::from_duration(std::time::Duration::from_nanos(duration.as_nanos()))
+}
+
+fn scope_of(stations: &mut Stations, target: Target) -> Scope {
+    match target {
+        Target::Network => Scope::Network,
+        Target::Station(addr) => Scope::Station(stations.id(addr)),
+    }
+}
+
+impl Core {
+    fn next_timeout(&self) -> Option<Instant> {
+        let schedules = self.schedules.iter().map(Schedule::next_start).min();
+        [self.driver.mechanism().next_timeout(), self.silences.next_end(), schedules]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Everything whose time has come, silences before the mechanism's own timers.
+    fn handle_time(&mut self) {
+        let now = self.clock.now();
+        while let Some(event) = self.silences.end_due(now) {
+            self.tell("agent", event);
+        }
+        for index in 0..self.schedules.len() {
+            let schedule = &mut self.schedules[index];
+            let due = schedule.next_start();
+            if !schedule.starts(now, Clock::wall()) {
+                continue;
+            }
+            let (scope, cause, duration) = (schedule.scope, schedule.cause.0, schedule.duration);
+            let source = schedule.name.clone();
+            if let Err(error) = self.silences.begin(scope, cause, due, Some(duration)) {
+                tracing::warn!(%error, source, "a scheduled silence is left out");
+                continue;
+            }
+            let kind = LinkEventKind::FreezeStarted { scope, cause, expected: Some(duration) };
+            self.tell(&source, LinkEvent { detected_at: now, effective_at: Some(due), kind });
+        }
+        self.driver.handle_timeout(now);
+    }
+
+    fn announce_schedules(&mut self) {
+        for index in 0..self.schedules.len() {
+            let schedule = &self.schedules[index];
+            let kind = LinkEventKind::SensingSchedule {
+                scope: schedule.scope,
+                period: schedule.period,
+                duration: schedule.duration,
+                next: schedule.next_start(),
+            };
+            let source = schedule.name.clone();
+            self.tell(&source, LinkEvent { detected_at: self.clock.now(), effective_at: None, kind });
+        }
+    }
+
+    fn tell(&mut self, source: &str, event: LinkEvent) {
+        tracing::debug!(source, ?event, "link event");
+        self.count(source);
+        self.driver.handle_link(self.clock.now(), event);
+    }
+
+    fn count(&mut self, source: &str) {
+        if let Some(count) = self.sources.get_mut(source) {
+            *count += 1;
+            return;
+        }
+        let name = if self.sources.len() < MAX_SOURCES { source } else { "other" };
+        *self.sources.entry(name.to_owned()).or_default() += 1;
+    }
+
+    /// Carries out an event from the socket.
+    fn apply(&mut self, message: &Message, event: &Event) -> Result<(), String> {
+        let now = self.clock.now();
+        let detected_at = now - Duration::from_secs_f64(message.detected_ago_s.unwrap_or(0.0));
+        let effective_at = match message.effective_in_s {
+            Some(seconds) if seconds < 0.0 => now - Duration::from_secs_f64(-seconds),
+            Some(seconds) => now + Duration::from_secs_f64(seconds),
+            None => detected_at,
+        };
+        let kind = self.link_event(now, effective_at, event)?;
+        let source = message.source.as_deref().unwrap_or(UNNAMED_SOURCE);
+        self.tell(source, LinkEvent { detected_at, effective_at: Some(effective_at), kind });
+        Ok(())
+    }
+
+    /// The event in the core's terms; silences are noted.
+    fn link_event(
+        &mut self,
+        now: Instant,
+        effective_at: Instant,
+        event: &Event,
+    ) -> Result<LinkEventKind, String> {
+        let seconds = Duration::from_secs_f64;
+        let kind = match *event {
+            Event::Freeze { scope, cause, expected_s, for_s } => {
+                let lasting = for_s.map(seconds);
+                if lasting.is_some_and(|lasting| lasting > self.max_silence) {
+                    return Err(format!(
+                        "`for_s` is longer than `silence.max` of the configuration, {}",
+                        self.max_silence
+                    ));
+                }
+                let scope = scope_of(self.driver.stations(), scope);
+                self.silences
+                    .begin(scope, cause.0, effective_at, lasting)
+                    .map_err(|error| error.to_string())?;
+                LinkEventKind::FreezeStarted {
+                    scope,
+                    cause: cause.0,
+                    expected: lasting.or(expected_s.map(seconds)),
+                }
+            }
+            Event::Thaw { scope, cause } => {
+                let scope = scope_of(self.driver.stations(), scope);
+                self.silences.end(scope, cause.0);
+                LinkEventKind::FreezeEnded { scope, cause: cause.0 }
+            }
+            Event::Switch { capacity_bps, efficiency } => LinkEventKind::ChannelSwitched {
+                capacity: BitRate(capacity_bps),
+                efficiency: Fraction::clamped(efficiency),
+            },
+            Event::Snr { station, db } => {
+                LinkEventKind::Snr { station: self.driver.stations().id(station), db }
+            }
+            Event::Sensing { scope, period_s, duration_s, next_in_s } => LinkEventKind::SensingSchedule {
+                scope: scope_of(self.driver.stations(), scope),
+                period: seconds(period_s),
+                duration: seconds(duration_s),
+                next: now + seconds(next_in_s),
+            },
+            Event::Grant { station, in_s, bytes } => LinkEventKind::Grant {
+                station: self.driver.stations().id(station),
+                at: now + seconds(in_s),
+                bytes: Bytes(bytes),
+            },
+            Event::Room { packets, bytes } => LinkEventKind::TransmitRoom { packets, bytes: Bytes(bytes) },
+        };
+        Ok(kind)
+    }
+
+    fn status(&self) -> Status {
+        let metrics = self.driver.mechanism().metrics();
+        let path = self.driver.datapath().counters();
+        let mut packets = Packets {
+            seen: path.received,
+            held: metrics.held_packets,
+            held_bytes: metrics.held_bytes,
+            held_bytes_peak: metrics.held_bytes_peak,
+            holds: metrics.holds,
+            released: metrics.released,
+            rewritten: path.replaced,
+            verdict_errors: path.verdict_errors,
+            ..Packets::default()
+        };
+        packets.set_dropped(&metrics.dropped);
+        Status {
+            schema: "linkhold.status/1".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instance: self.instance.clone(),
+            mechanism: self.driver.mechanism().name().to_owned(),
+            datapath: self.driver.datapath().name().to_owned(),
+            rules: self.rules_name.to_owned(),
+            uptime_s: self.clock.now().as_secs_f64(),
+            silent: !self.silences.is_empty(),
+            silences_now: self.silences.len(),
+            silences: metrics.silences,
+            silences_overdue: self.silences.overdue(),
+            flows: metrics.flows,
+            stations: self.driver.station_count(),
+            packets,
+            windows: Windows {
+                closed_now: metrics.windows_closed_now,
+                closed: metrics.windows_closed,
+                reopened: metrics.windows_reopened,
+                clamped: metrics.windows_clamped,
+                probes_answered: metrics.probes_answered,
+                acks_injected: path.injected,
+                inject_errors: path.inject_errors,
+            },
+            events: self.sources.clone(),
+            driver: self.driver.counters(),
+        }
+    }
+}
+
+impl Service for Core {
+    fn answer_line(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        let reply = match parse_line(line) {
+            Ok(message) => match (&message.event, message.query) {
+                (Some(event), _) => match self.apply(&message, event) {
+                    Ok(()) => Reply::done(),
+                    Err(error) => Reply::refused(error),
+                },
+                (None, Some(Query::Status)) => {
+                    Reply { ok: true, error: None, status: Some(Box::new(self.status())) }
+                }
+                (None, None) => Reply::refused("neither `event` nor `query`"),
+            },
+            Err(error) => Reply::refused(error),
+        };
+        match serde_json::to_vec(&reply) {
+            Ok(bytes) => out.extend_from_slice(&bytes),
+            // A status holds no value that JSON cannot say; if one did, the client must not wait for ever.
+            Err(_) => out.extend_from_slice(b"{\"ok\":false}"),
+        }
+        out.push(b'\n');
+    }
+
+    fn metrics_text(&mut self) -> String {
+        let status = self.status();
+        self.exporter.render(&status)
+    }
+}

@@ -1,0 +1,93 @@
+//! The status as Prometheus metrics: names `linkhold_*`, formatted by `metrics-exporter-prometheus`.
+//!
+//! Only its recorder is used; the text is served by the agent's own event loop, so there is no second thread and no async
+//! runtime in a daemon that forwards packets.
+
+use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+use super::status::Status;
+
+const METADATA: Metadata<'static> = Metadata::new("linkhold", Level::INFO, None);
+
+/// Turns a status into the exposition format.
+pub struct Exporter {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+    instance: Label,
+}
+
+impl Exporter {
+    /// For the agent of this name.
+    #[must_use]
+    pub fn new(instance: &str) -> Self {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        Self { recorder, handle, instance: Label::new("instance", instance.to_owned()) }
+    }
+
+    /// The metrics' text.
+    #[must_use]
+    pub fn render(&self, status: &Status) -> String {
+        let (packets, windows) = (&status.packets, &status.windows);
+        let gauges = [
+            ("linkhold_up_seconds", "Time since the agent's start", status.uptime_s),
+            ("linkhold_silences_now", "Silences under way", status.silences_now as f64),
+            ("linkhold_flows", "Flows in the table", status.flows as f64),
+            ("linkhold_stations", "Stations seen", status.stations as f64),
+            ("linkhold_held_packets", "Packets held now", packets.held as f64),
+            ("linkhold_held_bytes", "Bytes held now", packets.held_bytes as f64),
+            ("linkhold_held_bytes_peak", "Most bytes held at once", packets.held_bytes_peak as f64),
+            ("linkhold_windows_closed", "Flows whose window is closed now", windows.closed_now as f64),
+        ];
+        for (name, description, value) in gauges {
+            self.recorder.describe_gauge(name.into(), None::<Unit>, description.into());
+            self.recorder.register_gauge(&self.key(name, None), &METADATA).set(value);
+        }
+        let counters = [
+            ("linkhold_silences_total", "Silences seen", status.silences),
+            ("linkhold_silences_overdue_total", "Silences that nobody ended", status.silences_overdue),
+            ("linkhold_packets_total", "Packets that crossed the agent", packets.seen),
+            ("linkhold_holds_total", "Packets held", packets.holds),
+            ("linkhold_releases_total", "Held packets released", packets.released),
+            ("linkhold_rewritten_total", "Packets rewritten in passing", packets.rewritten),
+            ("linkhold_verdict_errors_total", "Verdicts the kernel refused", packets.verdict_errors),
+            ("linkhold_windows_closed_total", "Windows closed", windows.closed),
+            ("linkhold_windows_reopened_total", "Windows reopened", windows.reopened),
+            ("linkhold_windows_clamped_total", "Windows made smaller in passing", windows.clamped),
+            ("linkhold_probes_answered_total", "Window probes answered", windows.probes_answered),
+            ("linkhold_acks_injected_total", "Acknowledgments sent", windows.acks_injected),
+            ("linkhold_inject_errors_total", "Acknowledgments that could not be sent", windows.inject_errors),
+            ("linkhold_unparsed_total", "Packets passed unparsed", status.driver.unparsed),
+        ];
+        for (name, description, value) in counters {
+            self.recorder.describe_counter(name.into(), None::<Unit>, description.into());
+            self.recorder.register_counter(&self.key(name, None), &METADATA).absolute(value);
+        }
+        let dropped = [
+            ("buffer_full", packets.dropped_buffer_full),
+            ("superseded", packets.dropped_superseded),
+            ("flow_evicted", packets.dropped_flow_evicted),
+            ("standing_queue", packets.dropped_standing_queue),
+        ];
+        let name = "linkhold_dropped_total";
+        self.recorder.describe_counter(name.into(), None::<Unit>, "Packets dropped, by reason".into());
+        for (reason, value) in dropped {
+            let key = self.key(name, Some(Label::new("reason", reason)));
+            self.recorder.register_counter(&key, &METADATA).absolute(value);
+        }
+        let name = "linkhold_events_total";
+        self.recorder.describe_counter(name.into(), None::<Unit>, "Link events, by source".into());
+        for (source, value) in &status.events {
+            let key = self.key(name, Some(Label::new("source", source.clone())));
+            self.recorder.register_counter(&key, &METADATA).absolute(*value);
+        }
+        self.handle.render()
+    }
+
+    fn key(&self, name: &'static str, label: Option<Label>) -> Key {
+        let mut labels = vec![self.instance.clone()];
+        labels.extend(label);
+        Key::from_parts(name, labels)
+    }
+}

@@ -1,0 +1,127 @@
+//! The agent: a daemon on a router that keeps TCP fast across the radio's silences.
+//!
+//! [`run_agent`] is `linkhold agent --config FILE`; [`client`] is `linkhold signal` and `linkhold status`; [`protocol::schema`] is
+//! `linkhold agent schema`. Packets come by [`crate::datapath`], meet a [`Mechanism`](linkhold_core::mechanism::Mechanism) in
+//! [`driver`], and everything happens in turn in [`event_loop`].
+
+pub mod client;
+pub mod clock;
+pub mod config;
+mod connection;
+pub mod control;
+pub mod driver;
+pub mod event_loop;
+mod guardian;
+pub mod metrics;
+pub mod protocol;
+pub mod schedule;
+pub mod silences;
+pub mod stations;
+pub mod status;
+pub mod units;
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+pub use client::{ClientError, signal, status};
+pub use config::{AgentConfig, AgentConfigError, DEFAULT_SOCKET};
+pub use event_loop::Agent;
+
+use crate::datapath::nfqueue::NfQueueError;
+use crate::datapath::rules::RulesError;
+
+/// Why the agent does not run, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] AgentConfigError),
+    /// The mechanism's settings are wrong.
+    #[error("{path}: mechanism: {message}")]
+    Mechanism {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// The queues cannot be used.
+    #[error(transparent)]
+    Queue(#[from] NfQueueError),
+    /// The rules cannot be set.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// The control socket or metrics port cannot be opened.
+    #[error(transparent)]
+    Control(#[from] control::ControlError),
+    /// There is no second process.
+    #[error("start the guardian: {0}")]
+    Guardian(io::Error),
+    /// Signals cannot be caught.
+    #[error("catch signals: {0}")]
+    Signals(io::Error),
+    /// The data path broke while running.
+    #[error("the data path broke: {0}")]
+    Broken(io::Error),
+}
+
+impl AgentError {
+    /// True if the user's input is at fault (exit status 2), false if the run failed (1).
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Mechanism { .. } => true,
+            Self::Queue(_)
+            | Self::Rules(_)
+            | Self::Control(_)
+            | Self::Guardian(_)
+            | Self::Signals(_)
+            | Self::Broken(_) => false,
+        }
+    }
+}
+
+/// Runs the agent until SIGTERM or SIGINT. To be called on the main thread.
+///
+/// # Errors
+/// [`AgentError`]; whatever happens, nothing held and no rule stays behind.
+pub fn run_agent(config_path: &Path) -> Result<(), AgentError> {
+    let config = AgentConfig::load(config_path)?;
+    let seed = RandomState::new().hash_one(std::process::id());
+    let mechanism = config
+        .build_mechanism(seed)
+        .map_err(|message| AgentError::Mechanism { path: config_path.to_owned(), message })?;
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGTERM);
+    signals.add(Signal::SIGINT);
+    let caught = |errno: nix::errno::Errno| AgentError::Signals(errno.into());
+    signals.thread_block().map_err(caught)?;
+    let stop =
+        SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(caught)?;
+    // A wait of 50 µs more than asked for (the default slack) would be a late release.
+    // SAFETY: PR_SET_TIMERSLACK takes a number and changes the calling thread only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    let name = mechanism.name();
+    let agent = Agent::open(&config, mechanism)?;
+    tracing::info!(
+        instance = config.instance,
+        mechanism = name,
+        socket = %config.control.socket.display(),
+        "the agent runs"
+    );
+    // Without a service manager there is nobody to tell: not an error.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    agent.run(stop.as_fd())
+}
+
+/// Sends logs to standard error: `info` and above, or as `LINKHOLD_LOG` says (the syntax of `tracing`'s env filter).
+pub fn init_logging() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("LINKHOLD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    // A second call (tests, a library user's own subscriber) changes nothing.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+}

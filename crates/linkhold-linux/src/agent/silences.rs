@@ -1,0 +1,175 @@
+//! Silences under way: the agent ends those that say how long they last, and those that nobody ends.
+//!
+//! The mechanism follows freezes by scope and cause itself; this table only knows when one must be over.
+
+use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use linkhold_core::time::{Duration, Instant};
+
+/// Most silences under way at once (scopes times causes): more are refused.
+const MAX_ACTIVE: usize = 1024;
+
+/// One silence under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Active {
+    scope: Scope,
+    cause: Cause,
+    /// When it takes or took effect.
+    from: Instant,
+    /// When the agent ends it, and whether that is what its source asked for.
+    until: Instant,
+    asked_for: bool,
+}
+
+/// The table is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{MAX_ACTIVE} silences are under way already")]
+pub struct TooManySilences;
+
+/// Silences under way.
+#[derive(Debug)]
+pub struct Silences {
+    active: Vec<Active>,
+    max: Duration,
+    overdue: u64,
+}
+
+impl Silences {
+    /// None under way; one that nobody ends is over after `max`.
+    #[must_use]
+    pub fn new(max: Duration) -> Self {
+        Self { active: Vec::new(), max, overdue: 0 }
+    }
+
+    /// A silence begins at `from` (or is said again) and lasts `lasting`, if that is known for sure.
+    ///
+    /// # Errors
+    /// [`TooManySilences`].
+    pub fn begin(
+        &mut self,
+        scope: Scope,
+        cause: Cause,
+        from: Instant,
+        lasting: Option<Duration>,
+    ) -> Result<(), TooManySilences> {
+        let (until, asked_for) = match lasting {
+            Some(lasting) if lasting <= self.max => (from + lasting, true),
+            Some(_) | None => (from + self.max, false),
+        };
+        let full = self.active.len() >= MAX_ACTIVE;
+        match self.active.iter_mut().find(|active| active.scope == scope && active.cause == cause) {
+            Some(active) => {
+                active.until = until;
+                active.asked_for = asked_for;
+            }
+            None if full => return Err(TooManySilences),
+            None => self.active.push(Active { scope, cause, from, until, asked_for }),
+        }
+        Ok(())
+    }
+
+    /// A silence was ended by its source.
+    pub fn end(&mut self, scope: Scope, cause: Cause) {
+        self.active.retain(|active| active.scope != scope || active.cause != cause);
+    }
+
+    /// When the next one must be ended.
+    #[must_use]
+    pub fn next_end(&self) -> Option<Instant> {
+        self.active.iter().map(|active| active.until).min()
+    }
+
+    /// Ends one whose time has come; call until `None`.
+    pub fn end_due(&mut self, now: Instant) -> Option<LinkEvent> {
+        let index = self.active.iter().position(|active| active.until <= now)?;
+        let Active { scope, cause, from, until, asked_for } = self.active.remove(index);
+        if !asked_for {
+            self.overdue += 1;
+            let lasted = now.since(from);
+            tracing::warn!(?scope, ?cause, %lasted, "nobody ended this silence: over by `silence.max`");
+        }
+        let kind = LinkEventKind::FreezeEnded { scope, cause };
+        Some(LinkEvent { detected_at: now, effective_at: Some(until), kind })
+    }
+
+    /// How many are under way.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.active.len()
+    }
+
+    /// True if none is under way.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// How many were ended because nobody else did.
+    #[must_use]
+    pub fn overdue(&self) -> u64 {
+        self.overdue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linkhold_core::packet::StationId;
+
+    use super::*;
+
+    const NET: Scope = Scope::Network;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    #[test]
+    fn a_silence_with_a_length_ends_by_itself_and_is_not_overdue() {
+        let mut silences = Silences::new(Duration::from_secs(10));
+        silences.begin(NET, Cause::Sensing, at(100), Some(Duration::from_millis(25))).unwrap();
+        assert_eq!(silences.next_end(), Some(at(125)));
+        assert_eq!(silences.end_due(at(124)), None);
+        let event = silences.end_due(at(126)).unwrap();
+        assert_eq!((event.detected_at, event.effective_at), (at(126), Some(at(125))));
+        assert_eq!(silences.overdue(), 0);
+        assert!(silences.is_empty());
+    }
+
+    #[test]
+    fn a_silence_that_nobody_ends_is_over_at_the_maximum() {
+        let mut silences = Silences::new(Duration::from_millis(500));
+        silences.begin(NET, Cause::Fade, at(0), None).unwrap();
+        silences.begin(NET, Cause::Grant, at(0), Some(Duration::from_secs(3_600))).unwrap();
+        assert!(silences.end_due(at(499)).is_none());
+        assert!(silences.end_due(at(500)).is_some() && silences.end_due(at(500)).is_some());
+        assert_eq!(silences.overdue(), 2);
+    }
+
+    #[test]
+    fn ending_concerns_one_scope_and_cause() {
+        let one = Scope::Station(StationId(1));
+        let mut silences = Silences::new(Duration::from_secs(1));
+        for (scope, cause) in [(NET, Cause::Fade), (one, Cause::Fade), (NET, Cause::Sensing)] {
+            silences.begin(scope, cause, at(0), None).unwrap();
+        }
+        silences.end(NET, Cause::Fade);
+        silences.end(NET, Cause::Grant);
+        assert_eq!(silences.len(), 2);
+    }
+
+    #[test]
+    fn said_again_it_is_one_silence_with_a_later_end() {
+        let mut silences = Silences::new(Duration::from_secs(1));
+        silences.begin(NET, Cause::Fade, at(0), None).unwrap();
+        silences.begin(NET, Cause::Fade, at(900), None).unwrap();
+        assert_eq!((silences.len(), silences.next_end()), (1, Some(at(1900))));
+    }
+
+    #[test]
+    fn the_table_is_bounded() {
+        let mut silences = Silences::new(Duration::from_secs(1));
+        for number in 0..MAX_ACTIVE as u32 {
+            silences.begin(Scope::Station(StationId(number)), Cause::Fade, at(0), None).unwrap();
+        }
+        assert_eq!(silences.begin(NET, Cause::Fade, at(0), None), Err(TooManySilences));
+    }
+}

@@ -1,0 +1,148 @@
+//! What `linkhold status` shows: the agent's state as JSON (`linkhold.status/1`) and as text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use linkhold_core::action::DropReason;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::driver::DriverCounters;
+
+/// The agent's state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Status {
+    /// `linkhold.status/1`
+    pub schema: String,
+    /// Version of the program.
+    pub version: String,
+    /// Name of the agent.
+    pub instance: String,
+    /// Name of the mechanism.
+    pub mechanism: String,
+    /// How packets reach it.
+    pub datapath: String,
+    /// What put the rules in.
+    pub rules: String,
+    /// Seconds since its start.
+    pub uptime_s: f64,
+    /// True while at least one silence is under way.
+    pub silent: bool,
+    /// Silences under way.
+    pub silences_now: usize,
+    /// Silences seen.
+    pub silences: u64,
+    /// Silences that nobody ended.
+    pub silences_overdue: u64,
+    /// Flows in the table.
+    pub flows: u64,
+    /// Stations seen.
+    pub stations: usize,
+    /// Packets.
+    pub packets: Packets,
+    /// Windows.
+    pub windows: Windows,
+    /// Events by source.
+    pub events: BTreeMap<String, u64>,
+    /// Packets the driver could not treat as wanted.
+    pub driver: DriverCounters,
+}
+
+/// Packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Packets {
+    /// That crossed the agent.
+    pub seen: u64,
+    /// Held now.
+    pub held: u64,
+    /// Bytes held now.
+    pub held_bytes: u64,
+    /// Most bytes held at once.
+    pub held_bytes_peak: u64,
+    /// Held so far.
+    pub holds: u64,
+    /// Released so far.
+    pub released: u64,
+    /// Rewritten in passing.
+    pub rewritten: u64,
+    /// Dropped: no room.
+    pub dropped_buffer_full: u64,
+    /// Dropped: a newer copy came.
+    pub dropped_superseded: u64,
+    /// Dropped: the flow was evicted.
+    pub dropped_flow_evicted: u64,
+    /// Dropped: stood too long.
+    pub dropped_standing_queue: u64,
+    /// Verdicts the kernel refused.
+    pub verdict_errors: u64,
+}
+
+impl Packets {
+    /// Sorts a mechanism's drops by reason.
+    pub(super) fn set_dropped(&mut self, dropped: &[u64; DropReason::ALL.len()]) {
+        for (reason, count) in DropReason::ALL.into_iter().zip(dropped) {
+            let slot = match reason {
+                DropReason::BufferFull => &mut self.dropped_buffer_full,
+                DropReason::Superseded => &mut self.dropped_superseded,
+                DropReason::FlowEvicted => &mut self.dropped_flow_evicted,
+                DropReason::StandingQueue => &mut self.dropped_standing_queue,
+            };
+            *slot = *count;
+        }
+    }
+}
+
+/// Windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Windows {
+    /// Closed now.
+    pub closed_now: u64,
+    /// Closed so far.
+    pub closed: u64,
+    /// Reopened so far.
+    pub reopened: u64,
+    /// Made smaller in passing.
+    pub clamped: u64,
+    /// Window probes answered.
+    pub probes_answered: u64,
+    /// Acknowledgments sent by the agent.
+    pub acks_injected: u64,
+    /// Acknowledgments that could not be sent.
+    pub inject_errors: u64,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.silent { "silent" } else { "on air" };
+        writeln!(
+            f,
+            "agent {} ({}), up {:.0} s, {} by {}: {state}",
+            self.instance, self.mechanism, self.uptime_s, self.datapath, self.rules
+        )?;
+        writeln!(f, "flows       {:>12}   stations {}", self.flows, self.stations)?;
+        writeln!(
+            f,
+            "held        {:>12}   packets, {} bytes (peak {} bytes)",
+            self.packets.held, self.packets.held_bytes, self.packets.held_bytes_peak
+        )?;
+        writeln!(
+            f,
+            "windows     {:>12}   closed now; {} closed, {} reopened so far",
+            self.windows.closed_now, self.windows.closed, self.windows.reopened
+        )?;
+        writeln!(
+            f,
+            "silences    {:>12}   {} under way, {} that nobody ended",
+            self.silences, self.silences_now, self.silences_overdue
+        )?;
+        writeln!(f, "packets     {:>12}   {} rewritten", self.packets.seen, self.packets.rewritten)?;
+        write!(f, "events      ")?;
+        if self.events.is_empty() {
+            write!(f, "{:>12}", "none")?;
+        }
+        for (index, (source, count)) in self.events.iter().enumerate() {
+            write!(f, "{}{source} {count}", if index == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
