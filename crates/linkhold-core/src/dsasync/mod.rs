@@ -213,6 +213,7 @@ impl DsaSync {
     fn on_downlink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         let station = packet.station;
         let Some(slot) = self.flow_of(now, packet, out) else {
+            self.pacer.on_sent(now, packet.len);
             return Verdict::Forward(Rewrite::NONE);
         };
         let arrival = packet.origin == Origin::Arrival;
@@ -526,6 +527,7 @@ impl DsaSync {
     /// came and is open since, what the station offered, held down as ever.
     fn window_on_release(&mut self, entry: &Shaped) -> Option<u16> {
         if self.must_stay_closed(entry.slot) {
+            self.mark_closed(entry.slot);
             return Some(0);
         }
         if entry.rewrite.window != Some(0) {
@@ -716,7 +718,9 @@ impl Mechanism for DsaSync {
                 + self
                     .kept
                     .iter()
-                    .filter(|&&(slot, _)| self.flows.get(slot).is_some_and(|f| f.kept.is_some()))
+                    .filter(|&&(slot, generation)| {
+                        self.flows.get(slot).is_some_and(|f| f.generation == generation && f.kept.is_some())
+                    })
                     .count() as u64,
             held_bytes: self.held_bytes(),
             flows: self.flows.len() as u64,

@@ -47,7 +47,7 @@ impl DsaSync {
         true
     }
 
-    fn mark_closed(&mut self, slot: u32) {
+    pub(super) fn mark_closed(&mut self, slot: u32) {
         let flow = self.flows.at(slot);
         if !flow.closed {
             flow.closed = true;

@@ -457,6 +457,8 @@ impl<'m> Driver<'m> {
 
     /// Ends every freeze and gives the mechanism time to drain.
     pub fn quieten(&mut self) {
+        // A rate at which everything drains in the time given.
+        self.step(&Step::Switch { mbps: 1_000, efficiency: 1.0 });
         for scope in [Scope::Network, station(0), station(1), station(2)] {
             for cause in Cause::ALL {
                 self.step(&Step::FreezeEnd { scope, cause, late: 0 });

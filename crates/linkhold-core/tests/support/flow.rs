@@ -157,7 +157,7 @@ impl Flow {
     /// Sends the `nth` unacknowledged segment again.
     pub fn retransmit(&mut self, nth: u32) -> Option<TcpSegment> {
         let segments = self.snd_nxt.minus(self.told.ack) / MSS as i32;
-        if self.over || segments <= 0 {
+        if self.over || !self.told.any || segments <= 0 {
             return None;
         }
         let seq = self.snd_nxt - MSS * (1 + nth % segments as u32);
