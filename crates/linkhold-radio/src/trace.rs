@@ -10,8 +10,8 @@ use linkhold_core::units::BitRate;
 
 /// Bytes one delivery opportunity carries.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
-/// Most lines a trace may have (some 45 hours at the mean rate of a 4G link): bounds memory on hostile input.
-pub const MAX_LINES: u32 = 1 << 26;
+/// Most opportunities a trace may have (11 hours at 5 Mbit/s): bounds memory on hostile input, to 8 bytes each.
+pub const MAX_OPPORTUNITIES: u32 = 1 << 24;
 
 /// A delivery trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum TraceErrorKind {
     NotSorted,
     /// The last stamp is 0, so the trace has no length.
     ZeroLength,
-    /// More than [`MAX_LINES`] lines.
+    /// More than [`MAX_OPPORTUNITIES`] stamps.
     TooLong,
 }
 
@@ -53,7 +53,7 @@ fn describe(kind: &TraceErrorKind) -> &'static str {
         TraceErrorKind::NotANumber => "not a millisecond stamp (a whole number below 2^32)",
         TraceErrorKind::NotSorted => "the stamp is smaller than the one before it; stamps must not go back",
         TraceErrorKind::ZeroLength => "the last stamp is 0, so the trace has no length; it must be above 0",
-        TraceErrorKind::TooLong => "the trace has too many lines (at most 67,108,864)",
+        TraceErrorKind::TooLong => "the trace has too many stamps (at most 16,777,216)",
     }
 }
 
@@ -63,21 +63,25 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] names the first line that cannot be used.
     pub fn parse(bytes: &[u8]) -> Result<Self, TraceError> {
+        Self::parse_bounded(bytes, MAX_OPPORTUNITIES)
+    }
+
+    fn parse_bounded(bytes: &[u8], most: u32) -> Result<Self, TraceError> {
         let mut times: Vec<u32> = Vec::new();
         let mut cumulative: Vec<u32> = Vec::new();
         let mut total = 0u32;
         let mut line_no = 0u32;
         let mut last_line = 0u32;
         for line in bytes.split(|&byte| byte == b'\n') {
-            if line_no == MAX_LINES {
-                return Err(TraceError { line: line_no, kind: TraceErrorKind::TooLong });
-            }
-            line_no += 1;
+            line_no = line_no.saturating_add(1);
             let text = line.trim_ascii();
             if text.is_empty() {
                 continue;
             }
             let stamp = number(text).ok_or(TraceError { line: line_no, kind: TraceErrorKind::NotANumber })?;
+            if total == most {
+                return Err(TraceError { line: line_no, kind: TraceErrorKind::TooLong });
+            }
             total += 1;
             last_line = line_no;
             match (times.last(), cumulative.last_mut()) {
@@ -263,6 +267,13 @@ mod tests {
         }
         let message = Trace::parse(b"1\n7\n5\n").unwrap_err().to_string();
         assert!(message.starts_with("line 3: "), "{message}");
+    }
+
+    #[test]
+    fn a_trace_that_is_too_long_is_refused_at_the_first_stamp_too_many() {
+        assert_eq!(Trace::parse_bounded(b"1\n2\n3\n", 3).map(|trace| trace.opportunities()), Ok(3));
+        let error = TraceError { line: 5, kind: TraceErrorKind::TooLong };
+        assert_eq!(Trace::parse_bounded(b"1\n\n2\n3\n4\n", 3), Err(error));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use linkhold_radio::{
 const NETWORK: Scope = Scope::Network;
 
 fn trace(text: &str) -> Arc<Trace> {
-    Arc::new(Trace::parse(text.as_bytes()).unwrap())
+    Arc::new(Trace::parse(text.as_bytes()).expect("a good trace"))
 }
 
 fn started(cause: Cause, expected: Option<Duration>) -> LinkEventKind {
@@ -36,7 +36,9 @@ fn changes(driver: &Driver) -> Vec<(u64, u64, LinkEventKind)> {
         .links
         .iter()
         .filter(|event| event.detected_at > Instant::ZERO)
-        .map(|event| (millis(event.detected_at), millis(event.effective_at.unwrap()), event.kind))
+        .map(|event| {
+            (millis(event.detected_at), millis(event.effective_at.expect("the radio knows when")), event.kind)
+        })
         .collect()
 }
 
@@ -255,10 +257,13 @@ fn bursts(driver: &Driver) -> Vec<(Instant, Instant, Instant)> {
     for event in &driver.links {
         match event.kind {
             LinkEventKind::FreezeStarted { cause: Cause::PrimaryUser, .. } => {
-                assert_eq!(open.replace((event.effective_at.unwrap(), event.detected_at)), None);
+                assert_eq!(
+                    open.replace((event.effective_at.expect("the radio knows when"), event.detected_at)),
+                    None
+                );
             }
             LinkEventKind::FreezeEnded { cause: Cause::PrimaryUser, .. } => {
-                let (began, told) = open.take().unwrap();
+                let (began, told) = open.take().expect("it began");
                 bursts.push((began, told, event.detected_at));
             }
             _ => {}

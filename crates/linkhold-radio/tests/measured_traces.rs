@@ -17,7 +17,7 @@ fn measured(name: &str) -> Option<Arc<Trace>> {
     );
     let path = folder.join(name);
     match std::fs::read(&path) {
-        Ok(bytes) => Some(Arc::new(Trace::parse(&bytes).unwrap())),
+        Ok(bytes) => Some(Arc::new(Trace::parse(&bytes).expect("a good trace"))),
         Err(error) => {
             eprintln!("skipped: {}: {error}", path.display());
             None

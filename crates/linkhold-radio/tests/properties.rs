@@ -28,7 +28,7 @@ fn any_mac() -> impl Strategy<Value = Mac> {
                 format!("{stamp}\n")
             })
             .collect();
-        Arc::new(Trace::parse(lines.as_bytes()).unwrap())
+        Arc::new(Trace::parse(lines.as_bytes()).expect("stamps ascend"))
     });
     prop_oneof![
         2 => Just(Mac::Shared),

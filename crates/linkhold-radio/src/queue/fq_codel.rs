@@ -220,7 +220,7 @@ impl FqCodel {
         }
     }
 
-    /// "the packet [is] dropped from the head of the queue with the largest current byte count" (section 4.1).
+    /// On overflow the queue with the most bytes loses packets from its head (RFC 8290 section 4.1).
     fn trim(&mut self, out: &mut AirOutput) {
         let fattest = (0..self.flows.len()).rev().max_by_key(|&index| self.flows[index].bytes).unwrap_or(0);
         let enough = self.flows[fattest].bytes / 2;
@@ -251,8 +251,7 @@ impl FqCodel {
                 return None;
             }
             let place = index as usize;
-            // "If the selected queue has a negative number of bytes, its number of bytes is increased by quantum, and
-            // the queue is put onto the end of the list of old queues".
+            // Its quantum is used up: it gets another and goes to the end of the old flows.
             if self.flows[place].deficit <= 0 {
                 self.flows[place].deficit += i64::from(self.config.quantum);
                 self.take_first(from_new);
@@ -270,8 +269,8 @@ impl FqCodel {
                     self.flows[place].place = Place::Blocked;
                     self.blocked_flows.push_back(&mut self.flows, index);
                 } else if from_new && self.old_flows.head != NIL {
-                    // "if the queue is empty, it is moved to the end of the list of old queues" (it must not come
-                    // back as new at once and starve the old ones).
+                    // A new flow that ran empty goes to the end of the old flows first: coming back as new at once, it
+                    // could starve them.
                     self.put_on_old(index);
                 } else {
                     self.flows[place].place = Place::Empty;
@@ -310,7 +309,7 @@ impl FqCodel {
         let (mut node, mut ok_to_drop) = self.codel_do_dequeue(flow, now, blocked)?;
         if self.flows[flow].codel.dropping {
             if !ok_to_drop {
-                // "sojourn time below TARGET - leave drop state"
+                // The sojourn time is below target: leave the dropping state.
                 self.flows[flow].codel.dropping = false;
             }
             while self.flows[flow].codel.dropping && now >= self.flows[flow].codel.drop_next {
@@ -328,7 +327,7 @@ impl FqCodel {
                 (node, ok_to_drop) = after;
                 let codel = &mut self.flows[flow].codel;
                 if ok_to_drop {
-                    // "schedule the next drop."
+                    // Still above target: schedule the next drop.
                     codel.drop_next = control_law(codel.drop_next, self.config.interval, codel.count);
                 } else {
                     codel.dropping = false;
@@ -339,8 +338,8 @@ impl FqCodel {
         if !ok_to_drop {
             return Some((node.frame, false));
         }
-        // "If we get here, we're not in drop state. The 'ok_to_drop' return from dodequeue() means that the sojourn
-        // time has been above 'TARGET' for 'INTERVAL', so enter drop state."
+        // The sojourn time has been above target for an interval: enter the dropping state, at the rate that it
+        // was left with if that was recently.
         let config = self.config;
         let codel = &mut self.flows[flow].codel;
         codel.dropping = true;
@@ -365,8 +364,7 @@ impl FqCodel {
             flow.codel.first_above_time = Instant::ZERO;
             return None;
         };
-        // "To span a large range of bandwidths, CoDel runs two different AQMs in parallel": the sojourn time, and
-        // never the last packet's worth of bytes.
+        // Below target, or not even a full packet left behind: no standing queue.
         if now.since(node.arrived) < config.target || flow.bytes <= u64::from(config.quantum) {
             flow.codel.first_above_time = Instant::ZERO;
             return Some((node, false));
@@ -450,7 +448,7 @@ impl FqCodel {
     }
 }
 
-/// "t + INTERVAL / sqrt(count)" (RFC 8289 section 5.7).
+/// `control_law()` of RFC 8289 section 5.6: the drop rate grows with the square root of the drops so far.
 fn control_law(t: Instant, interval: Duration, count: u32) -> Instant {
     t + interval.mul_f64(1.0 / f64::from(count).sqrt())
 }

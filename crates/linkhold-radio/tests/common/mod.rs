@@ -69,7 +69,7 @@ pub struct Driver {
 impl Driver {
     pub fn new(config: AirConfig, seed: u64) -> Self {
         Self {
-            air: Air::new(config, seed).unwrap(),
+            air: Air::new(config, seed).expect("the test names what exists"),
             out: AirOutput::new(),
             delivered: Vec::new(),
             dropped: Vec::new(),
