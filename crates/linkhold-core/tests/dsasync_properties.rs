@@ -3,12 +3,16 @@
 
 mod support;
 
+use linkhold_core::action::DropReason;
 use linkhold_core::dsasync::uplink::{UplinkConfig, UplinkMode};
 use linkhold_core::dsasync::{CapacityResponse, Clamp, CloseAt, DsaSync, DsaSyncConfig, Duplicates, Mode};
 use linkhold_core::log::{Recorder, replay};
+use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{Bytes, Fraction};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use support::driver::{Driver, World};
 use support::flow::FlowPlan;
 use support::steps::{Step, plans, steps, wild_steps};
@@ -155,5 +159,53 @@ proptest! {
         for (flow, plan) in plans.iter().enumerate().filter(|(_, plan)| plan.station == station) {
             prop_assert_eq!(&journals[0][flow], &journals[1][flow], "flow {} ({:?})", flow, plan);
         }
+    }
+}
+
+/// The random worlds must reach every part of the mechanism, or the properties above say nothing about it.
+#[test]
+fn the_worlds_reach_every_part() {
+    let mut runner = TestRunner::deterministic();
+    let worlds = (config(), plans(), steps(200));
+    let mut total = Metrics::default();
+    for _ in 0..200 {
+        let (config, plans, steps) = worlds.new_tree(&mut runner).expect("a world").current();
+        let mut dsasync = agent(&config);
+        let mut driver = Driver::new(&mut dsasync, world(&config, Some(30), 0), &plans);
+        driver.run(&steps, |_| true);
+        driver.quieten();
+        let metrics = driver.mechanism.metrics();
+        total.holds += metrics.holds;
+        total.released += metrics.released;
+        for (sum, dropped) in total.dropped.iter_mut().zip(metrics.dropped) {
+            *sum += dropped;
+        }
+        total.acks_injected += metrics.acks_injected;
+        total.windows_closed += metrics.windows_closed;
+        total.windows_reopened += metrics.windows_reopened;
+        total.windows_clamped += metrics.windows_clamped;
+        total.probes_answered += metrics.probes_answered;
+        total.flow_evictions += metrics.flow_evictions;
+        total.midstream_flows += metrics.midstream_flows;
+        total.silences += metrics.silences;
+    }
+    let dropped = |reason: DropReason| total.dropped[reason as usize];
+    let counts = [
+        ("holds", total.holds),
+        ("released", total.released),
+        ("buffer full", dropped(DropReason::BufferFull)),
+        ("superseded", dropped(DropReason::Superseded)),
+        ("flow evicted", dropped(DropReason::FlowEvicted)),
+        ("ACKs injected", total.acks_injected),
+        ("windows closed", total.windows_closed),
+        ("windows reopened", total.windows_reopened),
+        ("windows clamped", total.windows_clamped),
+        ("probes answered", total.probes_answered),
+        ("flow evictions", total.flow_evictions),
+        ("midstream flows", total.midstream_flows),
+        ("silences", total.silences),
+    ];
+    for (name, count) in counts {
+        assert!(count >= 10, "{name}: {count} in 200 worlds: {counts:?}");
     }
 }
