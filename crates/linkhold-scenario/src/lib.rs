@@ -119,7 +119,13 @@ impl Scenario {
         self.cases.clone()
     }
 
-    /// What the scenario comes to, for a human.
+    /// What the scenario comes to, fact by fact: what it is about ("router"), and the fact in words.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(String, String)> {
+        summary::facts(self)
+    }
+
+    /// What the scenario comes to, for a human: the facts, a line each.
     #[must_use]
     pub fn summary(&self) -> String {
         summary::summary(self)

@@ -11,15 +11,22 @@ use crate::model::{
     ResolvedScenario, Sensing, Source, SwitchPolicy,
 };
 
-/// The first case in full, then what each case does.
+/// The facts, a line each.
 pub(crate) fn summary(scenario: &Scenario) -> String {
     let mut text = String::new();
-    let Some(first) = scenario.cases.first() else { return text };
-    let s = &first.scenario;
-    let mut line = |label: &str, value: String| {
+    for (label, value) in facts(scenario) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {label:<12}{value}");
-    };
+    }
+    text
+}
+
+/// The first case in full, then what each case does: what it is about, and the fact.
+pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let Some(first) = scenario.cases.first() else { return facts };
+    let s = &first.scenario;
+    let mut line = |label: &str, value: String| facts.push((label.to_owned(), value));
     line("duration", format!("{} ({} of it warm-up), seed {}", s.duration, s.warm_up, s.seed));
     let rtt = s.wired.one_way_delay * 2;
     line("wired", format!("{}, {rtt} round trip, {} packets", s.wired.rate, s.wired.queue));
@@ -33,7 +40,7 @@ pub(crate) fn summary(scenario: &Scenario) -> String {
     for case in &scenario.cases {
         line("case", case_line(case, s));
     }
-    text
+    facts
 }
 
 fn radio(radio: &Radio, line: &mut dyn FnMut(&str, String)) {
@@ -43,37 +50,37 @@ fn radio(radio: &Radio, line: &mut dyn FnMut(&str, String)) {
         Mac::Duplex(cell) => channels(&format!("duplex, {stations}"), cell, line),
         Mac::Trace(trace) => {
             line("radio", format!("measured trace, {stations}"));
-            for (label, file) in [("  down", &trace.down), ("  up", &trace.up)] {
+            for (label, file) in [("down", &trace.down), ("up", &trace.up)] {
                 let lap = file.trace.duration();
                 line(label, format!("{} ({lap} long, mean {})", file.path.display(), file.trace.mean_rate()));
             }
             let told = trace.detection_delay;
-            line("  silence", format!("a gap over {}, told {told} after it begins", trace.silence_threshold));
+            line("silence", format!("a gap over {}, told {told} after it begins", trace.silence_threshold));
         }
     }
     if let Some(sensing) = &radio.sensing {
-        line("  sensing", describe_sensing(sensing));
+        line("sensing", describe_sensing(sensing));
     }
     for entry in &radio.station_sensing {
-        line("  sensing", format!("station {}: {}", entry.station, describe_sensing(&entry.sensing)));
+        line("sensing", format!("station {}: {}", entry.station, describe_sensing(&entry.sensing)));
     }
 }
 
 fn channels(head: &str, cell: &Cell, line: &mut dyn FnMut(&str, String)) {
     line("radio", head.to_owned());
     for (index, channel) in cell.channels.iter().enumerate() {
-        line(&format!("  channel {index}"), describe_channel(channel));
+        line(&format!("channel {index}"), describe_channel(channel));
     }
     for switch in &cell.switches {
         line(
-            "  switch",
+            "switch",
             format!("at {} to channel {} ({} silent)", switch.at, switch.to_channel, cell.switching_delay),
         );
     }
     match cell.switch_policy {
         SwitchPolicy::Scripted => {}
         SwitchPolicy::OnPrimaryUser => {
-            line("  switch", format!("when a primary user is detected ({} silent)", cell.switching_delay));
+            line("switch", format!("when a primary user is detected ({} silent)", cell.switching_delay));
         }
     }
 }

@@ -1,1 +1,51 @@
-fn main() {}
+//! The `linkhold` command.
+
+mod cli;
+mod commands;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+/// Why a command ends without its result. Two kinds decide the exit code, which is all that a caller can use, so
+/// this is one enum and not a chain of boxed errors.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The user can mend it: exit code 2. Each line starts with what it is about.
+    #[error("{0}")]
+    BadInput(String),
+    /// A run failed or its results could not be written: exit code 1.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Failure {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::BadInput(_) => ExitCode::from(2),
+            Self::Failed(_) => ExitCode::from(1),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Run(args) => commands::run::run(&args),
+        Command::Reproduce(args) => commands::reproduce::run(&args),
+        Command::Scenario(command) => commands::scenario::run(&command),
+        Command::Completions { shell } => commands::manual::completions(shell),
+        Command::Man { out } => commands::manual::man(out.as_deref()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.exit_code()
+        }
+    }
+}

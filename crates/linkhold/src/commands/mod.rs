@@ -1,0 +1,24 @@
+//! One file a command.
+
+pub mod manual;
+pub mod reproduce;
+pub mod run;
+pub mod scenario;
+
+use crate::Failure;
+
+/// Does `work` on a pool of `threads` (one per core if not stated).
+fn on_pool<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.map_or(0, usize::from))
+        .build()
+        .map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))?;
+    Ok(pool.install(work))
+}
+
+/// The JSON of a report, with a newline at its end.
+fn to_json(report: &impl serde::Serialize) -> Result<String, Failure> {
+    let json = serde_json::to_string_pretty(report)
+        .map_err(|error| Failure::Failed(format!("cannot write the results as JSON: {error}")))?;
+    Ok(json + "\n")
+}

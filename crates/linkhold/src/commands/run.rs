@@ -1,0 +1,160 @@
+//! `linkhold run`: cases × seeds in the simulator, side by side; results in the order of cases and seeds.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use indicatif::ProgressBar;
+use linkhold_results::html::render_run;
+use linkhold_results::table::run_table;
+use linkhold_results::{ParquetFiles, RunRecord, RunReport, RunSeries, ScenarioInfo, compare};
+use linkhold_scenario::{Case, Scenario};
+use linkhold_sim::{Capture, NoObserver, Observer, run_case_observed};
+use rayon::prelude::*;
+
+use crate::Failure;
+use crate::cli::RunArgs;
+use crate::output::{OutputFolder, print};
+use crate::progress::bar;
+
+type Run = (RunRecord, RunSeries);
+
+/// Does it.
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    let scenario =
+        Scenario::load(&args.scenario, &args.set).map_err(|error| Failure::BadInput(error.to_string()))?;
+    let cases = scenario.cases();
+    let out = match &args.out {
+        Some(out) => Some(out.clone()),
+        None if args.json && !args.pcap => None,
+        None => Some(Path::new("out").join(scenario.name())),
+    };
+    let folder = out.as_deref().map(OutputFolder::prepare).transpose()?;
+    let captures = folder.as_ref().filter(|_| args.pcap).map(|folder| folder.path().to_path_buf());
+    let runs = simulate(args, &cases, captures.as_deref())?;
+    let (records, series): (Vec<RunRecord>, Vec<RunSeries>) = runs.into_iter().unzip();
+    let comparison = compare(&records);
+    let report = RunReport::new(info(args, &scenario), records, comparison);
+    let json = super::to_json(&report)?;
+    if let Some(folder) = folder {
+        write(args, &folder, &report, &series, &json)?;
+        folder.finish()?;
+    }
+    if args.json {
+        return print(&json);
+    }
+    print(&run_table(&report))?;
+    match out {
+        Some(out) => print(&format!("\nReport: {}\n", out.join("report.html").display())),
+        None => Ok(()),
+    }
+}
+
+fn simulate(args: &RunArgs, cases: &[Case], captures: Option<&Path>) -> Result<Vec<Run>, Failure> {
+    let jobs: Vec<(&Case, u64)> = cases
+        .iter()
+        .flat_map(|case| {
+            (0..u64::from(args.seeds)).map(move |repetition| (case, case.scenario.seed + repetition))
+        })
+        .collect();
+    let steps: u64 = jobs.iter().map(|(case, _)| steps(case)).sum();
+    let progress = bar("simulating", steps);
+    let runs = super::on_pool(args.threads, || {
+        jobs.par_iter().map(|&(case, seed)| simulate_one(case, seed, captures, &progress)).collect()
+    })?;
+    progress.finish_and_clear();
+    runs
+}
+
+/// Progress calls of one run.
+fn steps(case: &Case) -> u64 {
+    let interval = case.scenario.output.series_interval.as_nanos().max(1);
+    case.scenario.duration.as_nanos() / interval
+}
+
+fn simulate_one(
+    case: &Case,
+    seed: u64,
+    captures: Option<&Path>,
+    progress: &ProgressBar,
+) -> Result<Run, Failure> {
+    let fail = |error: String| Failure::Failed(format!("case {}, seed {seed}: {error}", case.name));
+    let Some(folder) = captures else {
+        let mut watched = Watched { inner: NoObserver, progress };
+        return run_case_observed(case, seed, &mut watched).map_err(|error| fail(error.to_string()));
+    };
+    let path: PathBuf = folder.join(format!("{}-seed{seed}.pcapng", case.name));
+    let file = File::create(&path).map_err(|error| fail(format!("cannot write the capture: {error}")))?;
+    let comment = format!("linkhold {}: case {}, seed {seed}", case.scenario.name, case.name);
+    let capture = Capture::new(BufWriter::new(file), &comment).map_err(|error| fail(error.to_string()))?;
+    let mut watched = Watched { inner: capture, progress };
+    let run = run_case_observed(case, seed, &mut watched).map_err(|error| fail(error.to_string()))?;
+    watched.inner.finish().map_err(|error| fail(format!("cannot write the capture: {error}")))?;
+    Ok(run)
+}
+
+/// Moves the progress bar, and hands everything on to another observer.
+struct Watched<'a, O> {
+    inner: O,
+    progress: &'a ProgressBar,
+}
+
+impl<O: Observer> Observer for Watched<'_, O> {
+    fn wants_packets(&self) -> bool {
+        self.inner.wants_packets()
+    }
+
+    fn on_packet(
+        &mut self,
+        now: linkhold_core::time::Instant,
+        tap: linkhold_sim::Tap,
+        flow: &linkhold_core::packet::FlowKey,
+        packet: &linkhold_sim::slab::Packet,
+    ) {
+        self.inner.on_packet(now, tap, flow, packet);
+    }
+
+    fn on_silence(&mut self, silence: &linkhold_radio::Silence) {
+        self.inner.on_silence(silence);
+    }
+
+    fn on_progress(&mut self, now: linkhold_core::time::Instant) {
+        self.progress.inc(1);
+        self.inner.on_progress(now);
+    }
+}
+
+/// What was run, for the report.
+fn info(args: &RunArgs, scenario: &Scenario) -> ScenarioInfo {
+    let cases = scenario.cases();
+    let first = cases.first().map(|case| &case.scenario);
+    ScenarioInfo {
+        name: scenario.name().to_owned(),
+        description: scenario.description().to_owned(),
+        file: args.scenario.display().to_string(),
+        duration_s: first.map_or(0.0, |scenario| scenario.duration.as_secs_f64()),
+        warm_up_s: first.map_or(0.0, |scenario| scenario.warm_up.as_secs_f64()),
+        overrides: args.set.clone(),
+        facts: scenario.facts().into_iter().map(|(label, value)| format!("{label}: {value}")).collect(),
+    }
+}
+
+fn write(
+    args: &RunArgs,
+    folder: &OutputFolder,
+    report: &RunReport,
+    series: &[RunSeries],
+    json: &str,
+) -> Result<(), Failure> {
+    // The file was read a moment ago; if it has gone since, the report does without its text.
+    let toml = std::fs::read_to_string(&args.scenario).unwrap_or_default();
+    let fail = |error: linkhold_results::parquet::ParquetFailure| Failure::Failed(error.to_string());
+    let mut parquet = ParquetFiles::create(folder.path()).map_err(fail)?;
+    for (run, series) in report.runs.iter().zip(series) {
+        parquet.add(run, series).map_err(fail)?;
+    }
+    parquet.finish().map_err(fail)?;
+    folder.write("run.json", json)?;
+    folder.write("scenario.toml", &toml)?;
+    folder.write("report.html", &render_run(report, series, &toml))
+}

@@ -1,0 +1,19 @@
+//! `linkhold scenario`: the file format for editors, and a check for humans.
+
+use linkhold_scenario::{Scenario, json_schema};
+
+use crate::Failure;
+use crate::cli::ScenarioCommand;
+use crate::output::print;
+
+/// Does it.
+pub fn run(command: &ScenarioCommand) -> Result<(), Failure> {
+    match command {
+        ScenarioCommand::Schema => print(&super::to_json(&json_schema())?),
+        ScenarioCommand::Check { scenario, set } => {
+            let checked =
+                Scenario::load(scenario, set).map_err(|error| Failure::BadInput(error.to_string()))?;
+            print(&format!("{}: OK ({})\n{}", scenario.display(), checked.name(), checked.summary()))
+        }
+    }
+}

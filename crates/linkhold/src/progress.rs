@@ -1,0 +1,59 @@
+//! Progress bars on standard error, where that is a terminal.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar of `steps`; invisible where nobody watches.
+pub fn bar(label: &str, steps: u64) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(Some(steps), target);
+    let style =
+        ProgressStyle::with_template("{msg:20} [{bar:40}] {percent:>3} % {elapsed} (about {eta} left)")
+            .expect("the template is a constant");
+    bar.set_style(style.progress_chars("=> "));
+    bar.set_message(label.to_owned());
+    bar
+}
+
+/// A bar per figure.
+#[derive(Default)]
+pub struct FigureProgress {
+    current: Mutex<Option<ProgressBar>>,
+}
+
+impl FigureProgress {
+    fn with(&self, act: impl FnOnce(&mut Option<ProgressBar>)) {
+        // A poisoned lock means another thread panicked; its bar is then nothing to care about.
+        if let Ok(mut current) = self.current.lock() {
+            act(&mut current);
+        }
+    }
+}
+
+impl linkhold_reproduce::Progress for FigureProgress {
+    fn begin(&self, figure: &str, runs: u64) {
+        self.with(|current| *current = Some(bar(figure, runs)));
+    }
+
+    fn tick(&self) {
+        self.with(|current| {
+            if let Some(bar) = current {
+                bar.inc(1);
+            }
+        });
+    }
+
+    fn end(&self) {
+        self.with(|current| {
+            if let Some(bar) = current.take() {
+                bar.finish_and_clear();
+            }
+        });
+    }
+}
