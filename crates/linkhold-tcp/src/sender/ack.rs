@@ -102,7 +102,15 @@ impl Sender {
                 rack.on_reordering();
             }
             if let Some(newest) = &summary.newest {
-                rack.on_delivered(now, newest, self.rtt.min_rtt());
+                // RFC 8985 section 6.2 step 2: an echo from before the retransmission names the original. Linux has
+                // only the min_rtt rule there, and after a spurious timeout longer than an RTT takes all that was sent
+                // before the retransmission for lost.
+                let age = Duration::from_millis(now.since(newest.sent).as_millis() + 1);
+                let stamp = ts_now.wrapping_sub(age.as_millis() as u32);
+                let original = ack.echo.is_some_and(|echo| (echo.wrapping_sub(stamp) as i32) < 0);
+                if !(newest.ever_retransmitted && original) {
+                    rack.on_delivered(now, newest, self.rtt.min_rtt());
+                }
             }
         }
         if acked > 0 {
