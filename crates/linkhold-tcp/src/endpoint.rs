@@ -233,9 +233,8 @@ impl Endpoint {
                 self.stats.ce_marks_in += u64::from(ce);
                 self.receiver.note_ecn(ce, segment.flags.contains(TcpFlags::CWR));
             }
-            let age = timestamp.map(|ts| {
-                Duration::from_millis(u64::from((ts_now.wrapping_sub(ts.echo)).clamp(1, 1 << 30)))
-            });
+            let age = timestamp
+                .map(|ts| Duration::from_millis(u64::from((ts_now.wrapping_sub(ts.echo)).clamp(1, 1 << 30))));
             self.receiver.on_data(now, start, len, fin, age, &mut self.stats);
             if self.receiver.fin_received() {
                 self.sender.close();
@@ -264,9 +263,8 @@ impl Endpoint {
                 continue;
             }
             // RFC 2883 section 4: the first block is a D-SACK if it is below the cumulative ACK, or inside the second.
-            let inside_second = all.get(1).is_some_and(|second| {
-                offset(second.left) <= left && right <= offset(second.right)
-            });
+            let inside_second =
+                all.get(1).is_some_and(|second| offset(second.left) <= left && right <= offset(second.right));
             if index == 0 && (right <= ack || inside_second) {
                 dsack = Some((left, right));
             } else if left >= ack {
@@ -379,9 +377,8 @@ impl Endpoint {
 
     /// A segment with the acknowledgment, and so an end to any delayed one.
     fn segment(&mut self, now: Instant, seq: Seq) -> TcpSegment {
-        let timestamp = self
-            .timestamps
-            .then(|| TcpTimestamp { value: ts_clock(now), echo: self.receiver.ts_recent() });
+        let timestamp =
+            self.timestamps.then(|| TcpTimestamp { value: ts_clock(now), echo: self.receiver.ts_recent() });
         let window = self.receiver.offer(now, false);
         // RFC 2018 section 3: 40 bytes of options hold four blocks, three beside timestamps.
         let sack = self.receiver.sack_blocks(if self.timestamps { 3 } else { 4 });
@@ -413,10 +410,12 @@ impl Endpoint {
         match self.state {
             State::Listen | State::Closed => None,
             State::SynSent | State::SynReceived => self.handshake.expires,
-            State::Established => match (self.sender.next_timeout(self.clock), self.receiver.next_timeout()) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
+            State::Established => {
+                match (self.sender.next_timeout(self.clock), self.receiver.next_timeout()) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                }
+            }
         }
     }
 

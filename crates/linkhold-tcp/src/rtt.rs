@@ -122,11 +122,6 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The timeout without backoff.
-    pub fn base_rto(&self) -> Duration {
-        self.rto
-    }
-
     /// The timeout to arm.
     #[inline]
     pub fn rto(&self) -> Duration {

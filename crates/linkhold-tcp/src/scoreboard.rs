@@ -167,14 +167,12 @@ impl Scoreboard {
     pub fn sacked_segments(&self) -> u32 {
         self.sacked_segments
     }
+    #[cfg(test)]
     pub fn lost_bytes(&self) -> u64 {
         self.lost_bytes
     }
     pub fn retrans_segments(&self) -> u32 {
         self.retrans_segments
-    }
-    pub fn highest_sacked(&self) -> u64 {
-        self.highest_sacked
     }
     pub fn front(&self) -> Option<&Record> {
         self.ring.front()
@@ -627,7 +625,11 @@ mod tests {
         assert_eq!(b.pipe(1, 10_001), 4000);
         let mut summary = AckSummary::default();
         b.acknowledge(1001, &mut summary);
-        assert_eq!((summary.delivered, summary.first_sent), (1000, None), "Karn: no sample from a retransmission");
+        assert_eq!(
+            (summary.delivered, summary.first_sent),
+            (1000, None),
+            "Karn: no sample from a retransmission"
+        );
         assert_eq!(b.pipe(1001, 10_001), 3000);
     }
 

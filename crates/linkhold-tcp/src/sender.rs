@@ -338,7 +338,11 @@ impl Sender {
         let available = self.limit(now).saturating_sub(self.nxt);
         let end = self.window_end().min(self.una + self.cfg.send_buffer.0.max(self.window.mss));
         let room = end.saturating_sub(self.nxt);
-        let segment = self.window.mss.min(available).min(room);
+        let mut segment = self.window.mss.min(available).min(room);
+        // The FIN rides on a full last segment: it takes sequence space, not payload.
+        if available == segment + 1 && segment == self.window.mss && room > segment && self.has_fin() {
+            segment += 1;
+        }
         // RFC 9293 section 3.8.6.2.1: a segment that only the window cuts short is sent if it is half of the largest
         // window; else data in flight, or the persist timer, will bring a better time.
         if segment < self.window.mss && segment < available && segment < self.peer.largest() / 2 {
@@ -446,9 +450,14 @@ impl Sender {
             return Some(plan);
         }
         Some(match self.cfg.window_probe {
-            WindowProbe::OldSequence => {
-                Plan { start: self.una - 1, payload: 0, fin: false, retransmit: false, probe: true, cwr: false }
-            }
+            WindowProbe::OldSequence => Plan {
+                start: self.una - 1,
+                payload: 0,
+                fin: false,
+                retransmit: false,
+                probe: true,
+                cwr: false,
+            },
             WindowProbe::OneByte => {
                 self.byte_probed = true;
                 let mut plan = self.plan(self.nxt, self.nxt + 1, false);
@@ -517,9 +526,6 @@ impl Sender {
     }
     pub fn peer_window(&self) -> u64 {
         self.peer.window()
-    }
-    pub fn state(&self) -> CaState {
-        self.state
     }
 
     /// True once a FIN is sent and acknowledged.

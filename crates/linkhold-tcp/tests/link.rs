@@ -8,13 +8,17 @@ use linkhold_tcp::{Congestion, DelayedAck, Recovery, Source, TcpConfig};
 
 const RATE: BitRate = BitRate::from_mbps(24);
 /// 24 Mb/s, 2 ms, 100 packets.
-const LINK: LinkConfig = LinkConfig { rate: RATE, delay: linkhold_core::time::Duration::from_millis(2), queue: 100 };
+const LINK: LinkConfig =
+    LinkConfig { rate: RATE, delay: linkhold_core::time::Duration::from_millis(2), queue: 100 };
 
 fn variants() -> Vec<(String, TcpConfig)> {
     let mut all = Vec::new();
     for congestion in [Congestion::Reno, Congestion::Vegas, Congestion::Cubic] {
         for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::RackTlp] {
-            all.push((format!("classic {recovery:?} {congestion:?}"), TcpConfig::classic(recovery, congestion)));
+            all.push((
+                format!("classic {recovery:?} {congestion:?}"),
+                TcpConfig::classic(recovery, congestion),
+            ));
         }
         all.push((format!("linux {congestion:?}"), TcpConfig::linux(congestion)));
         all.push((format!("linux-2009 {congestion:?}"), TcpConfig::linux_2009(congestion)));
@@ -41,7 +45,11 @@ fn every_variant_fills_a_clean_link_to_within_one_percent() {
         let stats = *net.ends[0].stats();
         println!(
             "{name:28} {share:.4} drops {} retransmits {} rto {} fr {} spurious {}/{}",
-            net.drops, stats.retransmits, stats.rto_events, stats.fast_recoveries, stats.spurious_rtos,
+            net.drops,
+            stats.retransmits,
+            stats.rto_events,
+            stats.fast_recoveries,
+            stats.spurious_rtos,
             stats.spurious_recoveries
         );
         if !(0.99..=1.0001).contains(&share) {

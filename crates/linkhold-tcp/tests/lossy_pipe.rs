@@ -47,7 +47,8 @@ struct Case {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    let path = (any::<u64>(), 0u32..25, 0u32..20, (0u64..3000, 0u64..2500), any::<bool>(), 3usize..60, 1u64..80);
+    let path =
+        (any::<u64>(), 0u32..25, 0u32..20, (0u64..3000, 0u64..2500), any::<bool>(), 3usize..60, 1u64..80);
     let ends = (
         0usize..6,
         prop_oneof![Just(Congestion::Reno), Just(Congestion::Vegas), Just(Congestion::Cubic)],
@@ -68,8 +69,22 @@ fn cases() -> impl Strategy<Value = Case> {
         let (seed, loss, reorder, silence, zero_window, queue, delay) = path;
         let (profile, congestion, receiver, delayed_ack, bytes, buffer, read_rate, ecn, freeze) = ends;
         Case {
-            profile, congestion, receiver, delayed_ack, bytes, seed, loss, reorder, silence, zero_window, queue, delay,
-            buffer: if buffer == 100 { 300_000 } else { buffer }, read_rate, ecn, freeze,
+            profile,
+            congestion,
+            receiver,
+            delayed_ack,
+            bytes,
+            seed,
+            loss,
+            reorder,
+            silence,
+            zero_window,
+            queue,
+            delay,
+            buffer: if buffer == 100 { 300_000 } else { buffer },
+            read_rate,
+            ecn,
+            freeze,
         }
     })
 }

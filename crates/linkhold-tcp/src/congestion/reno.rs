@@ -66,15 +66,7 @@ pub(super) mod tests {
     use linkhold_core::time::Instant;
 
     pub fn sample(acked: u64) -> AckSample {
-        AckSample {
-            now: Instant::ZERO,
-            acked,
-            rtt: None,
-            srtt: None,
-            una: 0,
-            nxt: 0,
-            cwnd_limited: true,
-        }
+        AckSample { now: Instant::ZERO, acked, rtt: None, srtt: None, una: 0, nxt: 0, cwnd_limited: true }
     }
 
     #[test]

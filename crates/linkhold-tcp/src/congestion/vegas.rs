@@ -120,12 +120,13 @@ mod tests {
         // Nothing queued: up. 3 of 21 queued (RTT 100 * 21/18): still. 6 queued: down.
         round(&mut vegas, &mut w, &mut at, 100);
         assert!(w.cwnd > start);
-        w.cwnd = 21_000;
-        vegas.round_end = at + 1000;
+        // The first ACK of a round judges the round before it.
         round(&mut vegas, &mut w, &mut at, 117);
+        w.cwnd = 21_000;
         round(&mut vegas, &mut w, &mut at, 117);
         assert_eq!(w.cwnd, 21_000);
         round(&mut vegas, &mut w, &mut at, 140);
+        assert_eq!(w.cwnd, 21_000);
         round(&mut vegas, &mut w, &mut at, 140);
         assert!(w.cwnd < 21_000);
     }

@@ -98,7 +98,10 @@ mod tests {
     fn a_duplicate_after_new_data_shows_a_real_loss() {
         let duplicate = LossAck { advanced: false, duplicate: true, new_data_sent: true, ..ACK };
         let late = LossAck { original_delivered: true, new_data_sent: true, ..ACK };
-        assert_eq!(verdicts(&[ACK, duplicate, late]), [FrtoVerdict::SendNew, FrtoVerdict::Real, FrtoVerdict::Real]);
+        assert_eq!(
+            verdicts(&[ACK, duplicate, late]),
+            [FrtoVerdict::SendNew, FrtoVerdict::Real, FrtoVerdict::Real]
+        );
     }
 
     #[test]

@@ -221,8 +221,11 @@ mod tests {
         Instant::from_millis(n)
     }
 
-    const PATH: Path =
-        Path { min_rtt: Some(Duration::from_millis(40)), srtt: Some(Duration::from_millis(40)), recovering: false };
+    const PATH: Path = Path {
+        min_rtt: Some(Duration::from_millis(40)),
+        srtt: Some(Duration::from_millis(40)),
+        recovering: false,
+    };
 
     /// Four segments sent 1 ms apart from t = 0; the ACK at `now` SACKs the segments `sacked`.
     fn sacked(sacked: core::ops::Range<u64>, now: Instant) -> (Rack, Scoreboard) {

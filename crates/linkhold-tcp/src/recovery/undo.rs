@@ -33,10 +33,6 @@ impl Undo {
         self.armed = Some(Armed { marker: una, unexplained, first_retransmission: None, window, controller });
     }
 
-    pub fn disarm(&mut self) {
-        self.armed = None;
-    }
-
     /// A segment was retransmitted with this TSval.
     pub fn on_retransmit(&mut self, ts_value: u32) {
         if let Some(armed) = &mut self.armed {

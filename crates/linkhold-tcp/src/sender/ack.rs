@@ -241,10 +241,9 @@ impl Sender {
                 let third = step.duplicate && newreno.reno.on_duplicate();
                 Detected { lost: third && NewReno::may_enter(self.una, self.high_seq), wait: None }
             }
-            Detector::Sack(sack) => Detected {
-                lost: sack.detect(&mut self.board, step.duplicate, step.acked > 0),
-                wait: None,
-            },
+            Detector::Sack(sack) => {
+                Detected { lost: sack.detect(&mut self.board, step.duplicate, step.acked > 0), wait: None }
+            }
             Detector::Rack(rack) => rack.detect_on_ack(&mut self.board, step.now, path),
         };
         self.react_to_detection(step.now, detected, stats);

@@ -20,7 +20,11 @@ impl Sender {
         }
         let timer = self.timer.at();
         // A paced source's next write matters only when everything written has been sent.
-        let write = if self.limit(now_hint) <= self.nxt { self.source.next_write(self.started, now_hint) } else { None };
+        let write = if self.limit(now_hint) <= self.nxt {
+            self.source.next_write(self.started, now_hint)
+        } else {
+            None
+        };
         match (timer, write) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -88,7 +92,9 @@ impl Sender {
                 let rack = *rack;
                 self.board.mark_all_lost(|record| rack.spare_on_timeout(record.sent, now, reo_wnd));
             }
-            Detector::Reno(_) | Detector::NewReno(_) | Detector::Sack(_) => self.board.mark_all_lost(|_| false),
+            Detector::Reno(_) | Detector::NewReno(_) | Detector::Sack(_) => {
+                self.board.mark_all_lost(|_| false)
+            }
         }
         match &mut self.detector {
             Detector::Reno(reno) => reno.reset(),

@@ -90,8 +90,7 @@ impl Net {
         while let Some(mut out) = self.ends[end].poll_transmit(self.now) {
             count += 1;
             assert!(count < 100_000, "endpoint {end} never stops sending at {}", self.now);
-            let bytes =
-                IP_HEADER + u64::from(out.segment.header_len()) + u64::from(out.segment.payload_len);
+            let bytes = IP_HEADER + u64::from(out.segment.header_len()) + u64::from(out.segment.payload_len);
             let late = match (self.hook)(self.now, end, &mut out.segment, out.retransmit) {
                 Fate::Pass => Duration::ZERO,
                 Fate::Delay(late) => late,

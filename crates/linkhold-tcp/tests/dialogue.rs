@@ -1,0 +1,576 @@
+//! Dialogues of one endpoint with a scripted peer, each taken from the RFC it names.
+//!
+//! The endpoint's initial sequence number is 0, the peer's 1000: our first data byte is 1, the peer's 1001.
+
+mod common;
+
+use common::{at, ms};
+use linkhold_core::packet::{Ecn, SackBlock, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
+use linkhold_core::time::Instant;
+use linkhold_core::units::{Bytes, Seq};
+use linkhold_tcp::{Congestion, DelayedAck, Endpoint, Recovery, Source, TcpConfig, Transmit};
+
+const PEER: u32 = 1000;
+
+struct Talk {
+    end: Endpoint,
+    now: Instant,
+    timestamps: bool,
+    /// What the peer's next segments echo, if not the clock.
+    echo: Option<u32>,
+    flags: TcpFlags,
+}
+
+/// (first sequence number, payload) of each data segment.
+fn data(sent: &[Transmit]) -> Vec<(u32, u32)> {
+    sent.iter()
+        .filter(|out| out.segment.payload_len > 0)
+        .map(|out| (out.segment.seq.0, out.segment.payload_len))
+        .collect()
+}
+
+impl Talk {
+    /// An active opener whose handshake took 100 ms; the peer's window is 500,000 bytes unless changed later.
+    fn open(config: &TcpConfig, source: Source) -> Self {
+        Self::open_with(config, source, TcpFlags::SYN | TcpFlags::ACK)
+    }
+
+    fn open_with(config: &TcpConfig, source: Source, flags: TcpFlags) -> Self {
+        let mut end = Endpoint::connect(config, source, Seq(0));
+        let syn = end.poll_transmit(at(0)).unwrap().segment;
+        assert!(syn.flags.contains(TcpFlags::SYN) && end.poll_transmit(at(0)).is_none());
+        let mut talk =
+            Self { end, now: at(100), timestamps: config.timestamps, echo: None, flags: TcpFlags::ACK };
+        let syn_ack = TcpSegment {
+            seq: Seq(PEER),
+            ack: Seq(1),
+            window: 65535,
+            flags,
+            timestamp: config.timestamps.then_some(TcpTimestamp { value: 1, echo: 1 }),
+            syn: SynOptions {
+                mss: Some(1012),
+                window_scale: config.window_scale.map(|_| 3),
+                sack_permitted: config.sack,
+            },
+            ..TcpSegment::default()
+        };
+        talk.end.on_segment(talk.now, &syn_ack, Ecn::NotEct);
+        talk
+    }
+
+    fn drain(&mut self) -> Vec<Transmit> {
+        core::iter::from_fn(|| self.end.poll_transmit(self.now)).collect()
+    }
+
+    fn segment(&self, ack: u32, sack: &[(u32, u32)]) -> TcpSegment {
+        let mut blocks = SackBlocks::EMPTY;
+        for &(left, right) in sack {
+            blocks.push(SackBlock { left: Seq(left), right: Seq(right) });
+        }
+        let clock = self.now.as_nanos() as u32 / 1_000_000 + 1;
+        let echo = self.echo.unwrap_or(clock);
+        TcpSegment {
+            seq: Seq(PEER + 1),
+            ack: Seq(ack),
+            window: 62_500,
+            flags: self.flags,
+            timestamp: self.timestamps.then_some(TcpTimestamp { value: clock, echo }),
+            sack: blocks,
+            ..TcpSegment::default()
+        }
+    }
+
+    /// The peer acknowledges at `ms_now`; answers what we send.
+    fn ack(&mut self, ms_now: u64, ack: u32, sack: &[(u32, u32)]) -> Vec<Transmit> {
+        self.now = at(ms_now);
+        let segment = self.segment(ack, sack);
+        self.end.on_segment(self.now, &segment, Ecn::NotEct);
+        self.drain()
+    }
+
+    fn ack_window(&mut self, ms_now: u64, ack: u32, window: u16) -> Vec<Transmit> {
+        self.now = at(ms_now);
+        let segment = TcpSegment { window, ..self.segment(ack, &[]) };
+        self.end.on_segment(self.now, &segment, Ecn::NotEct);
+        self.drain()
+    }
+
+    /// Lets the next timer fire; answers when it was, in whole ms, and what we send.
+    fn fire(&mut self) -> (u64, Vec<Transmit>) {
+        self.now = self.end.next_timeout().expect("a timer runs");
+        self.end.on_timeout(self.now);
+        (self.now.as_nanos() / 1_000_000, self.drain())
+    }
+
+    /// The peer's data arrives at a receiver.
+    fn arrives(&mut self, ms_now: u64, seq: u32, len: u32) -> Vec<TcpSegment> {
+        self.now = at(ms_now);
+        let segment = TcpSegment { seq: Seq(seq), payload_len: len, ..self.segment(1, &[]) };
+        self.end.on_segment(self.now, &segment, Ecn::NotEct);
+        self.drain().into_iter().map(|out| out.segment).collect()
+    }
+}
+
+fn classic(recovery: Recovery) -> TcpConfig {
+    TcpConfig { window_scale: Some(3), ..TcpConfig::classic(recovery, Congestion::Reno) }
+}
+
+/// Segments of 1000 payload bytes with timestamps, as the peer's MSS is 1012.
+fn linux() -> TcpConfig {
+    TcpConfig::linux(Congestion::Reno)
+}
+
+#[test]
+fn rfc_7323_and_2018_options_are_used_when_both_ends_have_them() {
+    let mut server = Endpoint::listen(&linux(), Source::None, Seq(PEER));
+    let syn = TcpSegment {
+        flags: TcpFlags::SYN,
+        window: 1000,
+        syn: SynOptions { mss: Some(1460), window_scale: None, sack_permitted: false },
+        ..TcpSegment::default()
+    };
+    server.on_segment(at(0), &syn, Ecn::NotEct);
+    let answer = server.poll_transmit(at(0)).unwrap().segment;
+    assert!(answer.flags.contains(TcpFlags::SYN | TcpFlags::ACK) && answer.ack == Seq(1));
+    assert_eq!((answer.timestamp, answer.syn.window_scale, answer.syn.sack_permitted), (None, None, false));
+    assert!(!server.is_established());
+    let ack = TcpSegment {
+        seq: Seq(1),
+        ack: Seq(PEER + 1),
+        flags: TcpFlags::ACK,
+        window: 1000,
+        ..TcpSegment::default()
+    };
+    server.on_segment(at(1), &ack, Ecn::NotEct);
+    assert!(server.is_established());
+    assert_eq!(server.send_window_bytes(), 1000, "unscaled");
+
+    let mut talk = Talk::open(&linux(), Source::Bulk);
+    let first = talk.drain();
+    assert_eq!(first[0].segment.timestamp, Some(TcpTimestamp { value: 101, echo: 1 }));
+    assert_eq!(first[0].segment.payload_len, 1000, "the peer's MSS less the timestamps");
+    talk.ack(200, 1001, &[]);
+    assert_eq!(talk.end.send_window_bytes(), 62_500 << 3);
+}
+
+#[test]
+fn a_lost_syn_is_sent_again_and_backs_off_and_slow_start_begins_with_one_segment() {
+    let mut end = Endpoint::connect(&linux(), Source::Bulk, Seq(0));
+    assert!(end.poll_transmit(at(0)).is_some());
+    for expires in [1000, 3000] {
+        assert_eq!(end.next_timeout(), Some(at(expires)));
+        end.on_timeout(at(expires));
+        assert!(end.poll_transmit(at(expires)).unwrap().segment.flags.contains(TcpFlags::SYN));
+    }
+    let syn_ack = TcpSegment {
+        seq: Seq(PEER),
+        ack: Seq(1),
+        window: 65535,
+        flags: TcpFlags::SYN | TcpFlags::ACK,
+        syn: SynOptions { mss: Some(1460), ..SynOptions::default() },
+        ..TcpSegment::default()
+    };
+    end.on_segment(at(3100), &syn_ack, Ecn::NotEct);
+    let sent: Vec<_> = core::iter::from_fn(|| end.poll_transmit(at(3100))).collect();
+    assert_eq!(data(&sent).len(), 1);
+}
+
+#[test]
+fn initial_windows_follow_rfc_6928_and_3390() {
+    for (config, segments) in
+        [(linux(), 10), (TcpConfig::linux_2009(Congestion::Reno), 4), (classic(Recovery::NewReno), 4)]
+    {
+        let mut talk = Talk::open(&config, Source::Bulk);
+        assert_eq!(data(&talk.drain()).len(), segments);
+    }
+    let mut talk = Talk::open(&TcpConfig { mss: 1460, ..classic(Recovery::NewReno) }, Source::Bulk);
+    talk.drain();
+    assert_eq!(talk.end.cwnd_bytes(), 4048, "min (4*1012, max (2*1012, 4380))");
+}
+
+#[test]
+fn rfc_5681_three_duplicates_retransmit_and_rfc_6582_a_partial_ack_retransmits_the_next_hole() {
+    let config = TcpConfig { initial_window_segments: Some(10), ..classic(Recovery::NewReno) };
+    let mut talk = Talk::open(&config, Source::Bulk);
+    assert_eq!(data(&talk.drain()).len(), 10);
+    // Segments 2 and 4 are lost. Two duplicates send a new segment each (RFC 3042).
+    let mss = 1012;
+    let seq = |n: u32| 1 + (n - 1) * mss;
+    let first = talk.ack(200, seq(2), &[]);
+    assert_eq!(data(&first), [(seq(11), mss), (seq(12), mss)], "slow start");
+    assert_eq!(data(&talk.ack(201, seq(2), &[])), [(seq(13), mss)]);
+    assert_eq!(data(&talk.ack(202, seq(2), &[])), [(seq(14), mss)]);
+    assert_eq!(data(&talk.ack(203, seq(2), &[])), [(seq(2), mss)], "fast retransmit");
+    assert_eq!(talk.end.stats().fast_recoveries, 1);
+    let flight = talk.end.ssthresh_bytes();
+    assert_eq!(flight, 11 * 1012 / 2, "half of min (flight, cwnd)");
+    // Partial ACK up to segment 4.
+    assert_eq!(data(&talk.ack(300, seq(4), &[]))[0], (seq(4), mss));
+    assert_eq!(talk.end.stats().fast_recoveries, 1);
+    // Full ACK: recovery is over.
+    talk.ack(400, seq(15), &[]);
+    assert!(talk.end.cwnd_bytes() <= flight);
+    assert_eq!(talk.end.stats().retransmits, 2);
+}
+
+#[test]
+fn rfc_6298_timeouts_double() {
+    let config = TcpConfig { initial_window_segments: Some(1), ..classic(Recovery::NewReno) };
+    let mut talk = Talk::open(&config, Source::Finite(Bytes(100)));
+    talk.drain();
+    // RTT 100 ms at the handshake; floor 1 s.
+    let mut fired = Vec::new();
+    for _ in 0..4 {
+        let (when, sent) = talk.fire();
+        assert_eq!(data(&sent), [(1, 100)]);
+        assert!(sent[0].retransmit && sent[0].segment.flags.contains(TcpFlags::FIN));
+        fired.push(when);
+    }
+    assert_eq!(fired, [1100, 3100, 7100, 15_100]);
+    assert_eq!(talk.end.stats().rto_events, 4);
+    assert_eq!(talk.end.cwnd_bytes(), 1012);
+}
+
+#[test]
+fn rfc_2018_section_4_blocks_name_the_most_recent_first() {
+    // Case 3 of the RFC: of segments of 500 bytes from 5000 the 2nd, 4th, 6th and 8th are lost.
+    let mut talk = Talk::open(&TcpConfig { timestamps: false, ..linux() }, Source::None);
+    talk.drain();
+    let base = PEER + 1;
+    talk.arrives(200, base, 500);
+    let block = |n: u32| (base + n * 500, base + n * 500 + 500);
+    let table = [(2, vec![block(2)]), (4, vec![block(4), block(2)]), (6, vec![block(6), block(4), block(2)])];
+    for (n, expected) in table {
+        let acks = talk.arrives(200, base + n * 500, 500);
+        let blocks: Vec<_> = acks[0].sack.as_slice().iter().map(|b| (b.left.0, b.right.0)).collect();
+        assert_eq!((acks[0].ack.0, blocks), (base + 500, expected));
+    }
+    // "Suppose at this point, the 4th packet is received out of order": blocks 2 to 4 become one, and come first.
+    let acks = talk.arrives(200, base + 1500, 500);
+    let blocks: Vec<_> = acks[0].sack.as_slice().iter().map(|b| (b.left.0, b.right.0)).collect();
+    assert_eq!(blocks, [(base + 1000, base + 2500), block(6)]);
+    // "Suppose at this point, the 2nd segment is received": the cumulative ACK moves.
+    let acks = talk.arrives(200, base + 500, 500);
+    let blocks: Vec<_> = acks[0].sack.as_slice().iter().map(|b| (b.left.0, b.right.0)).collect();
+    assert_eq!((acks[0].ack.0, blocks), (base + 2500, vec![block(6)]));
+}
+
+#[test]
+fn rfc_2883_section_4_duplicates_are_reported_once_and_first() {
+    let mut talk = Talk::open(&TcpConfig { timestamps: false, ..linux() }, Source::None);
+    talk.drain();
+    let base = PEER + 1;
+    talk.arrives(200, base, 1000);
+    // 4.1.1: a full duplicate below the cumulative ACK.
+    let acks = talk.arrives(200, base + 500, 500);
+    let sack = acks[0].sack.as_slice();
+    assert_eq!((sack.len(), sack[0].left.0, sack[0].right.0), (1, base + 500, base + 1000));
+    // 4.1.3: a duplicate above it: D-SACK, then the block that holds it.
+    talk.arrives(200, base + 1500, 1000);
+    let acks = talk.arrives(200, base + 2000, 500);
+    let blocks: Vec<_> = acks[0].sack.as_slice().iter().map(|b| (b.left.0, b.right.0)).collect();
+    assert_eq!(blocks, [(base + 2000, base + 2500), (base + 1500, base + 2500)]);
+    let acks = talk.arrives(200, base + 3000, 500);
+    assert_eq!(acks[0].sack.as_slice()[0].left.0, base + 3000, "reported once");
+}
+
+#[test]
+fn rfc_1122_delayed_acks_in_their_four_kinds() {
+    // (kind, when the ACK of one lone segment at 200 ms goes out).
+    let table = [
+        (DelayedAck::Off, 200),
+        (DelayedAck::Timer(ms(100)), 300),
+        (DelayedAck::Heartbeat(ms(200)), 400),
+        (DelayedAck::Linux, 200),
+    ];
+    for (kind, expected) in table {
+        let config = TcpConfig { delayed_ack: kind, ..linux() };
+        let mut talk = Talk::open(&config, Source::None);
+        talk.drain();
+        let now = talk.arrives(200, PEER + 1, 1000);
+        if expected == 200 {
+            assert_eq!(now.len(), 1, "{kind:?}");
+            continue;
+        }
+        assert!(now.is_empty(), "{kind:?}");
+        assert_eq!(talk.end.next_timeout(), Some(at(expected)), "{kind:?}");
+        // The second full-sized segment is acknowledged at once (RFC 5681 section 4.2).
+        assert_eq!(talk.arrives(210, PEER + 1001, 1000).len(), 1, "{kind:?}");
+        assert_eq!(talk.end.next_timeout(), None, "{kind:?}");
+    }
+    let mut talk = Talk::open(&linux(), Source::None);
+    talk.drain();
+    let mut seq = PEER + 1;
+    let mut at_once = 0;
+    while !talk.arrives(200, seq, 1000).is_empty() {
+        at_once += 1;
+        seq += 1000;
+    }
+    assert_eq!(at_once, 16, "quickacks, one of them after the handshake's ACK renewed them");
+    assert_eq!(talk.end.next_timeout(), Some(at(240)));
+}
+
+#[test]
+fn a_zero_window_is_probed_and_the_probe_is_the_stack_s_own() {
+    for (config, seq, payload, first) in
+        [(linux(), 10_000, 0, 500), (classic(Recovery::NewReno), 4049, 1, 1200)]
+    {
+        let mut talk = Talk::open(&config, Source::Bulk);
+        let sent = data(&talk.drain());
+        let end = sent.last().map(|(seq, len)| seq + len).unwrap();
+        assert!(talk.ack_window(200, end, 0).is_empty());
+        let (when, probe) = talk.fire();
+        assert_eq!((when, probe.len()), (first, 1), "after an RTO");
+        assert_eq!((probe[0].segment.seq.0, probe[0].segment.payload_len), (seq, payload));
+        let wait = talk.now;
+        let (again, _) = talk.fire();
+        assert_eq!(again, wait.as_nanos() / 1_000_000 + 2 * (first - 200), "twice as long");
+        let cwnd = talk.end.cwnd_bytes();
+        assert_eq!((talk.end.stats().zero_window_probes, talk.end.stats().rto_events), (2, 0));
+        // The window opens: data flows; what a long pause does to cwnd is the profile's.
+        let sent = talk.ack_window(again + 1, end, 60_000);
+        assert_eq!(data(&sent)[0].0, end);
+        assert!(talk.end.cwnd_bytes() <= cwnd);
+    }
+}
+
+#[test]
+fn a_linux_window_that_was_closed_long_keeps_its_cwnd_and_one_of_2009_restarts() {
+    for (config, keeps) in [(linux(), true), (TcpConfig::linux_2009(Congestion::Reno), false)] {
+        let mut talk = Talk::open(&config, Source::Bulk);
+        let mut end = 1;
+        let mut sent = talk.drain();
+        for round in 1..6 {
+            let last = data(&sent).last().map(|(seq, len)| seq + len).unwrap();
+            // A full-sized ACK per segment, so that both count alike.
+            let mut next = Vec::new();
+            while end < last {
+                end += 1000;
+                next.extend(talk.ack(100 + round * 100, end, &[]));
+            }
+            sent = next;
+        }
+        let last = data(&sent).last().map(|(seq, len)| seq + len).unwrap();
+        talk.ack_window(700, last, 0);
+        let before = talk.end.cwnd_bytes();
+        assert!(before > 30_000);
+        // Linux 2.6.2x ignores a window that the same ack shrinks, but this ack was new.
+        talk.ack_window(5700, last, 60_000);
+        assert_eq!(talk.end.cwnd_bytes() == before, keeps, "{before} -> {}", talk.end.cwnd_bytes());
+    }
+}
+
+#[test]
+fn the_rto_in_a_zero_window_enters_loss_and_retransmits_the_head_only() {
+    let mut talk = Talk::open(&TcpConfig { recovery: Recovery::Sack, ..linux() }, Source::Bulk);
+    talk.drain();
+    // The base station closes the window with data in flight: same ack and sequence number (Linux since 6.6).
+    assert!(talk.ack_window(150, 1, 0).is_empty());
+    assert_eq!(talk.end.send_window_bytes(), 0);
+    let cwnd = talk.end.cwnd_bytes();
+    let (when, sent) = talk.fire();
+    assert_eq!(
+        (when, data(&sent)),
+        (400, vec![(1, 1000)]),
+        "SRTT 100 ms + 200 ms after the handshake at 100 ms"
+    );
+    assert!(talk.end.cwnd_bytes() < cwnd);
+    assert_eq!((talk.end.stats().rto_events, talk.end.stats().rto_in_zero_window), (1, 1));
+    // The held originals come out after the silence: the echo of an early timestamp undoes the loss (RFC 3522).
+    talk.echo = Some(101);
+    talk.ack(450, 1001, &[]);
+    // Back, and grown by what the ACK acknowledges.
+    assert_eq!((talk.end.cwnd_bytes(), talk.end.stats().spurious_rtos), (cwnd + 1000, 1));
+}
+
+#[test]
+fn an_old_stack_ignores_a_zero_window_that_repeats_the_ack() {
+    let mut talk = Talk::open(&TcpConfig::linux_2009(Congestion::Reno), Source::Bulk);
+    talk.drain();
+    talk.ack(150, 1001, &[]);
+    talk.ack_window(160, 1001, 0);
+    assert_eq!(talk.end.send_window_bytes(), 500_000);
+    talk.ack_window(170, 2001, 0);
+    assert_eq!(talk.end.send_window_bytes(), 0, "a newer ack may close it");
+}
+
+#[test]
+fn rfc_5682_two_acks_of_originals_after_a_timeout_show_it_spurious() {
+    // Without timestamps: F-RTO alone decides.
+    let config = TcpConfig { timestamps: false, recovery: Recovery::Sack, ..linux() };
+    let mut talk = Talk::open(&config, Source::Bulk);
+    assert_eq!(data(&talk.drain()).len(), 10);
+    let (_, sent) = talk.fire();
+    assert_eq!(data(&sent), [(1, 1012)]);
+    assert_eq!(talk.end.cwnd_bytes(), 1012);
+    // Step 2.b: the first ACK advances: new data, no retransmission.
+    let sent = talk.ack(500, 1013, &[]);
+    assert!(!sent.is_empty() && sent.iter().all(|out| !out.retransmit), "{:?}", data(&sent));
+    // Step 3.b: the second acknowledges data that was sent once.
+    talk.ack(510, 2025, &[]);
+    assert_eq!((talk.end.stats().spurious_rtos, talk.end.stats().retransmits), (1, 1));
+    assert!(talk.end.cwnd_bytes() >= 10 * 1012);
+}
+
+#[test]
+fn rfc_5682_a_duplicate_after_new_data_means_the_loss_was_real() {
+    let config = TcpConfig { timestamps: false, recovery: Recovery::Sack, ..linux() };
+    let mut talk = Talk::open(&config, Source::Bulk);
+    talk.drain();
+    talk.fire();
+    let sent = talk.ack(500, 1013, &[]);
+    let new = data(&sent)[0].0;
+    let sent = talk.ack(510, 1013, &[(new, new + 1012)]);
+    assert!(sent.iter().any(|out| out.retransmit), "repair goes on");
+    assert_eq!(talk.end.stats().spurious_rtos, 0);
+}
+
+#[test]
+fn rfc_8985_a_lost_tail_is_found_by_a_probe_and_repaired_without_a_timeout() {
+    let mut talk = Talk::open(&linux(), Source::Finite(Bytes(5000)));
+    assert_eq!(data(&talk.drain()).len(), 5);
+    // Segments 4 and 5 are lost; the ACKs of the first three come at 200 ms.
+    talk.ack(200, 3001, &[]);
+    let (when, sent) = talk.fire();
+    // PTO is 2 * SRTT + 2 ms after the ACK, but never later than the head's RTO: 100 + 300 ms.
+    assert_eq!((when, data(&sent)), (400, vec![(4001, 1000)]), "the last segment again");
+    assert!(sent[0].segment.flags.contains(TcpFlags::FIN));
+    assert_eq!(talk.end.stats().tlp_probes, 1);
+    // The probe's SACK shows the hole: 100 ms after it RACK has segment 4 lost at once, it was sent long before.
+    let sent = talk.ack(502, 3001, &[(4001, 5002)]);
+    assert_eq!(data(&sent), [(3001, 1000)]);
+    assert_eq!((talk.end.stats().rto_events, talk.end.stats().fast_recoveries), (0, 1));
+    talk.ack(602, 5002, &[]);
+    assert_eq!(talk.end.acknowledged(), 5000);
+}
+
+#[test]
+fn rfc_6937_the_window_falls_by_half_of_what_is_delivered() {
+    let config = TcpConfig { initial_window_segments: Some(20), ..linux() };
+    let mut talk = Talk::open(&config, Source::Bulk);
+    assert_eq!(data(&talk.drain()).len(), 20);
+    // Segment 1 is lost; every later one is SACKed in turn.
+    let mut retransmitted = 0;
+    let mut new = 0;
+    for n in 2..=20u32 {
+        let sent = talk.ack(200 + u64::from(n), 1, &[(1001, n * 1000 + 1)]);
+        retransmitted += sent.iter().filter(|out| out.retransmit).count();
+        new += sent.iter().filter(|out| !out.retransmit).count();
+    }
+    assert_eq!(talk.end.ssthresh_bytes(), 10_000);
+    assert_eq!(retransmitted, 1);
+    assert!((8..=11).contains(&new), "about one segment for two delivered: {new}");
+    assert!((9_000..=11_000).contains(&talk.end.in_flight_bytes()), "{}", talk.end.in_flight_bytes());
+    talk.ack(400, 20_001, &[]);
+    assert_eq!(talk.end.cwnd_bytes(), 10_000);
+}
+
+#[test]
+fn rfc_3168_an_echo_reduces_once_per_window_and_is_answered_with_cwr() {
+    let config = TcpConfig { ecn: true, ..linux() };
+    let mut talk = Talk::open_with(&config, Source::Bulk, TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE);
+    let sent = talk.drain();
+    assert!(sent.iter().filter(|out| out.segment.payload_len > 0).all(|out| out.ecn == Ecn::Ect0));
+    talk.flags = TcpFlags::ACK | TcpFlags::ECE;
+    let mut sent = talk.ack(200, 1001, &[]);
+    sent.extend(talk.ack(201, 2001, &[]));
+    assert_eq!((talk.end.cwnd_bytes(), talk.end.stats().ecn_reductions), (5000, 1));
+    talk.flags = TcpFlags::ACK;
+    for n in 3..=8 {
+        sent.extend(talk.ack(202, n * 1000 + 1, &[]));
+    }
+    let cwr: Vec<_> = sent.iter().map(|out| out.segment.flags.contains(TcpFlags::CWR)).collect();
+    assert_eq!(cwr.iter().filter(|&&set| set).count(), 1);
+    assert!(cwr[0], "on the first new segment");
+}
+
+#[test]
+fn rfc_3168_a_mark_is_echoed_until_cwr_and_never_without_negotiation() {
+    for ecn in [true, false] {
+        let config = TcpConfig { ecn, delayed_ack: DelayedAck::Off, ..linux() };
+        let mut talk = Talk::open_with(&config, Source::None, TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE);
+        talk.drain();
+        let mut echoed = Vec::new();
+        for (n, mark, flags) in [
+            (0, Ecn::Ect0, TcpFlags::ACK),
+            (1, Ecn::Ce, TcpFlags::ACK),
+            (2, Ecn::Ect0, TcpFlags::ACK),
+            (3, Ecn::Ect0, TcpFlags::ACK | TcpFlags::CWR),
+        ] {
+            let seq = Seq(PEER + 1 + n * 100);
+            let segment = TcpSegment { seq, payload_len: 100, flags, ..talk.segment(1, &[]) };
+            talk.end.on_segment(talk.now, &segment, mark);
+            echoed.push(talk.drain()[0].segment.flags.contains(TcpFlags::ECE));
+        }
+        assert_eq!(echoed, [false, ecn, ecn, false]);
+    }
+}
+
+#[test]
+fn rfc_7323_an_old_duplicate_fails_paws() {
+    let mut talk = Talk::open(&linux(), Source::None);
+    talk.drain();
+    talk.arrives(200, PEER + 1, 1000);
+    let old = TcpSegment {
+        seq: Seq(PEER + 1001),
+        payload_len: 1000,
+        timestamp: Some(TcpTimestamp { value: 150, echo: 1 }),
+        ..talk.segment(1, &[])
+    };
+    talk.end.on_segment(at(210), &old, Ecn::NotEct);
+    assert_eq!((talk.end.delivered(), talk.end.stats().paws_drops), (1000, 1));
+    assert_eq!(talk.drain().len(), 1, "dropped, and acknowledged");
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    // Bounded by the receiver's window, and by the application: cwnd stays.
+    for congestion in [Congestion::Reno, Congestion::Cubic, Congestion::Vegas] {
+        let mut talk = Talk::open(&TcpConfig::linux(congestion), Source::Bulk);
+        talk.drain();
+        for n in 1..100u32 {
+            talk.ack_window(200 + u64::from(n), n * 1000 + 1, 750);
+        }
+        // 750 << 3 = 6000 bytes: slow start may reach twice what was in flight when it began.
+        assert!(talk.end.cwnd_bytes() <= 20_000, "{congestion:?}: {}", talk.end.cwnd_bytes());
+    }
+}
+
+#[test]
+fn both_fins_close_the_connection() {
+    let mut talk = Talk::open(&linux(), Source::Finite(Bytes(1500)));
+    let sent = talk.drain();
+    assert!(sent[1].segment.flags.contains(TcpFlags::FIN));
+    assert_eq!(sent[1].segment.payload_len, 500);
+    talk.ack(200, 1502, &[]);
+    assert!(!talk.end.is_closed());
+    let fin = TcpSegment { flags: TcpFlags::ACK | TcpFlags::FIN, ..talk.segment(1502, &[]) };
+    talk.end.on_segment(at(201), &fin, Ecn::NotEct);
+    assert!(talk.end.is_closed());
+    let ack = talk.drain();
+    assert_eq!(ack[0].segment.ack, Seq(PEER + 2));
+    assert_eq!(talk.end.acknowledged(), 1500);
+}
+
+#[test]
+fn a_frozen_sender_keeps_its_state_and_its_timers_stand_still() {
+    let mut talk = Talk::open(&linux(), Source::Bulk);
+    talk.drain();
+    talk.ack(200, 1001, &[]);
+    let due = talk.end.next_timeout().unwrap();
+    let state = (talk.end.cwnd_bytes(), talk.end.ssthresh_bytes(), talk.end.srtt(), talk.end.rto());
+    talk.end.freeze(at(250));
+    assert_eq!(talk.end.next_timeout(), None);
+    // An ACK in the silence is taken, but moves neither window nor estimate, and nothing is sent.
+    assert!(talk.ack(300, 3001, &[]).is_empty());
+    talk.end.on_timeout(at(5000));
+    talk.now = at(5250);
+    talk.end.thaw(talk.now);
+    assert_eq!((talk.end.cwnd_bytes(), talk.end.ssthresh_bytes(), talk.end.srtt(), talk.end.rto()), state);
+    assert!(talk.end.next_timeout().unwrap() >= due + ms(5000));
+    assert!(!data(&talk.drain()).is_empty());
+    assert_eq!(talk.end.stats().rto_events, 0);
+    // Data sent before the freeze gives an RTT without the silence.
+    talk.ack(5260, 5001, &[]);
+    assert!(talk.end.srtt().unwrap() < ms(150), "{:?}", talk.end.srtt());
+}
