@@ -284,3 +284,124 @@ fn events_of_no_concern_change_nothing_but_capacity_is_kept() {
     assert_eq!(told(&mut m, 2, 2, room), TfpChange::None);
     assert_eq!(m.capacity(), Some((BitRate::from_mbps(12), Fraction::clamped(0.65))));
 }
+
+mod against_a_naive_model {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const WINDOW_MS: u64 = 2_560; // a grid step of α is 10 ms
+
+    /// Scope 0 is the network, n + 1 is station n.
+    fn scope(number: u32) -> Scope {
+        if number == 0 { NET } else { Scope::Station(StationId(number - 1)) }
+    }
+
+    proptest! {
+        #[test]
+        fn state_changes_and_alpha_agree(
+            events in prop::collection::vec((0u64..200, 0u32..4, 0usize..5, any::<bool>()), 1..120),
+        ) {
+            let config =
+                LinkMonitorConfig { window: len(WINDOW_MS), ..LinkMonitorConfig::default() };
+            let mut m = LinkMonitor::new(&config);
+            for id in 0..3 {
+                m.learn_station(StationId(id));
+            }
+            let mut active: BTreeSet<(u32, usize)> = BTreeSet::new();
+            let silent = |active: &BTreeSet<(u32, usize)>, station: u32| {
+                active.iter().any(|(scope, _)| *scope == 0 || *scope == station + 1)
+            };
+            // For each millisecond so far, who was silent.
+            let mut past: Vec<[bool; 3]> = Vec::new();
+            for (wait, number, cause, starts) in events {
+                past.extend((0..wait).map(|_| [0, 1, 2].map(|id| silent(&active, id))));
+                let now = past.len() as u64;
+                let before = [0, 1, 2].map(|id| silent(&active, id));
+                let network_before = active.iter().any(|(scope, _)| *scope == 0);
+                let change = if starts {
+                    active.insert((number, cause));
+                    start(&mut m, now, scope(number), Cause::ALL[cause])
+                } else {
+                    active.remove(&(number, cause));
+                    end(&mut m, now, scope(number), Cause::ALL[cause])
+                };
+                let after = [0, 1, 2].map(|id| silent(&active, id));
+                let network_after = active.iter().any(|(scope, _)| *scope == 0);
+                let expected = match (network_before, network_after) {
+                    (false, true) => TfpChange::NetworkBegan,
+                    (true, false) => TfpChange::NetworkEnded,
+                    (true, true) => TfpChange::None,
+                    (false, false) => match (0..3).find(|id| before[*id] != after[*id]) {
+                        Some(id) if after[id] => TfpChange::StationBegan(StationId(id as u32)),
+                        Some(id) => TfpChange::StationEnded(StationId(id as u32)),
+                        None => TfpChange::None,
+                    },
+                };
+                prop_assert_eq!(change, expected);
+                prop_assert_eq!(m.any_tfp(), after.contains(&true));
+                prop_assert_eq!(m.network_tfp(), network_after);
+                let at = (now / 10 * 10) as usize;
+                let from = at.saturating_sub(WINDOW_MS as usize);
+                let observed = (at - from).max(WINDOW_MS as usize / 4) as f64;
+                let mut sum = 0.0;
+                for id in 0..3 {
+                    prop_assert_eq!(m.tfp(StationId(id as u32)), after[id]);
+                    let quiet = past[from..at].iter().filter(|silent| silent[id]).count() as f64;
+                    let alpha = m.alpha(ms(now), StationId(id as u32)).get();
+                    prop_assert!((alpha - (1.0 - quiet / observed)).abs() < 1e-9, "station {} at {}: {}", id, now, alpha);
+                    sum += alpha;
+                }
+                prop_assert!((m.alpha_network(ms(now)).get() - sum / 3.0).abs() < 1e-9);
+            }
+        }
+
+        #[test]
+        fn nothing_makes_it_panic_or_stay_silent_for_ever(
+            events in prop::collection::vec(
+                (0u64..20_000, any::<u32>(), 0usize..5, 0u8..3, any::<Option<u64>>(), any::<Option<u64>>(), any::<u64>()),
+                1..100,
+            ),
+        ) {
+            let mut m = monitor();
+            let mut now = Instant::ZERO;
+            for (wait, id, cause, kind, effective, expected, detected) in events {
+                now += len(wait);
+                while m.next_timeout().is_some_and(|due| due <= now) {
+                    let _ = m.on_timeout(now);
+                }
+                let scope = if id % 2 == 0 { NET } else { Scope::Station(StationId(id % 5_000)) };
+                let cause = Cause::ALL[cause];
+                let kind = match kind {
+                    0 => LinkEventKind::FreezeStarted { scope, cause, expected: expected.map(Duration::from_nanos) },
+                    1 => LinkEventKind::FreezeEnded { scope, cause },
+                    _ => LinkEventKind::SensingSchedule {
+                        scope,
+                        period: Duration::from_nanos(detected),
+                        duration: Duration::from_nanos(expected.unwrap_or(0)),
+                        next: Instant::from_nanos(effective.unwrap_or(0)),
+                    },
+                };
+                let event = LinkEvent {
+                    detected_at: Instant::from_nanos(detected),
+                    effective_at: effective.map(Instant::from_nanos),
+                    kind,
+                };
+                let _ = m.on_event(now, &event);
+                for station in [A, StationId(id % 5_000)] {
+                    let _ = m.parameters(now, station);
+                    let _ = (m.expected_end(station), m.next_announced_silence(now, station));
+                    let alpha = m.alpha(now, station).get();
+                    prop_assert!((0.0..=1.0).contains(&alpha));
+                }
+            }
+            // Whatever was said, a started silence ends by itself.
+            let last = now + LinkMonitorConfig::default().max_silence;
+            while m.next_timeout().is_some_and(|due| due <= last) {
+                let _ = m.on_timeout(last);
+            }
+            let may_be = m.next_timeout().is_some();
+            prop_assert!(!m.any_tfp() || may_be, "silent with no timer");
+        }
+    }
+}
