@@ -7,7 +7,7 @@ use linkhold_core::action::DropReason;
 use linkhold_core::dsasync::uplink::{UplinkConfig, UplinkMode};
 use linkhold_core::dsasync::{CapacityResponse, Clamp, CloseAt, DsaSync, DsaSyncConfig, Duplicates, Mode};
 use linkhold_core::log::{Recorder, replay};
-use linkhold_core::mechanism::{Mechanism, Metrics};
+use linkhold_core::mechanism::Metrics;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{Bytes, Fraction};
 use proptest::prelude::*;
