@@ -14,6 +14,8 @@ const SIOCETHTOOL: libc::Ioctl = 0x8946;
 const ETHTOOL_STSO: u32 = 0x1f;
 const ETHTOOL_SGSO: u32 = 0x24;
 const ETHTOOL_SGRO: u32 = 0x2c;
+/// linux/ethtool.h: set transmit checksum offload.
+const ETHTOOL_STXCSUM: u32 = 0x17;
 /// Any value up to IFNAMSIZ is a name.
 const IFNAMSIZ: usize = 16;
 
@@ -37,13 +39,26 @@ struct InterfaceRequest {
 /// # Errors
 /// The system's answer: no such interface, no privilege, or an offload that cannot be switched.
 pub fn set_segmentation_offloads(interface: &str, on: bool) -> io::Result<()> {
+    set(interface, &[ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO], on)
+}
+
+/// Switches transmit checksum offload of an interface in the calling thread's namespace; off, the stack computes
+/// every checksum itself. Segmentation offload needs it and goes off with it.
+///
+/// # Errors
+/// As [`set_segmentation_offloads`].
+pub fn set_checksum_offload(interface: &str, on: bool) -> io::Result<()> {
+    set(interface, &[ETHTOOL_STXCSUM], on)
+}
+
+fn set(interface: &str, commands: &[u32], on: bool) -> io::Result<()> {
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     let mut name = [0u8; IFNAMSIZ];
     if interface.len() >= IFNAMSIZ {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }
     name[..interface.len()].copy_from_slice(interface.as_bytes());
-    for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
+    for &command in commands {
         let mut value = EthtoolValue { command, value: u32::from(on) };
         let mut request = InterfaceRequest { name, data: &raw mut value, padding: [0; 16] };
         // SAFETY: SIOCETHTOOL reads an ifreq whose data pointer leads to an ethtool_value; both live on this

@@ -228,6 +228,15 @@ impl NetNs {
             .map_err(|error| system(format!("set offloads of {interface}"), error))
     }
 
+    /// Switches an interface's transmit checksum offload: off, every packet carries its whole checksum.
+    ///
+    /// # Errors
+    /// [`NetNsError`] if the interface does not exist or refuses.
+    pub fn set_checksum_offload(&self, interface: &str, on: bool) -> Result<(), NetNsError> {
+        self.enter(|| crate::ethtool::set_checksum_offload(interface, on))?
+            .map_err(|error| system(format!("set checksum offload of {interface}"), error))
+    }
+
     /// The index of an interface.
     ///
     /// # Errors

@@ -81,6 +81,9 @@ const DOWNLINK_COPY: u32 = 192;
 const UPLINK_COPY: u32 = 2048;
 /// Socket buffer for packets on their way to the agent, bytes; beyond it the kernel fails open.
 const RECEIVE_BUFFER: usize = 8 << 20;
+/// The guardian of an agent that was just killed holds the queue for a moment: the next agent waits for it.
+const BIND_ATTEMPTS: u32 = 50;
+const BIND_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Settings of the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,12 +198,19 @@ impl NfQueue {
 
     fn configure(&mut self, queue: u16, copy: u32, max_packets: u32) -> Result<(), NfQueueError> {
         let command = [NFQNL_CFG_CMD_BIND, 0, 0, 0];
-        match self.request(queue, &[(NFQA_CFG_CMD, &command)]) {
-            Ok(()) => {}
-            Err(Errno::EBUSY | Errno::EEXIST | Errno::EPERM) if nix::unistd::geteuid().is_root() => {
-                return Err(NfQueueError::QueueTaken(queue));
+        let mut attempts = BIND_ATTEMPTS;
+        loop {
+            attempts -= 1;
+            match self.request(queue, &[(NFQA_CFG_CMD, &command)]) {
+                Ok(()) => break,
+                Err(Errno::EBUSY | Errno::EEXIST | Errno::EPERM) if nix::unistd::geteuid().is_root() => {
+                    if attempts == 0 {
+                        return Err(NfQueueError::QueueTaken(queue));
+                    }
+                    std::thread::sleep(BIND_PAUSE);
+                }
+                Err(errno) => return Err(system("bind to an NFQUEUE (needs CAP_NET_ADMIN)")(errno)),
             }
-            Err(errno) => return Err(system("bind to an NFQUEUE (needs CAP_NET_ADMIN)")(errno)),
         }
         let mut parameters = [0u8; 5];
         parameters[..4].copy_from_slice(&copy.to_be_bytes());

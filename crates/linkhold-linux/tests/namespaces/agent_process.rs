@@ -1,0 +1,109 @@
+//! The agent as a process of its own in the base station's namespace.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use linkhold_linux::agent::{self, protocol::Event, status::Status};
+use linkhold_linux::topology;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Set to a configuration file, this program is the agent.
+pub const ROLE: &str = "LINKHOLD_TEST_AGENT";
+
+/// This process's life as the agent.
+pub fn be_the_agent(config: &Path) -> ExitCode {
+    agent::init_logging();
+    match agent::run_agent(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A running agent; killed and waited for when dropped.
+pub struct AgentProcess {
+    child: Child,
+    pub socket: PathBuf,
+    log: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl AgentProcess {
+    /// Starts an agent on the base station; `settings` is added to the smallest configuration.
+    pub fn start(path: &topology::Path, settings: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let socket = folder.path().join("agent.sock");
+        let config = folder.path().join("agent.toml");
+        let log = folder.path().join("agent.log");
+        let text = format!(
+            "instance = \"test\"\nwired = [\"{}\"]\nradio = [\"{}\"]\n[control]\nsocket = {socket:?}\n{settings}",
+            topology::WIRED,
+            topology::RADIO,
+        );
+        std::fs::write(&config, text).expect("write the configuration");
+        let program = std::env::current_exe().expect("this program's path");
+        let output = std::fs::File::create(&log).expect("create the log");
+        let child = path
+            .bs
+            .command(program.to_str().expect("a path in UTF-8"))
+            .env(ROLE, &config)
+            .env("LINKHOLD_LOG", std::env::var("LINKHOLD_LOG").unwrap_or_else(|_| "info".to_owned()))
+            .stdout(Stdio::null())
+            .stderr(output)
+            .spawn()
+            .expect("start the agent");
+        let mut this = Self { child, socket, log, _folder: folder };
+        let deadline = Instant::now() + Duration::from_secs(15);
+        while agent::status(&this.socket).is_err() {
+            let ended = this.child.try_wait().expect("the agent's state");
+            assert!(
+                ended.is_none() && Instant::now() < deadline,
+                "the agent does not start ({ended:?}):\n{}",
+                this.log()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        this
+    }
+
+    pub fn status(&self) -> Status {
+        agent::status(&self.socket).unwrap_or_else(|error| panic!("{error}\n{}", self.log()))
+    }
+
+    /// Tells it what happened on the radio: the event as JSON.
+    pub fn signal(&self, event: &str) {
+        let event: Event = serde_json::from_str(event).expect("an event");
+        agent::signal(&self.socket, "test", event).unwrap_or_else(|error| panic!("{error}\n{}", self.log()));
+    }
+
+    pub fn send_signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("send a signal");
+    }
+
+    /// Waits for its end; true if it ended well.
+    pub fn wait(&mut self) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the agent's state") {
+                return status.success();
+            }
+            assert!(Instant::now() < deadline, "the agent does not end:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

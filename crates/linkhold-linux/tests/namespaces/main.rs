@@ -1,0 +1,60 @@
+//! The agent between namespaces: correspondent host — base station — station, on this machine's kernel.
+//!
+//! Needs root, `ip`, and nftables or iptables; without them every test is skipped and says why. The test program is
+//! also the agent's process, so that it can be ended and killed like the real one.
+
+mod agent_process;
+mod behaviour;
+mod capture;
+mod throughput;
+mod transfer;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// What a test answers.
+type Outcome = Result<(), Failed>;
+
+fn main() -> ExitCode {
+    if let Some(config) = std::env::var_os(agent_process::ROLE) {
+        return agent_process::be_the_agent(std::path::Path::new(&config));
+    }
+    let mut arguments = Arguments::from_args();
+    // They share two cores with the traffic they measure.
+    arguments.test_threads = Some(1);
+    let tests: [(&str, fn() -> Outcome); 8] = [
+        ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
+        ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
+        ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
+        ("closed_windows_have_right_checksums", behaviour::closed_windows_have_right_checksums),
+        ("a_scheduled_silence_holds", behaviour::scheduled_silence),
+        ("sigterm_lets_go_and_removes_the_rules", behaviour::sigterm_lets_go),
+        ("sigkill_in_a_silence_stops_no_transfer", behaviour::sigkill_in_a_silence),
+        ("hostile_clients_do_not_stop_the_agent", behaviour::hostile_clients),
+    ];
+    let missing = missing_requirement();
+    if let Some(reason) = &missing {
+        eprintln!("namespace tests are skipped: {reason}");
+    }
+    for stale in linkhold_linux::netns::reap_stale() {
+        eprintln!("removed the stale namespace {stale}");
+    }
+    let mut trials: Vec<Trial> = tests
+        .into_iter()
+        .map(|(name, test)| Trial::test(name, test).with_ignored_flag(missing.is_some()))
+        .collect();
+    trials
+        .push(Trial::test("throughput_beside_plain_forwarding", throughput::measure).with_ignored_flag(true));
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn missing_requirement() -> Option<String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("they need root".to_owned());
+    }
+    ["ip", "ss"]
+        .into_iter()
+        .find(|program| !linkhold_linux::command::is_installed(program))
+        .map(|program| format!("`{program}` is not installed"))
+}

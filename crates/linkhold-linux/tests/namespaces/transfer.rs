@@ -1,0 +1,151 @@
+//! TCP transfers of known bytes between namespaces, checked byte by byte, bounded in time.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use linkhold_linux::netns::{NetNs, NetNsError};
+
+/// A transfer that stands still for so long has failed.
+const STALL: Duration = Duration::from_secs(20);
+const CHUNK: usize = 64 * 1024;
+
+/// Byte number `at` of every transfer.
+fn expected(at: u64) -> u8 {
+    (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
+}
+
+/// What to send.
+#[derive(Clone, Copy)]
+pub enum Amount {
+    Bytes(u64),
+    For(Duration),
+}
+
+/// A transfer under way.
+pub struct Transfer {
+    sender: JoinHandle<Result<std::io::Result<u64>, NetNsError>>,
+    receiver: JoinHandle<Result<std::io::Result<u64>, NetNsError>>,
+    received: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    started: Instant,
+}
+
+/// What a transfer was.
+#[derive(Debug)]
+pub struct Finished {
+    pub bytes: u64,
+    pub took: Duration,
+}
+
+impl Transfer {
+    /// Starts sending from `from` to `to`, which listens on `addr` and `port`. A number of bytes is checked byte by
+    /// byte; bytes for a time are only counted, since computing them would be slower than the path.
+    pub fn start(from: &NetNs, to: &NetNs, addr: IpAddr, port: u16, amount: Amount) -> Self {
+        let check = matches!(amount, Amount::Bytes(_));
+        let address = SocketAddr::new(addr, port);
+        let listener = to.enter(|| TcpListener::bind(address)).expect("enter").expect("listen");
+        let received = Arc::new(AtomicU64::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
+        let counter = Arc::clone(&received);
+        let receiver = to
+            .spawn("receiver", move || {
+                let (stream, _) = listener.accept()?;
+                receive(stream, &counter, check)
+            })
+            .expect("start the receiver");
+        let ended = Arc::clone(&stop);
+        let sender = from
+            .spawn("sender", move || {
+                let stream = TcpStream::connect_timeout(&address, STALL)?;
+                send(stream, amount, &ended)
+            })
+            .expect("start the sender");
+        Self { sender, receiver, received, stop, started: Instant::now() }
+    }
+
+    /// Bytes that have arrived.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// Waits until more than `bytes` have arrived.
+    pub fn wait_for(&self, bytes: u64) {
+        let deadline = Instant::now() + STALL;
+        while self.received() <= bytes {
+            assert!(Instant::now() < deadline, "the transfer stands still at {} bytes", self.received());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Lets the sender end now.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for its end. Every byte sent has arrived, and is right.
+    pub fn finish(self) -> Finished {
+        let sent = self.sender.join().expect("the sender's thread").expect("enter").expect("sending");
+        let received =
+            self.receiver.join().expect("the receiver's thread").expect("enter").expect("receiving");
+        assert_eq!(sent, received);
+        Finished { bytes: received, took: self.started.elapsed() }
+    }
+}
+
+fn send(mut stream: TcpStream, amount: Amount, stop: &AtomicBool) -> std::io::Result<u64> {
+    stream.set_write_timeout(Some(STALL))?;
+    // One period of the pattern's low bits does not exist: bytes are computed, a chunk at a time.
+    let mut chunk = vec![0u8; CHUNK];
+    let plain = matches!(amount, Amount::For(_));
+    let deadline = match amount {
+        Amount::Bytes(_) => None,
+        Amount::For(duration) => Some(Instant::now() + duration),
+    };
+    let mut sent = 0u64;
+    loop {
+        let left = match amount {
+            Amount::Bytes(total) => total - sent,
+            Amount::For(_) => CHUNK as u64,
+        };
+        let over = deadline.is_some_and(|at| Instant::now() >= at) || stop.load(Ordering::Relaxed);
+        if left == 0 || over {
+            break;
+        }
+        let length = chunk.len().min(left as usize);
+        if !plain {
+            for (offset, byte) in chunk[..length].iter_mut().enumerate() {
+                *byte = expected(sent + offset as u64);
+            }
+        }
+        stream.write_all(&chunk[..length])?;
+        sent += length as u64;
+    }
+    stream.shutdown(std::net::Shutdown::Write)?;
+    // The end comes back as the receiver's close: all has arrived.
+    stream.set_read_timeout(Some(STALL))?;
+    let _ = stream.read(&mut chunk)?;
+    Ok(sent)
+}
+
+fn receive(mut stream: TcpStream, received: &AtomicU64, check: bool) -> std::io::Result<u64> {
+    stream.set_read_timeout(Some(STALL))?;
+    let mut chunk = vec![0u8; CHUNK];
+    let mut total = 0u64;
+    loop {
+        let length = stream.read(&mut chunk)?;
+        if length == 0 {
+            return Ok(total);
+        }
+        if check {
+            for (offset, byte) in chunk[..length].iter().enumerate() {
+                assert_eq!(*byte, expected(total + offset as u64), "byte {} is wrong", total + offset as u64);
+            }
+        }
+        total += length as u64;
+        received.store(total, Ordering::Relaxed);
+    }
+}
