@@ -7,7 +7,9 @@
 //! - **Base round trip** = wired part (an uplink packet passes → the correspondent's answer passes) + radio part (a
 //!   segment goes down to an empty radio → its ACK comes up). The standing queue sits before the radio, so it is in
 //!   neither: an estimate taken end to end would count its own queue, grow the window by it, and so on.
-//! - **Share**: `clamp = C·e · (base + standing queue) / n`, where `n = bytes of all flows / bytes of the
+//! - **Rate**: what stations acknowledge at most in 200 ms, between 0.8 and 1 times C·e. On a shared medium
+//!   the ACKs take airtime too, and C·e alone would leave that tenth of the base round trip standing as a queue.
+//! - **Share**: `clamp = rate · (base + standing queue) / n`, where `n = bytes of all flows / bytes of the
 //!   largest` over a short epoch. For n equal flows that is n; thin flows beside a bulk one hardly count, so the bulk flow
 //!   keeps what they leave.
 
@@ -53,8 +55,13 @@ impl MinFilter {
 }
 
 /// Shortest epoch over which shares are measured, and the fewest bytes that say something about shares.
-const EPOCH: Duration = Duration::from_millis(100);
+const EPOCH: Duration = Duration::from_millis(500);
 const EPOCH_BYTES: u64 = 32 * 1500;
+
+/// Time over which the delivered rate is measured, and the least share of C·e that it is believed: below it the radio
+/// has simply not been busy.
+const BIN: Duration = Duration::from_millis(200);
+const LEAST_SHARE: f64 = 0.8;
 
 /// The clamp's cell-wide part.
 #[derive(Debug)]
@@ -66,6 +73,11 @@ pub(super) struct Bdp {
     total: u64,
     largest: u64,
     share_of: f64,
+    bin_start: Instant,
+    bin_bytes: u64,
+    /// Highest delivered rate of this and of the previous half-window, bytes/ns, and this one's start.
+    fastest: [f64; 2],
+    fastest_since: Instant,
 }
 
 impl Bdp {
@@ -78,12 +90,50 @@ impl Bdp {
             total: 0,
             largest: 0,
             share_of: 1.0,
+            bin_start: Instant::ZERO,
+            bin_bytes: 0,
+            fastest: [0.0; 2],
+            fastest_since: Instant::ZERO,
+        }
+    }
+
+    /// A station acknowledged this much.
+    pub fn on_delivered(&mut self, now: Instant, bytes: u64) {
+        self.bin_bytes += bytes;
+        let time = now.since(self.bin_start);
+        if time < BIN {
+            return;
+        }
+        let rate = self.bin_bytes as f64 / time.as_nanos() as f64;
+        if now.since(self.fastest_since) > HALF_WINDOW {
+            self.fastest = [rate, self.fastest[0]];
+            self.fastest_since = now;
+        } else {
+            self.fastest[0] = self.fastest[0].max(rate);
+        }
+        self.restart_bin(now);
+    }
+
+    /// A silence begins or ends: what was delivered across it says nothing of the radio's rate.
+    pub fn restart_bin(&mut self, now: Instant) {
+        self.bin_start = now;
+        self.bin_bytes = 0;
+    }
+
+    /// Payload bytes/ns that the radio carries.
+    fn rate(&self) -> f64 {
+        let fastest = self.fastest[0].max(self.fastest[1]);
+        if fastest > 0.0 {
+            fastest.clamp(LEAST_SHARE * self.bytes_per_ns, self.bytes_per_ns)
+        } else {
+            self.bytes_per_ns
         }
     }
 
     /// The channel's rate and efficiency became known or changed.
     pub fn set_capacity(&mut self, capacity: BitRate, efficiency: Fraction) {
         self.bytes_per_ns = capacity.as_bps() as f64 * efficiency.get() / 8e9;
+        self.fastest = [0.0; 2];
     }
 
     /// Counts a flow's bytes on their way down; `flow_epoch` and `flow_bytes` are the flow's own tally.
@@ -113,7 +163,7 @@ impl Bdp {
             return None;
         }
         let nanos = (wired + radio + self.standing).as_nanos() as f64;
-        let bytes = (self.bytes_per_ns * nanos / self.share_of) as u32;
+        let bytes = (self.rate() * nanos / self.share_of) as u32;
         Some(bytes.max(2 * mss.clamp(536, 9000)))
     }
 }
@@ -144,6 +194,20 @@ mod tests {
         // 12 Mb/s × 70 ms / 8
         assert_eq!(bdp.clamp(ms(48), ms(2), 1448), Some(105_000));
         assert_eq!(Bdp { share_of: 1000.0, ..bdp }.clamp(ms(48), ms(2), 1448), Some(2896));
+    }
+
+    #[test]
+    fn the_rate_is_what_is_delivered_but_never_far_from_the_channels() {
+        // (bytes acknowledged each millisecond, share of C·e believed)
+        for (per_ms, share) in [(900, 0.9), (1200, 1.0), (100, 0.8)] {
+            let mut bdp = Bdp::new(Duration::ZERO);
+            bdp.set_capacity(BitRate::from_mbps(8), Fraction::ONE);
+            assert!((bdp.rate() - 0.001).abs() < 1e-9);
+            for ms in 0..1000 {
+                bdp.on_delivered(Instant::from_millis(ms), per_ms);
+            }
+            assert!((bdp.rate() / 0.001 - share).abs() < 0.03, "{per_ms}: {}", bdp.rate());
+        }
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl Default for DsaSyncConfig {
     /// The recommended settings: `freeze+nudge`, window clamp always, no uplink shaping.
     ///
     /// No uplink shaping, because an ACK kept back is data that comes later: the clamp leaves one round trip
-    /// plus 20 ms of data in flight, so ACKs delayed by a silence's length would let the radio run dry. Shaping
+    /// plus 10 ms of data in flight, so ACKs delayed by a silence's length would let the radio run dry. Shaping
     /// was to stop spurious timeouts; on a sender that detects and undoes those it buys nothing.
     fn default() -> Self {
         Self {
@@ -149,7 +149,7 @@ impl Default for DsaSyncConfig {
             capacity: CapacityResponse::Modern,
             rate_window: Duration::from_millis(500),
             clamp: Clamp::Always,
-            standing_queue: Duration::from_millis(20),
+            standing_queue: Duration::from_millis(10),
             assumed_capacity: BitRate::from_mbps(10),
             nudges: 3,
             nudge_backoff: Duration::from_millis(50),

@@ -332,8 +332,10 @@ impl DsaSync {
             }
         }
         // Less than before is possible with sequence numbers from nowhere, half the space away.
-        self.outstanding -= before.saturating_sub(flow.outstanding());
-        self.outstanding += flow.outstanding().saturating_sub(before);
+        let after = flow.outstanding();
+        self.outstanding = self.outstanding + after - before;
+        self.bdp.on_delivered(now, before.saturating_sub(after));
+        let flow = self.flows.at(slot);
     }
 
     // ---- downlink: Algorithm 2 ----
@@ -376,6 +378,7 @@ impl DsaSync {
             TfpChange::NetworkBegan => self.silence_began(now, Scope::Network, out),
             TfpChange::StationBegan(station) => self.silence_began(now, Scope::Station(station), out),
             TfpChange::NetworkEnded | TfpChange::StationEnded(_) => {
+                self.bdp.restart_bin(now);
                 self.reopen_all(now, false, out);
                 self.release(now, out);
             }
@@ -383,6 +386,7 @@ impl DsaSync {
     }
 
     fn silence_began(&mut self, now: Instant, scope: Scope, out: &mut Actions) {
+        self.bdp.restart_bin(now);
         // line 11: back from the transmit queue, if there is room for it.
         if self.config.reclaim && self.free_bytes() >= self.config.b_low.0 {
             out.push(Action::Reclaim { scope });
@@ -401,9 +405,10 @@ impl DsaSync {
         };
         let before = self.flows.at(slot).outstanding();
         self.flows.at(slot).on_uplink(packet.tcp);
+        let after = self.flows.at(slot).outstanding();
+        self.outstanding = self.outstanding + after - before;
+        self.bdp.on_delivered(now, before.saturating_sub(after));
         let flow = self.flows.at(slot);
-        self.outstanding -= before.saturating_sub(flow.outstanding());
-        self.outstanding += flow.outstanding().saturating_sub(before);
         if let (Some(probe), Some(acked)) = (flow.radio_probe, flow.acked)
             && !acked.before(probe.end)
         {

@@ -558,7 +558,11 @@ fn algorithm_5_modern_echoes_congestion_until_the_sender_has_answered() {
 
 #[test]
 fn the_clamp_holds_the_window_to_the_bandwidth_delay_product_and_never_takes_an_edge_back() {
-    let mut b = Bench::new(&DsaSyncConfig { clamp: Clamp::Always, ..plain(Mode::Freeze) });
+    let mut b = Bench::new(&DsaSyncConfig {
+        clamp: Clamp::Always,
+        standing_queue: Duration::from_millis(20),
+        ..plain(Mode::Freeze)
+    });
     b.link(LinkEventKind::ChannelSwitched {
         capacity: BitRate::from_mbps(16),
         efficiency: Fraction::clamped(0.5),
