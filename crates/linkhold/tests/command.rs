@@ -1,0 +1,317 @@
+//! What the command promises to its callers: exit codes, errors that name file, line and key, whole files or none,
+//! and the same JSON for the same seed.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+const SCENARIO: &str = r#"schema = "linkhold.scenario/1"
+name = "small"
+duration = "2s"
+[radio]
+phy_rate = "24Mbit/s"
+[radio.primary_user]
+on_mean = "100ms"
+off_mean = "400ms"
+[[flows]]
+direction = "downlink"
+[[cases]]
+name = "none"
+[[cases]]
+name = "dsasync"
+mechanism = "dsasync"
+"#;
+
+/// The command, in a folder of its own.
+fn linkhold(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("linkhold").expect("the binary was built for this test");
+    command.current_dir(folder).args(args).env_remove("LINKHOLD_DATA");
+    command
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Writes `scenario` as s.toml, runs it, and expects exit 2, `message` on standard error, and nothing written.
+#[track_caller]
+fn refused(scenario: &str, files: &[(&str, &str)], args: &[&str], message: &str) {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), scenario).expect("written");
+    for (name, content) in files {
+        fs::write(folder.path().join(name), content).expect("written");
+    }
+    let before = names(folder.path());
+    let output = linkhold(folder.path(), args).output().expect("it starts");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains(message), "should tell: {message}\nbut told:    {told}");
+    assert!(output.stdout.is_empty(), "it printed {}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(names(folder.path()), before, "something was written");
+}
+
+const RUN: &[&str] = &["run", "s.toml"];
+
+fn with_trace(down: &str) -> String {
+    SCENARIO
+        .replace(
+            "phy_rate = \"24Mbit/s\"\n[radio.primary_user]\non_mean = \"100ms\"\noff_mean = \"400ms\"",
+            "mac = \"trace\"\n[radio.trace]",
+        )
+        .replace("[radio.trace]", &format!("[radio.trace]\ndown = \"{down}\""))
+}
+
+#[test]
+fn an_unknown_key_is_refused() {
+    let text = SCENARIO.replace("phy_rate", "phyrate");
+    refused(&text, &[], RUN, "s.toml:5:1: radio.phyrate: unknown key; did you mean `phy_rate`?");
+}
+
+#[test]
+fn a_missing_unit_is_refused() {
+    let text = SCENARIO.replace("\"100ms\"", "100");
+    refused(&text, &[], RUN, "s.toml:7:11: radio.primary_user.on_mean: 100 has no unit");
+}
+
+#[test]
+fn a_negative_rate_is_refused() {
+    let text = SCENARIO.replace("24Mbit/s", "-24Mbit/s");
+    refused(&text, &[], RUN, "s.toml:5:12: radio.phy_rate: \"-24Mbit/s\" is negative");
+}
+
+#[test]
+fn alpha_min_above_one_is_refused() {
+    let text = format!("{SCENARIO}dsasync.alpha_min = 1.1\n");
+    refused(&text, &[], RUN, "s.toml:16:21: cases[1].dsasync.alpha_min: 1.1 is not between 0 and 1");
+}
+
+#[test]
+fn b_low_above_b_high_is_refused() {
+    let text = format!("{SCENARIO}dsasync = {{ b_low = \"50MB\", b_high = \"40MB\" }}\n");
+    refused(
+        &text,
+        &[],
+        RUN,
+        "s.toml:16:21: cases[1].dsasync.b_low: B_low (50.0 MB) must be below B_high (40.0 MB)",
+    );
+}
+
+#[test]
+fn an_empty_trace_is_refused() {
+    let text = with_trace("empty.down");
+    refused(
+        &text,
+        &[("empty.down", "")],
+        RUN,
+        "s.toml:7:8: radio.trace.down: empty.down:1: the trace is empty",
+    );
+}
+
+#[test]
+fn a_trace_that_is_not_sorted_is_refused() {
+    let text = with_trace("t.down");
+    let message = "s.toml:7:8: radio.trace.down: t.down:3: the trace is not sorted";
+    refused(&text, &[("t.down", "1\n5\n4\n")], RUN, message);
+}
+
+#[test]
+fn a_missing_scenario_file_is_refused() {
+    refused(SCENARIO, &[], &["run", "other.toml"], "other.toml: cannot read the scenario file");
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_written_is_refused() {
+    let in_a_file = ["run", "s.toml", "--out", "s.toml/out"];
+    refused(SCENARIO, &[], &in_a_file, "--out s.toml/out: s.toml is not a folder");
+    if cfg!(target_os = "linux") {
+        let in_proc = ["run", "s.toml", "--out", "/proc/linkhold"];
+        refused(SCENARIO, &[], &in_proc, "--out /proc/linkhold: the output folder is not writable");
+    }
+}
+
+#[test]
+fn a_seed_that_is_not_a_number_is_refused() {
+    let text = SCENARIO.replace("duration", "seed = \"one\"\nduration");
+    refused(&text, &[], RUN, "s.toml:3:8: seed: \"one\" is not a whole number");
+    refused(
+        SCENARIO,
+        &[],
+        &["run", "s.toml", "--set", "seed=one"],
+        "--set seed=one: seed: \"one\" is not a whole number",
+    );
+    refused(SCENARIO, &[], &["run", "s.toml", "--seeds", "many"], "invalid value 'many' for '--seeds <N>'");
+}
+
+#[test]
+fn an_unknown_figure_is_refused() {
+    refused(
+        SCENARIO,
+        &[],
+        &["reproduce", "dsasync/fig99"],
+        "no figure called `dsasync/fig99`; there are: dsasync/",
+    );
+}
+
+#[test]
+fn check_tells_every_problem_and_writes_nothing() {
+    let text = SCENARIO.replace("phy_rate = \"24Mbit/s\"", "phy_rate = 24").replace("\"400ms\"", "\"0s\"");
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), text).expect("written");
+    let output = linkhold(folder.path(), &["scenario", "check", "s.toml"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 2, "{told}");
+    assert!(
+        lines[0].starts_with("s.toml:5:12: radio.phy_rate: ") && lines[1].starts_with("s.toml:8:12: "),
+        "{told}"
+    );
+}
+
+#[test]
+fn check_says_what_a_scenario_comes_to() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let output = linkhold(folder.path(), &["scenario", "check", "s.toml"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(0));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.starts_with("s.toml: OK (small)\n") && told.contains("20.0 %"), "{told}");
+}
+
+/// A run's JSON without `wall_s`, the one number that may differ.
+fn json(folder: &Path, args: &[&str]) -> serde_json::Value {
+    let output = linkhold(folder, args).output().expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    for run in report["runs"].as_array_mut().expect("runs") {
+        let wall = run.as_object_mut().expect("a run").remove("wall_s");
+        assert!(wall.is_some_and(|wall| wall.is_number()));
+    }
+    report
+}
+
+#[test]
+fn one_seed_gives_one_result_on_any_number_of_threads_and_writes_nothing_with_json() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let run = |threads: &str| {
+        json(folder.path(), &["run", "s.toml", "--seeds", "3", "--json", "--threads", threads])
+    };
+    let one = run("1");
+    for threads in ["1", "2", "2", "4"] {
+        assert_eq!(run(threads), one, "{threads} threads");
+    }
+    assert_eq!(names(folder.path()), ["s.toml"]);
+    assert_eq!(one["schema"], "linkhold.run/1");
+    let order: Vec<_> = one["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(|run| (run["case"].clone(), run["seed"].clone()))
+        .collect();
+    let expected: Vec<_> = ["none", "dsasync"]
+        .iter()
+        .flat_map(|case| (1..=3).map(move |seed| ((*case).into(), seed.into())))
+        .collect();
+    assert_eq!(order, expected);
+    let other = json(folder.path(), &["run", "s.toml", "--seeds", "3", "--json", "--set", "seed=9"]);
+    assert_ne!(other["runs"], one["runs"], "the seed must matter");
+}
+
+#[test]
+fn a_run_writes_its_files_whole_and_replaces_older_ones_only() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let out = folder.path().join("a/b");
+    fs::create_dir_all(&out).expect("made");
+    fs::write(out.join("mine.txt"), "keep").expect("written");
+    fs::write(out.join("run.json"), "old").expect("written");
+    linkhold(folder.path(), &["run", "s.toml", "--pcap", "--out", "a/b"]).assert().success();
+    let expected = [
+        "dsasync-seed1.pcapng",
+        "flows.parquet",
+        "mine.txt",
+        "none-seed1.pcapng",
+        "report.html",
+        "run.json",
+        "scenario.toml",
+        "series.parquet",
+        "silences.parquet",
+    ];
+    assert_eq!(names(&out), expected);
+    assert_eq!(names(folder.path()), ["a", "s.toml"], "a partial folder was left");
+    assert_eq!(names(&folder.path().join("a")), ["b"], "a partial folder was left");
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(out.join("run.json")).expect("read")).expect("JSON");
+    assert_eq!(report["compare"][0]["baseline"], "none");
+    assert_eq!(fs::read_to_string(out.join("scenario.toml")).expect("read"), SCENARIO);
+    let capture = fs::read(out.join("none-seed1.pcapng")).expect("read");
+    assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a], "pcapng's section header");
+    // Without --out the scenario's name decides, and the table names the report.
+    let output = linkhold(folder.path(), &["run", "s.toml"]).output().expect("it starts");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("out/small/report.html"));
+    assert!(folder.path().join("out/small/report.html").is_file());
+}
+
+#[test]
+fn the_example_scenarios_are_valid() {
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut checked = 0;
+    for entry in fs::read_dir(&scenarios).expect("the folder is part of the project") {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).expect("read");
+        let mut command = linkhold(&scenarios, &["scenario", "check"]);
+        command.arg(&path);
+        if text.contains("${LINKHOLD_DATA}") {
+            // Any trace will do for a check.
+            let data = TempDir::new().expect("a temporary folder");
+            for end in ["down", "up"] {
+                fs::write(data.path().join(format!("ATT-LTE-driving-2016.{end}")), "1\n2\n500\n")
+                    .expect("written");
+            }
+            command.env("LINKHOLD_DATA", data.path()).assert().success();
+        } else {
+            command.assert().success();
+        }
+        checked += 1;
+    }
+    assert!(checked >= 7, "{checked}");
+}
+
+#[test]
+fn the_help_is_the_manual() {
+    let folder = TempDir::new().expect("a temporary folder");
+    for (name, args) in [
+        ("help", &["--help"][..]),
+        ("help_run", &["run", "--help"]),
+        ("help_reproduce", &["reproduce", "--help"]),
+        ("help_scenario_check", &["scenario", "check", "--help"]),
+    ] {
+        let output = linkhold(folder.path(), args).env("COLUMNS", "100").output().expect("it starts");
+        assert!(output.status.success());
+        insta::assert_snapshot!(name, String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_name_the_commands() {
+    let folder = TempDir::new().expect("a temporary folder");
+    for shell in ["bash", "zsh", "fish"] {
+        let output = linkhold(folder.path(), &["completions", shell]).output().expect("it starts");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("reproduce"), "{shell}");
+    }
+    let page = linkhold(folder.path(), &["man"]).output().expect("it starts").stdout;
+    assert!(
+        String::from_utf8_lossy(&page).starts_with(".ie")
+            || String::from_utf8_lossy(&page).contains(".TH linkhold")
+    );
+    linkhold(folder.path(), &["man", "--out", "man"]).assert().success();
+    assert!(names(&folder.path().join("man")).contains(&"linkhold-run.1".to_owned()));
+}
