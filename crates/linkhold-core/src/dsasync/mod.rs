@@ -335,7 +335,6 @@ impl DsaSync {
         let after = flow.outstanding();
         self.outstanding = self.outstanding + after - before;
         self.bdp.on_delivered(now, before.saturating_sub(after));
-        let flow = self.flows.at(slot);
     }
 
     // ---- downlink: Algorithm 2 ----
