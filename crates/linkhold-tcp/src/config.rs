@@ -5,8 +5,8 @@
 //!   autotuning up to 6 MiB, CUBIC with HyStart (the delay-increase half of Linux's).
 //! - `linux-2009`: Linux 2.6.2x as the dsasync paper used it. SACK recovery (6675), timestamps, initial window per
 //!   RFC 3390, 256 KB of fixed window, the window update rule of that time, one ACK one step of growth.
-//!   Deviations: F-RTO is off and so is timestamp undo (2.6.24 had them, but undid rarely after silences of many
-//!   RTOs, and the paper's results show none); loss detection is RFC 6675's, not FACK; there is no HyStart.
+//!   Timestamp and D-SACK undo are on, as `tcp_may_undo` had both long before. Deviations: F-RTO is off (2.6.24 turned it
+//!   on); loss detection is RFC 6675's, not FACK; there is no HyStart (2.6.29).
 //! - `classic`: RFC 5681/6582 as a textbook has it. No SACK, no timestamps, RTO floor 1 s.
 
 use linkhold_core::time::Duration;
@@ -202,7 +202,7 @@ impl TcpConfig {
             // RFC 1122's and 2988's initial RTO, in use until RFC 6298 (2011).
             rto_initial: Duration::from_secs(3),
             frto: false,
-            timestamp_undo: false,
+            timestamp_undo: true,
             dsack_undo: true,
             prr: false,
             hystart: false,

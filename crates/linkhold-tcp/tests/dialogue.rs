@@ -37,7 +37,7 @@ impl Talk {
 
     fn open_with(config: &TcpConfig, source: Source, flags: TcpFlags) -> Self {
         let mut end = Endpoint::connect(config, source, Seq(0));
-        let syn = end.poll_transmit(at(0)).unwrap().segment;
+        let syn = end.poll_transmit(at(0)).expect("a SYN").segment;
         assert!(syn.flags.contains(TcpFlags::SYN) && end.poll_transmit(at(0)).is_none());
         let mut talk =
             Self { end, now: at(100), timestamps: config.timestamps, echo: None, flags: TcpFlags::ACK };

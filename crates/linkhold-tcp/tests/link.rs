@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{IP_HEADER, LinkConfig, Net, at, ms};
-use linkhold_core::units::BitRate;
+use common::{Fate, IP_HEADER, LinkConfig, Net, at, ms};
+use linkhold_core::units::{BitRate, Bytes};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery, Source, TcpConfig};
 
 const RATE: BitRate = BitRate::from_mbps(24);
@@ -64,7 +64,7 @@ fn the_sawtooth_has_three_quarters_of_its_peak_as_its_mean() {
     for (recovery, tolerance) in [(Recovery::NewReno, 0.05), (Recovery::Sack, 0.05)] {
         let mut config = TcpConfig::classic(recovery, Congestion::Reno);
         config.delayed_ack = DelayedAck::Off;
-        config.receive_buffer = linkhold_core::units::Bytes(500_000);
+        config.receive_buffer = Bytes(500_000);
         let delay = ms(20);
         let link = LinkConfig { delay, ..LINK };
         let mut net = Net::new((&config, Source::Bulk), (&config, Source::None), link);
@@ -117,4 +117,61 @@ fn closed_form(peak: f64, bdp: f64) -> f64 {
         w += 1.0;
     }
     sum / weight
+}
+
+#[test]
+fn autotuning_opens_the_window_of_a_long_path() {
+    // 24 Mb/s and 100 ms need 300 kB: the 64 KiB that the receiver starts with would give a fifth of the rate.
+    for (max, low, high) in [(Some(Bytes(6 << 20)), 0.9, 1.0), (None, 0.1, 0.25)] {
+        let mut config = TcpConfig::linux(Congestion::Cubic);
+        config.receive_autotune = max;
+        let link = LinkConfig { delay: ms(50), queue: 300, ..LINK };
+        let mut net = Net::new((&config, Source::Bulk), (&config, Source::None), link);
+        net.run(at(20_000));
+        let share = net.ends[1].delivered() as f64 * 8.0 / 20.0 / (RATE.as_bps() as f64 * 1448.0 / 1500.0);
+        assert!((low..=high).contains(&share), "{max:?}: {share}");
+    }
+}
+
+#[test]
+fn a_paced_source_arrives_at_its_rate() {
+    let config = TcpConfig::linux(Congestion::Cubic);
+    let source = Source::Paced { rate: BitRate::from_mbps(2), chunk: Bytes(5000) };
+    let mut net = Net::new((&config, source), (&config, Source::None), LINK);
+    net.run(at(10_000));
+    let rate = net.ends[1].delivered() as f64 * 8.0 / 10.0;
+    assert!((rate / 2e6 - 1.0).abs() < 0.01, "{rate}");
+    assert_eq!(net.ends[0].stats().retransmits, 0);
+}
+
+#[test]
+fn a_silence_with_held_packets_costs_a_stack_its_window_unless_it_can_undo() {
+    // Everything that enters the link in 500 ms of silence is held, in order, and comes out at its end.
+    let mut after = Vec::new();
+    for config in [
+        TcpConfig::linux(Congestion::Reno),
+        TcpConfig::linux_2009(Congestion::Reno),
+        TcpConfig { rto_min: ms(200), ..TcpConfig::classic(Recovery::Sack, Congestion::Reno) },
+    ] {
+        let link = LinkConfig { queue: 10_000, delay: ms(10), ..LINK };
+        let config = TcpConfig {
+            receive_autotune: None,
+            receive_buffer: Bytes(120_000),
+            window_scale: Some(3),
+            ..config
+        };
+        let mut net = Net::new((&config, Source::Bulk), (&config, Source::None), link);
+        net.hook = Box::new(|now, end, _, _| {
+            let (start, stop) = (at(5000), at(5500));
+            if end == 0 && now >= start && now < stop { Fate::Hold(stop) } else { Fate::Pass }
+        });
+        net.run(at(5000));
+        let cwnd = net.ends[0].cwnd_bytes();
+        net.run(at(5700));
+        let stats = *net.ends[0].stats();
+        assert!(stats.rto_events >= 1, "the silence is longer than the RTO");
+        assert_eq!(stats.spurious_rtos >= 1, config.timestamp_undo);
+        after.push(net.ends[0].cwnd_bytes() >= cwnd);
+    }
+    assert_eq!(after, [true, true, false]);
 }

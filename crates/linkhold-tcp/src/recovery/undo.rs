@@ -12,8 +12,18 @@ pub(crate) struct Undo {
     armed: Option<Armed>,
 }
 
+/// What made the sender reduce its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A retransmission timeout.
+    Timeout,
+    /// Losses found by ACKs.
+    FastRecovery,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Armed {
+    cause: Cause,
     /// SND.UNA when the window was reduced: D-SACKs below are of an older story.
     marker: u64,
     /// Retransmissions not yet reported as duplicates; `None` while none was sent.
@@ -28,9 +38,17 @@ impl Undo {
     pub const NONE: Self = Self { armed: None };
 
     /// A reduction begins; `window` and `controller` are from before it.
-    pub fn arm(&mut self, una: u64, window: Window, controller: Controller, retransmissions_out: u32) {
+    pub fn arm(
+        &mut self,
+        cause: Cause,
+        una: u64,
+        window: Window,
+        controller: Controller,
+        retransmissions_out: u32,
+    ) {
         let unexplained = if retransmissions_out > 0 { Some(retransmissions_out) } else { None };
-        self.armed = Some(Armed { marker: una, unexplained, first_retransmission: None, window, controller });
+        self.armed =
+            Some(Armed { cause, marker: una, unexplained, first_retransmission: None, window, controller });
     }
 
     /// A segment was retransmitted with this TSval.
@@ -65,12 +83,12 @@ impl Undo {
     }
 
     /// Takes the reduction back (RFC 4015 section 3.2, Linux `tcp_undo_cwnd_reduction`).
-    pub fn restore(&mut self, window: &mut Window, controller: &mut Controller) {
-        if let Some(armed) = self.armed.take() {
-            window.cwnd = window.cwnd.max(armed.window.cwnd);
-            window.ssthresh = window.ssthresh.max(armed.window.ssthresh);
-            *controller = armed.controller;
-        }
+    pub fn restore(&mut self, window: &mut Window, controller: &mut Controller) -> Option<Cause> {
+        let armed = self.armed.take()?;
+        window.cwnd = window.cwnd.max(armed.window.cwnd);
+        window.ssthresh = window.ssthresh.max(armed.window.ssthresh);
+        *controller = armed.controller;
+        Some(armed.cause)
     }
 }
 
@@ -82,7 +100,7 @@ mod tests {
     fn armed() -> Undo {
         let mut undo = Undo::NONE;
         let window = Window { cwnd: 20_000, ssthresh: 30_000, mss: 1000 };
-        undo.arm(5000, window, Controller::new(Congestion::Reno, false), 0);
+        undo.arm(Cause::Timeout, 5000, window, Controller::new(Congestion::Reno, false), 0);
         undo
     }
 
@@ -113,7 +131,8 @@ mod tests {
     fn the_window_comes_back_whole() {
         let mut undo = armed();
         let mut window = Window { cwnd: 1000, ssthresh: 10_000, mss: 1000 };
-        undo.restore(&mut window, &mut Controller::new(Congestion::Reno, false));
+        let cause = undo.restore(&mut window, &mut Controller::new(Congestion::Reno, false));
+        assert_eq!(cause, Some(Cause::Timeout));
         assert_eq!((window.cwnd, window.ssthresh), (20_000, 30_000));
         assert!(!undo.dsacks_prove());
     }

@@ -12,7 +12,7 @@ use crate::congestion::AckSample;
 use crate::recovery::frto::{FrtoVerdict, LossAck};
 use crate::recovery::newreno::NewReno;
 use crate::recovery::rack::Detected;
-use crate::recovery::undo::Undo;
+use crate::recovery::undo::{Cause, Undo};
 use crate::recovery::{CaState, Detector};
 use crate::scoreboard::AckSummary;
 use crate::stats::Stats;
@@ -39,12 +39,12 @@ pub(crate) struct AckIn {
 }
 
 /// What the steps of one ACK tell each other.
-struct Step {
+struct Step<'a> {
     now: Instant,
     echo: Option<u32>,
     acked: u64,
     duplicate: bool,
-    summary: AckSummary,
+    summary: &'a AckSummary,
 }
 
 impl Sender {
@@ -121,7 +121,7 @@ impl Sender {
             self.timer = Timer::Idle;
         }
 
-        let step = Step { now, echo: ack.echo, acked, duplicate, summary };
+        let step = Step { now, echo: ack.echo, acked, duplicate, summary: &summary };
         let bare_duplicate = acked == 0 && ack.bare && summary.sacked == 0;
         if self.tlp.on_ack(ack.ack, ack.dsack.is_some(), bare_duplicate) && self.state == CaState::Open {
             // RFC 8985 section 7.4.2: the probe repaired a loss; that is congestion.
@@ -154,7 +154,7 @@ impl Sender {
     }
 
     /// The congestion state machine, then the window.
-    fn alert(&mut self, step: &Step, ece: bool, stats: &mut Stats) {
+    fn alert(&mut self, step: &Step<'_>, ece: bool, stats: &mut Stats) {
         let mut grow = step.acked > 0;
         if self.una >= self.high_seq {
             match self.state {
@@ -170,8 +170,7 @@ impl Sender {
             CaState::Open | CaState::Cwr => {
                 if self.cfg.dsack_undo && self.undo.dsacks_prove() {
                     // The episode is over, and its last D-SACK is here (Linux tcp_try_undo_dsack).
-                    self.undo.restore(&mut self.window, &mut self.controller);
-                    stats.spurious_recoveries += 1;
+                    self.restore(stats);
                 }
                 if ece && self.ecn_ok && self.state == CaState::Open {
                     // RFC 3168 section 6.1.2: react once per window of data.
@@ -196,7 +195,7 @@ impl Sender {
         }
     }
 
-    fn grow(&mut self, step: &Step) {
+    fn grow(&mut self, step: &Step<'_>) {
         let counted = match self.cfg.ack_counting {
             AckCounting::Bytes => step.acked,
             AckCounting::PerAck => step.acked.min(self.window.mss),
@@ -225,7 +224,7 @@ impl Sender {
     }
 
     /// Looks for losses outside recovery, and enters it.
-    fn detect_losses(&mut self, step: &Step, stats: &mut Stats) {
+    fn detect_losses(&mut self, step: &Step<'_>, stats: &mut Stats) {
         let path = self.path();
         let detected = match &mut self.detector {
             Detector::Reno(reno) => {
@@ -268,7 +267,13 @@ impl Sender {
             // Reduced for ECN in this window already.
             self.undo = Undo::NONE;
         } else {
-            self.undo.arm(self.una, self.window, self.controller, self.board.retrans_segments());
+            self.undo.arm(
+                Cause::FastRecovery,
+                self.una,
+                self.window,
+                self.controller,
+                self.board.retrans_segments(),
+            );
             let basis = self.reduction_basis();
             self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
         }
@@ -301,7 +306,7 @@ impl Sender {
     }
 
     /// RecoveryPoint is acknowledged.
-    fn leave_recovery(&mut self, step: &Step, stats: &mut Stats) {
+    fn leave_recovery(&mut self, step: &Step<'_>, stats: &mut Stats) {
         let (flight, mss) = (self.nxt - self.una, self.window.mss);
         if self.may_undo(step.echo) {
             self.take_back(stats);
@@ -330,7 +335,7 @@ impl Sender {
         self.rearm(step.now);
     }
 
-    fn in_recovery(&mut self, step: &Step, stats: &mut Stats) {
+    fn in_recovery(&mut self, step: &Step<'_>, stats: &mut Stats) {
         let mss = self.window.mss;
         if step.acked > 0
             && self.cfg.timestamp_undo
@@ -371,7 +376,7 @@ impl Sender {
         }
     }
 
-    fn in_loss(&mut self, step: &Step, stats: &mut Stats) {
+    fn in_loss(&mut self, step: &Step<'_>, stats: &mut Stats) {
         let recovered = self.una >= self.high_seq;
         if step.acked > 0 && self.may_undo(step.echo) {
             self.take_back(stats);
@@ -422,13 +427,17 @@ impl Sender {
             || (self.cfg.dsack_undo && self.undo.dsacks_prove())
     }
 
+    fn restore(&mut self, stats: &mut Stats) {
+        match self.undo.restore(&mut self.window, &mut self.controller) {
+            None => {}
+            Some(Cause::Timeout) => stats.spurious_rtos += 1,
+            Some(Cause::FastRecovery) => stats.spurious_recoveries += 1,
+        }
+    }
+
     /// The reduction was needless: back to the window before it.
     fn take_back(&mut self, stats: &mut Stats) {
-        match self.state {
-            CaState::Loss => stats.spurious_rtos += 1,
-            CaState::Open | CaState::Cwr | CaState::Recovery => stats.spurious_recoveries += 1,
-        }
-        self.undo.restore(&mut self.window, &mut self.controller);
+        self.restore(stats);
         self.board.unmark_lost();
         match &mut self.detector {
             Detector::Reno(reno) => reno.reset(),

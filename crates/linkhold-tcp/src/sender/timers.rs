@@ -8,6 +8,7 @@ use linkhold_core::time::{Duration, Instant};
 
 use super::{Sender, Timer};
 use crate::recovery::rack::{Path, Tlp};
+use crate::recovery::undo::Cause;
 use crate::recovery::{CaState, Detector};
 use crate::stats::Stats;
 
@@ -78,7 +79,13 @@ impl Sender {
         let path = self.path();
         // RFC 5681 section 4.3 and Linux tcp_enter_loss: one reduction per window of data.
         if fresh || self.una >= self.high_seq {
-            self.undo.arm(self.una, self.window, self.controller, self.board.retrans_segments());
+            self.undo.arm(
+                Cause::Timeout,
+                self.una,
+                self.window,
+                self.controller,
+                self.board.retrans_segments(),
+            );
             // A window already reduced for ECN is not reduced again.
             let basis = self.reduction_basis();
             self.window.ssthresh = self.controller.on_congestion(&self.window, basis);

@@ -27,6 +27,8 @@ pub enum Fate {
     Drop,
     /// Arrives this much later than the link alone would bring it.
     Delay(Duration),
+    /// The link stands still until then; what follows queues behind.
+    Hold(Instant),
 }
 
 #[derive(Clone, Copy)]
@@ -94,6 +96,11 @@ impl Net {
             let late = match (self.hook)(self.now, end, &mut out.segment, out.retransmit) {
                 Fate::Pass => Duration::ZERO,
                 Fate::Delay(late) => late,
+                Fate::Hold(until) => {
+                    let busy = &mut self.pipes[end].busy_until;
+                    *busy = (*busy).max(until);
+                    Duration::ZERO
+                }
                 Fate::Drop => continue,
             };
             match self.pipes[end].enter(self.now, bytes) {
