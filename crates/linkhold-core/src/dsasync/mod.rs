@@ -334,7 +334,6 @@ impl DsaSync {
         // Less than before is possible with sequence numbers from nowhere, half the space away.
         let after = flow.outstanding();
         self.outstanding = self.outstanding + after - before;
-        self.bdp.on_delivered(now, before.saturating_sub(after));
     }
 
     // ---- downlink: Algorithm 2 ----
@@ -472,7 +471,8 @@ impl DsaSync {
             generation: flow.generation,
             ack: packet.tcp.ack,
             window: packet.tcp.window,
-            shift: flow.shift_of(packet.tcp),
+            // The window of a SYN is never held down.
+            shift: flow.shift_of(packet.tcp).filter(|_| !packet.tcp.flags.contains(TcpFlags::SYN)),
             rewrite,
         };
         match self.shaped.get_mut(index as usize) {
@@ -527,22 +527,20 @@ impl DsaSync {
         self.due = due;
     }
 
-    /// The window of an ACK that leaves the shaper: zero if its flow is closed now; if it was closed when the ACK
-    /// came and is open since, what the station offered, held down as ever.
+    /// The window of an ACK that leaves the shaper: zero if its flow is closed now, else what the station offered,
+    /// held down as ever; none if that is the window it came with.
     fn window_on_release(&mut self, entry: &Shaped) -> Option<u16> {
         if self.must_stay_closed(entry.slot) {
             self.mark_closed(entry.slot);
             return Some(0);
         }
-        if entry.rewrite.window != Some(0) {
-            return entry.rewrite.window;
-        }
+        // Decided anew: by now the correspondent may know of a further edge than when this ACK came.
         let shift = entry.shift?;
         let window = self.clamped(entry.slot, entry.ack, entry.window, shift);
         let flow = self.flows.at(entry.slot);
         let edge = entry.ack + (u32::from(window) << shift);
         flow.edge = Some(flow.edge.map_or(edge, |old| old.max(edge)));
-        Some(window)
+        (window < entry.window).then_some(window)
     }
 
     /// Keeps the last ACK before an announced silence back (`keep_back`).
