@@ -227,9 +227,9 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         }
     }
 
-    fn leave(done: &mut FlowResults, now: Instant, flow: &Flow) {
+    fn leave(done: &mut FlowResults, now: Instant, flow: &mut Flow) {
         done.records.push(flow.meter.record(now, &flow.ends[flow.sender].tcp));
-        done.series.extend(flow.meter.series());
+        done.series.extend(flow.meter.take_series());
         flow.meter.pool_delays(&mut done.delays, &mut done.delays_outside_silence);
     }
 
@@ -273,7 +273,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
 
     /// The results of all flows at the end of the run.
     pub fn finish(mut self, now: Instant) -> (FlowResults, Recorder, &'o mut O) {
-        for flow in self.flows.iter().filter(|flow| flow.open) {
+        for flow in self.flows.iter_mut().filter(|flow| flow.open) {
             Self::leave(&mut self.done, now, flow);
         }
         self.done.records.sort_by_key(|record| record.id);

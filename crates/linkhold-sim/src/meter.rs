@@ -221,17 +221,16 @@ impl Meter {
         record
     }
 
-    /// The flow's series, if they were kept.
-    #[must_use]
-    pub fn series(&self) -> Option<FlowSeries> {
-        let columns = self.columns.as_deref()?;
+    /// Takes the flow's series, if they were kept.
+    pub fn take_series(&mut self) -> Option<FlowSeries> {
+        let columns = self.columns.take()?;
         let mut series = FlowSeries::new(self.id, FlowDirection::from(self.direction));
         series.t_s = columns.goodput.times_s();
-        series.goodput_bps = columns.goodput.points().to_vec();
-        series.cwnd_bytes = columns.cwnd.points().to_vec();
-        series.ssthresh_bytes = columns.ssthresh.points().to_vec();
-        series.rtt_s = columns.rtt.points().to_vec();
-        series.in_flight_bytes = columns.in_flight.points().to_vec();
+        series.goodput_bps = columns.goodput.into_points();
+        series.cwnd_bytes = columns.cwnd.into_points();
+        series.ssthresh_bytes = columns.ssthresh.into_points();
+        series.rtt_s = columns.rtt.into_points();
+        series.in_flight_bytes = columns.in_flight.into_points();
         series.rto_events = columns.rto_events.points().iter().map(|n| *n as u64).collect();
         Some(series)
     }

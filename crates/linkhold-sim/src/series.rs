@@ -6,7 +6,7 @@
 use linkhold_core::time::Duration;
 
 /// Most points a series keeps.
-pub const MAX_POINTS: usize = 1200;
+pub const MAX_POINTS: usize = 512;
 
 /// How two neighbouring points of a series become one when it thins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,12 @@ impl Series {
         (1..=self.points.len()).map(|point| point as f64 * interval).collect()
     }
 
+    /// The points alone.
+    #[must_use]
+    pub fn into_points(self) -> Vec<f64> {
+        self.points
+    }
+
     /// The points; point `i` covers the time from `i` to `i + 1` intervals.
     #[must_use]
     pub fn points(&self) -> &[f64] {
@@ -98,14 +104,14 @@ mod tests {
     fn a_series_thins_and_keeps_its_mean() {
         let mut rate = Series::new(Duration::from_secs(1), Thinning::Mean);
         let mut gauge = Series::new(Duration::from_secs(1), Thinning::Last);
-        for second in 0..9600u32 {
+        for second in 0..4096u32 {
             rate.push(f64::from(second));
             gauge.push(f64::from(second));
+            assert!(rate.points().len() < MAX_POINTS);
         }
-        assert!(rate.points().len() < MAX_POINTS && rate.points().len() >= MAX_POINTS / 2);
-        assert_eq!(rate.interval(), Duration::from_secs(16));
-        assert_eq!(rate.points()[0], (0..16).sum::<u32>() as f64 / 16.0);
+        assert_eq!((rate.points().len(), rate.interval()), (256, Duration::from_secs(16)));
+        assert_eq!(rate.points()[0], f64::from((0..16).sum::<u32>()) / 16.0);
         assert_eq!(gauge.points()[0], 15.0);
-        assert_eq!(rate.points().len(), 600);
+        assert_eq!(rate.times_s()[255], 4096.0);
     }
 }
