@@ -138,11 +138,13 @@ fn run(case: &Case) {
                 seen.shrunk = Some(format!("at {now}: {edge:?} after {:?}", seen.last_edge));
             }
             seen.last_edge = Some(edge);
+            // What the sender gets to see: the base station may close the window, and then the edge is the ack.
+            let mut told = edge;
             if case.zero_window && silent && !is_syn {
                 segment.window = 0;
-            } else {
-                seen.edge = Some(seen.edge.map_or(edge, |old| old.max(edge)));
+                told = segment.ack;
             }
+            seen.edge = Some(seen.edge.map_or(told, |old| old.max(told)));
         }
         if end == 0
             && segment.payload_len > 0

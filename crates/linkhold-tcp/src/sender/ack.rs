@@ -50,6 +50,8 @@ struct Step<'a> {
 impl Sender {
     /// Takes an ACK in. `ts_now` is the timestamp clock. False if it acknowledges what was never sent.
     pub fn on_ack(&mut self, now: Instant, ts_now: u32, ack: &AckIn, stats: &mut Stats) -> bool {
+        // A frozen sender's clock stands still.
+        let now = self.frozen.unwrap_or(now);
         if ack.ack == self.nxt + 1 && self.byte_probed && self.board.is_empty() {
             // The receiver took the probe's byte: it was new data.
             self.board.push(self.nxt, self.nxt + 1, now);
@@ -121,6 +123,10 @@ impl Sender {
             self.timer = Timer::Idle;
         }
 
+        if self.frozen.is_some() {
+            // What was lost or spurious is found at the first ACK after the thaw; until then nothing moves the window.
+            return true;
+        }
         let step = Step { now, echo: ack.echo, acked, duplicate, summary: &summary };
         let bare_duplicate = acked == 0 && ack.bare && summary.sacked == 0;
         if self.tlp.on_ack(ack.ack, ack.dsack.is_some(), bare_duplicate) && self.state == CaState::Open {
@@ -190,7 +196,7 @@ impl Sender {
                     self.window.cwnd = self.prr.on_ack(step.summary.delivered, pipe, ssthresh, mss).max(mss);
                 }
             }
-            CaState::Open | CaState::Loss if grow && self.frozen.is_none() => self.grow(step),
+            CaState::Open | CaState::Loss if grow => self.grow(step),
             CaState::Open | CaState::Loss | CaState::Cwr => {}
         }
     }
