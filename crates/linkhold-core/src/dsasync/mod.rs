@@ -7,7 +7,7 @@
 //! |---|---|
 //! | 1 and 2, what is held and when it leaves | this file, `downlink.rs` |
 //! | 1 and 2, what windows senders are told | `windows.rs` |
-//! | 3 and 4, uplink shaping | `uplink.rs` |
+//! | 3 and 4, uplink shaping | `uplink.rs`, and `uplink_path.rs`, which feeds it |
 //! | 5, loss of capacity | `capacity.rs` |
 //! | beside the paper: window clamp | `bdp.rs` |
 //!
@@ -23,6 +23,7 @@ pub mod config;
 mod downlink;
 mod flows;
 pub mod uplink;
+mod uplink_path;
 mod windows;
 
 #[cfg(test)]
@@ -42,27 +43,13 @@ use crate::units::Seq;
 use bdp::Bdp;
 use downlink::{HoldBuffer, Pacer};
 use flows::{FlowTable, KeptAck, NONE, RadioProbe, Touched};
-use uplink::{UplinkMode, UplinkShaper, UplinkVerdict};
+use uplink::{UplinkMode, UplinkShaper};
+use uplink_path::Shaped;
 
 pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode};
 
 /// Bytes in the radio below which a segment is taken to find it empty: two full packets.
 const EMPTY_RADIO: u64 = 3000;
-
-/// After the announced start of a silence that does not come, a kept ACK waits no longer than this.
-const KEEP_BACK_GRACE: Duration = Duration::from_millis(1);
-
-/// An uplink packet in the shaper. The shaper knows it by its index here.
-#[derive(Clone, Copy, Debug)]
-struct Shaped {
-    packet: PacketId,
-    slot: u32,
-    generation: u32,
-    ack: Seq,
-    window: u16,
-    shift: Option<u8>,
-    rewrite: Rewrite,
-}
 
 /// DSASync: Algorithms 1 to 5 as one [`Mechanism`].
 #[derive(Debug)]
@@ -393,228 +380,6 @@ impl DsaSync {
         if self.config.mode != Mode::Hold && self.config.close_at == CloseAt::SilenceStart {
             self.close_all(now, scope, out);
         }
-    }
-
-    // ---- uplink ----
-
-    fn on_uplink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
-        let Some(slot) = self.flow_of(now, packet, out) else {
-            return Verdict::Forward(Rewrite::NONE);
-        };
-        let before = self.flows.at(slot).outstanding();
-        self.flows.at(slot).on_uplink(packet.tcp);
-        let after = self.flows.at(slot).outstanding();
-        self.outstanding = self.outstanding + after - before;
-        self.bdp.on_delivered(now, before.saturating_sub(after));
-        let flow = self.flows.at(slot);
-        if let (Some(probe), Some(acked)) = (flow.radio_probe, flow.acked)
-            && !acked.before(probe.end)
-        {
-            flow.radio_probe = None;
-            if probe.silences == self.monitor.silences() && !self.monitor.tfp(packet.station) {
-                self.buffer.station(packet.station).radio.add(now, now.since(probe.at));
-            }
-        }
-        if let Some(kept) = self.flows.at(slot).kept.take() {
-            self.release_kept(kept, kept.rewrite, out);
-        }
-        let rewrite = self.pass_uplink(slot, packet.tcp);
-        let verdict = if self.config.uplink.mode == UplinkMode::Off {
-            self.probe_wired(now, slot, packet.tcp);
-            self.keep_back(now, slot, packet, rewrite)
-        } else {
-            self.shape(now, slot, packet, rewrite, out)
-        };
-        let flow = self.flows.at(slot);
-        if flow.is_over() && flow.held == 0 {
-            self.forget(now, slot, out);
-        }
-        match verdict {
-            // The verdict takes effect before the actions: forwarded, it would overtake what this call releases.
-            Verdict::Forward(rewrite)
-                if out.as_slice().iter().any(|action| matches!(action, Action::Release { .. })) =>
-            {
-                self.metrics.holds += 1;
-                self.metrics.released += 1;
-                out.push(Action::Release { packet: packet.id, rewrite });
-                Verdict::Hold
-            }
-            Verdict::Forward(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
-        }
-    }
-
-    /// Hands an uplink packet to the shaper (Algorithms 3 and 4).
-    fn shape(
-        &mut self,
-        now: Instant,
-        slot: u32,
-        packet: &PacketView<'_>,
-        rewrite: Rewrite,
-        out: &mut Actions,
-    ) -> Verdict {
-        let alpha = match self.config.uplink.mode {
-            UplinkMode::Off => return Verdict::Forward(rewrite),
-            UplinkMode::PerStation => self.monitor.alpha(now, packet.station),
-            UplinkMode::Pooled => self.monitor.alpha_network(now),
-        };
-        if self.free_bytes() < u64::from(packet.len) {
-            // B_alloc bounds both directions; what waits here goes first, in order.
-            self.shaper.flush(|id| self.due.push(id));
-            self.release_due(out);
-            return Verdict::Forward(rewrite);
-        }
-        let index = self.shaped_free.pop().unwrap_or(self.shaped.len() as u32);
-        let flow = self.flows.at(slot);
-        let entry = Shaped {
-            packet: packet.id,
-            slot,
-            generation: flow.generation,
-            ack: packet.tcp.ack,
-            window: packet.tcp.window,
-            // The window of a SYN is never held down.
-            shift: flow.shift_of(packet.tcp).filter(|_| !packet.tcp.flags.contains(TcpFlags::SYN)),
-            rewrite,
-        };
-        match self.shaped.get_mut(index as usize) {
-            Some(place) => *place = entry,
-            None => self.shaped.push(entry),
-        }
-        let id = PacketId(u64::from(index));
-        let mut verdict = self.shaper.on_packet(now, packet.station, id, packet.len, alpha);
-        if verdict == UplinkVerdict::Full {
-            self.shaper.make_room(now, packet.len, |id| self.due.push(id));
-            self.release_due(out);
-            verdict = self.shaper.on_packet(now, packet.station, id, packet.len, alpha);
-        }
-        match verdict {
-            UplinkVerdict::Hold => {
-                self.flows.at(slot).shaped += 1;
-                self.metrics.holds += 1;
-                self.note_peak();
-                Verdict::Hold
-            }
-            UplinkVerdict::Forward => {
-                self.shaped_free.push(index);
-                self.probe_wired(now, slot, packet.tcp);
-                Verdict::Forward(rewrite)
-            }
-            UplinkVerdict::Full => {
-                self.shaped_free.push(index);
-                self.drop_packet(DropReason::BufferFull)
-            }
-        }
-    }
-
-    /// Releases what the shaper has let go, with the window that is right now.
-    fn release_due(&mut self, out: &mut Actions) {
-        let mut due = core::mem::take(&mut self.due);
-        for id in due.drain(..) {
-            let index = id.0 as u32;
-            let entry = self.shaped[index as usize];
-            self.shaped_free.push(index);
-            let mut rewrite = entry.rewrite;
-            let own = self.flows.get(entry.slot).is_some_and(|flow| flow.generation == entry.generation);
-            if own {
-                self.flows.at(entry.slot).shaped -= 1;
-                if entry.window > 0 && self.flows.at(entry.slot).has_data {
-                    rewrite.window = self.window_on_release(&entry);
-                }
-                self.flows.at(entry.slot).passed = rewrite.window.unwrap_or(entry.window);
-            }
-            self.metrics.released += 1;
-            out.push(Action::Release { packet: entry.packet, rewrite });
-        }
-        self.due = due;
-    }
-
-    /// The window of an ACK that leaves the shaper: zero if its flow is closed now, else what the station offered,
-    /// held down as ever; none if that is the window it came with.
-    fn window_on_release(&mut self, entry: &Shaped) -> Option<u16> {
-        if self.must_stay_closed(entry.slot) {
-            self.mark_closed(entry.slot);
-            return Some(0);
-        }
-        // Decided anew: by now the correspondent may know of a further edge than when this ACK came.
-        let shift = entry.shift?;
-        let window = self.clamped(entry.slot, entry.ack, entry.window, shift);
-        let flow = self.flows.at(entry.slot);
-        let edge = entry.ack + (u32::from(window) << shift);
-        flow.edge = Some(flow.edge.map_or(edge, |old| old.max(edge)));
-        (window < entry.window).then_some(window)
-    }
-
-    /// Keeps the last ACK before an announced silence back (`keep_back`).
-    fn keep_back(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>, rewrite: Rewrite) -> Verdict {
-        let wanted = self.config.keep_back
-            && self.config.mode == Mode::FreezeNudge
-            && packet.tcp.is_pure_ack()
-            && packet.tcp.window > 0;
-        let flow = self.flows.at(slot);
-        if !wanted || !flow.has_data || flow.closed || self.monitor.tfp(packet.station) {
-            return Verdict::Forward(rewrite);
-        }
-        let Some((start, _)) = self.monitor.next_announced_silence(now, packet.station) else {
-            return Verdict::Forward(rewrite);
-        };
-        let room = self.free_bytes() >= u64::from(packet.len);
-        if start.since(now) > self.config.keep_back_delay || !room {
-            return Verdict::Forward(rewrite);
-        }
-        let deadline = start.max(now) + KEEP_BACK_GRACE;
-        let flow = self.flows.at(slot);
-        flow.kept = Some(KeptAck { packet: packet.id, rewrite, len: packet.len, deadline });
-        let generation = flow.generation;
-        if !self.kept.contains(&(slot, generation)) {
-            self.kept.push((slot, generation));
-        }
-        self.kept_bytes += u64::from(packet.len);
-        self.metrics.holds += 1;
-        self.note_peak();
-        Verdict::Hold
-    }
-
-    /// The announced silence is there: the kept ACKs go out as zero windows on a new ACK number.
-    fn close_kept(&mut self, now: Instant, scope: Scope, out: &mut Actions) {
-        let mut kept = core::mem::take(&mut self.kept);
-        kept.retain(|&(slot, generation)| {
-            let Some(flow) = self.flows.get(slot) else { return false };
-            if flow.generation != generation || flow.kept.is_none() {
-                return false;
-            }
-            if !scope.covers(flow.station) {
-                return true;
-            }
-            self.close(now, slot, out);
-            // The station had closed the window itself: the ACK goes as it is.
-            if let Some(kept) = self.flows.at(slot).kept.take() {
-                self.release_kept(kept, kept.rewrite, out);
-            }
-            false
-        });
-        self.kept = kept;
-    }
-
-    fn expire_kept(&mut self, now: Instant, out: &mut Actions) {
-        let mut kept = core::mem::take(&mut self.kept);
-        kept.retain(|&(slot, generation)| {
-            let Some(flow) = self.flows.get(slot).filter(|flow| flow.generation == generation) else {
-                return false;
-            };
-            match flow.kept {
-                None => false,
-                Some(ack) if ack.deadline > now => true,
-                Some(ack) => {
-                    self.flows.at(slot).kept = None;
-                    self.release_kept(ack, ack.rewrite, out);
-                    false
-                }
-            }
-        });
-        self.kept = kept;
-    }
-
-    fn next_kept(&self) -> Option<Instant> {
-        self.kept.iter().filter_map(|&(slot, _)| self.flows.get(slot)?.kept.map(|kept| kept.deadline)).min()
     }
 
     fn next_release(&self) -> Option<Instant> {
