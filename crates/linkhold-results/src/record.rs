@@ -148,7 +148,7 @@ impl From<Direction> for FlowDirection {
 /// One TCP flow of one run.
 ///
 /// Rates count from the flow's start or the end of the warm-up, whichever is later, to the flow's end or the
-/// end of the run. Delays are one-way, from the first transmission of a data segment by TCP to its arrival at
+/// end of the run. Delays are one-way, from the transmission by TCP of this copy of a data segment to its arrival at
 /// the other TCP. "Outside silence" counts only the segments that met no silence between the two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {

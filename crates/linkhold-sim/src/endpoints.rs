@@ -36,6 +36,8 @@ enum Token {
     WarmUp,
     /// A series interval is over.
     Sample,
+    /// The application of a planned flow stops.
+    Stop(u32),
 }
 
 const KIND_SHIFT: u32 = 29;
@@ -48,6 +50,7 @@ impl Token {
             Self::Arrival(n) => 2 << KIND_SHIFT | n,
             Self::WarmUp => 3 << KIND_SHIFT,
             Self::Sample => 4 << KIND_SHIFT,
+            Self::Stop(n) => 5 << KIND_SHIFT | n,
         }
     }
 
@@ -58,7 +61,8 @@ impl Token {
             1 => Self::Open(number),
             2 => Self::Arrival(number),
             3 => Self::WarmUp,
-            _ => Self::Sample,
+            4 => Self::Sample,
+            _ => Self::Stop(number),
         }
     }
 }
@@ -136,6 +140,9 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         network.schedule(Instant::ZERO + recorder.interval(), Token::Sample.pack());
         for (number, flow) in plan.flows.iter().enumerate() {
             network.schedule(flow.start, Token::Open(number as u32).pack());
+            if let Some(stop) = flow.stop {
+                network.schedule(stop, Token::Stop(number as u32).pack());
+            }
         }
         for (number, arrivals) in plan.arrivals.iter().enumerate() {
             if let Some(at) = arrivals.due() {
@@ -233,6 +240,18 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         flow.meter.pool_delays(&mut done.delays, &mut done.delays_outside_silence);
     }
 
+    /// The application of a flow stops writing.
+    fn stop(&mut self, now: Instant, id: u32, network: &mut Network) {
+        let Some(number) = self.flows.iter().position(|flow| flow.open && flow.meter.id() == id) else {
+            return;
+        };
+        let flow = &mut self.flows[number];
+        let side = flow.sender;
+        flow.ends[side].tcp.end_source(now);
+        flow.meter.ends();
+        self.pump(now, FlowIndex(number as u32), side, network);
+    }
+
     fn timer(&mut self, at: Instant, number: u32, network: &mut Network) -> bool {
         let (index, side) = (FlowIndex(number / 2), (number % 2) as usize);
         let end = &mut self.flows[index.get()].ends[side];
@@ -325,6 +344,7 @@ impl<O: Observer> Edge for Endpoints<'_, O> {
                 }
             }
             Token::Sample => self.sample(at, network),
+            Token::Stop(number) => self.stop(at, self.plan.flows[number as usize].id, network),
         }
         true
     }
@@ -336,7 +356,14 @@ mod tests {
 
     #[test]
     fn tokens_survive_packing() {
-        for token in [Token::Timer(5), Token::Open(0), Token::Arrival(77), Token::WarmUp, Token::Sample] {
+        for token in [
+            Token::Timer(5),
+            Token::Open(0),
+            Token::Arrival(77),
+            Token::WarmUp,
+            Token::Sample,
+            Token::Stop(3),
+        ] {
             assert_eq!(Token::unpack(token.pack()), token);
         }
     }

@@ -26,6 +26,8 @@ pub struct Meter {
     start: Instant,
     /// Bytes of a finite source.
     total: Option<u64>,
+    /// Its source is finite, or was stopped.
+    ends: bool,
     /// From when on it counts, and what had been by then.
     counted_from: Instant,
     base_delivered: u64,
@@ -85,6 +87,7 @@ impl Meter {
             station,
             start,
             total,
+            ends: total.is_some(),
             counted_from: start,
             base_delivered: 0,
             base: Stats::default(),
@@ -105,10 +108,21 @@ impl Meter {
         self.station
     }
 
+    /// The flow's number in the results.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
     /// True if its source ends.
     #[must_use]
     pub const fn is_finite(&self) -> bool {
-        self.total.is_some()
+        self.ends
+    }
+
+    /// Its application stops though its source had no end.
+    pub const fn ends(&mut self) {
+        self.ends = true;
     }
 
     /// When its last byte arrived, for a finite flow that is done.

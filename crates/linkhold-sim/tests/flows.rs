@@ -110,3 +110,16 @@ fn warm_up_is_not_counted() {
         record.totals.limit_share
     );
 }
+
+#[test]
+fn a_flow_that_is_stopped_says_goodbye_and_leaves_the_link_to_others() {
+    let mut scenario = clean(10);
+    scenario.flows = vec![common::bulk(Direction::Downlink), common::bulk(Direction::Downlink)];
+    scenario.flows[1].stop = Some(Instant::from_millis(4000));
+    scenario.flows[1].source = Source::Paced { rate: BitRate::from_mbps(8), chunk: Bytes(10_000) };
+    let (record, series) = run_case(&common::case("stop", scenario), 1).unwrap();
+    // 8 Mb/s for 4 s: what it has written by then arrives, and nothing after.
+    assert!((3_900_000..4_100_000).contains(&record.flows[1].bytes), "{} bytes", record.flows[1].bytes);
+    let after: f64 = series.flows[0].goodput_bps[6..10].iter().sum::<f64>() / 4.0;
+    assert!(after > 0.99 * record.link.goodput_limit_bps, "{after}");
+}

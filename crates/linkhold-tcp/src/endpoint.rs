@@ -453,6 +453,15 @@ impl Endpoint {
         self.sender.thaw(now, ts_clock(now));
     }
 
+    /// The application stops writing; a FIN follows what it has written. Nothing before the handshake is done or for
+    /// a finite source, which ends by itself.
+    pub fn end_source(&mut self, now: Instant) {
+        self.clock = now;
+        if self.is_established() {
+            self.sender.end_source(now);
+        }
+    }
+
     /// Application bytes received in order so far.
     #[must_use]
     pub fn delivered(&self) -> u64 {

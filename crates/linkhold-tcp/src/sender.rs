@@ -206,6 +206,18 @@ impl Sender {
         }
     }
 
+    /// The application stops: what it has written so far is all there will be, and a FIN follows. A bulk source has
+    /// written what was sent.
+    pub fn end_source(&mut self, now: Instant) {
+        let written = match self.source {
+            Source::None | Source::Finite(_) => return,
+            // A window probe's byte may have been taken: it is data, and the FIN comes after it.
+            Source::Bulk => self.nxt.saturating_sub(1) + u64::from(self.byte_probed),
+            Source::Paced { .. } => self.source.written(self.started, now),
+        };
+        self.source = Source::Finite(linkhold_core::units::Bytes(written));
+    }
+
     /// End of what may be sent: data written, and the FIN.
     #[inline]
     fn limit(&self, now: Instant) -> u64 {
