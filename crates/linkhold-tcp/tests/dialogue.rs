@@ -574,3 +574,16 @@ fn a_frozen_sender_keeps_its_state_and_its_timers_stand_still() {
     talk.ack(5260, 5001, &[]);
     assert!(talk.end.srtt().unwrap() < ms(150), "{:?}", talk.end.srtt());
 }
+
+#[test]
+fn an_application_that_stops_gets_its_fin_after_what_was_sent() {
+    let mut talk = Talk::open(&linux(), Source::Bulk);
+    talk.drain();
+    talk.end.end_source(at(150));
+    assert!(talk.drain().is_empty(), "cwnd is full");
+    let sent = talk.ack(200, 1001, &[]);
+    assert_eq!((sent.len(), sent[0].segment.seq, sent[0].segment.payload_len), (1, Seq(10_001), 0));
+    assert!(sent[0].segment.flags.contains(TcpFlags::FIN));
+    assert!(talk.ack(300, 10_002, &[]).is_empty(), "nothing follows the FIN");
+    assert_eq!(talk.end.acknowledged(), 10_000);
+}
