@@ -1,0 +1,47 @@
+"""Simulate how TCP fares across radio links that fall silent, and what a mechanism at the base station wins back.
+
+    import linkhold
+
+    result = linkhold.run("scenarios/demo.toml", seeds=5)
+    print(result)                                   # the command's table
+    result.report["compare"]                        # every case against the first, paired by seed
+    linkhold.plots.compare(result).savefig("goodput.png")
+
+Quantities carry their unit. In what comes out it stands at the end of a name: `_bps` is bits per second, `_s` seconds,
+`_bytes` bytes; shares run from 0 to 1. In what goes in it is part of the text: "25ms", "24Mbit/s", "256KiB", "100pkt".
+
+One scenario and one seed give the same results on any number of threads, and the same as the command `linkhold run`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._native import RunError, ScenarioError
+from ._run import Checked, Estimate, Result, check, run, schema
+from ._sweep import sweep
+
+if TYPE_CHECKING:
+    from . import plots
+
+__all__ = [
+    "Checked",
+    "Estimate",
+    "Result",
+    "RunError",
+    "ScenarioError",
+    "check",
+    "plots",
+    "run",
+    "schema",
+    "sweep",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Only who plots needs matplotlib.
+    if name == "plots":
+        import importlib
+
+        return importlib.import_module(".plots", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

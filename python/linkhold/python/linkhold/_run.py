@@ -1,0 +1,227 @@
+"""Run or check one scenario."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _native
+from ._scenario import MAX_SEEDS, Overrides, Scenario, overrides, source, threads_of, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Estimate(NamedTuple):
+    """A mean over the seeds of one case."""
+
+    n: int
+    """Number of seeds that have the metric."""
+    mean: float
+    """Their mean, in the metric's unit; nan without any."""
+    std: float
+    """Sample standard deviation; nan with fewer than two."""
+    ci95: tuple[float, float] | None
+    """95 % confidence interval of the mean (Student's t); None with fewer than two."""
+
+
+class Checked(NamedTuple):
+    """A scenario that is right."""
+
+    name: str
+    """Its name."""
+    description: str
+    """One or two sentences; may be empty."""
+    cases: list[str]
+    """Names of its cases, in the file's order."""
+    facts: list[tuple[str, str]]
+    """What it comes to: what a fact is about ("router"), and the fact in words, with units."""
+    summary: str
+    """The facts as text, a line each."""
+
+    def __str__(self) -> str:
+        return f"{self.name}\n{self.summary}"
+
+
+class Result:
+    """What a scenario's runs left. `print` it for the table that the command prints."""
+
+    def __init__(self, native: _native.Run) -> None:
+        self._native = native
+        self._report: dict[str, Any] | None = None
+        self._tables: dict[str, pa.Table] | None = None
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The object of the contract `linkhold.run/1`, the same as `linkhold run --json` prints.
+
+        Keys: `schema`, `scenario`, `runs` (one a case and seed, with `flows`, `link`, `totals` and `mechanism`) and
+        `compare`. Rates are in bit/s (`_bps`), times in s (`_s`). Only `wall_s` differs from one run to the next. A
+        number that does not exist (the delay of a flow without data) is None.
+        """
+        if self._report is None:
+            self._report = json.loads(self._native.report_json())
+        return self._report
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        """The report's runs: cases in the file's order, seeds ascending within a case."""
+        runs: list[dict[str, Any]] = self.report["runs"]
+        return runs
+
+    @property
+    def compare(self) -> list[dict[str, Any]]:
+        """Every case but the first against the first, in every metric, paired by seed.
+
+        Keys: `case`, `baseline`, `metric`, `unit`, `baseline_value`, `value` (means over the seeds, in `unit`),
+        `ratio` (None if the baseline is 0) and its `ci95` (`[low, high]`; None with one seed).
+        """
+        rows: list[dict[str, Any]] = self.report["compare"]
+        return rows
+
+    @property
+    def cases(self) -> list[str]:
+        """Names of the cases, in the file's order."""
+        return list(dict.fromkeys(run["case"] for run in self.runs))
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds, ascending."""
+        return list(dict.fromkeys(run["seed"] for run in self.runs))
+
+    def totals(self) -> list[dict[str, Any]]:
+        """One row a case and seed: sums over the flows, pooled delays, and the link.
+
+        Columns: `case`, `seed`, the report's `totals` (`goodput_bps`, `limit_share`, `delay_p99_s`, ...),
+        `goodput_limit_bps` in bit/s and `silent_fraction` from 0 to 1.
+        """
+        return [totals_of(run) for run in self.runs]
+
+    def estimate(self, case: str, metric: str = "goodput_bps") -> Estimate:
+        """Mean and 95 % interval of one of the `totals` over the seeds of `case`, in the metric's unit.
+
+        Raises KeyError for a case or metric that does not exist.
+        """
+        return Estimate(*self._native.estimate(case, metric))
+
+    def delay_cdf(self, case: str, *, outside_silence: bool = False) -> tuple[list[float], list[float]]:
+        """Distribution of the one-way delay of data segments, over all seeds of `case`: delays in s, and for each the
+        share (0 to 1) of segments that took no longer. Delays are at most 1/64 too high.
+
+        With `outside_silence` only segments that met no silence on their way count.
+        """
+        return self._native.delay_cdf(case, outside_silence)
+
+    def flows(self) -> pa.Table:
+        """One row a flow and run: `case`, `seed`, `flow`, `direction`, `station`, `start_s`, `goodput_bps`,
+        `retransmit_bps`, `retransmits`, `rto_events`, `spurious_rtos`, `fast_recoveries`, `bytes`, `delay_mean_s`,
+        `delay_std_s`, `delay_p50_s`, `delay_p99_s`, the same percentiles `_outside_silence_s`, `completion_s` and
+        `resume_p50_s`. As `flows.parquet` of the command. Needs pyarrow.
+        """
+        return self._table("flows")
+
+    def series(self) -> pa.Table:
+        """One row an interval of a flow, or, where `flow` is null, of the router: `case`, `seed`, `flow`, `t_s` (end
+        of the interval), `goodput_bps`; of a flow `cwnd_bytes`, `ssthresh_bytes`, `rtt_s`, `in_flight_bytes`,
+        `rto_events` (since the start); of the router `limit_bps`, `held_bytes`, `queue_bytes`. As `series.parquet` of
+        the command. Needs pyarrow.
+        """
+        return self._table("series")
+
+    def silences(self) -> pa.Table:
+        """One row a silence and run: `case`, `seed`, `start_s`, `end_s`, `cause` (sensing, primary_user,
+        channel_switch, fade or grant) and `station`, null where the whole network was silent. As `silences.parquet` of
+        the command. Needs pyarrow.
+        """
+        return self._table("silences")
+
+    def html(self) -> str:
+        """The self-contained HTML report that the command writes."""
+        return self._native.html()
+
+    def _table(self, name: str) -> pa.Table:
+        if self._tables is None:
+            self._tables = _tables_of(self._native)
+        return self._tables[name]
+
+    def __str__(self) -> str:
+        return self._native.table()
+
+    def __repr__(self) -> str:
+        name = self.report["scenario"]["name"]
+        return f"<linkhold.Result {name}: cases {', '.join(self.cases)}; seeds {len(self.seeds)}>"
+
+
+def pyarrow() -> Any:
+    """The optional package, or an error that says how to get it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("tables need pyarrow: pip install 'linkhold[tables]'") from error
+    return pyarrow
+
+
+def _tables_of(native: _native.Run) -> dict[str, pa.Table]:
+    # Through the command's own files, so that columns and types cannot differ from theirs.
+    parquet = pyarrow().parquet
+    with tempfile.TemporaryDirectory(prefix="linkhold-") as folder:
+        native.write_parquet(folder)
+        tables = {}
+        for name in ("flows", "series", "silences"):
+            with parquet.ParquetFile(os.path.join(folder, f"{name}.parquet")) as file:
+                tables[name] = file.read()
+        return tables
+
+
+def totals_of(run: dict[str, Any]) -> dict[str, Any]:
+    """One run of a report as a row."""
+    link = run["link"]
+    return {
+        "case": run["case"],
+        "seed": run["seed"],
+        **run["totals"],
+        "goodput_limit_bps": link["goodput_limit_bps"],
+        "silent_fraction": link["silent_fraction"],
+    }
+
+
+def run(
+    scenario: Scenario,
+    set: Overrides = (),
+    seeds: int = 1,
+    threads: int | None = None,
+) -> Result:
+    """Run every case of a scenario with every seed, side by side.
+
+    scenario: path of a scenario file, or its text (a `str` with a line break in it). Traces are looked for beside the
+        file, for a text in the working folder.
+    set: keys to change, as `{"wired.rtt": "50ms"}` or `["wired.rtt=50ms"]`. A dotted path; an element of a list is
+        named by its index from 0, by its name, or by * for all. Quantities are texts with their unit. A case's own
+        `set` lies on top.
+    seeds: repetitions, counted up from the scenario's seed; two or more give confidence intervals.
+    threads: one per core if None. Results do not depend on it.
+
+    The interpreter's lock is released meanwhile; Ctrl-C stops the runs.
+
+    Raises ScenarioError, a ValueError, with file, line and key of everything that is wrong with the scenario, and
+    RunError, a RuntimeError, if a run cannot start.
+    """
+    file, text = source(scenario)
+    count = whole("seeds", seeds, MAX_SEEDS)
+    [native] = _native.run_points(file, text, [overrides(set)], count, threads_of(threads), True)
+    return Result(native)
+
+
+def check(scenario: Scenario, set: Overrides = ()) -> Checked:
+    """Check a scenario without running it, and say what it comes to. Raises ScenarioError as `run` does."""
+    file, text = source(scenario)
+    return Checked(*_native.check(file, text, overrides(set)))
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the scenario file: every key with its unit, default and meaning."""
+    parsed: dict[str, Any] = json.loads(_native.schema())
+    return parsed

@@ -1,0 +1,78 @@
+"""What a caller may give: scenarios as path or text, overrides as dict or list."""
+
+from __future__ import annotations
+
+import json
+import numbers
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Union
+
+Scenario = Union[str, "os.PathLike[str]"]
+"""Path of a scenario file, or its text. A `str` with a line break in it is a text."""
+
+Overrides = Union[Mapping[str, Any], Iterable[str]]
+"""Keys to change: `{"wired.rtt": "50ms"}`, or as on the command line `["wired.rtt=50ms"]`."""
+
+MAX_SEEDS = 10_000
+MAX_THREADS = 1024
+
+
+def source(scenario: Scenario) -> tuple[str | None, str | None]:
+    """The scenario's file and text; one of them is None."""
+    if isinstance(scenario, str) and "\n" in scenario:
+        return None, scenario
+    if not isinstance(scenario, (str, os.PathLike)):
+        raise TypeError(f"scenario is a path or the text of a scenario file, not {type(scenario).__name__}")
+    return os.fspath(scenario), None
+
+
+def overrides(given: Overrides) -> list[str]:
+    """`given` as a list of `key=value`."""
+    if isinstance(given, str):
+        raise TypeError(f'set is a dict or a list; write set=["{given}"]')
+    if isinstance(given, Mapping):
+        return [f"{key}={value_text(value)}" for key, value in given.items()]
+    texts = list(given)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f'set is a list of "key=value", and {text!r} is none')
+    return texts
+
+
+def value_text(value: Any) -> str:
+    """A value as it stands behind `key=`. A text stands as it is, as on the command line: "50ms", but also "7"."""
+    return value if isinstance(value, str) else _toml(value)
+
+
+def _toml(value: Any) -> str:
+    # Scalars of numpy and the like know their Python value.
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        value = value.item()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, numbers.Integral):
+        return repr(int(value))
+    if isinstance(value, numbers.Real):
+        return repr(float(value))
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_toml(str(key))} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    raise TypeError(f"{value!r} cannot stand in a scenario; give a text with its unit, a number, a bool, a list or a dict")
+
+
+def whole(name: str, value: Any, most: int) -> int:
+    """`value` as a whole number from 1 to `most`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} is a whole number, not {value!r}")
+    if not 1 <= value <= most:
+        raise ValueError(f"{name} is {value}; give 1 to {most}")
+    return int(value)
+
+
+def threads_of(threads: Any) -> int | None:
+    """The number of threads; None is one per core."""
+    return None if threads is None else whole("threads", threads, MAX_THREADS)

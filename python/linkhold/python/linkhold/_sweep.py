@@ -1,0 +1,135 @@
+"""Run a scenario at every point of a grid, on this machine or on a Dask cluster."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Union, overload
+
+from . import _native
+from ._run import pyarrow, totals_of
+from ._scenario import MAX_SEEDS, Overrides, Scenario, overrides, source, threads_of, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Point = Mapping[str, Any]
+Grid = Union[Mapping[str, Sequence[Any]], Iterable[Point]]
+Row = dict[str, Any]
+
+# Their columns name the case and the seed of a row, so no column can name the key of that name.
+_TAKEN = {"seed": "the scenario's seed changes by seeds=N and set", "cases": "name a case's key, as cases.NAME.mode"}
+
+
+@overload
+def sweep(
+    scenario: Scenario,
+    over: Grid,
+    set: Overrides = ...,
+    seeds: int = ...,
+    threads: int | None = ...,
+    client: Any = ...,
+    table: Literal[False] = ...,
+) -> list[Row]: ...
+@overload
+def sweep(
+    scenario: Scenario,
+    over: Grid,
+    set: Overrides = ...,
+    seeds: int = ...,
+    threads: int | None = ...,
+    client: Any = ...,
+    *,
+    table: Literal[True],
+) -> pa.Table: ...
+def sweep(
+    scenario: Scenario,
+    over: Grid,
+    set: Overrides = (),
+    seeds: int = 1,
+    threads: int | None = None,
+    client: Any = None,
+    table: bool = False,
+) -> list[Row] | pa.Table:
+    """Run a scenario at every point, and give one row of totals a point, case and seed, in that order.
+
+        linkhold.sweep("demo.toml", over={"wired.rtt": ["3ms", "50ms"], "router.limit": ["50pkt", "1000pkt"]}, seeds=5)
+
+    scenario, set, seeds: as for `run`; `over` lies on top of `set`.
+    over: for every key its values, and every combination is a point (the last key varies fastest); or a list of points,
+        each a dict.
+    threads: one per core if None; with a client, threads of each task (1 if None).
+    client: a `dask.distributed.Client`; then every point is a task. A scenario with measured traces needs them at the
+        same path on every worker.
+    table: a pyarrow Table instead of a list of dicts.
+
+    Columns: the keys of `over` with the values as given, then `case`, `seed` and the totals as of `Result.totals`, rates
+    in bit/s, times in s.
+
+    Everything is checked before the first run. Raises as `run` does.
+    """
+    points = _points(over)
+    file, text = source(scenario)
+    count = whole("seeds", seeds, MAX_SEEDS)
+    base = overrides(set)
+    sets = [base + overrides(point) for point in points]
+    per_point = (
+        _here(file, text, sets, count, threads_of(threads))
+        if client is None
+        else _on_cluster(client, file, text, sets, count, threads_of(threads) or 1)
+    )
+    rows = [{**point, **row} for point, rows_of_point in zip(points, per_point) for row in rows_of_point]
+    return pyarrow().Table.from_pylist(rows) if table else rows
+
+
+def _points(over: Grid) -> list[Point]:
+    if isinstance(over, Mapping):
+        for key, values in over.items():
+            if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
+                raise TypeError(f'over["{key}"] is a list of values; write [{values!r}]')
+        points: list[Point] = [dict(zip(over, values)) for values in itertools.product(*over.values())]
+    else:
+        points = [dict(point) for point in over]
+    if not points:
+        raise ValueError("over names no point; every key needs at least one value")
+    for key in dict.fromkeys(key for point in points for key in point):
+        if key in _TAKEN:
+            raise ValueError(f"over cannot have the key {key!r}: {_TAKEN[key]}")
+    return points
+
+
+def _here(
+    file: str | None, text: str | None, sets: list[list[str]], seeds: int, threads: int | None
+) -> Iterable[list[Row]]:
+    # All points, cases and seeds share one pool, so that few cases at many points fill all cores too.
+    return [_rows(native) for native in _native.run_points(file, text, sets, seeds, threads, False)]
+
+
+def _rows(native: _native.Run) -> list[Row]:
+    return [totals_of(run) for run in json.loads(native.report_json())["runs"]]
+
+
+def _on_worker(
+    overrides_of_point: list[str], file: str | None, text: str | None, seeds: int, threads: int
+) -> list[Row]:
+    [native] = _native.run_points(file, text, [overrides_of_point], seeds, threads, False)
+    return _rows(native)
+
+
+def _on_cluster(
+    client: Any, file: str | None, text: str | None, sets: list[list[str]], seeds: int, threads: int
+) -> Iterable[list[Row]]:
+    for overrides_of_point in sets:
+        _native.check(file, text, overrides_of_point)
+    if text is None and file is not None:
+        # Workers need not see the caller's files, but for traces.
+        with open(file, encoding="utf-8") as opened:
+            text = opened.read()
+    futures = client.map(_on_worker, sets, file=file, text=text, seeds=seeds, threads=threads, pure=False)
+    try:
+        rows: list[list[Row]] = client.gather(futures)
+    except BaseException:
+        client.cancel(futures)
+        raise
+    return rows

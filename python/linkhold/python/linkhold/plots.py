@@ -1,0 +1,286 @@
+"""Figures of a `Result`: every function returns a `matplotlib.figure.Figure` and shows nothing.
+
+Colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind readers can tell apart, and lines
+differ in their dashes as well. A case has the same colour in every figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+try:
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+except ImportError as error:
+    raise ImportError("plots need matplotlib: pip install 'linkhold[plots]'") from error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ._run import Result
+
+__all__ = ["compare", "delay_cdf", "goodput"]
+
+# Vermilion, blue, green, purple, orange, sky blue, black: as in the HTML report.
+_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+_MARKERS = ("o", "s", "D", "^", "P", "X")
+_INK = "#1b1f24"
+_GREY = "#57606a"
+_GRID = "#e6e9ed"
+_SILENT = {"network": "#d3d9e0", "station": "#dfd0ee"}
+# More points of one line than this cannot be told apart; goodput swings with every silence.
+_POINTS = 300
+
+# Title of an axis and the factor from the report's unit, for every metric.
+_METRICS: dict[str, tuple[str, float]] = {
+    "goodput_bps": ("goodput of all flows (Mbit/s)", 1e-6),
+    "limit_share": ("share of the limit (%)", 100.0),
+    "retransmit_bps": ("retransmitted (Mbit/s)", 1e-6),
+    "retransmits": ("retransmitted segments per run", 1.0),
+    "rto_events": ("retransmission timeouts per run", 1.0),
+    "delay_mean_s": ("mean one-way delay (ms)", 1e3),
+    "delay_std_s": ("standard deviation of the one-way delay (ms)", 1e3),
+    "delay_p50_s": ("median one-way delay (ms)", 1e3),
+    "delay_p99_s": ("99th percentile of the one-way delay (ms)", 1e3),
+    "delay_p50_outside_silence_s": ("median one-way delay outside silences (ms)", 1e3),
+    "delay_p99_outside_silence_s": ("99th percentile of the one-way delay outside silences (ms)", 1e3),
+    "jain_index": ("Jain's fairness index", 1.0),
+    "completion_mean_s": ("mean completion time (s)", 1.0),
+}
+
+
+def goodput(
+    result: Result,
+    *,
+    cases: Sequence[str] | None = None,
+    seed: int | None = None,
+    start_s: float = 0.0,
+    end_s: float | None = None,
+) -> Figure:
+    """Goodput of all flows over time in Mbit/s, a line a case, the limit dashed and silences shaded, for one seed.
+
+    cases: all if None. seed: the first if None. start_s, end_s: the time shown, in s. Where intervals are too many to be
+    told apart, a point is the mean of several neighbours; the axis says of how much time. Needs pyarrow.
+    """
+    seed = result.seeds[0] if seed is None else seed
+    if seed not in result.seeds:
+        raise KeyError(f"there is no seed {seed}; there are {_listed(result.seeds)}")
+    shown = _cases(result, cases)
+    runs = {run["case"]: run for run in result.runs if run["seed"] == seed}
+    end = max(run["sim_s"] for run in runs.values()) if end_s is None else end_s
+    rows = [
+        row
+        for row in result.series()
+        .select(["case", "seed", "flow", "t_s", "goodput_bps", "limit_bps"])
+        .to_pylist()
+        if row["seed"] == seed and row["flow"] is None
+    ]
+    figure, axes = _figure(8.0, 4.2)
+    _shade(axes, result, seed, shown[0], end)
+    width = 0.0
+    for number, case in enumerate(shown):
+        own = [row for row in rows if row["case"] == case]
+        width = own[0]["t_s"] if own else 0.0
+        inside = [row for row in own if start_s < row["t_s"] <= end + 1e-9]
+        # A point stands at the end of its interval; the line is level over it.
+        group = max(1, -(-len(inside) // _POINTS))
+        parts = [inside[first : first + group] for first in range(0, len(inside), group)]
+        width *= group
+        times = [start_s] + [part[-1]["t_s"] for part in parts]
+        if number == 0:
+            limit = [_mean(row["limit_bps"] for row in part) / 1e6 for part in parts]
+            axes.plot(
+                times, limit[:1] + limit, drawstyle="steps-pre", color=_INK, linewidth=1.0,
+                linestyle=(0, (4, 2)), label="limit", zorder=2,
+            )  # fmt: skip
+        values = [_mean(row["goodput_bps"] for row in part) / 1e6 for part in parts]
+        style = _style(result, case)
+        axes.plot(times, values[:1] + values, drawstyle="steps-pre", label=case, zorder=3, **style)
+    axes.set_xlim(start_s, end)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("time (s)")
+    axes.set_ylabel(f"goodput (Mbit/s), mean of {_time(width)}")
+    axes.set_title(f"{result.report['scenario']['name']}, seed {seed}", loc="left", fontsize=10, pad=28)
+    _legend(axes)
+    return figure
+
+
+def compare(result: Result, metric: str = "goodput_bps", *, cases: Sequence[str] | None = None) -> Figure:
+    """Case against case: the mean over the seeds with its 95 % confidence interval, every seed as a small point, and, in
+    words, the ratio to the first case with its interval, paired by seed.
+
+    metric: one of the report's totals; the axis has its unit. cases: all if None.
+    """
+    if metric not in _METRICS:
+        raise KeyError(f"there is no metric {metric!r}; there are {_listed(_METRICS)}")
+    title, factor = _METRICS[metric]
+    shown = _cases(result, cases)
+    figure, axes = _figure(8.0, 1.5 + 0.62 * len(shown))
+    ratios = {row["case"]: row for row in result.compare if row["metric"] == metric}
+    most = 0.0
+    for row, case in enumerate(shown):
+        estimate = result.estimate(case, metric)
+        colour = _style(result, case)["color"]
+        low, high = estimate.ci95 or (estimate.mean, estimate.mean)
+        values = [total[metric] for total in result.totals() if total["case"] == case]
+        seeds = [value * factor for value in values if value is not None]
+        axes.plot(seeds, [row - 0.24] * len(seeds), "|", color=colour, markersize=7, alpha=0.8, zorder=2)
+        axes.errorbar(
+            [estimate.mean * factor], [row],
+            xerr=[[(estimate.mean - low) * factor], [(high - estimate.mean) * factor]] if estimate.ci95 else None,
+            fmt=_MARKERS[result.cases.index(case) % len(_MARKERS)], color=colour, ecolor=_INK,
+            markersize=8, capsize=5, elinewidth=1.6, zorder=3,
+        )  # fmt: skip
+        most = max([most, high * factor, *seeds])
+        axes.annotate(
+            _in_words(estimate.mean * factor, estimate.ci95 and (high - low) / 2 * factor, ratios.get(case)),
+            (1.02, row), xycoords=("axes fraction", "data"), va="center", fontsize=9, color=_INK,
+            annotation_clip=False,
+        )  # fmt: skip
+    if metric == "goodput_bps":
+        limit = _mean(run["link"]["goodput_limit_bps"] for run in result.runs) * factor
+        axes.axvline(limit, color=_INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=1)
+        axes.annotate(
+            f"limit {limit:.4g}", (limit, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
+            textcoords="offset points", ha="center", fontsize=9, color=_INK, annotation_clip=False,
+        )  # fmt: skip
+        most = max(most, limit)
+    axes.set_yticks(range(len(shown)), shown)
+    axes.set_ylim(len(shown) - 0.5, -0.5)
+    axes.set_xlim(0, most * 1.06 or 1.0)
+    seeds_text = f"{len(result.seeds)} seeds, bars: 95 % interval" if len(result.seeds) > 1 else "one seed"
+    axes.set_xlabel(f"{title}; {seeds_text}")
+    axes.grid(axis="y", visible=False)
+    axes.set_title(result.report["scenario"]["name"], loc="left", fontsize=10, pad=18)
+    return figure
+
+
+def delay_cdf(
+    result: Result,
+    *,
+    cases: Sequence[str] | None = None,
+    outside_silence: bool = False,
+    tail: bool = False,
+) -> Figure:
+    """Distribution of the one-way delay of data segments in ms (logarithmic), a line a case, over all seeds.
+
+    cases: all if None. outside_silence: only segments that met no silence. tail: the share of segments that took longer,
+    also logarithmic, which shows the last per cent.
+    """
+    figure, axes = _figure(8.0, 4.2)
+    for case in _cases(result, cases):
+        delays, shares = result.delay_cdf(case, outside_silence=outside_silence)
+        millis = [delay * 1e3 for delay in delays]
+        percent = [100 * ((1 - share) if tail else share) for share in shares]
+        if tail:
+            # The last is zero, which a logarithmic axis does not have.
+            millis, percent = millis[:-1], percent[:-1]
+        axes.plot(millis, percent, drawstyle="steps-post", label=case, **_style(result, case))
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(FixedLocator(_one_two_five(low, high)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlim(low, high)
+    segments = "segments that met no silence" if outside_silence else "segments"
+    axes.set_xlabel("one-way delay (ms)")
+    if tail:
+        axes.set_yscale("log")
+        axes.set_ylim(0.01, 110)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.set_ylabel(f"{segments} that took longer (%)")
+    else:
+        axes.set_ylim(0, 100)
+        axes.set_ylabel(f"{segments} up to that delay (%)")
+    axes.set_title(result.report["scenario"]["name"], loc="left", fontsize=10, pad=28)
+    _legend(axes)
+    return figure
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    # Not by pyplot: figures of a library must not pile up in a global list.
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_axisbelow(True)
+    axes.grid(color=_GRID, linewidth=0.8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("bottom", "left"):
+        axes.spines[side].set_color(_GREY)
+    axes.tick_params(color=_GREY, labelcolor=_INK)
+    return figure, axes
+
+
+def _legend(axes: Axes) -> None:
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=4, frameon=False, fontsize=9, handlelength=2.6,
+        borderaxespad=0.2,
+    )  # fmt: skip
+
+
+def _cases(result: Result, wanted: Sequence[str] | None) -> list[str]:
+    if wanted is None:
+        return result.cases
+    for case in wanted:
+        if case not in result.cases:
+            raise KeyError(f"there is no case {case!r}; there are {_listed(result.cases)}")
+    return list(wanted)
+
+
+def _style(result: Result, case: str) -> dict[str, Any]:
+    index = result.cases.index(case)
+    return {
+        "color": _COLOURS[index % len(_COLOURS)],
+        "linestyle": _DASHES[index % len(_DASHES)],
+        "linewidth": 1.6,
+    }
+
+
+def _shade(axes: Axes, result: Result, seed: int, case: str, end: float) -> None:
+    """Shades the silences. Those nearer to each other than a pixel are drawn as one."""
+    rows = [row for row in result.silences().to_pylist() if row["seed"] == seed and row["case"] == case]
+    of: dict[str, Callable[[Any], bool]] = {
+        "network": lambda station: station is None,
+        "station": lambda station: station is not None,
+    }
+    labels = {"network": "silence, whole network", "station": "silence, one station"}
+    for scope, is_meant in of.items():
+        spans: list[list[float]] = []
+        for row in rows:
+            if not is_meant(row["station"]):
+                continue
+            if spans and row["start_s"] <= spans[-1][1] + end / 2000:
+                spans[-1][1] = max(spans[-1][1], row["end_s"])
+            else:
+                spans.append([row["start_s"], row["end_s"]])
+        for number, (start, stop) in enumerate(spans):
+            label = labels[scope] if number == 0 else None
+            axes.axvspan(start, stop, color=_SILENT[scope], linewidth=0, zorder=0, label=label)
+
+
+def _in_words(mean: float, half: float | None, row: dict[str, Any] | None) -> str:
+    text = f"{mean:.4g}" if half is None else f"{mean:.4g} ± {half:.2g}"
+    if row is None or row["ratio"] is None:
+        return text
+    interval = "" if row["ci95"] is None else f" ({row['ci95'][0]:.3g} to {row['ci95'][1]:.3g})"
+    return f"{text}\n{row['ratio']:.3g} × {row['baseline']}{interval}"
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    there = [value for value in values if value is not None]
+    return sum(there) / len(there) if there else float("nan")
+
+
+def _one_two_five(low: float, high: float) -> list[float]:
+    ticks = [step * 10.0**exponent for exponent in range(-3, 7) for step in (1, 2, 5)]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _listed(items: Iterable[Any]) -> str:
+    return ", ".join(str(item) for item in items)

@@ -1,0 +1,24 @@
+//! The native half of the Python package `linkhold`: scenarios in, results out; the rest is Python.
+//!
+//! Nothing is computed here that the command does not compute too: records, comparison, tables and Parquet come
+//! from `linkhold-results`, runs from `linkhold-sim`. Results cross over as the JSON text of the contract, and as
+//! Parquet files for what is long.
+
+mod error;
+mod results;
+mod simulate;
+mod source;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use crate::error::{RunError, ScenarioError};
+    #[pymodule_export]
+    use crate::results::Run;
+    #[pymodule_export]
+    use crate::simulate::run_points;
+    #[pymodule_export]
+    use crate::source::{check, schema};
+}

@@ -1,0 +1,90 @@
+//! A scenario as Python gives it: a path, or a text.
+
+use std::path::Path;
+
+use linkhold_results::ScenarioInfo;
+use linkhold_scenario::{Scenario, ScenarioError, json_schema};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::error::scenario_error;
+
+/// What messages call a scenario that was given as a text.
+const NAMELESS: &str = "<scenario text>";
+
+/// Where a scenario comes from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Path as the user gave it; `None` for a text of no file.
+    file: Option<String>,
+    /// The text, if it is not to be read from the file.
+    text: Option<String>,
+}
+
+impl Source {
+    pub const fn new(file: Option<String>, text: Option<String>) -> Self {
+        Self { file, text }
+    }
+
+    /// Reads and checks it.
+    pub fn load(&self, set: &[String]) -> Result<Scenario, ScenarioError> {
+        let file = self.file.as_deref().unwrap_or(NAMELESS);
+        match &self.text {
+            Some(text) => Scenario::from_toml(text, file, set),
+            None => Scenario::load(Path::new(file), set),
+        }
+    }
+
+    /// The scenario's text, for the report; empty if the file has gone since it was loaded.
+    pub fn text(&self) -> String {
+        match (&self.text, &self.file) {
+            (Some(text), _) => text.clone(),
+            (None, Some(file)) => std::fs::read_to_string(file).unwrap_or_default(),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// What was run, as the command tells it.
+    pub fn info(&self, scenario: &Scenario, set: &[String]) -> ScenarioInfo {
+        let cases = scenario.cases();
+        let first = cases.first().map(|case| &case.scenario);
+        ScenarioInfo {
+            name: scenario.name().to_owned(),
+            description: scenario.description().to_owned(),
+            file: self.file.clone().unwrap_or_default(),
+            duration_s: first.map_or(0.0, |scenario| scenario.duration.as_secs_f64()),
+            warm_up_s: first.map_or(0.0, |scenario| scenario.warm_up.as_secs_f64()),
+            overrides: set.to_vec(),
+            facts: scenario.facts().into_iter().map(|(label, value)| format!("{label}: {value}")).collect(),
+        }
+    }
+}
+
+type Checked = (String, String, Vec<String>, Vec<(String, String)>, String);
+
+/// Name, description, cases, facts and summary of a scenario.
+#[pyfunction]
+pub fn check(
+    py: Python<'_>,
+    file: Option<String>,
+    text: Option<String>,
+    set: Vec<String>,
+) -> PyResult<Checked> {
+    let scenario =
+        Source::new(file, text).load(&set).map_err(|problems| scenario_error(py, &problems))?;
+    let cases = scenario.cases().into_iter().map(|case| case.name).collect();
+    Ok((
+        scenario.name().to_owned(),
+        scenario.description().to_owned(),
+        cases,
+        scenario.facts(),
+        scenario.summary(),
+    ))
+}
+
+/// The JSON Schema of the scenario file, as JSON text.
+#[pyfunction]
+pub fn schema() -> PyResult<String> {
+    serde_json::to_string(&json_schema())
+        .map_err(|error| PyRuntimeError::new_err(format!("cannot write the schema as JSON: {error}")))
+}
