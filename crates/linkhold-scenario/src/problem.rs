@@ -1,6 +1,6 @@
 //! What is wrong with a scenario file: every problem with its file, line, column and key.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// All problems of one scenario, in the order they stand in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,15 +77,22 @@ impl fmt::Display for ScenarioError {
 }
 
 impl fmt::Display for Problem {
+    /// One line, whatever the user wrote: control characters are escaped, so neither a line break nor a terminal's
+    /// escape sequence gets through.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, key, what, right } = self;
-        write!(f, "{place}: ")?;
+        let mut text = format!("{place}: ");
         if !key.is_empty() {
-            write!(f, "{key}: ")?;
+            text.push_str(key);
+            text.push_str(": ");
         }
-        f.write_str(what)?;
+        text.push_str(what);
         if !right.is_empty() {
-            write!(f, "; {right}")?;
+            text.push_str("; ");
+            text.push_str(right);
+        }
+        for c in text.chars() {
+            if c.is_control() { c.escape_default().fmt(f)? } else { f.write_char(c)? }
         }
         Ok(())
     }
@@ -148,6 +155,13 @@ mod tests {
             assert_eq!(edit_distance(a, b), distance, "{a} {b}");
             assert_eq!(edit_distance(b, a), distance, "{b} {a}");
         }
+    }
+
+    #[test]
+    fn a_problem_is_one_line_whatever_the_user_wrote() {
+        let place = Place::Override { index: 0, text: "a\n=\u{1b}[2J".to_owned() };
+        let problem = Problem { place, key: "a\r".to_owned(), what: "b".to_owned(), right: String::new() };
+        assert_eq!(problem.to_string(), "--set a\\n=\\u{1b}[2J: a\\r: b");
     }
 
     #[test]

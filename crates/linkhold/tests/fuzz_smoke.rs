@@ -1,0 +1,200 @@
+//! A short run of the fuzz targets on the stable toolchain: their bodies over mutated seeds, the same ones each time.
+//! The long runs are `cargo +nightly fuzz run scenario|trace|packet|log`.
+
+#[path = "../../../fuzz/src/lib.rs"]
+mod bodies;
+
+use linkhold_core::action::{Actions, Rewrite, Verdict};
+use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
+use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use linkhold_core::log::Recorder;
+use linkhold_core::mechanism::Mechanism;
+use linkhold_core::packet::{
+    Direction, Ecn, Endpoint, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment,
+    TcpTimestamp,
+};
+use linkhold_core::time::Instant;
+use linkhold_core::units::Seq;
+use linkhold_wire::{PacketSpec, Payload, emit, packet_len};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+/// One change to some bytes.
+#[derive(Clone, Debug)]
+enum Mutation {
+    Flip(Index, u8),
+    Delete(Index, u8),
+    Insert(Index, Vec<u8>),
+    Repeat(Index, u8),
+    Truncate(Index),
+}
+
+fn mutation() -> impl Strategy<Value = Mutation> {
+    prop_oneof![
+        (any::<Index>(), 1u8..).prop_map(|(at, bits)| Mutation::Flip(at, bits)),
+        (any::<Index>(), 1u8..32).prop_map(|(at, len)| Mutation::Delete(at, len)),
+        (any::<Index>(), proptest::collection::vec(any::<u8>(), 1..16))
+            .prop_map(|(at, b)| Mutation::Insert(at, b)),
+        (any::<Index>(), "[-0-9a-z\".=\\[\\]{}\n ]{1,12}")
+            .prop_map(|(at, s)| Mutation::Insert(at, s.into_bytes())),
+        (any::<Index>(), 1u8..64).prop_map(|(at, len)| Mutation::Repeat(at, len)),
+        any::<Index>().prop_map(Mutation::Truncate),
+    ]
+}
+
+fn apply(bytes: &mut Vec<u8>, mutation: &Mutation) {
+    if bytes.is_empty() {
+        return;
+    }
+    match mutation {
+        Mutation::Flip(at, bits) => {
+            let at = at.index(bytes.len());
+            bytes[at] ^= bits;
+        }
+        Mutation::Delete(at, len) => {
+            let at = at.index(bytes.len());
+            bytes.drain(at..(at + usize::from(*len)).min(bytes.len()));
+        }
+        Mutation::Insert(at, more) => {
+            let at = at.index(bytes.len());
+            bytes.splice(at..at, more.iter().copied());
+        }
+        Mutation::Repeat(at, len) => {
+            let at = at.index(bytes.len());
+            let again = bytes[at..(at + usize::from(*len)).min(bytes.len())].to_vec();
+            bytes.splice(at..at, again);
+        }
+        Mutation::Truncate(at) => bytes.truncate(at.index(bytes.len())),
+    }
+}
+
+/// Hands `cases` mutated seeds, and as many random bytes, to a body.
+fn smoke(seeds: &[Vec<u8>], cases: u32, body: fn(&[u8])) {
+    for seed in seeds {
+        body(seed);
+    }
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let seeds = seeds.to_vec();
+    let mutated =
+        (any::<Index>(), proptest::collection::vec(mutation(), 1..6)).prop_map(move |(seed, mutations)| {
+            let mut bytes = seeds[seed.index(seeds.len())].clone();
+            mutations.iter().for_each(|mutation| apply(&mut bytes, mutation));
+            bytes
+        });
+    let random = proptest::collection::vec(any::<u8>(), 0..512);
+    runner
+        .run(&(mutated, random), |(mutated, random)| {
+            body(&mutated);
+            body(&random);
+            Ok(())
+        })
+        .expect("every input is answered");
+}
+
+#[test]
+fn any_bytes_are_a_scenario_or_refused() {
+    let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let mut seeds: Vec<Vec<u8>> = std::fs::read_dir(scenarios)
+        .expect("the folder is part of the project")
+        .map(|entry| std::fs::read(entry.expect("an entry").path()).expect("read"))
+        .collect();
+    seeds.sort();
+    let with_override = [&seeds[0][..], b"\0router.limit=5pkt\0flows.*.station=all"].concat();
+    seeds.push(with_override);
+    smoke(&seeds, 2_000, bodies::scenario);
+}
+
+#[test]
+fn any_bytes_are_a_trace_or_refused() {
+    let seeds = [b"0\n0\n5\n17\n17\n100\n".to_vec(), b"1\r\n2\r\n4294967295".to_vec(), b"7".to_vec()];
+    smoke(&seeds, 20_000, bodies::trace);
+}
+
+fn flow(v6: bool) -> FlowKey {
+    let [correspondent, station] =
+        if v6 { ["2001:db8::1", "2001:db8::2"] } else { ["192.0.2.1", "198.51.100.2"] };
+    let end = |addr: &str, port| Endpoint { addr: addr.parse().expect("an address"), port };
+    FlowKey { correspondent: end(correspondent, 443), station: end(station, 40_000) }
+}
+
+fn segment(seq: u32, flags: TcpFlags, payload_len: u32) -> TcpSegment {
+    TcpSegment {
+        seq: Seq(seq),
+        ack: Seq(77),
+        flags,
+        window: 500,
+        payload_len,
+        timestamp: Some(TcpTimestamp { value: seq, echo: 1 }),
+        ..TcpSegment::default()
+    }
+}
+
+#[test]
+fn any_bytes_are_a_packet_or_refused() {
+    let mut seeds = Vec::new();
+    for v6 in [false, true] {
+        for (flags, payload) in [(TcpFlags::SYN, 0), (TcpFlags::ACK, 0), (TcpFlags::ACK | TcpFlags::PSH, 40)]
+        {
+            let key = flow(v6);
+            let spec = PacketSpec {
+                src: key.correspondent,
+                dst: key.station,
+                tcp: segment(1, flags, payload),
+                ecn: Ecn::Ect0,
+            };
+            let mut bytes = vec![0; packet_len(&spec)];
+            let len = emit(&spec, Payload::Zeros, &mut bytes).expect("it fits");
+            bytes.truncate(len);
+            seeds.push(bytes);
+        }
+    }
+    smoke(&seeds, 20_000, bodies::packet);
+}
+
+#[test]
+fn any_bytes_are_a_log_or_refused() {
+    let config = DsaSyncConfig { max_flows: 16, ..DsaSyncConfig::default() };
+    let mechanism = DsaSync::new(&config).expect("valid settings");
+    let mut recorder = Recorder::new(mechanism, &config, Vec::new()).expect("a vector takes everything");
+    let mut out = Actions::new();
+    let key = flow(false);
+    let silence = |ms, kind| LinkEvent::at(Instant::from_millis(ms), kind);
+    let (scope, cause) = (Scope::Network, Cause::Sensing);
+    let mut held = 0;
+    for id in 0..6u64 {
+        if id == 2 {
+            let event = silence(id, LinkEventKind::FreezeStarted { scope, cause, expected: None });
+            recorder.on_link(Instant::from_millis(id), event, &mut out);
+        }
+        let flags = if id == 0 { TcpFlags::SYN } else { TcpFlags::ACK };
+        let tcp = segment(id as u32 * 1000, flags, if id == 0 { 0 } else { 1000 });
+        let view = PacketView {
+            id: PacketId(id),
+            flow: &key,
+            direction: Direction::Downlink,
+            origin: Origin::Arrival,
+            station: StationId(0),
+            len: 1052,
+            ecn: Ecn::NotEct,
+            tcp: &tcp,
+        };
+        match recorder.on_packet(Instant::from_millis(id), &view, &mut out) {
+            Verdict::Hold => held += 1,
+            Verdict::Forward(rewrite) => {
+                assert_eq!(rewrite, Rewrite { window: rewrite.window, ..Rewrite::NONE })
+            }
+            Verdict::Drop(reason) => panic!("{reason:?}"),
+        }
+        out.clear();
+    }
+    assert!(held > 0, "the seed should hold packets");
+    recorder.on_link(
+        Instant::from_millis(9),
+        silence(9, LinkEventKind::FreezeEnded { scope, cause }),
+        &mut out,
+    );
+    let (_, bytes) = recorder.finish().expect("a vector takes everything");
+    smoke(&[bytes], 10_000, bodies::log);
+}
