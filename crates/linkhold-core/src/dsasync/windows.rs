@@ -232,9 +232,10 @@ impl DsaSync {
         let Some(wired) = flow.wired.get().filter(|_| wanted && flow.has_data) else { return window };
         let radio = self.radio_part(flow.station);
         let Some(bytes) = self.bdp.clamp(wired, radio, flow.mss) else { return window };
-        // The told edge is rounded up so that it never recedes, the clamp down so that it is kept.
+        // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two segments
+        // stays two. With one and a bit a sender sends one and waits for the delayed ACK.
         let told = flow.edge.map_or(0, |edge| u32::try_from(edge.minus(ack)).unwrap_or(0));
-        let field = (bytes >> shift).max(told.div_ceil(1 << shift)).max(1);
+        let field = bytes.div_ceil(1 << shift).max(told.div_ceil(1 << shift)).max(1);
         u16::try_from(field).unwrap_or(u16::MAX).min(window)
     }
 
