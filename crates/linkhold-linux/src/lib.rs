@@ -2,11 +2,13 @@
 //!
 //! - [`agent`]: the daemon (`linkhold agent`) and what speaks to it (`linkhold signal`, `linkhold status`).
 //! - [`datapath`]: how packets reach the agent (NFQUEUE) and the rules that bring them there.
+//! - [`doctor`]: what this machine can run.
 //! - [`netns`], [`topology`]: network namespaces that always go away.
 
 pub mod agent;
 pub mod command;
 pub mod datapath;
+pub mod doctor;
 mod ethtool;
 pub mod netns;
 pub mod testbed;

@@ -300,3 +300,6 @@ fn ack_behind(
         ece: rewrite.set_ece || tcp.flags.contains(linkhold_core::packet::TcpFlags::ECE),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,11 @@ pub struct AgentProcess {
 impl AgentProcess {
     /// Starts an agent on the base station; `settings` is added to the smallest configuration.
     pub fn start(path: &topology::Path, settings: &str) -> Self {
+        Self::start_with(path, settings, &[])
+    }
+
+    /// As `start`, by a program that runs its last argument (to take privileges away).
+    pub fn start_with(path: &topology::Path, settings: &str, wrapper: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("agent.sock");
         let config = folder.path().join("agent.toml");
@@ -47,9 +52,12 @@ impl AgentProcess {
         std::fs::write(&config, text).expect("write the configuration");
         let program = std::env::current_exe().expect("this program's path");
         let output = std::fs::File::create(&log).expect("create the log");
+        let words: Vec<&str> =
+            wrapper.iter().copied().chain([program.to_str().expect("a path in UTF-8")]).collect();
         let child = path
             .bs
-            .command(program.to_str().expect("a path in UTF-8"))
+            .command(words[0])
+            .args(&words[1..])
             .env(ROLE, &config)
             .env("LINKHOLD_LOG", std::env::var("LINKHOLD_LOG").unwrap_or_else(|_| "info".to_owned()))
             .stdout(Stdio::null())

@@ -91,7 +91,7 @@ fn data(captured: &[Captured], to: IpAddr) -> Vec<(Instant, u32, u32)> {
             let parsed = parse_ip_tcp_headers(&packet.bytes).ok()?;
             let flow = parsed.flow(Direction::Downlink);
             (flow.station.addr == to && parsed.tcp.payload_len > 0)
-                .then(|| (packet.at, parsed.tcp.seq.0, parsed.tcp.payload_len))
+                .then_some((packet.at, parsed.tcp.seq.0, parsed.tcp.payload_len))
         })
         .collect()
 }
@@ -267,5 +267,24 @@ pub fn hostile_clients() -> Outcome {
     std::thread::sleep(Duration::from_millis(50));
     let status = agent.status();
     assert!(!status.silent && status.packets.seen > 300, "{status}");
+    Ok(())
+}
+
+pub fn two_capabilities_are_enough() -> Outcome {
+    // What packaging/linkhold-agent.service leaves the agent.
+    const LEAVE: &str = "-all,+net_admin,+net_raw";
+    let path = Path::build()?;
+    let bounding = format!("--bounding-set={LEAVE}");
+    let wrapper = ["setpriv", bounding.as_str(), "--no-new-privs", "--"];
+    let mut agent = AgentProcess::start_with(&path, "[channel]\ncapacity = \"1Gbit/s\"\n", &wrapper);
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V6, 6800, Amount::Bytes(60 * MEGABYTE));
+    transfer.wait_for(MEGABYTE);
+    agent.signal(r#"{"freeze":{"for_s":0.1}}"#);
+    transfer.finish();
+    let status = agent.status();
+    assert!(status.packets.holds > 0 && status.windows.inject_errors == 0, "{status}");
+    agent.send_signal(Signal::SIGTERM);
+    assert!(agent.wait(), "{}", agent.log());
+    assert!(!mentions_us(&rules(&path.bs)));
     Ok(())
 }

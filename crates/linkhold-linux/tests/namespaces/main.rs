@@ -15,6 +15,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 /// What a test answers.
 type Outcome = Result<(), Failed>;
+/// A test and its name.
+type NamedTest = (&'static str, fn() -> Outcome);
 
 fn main() -> ExitCode {
     if let Some(config) = std::env::var_os(agent_process::ROLE) {
@@ -23,7 +25,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [(&str, fn() -> Outcome); 8] = [
+    let tests: [NamedTest; 9] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
         ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         ("a_scheduled_silence_holds", behaviour::scheduled_silence),
         ("sigterm_lets_go_and_removes_the_rules", behaviour::sigterm_lets_go),
         ("sigkill_in_a_silence_stops_no_transfer", behaviour::sigkill_in_a_silence),
+        ("two_capabilities_are_enough", behaviour::two_capabilities_are_enough),
         ("hostile_clients_do_not_stop_the_agent", behaviour::hostile_clients),
     ];
     let missing = missing_requirement();

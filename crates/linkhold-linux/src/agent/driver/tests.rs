@@ -1,0 +1,234 @@
+//! The driver between a scripted mechanism and a data path that only writes down.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+
+use linkhold_core::action::DropReason;
+use linkhold_core::link_event::LinkEventKind;
+use linkhold_core::mechanism::Metrics;
+use linkhold_core::packet::{Ecn, Endpoint, FlowKey, TcpFlags};
+use linkhold_core::units::Seq;
+use linkhold_wire::{PacketSpec, Payload, emit, verify_checksums};
+
+use super::*;
+use crate::datapath::DataPathCounters;
+
+/// What the data path was told.
+#[derive(Debug, PartialEq)]
+enum Told {
+    Accept(u64),
+    Replace(u64, Vec<u8>),
+    Discard(u64),
+    Hold(u64),
+    Release(u64),
+    ReplaceHeld(u64, Vec<u8>),
+    DiscardHeld(u64),
+    Inject(Vec<u8>),
+}
+
+#[derive(Default)]
+struct Script {
+    waiting: VecDeque<(Arrived, Vec<u8>)>,
+    current: Vec<u8>,
+    told: Vec<Told>,
+}
+
+impl DataPath for Script {
+    fn name(&self) -> &'static str {
+        "script"
+    }
+    fn readable(&self) -> BorrowedFd<'_> {
+        unreachable!("the driver does not wait")
+    }
+    fn next_packet(&mut self) -> io::Result<Option<Arrived>> {
+        let Some((arrived, bytes)) = self.waiting.pop_front() else { return Ok(None) };
+        self.current = bytes;
+        Ok(Some(arrived))
+    }
+    fn bytes(&self) -> &[u8] {
+        &self.current
+    }
+    fn accept(&mut self, id: PacketId) {
+        self.told.push(Told::Accept(id.0));
+    }
+    fn replace(&mut self, id: PacketId, packet: &[u8]) {
+        self.told.push(Told::Replace(id.0, packet.to_vec()));
+    }
+    fn discard(&mut self, id: PacketId) {
+        self.told.push(Told::Discard(id.0));
+    }
+    fn hold(&mut self, id: PacketId) {
+        self.told.push(Told::Hold(id.0));
+    }
+    fn release(&mut self, id: PacketId) {
+        self.told.push(Told::Release(id.0));
+    }
+    fn replace_held(&mut self, id: PacketId, packet: &[u8]) {
+        self.told.push(Told::ReplaceHeld(id.0, packet.to_vec()));
+    }
+    fn discard_held(&mut self, id: PacketId) {
+        self.told.push(Told::DiscardHeld(id.0));
+    }
+    fn inject(&mut self, packet: &[u8]) {
+        self.told.push(Told::Inject(packet.to_vec()));
+    }
+    fn flush(&mut self) {}
+    fn pass_everything(&mut self) {}
+    fn counters(&self) -> DataPathCounters {
+        DataPathCounters::default()
+    }
+}
+
+/// Answers as told, in order.
+#[derive(Default)]
+struct Puppet {
+    answers: VecDeque<(Verdict, Vec<Action>)>,
+    on_link: Vec<Action>,
+    seen: Vec<(u64, u32, u32)>,
+}
+
+impl Mechanism for Puppet {
+    fn name(&self) -> &'static str {
+        "puppet"
+    }
+    fn on_packet(&mut self, _now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        self.seen.push((packet.id.0, packet.station.0, packet.tcp.payload_len));
+        let (verdict, actions) =
+            self.answers.pop_front().unwrap_or((Verdict::Forward(Rewrite::NONE), Vec::new()));
+        actions.into_iter().for_each(|action| out.push(action));
+        verdict
+    }
+    fn on_link(&mut self, _now: Instant, _event: LinkEvent, out: &mut Actions) {
+        self.on_link.drain(..).for_each(|action| out.push(action));
+    }
+    fn on_timeout(&mut self, _now: Instant, _out: &mut Actions) {}
+    fn next_timeout(&self) -> Option<Instant> {
+        None
+    }
+    fn is_holding(&self) -> bool {
+        false
+    }
+    fn flush(&mut self, _now: Instant, _out: &mut Actions) {}
+    fn metrics(&self) -> Metrics {
+        Metrics::default()
+    }
+}
+
+fn flow() -> FlowKey {
+    FlowKey {
+        correspondent: Endpoint { addr: [10, 0, 0, 1].into(), port: 80 },
+        station: Endpoint { addr: [10, 0, 1, 1].into(), port: 4000 },
+    }
+}
+
+/// An uplink segment with this payload; the data path shows at most `copy` bytes of it.
+fn uplink(id: u64, payload_len: u32, copy: usize) -> (Arrived, Vec<u8>) {
+    let tcp = TcpSegment {
+        seq: Seq(1000),
+        ack: Seq(5000),
+        payload_len,
+        window: 700,
+        flags: TcpFlags::ACK,
+        ..TcpSegment::default()
+    };
+    let spec = PacketSpec { src: flow().station, dst: flow().correspondent, tcp, ecn: Ecn::NotEct };
+    let mut bytes = vec![0; 65_536];
+    let length = emit(&spec, Payload::Zeros, &mut bytes).unwrap();
+    bytes.truncate(length.min(copy));
+    let arrived = Arrived {
+        id: PacketId(id),
+        direction: Direction::Uplink,
+        len: length as u32,
+        in_interface: 2,
+        out_interface: 1,
+        checksum_ready: true,
+        aggregate: false,
+    };
+    (arrived, bytes)
+}
+
+fn run(packets: Vec<(Arrived, Vec<u8>)>, answers: Vec<(Verdict, Vec<Action>)>) -> Driver<Script> {
+    let script = Script { waiting: packets.into(), ..Script::default() };
+    let puppet = Puppet { answers: answers.into(), ..Puppet::default() };
+    let mut driver = Driver::new(script, Box::new(puppet), Stations::new(&[]));
+    assert!(!driver.handle_packets(100, || Instant::ZERO).unwrap());
+    driver
+}
+
+fn closed() -> Verdict {
+    Verdict::Forward(Rewrite::window(0))
+}
+
+#[test]
+fn a_short_packet_is_replaced_by_one_with_the_new_window_and_right_checksums() {
+    let driver = run(vec![uplink(7, 0, 2048)], vec![(closed(), vec![])]);
+    let [Told::Replace(7, bytes)] = &driver.datapath.told[..] else { panic!("{:?}", driver.datapath.told) };
+    assert_eq!(verify_checksums(bytes), Ok(true));
+    assert_eq!(parse_ip_tcp_headers(bytes).unwrap().tcp.window, 0);
+}
+
+#[test]
+fn a_checksum_left_to_hardware_is_completed_in_a_replaced_packet() {
+    let (mut arrived, mut bytes) = uplink(7, 0, 2048);
+    arrived.checksum_ready = false;
+    // Bytes 16 and 17 of the TCP header: whatever stands there is not the checksum.
+    bytes[36..38].copy_from_slice(&[0x12, 0x34]);
+    let driver = run(vec![(arrived, bytes)], vec![(closed(), vec![])]);
+    let [Told::Replace(7, bytes)] = &driver.datapath.told[..] else { panic!("{:?}", driver.datapath.told) };
+    assert_eq!(verify_checksums(bytes), Ok(true));
+}
+
+#[test]
+fn a_long_packet_passes_with_an_acknowledgment_behind_it_that_says_the_window() {
+    let driver = run(vec![uplink(7, 9000, 2048)], vec![(closed(), vec![])]);
+    let [Told::Accept(7), Told::Inject(ack)] = &driver.datapath.told[..] else {
+        panic!("{:?}", driver.datapath.told)
+    };
+    let ack = parse_ip_tcp_headers(ack).unwrap();
+    assert_eq!((ack.tcp.window, ack.tcp.seq, ack.tcp.ack), (0, Seq(10_000), Seq(5000)));
+    assert_eq!((ack.src, ack.dst), (flow().station, flow().correspondent));
+    assert_eq!(driver.counters().rewrites_by_ack, 1);
+}
+
+#[test]
+fn the_verdict_comes_before_the_actions_so_a_packet_may_be_released_in_the_call_that_held_it() {
+    let release = Action::Release { packet: PacketId(7), rewrite: Rewrite::NONE };
+    let driver = run(vec![uplink(7, 0, 2048)], vec![(Verdict::Hold, vec![release])]);
+    assert_eq!(driver.datapath.told, [Told::Hold(7), Told::Release(7)]);
+}
+
+#[test]
+fn held_packets_leave_in_the_order_of_the_actions_each_in_its_own_way() {
+    let packets = (1..=4).map(|id| uplink(id, if id == 2 { 9000 } else { 0 }, 192)).collect();
+    let mut driver = run(packets, vec![(Verdict::Hold, vec![]); 4]);
+    let actions = vec![
+        Action::Release { packet: PacketId(2), rewrite: Rewrite::NONE },
+        Action::Release { packet: PacketId(1), rewrite: Rewrite::window(5) },
+        Action::Discard { packet: PacketId(3), reason: DropReason::BufferFull },
+        Action::Release { packet: PacketId(9), rewrite: Rewrite::NONE },
+    ];
+    driver.mechanism = Box::new(Puppet { on_link: actions, ..Puppet::default() });
+    let kind = LinkEventKind::TransmitRoom { packets: 1, bytes: linkhold_core::units::Bytes(1) };
+    driver.datapath.told.clear();
+    driver.handle_link(Instant::ZERO, LinkEvent::at(Instant::ZERO, kind));
+    let [Told::Release(2), Told::ReplaceHeld(1, bytes), Told::DiscardHeld(3)] = &driver.datapath.told[..]
+    else {
+        panic!("{:?}", driver.datapath.told)
+    };
+    assert_eq!(parse_ip_tcp_headers(bytes).unwrap().tcp.window, 5);
+    assert_eq!(driver.counters().unknown_packets, 1, "packet 9 was never held");
+
+    driver.datapath.told.clear();
+    driver.let_go(Instant::ZERO);
+    assert_eq!(driver.datapath.told, [Told::Release(4)], "what the mechanism forgot leaves at the end");
+}
+
+#[test]
+fn what_is_no_tcp_passes_unseen() {
+    let (arrived, _) = uplink(1, 0, 2048);
+    for bytes in [vec![], vec![0x45; 3], vec![0xff; 60]] {
+        let driver = run(vec![(arrived, bytes)], vec![(Verdict::Hold, vec![])]);
+        assert_eq!(driver.datapath.told, [Told::Accept(1)]);
+        assert_eq!(driver.counters().unparsed, 1);
+    }
+}

@@ -1,0 +1,326 @@
+//! What this machine can run, and what to do about what it cannot: `linkhold doctor`.
+//!
+//! Whatever needs trying is tried inside a namespace made for it, so the machine's own rules stay as they are.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::command::is_installed;
+use crate::datapath::nfqueue::{NfQueue, NfQueueConfig};
+use crate::datapath::rules::{BackendChoice, probe};
+use crate::netns::NetNs;
+
+/// Queue number for trying; only seen inside the namespace made for it.
+const TRIAL_QUEUE: u16 = 4710;
+/// linux/capability.h
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_NET_RAW: u32 = 13;
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It works.
+    Works,
+    /// It does not, and something else does its work.
+    Replaceable,
+    /// It does not.
+    Missing,
+    /// It could not be tried.
+    Unknown,
+}
+
+/// What a check is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// `linkhold agent`.
+    Agent,
+    /// `linkhold testbed`.
+    Testbed,
+    /// Both.
+    AgentAndTestbed,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What.
+    pub name: &'static str,
+    /// What needs it.
+    pub need: Need,
+    /// How it went.
+    pub outcome: Outcome,
+    /// What was found.
+    pub detail: String,
+    /// The command that mends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// What this machine can run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DoctorReport {
+    /// Everything that was looked at.
+    pub checks: Vec<Check>,
+}
+
+impl DoctorReport {
+    /// True if nothing that the agent needs is missing.
+    #[must_use]
+    pub fn agent_runs(&self) -> bool {
+        self.runs(|need| matches!(need, Need::Agent | Need::AgentAndTestbed))
+    }
+
+    /// True if nothing that the testbed needs is missing.
+    #[must_use]
+    pub fn testbed_runs(&self) -> bool {
+        self.runs(|need| matches!(need, Need::Testbed | Need::AgentAndTestbed))
+    }
+
+    fn runs(&self, concerns: impl Fn(Need) -> bool) -> bool {
+        self.checks
+            .iter()
+            .filter(|check| concerns(check.need))
+            .all(|check| matches!(check.outcome, Outcome::Works | Outcome::Replaceable))
+    }
+}
+
+impl fmt::Display for DoctorReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for check in &self.checks {
+            let mark = match check.outcome {
+                Outcome::Works => "ok     ",
+                Outcome::Replaceable => "absent ",
+                Outcome::Missing => "MISSING",
+                Outcome::Unknown => "unknown",
+            };
+            writeln!(f, "{mark} {:22} {}", check.name, check.detail)?;
+            if let Some(remedy) = &check.remedy {
+                writeln!(f, "{:31}try: {remedy}", "")?;
+            }
+        }
+        let verdict = |runs| if runs { "yes" } else { "no" };
+        writeln!(f, "simulator runs here: yes")?;
+        writeln!(f, "testbed runs here:   {}", verdict(self.testbed_runs()))?;
+        write!(f, "agent runs here:     {}", verdict(self.agent_runs()))
+    }
+}
+
+/// Looks at this machine.
+#[must_use]
+pub fn doctor() -> DoctorReport {
+    let mut checks = vec![privileges(
+        "privileges",
+        Need::Agent,
+        &[("CAP_NET_ADMIN", CAP_NET_ADMIN), ("CAP_NET_RAW", CAP_NET_RAW)],
+    )];
+    checks.push(privileges(
+        "privileges (testbed)",
+        Need::Testbed,
+        &[("CAP_NET_ADMIN", CAP_NET_ADMIN), ("CAP_NET_RAW", CAP_NET_RAW), ("CAP_SYS_ADMIN", CAP_SYS_ADMIN)],
+    ));
+    let installer = installer();
+    for (name, package, need) in [
+        ("ip", "iproute2", Need::Testbed),
+        ("ss", "iproute2", Need::Testbed),
+        ("iperf3", "iperf3", Need::Testbed),
+    ] {
+        checks.push(program(name, package, need, installer));
+    }
+    checks.extend(packet_path(installer));
+    checks.push(tun());
+    checks.extend(congestion_controls());
+    DoctorReport { checks }
+}
+
+fn privileges(name: &'static str, need: Need, capabilities: &[(&str, u32)]) -> Check {
+    let effective = effective_capabilities();
+    let missing: Vec<&str> = capabilities
+        .iter()
+        .filter(|(_, bit)| effective & (1 << bit) == 0)
+        .map(|(capability, _)| *capability)
+        .collect();
+    if missing.is_empty() {
+        let all: Vec<&str> = capabilities.iter().map(|(capability, _)| *capability).collect();
+        return works(name, need, all.join(", "));
+    }
+    Check {
+        name,
+        need,
+        outcome: Outcome::Missing,
+        detail: format!("without {}", missing.join(", ")),
+        remedy: Some("sudo linkhold doctor".to_owned()),
+    }
+}
+
+/// The calling process's effective capabilities, as bits (proc(5), CapEff).
+fn effective_capabilities() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+fn works(name: &'static str, need: Need, detail: impl Into<String>) -> Check {
+    Check { name, need, outcome: Outcome::Works, detail: detail.into(), remedy: None }
+}
+
+/// The command that installs a package here, up to the package's name.
+fn installer() -> Option<&'static str> {
+    [
+        ("apt-get", "apt-get install"),
+        ("dnf", "dnf install"),
+        ("apk", "apk add"),
+        ("pacman", "pacman -S"),
+        ("zypper", "zypper install"),
+        ("opkg", "opkg install"),
+    ]
+    .into_iter()
+    .find(|(program, _)| is_installed(program))
+    .map(|(_, command)| command)
+}
+
+fn program(name: &'static str, package: &str, need: Need, installer: Option<&str>) -> Check {
+    if is_installed(name) {
+        return works(name, need, "installed");
+    }
+    Check {
+        name,
+        need,
+        outcome: Outcome::Missing,
+        detail: "not installed".to_owned(),
+        remedy: installer.map(|installer| format!("{installer} {package}")),
+    }
+}
+
+/// Namespaces, NFQUEUE and the rules that lead to it, tried in a namespace.
+fn packet_path(installer: Option<&str>) -> Vec<Check> {
+    const NAMES: [(&str, Need); 3] = [
+        ("NFQUEUE", Need::AgentAndTestbed),
+        ("nftables queue", Need::AgentAndTestbed),
+        ("iptables NFQUEUE", Need::AgentAndTestbed),
+    ];
+    let unknown = |reason: &str| {
+        NAMES.map(|(name, need)| Check {
+            name,
+            need,
+            outcome: Outcome::Unknown,
+            detail: reason.to_owned(),
+            remedy: None,
+        })
+    };
+    let namespace = match NetNs::create("doctor") {
+        Ok(namespace) => namespace,
+        Err(error) => {
+            let mut checks = vec![Check {
+                name: "network namespaces",
+                need: Need::Testbed,
+                outcome: Outcome::Missing,
+                detail: error.to_string(),
+                remedy: None,
+            }];
+            checks.extend(unknown("cannot be tried without a network namespace"));
+            return checks;
+        }
+    };
+    let mut checks = vec![works("network namespaces", Need::Testbed, "can be made")];
+    let tried = namespace.enter(|| {
+        let config = NfQueueConfig { queue: TRIAL_QUEUE, max_packets: 1024, mark: 1 };
+        let queue = NfQueue::open(&config).map(drop).map_err(|error| error.to_string());
+        let nftables = probe(BackendChoice::Nftables).map_err(|error| error.to_string());
+        let iptables = probe(BackendChoice::Iptables).map_err(|error| error.to_string());
+        (queue, nftables, iptables)
+    });
+    match tried {
+        Err(error) => checks.extend(unknown(&error.to_string())),
+        Ok((queue, nftables, iptables)) => {
+            let either = nftables.is_ok() || iptables.is_ok();
+            let package = |name: &str| installer.map(|installer| format!("{installer} {name}"));
+            let answers = [
+                (
+                    queue.map(|()| "packets can be queued".to_owned()),
+                    false,
+                    Some("modprobe nfnetlink_queue".to_owned()),
+                ),
+                (nftables.map(|backend| backend.name().to_owned()), either, package("nftables")),
+                (iptables.map(|backend| backend.name().to_owned()), either, package("iptables")),
+            ];
+            for ((name, need), (answer, replaceable, remedy)) in NAMES.into_iter().zip(answers) {
+                checks.push(match answer {
+                    Ok(detail) => works(name, need, detail),
+                    Err(detail) if replaceable => {
+                        Check { name, need, outcome: Outcome::Replaceable, detail, remedy: None }
+                    }
+                    Err(detail) => Check { name, need, outcome: Outcome::Missing, detail, remedy },
+                });
+            }
+        }
+    }
+    checks
+}
+
+fn tun() -> Check {
+    let (name, need) = ("TUN devices", Need::Testbed);
+    match std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
+        Ok(_) => works(name, need, "/dev/net/tun opens"),
+        Err(error) => Check {
+            name,
+            need,
+            outcome: Outcome::Missing,
+            detail: format!("/dev/net/tun: {error}"),
+            remedy: Some("modprobe tun".to_owned()),
+        },
+    }
+}
+
+fn congestion_controls() -> Vec<Check> {
+    let available =
+        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let available: Vec<&str> = available.split_whitespace().collect();
+    [("reno", "modprobe tcp_reno"), ("cubic", "modprobe tcp_cubic"), ("bbr", "modprobe tcp_bbr")]
+        .into_iter()
+        .map(|(name, remedy)| {
+            if available.contains(&name) {
+                return works(name, Need::Testbed, "congestion control is there");
+            }
+            Check {
+                name,
+                need: Need::Testbed,
+                // `--cc` chooses among those that are there.
+                outcome: Outcome::Replaceable,
+                detail: "this congestion control is not loaded".to_owned(),
+                remedy: Some(remedy.to_owned()),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(need: Need, outcome: Outcome) -> Check {
+        Check { name: "x", need, outcome, detail: String::new(), remedy: Some("mend x".to_owned()) }
+    }
+
+    #[test]
+    fn what_is_missing_decides_what_runs() {
+        let report = DoctorReport {
+            checks: vec![
+                check(Need::AgentAndTestbed, Outcome::Works),
+                check(Need::AgentAndTestbed, Outcome::Replaceable),
+                check(Need::Testbed, Outcome::Missing),
+            ],
+        };
+        assert!(report.agent_runs() && !report.testbed_runs());
+        let text = report.to_string();
+        assert!(text.contains("try: mend x") && text.ends_with("agent runs here:     yes"), "{text}");
+        let unknown = DoctorReport { checks: vec![check(Need::Agent, Outcome::Unknown)] };
+        assert!(!unknown.agent_runs() && unknown.testbed_runs());
+    }
+}
