@@ -57,32 +57,35 @@ impl Grid {
     ) -> Result<Self, ReproduceError> {
         let mut jobs: Vec<(usize, Case)> = Vec::new();
         for (index, variant) in variants.iter().enumerate() {
-            let scenario = Scenario::from_toml(variant.scenario.unwrap_or(toml), &format!("reproductions/{figure}/scenario.toml"), &variant.set)
-                .map_err(|errors| ReproduceError::Scenario {
-                    figure: figure.to_owned(),
-                    message: errors.to_string(),
-                })?;
+            let scenario = Scenario::from_toml(
+                variant.scenario.unwrap_or(toml),
+                &format!("reproductions/{figure}/scenario.toml"),
+                &variant.set,
+            )
+            .map_err(|errors| ReproduceError::Scenario {
+                figure: figure.to_owned(),
+                message: errors.to_string(),
+            })?;
             jobs.extend(scenario.cases().into_iter().map(|case| (index, case)));
         }
         progress.begin(figure, jobs.len() as u64 * u64::from(seeds));
-        let points = jobs
-            .into_par_iter()
-            .map(|(variant, case)| {
-                let runs = (0..seeds)
-                    .into_par_iter()
-                    .map(|repetition| {
-                        let seed = case.scenario.seed + u64::from(repetition);
-                        let run = linkhold_sim::run_case(&case, seed).map_err(|error| ReproduceError::Run {
-                            figure: figure.to_owned(),
-                            message: error.to_string(),
-                        });
-                        progress.tick();
-                        run
-                    })
-                    .collect::<Result<Vec<_>, _>>()?;
-                Ok(Point { variant, case: case.name, runs })
-            })
-            .collect::<Result<Vec<_>, ReproduceError>>()?;
+        let points =
+            jobs.into_par_iter()
+                .map(|(variant, case)| {
+                    let runs = (0..seeds)
+                        .into_par_iter()
+                        .map(|repetition| {
+                            let seed = case.scenario.seed + u64::from(repetition);
+                            let run = linkhold_sim::run_case(&case, seed).map_err(|error| {
+                                ReproduceError::Run { figure: figure.to_owned(), message: error.to_string() }
+                            });
+                            progress.tick();
+                            run
+                        })
+                        .collect::<Result<Vec<_>, _>>()?;
+                    Ok(Point { variant, case: case.name, runs })
+                })
+                .collect::<Result<Vec<_>, ReproduceError>>()?;
         progress.end();
         Ok(Self { variants, points })
     }

@@ -107,9 +107,7 @@ pub(super) fn fig3(grid: &Grid, claim: &str) -> Option<Finding> {
         "downlink-better-throughout" => {
             let seconds = regular.runs.first()?.1.router.t_s.len();
             let better = (0..seconds)
-                .filter(|&second| {
-                    mean(&per_second(dsasync, second)) > mean(&per_second(regular, second))
-                })
+                .filter(|&second| mean(&per_second(dsasync, second)) > mean(&per_second(regular, second)))
                 .count();
             // One noisy second in ten does not refute a curve drawn from a few runs.
             of(&[better as f64 / seconds as f64], Test::AtLeast(0.9))

@@ -88,7 +88,13 @@ pub(super) fn macro_variants(quick: bool) -> Vec<Variant> {
 }
 
 /// One row of the mean over the seeds.
-fn row(variant: &Variant, point: &Point, metric: &str, unit: &str, value: impl Fn(&RunRecord) -> f64) -> FigureRow {
+fn row(
+    variant: &Variant,
+    point: &Point,
+    metric: &str,
+    unit: &str,
+    value: impl Fn(&RunRecord) -> f64,
+) -> FigureRow {
     let values = point.values(value);
     FigureRow {
         case: format!("{} [{}]", point.case, variant.stack),
@@ -131,9 +137,7 @@ pub(super) fn goodput_and_retransmission_rows(grid: &Grid) -> Vec<FigureRow> {
         ]
     });
     // Section VI-C2 prints these two for one client; figure 8's values are only drawn.
-    let single = grid.points.iter().all(|point| {
-        point.runs.iter().all(|(record, _)| record.flows.len() == 1)
-    });
+    let single = grid.points.iter().all(|point| point.runs.iter().all(|(record, _)| record.flows.len() == 1));
     if single {
         for (case, rate) in [("regular", 3.1), ("dsasync-paper", 0.018)] {
             let case = format!("{case} [{PAPER_STACK}]");
