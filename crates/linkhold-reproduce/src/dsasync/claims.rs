@@ -173,9 +173,10 @@ pub(super) fn fig6(grid: &Grid, claim: &str) -> Option<Finding> {
         }
         "gain-grows" => {
             // 0.2 is the paper's default utilisation; 0.6 is past the knee it sees.
+            // A difference, not a ratio: a gain may be negative.
             let low = mean(&gains(grid, "downlink", Some(0.2))?);
             let high = mean(&gains(grid, "downlink", Some(0.6))?);
-            of(&[high / low], Test::AtLeast(1.0))
+            of(&[high - low], Test::AtLeast(0.0))
         }
         "knee-at-half" => {
             // "No significant drop" up to 0.5: at least four fifths of the undisturbed goodput.
