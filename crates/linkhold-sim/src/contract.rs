@@ -12,8 +12,9 @@ use crate::slab::{FlowIndex, Packet};
 struct Said {
     /// Highest acknowledgment.
     ack: Seq,
-    /// Highest sequence number that any offer covers, in units of the unscaled window; 0 until the first offer.
+    /// Largest window field offered.
     largest_window: u16,
+    /// It has said something.
     any: bool,
 }
 

@@ -16,6 +16,9 @@
 //! its limit is at most rate x time x p / W there. If all flows belong to one station, its own sensing counts as
 //! silence too; with several stations the air is lost only while the whole network is silent, since another
 //! station can be served meanwhile.
+//!
+//! Counted from the end of a warm-up, goodput can exceed the limit a little: what stood in queues by then was
+//! carried by capacity of the warm-up's.
 
 use linkhold_core::packet::Direction;
 use linkhold_core::units::BitRate;

@@ -329,7 +329,7 @@ impl Network {
         if self.air_output.is_empty() {
             return;
         }
-        self.silences.update(&mut self.air, now);
+        self.silences.update(&mut self.air);
         // Taken out so that what follows may use the air; `enqueue` writes to the empty list put in its place.
         let mut output = std::mem::take(&mut self.air_output);
         let mut freeze_ended = false;

@@ -3,7 +3,6 @@
 //! A station is silent while any silence of its own or of the network goes on; causes overlap freely, so its
 //! silence ends when the last of them does.
 
-use linkhold_core::link_event::Scope;
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::{Air, Silence};
@@ -39,8 +38,6 @@ pub struct SilenceTracker {
     stations: Vec<Station>,
     /// Ended and not yet taken by the recorder.
     fresh: Vec<Silence>,
-    /// Ended, of the whole network.
-    network: u64,
 }
 
 impl SilenceTracker {
@@ -54,23 +51,22 @@ impl SilenceTracker {
             ends: [End::default(); REMEMBERED],
             last: End::default(),
         };
-        Self { stations: vec![station; stations as usize], fresh: Vec::new(), network: 0 }
+        Self { stations: vec![station; stations as usize], fresh: Vec::new() }
     }
 
-    /// Takes in what has ended on the air by `now`.
+    /// Takes in what has ended on the air.
     #[inline]
-    pub fn update(&mut self, air: &mut Air, _now: Instant) {
+    pub fn update(&mut self, air: &mut Air) {
         let before = self.fresh.len();
         air.take_silences(&mut self.fresh);
         if self.fresh.len() > before {
-            self.take_in(before, air);
+            self.take_in(before, |station| air.is_silent(station));
         }
     }
 
     #[cold]
-    fn take_in(&mut self, before: usize, air: &Air) {
+    fn take_in(&mut self, before: usize, is_silent: impl Fn(StationId) -> bool) {
         for silence in &self.fresh[before..] {
-            self.network += u64::from(silence.scope == Scope::Network);
             for (index, station) in self.stations.iter_mut().enumerate() {
                 if silence.scope.covers(StationId(index as u32)) {
                     let (start, end) = station.span.unwrap_or((silence.start, silence.end));
@@ -79,7 +75,7 @@ impl SilenceTracker {
             }
         }
         for (index, station) in self.stations.iter_mut().enumerate() {
-            station.silent = air.is_silent(StationId(index as u32));
+            station.silent = is_silent(StationId(index as u32));
             if station.silent {
                 continue;
             }
@@ -119,14 +115,61 @@ impl SilenceTracker {
         station.silent || station.span.is_some() || (station.ended > 0 && station.last.at > since)
     }
 
-    /// Silences of the whole network that ended, every cause counted.
-    #[must_use]
-    pub const fn network_count(&self) -> u64 {
-        self.network
-    }
-
     /// Takes the silences ended since the last call.
     pub fn take(&mut self) -> impl Iterator<Item = Silence> + '_ {
         self.fresh.drain(..)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linkhold_core::link_event::{Cause, Scope};
+
+    const A: StationId = StationId(0);
+    const B: StationId = StationId(1);
+
+    fn ms(n: u64) -> Instant {
+        Instant::from_millis(n)
+    }
+
+    /// A silence of `scope` from `start` to `end` ms is over; `still` are silent for another cause.
+    fn ended(tracker: &mut SilenceTracker, scope: Scope, start: u64, end: u64, still: &[StationId]) {
+        let before = tracker.fresh.len();
+        tracker.fresh.push(Silence { start: ms(start), end: ms(end), scope, cause: Cause::Sensing });
+        tracker.take_in(before, |station| still.contains(&station));
+    }
+
+    #[test]
+    fn a_silence_of_one_station_is_not_the_others() {
+        let mut tracker = SilenceTracker::new(2);
+        ended(&mut tracker, Scope::Station(A), 10, 20, &[]);
+        ended(&mut tracker, Scope::Network, 50, 60, &[]);
+        assert_eq!((tracker.ended(A), tracker.ended(B)), (2, 1));
+        assert!(tracker.met_since(B, ms(59)) && !tracker.met_since(B, ms(60)));
+        assert_eq!(tracker.take().count(), 2);
+        assert_eq!(tracker.take().count(), 0);
+    }
+
+    #[test]
+    fn overlapping_silences_end_as_one_when_the_last_of_them_does() {
+        let mut tracker = SilenceTracker::new(2);
+        ended(&mut tracker, Scope::Network, 20, 30, &[A, B]);
+        assert_eq!(tracker.ended(A), 0);
+        assert!(tracker.met_since(A, ms(25)), "it is still silent");
+        ended(&mut tracker, Scope::Network, 10, 40, &[]);
+        assert_eq!(tracker.ended(A), 1);
+        assert_eq!(tracker.served_since(A, 0, ms(45)), Some(Duration::from_millis(5)));
+    }
+
+    #[test]
+    fn time_since_a_silence_leaves_later_silences_out() {
+        let mut tracker = SilenceTracker::new(1);
+        ended(&mut tracker, Scope::Network, 0, 100, &[]);
+        ended(&mut tracker, Scope::Network, 150, 400, &[]);
+        // 50 ms between the two, and 7 after the second.
+        assert_eq!(tracker.served_since(A, 0, ms(407)), Some(Duration::from_millis(57)));
+        assert_eq!(tracker.served_since(A, 1, ms(407)), Some(Duration::from_millis(7)));
+        assert_eq!(tracker.served_since(A, 2, ms(407)), None);
     }
 }
