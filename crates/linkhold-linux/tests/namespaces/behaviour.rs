@@ -90,8 +90,11 @@ fn data(captured: &[Captured], to: IpAddr) -> Vec<(Instant, u32, u32)> {
         .filter_map(|packet| {
             let parsed = parse_ip_tcp_headers(&packet.bytes).ok()?;
             let flow = parsed.flow(Direction::Downlink);
-            (flow.station.addr == to && parsed.tcp.payload_len > 0)
-                .then_some((packet.at, parsed.tcp.seq.0, parsed.tcp.payload_len))
+            (flow.station.addr == to && parsed.tcp.payload_len > 0).then_some((
+                packet.at,
+                parsed.tcp.seq.0,
+                parsed.tcp.payload_len,
+            ))
         })
         .collect()
 }
@@ -287,4 +290,45 @@ pub fn two_capabilities_are_enough() -> Outcome {
     assert!(agent.wait(), "{}", agent.log());
     assert!(!mentions_us(&rules(&path.bs)));
     Ok(())
+}
+
+pub fn metrics_are_served() -> Outcome {
+    use std::io::Read;
+    let path = Path::build()?;
+    let agent = AgentProcess::start(&path, "[metrics]\nlisten = \"127.0.0.1:9464\"\n");
+    agent.signal(r#"{"freeze":{"for_s":0.05}}"#);
+    let scrape = || -> std::io::Result<String> {
+        let mut client = std::net::TcpStream::connect("127.0.0.1:9464")?;
+        client.set_read_timeout(Some(Duration::from_secs(5)))?;
+        client.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+        let mut text = String::new();
+        client.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    // Twice: a counter must not be added to itself.
+    path.bs.enter(scrape)??;
+    let text = path.bs.enter(scrape)??;
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    for line in [
+        r#"linkhold_silences_total{instance="test"} 1"#,
+        r#"linkhold_events_total{instance="test",source="test"} 1"#,
+        r#"linkhold_dropped_total{instance="test",reason="buffer_full"} 0"#,
+        r#"linkhold_held_bytes{instance="test"} 0"#,
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    Ok(())
+}
+
+pub fn doctor_finds_what_the_other_tests_use() -> Outcome {
+    let report = linkhold_linux::doctor::doctor();
+    assert!(report.agent_runs(), "{report}");
+    assert!(!rules_of_this_namespace().to_lowercase().contains("linkhold-probe"), "the doctor left a chain");
+    println!("{report}");
+    Ok(())
+}
+
+/// The rules of the namespace that the tests themselves run in, which the doctor must leave alone.
+fn rules_of_this_namespace() -> String {
+    linkhold_linux::command::run("iptables", &["-w", "10", "-t", "mangle", "-S"]).unwrap_or_default()
 }

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 9] = [
+    let tests: [NamedTest; 11] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
         ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
@@ -34,6 +34,8 @@ fn main() -> ExitCode {
         ("sigterm_lets_go_and_removes_the_rules", behaviour::sigterm_lets_go),
         ("sigkill_in_a_silence_stops_no_transfer", behaviour::sigkill_in_a_silence),
         ("two_capabilities_are_enough", behaviour::two_capabilities_are_enough),
+        ("metrics_are_served", behaviour::metrics_are_served),
+        ("doctor_finds_what_the_other_tests_use", behaviour::doctor_finds_what_the_other_tests_use),
         ("hostile_clients_do_not_stop_the_agent", behaviour::hostile_clients),
     ];
     let missing = missing_requirement();
