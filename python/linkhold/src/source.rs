@@ -70,8 +70,7 @@ pub fn check(
     text: Option<String>,
     set: Vec<String>,
 ) -> PyResult<Checked> {
-    let scenario =
-        Source::new(file, text).load(&set).map_err(|problems| scenario_error(py, &problems))?;
+    let scenario = Source::new(file, text).load(&set).map_err(|problems| scenario_error(py, &problems))?;
     let cases = scenario.cases().into_iter().map(|case| case.name).collect();
     Ok((
         scenario.name().to_owned(),

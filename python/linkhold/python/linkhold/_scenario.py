@@ -68,9 +68,10 @@ def whole(name: str, value: Any, most: int) -> int:
     """`value` as a whole number from 1 to `most`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} is a whole number, not {value!r}")
-    if not 1 <= value <= most:
-        raise ValueError(f"{name} is {value}; give 1 to {most}")
-    return int(value)
+    number = int(value)
+    if not 1 <= number <= most:
+        raise ValueError(f"{name} is {number}; give 1 to {most}")
+    return number
 
 
 def threads_of(threads: Any) -> int | None:

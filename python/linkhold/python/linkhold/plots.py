@@ -102,8 +102,7 @@ def goodput(
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
     axes.set_ylabel(f"goodput (Mbit/s), mean of {_time(width)}")
-    axes.set_title(f"{result.report['scenario']['name']}, seed {seed}", loc="left", fontsize=10, pad=28)
-    _legend(axes)
+    _legend(figure, axes, f"{result.report['scenario']['name']}, seed {seed}")
     return figure
 
 
@@ -170,20 +169,25 @@ def delay_cdf(
     also logarithmic, which shows the last per cent.
     """
     figure, axes = _figure(8.0, 4.2)
+    everything: list[float] = []
     for case in _cases(result, cases):
         delays, shares = result.delay_cdf(case, outside_silence=outside_silence)
-        millis = [delay * 1e3 for delay in delays]
-        percent = [100 * ((1 - share) if tail else share) for share in shares]
+        if not delays:
+            continue
+        millis = [delays[0] * 1e3] + [delay * 1e3 for delay in delays]
+        percent = [100 * ((1 - share) if tail else share) for share in [0.0, *shares]]
         if tail:
             # The last is zero, which a logarithmic axis does not have.
-            millis, percent = millis[:-1], percent[:-1]
+            percent[-1] = percent[-2]
         axes.plot(millis, percent, drawstyle="steps-post", label=case, **_style(result, case))
+        everything += (millis[0], millis[-1])
     axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(FixedLocator(_one_two_five(low, high)))
+    if everything:
+        ticks = _one_two_five(min(everything), max(everything))
+        axes.set_xlim(ticks[0], ticks[-1])
+        axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlim(low, high)
     segments = "segments that met no silence" if outside_silence else "segments"
     axes.set_xlabel("one-way delay (ms)")
     if tail:
@@ -192,10 +196,9 @@ def delay_cdf(
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_ylabel(f"{segments} that took longer (%)")
     else:
-        axes.set_ylim(0, 100)
+        axes.set_ylim(0, 102)
         axes.set_ylabel(f"{segments} up to that delay (%)")
-    axes.set_title(result.report["scenario"]["name"], loc="left", fontsize=10, pad=28)
-    _legend(axes)
+    _legend(figure, axes, result.report["scenario"]["name"])
     return figure
 
 
@@ -213,10 +216,14 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _legend(axes: Axes) -> None:
-    axes.legend(
-        loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=4, frameon=False, fontsize=9, handlelength=2.6,
-        borderaxespad=0.2,
+def _legend(figure: Figure, axes: Axes, title: str) -> None:
+    # Lines first, shades last. Outside the axes: nothing is hidden, and the layout makes room for every row.
+    handles, labels = axes.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda index: labels[index].startswith("silence, "))
+    figure.legend(
+        [handles[index] for index in order], [labels[index] for index in order], title=title,
+        loc="outside upper left", alignment="left", ncols=5, frameon=False, fontsize=9, title_fontsize=10,
+        handlelength=2.6,
     )  # fmt: skip
 
 
@@ -274,8 +281,11 @@ def _mean(values: Iterable[float | None]) -> float:
 
 
 def _one_two_five(low: float, high: float) -> list[float]:
-    ticks = [step * 10.0**exponent for exponent in range(-3, 7) for step in (1, 2, 5)]
-    return [tick for tick in ticks if low <= tick <= high]
+    """The ticks 1, 2, 5, 10, ... from the last below `low` to the first above `high`."""
+    ticks = [step * 10.0**exponent for exponent in range(-6, 9) for step in (1, 2, 5)]
+    first = max((index for index, tick in enumerate(ticks) if tick <= low), default=0)
+    last = min((index for index, tick in enumerate(ticks) if tick >= high), default=len(ticks) - 1)
+    return ticks[first : last + 1]
 
 
 def _time(seconds: float) -> str:

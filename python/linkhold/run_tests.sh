@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Builds the Python module in a virtual environment under target/ and runs its tests. Quiet when all is well.
+#   PYTHON=python3.12 ./run_tests.sh -k sweep       another interpreter (3.10 or later); arguments go to pytest
+#   LINKHOLD_BIN=...                                the command to compare with; otherwise the debug build, made here
+set -euo pipefail
+cd "$(dirname "$0")"
+
+root=$(cd ../.. && pwd)
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
+python=${PYTHON:-python3}
+
+# Says nothing unless the command fails; then everything.
+quietly() {
+  local what=$1 log
+  shift
+  log=$(mktemp)
+  if ! "$@" >"$log" 2>&1; then
+    cat "$log" >&2
+    rm -f "$log"
+    echo "python tests: $what failed: $*" >&2
+    exit 1
+  fi
+  rm -f "$log"
+}
+
+if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+  echo "python tests: $python is not a Python of 3.10 or later with venv (Debian: apt-get install python3-venv)" >&2
+  exit 1
+fi
+
+# One environment for each interpreter and set of requirements; what changes either gets a new one.
+key=$({ "$python" -VV; command -v "$python"; cat requirements-test.txt; } | sha256sum | cut -c1-16)
+venv=$CARGO_TARGET_DIR/python/venv-$key
+if [[ ! -e $venv/complete ]]; then
+  rm -rf "$venv"
+  quietly "making a virtual environment" "$python" -m venv "$venv"
+  quietly "installing packages" "$venv/bin/pip" install --quiet --disable-pip-version-check -r requirements-test.txt
+  touch "$venv/complete"
+fi
+
+export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
+quietly "cargo fmt" cargo fmt --check
+if [[ -z ${LINKHOLD_BIN:-} ]]; then
+  quietly "building the command" cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p linkhold
+fi
+quietly "building the module" maturin develop --locked
+quietly "mypy" mypy --cache-dir "$CARGO_TARGET_DIR/python/mypy"
+PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider "$@"

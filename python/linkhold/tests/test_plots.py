@@ -1,0 +1,108 @@
+"""`plots`: what the figures show is what the result says."""
+
+from __future__ import annotations
+
+import linkhold
+import pytest
+
+pytest.importorskip("matplotlib").use("Agg")
+
+
+def lines(figure, label):
+    return [line for line in figure.axes[0].lines if line.get_label() == label]
+
+
+def legend(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def rendered(figure, tmp_path):
+    path = tmp_path / "figure.png"
+    figure.savefig(path)
+    return path.stat().st_size
+
+
+def test_goodput_over_time_has_a_line_a_case_the_limit_and_shaded_silences(result, tmp_path):
+    figure = linkhold.plots.goodput(result, seed=8)
+    assert legend(figure) == ["limit", "none", "dsasync", "silence, whole network", "silence, one station"]
+    assert figure.axes[0].get_xlabel() == "time (s)"
+    assert figure.axes[0].get_ylabel() == "goodput (Mbit/s), mean of 100 ms"
+    [line] = lines(figure, "none")
+    rows = [
+        row["goodput_bps"] / 1e6
+        for row in result.series().to_pylist()
+        if row["flow"] is None and (row["case"], row["seed"]) == ("none", 8)
+    ]
+    assert list(line.get_ydata())[1:] == pytest.approx(rows)
+    assert rendered(figure, tmp_path) > 10_000
+
+
+def test_a_part_of_the_time_can_be_shown(result):
+    figure = linkhold.plots.goodput(result, cases=["dsasync"], start_s=1.0, end_s=2.0)
+    assert figure.axes[0].get_xlim() == (1.0, 2.0)
+    [line] = lines(figure, "dsasync")
+    assert len(line.get_xdata()) == 11
+    assert not lines(figure, "none")
+
+
+def test_long_series_are_thinned_to_means_and_the_axis_says_so():
+    from conftest import SCENARIO
+
+    long = linkhold.run(SCENARIO, set={"duration": "40s"})
+    figure = linkhold.plots.goodput(long)
+    assert figure.axes[0].get_ylabel() == "goodput (Mbit/s), mean of 200 ms"
+    [line] = lines(figure, "none")
+    assert len(line.get_xdata()) == 201
+
+
+@pytest.mark.parametrize("metric", ["goodput_bps", "delay_p99_s", "limit_share", "rto_events", "completion_mean_s"])
+def test_cases_are_compared_with_their_intervals(result, tmp_path, metric):
+    figure = linkhold.plots.compare(result, metric)
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["none", "dsasync"]
+    assert axes.get_xlabel().endswith("3 seeds, bars: 95 % interval")
+    if metric == "goodput_bps":
+        words = [text.get_text() for text in axes.texts]
+        ratio = next(row["ratio"] for row in result.compare if row["metric"] == metric)
+        assert any(f"{ratio:.3g} × none" in text for text in words), words
+        low, high = result.estimate("dsasync").ci95
+        [bar] = axes.containers[1].lines[2]
+        [[[left, _], [right, _]]] = bar.get_segments()
+        assert (left, right) == pytest.approx((low / 1e6, high / 1e6))
+    assert rendered(figure, tmp_path) > 5_000
+
+
+def test_every_metric_of_the_comparison_has_an_axis_title(result):
+    for row in result.compare:
+        assert linkhold.plots.compare(result, row["metric"]).axes[0].get_xlabel()
+
+
+def test_one_seed_has_no_bars():
+    from conftest import SCENARIO
+
+    axes = linkhold.plots.compare(linkhold.run(SCENARIO)).axes[0]
+    assert axes.get_xlabel().endswith("; one seed")
+    assert not any(container.lines[2] for container in axes.containers)
+
+
+@pytest.mark.parametrize("tail", [False, True])
+@pytest.mark.parametrize("outside_silence", [False, True])
+def test_the_delay_distribution_rises_to_all_segments(result, tmp_path, tail, outside_silence):
+    figure = linkhold.plots.delay_cdf(result, tail=tail, outside_silence=outside_silence)
+    assert figure.axes[0].get_xlabel() == "one-way delay (ms)"
+    assert legend(figure) == ["none", "dsasync"]
+    [line] = lines(figure, "dsasync")
+    y = list(line.get_ydata())
+    assert (y[0], y == sorted(y, reverse=tail)) == (100.0 if tail else 0.0, True)
+    assert tail or y[-1] == 100.0
+    assert line.get_xdata()[-1] == pytest.approx(1e3 * result.delay_cdf("dsasync", outside_silence=outside_silence)[0][-1])
+    assert rendered(figure, tmp_path) > 10_000
+
+
+def test_names_that_do_not_exist_are_refused(result):
+    with pytest.raises(KeyError, match="there are none, dsasync"):
+        linkhold.plots.delay_cdf(result, cases=["nothing"])
+    with pytest.raises(KeyError, match="there are 7, 8, 9"):
+        linkhold.plots.goodput(result, seed=1)
+    with pytest.raises(KeyError, match="limit_share"):
+        linkhold.plots.compare(result, "speed")

@@ -1,0 +1,250 @@
+"""`run`, `check` and `schema`."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pathlib
+import pickle
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import linkhold
+import pytest
+from conftest import SCENARIO
+
+
+def numbers(report: dict) -> list[dict]:
+    return [{**run, "wall_s": None} for run in report["runs"]]
+
+
+def test_a_result_has_the_contract(result):
+    report = result.report
+    assert report["schema"] == "linkhold.run/1"
+    assert [(run["case"], run["seed"]) for run in report["runs"]] == [
+        (case, seed) for case in ("none", "dsasync") for seed in (7, 8, 9)
+    ]
+    assert report["scenario"]["file"] == ""
+    assert all(run["totals"]["goodput_bps"] > 0 for run in report["runs"])
+    assert result.compare is report["compare"]
+    assert {row["case"] for row in result.compare} == {"dsasync"}
+    assert json.loads(json.dumps(report)) == report
+
+
+def test_results_do_not_depend_on_threads(result):
+    again = linkhold.run(SCENARIO, seeds=3, threads=1)
+    assert numbers(again.report) == numbers(result.report)
+    assert again.series().equals(result.series())
+
+
+def test_other_seeds_give_other_silences_and_cases_share_them(result):
+    def silences(case, seed):
+        return [
+            (row["start_s"], row["end_s"], row["station"])
+            for row in result.silences().to_pylist()
+            if row["case"] == case and row["seed"] == seed
+        ]
+
+    assert silences("none", 7) == silences("dsasync", 7)
+    assert silences("none", 7) != silences("none", 8)
+
+
+@pytest.mark.parametrize("as_path", [str, pathlib.Path])
+def test_a_path_and_its_text_give_the_same(scenario, as_path):
+    of_path = linkhold.run(as_path(scenario))
+    assert of_path.report["scenario"]["file"] == str(scenario)
+    assert numbers(of_path.report) == numbers(linkhold.run(SCENARIO).report)
+
+
+def test_overrides_are_a_dict_or_a_list():
+    as_list = linkhold.run(SCENARIO, set=["duration=1s", "wired.rtt=50ms", "radio.mac_efficiency=0.5"])
+    as_dict = linkhold.run(SCENARIO, set={"duration": "1s", "wired.rtt": "50ms", "radio.mac_efficiency": 0.5})
+    assert as_list.report["scenario"] == as_dict.report["scenario"]
+    assert as_list.report["scenario"]["overrides"] == ["duration=1s", "wired.rtt=50ms", "radio.mac_efficiency=0.5"]
+    assert numbers(as_list.report) == numbers(as_dict.report)
+
+
+def test_values_of_every_kind_reach_the_scenario():
+    checked = linkhold.check(
+        SCENARIO,
+        set={
+            "radio.sensing.announced": False,
+            "flows.0.station": [1],
+            "flows.0.source": {"rate": "2Mbit/s"},
+            "flows.0.count": 3,
+        },
+    )
+    assert "not announced" in checked.summary
+    assert "3 connections on each of 1 station, paced at 2" in checked.summary
+
+
+def test_numbers_of_numpy_are_numbers():
+    numpy = pytest.importorskip("numpy")
+    plain = linkhold.check(SCENARIO, set={"radio.mac_efficiency": 0.5, "flows.0.count": 2})
+    assert linkhold.check(SCENARIO, set={"radio.mac_efficiency": numpy.float64(0.5), "flows.0.count": numpy.int32(2)}) == plain
+
+
+def test_check_says_what_a_scenario_comes_to():
+    checked = linkhold.check(SCENARIO)
+    assert (checked.name, checked.cases) == ("small", ["none", "dsasync"])
+    assert "20ms round trip" in dict(checked.facts)["wired"]
+    assert checked.summary in str(checked)
+
+
+def test_schema_describes_the_file():
+    assert {"radio", "flows", "cases"} <= linkhold.schema()["properties"].keys()
+
+
+def test_every_problem_is_told_with_file_line_and_key(scenario):
+    scenario.write_text(SCENARIO.replace('limit = "50pkt"', 'limt = "50pkt"'))
+    with pytest.raises(linkhold.ScenarioError) as caught:
+        linkhold.run(scenario, set=["wired.rtt=20"])
+    error = caught.value
+    assert isinstance(error, ValueError)
+    line = SCENARIO.splitlines().index('limit = "50pkt"') + 1
+    assert f"{scenario}:{line}:1: router.limt: unknown key" in str(error)
+    by_key = {problem["key"]: problem for problem in error.problems}
+    assert (by_key["router.limt"]["file"], by_key["router.limt"]["line"]) == (str(scenario), line)
+    assert (by_key["wired.rtt"]["set"], by_key["wired.rtt"]["line"]) == ("wired.rtt=20", None)
+    assert "has no unit" in by_key["wired.rtt"]["what"]
+    with pytest.raises(linkhold.ScenarioError):
+        linkhold.check(scenario)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(linkhold.ScenarioError, match=r"none\.toml: cannot read the scenario file"):
+        linkhold.run(tmp_path / "none.toml")
+
+
+def test_a_text_without_a_file_has_a_name_in_errors():
+    with pytest.raises(linkhold.ScenarioError, match=r"^<scenario text>:1:\d+: schema: "):
+        linkhold.run(SCENARIO.replace("scenario/1", "scenario/99"))
+
+
+def test_errors_survive_pickling():
+    with pytest.raises(linkhold.ScenarioError) as caught:
+        linkhold.check(SCENARIO, set=["wired.rtt=20"])
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (type(copy), str(copy), copy.problems) == (linkhold.ScenarioError, str(caught.value), caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        ({"seeds": 0}, ValueError),
+        ({"seeds": 1.5}, TypeError),
+        ({"seeds": True}, TypeError),
+        ({"threads": 0}, ValueError),
+        ({"set": "wired.rtt=50ms"}, TypeError),
+        ({"set": [("wired.rtt", "50ms")]}, TypeError),
+        ({"set": {"wired.rtt": None}}, TypeError),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, kind):
+    with pytest.raises(kind):
+        linkhold.run(SCENARIO, **arguments)
+    with pytest.raises(TypeError, match="path or the text"):
+        linkhold.run(42)
+
+
+def test_an_estimate_is_students(result):
+    values = [row["goodput_bps"] for row in result.totals() if row["case"] == "none"]
+    estimate = result.estimate("none")
+    assert estimate.n == 3
+    assert estimate.mean == pytest.approx(statistics.fmean(values))
+    assert estimate.std == pytest.approx(statistics.stdev(values))
+    # t(0.975, 2) = 4.30265 (any table).
+    half = 4.30265 * statistics.stdev(values) / math.sqrt(3)
+    assert estimate.ci95 == pytest.approx((estimate.mean - half, estimate.mean + half), rel=1e-5)
+    with pytest.raises(KeyError, match="there are none, dsasync"):
+        result.estimate("nothing")
+    with pytest.raises(KeyError, match="limit_share"):
+        result.estimate("none", "speed")
+
+
+def test_the_delay_distribution_agrees_with_the_percentiles():
+    result = linkhold.run(SCENARIO)
+    totals = result.totals()[0]
+    delays, shares = result.delay_cdf("none")
+    assert delays == sorted(delays) and shares == sorted(shares) and shares[-1] == 1.0
+    median = next(delay for delay, share in zip(delays, shares) if share >= 0.5)
+    assert median == pytest.approx(totals["delay_p50_s"], rel=1 / 64)
+    outside, _ = result.delay_cdf("none", outside_silence=True)
+    assert outside[-1] < delays[-1]
+
+
+def test_tables_hold_flows_series_and_silences(result):
+    flows = result.flows().to_pylist()
+    assert len(flows) == 2 * 3 * 2
+    assert flows[0]["goodput_bps"] == result.runs[0]["flows"][0]["goodput_bps"]
+    series = result.series().to_pylist()
+    router = [row for row in series if row["flow"] is None and (row["case"], row["seed"]) == ("none", 7)]
+    assert [round(row["t_s"], 6) for row in router] == [round(0.1 * step, 6) for step in range(1, 31)]
+    assert {row["flow"] for row in series} == {None, 0, 1}
+    silences = result.silences().to_pylist()
+    assert {row["cause"] for row in silences} == {"sensing", "primary_user"}
+    assert {row["station"] for row in silences} == {None, 1}
+
+
+def test_without_pyarrow_the_error_says_what_to_install():
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "import linkhold\n"
+        "result = linkhold.run(sys.stdin.read(), set={'duration': '600ms'})\n"
+        "assert result.report['runs']\n"
+        "try: result.flows()\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=SCENARIO, capture_output=True, text=True, timeout=60)
+    assert "linkhold[tables]" in done.stdout, done.stderr
+
+
+def test_printing_shows_the_table_and_the_report_is_a_page(result):
+    assert "dsasync" in str(result) and "of limit" in str(result)
+    assert repr(result) == "<linkhold.Result small: cases none, dsasync; seeds 3>"
+    assert result.html().startswith("<!") and "small" in result.html()
+
+
+LONG = {"set": ["duration=1000min", "output.series_interval=10s"], "seeds": 4}
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+def test_an_interrupt_stops_the_runs():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    started = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            linkhold.run(SCENARIO, **LONG)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - started < 20
+
+
+def test_other_threads_of_python_go_on_meanwhile():
+    ticks = 0
+    over = threading.Event()
+
+    def count():
+        nonlocal ticks
+        while not over.wait(0.01):
+            ticks += 1
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    started = time.monotonic()
+    linkhold.run(SCENARIO, set={"duration": "60s", "output.series_interval": "1s"}, threads=1)
+    spent = time.monotonic() - started
+    over.set()
+    counter.join()
+    # A busy machine delays ticks; with the lock held there would be one or none.
+    assert ticks > min(5, spent * 10), f"{ticks} ticks in {spent:.2f} s with {os.cpu_count()} cores"

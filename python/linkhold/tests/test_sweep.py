@@ -1,0 +1,105 @@
+"""`sweep`."""
+
+from __future__ import annotations
+
+import linkhold
+import pytest
+from conftest import SCENARIO
+
+SHORT = {"duration": "1s"}
+
+
+def test_a_sweep_has_a_row_a_point_case_and_seed_in_order():
+    over = {"wired.rtt": ["3ms", "50ms"], "router.limit": ["20pkt", "100pkt"]}
+    rows = linkhold.sweep(SCENARIO, over=over, set=SHORT, seeds=2)
+    assert [(row["wired.rtt"], row["router.limit"], row["case"], row["seed"]) for row in rows] == [
+        (rtt, limit, case, seed)
+        for rtt in over["wired.rtt"]
+        for limit in over["router.limit"]
+        for case in ("none", "dsasync")
+        for seed in (7, 8)
+    ]
+
+
+def test_rows_are_those_of_single_runs():
+    rows = linkhold.sweep(SCENARIO, over={"wired.rtt": ["3ms", "50ms"]}, set=SHORT)
+    single = linkhold.run(SCENARIO, set={**SHORT, "wired.rtt": "50ms"}).totals()
+    assert [{**row, "wired.rtt": None} for row in rows[2:]] == [{**row, "wired.rtt": None} for row in single]
+    assert rows[0]["delay_p50_s"] < rows[2]["delay_p50_s"]
+
+
+def test_points_may_be_listed():
+    rows = linkhold.sweep(SCENARIO, over=[{"wired.rtt": "3ms", "flows.0.count": 2}, {"wired.rtt": "50ms"}], set=SHORT)
+    assert [(row["wired.rtt"], row.get("flows.0.count")) for row in rows[::2]] == [("3ms", 2), ("50ms", None)]
+
+
+def test_a_sweep_can_be_a_table():
+    pytest.importorskip("pyarrow")
+    over = {"radio.mac_efficiency": [0.4, 0.8]}
+    table = linkhold.sweep(SCENARIO, over=over, set=SHORT, table=True)
+    assert table.column("radio.mac_efficiency").to_pylist() == [0.4, 0.4, 0.8, 0.8]
+    limits = table.column("goodput_limit_bps").to_pylist()
+    assert limits[2] == pytest.approx(2 * limits[0], rel=0.01)
+
+
+def test_everything_is_checked_before_anything_runs():
+    with pytest.raises(linkhold.ScenarioError, match=r"--set wired\.rtt=fast"):
+        linkhold.sweep(SCENARIO, over={"wired.rtt": ["3ms", "fast"]}, set={"duration": "100000min"})
+
+
+@pytest.mark.parametrize(
+    ("over", "kind", "text"),
+    [
+        ({"wired.rtt": []}, ValueError, "no point"),
+        ({"wired.rtt": "3ms"}, TypeError, "list of values"),
+        ({"seed": [1, 2]}, ValueError, "seeds=N"),
+    ],
+)
+def test_a_grid_that_makes_no_sense_is_refused(over, kind, text):
+    with pytest.raises(kind, match=text):
+        linkhold.sweep(SCENARIO, over=over)
+
+
+class FakeClient:
+    """The part of a Dask client that a sweep uses, in this process."""
+
+    def __init__(self, fails=False):
+        self.fails = fails
+        self.cancelled = None
+
+    def map(self, function, items, *, pure, **arguments):
+        assert pure is False
+        return [lambda item=item: function(item, **arguments) for item in items]
+
+    def gather(self, futures):
+        if self.fails:
+            raise KeyboardInterrupt
+        return [future() for future in futures]
+
+    def cancel(self, futures):
+        self.cancelled = len(futures)
+
+
+def test_a_client_gives_the_rows_of_this_machine(scenario):
+    over = {"wired.rtt": ["3ms", "50ms"]}
+    here = linkhold.sweep(scenario, over=over, set=SHORT, seeds=2)
+    assert linkhold.sweep(scenario, over=over, set=SHORT, seeds=2, client=FakeClient()) == here
+
+
+def test_a_client_is_told_to_stop_when_the_user_does(scenario):
+    client = FakeClient(fails=True)
+    with pytest.raises(KeyboardInterrupt):
+        linkhold.sweep(scenario, over={"wired.rtt": ["3ms", "50ms"]}, set=SHORT, client=client)
+    assert client.cancelled == 2
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_dask_cluster_gives_the_rows_of_this_machine(scenario):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    over = {"wired.rtt": ["3ms", "50ms"]}
+    here = linkhold.sweep(scenario, over=over, set=SHORT, seeds=2)
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            assert linkhold.sweep(scenario, over=over, set=SHORT, seeds=2, client=client) == here
+            with pytest.raises(linkhold.ScenarioError):
+                linkhold.sweep(scenario, over={"wired.rtt": ["fast"]}, client=client)
