@@ -174,6 +174,9 @@ pub struct FlowRecord {
     pub delay_std_s: f64,
     /// Application bytes received in order.
     pub bytes: u64,
+    /// Length of the time that this flow's rates count, s.
+    #[serde(with = "finite")]
+    pub active_s: f64,
     /// The station at the radio end.
     pub station: u32,
     /// When the flow started, s.
@@ -215,6 +218,7 @@ impl Default for FlowRecord {
             delay_mean_s: f64::NAN,
             delay_std_s: f64::NAN,
             bytes: 0,
+            active_s: 0.0,
             station: 0,
             start_s: 0.0,
             delay_p50_s: f64::NAN,
@@ -267,7 +271,8 @@ pub struct LinkRecord {
 /// Sums over the flows of one run, and the delays of all of them pooled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunTotals {
-    /// Sum of the flows' goodput, bit/s.
+    /// What all flows received together, over the whole counted time, bit/s: for flows that are not there all the time
+    /// this is less than the sum of their own rates.
     #[serde(with = "finite")]
     pub goodput_bps: f64,
     /// That sum divided by `link.goodput_limit_bps`.
@@ -311,28 +316,34 @@ pub struct RunTotals {
 impl Default for RunTotals {
     fn default() -> Self {
         let none = DelayHistogram::new();
-        Self::new(&[], &LinkRecord::default(), &none, &none)
+        Self::new(&[], 0.0, &LinkRecord::default(), &none, &none)
     }
 }
 
 impl RunTotals {
-    /// Totals of `flows`; `delays` and `outside_silence` hold the delays of all flows together.
+    /// Totals of `flows` over `counted_s` seconds (the run without its warm-up); `delays` and `outside_silence` hold the
+    /// delays of all flows together.
     #[must_use]
     pub fn new(
         flows: &[FlowRecord],
+        counted_s: f64,
         link: &LinkRecord,
         delays: &DelayHistogram,
         outside_silence: &DelayHistogram,
     ) -> Self {
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
-        let goodput_bps: f64 = goodputs.iter().sum();
+        // A run without counted time has no rates; the division gives not-a-number, which is written as null.
+        let over_all = |rate: fn(&FlowRecord) -> f64| {
+            flows.iter().map(|flow| rate(flow) * flow.active_s).sum::<f64>() / counted_s
+        };
+        let goodput_bps = over_all(|flow| flow.goodput_bps);
         let completions: Vec<f64> = flows.iter().filter_map(|flow| flow.completion_s).collect();
         let completion_mean_s =
             (!completions.is_empty()).then(|| completions.iter().sum::<f64>() / completions.len() as f64);
         Self {
             goodput_bps,
             limit_share: goodput_bps / link.goodput_limit_bps,
-            retransmit_bps: flows.iter().map(|flow| flow.retransmit_bps).sum(),
+            retransmit_bps: over_all(|flow| flow.retransmit_bps),
             retransmits: flows.iter().map(|flow| flow.retransmits).sum(),
             rto_events: flows.iter().map(|flow| flow.rto_events).sum(),
             spurious_rtos: flows.iter().map(|flow| flow.spurious_rtos).sum(),
@@ -587,5 +598,16 @@ mod tests {
         let text = serde_json::to_string(&report).unwrap();
         let back: RunReport = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&back).unwrap(), text);
+    }
+
+    #[test]
+    fn a_run_of_short_flows_carries_what_they_received_over_the_whole_time() {
+        let flow = |goodput_bps, active_s| FlowRecord { goodput_bps, active_s, ..FlowRecord::default() };
+        let none = DelayHistogram::new();
+        let link = LinkRecord { goodput_limit_bps: 10e6, ..LinkRecord::default() };
+        // Two downloads of half a second at 8 Mbit/s each in a run of 10 s.
+        let totals = RunTotals::new(&[flow(8e6, 0.5), flow(8e6, 0.5)], 10.0, &link, &none, &none);
+        assert!((totals.goodput_bps - 0.8e6).abs() < 1.0);
+        assert!((totals.limit_share - 0.08).abs() < 1e-9);
     }
 }

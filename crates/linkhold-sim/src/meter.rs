@@ -223,6 +223,7 @@ impl Meter {
             retransmits: stats.retransmits - self.base.retransmits,
             rto_events: stats.rto_events - self.base.rto_events,
             bytes,
+            active_s: seconds,
             station: self.station,
             start_s: self.start.as_secs_f64(),
             completion_s: self.completed_at.map(|at| at.since(self.start).as_secs_f64()),

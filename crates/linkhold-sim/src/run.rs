@@ -94,7 +94,9 @@ impl<'a, O: Observer> Simulation<'a, O> {
             observer.on_silence(&silence);
         }
         let link = recorder.link(now, scenario.radio.stations, &network);
-        let totals = RunTotals::new(&flows.records, &link, &flows.delays, &flows.delays_outside_silence);
+        let counted_s = now.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
+        let totals =
+            RunTotals::new(&flows.records, counted_s, &link, &flows.delays, &flows.delays_outside_silence);
         let mechanism = match scenario.mechanism {
             Mechanism::None => None,
             Mechanism::DsaSync(_) => {
