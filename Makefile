@@ -4,12 +4,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
-# Measured delivery traces, where someone has them (see docs/traces.md); the demo runs on them when given.
+# Measured delivery traces, where someone has them (mahimahi format, one millisecond stamp a line); the demo runs on them when given.
 LINKHOLD_DATA ?= $(firstword $(wildcard $(CURDIR)/data $(CURDIR)/../shared/data))
 export LINKHOLD_DATA
 LINKHOLD = target/release/linkhold
 
-.PHONY: help demo build test unit lint fmt bench fuzz-smoke setup setup-demo clean
+.PHONY: help demo build test unit python lint fmt bench setup setup-demo clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,13 +32,17 @@ setup: ## Install the system packages that tests need (as root), or say which ar
 setup-demo:
 	@scripts/setup.sh demo
 
-test: setup lint unit ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux and Python tests
+test: setup lint unit python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux and Python tests
 
-unit:
+unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run of the fuzz targets
 	$(CARGO) test --locked --workspace
+
+python: ## The Python package: built, type-checked and tested in an environment of its own
+	python/linkhold/run_tests.sh
 
 lint: ## Formatting and clippy, warnings as errors
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --all --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 fmt: ## Format the code
@@ -47,6 +51,7 @@ fmt: ## Format the code
 bench: setup-demo ## Speed of engine and mechanisms, as ratios measured in one run
 	$(CARGO) bench --locked -p linkhold-sim
 	$(CARGO) bench --locked -p linkhold-core
+	$(CARGO) bench --locked -p linkhold-radio
 
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -13,13 +13,16 @@ fi
 # command:package
 needs=(cc:gcc)
 if [[ $what == test ]]; then
-  needs+=(ip:iproute2 iptables:iptables nft:nftables iperf3:iperf3 tshark:tshark)
+  needs+=(ip:iproute2 ss:iproute2 iptables:iptables nft:nftables iperf3:iperf3 tshark:tshark python3:python3-venv)
 fi
 
 missing=()
 for need in "${needs[@]}"; do
   PATH=$PATH:/usr/sbin:/sbin command -v "${need%%:*}" >/dev/null || missing+=("${need#*:}")
 done
+if [[ $what == test ]] && command -v python3 >/dev/null && ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+  missing+=(python3-venv)
+fi
 ((${#missing[@]})) || exit 0
 
 if ((EUID == 0)) && command -v apt-get >/dev/null; then
