@@ -13,6 +13,7 @@ use crate::netns::NetNs;
 
 /// Queue number for trying; only seen inside the namespace made for it.
 const TRIAL_QUEUE: u16 = 4710;
+const SCHEMA: &str = "linkhold.doctor/1";
 /// linux/capability.h
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_NET_RAW: u32 = 13;
@@ -63,6 +64,8 @@ pub struct Check {
 /// What this machine can run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DoctorReport {
+    /// `linkhold.doctor/1`
+    pub schema: &'static str,
     /// Everything that was looked at.
     pub checks: Vec<Check>,
 }
@@ -133,7 +136,7 @@ pub fn doctor() -> DoctorReport {
     checks.extend(packet_path(installer));
     checks.push(tun());
     checks.extend(congestion_controls());
-    DoctorReport { checks }
+    DoctorReport { schema: SCHEMA, checks }
 }
 
 fn privileges(name: &'static str, need: Need, capabilities: &[(&str, u32)]) -> Check {
@@ -311,6 +314,7 @@ mod tests {
     #[test]
     fn what_is_missing_decides_what_runs() {
         let report = DoctorReport {
+            schema: SCHEMA,
             checks: vec![
                 check(Need::AgentAndTestbed, Outcome::Works),
                 check(Need::AgentAndTestbed, Outcome::Replaceable),
@@ -320,7 +324,7 @@ mod tests {
         assert!(report.agent_runs() && !report.testbed_runs());
         let text = report.to_string();
         assert!(text.contains("try: mend x") && text.ends_with("agent runs here:     yes"), "{text}");
-        let unknown = DoctorReport { checks: vec![check(Need::Agent, Outcome::Unknown)] };
+        let unknown = DoctorReport { schema: SCHEMA, checks: vec![check(Need::Agent, Outcome::Unknown)] };
         assert!(!unknown.agent_runs() && unknown.testbed_runs());
     }
 }

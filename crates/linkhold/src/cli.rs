@@ -1,9 +1,15 @@
 //! The command line: what can be asked for. The help text is the manual.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use linkhold_core::time::Duration;
+use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_linux::agent::DEFAULT_SOCKET;
+use linkhold_linux::agent::protocol::Cause;
+use linkhold_linux::agent::units::{parse_bit_rate, parse_bytes, parse_duration};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -26,7 +32,10 @@ Exit codes:
         linkhold run scenarios/demo.toml                       compare the scenario's cases, write a report\n  \
         linkhold run scenarios/demo.toml --seeds 10 --json     ten repetitions, as JSON\n  \
         linkhold reproduce dsasync --quick                     the paper's figures, a first look\n  \
-        linkhold scenario check my.toml                        what is wrong with my scenario?\n\n\
+        linkhold scenario check my.toml                        what is wrong with my scenario?\n  \
+        linkhold doctor                                        what can this machine run?\n  \
+        linkhold agent --config agent.toml                     keep TCP fast on this router\n  \
+        linkhold signal freeze --for 500ms                     tell the agent that the radio is silent\n\n\
         Units:\n  \
         Quantities carry their unit: 25ms, 20s (ns us ms s min h); 24Mbit/s (bit/s kbit/s Mbit/s Gbit/s);\n  \
         256KiB, 500MB (B kB MB GB KiB MiB GiB); 100pkt. Shares are numbers from 0 to 1.\n\n\
@@ -51,6 +60,14 @@ pub enum Command {
     /// Check a scenario file, or print the format's JSON Schema.
     #[command(subcommand)]
     Scenario(ScenarioCommand),
+    /// Run the agent on this router: it keeps TCP fast across the radio's silences.
+    Agent(AgentArgs),
+    /// Tell the running agent what happens on the radio.
+    Signal(SignalArgs),
+    /// Show what the running agent sees and does.
+    Status(StatusArgs),
+    /// Say what this machine can run, what is missing and how to get it.
+    Doctor(DoctorArgs),
     /// Print a completion script for a shell.
     ///
     /// For bash: linkhold completions bash > ~/.local/share/bash-completion/completions/linkhold
@@ -168,4 +185,232 @@ pub enum ScenarioCommand {
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
+}
+
+/// `linkhold agent`.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    long_about = "Run the agent on this router: it keeps TCP fast across the radio's silences.\n\n\
+        The agent puts itself into the forwarding path between the wired and the radio interfaces (NFQUEUE, by \
+        nftables or iptables, whichever works) and waits to be told of silences: by `linkhold signal`, by a program \
+        on its socket, or by a schedule in its configuration. In a silence it holds packets back in order and closes \
+        senders' windows; afterwards it reopens them. It runs in the foreground until SIGTERM or Ctrl-C, and lets \
+        everything go before it ends; if it is killed, traffic passes as if it had never been there.\n\n\
+        Needs CAP_NET_ADMIN and CAP_NET_RAW (root has them); `linkhold doctor agent` says whether it can run here.",
+    after_long_help = "Examples:\n  \
+        linkhold agent example > agent.toml        a commented configuration to start from\n  \
+        linkhold agent check agent.toml            what is wrong with it?\n  \
+        linkhold agent --config agent.toml         run\n  \
+        linkhold agent schema                      what its socket understands (JSON Schema)\n\n\
+        Environment:\n  \
+        LINKHOLD_LOG  what is logged: error, warn, info (default), debug; or by module, as in linkhold_linux=debug\n\n\
+        Exit codes:\n  \
+        0  it was told to end, and has let everything go\n  \
+        1  it could not start, or broke\n  \
+        2  bad input: the command line or the configuration"
+)]
+pub struct AgentArgs {
+    /// Something else than to run.
+    #[command(subcommand)]
+    pub command: Option<AgentCommand>,
+    /// The configuration file (TOML).
+    #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+}
+
+/// `linkhold agent ...`.
+#[derive(Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Print the JSON Schema of the control socket: one object a line, one object back for each.
+    Schema,
+    /// Print a commented configuration to start from.
+    Example,
+    /// Check a configuration without running.
+    Check {
+        /// The configuration file (TOML).
+        #[arg(value_hint = ValueHint::FilePath)]
+        config: PathBuf,
+    },
+}
+
+/// `linkhold signal`.
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Tell the running agent what happens on the radio.\n\n\
+        What a radio driver does by itself (see `linkhold agent schema`) from a shell: in hooks of hostapd, in cron, \
+        or by hand to try it out. The command returns as soon as the agent has taken note.",
+    after_long_help = "Examples:\n  \
+        linkhold signal freeze --for 500ms               silence of half a second; the agent ends it by itself\n  \
+        linkhold signal freeze --cause channel-switch    silence of unknown length ...\n  \
+        linkhold signal thaw --cause channel-switch      ... until this\n  \
+        linkhold signal freeze --station 10.0.0.5        only this station is silent\n  \
+        linkhold signal switch 54Mbit/s --efficiency 0.6 the radio's new rate\n  \
+        linkhold signal --in 80ms freeze --for 120ms     announced ahead of time\n\n\
+        Exit codes:\n  \
+        0  the agent has taken note\n  \
+        1  no agent answers\n  \
+        2  bad input: the command line, or the agent refuses and says why"
+)]
+pub struct SignalArgs {
+    /// What happens.
+    #[command(subcommand)]
+    pub event: SignalEvent,
+    /// The agent's control socket.
+    #[arg(long, global = true, value_name = "PATH", default_value = DEFAULT_SOCKET, value_hint = ValueHint::FilePath)]
+    pub socket: PathBuf,
+    /// Who says so: counted apart in the status.
+    #[arg(long, global = true, value_name = "NAME", default_value = "signal")]
+    pub source: String,
+    /// It takes effect so long from now, as in 80ms [default: now].
+    #[arg(long = "in", global = true, value_name = "TIME", value_parser = parse_duration)]
+    pub effective_in: Option<Duration>,
+    /// It was noticed so long ago, as in 5ms [default: now].
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
+    pub ago: Option<Duration>,
+}
+
+/// What happens on the radio.
+#[derive(Debug, Subcommand)]
+pub enum SignalEvent {
+    /// The radio falls silent.
+    Freeze {
+        /// How long: the agent ends the silence by itself. Without it, a `thaw` ends it, or the configuration's
+        /// `silence.max`.
+        #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+        lasting: Option<Duration>,
+        /// How long it is expected to last; it still takes a `thaw` to end it.
+        #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "lasting")]
+        expected: Option<Duration>,
+        /// Who, and why.
+        #[command(flatten)]
+        silence: SilenceArgs,
+    },
+    /// The silence is over: the one that was begun with the same --station and --cause.
+    Thaw {
+        /// Who, and why.
+        #[command(flatten)]
+        silence: SilenceArgs,
+    },
+    /// The radio's rate has changed, on this channel or another.
+    Switch {
+        /// Raw rate of the physical layer, as in 54Mbit/s.
+        #[arg(value_parser = parse_bit_rate)]
+        capacity: BitRate,
+        /// Share of it that is left for IP packets, above 0 up to 1.
+        #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share)]
+        efficiency: Fraction,
+    },
+    /// A station was heard at this signal-to-noise ratio.
+    Snr {
+        /// The station's address.
+        station: IpAddr,
+        /// The ratio in dB, as in 17.5.
+        #[arg(allow_negative_numbers = true)]
+        db: f32,
+    },
+    /// Quiet periods are announced; a period of 0s withdraws them.
+    Sensing {
+        /// From one quiet period's start to the next.
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        period: Duration,
+        /// How long each lasts.
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        duration: Duration,
+        /// Start of the next one, from now.
+        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+        next_in: Duration,
+        /// Only this station is quiet [default: all].
+        #[arg(long, value_name = "ADDRESS")]
+        station: Option<IpAddr>,
+    },
+    /// A station got an uplink grant.
+    Grant {
+        /// The station's address.
+        station: IpAddr,
+        /// How much it may send, as in 1500B.
+        #[arg(value_parser = parse_bytes)]
+        bytes: Bytes,
+        /// When its turn begins, from now.
+        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+        turn_in: Duration,
+    },
+    /// Room in the radio's transmit queue: packets leave the agent only as far as they fit.
+    Room {
+        /// Packets that fit.
+        packets: u32,
+        /// Bytes that fit, as in 150kB.
+        #[arg(value_parser = parse_bytes)]
+        bytes: Bytes,
+    },
+}
+
+/// Which silence.
+#[derive(Debug, Args)]
+pub struct SilenceArgs {
+    /// Only this station is silent, named by one of its addresses [default: all].
+    #[arg(long, value_name = "ADDRESS")]
+    pub station: Option<IpAddr>,
+    /// Why: sensing, primary-user, channel-switch, fade or grant.
+    #[arg(long, default_value = "primary-user", value_parser = parse_cause)]
+    pub cause: Cause,
+}
+
+fn parse_cause(text: &str) -> Result<Cause, String> {
+    Cause::try_from(text.to_owned())
+}
+
+fn parse_share(text: &str) -> Result<Fraction, String> {
+    match text.parse::<f64>() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(Fraction::clamped(share)),
+        Ok(_) | Err(_) => Err("write a number above 0 and at most 1, such as 0.65".to_owned()),
+    }
+}
+
+/// `linkhold status`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+        linkhold status\n  \
+        watch -n 0.2 linkhold status                  follow it\n  \
+        linkhold status --json | jq .packets.held     one number\n\n\
+        Exit codes:\n  \
+        0  it was shown\n  \
+        1  no agent answers\n  \
+        2  bad input: the command line")]
+pub struct StatusArgs {
+    /// Print one JSON object (linkhold.status/1).
+    #[arg(long)]
+    pub json: bool,
+    /// The agent's control socket.
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET, value_hint = ValueHint::FilePath)]
+    pub socket: PathBuf,
+}
+
+/// `linkhold doctor`.
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Say what this machine can run, what is missing and how to get it.\n\n\
+        What needs trying (queues, firewall rules) is tried in a network namespace made for it, so that nothing on \
+        this machine changes. Without root much cannot be tried, and is reported so.",
+    after_long_help = "Exit codes:\n  \
+        0  what was asked about runs here (without an argument: agent and testbed)\n  \
+        1  something that it needs is missing or could not be tried"
+)]
+pub struct DoctorArgs {
+    /// Ask about one of them only.
+    #[arg(value_enum)]
+    pub about: Option<DoctorSubject>,
+    /// Print one JSON object (linkhold.doctor/1).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a machine is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DoctorSubject {
+    /// `linkhold agent`.
+    Agent,
+    /// `linkhold testbed`.
+    Testbed,
 }

@@ -38,6 +38,10 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(&args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Scenario(command) => commands::scenario::run(&command),
+        Command::Agent(args) => commands::agent::run(&args),
+        Command::Signal(args) => commands::signal::run(&args),
+        Command::Status(args) => commands::status::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args),
         Command::Completions { shell } => commands::manual::completions(shell),
         Command::Man { out } => commands::manual::man(out.as_deref()),
     };

@@ -118,10 +118,16 @@ pub fn run_agent(config_path: &Path) -> Result<(), AgentError> {
     agent.run(stop.as_fd())
 }
 
-/// Sends logs to standard error: `info` and above, or as `LINKHOLD_LOG` says (the syntax of `tracing`'s env filter).
+/// Sends logs to standard error: `info` and above, or as `LINKHOLD_LOG` says (the syntax of `tracing`'s env filter). Colours
+/// are for terminals: a journal keeps plain text.
 pub fn init_logging() {
+    use io::IsTerminal;
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("LINKHOLD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     // A second call (tests, a library user's own subscriber) changes nothing.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .try_init();
 }

@@ -1,9 +1,13 @@
 //! One file a command.
 
+pub mod agent;
+pub mod doctor;
 pub mod manual;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;
+pub mod signal;
+pub mod status;
 
 use crate::Failure;
 

@@ -1,0 +1,42 @@
+//! `linkhold agent`: the daemon, and what helps to set it up.
+
+use std::path::Path;
+
+use linkhold_linux::agent::{AgentConfig, init_logging, protocol, run_agent};
+
+use crate::Failure;
+use crate::cli::{AgentArgs, AgentCommand};
+use crate::output::print;
+
+/// The commented configuration, as packaged.
+const EXAMPLE: &str = include_str!("../../../../packaging/agent.toml");
+
+/// Does it.
+pub fn run(args: &AgentArgs) -> Result<(), Failure> {
+    match (&args.command, &args.config) {
+        (Some(AgentCommand::Schema), _) => print(&super::to_json(&protocol::schema())?),
+        (Some(AgentCommand::Example), _) => print(EXAMPLE),
+        (Some(AgentCommand::Check { config }), _) => check(config),
+        (None, Some(config)) => {
+            init_logging();
+            run_agent(config).map_err(|error| {
+                let told = error.to_string();
+                if error.is_bad_input() { Failure::BadInput(told) } else { Failure::Failed(told) }
+            })
+        }
+        (None, None) => {
+            Err(Failure::BadInput("name a configuration: linkhold agent --config FILE".to_owned()))
+        }
+    }
+}
+
+fn check(path: &Path) -> Result<(), Failure> {
+    let config = AgentConfig::load(path).map_err(|error| Failure::BadInput(error.to_string()))?;
+    print(&format!(
+        "{}: OK (agent {}: wired {}, radio {})\n",
+        path.display(),
+        config.instance,
+        config.wired.join(", "),
+        config.radio.join(", ")
+    ))
+}

@@ -1,0 +1,25 @@
+//! `linkhold doctor`: what this machine can run.
+
+use linkhold_linux::doctor::doctor;
+
+use crate::Failure;
+use crate::cli::{DoctorArgs, DoctorSubject};
+use crate::output::print;
+
+/// Does it.
+pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
+    let report = doctor();
+    if args.json {
+        print(&super::to_json(&report)?)?;
+    } else {
+        print(&format!("{report}\n"))?;
+    }
+    let (agent, testbed) = (report.agent_runs(), report.testbed_runs());
+    let missing = match args.about {
+        Some(DoctorSubject::Agent) if !agent => "the agent does not run here",
+        Some(DoctorSubject::Testbed) if !testbed => "the testbed does not run here",
+        None if !agent || !testbed => "not everything runs here",
+        Some(_) | None => return Ok(()),
+    };
+    Err(Failure::Failed(missing.to_owned()))
+}
