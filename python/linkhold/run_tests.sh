@@ -40,6 +40,11 @@ fi
 
 export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
 quietly "cargo fmt" cargo fmt --check
+if ! cargo metadata --quiet --locked --format-version 1 >/dev/null 2>&1; then
+  # This is a workspace of its own: a crate's new dependency has to be locked here too.
+  echo "python tests: Cargo.lock does not fit the crates: run 'cargo update --workspace' in $PWD and commit it" >&2
+  exit 1
+fi
 if [[ -z ${LINKHOLD_BIN:-} ]]; then
   quietly "building the command" cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p linkhold
 fi

@@ -64,7 +64,7 @@ def test_cases_are_compared_with_their_intervals(result, tmp_path, metric):
     if metric == "goodput_bps":
         words = [text.get_text() for text in axes.texts]
         ratio = next(row["ratio"] for row in result.compare if row["metric"] == metric)
-        assert any(f"{ratio:.3g} × none" in text for text in words), words
+        assert any(f"{ratio:.3f} × none" in text for text in words), words
         low, high = result.estimate("dsasync").ci95
         [bar] = axes.containers[1].lines[2]
         [[[left, _], [right, _]]] = bar.get_segments()

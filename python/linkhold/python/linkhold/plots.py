@@ -16,6 +16,7 @@ except ImportError as error:
     raise ImportError("plots need matplotlib: pip install 'linkhold[plots]'") from error
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.axes import Axes
 
     from ._run import Result
@@ -70,13 +71,7 @@ def goodput(
     shown = _cases(result, cases)
     runs = {run["case"]: run for run in result.runs if run["seed"] == seed}
     end = max(run["sim_s"] for run in runs.values()) if end_s is None else end_s
-    rows = [
-        row
-        for row in result.series()
-        .select(["case", "seed", "flow", "t_s", "goodput_bps", "limit_bps"])
-        .to_pylist()
-        if row["seed"] == seed and row["flow"] is None
-    ]
+    rows = [row for row in _rows_of(result.series(), seed, routers=True) if row["case"] in shown]
     figure, axes = _figure(8.0, 4.2)
     _shade(axes, result, seed, shown[0], end)
     width = 0.0
@@ -247,7 +242,7 @@ def _style(result: Result, case: str) -> dict[str, Any]:
 
 def _shade(axes: Axes, result: Result, seed: int, case: str, end: float) -> None:
     """Shades the silences. Those nearer to each other than a pixel are drawn as one."""
-    rows = [row for row in result.silences().to_pylist() if row["seed"] == seed and row["case"] == case]
+    rows = [row for row in _rows_of(result.silences(), seed) if row["case"] == case]
     of: dict[str, Callable[[Any], bool]] = {
         "network": lambda station: station is None,
         "station": lambda station: station is not None,
@@ -267,12 +262,23 @@ def _shade(axes: Axes, result: Result, seed: int, case: str, end: float) -> None
             axes.axvspan(start, stop, color=_SILENT[scope], linewidth=0, zorder=0, label=label)
 
 
+def _rows_of(table: pa.Table, seed: int, *, routers: bool = False) -> list[dict[str, Any]]:
+    # Chosen by arrow: with many flows, the rows in question are a small part of all.
+    from pyarrow import compute
+
+    wanted = compute.equal(table["seed"], seed)
+    if routers:
+        wanted = compute.and_(wanted, compute.is_null(table["flow"]))
+    rows: list[dict[str, Any]] = table.filter(wanted).to_pylist()
+    return rows
+
+
 def _in_words(mean: float, half: float | None, row: dict[str, Any] | None) -> str:
     text = f"{mean:.4g}" if half is None else f"{mean:.4g} ± {half:.2g}"
     if row is None or row["ratio"] is None:
         return text
-    interval = "" if row["ci95"] is None else f" ({row['ci95'][0]:.3g} to {row['ci95'][1]:.3g})"
-    return f"{text}\n{row['ratio']:.3g} × {row['baseline']}{interval}"
+    interval = "" if row["ci95"] is None else f" ({row['ci95'][0]:.3f} to {row['ci95'][1]:.3f})"
+    return f"{text}\n{row['ratio']:.3f} × {row['baseline']}{interval}"
 
 
 def _mean(values: Iterable[float | None]) -> float:
