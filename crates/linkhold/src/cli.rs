@@ -50,23 +50,23 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What to do.
+/// What to do. A doc comment on a variant would replace the long description of its arguments' type.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a scenario in the simulator and compare its cases.
+    #[command(about = "Run a scenario in the simulator and compare its cases")]
     Run(RunArgs),
-    /// Measure the figures of a paper again and say which of its claims hold.
+    #[command(about = "Measure the figures of a paper again and say which of its claims hold")]
     Reproduce(ReproduceArgs),
     /// Check a scenario file, or print the format's JSON Schema.
     #[command(subcommand)]
     Scenario(ScenarioCommand),
-    /// Run the agent on this router: it keeps TCP fast across the radio's silences.
+    #[command(about = "Run the agent on this router: it keeps TCP fast across the radio's silences")]
     Agent(AgentArgs),
-    /// Tell the running agent what happens on the radio.
+    #[command(about = "Tell the running agent what happens on the radio")]
     Signal(SignalArgs),
-    /// Show what the running agent sees and does.
+    #[command(about = "Show what the running agent sees and does")]
     Status(StatusArgs),
-    /// Say what this machine can run, what is missing and how to get it.
+    #[command(about = "Say what this machine can run, what is missing and how to get it")]
     Doctor(DoctorArgs),
     /// Print a completion script for a shell.
     ///

@@ -285,6 +285,85 @@ fn the_example_scenarios_are_valid() {
     assert!(checked >= 7, "{checked}");
 }
 
+const AGENT: &str = "wired = [\"eth0\"]\nradio = [\"wlan0\"]\n";
+
+#[test]
+fn an_agents_configuration_is_refused_with_file_line_and_key() {
+    let broken = format!("{AGENT}[silence]\nmax = \"ten\"\n");
+    for args in [&["agent", "--config", "a.toml"][..], &["agent", "check", "a.toml"]] {
+        refused(SCENARIO, &[("a.toml", &broken)], args, "a.toml:4: silence.max: \"ten\" is no quantity");
+    }
+    refused(SCENARIO, &[], &["agent", "--config", "none.toml"], "none.toml: No such file");
+    refused(SCENARIO, &[], &["agent"], "--config <FILE>");
+}
+
+#[test]
+fn the_agents_example_is_a_valid_configuration() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let example = linkhold(folder.path(), &["agent", "example"]).output().expect("it starts");
+    assert!(example.status.success());
+    fs::write(folder.path().join("agent.toml"), &example.stdout).expect("written");
+    let check = linkhold(folder.path(), &["agent", "check", "agent.toml"]).output().expect("it starts");
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+}
+
+#[test]
+fn a_signal_that_makes_no_sense_is_refused_before_it_is_sent() {
+    for (args, message) in [
+        (&["freeze", "--for", "3"][..], "\"3\" has none of the units"),
+        (&["freeze", "--cause", "boredom"], "no cause; write one of sensing"),
+        (&["freeze", "--for", "1s", "--expected", "1s"], "cannot be used with"),
+        (&["thaw", "--station", "kitchen"], "invalid IP address"),
+        (&["switch", "54Mbit/s", "--efficiency", "1.5"], "above 0 and at most 1"),
+        (&["snr", "10.0.0.5", "loud"], "invalid float"),
+    ] {
+        refused(SCENARIO, &[], &[&["signal", "--socket", "none.sock"], args].concat(), message);
+    }
+}
+
+#[test]
+fn without_an_agent_signal_and_status_fail_and_say_what_to_do() {
+    let folder = TempDir::new().expect("a temporary folder");
+    for args in [&["signal", "freeze", "--for", "500ms"][..], &["status"], &["status", "--json"]] {
+        let args = [args, &["--socket", "none.sock"]].concat();
+        let output = linkhold(folder.path(), &args).output().expect("it starts");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(
+            told.contains("no agent listens on none.sock") && told.contains("linkhold agent --config"),
+            "{told}"
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_signal_says_on_the_socket_what_its_arguments_say() {
+    use std::io::{BufRead, BufReader, Write};
+    let folder = TempDir::new().expect("a temporary folder");
+    let socket = folder.path().join("a.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let agent = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut line = String::new();
+        BufReader::new(stream.try_clone().expect("cloned")).read_line(&mut line).expect("a line");
+        stream.write_all(b"{\"ok\":false,\"error\":\"not today\"}\n").expect("answered");
+        line
+    });
+    let args =
+        ["signal", "--in", "80ms", "--socket", "a.sock", "freeze", "--for", "120ms", "--station", "10.0.0.5"];
+    let output = linkhold(folder.path(), &args).output().expect("it starts");
+    let said: serde_json::Value = serde_json::from_str(&agent.join().expect("no panic")).expect("JSON");
+    let expected = serde_json::json!({
+        "source": "signal",
+        "effective_in_s": 0.08,
+        "event": {"freeze": {"scope": "10.0.0.5", "cause": "primary-user", "for_s": 0.12}},
+    });
+    assert_eq!(said, expected);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "the agent refuses: not today\n");
+}
+
 #[test]
 fn the_help_is_the_manual() {
     let folder = TempDir::new().expect("a temporary folder");
@@ -293,6 +372,11 @@ fn the_help_is_the_manual() {
         ("help_run", &["run", "--help"]),
         ("help_reproduce", &["reproduce", "--help"]),
         ("help_scenario_check", &["scenario", "check", "--help"]),
+        ("help_agent", &["agent", "--help"]),
+        ("help_signal", &["signal", "--help"]),
+        ("help_signal_freeze", &["signal", "freeze", "--help"]),
+        ("help_status", &["status", "--help"]),
+        ("help_doctor", &["doctor", "--help"]),
     ] {
         let output = linkhold(folder.path(), args).env("COLUMNS", "100").output().expect("it starts");
         assert!(output.status.success());
