@@ -14,22 +14,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let set: Vec<String> = args.collect();
     let scenario = linkhold_scenario::Scenario::load(Path::new(&file), &set)?;
     let program = std::env::var_os("LINKHOLD").unwrap_or_else(|| "target/release/linkhold".into()).into();
-    let options = Options { program, congestion, stop: Arc::default() };
+    let options = Options { program, congestion, capture: None, stop: Arc::default() };
     for case in scenario.cases() {
-        match run(&case, case.scenario.seed, &options, None) {
+        match run(&case, case.scenario.seed, &options) {
             Ok(outcome) => {
-                let totals = &outcome.record.totals;
+                let (totals, linux) = (&outcome.record.totals, &outcome.linux);
                 println!(
                     "{:24} goodput {:6.2} Mbit/s = {:.3} of limit; delay p50/p99 outside silences {:.1}/{:.1} ms; \
-                     resume {:.1} ms; edges late p99 {:.3} ms; {:?}",
+                     resume {:.1} ms; edges late p99 {:.3} ms, the rest {:.3} ms; transit p50/p99 {:.3}/{:.3} ms; {:?}",
                     outcome.record.case,
                     totals.goodput_bps / 1e6,
                     totals.limit_share,
                     totals.delay_p50_outside_silence_s * 1e3,
                     totals.delay_p99_outside_silence_s * 1e3,
-                    outcome.record.flows.first().and_then(|flow| flow.resume_p50_s).unwrap_or(f64::NAN) * 1e3,
-                    outcome.edge_lateness_p99_s * 1e3,
-                    outcome.kernel.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>(),
+                    linux.resume_p50_s.unwrap_or(f64::NAN) * 1e3,
+                    linux.edge_late_p99_s * 1e3,
+                    linux.event_late_p99_s * 1e3,
+                    linux.transit_p50_s.unwrap_or(f64::NAN) * 1e3,
+                    linux.transit_p99_s.unwrap_or(f64::NAN) * 1e3,
+                    linux.counters.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>(),
                 );
             }
             Err(error) => println!("{:24} {error}", case.name),

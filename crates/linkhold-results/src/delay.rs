@@ -4,13 +4,14 @@
 //! 1/128 off. Mean and standard deviation are exact, by sums over all values (Welford).
 
 use linkhold_core::time::Duration;
+use serde::{Deserialize, Serialize};
 
 /// Buckets to each power of two, as a power of two.
 const SUB_BITS: u32 = 6;
 const SUB: u64 = 1 << SUB_BITS;
 
 /// A histogram of delays.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DelayHistogram {
     counts: Vec<u64>,
     count: u64,

@@ -1,12 +1,13 @@
 //! What changes over the time of a run: for Parquet and the charts, not part of the JSON.
 
 use linkhold_core::link_event::{Cause, Scope};
+use serde::{Deserialize, Serialize};
 
 use crate::delay::DelayHistogram;
 use crate::record::FlowDirection;
 
 /// The time series of one run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSeries {
     /// Name of the case.
     pub case: String,
@@ -25,7 +26,7 @@ pub struct RunSeries {
 }
 
 /// One flow over time. All vectors have one entry an interval and the same length.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSeries {
     /// Number of the flow.
     pub flow: u32,
@@ -66,7 +67,7 @@ impl FlowSeries {
 }
 
 /// The router over time. All vectors have one entry an interval and the same length.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RouterSeries {
     /// End of the interval, s.
     pub t_s: Vec<f64>,
@@ -81,7 +82,7 @@ pub struct RouterSeries {
 }
 
 /// One silence.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SilenceRecord {
     /// Start, s.
     pub start_s: f64,

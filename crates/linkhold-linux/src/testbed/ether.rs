@@ -13,6 +13,7 @@ use linkhold_core::packet::{Direction, Ecn, PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::{Air, AirAccounting, AirEvent, AirOutput, Frame, Silence, WiredPipe};
 use linkhold_results::DelayHistogram;
+use linkhold_sim::silence::SilenceTracker;
 use linkhold_wire::{ParsedPacket, parse_ip_tcp};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -72,6 +73,8 @@ pub struct EtherParts {
     pub tuns: Tuns,
     /// Flow accounting.
     pub log: FlowLog,
+    /// End of the warm-up: nothing before it counts.
+    pub warm_up: Instant,
     /// The way to the agent.
     pub sink: Box<dyn LinkSink>,
     /// Capture on demand.
@@ -82,12 +85,16 @@ pub struct EtherParts {
 pub struct EtherReport {
     /// The flows.
     pub log: FlowLog,
-    /// Totals of the radio.
+    /// Totals of the radio since the warm-up.
     pub accounting: AirAccounting,
+    /// The router at the end of each series interval.
+    pub samples: Vec<RouterSample>,
     /// Every silence.
     pub silences: Vec<Silence>,
     /// How late edges of silences were handled.
     pub edge_lateness: DelayHistogram,
+    /// How late everything else was handled: arrivals over the wire, frames over the air.
+    pub event_lateness: DelayHistogram,
     /// Packets the router's or a station's queue, or the wire, dropped.
     pub queue_drops: u64,
     /// Packets the air lost.
@@ -96,6 +103,23 @@ pub struct EtherReport {
     pub overruns: u64,
     /// Packets carried.
     pub packets: u64,
+    /// When it ended.
+    pub until: Instant,
+}
+
+/// The router at one time.
+pub struct RouterSample {
+    /// Totals of the radio since the run's start.
+    pub accounting: AirAccounting,
+    /// Bytes in the router's downlink queue.
+    pub queue_bytes: u64,
+}
+
+/// Packets that did not arrive.
+#[derive(Clone, Copy, Default)]
+struct Losses {
+    queue: u64,
+    air: u64,
 }
 
 struct Ether<'a> {
@@ -108,13 +132,18 @@ struct Ether<'a> {
     capture: Option<Box<dyn Capture>>,
     packets: Packets,
     output: AirOutput,
+    tracker: SilenceTracker,
     silences: Vec<Silence>,
     edge_lateness: DelayHistogram,
-    queue_drops: u64,
-    air_losses: u64,
+    event_lateness: DelayHistogram,
+    losses: Losses,
     overruns: u64,
     carried: u64,
     started: std::time::Instant,
+    warm_up: Instant,
+    /// The radio's totals and the losses at the end of the warm-up.
+    base: Option<(AirAccounting, Losses)>,
+    samples: Vec<RouterSample>,
 }
 
 /// Runs the engine from its time 0 until `end`, or until `stop` is set. To be called on a thread of its own.
@@ -123,7 +152,8 @@ struct Ether<'a> {
 /// The system's, from a port.
 pub fn run(parts: EtherParts, end: Instant, stop: &AtomicBool) -> io::Result<(EtherReport, Tuns)> {
     be_punctual();
-    let EtherParts { air, down, up, tuns, log, sink, capture } = parts;
+    let EtherParts { air, down, up, tuns, log, warm_up, sink, capture } = parts;
+    let stations = tuns.stations.len() as u32;
     let mut ether = Ether {
         air,
         down,
@@ -134,32 +164,42 @@ pub fn run(parts: EtherParts, end: Instant, stop: &AtomicBool) -> io::Result<(Et
         capture,
         packets: Packets::new(MAX_PACKETS),
         output: AirOutput::new(),
+        tracker: SilenceTracker::new(stations),
         silences: Vec::new(),
         edge_lateness: DelayHistogram::new(),
-        queue_drops: 0,
-        air_losses: 0,
+        event_lateness: DelayHistogram::new(),
+        losses: Losses::default(),
         overruns: 0,
         carried: 0,
         started: std::time::Instant::now(),
+        warm_up,
+        base: None,
+        samples: Vec::new(),
     };
     while ether.now() < end && !stop.load(Ordering::Relaxed) {
         ether.run_due()?;
         ether.wait()?;
         ether.read_all()?;
+        ether.sample();
     }
-    let until = ether.now().min(end);
-    ether.log.sample(until);
-    ether.air.take_silences(&mut ether.silences);
+    ether.run_due()?;
+    let until = ether.now();
+    ether.sample();
     ether.air.open_silences(until, &mut ether.silences);
+    let accounting = ether.air.accounting(until);
+    let (base, before) = ether.base.unwrap_or_else(|| (accounting.clone(), ether.losses));
     let report = EtherReport {
-        accounting: ether.air.accounting(until),
+        accounting: accounting.since(&base),
+        samples: ether.samples,
         log: ether.log,
         silences: ether.silences,
         edge_lateness: ether.edge_lateness,
-        queue_drops: ether.queue_drops,
-        air_losses: ether.air_losses,
+        event_lateness: ether.event_lateness,
+        queue_drops: ether.losses.queue - before.queue,
+        air_losses: ether.losses.air - before.air,
         overruns: ether.overruns,
         packets: ether.carried,
+        until,
     };
     Ok((report, tuns))
 }
@@ -167,6 +207,19 @@ pub fn run(parts: EtherParts, end: Instant, stop: &AtomicBool) -> io::Result<(Et
 impl Ether<'_> {
     fn now(&self) -> Instant {
         Instant::from_nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Takes the points of the series and the state at the end of the warm-up when their time has come.
+    fn sample(&mut self) {
+        let now = self.now();
+        if self.base.is_none() && now >= self.warm_up {
+            self.base = Some((self.air.accounting(now), self.losses));
+        }
+        let over = self.log.sample(now);
+        while self.samples.len() < over {
+            let (_, backlog) = self.air.downlink_backlog();
+            self.samples.push(RouterSample { accounting: self.air.accounting(now), queue_bytes: backlog.0 });
+        }
     }
 
     fn next_due(&self) -> Option<Instant> {
@@ -182,11 +235,18 @@ impl Ether<'_> {
                 self.air.on_event(now, &mut self.output);
                 self.handle_air(due, now)?;
             } else if let Some(id) = self.down.pop(now) {
-                self.write(&self.tuns.bs_wire, id)?;
+                self.event_lateness.record(now.since(due));
+                if let Ok(parsed) = parse_ip_tcp(self.packets.bytes(id)) {
+                    self.log.on_base_station_in(now, &parsed);
+                }
+                let tuns = self.tuns;
+                self.write(&tuns.bs_wire, id)?;
                 self.packets.remove(id);
             } else if let Some(id) = self.up.pop(now) {
+                self.event_lateness.record(now.since(due));
                 self.arrived(now, id, Direction::Uplink);
-                self.write(&self.tuns.far, id)?;
+                let tuns = self.tuns;
+                self.write(&tuns.far, id)?;
                 self.packets.remove(id);
             }
         }
@@ -196,7 +256,10 @@ impl Ether<'_> {
         let mut output = std::mem::take(&mut self.output);
         for event in output.drain() {
             match event {
-                AirEvent::Delivered { frame, ce } => self.delivered(now, frame, ce)?,
+                AirEvent::Delivered { frame, ce } => {
+                    self.event_lateness.record(now.since(due));
+                    self.delivered(now, frame, ce)?;
+                }
                 AirEvent::Dropped { frame, reason } => self.dropped(frame, reason),
                 AirEvent::Link(event) => {
                     self.edge(due, now, &event);
@@ -205,21 +268,16 @@ impl Ether<'_> {
             }
         }
         self.output = output;
-        self.air.take_silences(&mut self.silences);
+        self.tracker.update(&mut self.air);
+        self.silences.extend(self.tracker.take());
         Ok(())
     }
 
-    /// An edge of a silence: how late it is, and which stations have their voice back.
+    /// How late an edge of a silence is.
     fn edge(&mut self, due: Instant, now: Instant, event: &LinkEvent) {
         match event.kind {
-            LinkEventKind::FreezeStarted { .. } => self.edge_lateness.record(now.since(due)),
-            LinkEventKind::FreezeEnded { scope, .. } => {
+            LinkEventKind::FreezeStarted { .. } | LinkEventKind::FreezeEnded { .. } => {
                 self.edge_lateness.record(now.since(due));
-                for station in 0..self.tuns.stations.len() as u32 {
-                    if scope.covers(StationId(station)) && !self.air.is_silent(StationId(station)) {
-                        self.log.on_silence_end(now, station);
-                    }
-                }
             }
             LinkEventKind::ChannelSwitched { .. }
             | LinkEventKind::SensingSchedule { .. }
@@ -242,11 +300,15 @@ impl Ether<'_> {
         match frame.direction {
             Direction::Downlink => {
                 self.arrived(now, frame.packet, Direction::Downlink);
-                if let Some(port) = self.tuns.stations.get(frame.station.0 as usize) {
+                let tuns = self.tuns;
+                if let Some(port) = tuns.stations.get(frame.station.0 as usize) {
                     self.write(port, frame.packet)?;
                 }
             }
-            Direction::Uplink => self.write(&self.tuns.bs_radio, frame.packet)?,
+            Direction::Uplink => {
+                let tuns = self.tuns;
+                self.write(&tuns.bs_radio, frame.packet)?;
+            }
         }
         self.packets.remove(frame.packet);
         Ok(())
@@ -255,8 +317,8 @@ impl Ether<'_> {
     fn dropped(&mut self, frame: Frame, reason: linkhold_radio::AirDrop) {
         use linkhold_radio::AirDrop;
         match reason {
-            AirDrop::QueueFull | AirDrop::Silence | AirDrop::Codel => self.queue_drops += 1,
-            AirDrop::RetryLimit => self.air_losses += 1,
+            AirDrop::QueueFull | AirDrop::Silence | AirDrop::Codel => self.losses.queue += 1,
+            AirDrop::RetryLimit => self.losses.air += 1,
         }
         self.packets.remove(frame.packet);
     }
@@ -265,7 +327,7 @@ impl Ether<'_> {
     fn arrived(&mut self, now: Instant, id: PacketId, direction: Direction) {
         let bytes = self.packets.bytes(id);
         let Ok(parsed) = parse_ip_tcp(bytes) else { return };
-        self.log.on_received(now, &parsed, direction);
+        self.log.on_received(now, &parsed, direction, &self.tracker);
         if let Some(capture) = &mut self.capture {
             let side = match direction {
                 Direction::Uplink => Side::Correspondent,
@@ -275,9 +337,12 @@ impl Ether<'_> {
         }
     }
 
-    fn write(&self, port: &Tun, id: PacketId) -> io::Result<()> {
-        // A port without room would be the kernel's drop, not the radio's. TUN writes go straight up the stack.
-        port.write(self.packets.bytes(id)).map(|_| ())
+    fn write(&mut self, port: &Tun, id: PacketId) -> io::Result<()> {
+        // A port without room is the kernel's drop, not the radio's. TUN writes go straight up the stack.
+        if !port.write(self.packets.bytes(id))? {
+            self.overruns += 1;
+        }
+        Ok(())
     }
 
     fn wait(&self) -> io::Result<()> {
@@ -337,6 +402,9 @@ impl Ether<'_> {
                 capture.packet(now, side, bytes);
             }
         }
+        if matches!(port, Port::BsRadio) {
+            self.log.on_base_station_out(now, &parsed);
+        }
         let Some(id) = self.packets.insert(bytes, now) else {
             self.overruns += 1;
             return Ok(());
@@ -348,7 +416,7 @@ impl Ether<'_> {
             Port::BsRadio | Port::Station(_) => return self.transmit(now, id, &parsed, direction),
         };
         if pipe.enqueue(now, id, parsed.ip_len).is_err() {
-            self.queue_drops += 1;
+            self.losses.queue += 1;
             self.packets.remove(id);
         }
         Ok(())

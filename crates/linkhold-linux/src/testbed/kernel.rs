@@ -1,10 +1,10 @@
 //! What the kernel says of its own TCP: counters of a namespace, and windows of its sockets.
 //!
-//! Source: /proc/net/netstat and /proc/net/snmp (the counters `nstat` prints), ss(8) with `-i`.
+//! Source: /proc/net/netstat and /proc/net/snmp (the counters `nstat` prints), sock_diag(7) (what `ss -ti` reads).
 
 use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use crate::command::CommandError;
 use crate::netns::{NetNs, NetNsError};
 
 /// Counters that tell what a silence did to a sender.
@@ -67,57 +67,153 @@ fn parse_counters(text: &str) -> Counters {
     counters
 }
 
-/// One socket of a sender, as `ss -ti` shows it.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// One TCP connection of a sender.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Socket {
     /// Local port.
     pub local_port: u16,
     /// Remote port.
     pub peer_port: u16,
     /// Congestion window, segments.
-    pub cwnd: u64,
+    pub cwnd: u32,
     /// Slow-start threshold, segments; `None` while infinite.
-    pub ssthresh: Option<u64>,
-    /// Smoothed round-trip time, ms.
-    pub rtt_ms: f64,
-    /// Retransmission timeout, ms.
-    pub rto_ms: f64,
-    /// Bytes acknowledged.
-    pub bytes_acked: u64,
-    /// Receive window last heard from the peer, bytes.
-    pub send_window: Option<u64>,
+    pub ssthresh: Option<u32>,
+    /// Smoothed round-trip time, us.
+    pub rtt_us: u32,
+    /// Retransmission timeout, us.
+    pub rto_us: u32,
+    /// Segments in flight.
+    pub unacked: u32,
+    /// Receive window last heard from the peer, bytes; kernels before 5.17 do not tell.
+    pub send_window: Option<u32>,
 }
 
-/// The established sockets of a namespace.
-///
-/// # Errors
-/// [`CommandError`] with what `ss` said.
-pub fn sockets(netns: &NetNs) -> Result<Vec<Socket>, CommandError> {
-    netns
-        .run("ss", &["-tinOH", "state", "established"])
-        .map(|text| text.lines().filter_map(parse_socket).collect())
+/// Reads the connections of a namespace as `ss -ti` does, without starting a program for each look.
+pub struct Sockets {
+    socket: OwnedFd,
+    buffer: Vec<u8>,
 }
 
-/// One line of `ss -tinOH`: queues, two addresses, then `key:value` and bare words.
-fn parse_socket(line: &str) -> Option<Socket> {
-    let mut words = line.split_whitespace();
-    let (_recv_q, _send_q) = (words.next()?, words.next()?);
-    let port = |address: &str| address.rsplit(':').next()?.parse().ok();
-    let mut socket =
-        Socket { local_port: port(words.next()?)?, peer_port: port(words.next()?)?, ..Socket::default() };
-    for word in words {
-        let Some((key, value)) = word.split_once(':') else { continue };
-        match key {
-            "cwnd" => socket.cwnd = value.parse().ok()?,
-            "ssthresh" => socket.ssthresh = value.parse().ok(),
-            "rtt" => socket.rtt_ms = value.split('/').next()?.parse().ok()?,
-            "rto" => socket.rto_ms = value.parse().ok()?,
-            "bytes_acked" => socket.bytes_acked = value.parse().ok()?,
-            "snd_wnd" => socket.send_window = value.parse().ok(),
-            _ => {}
+/// NETLINK_SOCK_DIAG's one request (linux/sock_diag.h).
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// End of a dump, and an error (linux/netlink.h).
+const NLMSG_DONE: u16 = 3;
+const NLMSG_ERROR: u16 = 2;
+/// Request, and dump: NLM_F_REQUEST | NLM_F_ROOT | NLM_F_MATCH.
+const DUMP: u16 = 0x301;
+/// The attribute with `struct tcp_info` (linux/inet_diag.h).
+const INET_DIAG_INFO: u16 = 2;
+const TCP_ESTABLISHED: u32 = 1;
+/// Lengths of `nlmsghdr`, `inet_diag_req_v2`, `inet_diag_msg`.
+const HEADER: usize = 16;
+const REQUEST: usize = 56;
+const MESSAGE: usize = 72;
+/// Answers come in pieces of at most this many bytes.
+const PIECE: usize = 32 * 1024;
+
+impl Sockets {
+    /// Opens the way to the kernel in `netns`.
+    ///
+    /// # Errors
+    /// [`NetNsError`] if the namespace cannot be entered or has no socket diagnostics.
+    pub fn open(netns: &NetNs) -> Result<Self, NetNsError> {
+        netns
+            .enter(Self::open_here)?
+            .map_err(|errno| NetNsError::System { what: "open socket diagnostics".to_owned(), source: errno.into() })
+    }
+
+    fn open_here() -> nix::Result<Self> {
+        use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+        let socket = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            Some(SockProtocol::NetlinkSockDiag),
+        )?;
+        Ok(Self { socket, buffer: vec![0; PIECE] })
+    }
+
+    /// The established connections now, of both families.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn read(&mut self) -> std::io::Result<Vec<Socket>> {
+        let mut found = Vec::new();
+        for family in [libc::AF_INET as u8, libc::AF_INET6 as u8] {
+            self.dump(family, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn dump(&mut self, family: u8, found: &mut Vec<Socket>) -> std::io::Result<()> {
+        use nix::sys::socket::{MsgFlags, recv, send};
+        let mut request = [0_u8; HEADER + REQUEST];
+        request[0..4].copy_from_slice(&((HEADER + REQUEST) as u32).to_ne_bytes());
+        request[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+        request[6..8].copy_from_slice(&DUMP.to_ne_bytes());
+        request[HEADER] = family;
+        request[HEADER + 1] = libc::IPPROTO_TCP as u8;
+        request[HEADER + 2] = 1 << (INET_DIAG_INFO - 1);
+        request[HEADER + 4..HEADER + 8].copy_from_slice(&(1_u32 << TCP_ESTABLISHED).to_ne_bytes());
+        send(self.socket.as_raw_fd(), &request, MsgFlags::empty())?;
+        loop {
+            let len = recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty())?;
+            if !parse_dump(self.buffer.get(..len).unwrap_or_default(), found) {
+                return Ok(());
+            }
         }
     }
-    Some(socket)
+}
+
+/// Adds the connections in one piece of a dump to `found`; answers whether more pieces follow.
+fn parse_dump(mut piece: &[u8], found: &mut Vec<Socket>) -> bool {
+    while let (Some(len), Some(kind)) = (u32_at(piece, 0), u16_at(piece, 4)) {
+        if kind == NLMSG_DONE || kind == NLMSG_ERROR {
+            return false;
+        }
+        let len = len as usize;
+        let Some(body) = piece.get(HEADER..len) else { return false };
+        found.extend(parse_message(body));
+        let Some(rest) = piece.get(len.next_multiple_of(4)..) else { return true };
+        piece = rest;
+    }
+    true
+}
+
+/// `struct inet_diag_msg`, then attributes.
+fn parse_message(message: &[u8]) -> Option<Socket> {
+    let port = |at: usize| Some(u16::from_be_bytes(message.get(at..at + 2)?.try_into().ok()?));
+    let (local_port, peer_port) = (port(4)?, port(6)?);
+    let mut attributes = message.get(MESSAGE..)?;
+    while let (Some(len), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
+        let len = usize::from(len).max(4);
+        if kind == INET_DIAG_INFO {
+            let info = attributes.get(4..len)?;
+            // Offsets in `struct tcp_info` (linux/tcp.h); it only ever grows at its end.
+            let field = |at: usize| u32_at(info, at);
+            return Some(Socket {
+                local_port,
+                peer_port,
+                cwnd: field(80)?,
+                // 0x7fffffff is the kernel's infinity.
+                ssthresh: field(76).filter(|&segments| segments < 0x7fff_ffff),
+                rtt_us: field(68)?,
+                rto_us: field(8)?,
+                unacked: field(24)?,
+                send_window: field(228),
+            });
+        }
+        attributes = attributes.get(len.next_multiple_of(4)..)?;
+    }
+    None
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -136,13 +232,22 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_ss_tells_the_windows() {
-        let line = "0      64480  10.77.0.2:5201  10.66.0.2:41234 cubic wscale:7,7 rto:204 rtt:3.2/0.1 mss:1448 \
-                    cwnd:33 ssthresh:20 bytes_sent:100 bytes_acked:90 snd_wnd:65536";
-        let socket = parse_socket(line).unwrap();
-        assert_eq!((socket.local_port, socket.peer_port, socket.cwnd), (5201, 41234, 33));
-        assert_eq!((socket.ssthresh, socket.bytes_acked, socket.send_window), (Some(20), 90, Some(65536)));
-        assert!((socket.rtt_ms - 3.2).abs() < 1e-9 && (socket.rto_ms - 204.0).abs() < 1e-9);
-        assert_eq!(parse_socket("garbage"), None);
+    fn a_connections_window_is_read_from_the_kernel() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (local, peer) = (client.local_addr().unwrap().port(), listener.local_addr().unwrap().port());
+        let all = Sockets::open_here().unwrap().read().unwrap();
+        let socket = all.iter().find(|s| (s.local_port, s.peer_port) == (local, peer)).unwrap();
+        // RFC 6928's initial window; nothing was lost yet.
+        assert_eq!((socket.cwnd, socket.ssthresh, socket.unacked), (10, None, 0));
+        assert!(socket.rto_us >= 200_000 && socket.send_window.is_none_or(|window| window > 10_000));
+    }
+
+    #[test]
+    fn a_broken_answer_is_no_socket() {
+        let mut found = Vec::new();
+        assert!(!parse_dump(&[255; 40], &mut found) && found.is_empty());
+        assert!(parse_dump(&[], &mut found) && parse_message(&[0; 71]).is_none());
+        assert_eq!(parse_message(&[0; 80]), None, "an attribute of length 0 must not stop the reader");
     }
 }

@@ -1,11 +1,17 @@
 //! The testbed: a scenario in real time against the kernel's own TCP.
 
+pub mod agent_process;
+pub mod capture;
+pub mod cells;
 pub mod ether;
 pub mod flowlog;
 pub mod kernel;
 pub mod link;
+pub mod outcome;
 pub mod packets;
 pub mod run;
+pub mod signals;
 pub mod topology;
 pub mod traffic;
 pub mod tun;
+pub mod workload;

@@ -1,39 +1,35 @@
 //! One run of the testbed: a case of a scenario, one congestion control, one seed, in real time.
 //!
-//! Build the namespaces, start the air, start the agent in the base station (unless the case is the plain router),
-//! start the traffic, wait for the end, read everything, remove everything. A run whose air was late is an error,
-//! not a result.
+//! Build the namespaces, start the agent in the base station (unless the case is the plain router), the servers, the
+//! air, the clients; wait for the end, read everything, remove everything. A run whose air was late is an error, not
+//! a result.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_results::{
-    DelayHistogram, FlowDirection, FlowRecord, FlowSeries, LinkRecord, RouterSeries, RunRecord, RunSeries,
-    RunTotals, SilenceRecord, Stack,
-};
-use linkhold_scenario::{Case, IpVersion, Mechanism, ResolvedScenario, Source};
+use linkhold_scenario::{Case, Mechanism, Profile, ResolvedScenario};
 
-use super::ether::{self, Capture, EtherParts, EtherReport, LinkSink, NoSink};
-use super::flowlog::{Flow, FlowLog};
-use super::kernel::{self, Counters};
-use super::link::AgentLink;
-use super::topology::{BS_RADIO, BS_WIRE, Family, MAX_STATIONS, Topology};
-use super::traffic::{Completion, Iperf, ShortFlows, Traffic, TrafficError};
+use super::agent_process::AgentProcess;
+use super::capture::PcapCapture;
+use super::ether::{self, EtherParts, LinkSink, NoSink};
+use super::flowlog::FlowLog;
+use super::kernel::{self, Counters, Socket, Sockets};
+use super::outcome::{self, Outcome};
+use super::topology::{MAX_STATIONS, Topology};
+use super::traffic::{Completion, Traffic, TrafficError};
+use super::workload::Workload;
 use crate::command::CommandError;
-use crate::netns::NetNsError;
+use crate::netns::{NetNs, NetNsError};
 
-/// A run whose silence edges were handled later than this, at the 99th percentile, is refused.
-pub const MAX_EDGE_LATENESS: Duration = Duration::from_millis(1);
-/// A connection with less data than this is iperf3's own control connection.
-const CONTROL_BYTES: u64 = 64 * 1024;
+/// A run whose silence edges were handled later than this, at the 99th percentile, is refused. So is one whose other
+/// events were: frames that come late carry less than the link's rate.
+pub const MAX_LATENESS: Duration = Duration::from_millis(1);
 /// How often the senders' windows are looked at.
-const SOCKET_INTERVAL: StdDuration = StdDuration::from_millis(100);
+const SOCKET_INTERVAL: StdDuration = StdDuration::from_millis(20);
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -42,28 +38,10 @@ pub struct Options {
     pub program: PathBuf,
     /// Congestion control of the data senders, as the kernel calls it.
     pub congestion: String,
+    /// Where to write the packets as pcapng, if at all.
+    pub capture: Option<PathBuf>,
     /// Set to end the run early.
     pub stop: Arc<AtomicBool>,
-}
-
-/// What one run found.
-pub struct Outcome {
-    /// The contract's record.
-    pub record: RunRecord,
-    /// Time series.
-    pub series: RunSeries,
-    /// What the kernel counted, senders' side.
-    pub kernel: Counters,
-    /// Short flows.
-    pub completions: Vec<Completion>,
-    /// Short flows whose bytes were wrong.
-    pub corrupt: u64,
-    /// 99th percentile of the lateness of silence edges, s.
-    pub edge_lateness_p99_s: f64,
-    /// Senders' windows over time: (s after start, local port, cwnd in segments).
-    pub windows: Vec<(f64, u16, u64)>,
-    /// What the agent said last, as JSON; absent on the plain router.
-    pub agent: Option<serde_json::Value>,
 }
 
 /// Why a run has no result.
@@ -84,151 +62,282 @@ pub enum RunError {
     /// The scenario asks for what the testbed has not got.
     #[error("{0}")]
     Unsupported(String),
-    /// The kernel has no such congestion control.
-    #[error("this kernel has no congestion control `{wanted}`; it has: {known}")]
-    Congestion {
-        /// As asked for.
-        wanted: String,
-        /// What there is.
-        known: String,
-    },
     /// The engine's ports.
     #[error("the testbed's air: {0}")]
     Ether(std::io::Error),
+    /// The packet capture.
+    #[error("packet capture: {0}")]
+    Capture(String),
     /// The agent.
     #[error("agent: {0}")]
     Agent(String),
     /// The host was too slow.
     #[error(
-        "this host was too slow: edges of silences came {p99_ms:.2} ms late (99th percentile; {limit_ms} ms is the \
-         limit). Close other programs, or run fewer cells side by side."
+        "this host was too slow: {what} came {p99_ms:.2} ms late (99th percentile; {limit_ms} ms is the limit). \
+         Close other programs, or run fewer cells side by side (--jobs)."
     )]
     Late {
+        /// What was late.
+        what: &'static str,
         /// Measured, ms.
         p99_ms: f64,
         /// Limit, ms.
         limit_ms: f64,
     },
+    /// The result could not be kept.
+    #[error("{0}")]
+    Store(String),
     /// Stopped before the end.
     #[error("stopped")]
     Stopped,
 }
 
-/// Runs `case` with `seed`, watched by `capture` if given.
+/// The congestion controls that the kernel has.
+///
+/// # Errors
+/// The system's.
+pub fn available_congestion_controls() -> std::io::Result<Vec<String>> {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .map(|text| text.split_whitespace().map(str::to_owned).collect())
+}
+
+/// What the testbed cannot do of `scenario`, before anything is built.
+///
+/// # Errors
+/// [`RunError::Unsupported`].
+pub fn check(scenario: &ResolvedScenario) -> Result<(), RunError> {
+    if scenario.radio.stations > MAX_STATIONS {
+        return Err(RunError::Unsupported(format!(
+            "radio.stations: the testbed has room for {MAX_STATIONS} stations, the scenario asks for {}",
+            scenario.radio.stations
+        )));
+    }
+    Workload::new(scenario, 0, "").map(|_| ())
+}
+
+/// Runs `case` with `seed`.
 ///
 /// # Errors
 /// [`RunError`]; whatever happens, nothing is left behind.
-pub fn run(
-    case: &Case,
-    seed: u64,
-    options: &Options,
-    capture: Option<Box<dyn Capture>>,
-) -> Result<Outcome, RunError> {
+pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunError> {
+    let began = std::time::Instant::now();
     let scenario = &case.scenario;
     check(scenario)?;
-    let (iperf, short) = traffic_of(scenario, seed, &options.congestion)?;
+    let workload = Workload::new(scenario, seed, &options.congestion)?;
     let topology = Topology::build(scenario.radio.stations)?;
-    check_congestion(&topology, &options.congestion)?;
-    let family =
-        iperf.first().map(|client| client.family).or(short.first().map(|s| s.family)).unwrap_or(Family::V4);
-    let agent = match &scenario.mechanism {
+    for host in std::iter::once(&topology.ch).chain(&topology.stations) {
+        tune(host, scenario)?;
+    }
+    let mut agent = match &scenario.mechanism {
         Mechanism::None => None,
-        Mechanism::DsaSync(_) => Some(AgentProcess::start(&topology, scenario, options, family)?),
+        Mechanism::DsaSync(_) => Some(AgentProcess::start(&topology, scenario, &options.program)?),
     };
-    run_on(case, seed, options, topology, agent, (iperf, short), capture)
-}
-
-fn run_on(
-    case: &Case,
-    seed: u64,
-    options: &Options,
-    topology: Topology,
-    agent: Option<AgentProcess>,
-    (iperf, short): (Vec<Iperf>, Vec<ShortFlows>),
-    capture: Option<Box<dyn Capture>>,
-) -> Result<Outcome, RunError> {
-    let scenario = &case.scenario;
-    let began = std::time::Instant::now();
-    let sink: Box<dyn LinkSink> = match &agent {
-        Some(agent) => Box::new(agent.link()?),
+    let link = agent.as_ref().map(AgentProcess::link).transpose()?;
+    let faults = link.as_ref().map(|link| link.faults());
+    let sink: Box<dyn LinkSink> = match link {
+        Some(link) => Box::new(link),
         None => Box::new(NoSink),
     };
+    let (capture, packets) = match &options.capture {
+        Some(path) => {
+            let comment = format!("linkhold testbed {}: case {}, seed {seed}", scenario.name, case.name);
+            let (capture, packets) = PcapCapture::create(path, &comment).map_err(RunError::Capture)?;
+            (Some(capture), Some(packets))
+        }
+        None => (None, None),
+    };
+    let warm_up = Instant::ZERO + scenario.warm_up;
     let Topology { ch, wan, bs, stations, tuns } = topology;
-    let end = Instant::ZERO + scenario.duration;
     let parts = EtherParts {
         air: linkhold_sim::build::air(scenario, seed)?,
         down: linkhold_sim::build::wired_pipe(scenario),
         up: linkhold_sim::build::wired_pipe(scenario),
         tuns,
-        log: FlowLog::new(
-            scenario.radio.stations,
-            Instant::ZERO + scenario.warm_up,
-            scenario.output.series_interval,
-        ),
+        log: FlowLog::new(warm_up, scenario.output.series_interval),
+        warm_up,
         sink,
-        capture,
+        capture: capture.map(|capture| Box::new(capture) as Box<dyn ether::Capture>),
     };
-    let stop = options.stop.clone();
+    let traffic = Traffic::prepare(&ch, &workload)?;
+    let end = Instant::ZERO + scenario.duration;
+    let stop = Arc::new(AtomicBool::new(false));
+    let engine_stop = stop.clone();
     let engine = std::thread::Builder::new()
         .name("air".to_owned())
-        .spawn(move || ether::run(parts, end, &stop))
+        .spawn(move || ether::run(parts, end, &engine_stop))
         .map_err(RunError::Ether)?;
     let hosts = Hosts { ch: &ch, stations: &stations };
-    let result = hosts.drive(scenario, options, &iperf, &short);
-    if result.is_err() {
-        options.stop.store(true, Ordering::Relaxed);
+    let watched = hosts.drive(scenario, options, &workload, traffic);
+    // Also on an error; on success it is over anyway.
+    if watched.is_err() {
+        stop.store(true, Ordering::Relaxed);
     }
     let joined = engine.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let agent_status = agent.as_ref().and_then(AgentProcess::status);
+    let status = agent.as_mut().map(AgentProcess::status).transpose();
     drop(agent);
     let (report, tuns) = joined.map_err(RunError::Ether)?;
     drop((tuns, wan, bs));
-    let watched = result?;
-    if options.stop.load(Ordering::Relaxed) {
-        return Err(RunError::Stopped);
+    let watched = watched?;
+    let agent = status?;
+    if let Some(packets) = packets {
+        packets.finish().map_err(RunError::Capture)?;
     }
-    outcome(case, seed, options, report, watched, agent_status, began.elapsed())
+    if let Some(missed) = faults.map(|faults| faults.load(Ordering::Relaxed)).filter(|&missed| missed > 0) {
+        return Err(RunError::Agent(format!("it did not take {missed} of the radio's events")));
+    }
+    let found = outcome::Found { report, watched, agent, wall: began.elapsed() };
+    outcome::outcome(case, seed, &options.congestion, &workload, found)
+}
+
+/// Settings of a host's TCP that the scenario decides. What it leaves open stays as the kernel has it.
+fn tune(host: &NetNs, scenario: &ResolvedScenario) -> Result<(), NetNsError> {
+    let tcp = &scenario.tcp;
+    let switch = |on: bool| if on { "1" } else { "0" };
+    host.sysctl("net/ipv4/tcp_sack", switch(tcp.sack))?;
+    host.sysctl("net/ipv4/tcp_timestamps", switch(tcp.timestamps))?;
+    if tcp.ecn {
+        host.sysctl("net/ipv4/tcp_ecn", "1")?;
+    }
+    if tcp.receive_autotune.is_none() {
+        // Half of the buffer is the window (tcp_adv_win_scale 1, and the start of the ratio that replaced it).
+        let buffer = tcp.receive_buffer.0.saturating_mul(2);
+        host.sysctl("net/ipv4/tcp_rmem", &format!("4096 {buffer} {buffer}"))?;
+        host.sysctl("net/ipv4/tcp_moderate_rcvbuf", "0")?;
+    }
+    match scenario.tcp_profile {
+        Profile::Linux => Ok(()),
+        // An old stack in today's kernel: without RACK and tail loss probes, timeouts as the profile says. It keeps PRR
+        // and today's initial window.
+        Profile::Linux2009 | Profile::Classic => {
+            host.sysctl("net/ipv4/tcp_recovery", "0")?;
+            host.sysctl("net/ipv4/tcp_early_retrans", "0")?;
+            host.sysctl("net/ipv4/tcp_frto", if tcp.frto { "2" } else { "0" })
+        }
+    }
+}
+
+/// A sender's connection at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowSample {
+    /// When, s after the start of the run.
+    pub at_s: f64,
+    /// The station's port.
+    pub station_port: u16,
+    /// The correspondent host's port.
+    pub correspondent_port: u16,
+    /// Congestion window, segments.
+    pub cwnd: u32,
+    /// Slow-start threshold, segments; `None` while infinite.
+    pub ssthresh: Option<u32>,
+    /// Smoothed round-trip time, s.
+    pub rtt_s: f64,
+    /// Segments in flight.
+    pub in_flight: u32,
+    /// Window last heard from the receiver, bytes.
+    pub send_window: Option<u32>,
+}
+
+impl WindowSample {
+    fn new(at_s: f64, direction: Direction, socket: &Socket) -> Self {
+        let (station_port, correspondent_port) = match direction {
+            Direction::Downlink => (socket.peer_port, socket.local_port),
+            Direction::Uplink => (socket.local_port, socket.peer_port),
+        };
+        Self {
+            at_s,
+            station_port,
+            correspondent_port,
+            cwnd: socket.cwnd,
+            ssthresh: socket.ssthresh,
+            rtt_s: f64::from(socket.rtt_us) / 1e6,
+            in_flight: socket.unacked,
+            send_window: socket.send_window,
+        }
+    }
 }
 
 /// What the hosts' side of a run saw.
-struct Watched {
-    kernel: Counters,
-    completions: Vec<Completion>,
-    corrupt: u64,
-    windows: Vec<(f64, u16, u64)>,
+pub struct Watched {
+    /// What the senders' kernels counted.
+    pub kernel: Counters,
+    /// Sized flows.
+    pub completions: Vec<Completion>,
+    /// Sized flows whose bytes were wrong.
+    pub corrupt: u64,
+    /// Senders' windows over time.
+    pub windows: Vec<WindowSample>,
 }
 
 struct Hosts<'a> {
-    ch: &'a crate::netns::NetNs,
-    stations: &'a [crate::netns::NetNs],
+    ch: &'a NetNs,
+    stations: &'a [NetNs],
+}
+
+/// A host with senders.
+struct Sender<'a> {
+    netns: &'a NetNs,
+    direction: Direction,
+    sockets: Sockets,
+    before: Counters,
 }
 
 impl Hosts<'_> {
+    fn senders(&self, workload: &Workload) -> Result<Vec<Sender<'_>>, NetNsError> {
+        let iperf = workload.iperf.iter().map(|client| (client.station, client.direction));
+        let sized = workload.sized.iter().map(|flows| (flows.station, flows.direction));
+        let mut hosts: Vec<Option<u32>> = iperf
+            .chain(sized)
+            .map(|(station, direction)| match direction {
+                Direction::Downlink => None,
+                Direction::Uplink => Some(station),
+            })
+            .collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let mut senders = Vec::with_capacity(hosts.len());
+        for host in hosts {
+            let (netns, direction) = match host {
+                None => (self.ch, Direction::Downlink),
+                Some(station) => match self.stations.get(station as usize) {
+                    Some(netns) => (netns, Direction::Uplink),
+                    None => continue,
+                },
+            };
+            let (sockets, before) = (Sockets::open(netns)?, kernel::counters(netns)?);
+            senders.push(Sender { netns, direction, sockets, before });
+        }
+        Ok(senders)
+    }
+
     fn drive(
         &self,
         scenario: &ResolvedScenario,
         options: &Options,
-        iperf: &[Iperf],
-        short: &[ShortFlows],
+        workload: &Workload,
+        mut traffic: Traffic,
     ) -> Result<Watched, RunError> {
-        let uplink = iperf.iter().any(|client| client.direction == Direction::Uplink);
-        let senders: Vec<_> = if uplink { self.stations.iter().collect() } else { vec![self.ch] };
-        let before: Vec<Counters> =
-            senders.iter().map(|netns| kernel::counters(netns)).collect::<Result<_, _>>()?;
-        let traffic = Traffic::start(self.ch, self.stations, iperf, short)?;
+        let mut senders = self.senders(workload)?;
         let began = std::time::Instant::now();
+        traffic.start(self.stations, workload, began)?;
         let length = StdDuration::from_nanos(scenario.duration.as_nanos());
         let mut windows = Vec::new();
-        while began.elapsed() < length && !options.stop.load(Ordering::Relaxed) {
+        while began.elapsed() < length {
+            if options.stop.load(Ordering::Relaxed) {
+                return Err(RunError::Stopped);
+            }
             std::thread::sleep(SOCKET_INTERVAL.min(length.saturating_sub(began.elapsed())));
-            // A sample missed is no fault of the run.
-            for socket in senders.first().and_then(|netns| kernel::sockets(netns).ok()).unwrap_or_default() {
-                windows.push((began.elapsed().as_secs_f64(), socket.local_port, socket.cwnd));
+            traffic.check()?;
+            for sender in &mut senders {
+                let at_s = began.elapsed().as_secs_f64();
+                // A sample missed is no fault of the run.
+                for socket in sender.sockets.read().unwrap_or_default() {
+                    windows.push(WindowSample::new(at_s, sender.direction, &socket));
+                }
             }
         }
         let mut total = Counters::new();
-        for (netns, before) in senders.iter().zip(&before) {
-            for (name, count) in kernel::difference(before, &kernel::counters(netns)?) {
+        for sender in &senders {
+            for (name, count) in kernel::difference(&sender.before, &kernel::counters(sender.netns)?) {
                 *total.entry(name).or_insert(0) += count;
             }
         }
@@ -237,327 +346,9 @@ impl Hosts<'_> {
     }
 }
 
-fn check(scenario: &ResolvedScenario) -> Result<(), RunError> {
-    if scenario.radio.stations > MAX_STATIONS {
-        return Err(RunError::Unsupported(format!(
-            "radio.stations: the testbed has room for {MAX_STATIONS} stations, the scenario asks for {}",
-            scenario.radio.stations
-        )));
-    }
-    Ok(())
-}
-
-fn check_congestion(topology: &Topology, wanted: &str) -> Result<(), RunError> {
-    let known = topology
-        .ch
-        .enter(|| std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control"))?
-        .unwrap_or_default();
-    if known.split_whitespace().any(|name| name == wanted) {
-        return Ok(());
-    }
-    Err(RunError::Congestion { wanted: wanted.to_owned(), known: known.trim().to_owned() })
-}
-
-/// The scenario's flows as programs to start.
-fn traffic_of(
-    scenario: &ResolvedScenario,
-    seed: u64,
-    congestion: &str,
-) -> Result<(Vec<Iperf>, Vec<ShortFlows>), RunError> {
-    let (mut iperf, mut short) = (Vec::new(), Vec::new());
-    let end = Instant::ZERO + scenario.duration;
-    for (number, group) in scenario.flows.iter().enumerate() {
-        let family = match group.ip {
-            IpVersion::V4 => Family::V4,
-            IpVersion::V6 => Family::V6,
-        };
-        let stop = group.stop.unwrap_or(end).min(end);
-        for &station in &group.stations {
-            let start = StdDuration::from_nanos(group.start.as_nanos());
-            if let Some(arrivals) = group.arrivals {
-                let Source::Finite(bytes) = group.source else {
-                    return Err(RunError::Unsupported(format!(
-                        "flows.{number}.source: flows that arrive at random need a size, such as \"100kB\""
-                    )));
-                };
-                let mut stream = linkhold_radio::rng::Stream::new(
-                    seed,
-                    "testbed-arrivals",
-                    (number as u64) << 32 | u64::from(station),
-                );
-                let mean = Duration::from_secs_f64(1.0 / arrivals.per_second);
-                let mut starts = Vec::new();
-                let mut at = group.start + stream.exponential(mean);
-                while at < stop {
-                    starts.push(StdDuration::from_nanos(at.as_nanos()));
-                    at += stream.exponential(mean);
-                }
-                short.push(ShortFlows { station, bytes: bytes.0, starts, family });
-                continue;
-            }
-            iperf.push(Iperf {
-                station,
-                direction: group.direction,
-                count: group.count,
-                start,
-                duration: StdDuration::from_nanos(stop.since(group.start).as_nanos()),
-                congestion: congestion.to_owned(),
-                rate_bps: match group.source {
-                    Source::Paced { rate, .. } => Some(rate.as_bps()),
-                    Source::Bulk | Source::Finite(_) => None,
-                },
-                bytes: match group.source {
-                    Source::Finite(bytes) => Some(bytes.0),
-                    Source::Bulk | Source::Paced { .. } => None,
-                },
-                window: None,
-                family,
-            });
-        }
-    }
-    Ok((iperf, short))
-}
-
-/// The agent under test, a process of its own in the base station's namespace.
-struct AgentProcess {
-    child: Child,
-    folder: tempfile::TempDir,
-    family: Family,
-}
-
-impl AgentProcess {
-    fn start(
-        topology: &Topology,
-        scenario: &ResolvedScenario,
-        options: &Options,
-        family: Family,
-    ) -> Result<Self, RunError> {
-        let fail = |what: &str, error: std::io::Error| RunError::Agent(format!("{what}: {error}"));
-        let folder = tempfile::tempdir().map_err(|error| fail("make a folder", error))?;
-        let config = folder.path().join("agent.toml");
-        let text = agent_config(scenario, &folder.path().join("agent.sock"))?;
-        std::fs::File::create(&config)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| fail("write its configuration", error))?;
-        let log = std::fs::File::create(folder.path().join("agent.log"))
-            .map_err(|error| fail("open its log", error))?;
-        let child = topology
-            .bs
-            .command(&options.program.display().to_string())
-            .args(["agent", "--config", &config.display().to_string()])
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .map_err(|error| fail("start it", error))?;
-        let agent = Self { child, folder, family };
-        agent.link()?;
-        Ok(agent)
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("agent.sock")
-    }
-
-    fn link(&self) -> Result<AgentLink, RunError> {
-        AgentLink::connect(&self.socket(), self.family).map_err(|error| {
-            let log = std::fs::read_to_string(self.folder.path().join("agent.log")).unwrap_or_default();
-            RunError::Agent(format!("it did not open its control socket ({error}); it said:\n{log}"))
-        })
-    }
-
-    fn status(&self) -> Option<serde_json::Value> {
-        let status = crate::agent::status(&self.socket()).ok()?;
-        serde_json::to_value(status).ok()
-    }
-}
-
-impl Drop for AgentProcess {
-    fn drop(&mut self) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
-        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
-        let began = std::time::Instant::now();
-        while began.elapsed() < StdDuration::from_secs(2) {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            std::thread::sleep(StdDuration::from_millis(5));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The agent's configuration for a scenario: its interfaces here, and the very settings the simulator uses.
-fn agent_config(scenario: &ResolvedScenario, socket: &Path) -> Result<String, RunError> {
-    #[derive(serde::Serialize)]
-    struct Config {
-        wired: [&'static str; 1],
-        radio: [&'static str; 1],
-        control: Control,
-        mechanism: Settings,
-    }
-    #[derive(serde::Serialize)]
-    struct Control {
-        socket: PathBuf,
-    }
-    #[derive(serde::Serialize)]
-    struct Settings {
-        settings: linkhold_core::dsasync::DsaSyncConfig,
-    }
-    let Mechanism::DsaSync(settings) = &scenario.mechanism else {
-        return Err(RunError::Agent("the plain router has no agent".to_owned()));
-    };
-    let config = Config {
-        wired: [BS_WIRE],
-        radio: [BS_RADIO],
-        control: Control { socket: socket.to_owned() },
-        mechanism: Settings { settings: *settings },
-    };
-    toml::to_string(&config).map_err(|error| RunError::Agent(format!("write its configuration: {error}")))
-}
-
-fn outcome(
-    case: &Case,
-    seed: u64,
-    options: &Options,
-    report: EtherReport,
-    watched: Watched,
-    agent: Option<serde_json::Value>,
-    wall: StdDuration,
-) -> Result<Outcome, RunError> {
-    let scenario = &case.scenario;
-    let edge_lateness_p99_s = report.edge_lateness.quantile_s(0.99);
-    if edge_lateness_p99_s > MAX_EDGE_LATENESS.as_secs_f64() {
-        return Err(RunError::Late {
-            p99_ms: edge_lateness_p99_s * 1e3,
-            limit_ms: MAX_EDGE_LATENESS.as_secs_f64() * 1e3,
-        });
-    }
-    let counted_s = scenario.duration.saturating_sub(scenario.warm_up).as_secs_f64();
-    let data: Vec<&Flow> = report
-        .log
-        .flows()
-        .iter()
-        .filter(|flow| flow.track(flow.data_direction()).delivered > CONTROL_BYTES)
-        .collect();
-    let mut flows = Vec::with_capacity(data.len());
-    let (mut all, mut outside) = (DelayHistogram::new(), DelayHistogram::new());
-    for (id, flow) in data.iter().enumerate() {
-        flows.push(flow_record(id as u32, flow, counted_s));
-        all.merge(&flow.track(flow.data_direction()).delays);
-        outside.merge(&flow.track(flow.data_direction()).delays_outside_silence);
-    }
-    // The kernel tells timeouts of the host, not of the flow: they stand with the first.
-    if let Some(first) = flows.first_mut() {
-        first.rto_events = watched.kernel.get("TCPTimeouts").copied().unwrap_or(0);
-        first.spurious_rtos = watched.kernel.get("TCPSpuriousRTOs").copied().unwrap_or(0);
-    }
-    let plan = linkhold_sim::plan::Plan::new(scenario, seed)?;
-    let limit = linkhold_sim::build::goodput_limit(scenario, &plan);
-    let accounting = &report.accounting;
-    let link = LinkRecord {
-        silent_fraction: accounting.silent_fraction(),
-        capacity_mean_bps: limit.capacity_mean_bps(accounting),
-        goodput_limit_bps: limit.bps(accounting),
-        silences: report.silences.len() as u64,
-        station_silent_fraction: (0..scenario.radio.stations)
-            .map(|station| accounting.station_silent_fraction(station))
-            .collect(),
-        queue_drops: report.queue_drops,
-        air_losses: report.air_losses,
-    };
-    let totals = RunTotals::new(&flows, &link, &all, &outside);
-    let record = RunRecord {
-        case: format!("{}/{}", case.name, options.congestion),
-        seed,
-        stack: Stack::Linux,
-        sim_s: scenario.duration.as_secs_f64(),
-        wall_s: wall.as_secs_f64(),
-        events: report.packets,
-        flows,
-        link,
-        totals,
-        mechanism: None,
-    };
-    let series = series(&record.case, seed, scenario, &data, &report, all, outside);
-    Ok(Outcome {
-        record,
-        series,
-        kernel: watched.kernel,
-        completions: watched.completions,
-        corrupt: watched.corrupt,
-        edge_lateness_p99_s,
-        windows: watched.windows,
-        agent,
-    })
-}
-
-fn flow_record(id: u32, flow: &Flow, counted_s: f64) -> FlowRecord {
-    let direction = flow.data_direction();
-    let track = flow.track(direction);
-    let mut record = FlowRecord {
-        id,
-        direction: FlowDirection::from(direction),
-        goodput_bps: track.delivered.saturating_sub(track.delivered_at_warm_up) as f64 * 8.0 / counted_s,
-        retransmit_bps: track.retransmit_bytes as f64 * 8.0 / counted_s,
-        retransmits: track.retransmits,
-        bytes: track.delivered,
-        station: flow.station,
-        start_s: flow.start.as_secs_f64(),
-        resume_p50_s: (track.resumes.count() > 0).then(|| track.resumes.quantile_s(0.5)),
-        ..FlowRecord::default()
-    };
-    record.set_delays(&track.delays, &track.delays_outside_silence);
-    record
-}
-
-fn series(
-    case: &str,
-    seed: u64,
-    scenario: &ResolvedScenario,
-    data: &[&Flow],
-    report: &EtherReport,
-    delays: DelayHistogram,
-    delays_outside_silence: DelayHistogram,
-) -> RunSeries {
-    let interval_s = scenario.output.series_interval.as_secs_f64();
-    let mut router = RouterSeries::default();
-    let mut flows = Vec::new();
-    for (id, flow) in data.iter().enumerate() {
-        let direction = flow.data_direction();
-        let mut one = FlowSeries::new(id as u32, FlowDirection::from(direction));
-        let mut before = 0;
-        for (index, &delivered) in flow.track(direction).series.iter().enumerate() {
-            let goodput_bps = (delivered - before) as f64 * 8.0 / interval_s;
-            before = delivered;
-            one.t_s.push((index + 1) as f64 * interval_s);
-            one.goodput_bps.push(goodput_bps);
-            for unknown in
-                [&mut one.cwnd_bytes, &mut one.ssthresh_bytes, &mut one.rtt_s, &mut one.in_flight_bytes]
-            {
-                unknown.push(f64::NAN);
-            }
-            one.rto_events.push(0);
-            if router.t_s.len() <= index {
-                router.t_s.push((index + 1) as f64 * interval_s);
-                router.goodput_bps.push(0.0);
-                for unknown in [&mut router.limit_bps, &mut router.held_bytes, &mut router.queue_bytes] {
-                    unknown.push(f64::NAN);
-                }
-            }
-            router.goodput_bps[index] += goodput_bps;
-        }
-        flows.push(one);
-    }
-    let silences = report
-        .silences
-        .iter()
-        .map(|silence| SilenceRecord {
-            start_s: silence.start.as_secs_f64(),
-            end_s: silence.end.as_secs_f64(),
-            cause: silence.cause,
-            scope: silence.scope,
-        })
-        .collect();
-    RunSeries { case: case.to_owned(), seed, flows, router, silences, delays, delays_outside_silence }
+/// Whether `path` can be written is known only when it is opened; this names the file of one run.
+#[must_use]
+pub fn capture_path(folder: &Path, case: &str, congestion: &str, seed: u64) -> PathBuf {
+    let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_+.".contains(c), "_");
+    folder.join(format!("{}-{}-seed{seed}.pcapng", plain(case), plain(congestion)))
 }

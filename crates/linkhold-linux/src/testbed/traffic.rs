@@ -1,10 +1,11 @@
-//! The testbed's traffic: iperf3 for bulk, paced and finite flows; our own small server for short flows that arrive
-//! at random, where every transfer is checked byte by byte.
+//! The testbed's traffic: iperf3 for bulk and paced flows; our own small server for flows of a given size, where every
+//! transfer is checked byte by byte.
 //!
 //! Stations are the clients: a downlink flow is iperf3's reverse mode, as a download is.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,19 +15,30 @@ use std::time::{Duration, Instant};
 use linkhold_core::packet::Direction;
 
 use super::topology::{Family, ch_address};
+use super::workload::Workload;
 use crate::command::CommandError;
 use crate::netns::{NetNs, NetNsError};
 
 /// Port of the first iperf3 server; each client has one of its own, since a server takes one test at a time.
 pub const IPERF_PORT: u16 = 5201;
-/// Port of the server of short flows.
-pub const SHORT_PORT: u16 = 7001;
-/// Largest short flow, bytes.
-const MAX_SHORT: u64 = 1 << 30;
+/// Port of the server of sized flows.
+pub const SIZED_PORT: u16 = 7001;
+/// Largest sized flow, bytes.
+const MAX_SIZE: u64 = 1 << 40;
+/// Of iperf3, below zero: hosts of their own would not wait for this machine's other work.
+const NICE: &str = "-10";
+/// Longest wait for a peer that says nothing.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a waiting transfer looks whether the run is over.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long servers get to open their ports.
+const SERVER_START: Duration = Duration::from_millis(300);
 
 /// One iperf3 client.
 #[derive(Clone, Debug)]
 pub struct Iperf {
+    /// Number of its group in the scenario.
+    pub group: usize,
     /// The station it runs on.
     pub station: u32,
     /// Which way the data goes.
@@ -37,24 +49,22 @@ pub struct Iperf {
     pub start: Duration,
     /// How long it sends.
     pub duration: Duration,
-    /// Congestion control of the sender.
-    pub congestion: String,
     /// Bits per second of each connection; `None`: as much as TCP takes.
     pub rate_bps: Option<u64>,
-    /// Bytes of each connection; `None`: until `duration`.
-    pub bytes: Option<u64>,
-    /// Socket buffers (iperf3's `-w`), bytes; `None`: the kernel tunes them.
-    pub window: Option<u64>,
     /// Internet protocol.
     pub family: Family,
 }
 
-/// Short flows arriving at random on one station.
+/// Flows of a given size on one station.
 #[derive(Clone, Debug)]
-pub struct ShortFlows {
-    /// The station that downloads.
+pub struct SizedFlows {
+    /// Number of their group in the scenario.
+    pub group: usize,
+    /// The station at the radio end.
     pub station: u32,
-    /// Size of each download, bytes.
+    /// Which way the data goes.
+    pub direction: Direction,
+    /// Size of each, bytes.
     pub bytes: u64,
     /// When each begins, after the start of the run; in order.
     pub starts: Vec<Duration>,
@@ -62,9 +72,15 @@ pub struct ShortFlows {
     pub family: Family,
 }
 
-/// One short flow's end.
+/// One sized flow's end, as its application saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Completion {
+    /// Number of its group in the scenario.
+    pub group: usize,
+    /// Its station.
+    pub station: u32,
+    /// The station's port; 0 if it could not connect.
+    pub port: u16,
     /// Start, s after the start of the run.
     pub start_s: f64,
     /// From `connect` to the last byte, s; `None` if it did not end in time or its bytes were wrong.
@@ -80,14 +96,34 @@ pub enum TrafficError {
     /// A program did not start.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// The server of short flows.
-    #[error("server of short flows: {0}")]
+    /// The server of sized flows.
+    #[error("server of sized flows: {0}")]
     Server(std::io::Error),
+    /// A client ended before its time.
+    #[error("iperf3 on station {station} ended early ({status}): {message}")]
+    Ended {
+        /// The station.
+        station: u32,
+        /// Its exit status in words.
+        status: String,
+        /// What it said.
+        message: String,
+    },
+}
+
+/// An iperf3 client that runs.
+struct Client {
+    station: u32,
+    child: Child,
+    /// When it may have ended.
+    until: Duration,
 }
 
 /// Running traffic. Dropping it ends every program and thread.
 pub struct Traffic {
-    children: Vec<Child>,
+    servers: Vec<Child>,
+    clients: Vec<Client>,
+    began: Instant,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
     completions: Arc<Mutex<Vec<Completion>>>,
@@ -95,89 +131,117 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Starts servers at once and clients at their times.
+    /// Starts the servers.
     ///
     /// # Errors
     /// [`TrafficError`] if a program cannot start.
-    pub fn start(
-        ch: &NetNs,
-        stations: &[NetNs],
-        iperf: &[Iperf],
-        short: &[ShortFlows],
-    ) -> Result<Self, TrafficError> {
+    pub fn prepare(ch: &NetNs, workload: &Workload) -> Result<Self, TrafficError> {
         let mut traffic = Self {
-            children: Vec::new(),
+            servers: Vec::new(),
+            clients: Vec::new(),
+            began: Instant::now(),
             threads: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
             completions: Arc::default(),
             corrupt: Arc::default(),
         };
-        for index in 0..iperf.len() {
+        for index in 0..workload.iperf.len() {
             let port = (IPERF_PORT + index as u16).to_string();
-            traffic.spawn(ch, "iperf3", &["-s", "-1", "-p", &port])?;
+            let server = ch.command("nice").args(["-n", NICE, "iperf3", "-s", "-1", "-p", &port]).stdout(Stdio::null()).spawn();
+            traffic.servers.push(server.map_err(|source| start_error("iperf3", source))?);
         }
-        if !short.is_empty() {
-            traffic.serve_short_flows(ch)?;
+        if !workload.sized.is_empty() {
+            traffic.serve_sized_flows(ch, &workload.congestion)?;
         }
         // Servers listen within a few milliseconds; a client that finds none would end the test.
-        std::thread::sleep(Duration::from_millis(200));
-        let began = Instant::now();
-        for (index, client) in iperf.iter().enumerate() {
-            traffic.spawn_client(stations, client, IPERF_PORT + index as u16)?;
-        }
-        for flows in short {
-            traffic.download(stations, flows.clone(), began)?;
-        }
+        std::thread::sleep(SERVER_START);
         Ok(traffic)
     }
 
-    fn spawn(&mut self, netns: &NetNs, program: &str, args: &[&str]) -> Result<(), TrafficError> {
-        let child = netns
-            .command(program)
-            .args(args)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|source| CommandError::Start { command: program.to_owned(), source })?;
-        self.children.push(child);
+    /// Starts the clients, each at its time after `began`.
+    ///
+    /// # Errors
+    /// [`TrafficError`] if a program cannot start.
+    pub fn start(
+        &mut self,
+        stations: &[NetNs],
+        workload: &Workload,
+        began: Instant,
+    ) -> Result<(), TrafficError> {
+        self.began = began;
+        for (index, client) in workload.iperf.iter().enumerate() {
+            self.spawn_client(stations, client, IPERF_PORT + index as u16, &workload.congestion)?;
+        }
+        for flows in &workload.sized {
+            self.start_sized(stations, flows.clone(), &workload.congestion)?;
+        }
         Ok(())
     }
 
-    fn spawn_client(&mut self, stations: &[NetNs], client: &Iperf, port: u16) -> Result<(), TrafficError> {
+    fn spawn_client(&mut self, stations: &[NetNs], client: &Iperf, port: u16, congestion: &str) -> Result<(), TrafficError> {
         let Some(netns) = stations.get(client.station as usize) else { return Ok(()) };
         let server = ch_address(client.family).to_string();
+        // Whole seconds, and never less than asked for: the run's end ends it.
         let seconds = client.duration.as_secs_f64().ceil().max(1.0).to_string();
         let (port, count) = (port.to_string(), client.count.to_string());
-        let mut iperf = format!("exec iperf3 -c {server} -p {port} -P {count} -C {} -i 0", client.congestion);
-        match client.bytes {
-            Some(bytes) => iperf.push_str(&format!(" -n {bytes}")),
-            None => iperf.push_str(&format!(" -t {seconds}")),
-        }
+        let mut iperf =
+            format!("exec nice -n {NICE} iperf3 -c {server} -p {port} -P {count} -C {congestion} -i 0 -t {seconds}");
         if client.direction == Direction::Downlink {
             iperf.push_str(" -R");
         }
         if let Some(rate) = client.rate_bps {
             iperf.push_str(&format!(" -b {rate}"));
         }
-        if let Some(window) = client.window {
-            iperf.push_str(&format!(" -w {window}"));
-        }
         // Every word above is a number or a name from this program; nothing of the scenario's text reaches the shell
         // but the congestion control, which `check_congestion` has found among the kernel's own names.
         let script = format!("sleep {}; {iperf}", client.start.as_secs_f64());
-        self.spawn(netns, "sh", &["-c", &script])
+        let child = netns
+            .command("sh")
+            .args(["-c", &script])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|source| start_error("iperf3", source))?;
+        self.clients.push(Client { station: client.station, child, until: client.start + client.duration });
+        Ok(())
     }
 
-    fn serve_short_flows(&mut self, ch: &NetNs) -> Result<(), TrafficError> {
-        let listen = || TcpListener::bind((std::net::Ipv6Addr::UNSPECIFIED, SHORT_PORT));
+    /// Fails if a client has ended before its time.
+    ///
+    /// # Errors
+    /// [`TrafficError::Ended`] with what iperf3 said.
+    pub fn check(&mut self) -> Result<(), TrafficError> {
+        let now = self.began.elapsed();
+        for client in self.clients.iter_mut().filter(|client| now < client.until) {
+            if let Ok(Some(status)) = client.child.try_wait() {
+                let mut message = String::new();
+                if let Some(mut stderr) = client.child.stderr.take() {
+                    let _ = stderr.read_to_string(&mut message);
+                }
+                return Err(TrafficError::Ended {
+                    station: client.station,
+                    status: status.to_string(),
+                    message: message.trim().to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn serve_sized_flows(&mut self, ch: &NetNs, congestion: &str) -> Result<(), TrafficError> {
+        let listen = || TcpListener::bind((std::net::Ipv6Addr::UNSPECIFIED, SIZED_PORT));
         let listener = ch.enter(listen)?.map_err(TrafficError::Server)?;
+        // Its connections inherit it. By socket and not by sysctl: that one is closed to congestion controls that this
+        // machine does not allow to everybody.
+        set_congestion(&listener, congestion).map_err(TrafficError::Server)?;
         listener.set_nonblocking(true).map_err(TrafficError::Server)?;
         let stop = self.stop.clone();
         self.threads.push(std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 match listener.accept() {
                     Ok((stream, _)) => {
-                        std::thread::spawn(move || serve_one(stream));
+                        let stop = stop.clone();
+                        std::thread::spawn(move || serve_one(stream, &stop));
                     }
                     Err(_) => std::thread::sleep(Duration::from_millis(1)),
                 }
@@ -186,33 +250,35 @@ impl Traffic {
         Ok(())
     }
 
-    fn download(
-        &mut self,
-        stations: &[NetNs],
-        flows: ShortFlows,
-        began: Instant,
-    ) -> Result<(), TrafficError> {
+    fn start_sized(&mut self, stations: &[NetNs], flows: SizedFlows, congestion: &str) -> Result<(), TrafficError> {
         let Some(netns) = stations.get(flows.station as usize) else { return Ok(()) };
-        let server = SocketAddr::new(ch_address(flows.family), SHORT_PORT);
+        let server = SocketAddr::new(ch_address(flows.family), SIZED_PORT);
         let (stop, completions, corrupt) =
             (self.stop.clone(), self.completions.clone(), self.corrupt.clone());
+        let (began, congestion) = (self.began, congestion.to_owned());
         // Threads made inside a namespace's thread stay in that namespace.
         let work = move || {
             std::thread::scope(|scope| {
-                for start in flows.starts {
-                    let wait = start.saturating_sub(began.elapsed());
-                    std::thread::sleep(wait);
-                    if stop.load(Ordering::Relaxed) {
-                        return;
+                for &start in &flows.starts {
+                    while let Some(wait) = start.checked_sub(began.elapsed()).filter(|wait| !wait.is_zero()) {
+                        std::thread::sleep(wait.min(LOOK));
+                        if stop.load(Ordering::Relaxed) {
+                            return;
+                        }
                     }
-                    let (stop, completions, corrupt) = (&stop, &completions, &corrupt);
+                    let (stop, completions, corrupt, flows) = (&stop, &completions, &corrupt, &flows);
+                    let congestion = &congestion;
                     scope.spawn(move || {
-                        let outcome = fetch(server, flows.bytes, stop);
+                        let mut port = 0;
+                        let outcome = transfer(server, flows, congestion, stop, &mut port);
                         if matches!(outcome, Err(Fault::Corrupt)) {
                             corrupt.fetch_add(1, Ordering::Relaxed);
                         }
                         if let Ok(mut list) = completions.lock() {
                             list.push(Completion {
+                                group: flows.group,
+                                station: flows.station,
+                                port,
                                 start_s: start.as_secs_f64(),
                                 took_s: outcome.ok().map(|took| took.as_secs_f64()),
                             });
@@ -221,14 +287,14 @@ impl Traffic {
                 }
             });
         };
-        let handle = netns.spawn("short-flows", work)?;
+        let handle = netns.spawn("sized-flows", work)?;
         self.threads.push(std::thread::spawn(move || {
             let _ = handle.join();
         }));
         Ok(())
     }
 
-    /// Ends everything; answers the short flows that began, by start, and how many delivered wrong bytes.
+    /// Ends everything; answers the sized flows that began, by start, and how many delivered wrong bytes.
     pub fn finish(mut self) -> (Vec<Completion>, u64) {
         self.end();
         let mut list = self.completions.lock().map(|list| list.clone()).unwrap_or_default();
@@ -238,11 +304,11 @@ impl Traffic {
 
     fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        for child in &mut self.children {
+        let clients = self.clients.drain(..).map(|client| client.child);
+        for mut child in clients.chain(self.servers.drain(..)) {
             let _ = child.kill();
             let _ = child.wait();
         }
-        self.children.clear();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -255,63 +321,167 @@ impl Drop for Traffic {
     }
 }
 
-/// Byte `index` of every short flow: a pattern with a period that no segment size divides.
+fn start_error(program: &str, source: std::io::Error) -> CommandError {
+    CommandError::Start { command: program.to_owned(), source }
+}
+
+/// Byte `index` of every sized flow: a pattern with a period that no segment size divides.
 const fn pattern(index: u64) -> u8 {
     (index % 251) as u8
 }
 
-/// Answers one request: eight bytes of length, big-endian; then that much of the pattern.
-fn serve_one(mut stream: TcpStream) {
-    let _ = stream.set_nonblocking(false);
-    let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
-    let _ = stream.set_write_timeout(Some(Duration::from_secs(60)));
-    let mut request = [0_u8; 8];
-    if stream.read_exact(&mut request).is_err() {
-        return;
-    }
-    let wanted = u64::from_be_bytes(request).min(MAX_SHORT);
-    let mut sent = 0;
-    while sent < wanted {
-        let chunk: Vec<u8> = (sent..wanted.min(sent + 16_384)).map(pattern).collect();
-        if stream.write_all(&chunk).is_err() {
-            return;
-        }
-        sent += chunk.len() as u64;
-    }
-}
+/// What a client asks for: one byte for the direction, eight of length, big-endian.
+const REQUEST: usize = 9;
+const DOWNLOAD: u8 = b'd';
+const UPLOAD: u8 = b'u';
+/// What the server says to an upload that arrived right.
+const RIGHT: u8 = b'!';
 
 enum Fault {
     Network,
     Corrupt,
 }
 
-fn fetch(server: SocketAddr, bytes: u64, stop: &AtomicBool) -> Result<Duration, Fault> {
+/// Answers one request.
+fn serve_one(mut stream: TcpStream, stop: &AtomicBool) {
+    let _ = stream.set_nonblocking(false);
+    let _ = stream.set_read_timeout(Some(PATIENCE));
+    let mut request = [0_u8; REQUEST];
+    if stream.read_exact(&mut request).is_err() {
+        return;
+    }
+    let [way, length @ ..] = request;
+    let bytes = u64::from_be_bytes(length).min(MAX_SIZE);
+    match way {
+        DOWNLOAD => {
+            let _ = send_pattern(&mut stream, bytes, stop);
+        }
+        UPLOAD if receive_pattern(&mut stream, bytes, stop).is_ok() => {
+            let _ = stream.write_all(&[RIGHT]);
+        }
+        _ => {}
+    }
+}
+
+fn transfer(
+    server: SocketAddr,
+    flows: &SizedFlows,
+    congestion: &str,
+    stop: &AtomicBool,
+    port: &mut u16,
+) -> Result<Duration, Fault> {
     let network = |_| Fault::Network;
     let began = Instant::now();
-    let mut stream = TcpStream::connect_timeout(&server, Duration::from_secs(60)).map_err(network)?;
-    stream.write_all(&bytes.to_be_bytes()).map_err(network)?;
-    stream.set_read_timeout(Some(Duration::from_millis(200))).map_err(network)?;
-    let mut buffer = [0_u8; 16_384];
-    let mut got = 0;
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(len) => {
-                let right = buffer[..len].iter().zip(got..).all(|(&byte, index)| byte == pattern(index));
-                if !right {
-                    return Err(Fault::Corrupt);
-                }
-                got += len as u64;
+    let mut stream = TcpStream::connect_timeout(&server, PATIENCE).map_err(network)?;
+    *port = stream.local_addr().map_err(network)?.port();
+    set_congestion(&stream, congestion).map_err(network)?;
+    let way = match flows.direction {
+        Direction::Downlink => DOWNLOAD,
+        Direction::Uplink => UPLOAD,
+    };
+    let mut request = [way; REQUEST];
+    request[1..].copy_from_slice(&flows.bytes.to_be_bytes());
+    stream.write_all(&request).map_err(network)?;
+    match flows.direction {
+        Direction::Downlink => receive_pattern(&mut stream, flows.bytes, stop)?,
+        Direction::Uplink => {
+            send_pattern(&mut stream, flows.bytes, stop)?;
+            let mut answer = [0];
+            read_some(&mut stream, &mut answer, stop)?;
+            if answer[0] != RIGHT {
+                return Err(Fault::Corrupt);
             }
-            Err(error)
-                if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
-            {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(Fault::Network);
-                }
-            }
+        }
+    }
+    Ok(began.elapsed())
+}
+
+fn send_pattern(stream: &mut TcpStream, bytes: u64, stop: &AtomicBool) -> Result<(), Fault> {
+    stream.set_write_timeout(Some(LOOK)).map_err(|_| Fault::Network)?;
+    let (mut sent, mut chunk) = (0, Vec::with_capacity(16_384));
+    while sent < bytes {
+        chunk.clear();
+        chunk.extend((sent..bytes.min(sent + 16_384)).map(pattern));
+        match stream.write(&chunk) {
+            Ok(0) => return Err(Fault::Network),
+            Ok(len) => sent += len as u64,
+            Err(error) if is_timeout(&error) && !stop.load(Ordering::Relaxed) => {}
             Err(_) => return Err(Fault::Network),
         }
     }
-    if got == bytes { Ok(began.elapsed()) } else { Err(Fault::Network) }
+    Ok(())
+}
+
+fn receive_pattern(stream: &mut TcpStream, bytes: u64, stop: &AtomicBool) -> Result<(), Fault> {
+    let mut buffer = vec![0_u8; 16_384];
+    let mut got = 0;
+    while got < bytes {
+        let room = usize::try_from(bytes - got).unwrap_or(usize::MAX).min(buffer.len());
+        let part = &mut buffer[..room];
+        let len = read_some(stream, part, stop)?;
+        if !part[..len].iter().zip(got..).all(|(&byte, index)| byte == pattern(index)) {
+            return Err(Fault::Corrupt);
+        }
+        got += len as u64;
+    }
+    Ok(())
+}
+
+/// At least one byte, or why there is none.
+fn read_some(stream: &mut TcpStream, buffer: &mut [u8], stop: &AtomicBool) -> Result<usize, Fault> {
+    stream.set_read_timeout(Some(LOOK)).map_err(|_| Fault::Network)?;
+    loop {
+        match stream.read(buffer) {
+            Ok(0) => return Err(Fault::Network),
+            Ok(len) => return Ok(len),
+            Err(error) if is_timeout(&error) && !stop.load(Ordering::Relaxed) => {}
+            Err(_) => return Err(Fault::Network),
+        }
+    }
+}
+
+fn set_congestion(socket: &impl AsFd, name: &str) -> std::io::Result<()> {
+    let name = std::ffi::OsString::from(name);
+    nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::TcpCongestion, &name).map_err(Into::into)
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs both ends over loopback; the client's outcome, and what the network between them changed.
+    fn over_loopback(direction: Direction, bytes: u64, spoil: bool) -> Result<Duration, Fault> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            if spoil {
+                let mut request = [0; REQUEST];
+                stream.read_exact(&mut request).unwrap();
+                let _ = stream.write_all(&vec![7; 1000]);
+            } else {
+                serve_one(stream, &AtomicBool::new(false));
+            }
+        });
+        let flows =
+            SizedFlows { group: 0, station: 0, direction, bytes, starts: Vec::new(), family: Family::V4 };
+        let outcome = transfer(server, &flows, "reno", &stop, &mut 0);
+        thread.join().unwrap();
+        outcome
+    }
+
+    #[test]
+    fn transfers_of_any_size_and_direction_are_checked_byte_by_byte() {
+        for direction in [Direction::Downlink, Direction::Uplink] {
+            for bytes in [1, 250, 251, 100_000, 3_000_001] {
+                assert!(over_loopback(direction, bytes, false).is_ok(), "{direction:?} {bytes}");
+            }
+        }
+        assert!(matches!(over_loopback(Direction::Downlink, 1000, true), Err(Fault::Corrupt)));
+    }
 }

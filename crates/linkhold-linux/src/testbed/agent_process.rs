@@ -1,0 +1,185 @@
+//! The agent under test: `linkhold agent` as a process of its own in the base station's namespace.
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration as StdDuration;
+
+use linkhold_scenario::{Mechanism, ResolvedScenario};
+
+use super::link::AgentLink;
+use super::run::RunError;
+use super::topology::{BS_RADIO, BS_WIRE, Family, Topology, station_address};
+use crate::agent::status::Status;
+
+/// How long it may take to let go of everything.
+const GRACE: StdDuration = StdDuration::from_secs(3);
+/// Most of its log that goes into an error.
+const LOG_TAIL: usize = 2000;
+
+/// The process; ended when dropped.
+pub struct AgentProcess {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl AgentProcess {
+    /// Starts `program agent` with the scenario's settings and waits until it listens.
+    ///
+    /// # Errors
+    /// [`RunError::Agent`] with what it said.
+    pub fn start(topology: &Topology, scenario: &ResolvedScenario, program: &Path) -> Result<Self, RunError> {
+        let fail = |what: &str, error: std::io::Error| RunError::Agent(format!("{what}: {error}"));
+        let folder = tempfile::tempdir().map_err(|error| fail("make a folder", error))?;
+        let config = folder.path().join("agent.toml");
+        let text = agent_config(scenario, &folder.path().join("agent.sock"))?;
+        std::fs::File::create(&config)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| fail("write its configuration", error))?;
+        let log = std::fs::File::create(folder.path().join("agent.log"))
+            .map_err(|error| fail("open its log", error))?;
+        // A router does not share its processor with the hosts that it serves; here it does, and so goes before them.
+        let child = topology
+            .bs
+            .command("chrt")
+            .args(["--rr", "5"])
+            .arg(program)
+            .args(["agent", "--config"])
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|error| fail("start it", error))?;
+        let mut agent = Self { child, folder };
+        agent.wait_until_it_listens()?;
+        Ok(agent)
+    }
+
+    fn wait_until_it_listens(&mut self) -> Result<(), RunError> {
+        let began = std::time::Instant::now();
+        while began.elapsed() < StdDuration::from_secs(10) {
+            if crate::agent::status(&self.socket()).is_ok() {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(RunError::Agent(format!("it ended at once ({status}); it said:\n{}", self.log())));
+            }
+            std::thread::sleep(StdDuration::from_millis(10));
+        }
+        Err(RunError::Agent(format!("it does not answer on its control socket; it said:\n{}", self.log())))
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("agent.sock")
+    }
+
+    fn log(&self) -> String {
+        let log = std::fs::read_to_string(self.folder.path().join("agent.log")).unwrap_or_default();
+        let from = log.len().saturating_sub(LOG_TAIL);
+        log.char_indices().find(|(at, _)| *at >= from).map_or(String::new(), |(at, _)| log[at..].to_owned())
+    }
+
+    /// The radio's way to it.
+    ///
+    /// # Errors
+    /// [`RunError::Agent`] if it does not listen.
+    pub fn link(&self) -> Result<AgentLink, RunError> {
+        AgentLink::connect(&self.socket(), Family::V4).map_err(|error| {
+            RunError::Agent(format!("its control socket does not open ({error}); it said:\n{}", self.log()))
+        })
+    }
+
+    /// What it says of itself at the end of a run.
+    ///
+    /// # Errors
+    /// [`RunError::Agent`] if it is gone or does not answer.
+    pub fn status(&mut self) -> Result<Status, RunError> {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return Err(RunError::Agent(format!("it ended in the run ({status}); it said:\n{}", self.log())));
+        }
+        crate::agent::status(&self.socket())
+            .map_err(|error| RunError::Agent(format!("{error}; it said:\n{}", self.log())))
+    }
+}
+
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        let began = std::time::Instant::now();
+        while began.elapsed() < GRACE {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(StdDuration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The agent's configuration for a scenario: its interfaces here, and the very settings the simulator uses.
+fn agent_config(scenario: &ResolvedScenario, socket: &Path) -> Result<String, RunError> {
+    #[derive(serde::Serialize)]
+    struct Config {
+        wired: [&'static str; 1],
+        radio: [&'static str; 1],
+        control: Control,
+        silence: Silence,
+        station: Vec<Station>,
+        mechanism: Settings,
+    }
+    #[derive(serde::Serialize)]
+    struct Control {
+        socket: PathBuf,
+    }
+    #[derive(serde::Serialize)]
+    struct Silence {
+        max: String,
+    }
+    #[derive(serde::Serialize)]
+    struct Station {
+        name: String,
+        addresses: Vec<IpAddr>,
+    }
+    #[derive(serde::Serialize)]
+    struct Settings {
+        settings: linkhold_core::dsasync::DsaSyncConfig,
+    }
+    let Mechanism::DsaSync(settings) = &scenario.mechanism else {
+        return Err(RunError::Agent("the plain router has no agent".to_owned()));
+    };
+    let station = |number: u32| Station {
+        name: format!("sh{number}"),
+        addresses: [Family::V4, Family::V6].map(|family| station_address(family, number)).to_vec(),
+    };
+    let config = Config {
+        wired: [BS_WIRE],
+        radio: [BS_RADIO],
+        control: Control { socket: socket.to_owned() },
+        // The testbed's radio ends every silence that it begins.
+        silence: Silence { max: format!("{}s", scenario.duration.as_secs_f64().ceil() as u64 + 1) },
+        station: (0..scenario.radio.stations).map(station).collect(),
+        mechanism: Settings { settings: *settings },
+    };
+    toml::to_string(&config).map_err(|error| RunError::Agent(format!("write its configuration: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_reads_back_the_very_settings_of_the_scenario() {
+        let text = "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\n[radio]\nstations = 2\n\
+                    [[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\n[[cases]]\nname = \"b\"\nmechanism = \"dsasync-paper\"\n";
+        for case in linkhold_scenario::Scenario::from_toml(text, "t.toml", &[]).unwrap().cases() {
+            let text = agent_config(&case.scenario, Path::new("/tmp/agent.sock")).unwrap();
+            let config = crate::agent::AgentConfig::parse(Path::new("agent.toml"), &text).unwrap();
+            let Mechanism::DsaSync(settings) = &case.scenario.mechanism else { panic!("{}", case.name) };
+            assert_eq!(config.mechanism.settings.as_ref(), Some(settings), "{}", case.name);
+            assert_eq!(config.stations.len(), 2);
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! Many runs: cells (case × congestion control × seed) side by side, as many as the host keeps up with, kept on disk.
+//!
+//! A cell's results are stored whole or not at all, under a key of everything that decides them, so that an
+//! interrupted table goes on where it was. How many run at once adapts: one more after each that was punctual, half
+//! as many after one that was late, and that one is run again; lateness is measured (`run::MAX_LATENESS`), never
+//! guessed.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use linkhold_results::{RunRecord, RunSeries};
+use linkhold_scenario::{Case, Mechanism};
+use serde::{Deserialize, Serialize};
+
+use super::outcome::{LinuxRecord, Outcome};
+use super::run::{self, MAX_LATENESS, Options, RunError};
+
+/// The value of `schema` in a cell's file.
+const CELL_SCHEMA: &str = "linkhold.cell/1";
+/// How often a cell is run before its lateness is an error.
+const MAX_ATTEMPTS: u32 = 4;
+/// Most cells side by side for each core.
+const MAX_PER_CORE: usize = 8;
+
+/// One run to do.
+#[derive(Clone, Debug)]
+pub struct Cell<'a> {
+    /// The case.
+    pub case: &'a Case,
+    /// Congestion control.
+    pub congestion: String,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// How to run them.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    /// The `linkhold` program.
+    pub program: PathBuf,
+    /// Cells side by side; `None`: as many as the host keeps up with.
+    pub jobs: Option<usize>,
+    /// Folder of finished cells, if they are kept.
+    pub store: Option<PathBuf>,
+    /// Take what is in the store already.
+    pub resume: bool,
+    /// Folder for packet captures.
+    pub captures: Option<PathBuf>,
+    /// Set to end early.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What becomes of a cell, told as it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It was in the store.
+    Known,
+    /// It was run.
+    Done,
+    /// The host was late; it will be run again, `jobs` at once.
+    Late {
+        /// How many run side by side from now on.
+        jobs: usize,
+    },
+    /// It failed.
+    Failed,
+}
+
+/// Why there is no whole set of results.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// Some cells failed; the others are in the store.
+    #[error("{}", .0.join("\n"))]
+    Cells(Vec<String>),
+    /// Stopped.
+    #[error("stopped: {finished} of {all} cells are done{}", if *.kept { "; go on with --resume" } else { "" })]
+    Stopped {
+        /// Cells with results.
+        finished: usize,
+        /// Cells asked for.
+        all: usize,
+        /// True if they are in the store.
+        kept: bool,
+    },
+    /// The store.
+    #[error("{0}")]
+    Store(String),
+}
+
+/// What is missing to run anything here: privileges, programs, devices; with what helps.
+#[must_use]
+pub fn missing_requirement() -> Option<String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("the testbed makes network namespaces and needs root: run it with sudo".to_owned());
+    }
+    if !Path::new("/dev/net/tun").exists() {
+        return Some("there is no /dev/net/tun: load the module (modprobe tun) or give the container the device".to_owned());
+    }
+    let needed = [("ip", "iproute2"), ("iperf3", "iperf3"), ("chrt", "util-linux"), ("nice", "coreutils")];
+    needed.into_iter().find(|(program, _)| !crate::command::is_installed(program)).map(|(program, package)| {
+        format!("`{program}` is not installed: apt-get install {package}")
+    })
+}
+
+/// Runs `cells`, answers their results in the same order.
+///
+/// # Errors
+/// [`FleetError`]; what was finished is in the store, if there is one.
+pub fn run_all(
+    cells: &[Cell<'_>],
+    fleet: &Fleet,
+    told: &(dyn Fn(&Cell<'_>, Progress) + Sync),
+) -> Result<Vec<Outcome>, FleetError> {
+    let digest = program_digest(&fleet.program);
+    let store = fleet.store.as_deref().map(Store::open).transpose()?;
+    let keys: Vec<String> = cells.iter().map(|cell| key(cell, digest)).collect();
+    let mut state = State::new(fleet.jobs);
+    for (index, (cell, key)) in cells.iter().zip(&keys).enumerate() {
+        let known = store.as_ref().filter(|_| fleet.resume).and_then(|store| store.load(key));
+        match known {
+            Some(outcome) => {
+                told(cell, Progress::Known);
+                state.results.push(Some(outcome));
+            }
+            None => {
+                state.results.push(None);
+                state.waiting.push_back((index, 1));
+            }
+        }
+    }
+    let most = state.most.min(state.waiting.len());
+    let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
+    std::thread::scope(|scope| {
+        for _ in 0..most {
+            scope.spawn(|| {
+                while let Some((index, attempt)) = shared.take(&fleet.stop) {
+                    let Some((cell, key)) = cells.get(index).zip(keys.get(index)) else { return };
+                    let outcome = run_one(cell, fleet).and_then(|outcome| match &store {
+                        Some(store) => store.save(key, &outcome).map(|()| outcome).map_err(RunError::Store),
+                        None => Ok(outcome),
+                    });
+                    told(cell, shared.finished(index, attempt, cell, outcome));
+                }
+            });
+        }
+    });
+    let state = shared.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if fleet.stop.load(Ordering::Relaxed) {
+        let finished = state.results.iter().filter(|result| result.is_some()).count();
+        return Err(FleetError::Stopped { finished, all: cells.len(), kept: store.is_some() });
+    }
+    if !state.failures.is_empty() {
+        return Err(FleetError::Cells(state.failures));
+    }
+    Ok(state.results.into_iter().flatten().collect())
+}
+
+fn run_one(cell: &Cell<'_>, fleet: &Fleet) -> Result<Outcome, RunError> {
+    let capture = fleet
+        .captures
+        .as_deref()
+        .map(|folder| run::capture_path(folder, &cell.case.name, &cell.congestion, cell.seed));
+    let options = Options {
+        program: fleet.program.clone(),
+        congestion: cell.congestion.clone(),
+        capture,
+        stop: fleet.stop.clone(),
+    };
+    run::run(cell.case, cell.seed, &options)
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// Cells to run, and the how-manieth attempt it will be.
+    waiting: VecDeque<(usize, u32)>,
+    running: usize,
+    /// How many may run at once; adapts between 1 and `most`.
+    jobs: usize,
+    most: usize,
+    adapts: bool,
+    results: Vec<Option<Outcome>>,
+    failures: Vec<String>,
+}
+
+impl State {
+    fn new(jobs: Option<usize>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            waiting: VecDeque::new(),
+            running: 0,
+            jobs: jobs.unwrap_or(cores).max(1),
+            most: jobs.unwrap_or(cores * MAX_PER_CORE).max(1),
+            adapts: jobs.is_none(),
+            results: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The next cell to run, when there is room for it; `None` when there will be none.
+    fn take(&self, stop: &AtomicBool) -> Option<(usize, u32)> {
+        let mut state = self.lock();
+        loop {
+            let over = state.waiting.is_empty() && state.running == 0;
+            if over || stop.load(Ordering::Relaxed) {
+                self.changed.notify_all();
+                return None;
+            }
+            if state.running < state.jobs
+                && let Some(next) = state.waiting.pop_front()
+            {
+                state.running += 1;
+                return Some(next);
+            }
+            state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    fn finished(
+        &self,
+        index: usize,
+        attempt: u32,
+        cell: &Cell<'_>,
+        outcome: Result<Outcome, RunError>,
+    ) -> Progress {
+        let mut state = self.lock();
+        let beside = state.running;
+        state.running -= 1;
+        let progress = match outcome {
+            Ok(outcome) => {
+                let late = outcome.linux.edge_late_p99_s.max(outcome.linux.event_late_p99_s);
+                // Only a full house tells that there is room for one more.
+                if state.adapts && beside == state.jobs && late < MAX_LATENESS.as_secs_f64() / 4.0 {
+                    state.jobs = (state.jobs + 1).min(state.most);
+                }
+                state.results[index] = Some(outcome);
+                Progress::Done
+            }
+            Err(RunError::Late { .. }) if attempt < MAX_ATTEMPTS => {
+                state.most = state.most.min(beside.saturating_sub(1)).max(1);
+                state.jobs = (state.jobs.min(beside) / 2).max(1);
+                state.waiting.push_back((index, attempt + 1));
+                Progress::Late { jobs: state.jobs }
+            }
+            Err(error) => {
+                let Cell { case, congestion, seed } = cell;
+                state.failures.push(format!("case {}, {congestion}, seed {seed}: {error}", case.name));
+                Progress::Failed
+            }
+        };
+        self.changed.notify_all();
+        progress
+    }
+}
+
+/// Everything that decides a cell's results, as a name for its file. Results with an agent are those of one build of
+/// the program; a plain router's are the kernel's and the radio model's.
+fn key(cell: &Cell<'_>, program: u128) -> String {
+    let program = match &cell.case.scenario.mechanism {
+        Mechanism::None => 0,
+        Mechanism::DsaSync(_) => program,
+    };
+    let mut scenario = cell.case.scenario.clone();
+    // Words of its own change no result.
+    scenario.description.clear();
+    let text = format!(
+        "{} {} {:?} {} {} {program}",
+        env!("CARGO_PKG_VERSION"),
+        cell.case.name,
+        scenario,
+        cell.congestion,
+        cell.seed
+    );
+    format!("{:032x}", fnv(text.as_bytes()))
+}
+
+fn program_digest(program: &Path) -> u128 {
+    std::fs::read(program).map_or(0, |bytes| fnv(&bytes))
+}
+
+/// FNV-1a, 128 bits: stable, unlike the standard library's hashes.
+fn fnv(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, &byte| {
+        (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
+    })
+}
+
+/// Finished cells on disk.
+struct Store {
+    folder: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    schema: String,
+    record: RunRecord,
+    linux: LinuxRecord,
+}
+
+impl Store {
+    fn open(folder: &Path) -> Result<Self, FleetError> {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| FleetError::Store(format!("{}: {error}", folder.display())))?;
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    /// A cell's results; a file that is damaged or of another version is as good as none.
+    fn load(&self, key: &str) -> Option<Outcome> {
+        let text = std::fs::read(self.folder.join(format!("{key}.json"))).ok()?;
+        let stored: Stored = serde_json::from_slice(&text).ok().filter(|s: &Stored| s.schema == CELL_SCHEMA)?;
+        let series = std::fs::read(self.folder.join(format!("{key}.series"))).ok()?;
+        let series: RunSeries = postcard::from_bytes(&series).ok()?;
+        Some(Outcome { record: stored.record, linux: stored.linux, series })
+    }
+
+    /// The JSON comes last: where it is, all is.
+    fn save(&self, key: &str, outcome: &Outcome) -> Result<(), String> {
+        let series = postcard::to_stdvec(&outcome.series).map_err(|error| error.to_string())?;
+        self.write(&format!("{key}.series"), &series)?;
+        let stored = Stored {
+            schema: CELL_SCHEMA.to_owned(),
+            record: outcome.record.clone(),
+            linux: outcome.linux.clone(),
+        };
+        let json = serde_json::to_vec_pretty(&stored).map_err(|error| error.to_string())?;
+        self.write(&format!("{key}.json"), &json)
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> Result<(), String> {
+        let path = self.folder.join(name);
+        let told = |error: std::io::Error| format!("{}: {error}", path.display());
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(told)?;
+        file.write_all(content).map_err(told)?;
+        file.persist(&path).map(|_| ()).map_err(|error| told(error.error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linkhold_scenario::Scenario;
+
+    fn cases(set: &[&str]) -> Vec<Case> {
+        let text = "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"2s\"\n\
+                    [[cases]]\nname = \"none\"\n[[cases]]\nname = \"dsasync\"\nmechanism = \"dsasync\"\n";
+        let set: Vec<String> = set.iter().map(|one| (*one).to_owned()).collect();
+        Scenario::from_toml(text, "t.toml", &set).unwrap().cases()
+    }
+
+    fn cell(case: &Case, seed: u64) -> Cell<'_> {
+        Cell { case, congestion: "cubic".to_owned(), seed }
+    }
+
+    fn outcome(case: &str, late_s: f64) -> Outcome {
+        let mut record = linkhold_results::sample::run(1).0.runs.remove(0);
+        record.case = case.to_owned();
+        let linux = LinuxRecord { edge_late_p99_s: late_s, ..LinuxRecord::empty("cubic", case) };
+        Outcome { record, linux, series: RunSeries { case: case.to_owned(), ..RunSeries::default() } }
+    }
+
+    #[test]
+    fn a_key_names_all_that_decides_the_result_and_nothing_else() {
+        let (plain, changed) = (cases(&[]), cases(&["wired.rtt=50ms"]));
+        let described = cases(&["description=other words"]);
+        assert_eq!(key(&cell(&plain[0], 1), 7), key(&cell(&described[0], 1), 7));
+        assert_eq!(key(&cell(&plain[0], 1), 7), key(&cell(&plain[0], 1), 8), "a plain router has no agent");
+        let different = [
+            key(&cell(&plain[0], 1), 7),
+            key(&cell(&plain[0], 2), 7),
+            key(&cell(&changed[0], 1), 7),
+            key(&cell(&plain[1], 1), 7),
+            key(&cell(&plain[1], 1), 8),
+        ];
+        let set: std::collections::BTreeSet<_> = different.iter().collect();
+        assert_eq!(set.len(), different.len());
+    }
+
+    #[test]
+    fn a_stored_cell_comes_back_and_a_damaged_one_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let saved = outcome("none", 0.0);
+        store.save("k", &saved).unwrap();
+        let loaded = store.load("k").unwrap();
+        assert_eq!((&loaded.record, &loaded.series), (&saved.record, &saved.series));
+        std::fs::write(folder.path().join("k.series"), b"\xff").unwrap();
+        assert!(store.load("k").is_none() && store.load("other").is_none());
+    }
+
+    #[test]
+    fn lateness_halves_the_number_side_by_side_and_is_an_error_in_the_end() {
+        let cases = cases(&[]);
+        let late = || Err(RunError::Late { what: "edges", p99_ms: 5.0, limit_ms: 1.0 });
+        let mut state = State::new(None);
+        (state.jobs, state.most, state.running, state.results) = (8, 16, 8, vec![None]);
+        let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
+        assert_eq!(shared.finished(0, 1, &cell(&cases[0], 1), late()), Progress::Late { jobs: 4 });
+        assert_eq!(shared.lock().most, 7, "eight were too many");
+        assert_eq!(shared.lock().waiting, [(0, 2)]);
+        assert_eq!(shared.finished(0, MAX_ATTEMPTS, &cell(&cases[0], 1), late()), Progress::Failed);
+        assert!(shared.lock().failures[0].contains("5.00 ms late"), "{:?}", shared.lock().failures);
+    }
+
+    #[test]
+    fn one_more_is_tried_after_a_punctual_run_in_a_full_house() {
+        let cases = cases(&[]);
+        let mut state = State::new(None);
+        (state.jobs, state.most, state.running, state.results) = (2, 4, 2, vec![None]);
+        let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
+        let finish = |late_s| {
+            shared.finished(0, 1, &cell(&cases[0], 1), Ok(outcome("none", late_s)));
+            shared.lock().jobs
+        };
+        assert_eq!(finish(0.0), 3);
+        assert_eq!(finish(0.0), 3, "one alone tells nothing of three");
+    }
+}

@@ -1,0 +1,460 @@
+//! From what a run left behind to its record: the contract's object, and what only a kernel can tell.
+
+use std::collections::HashMap;
+use std::time::Duration as StdDuration;
+
+use linkhold_core::packet::Direction;
+use linkhold_core::time::Instant;
+use linkhold_results::stats::percentile;
+use linkhold_results::{
+    DelayHistogram, FlowDirection, FlowRecord, FlowSeries, LinkRecord, MechanismRecord, RouterSeries,
+    RunRecord, RunSeries, RunTotals, SilenceRecord, Stack,
+};
+use linkhold_scenario::{Case, ResolvedScenario};
+use serde::{Deserialize, Serialize};
+
+use super::ether::EtherReport;
+use super::flowlog::Flow;
+use super::kernel::Counters;
+use super::run::{MAX_LATENESS, RunError, Watched, WindowSample};
+use super::traffic::{Completion, SIZED_PORT};
+use super::workload::Workload;
+use crate::agent::status::Status;
+
+/// Most flows with a series of their own.
+const MAX_SERIES: usize = 64;
+
+/// What one run found.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The contract's record.
+    pub record: RunRecord,
+    /// What the kernel, the clock and the agent say.
+    pub linux: LinuxRecord,
+    /// Time series.
+    pub series: RunSeries,
+}
+
+/// The key `linux` of a run: what the contract has no word for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LinuxRecord {
+    /// Congestion control of the senders.
+    pub congestion: String,
+    /// The case's name without it.
+    pub case: String,
+    /// What the senders' kernels counted from start to end.
+    pub counters: Counters,
+    /// How late edges of silences were handled, 99th percentile, s; 0 without silences.
+    pub edge_late_p99_s: f64,
+    /// The same of everything else the air did, s.
+    pub event_late_p99_s: f64,
+    /// Packets that a port or the engine had no room for.
+    pub overruns: u64,
+    /// Time that downlink data spent in the base station, an agent's holding included, s.
+    pub transit_p50_s: Option<f64>,
+    /// The same, 99th percentile, s.
+    pub transit_p99_s: Option<f64>,
+    /// From a silence's end to the first new data, over all flows and silences: how many, s, s.
+    pub resumes: u64,
+    /// Median.
+    pub resume_p50_s: Option<f64>,
+    /// 99th percentile.
+    pub resume_p99_s: Option<f64>,
+    /// Sized flows; `None` if the scenario has none.
+    pub completions: Option<Completions>,
+    /// The first flow's window before and after each silence.
+    pub windows: Vec<SilenceWindow>,
+    /// Least and greatest receive window that senders heard of, bytes.
+    pub send_window: Option<[u32; 2]>,
+    /// Zero windows that reached the senders' hosts.
+    pub zero_windows: u64,
+    /// The agent's status at the end; `None` on the plain router.
+    pub agent: Option<Status>,
+}
+
+impl LinuxRecord {
+    /// A record of nothing.
+    #[cfg(test)]
+    pub(super) fn empty(congestion: &str, case: &str) -> Self {
+        Self {
+            congestion: congestion.to_owned(),
+            case: case.to_owned(),
+            counters: Counters::new(),
+            edge_late_p99_s: 0.0,
+            event_late_p99_s: 0.0,
+            overruns: 0,
+            transit_p50_s: None,
+            transit_p99_s: None,
+            resumes: 0,
+            resume_p50_s: None,
+            resume_p99_s: None,
+            completions: None,
+            windows: Vec::new(),
+            send_window: None,
+            zero_windows: 0,
+            agent: None,
+        }
+    }
+}
+
+/// How sized flows ended, as their applications saw it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Completions {
+    /// That ended with the right bytes.
+    pub finished: usize,
+    /// Under way at the end of the run.
+    pub unfinished: usize,
+    /// With wrong bytes.
+    pub corrupt: u64,
+    /// Median time from `connect` to the last byte, s.
+    pub p50_s: Option<f64>,
+    /// 99th percentile, s.
+    pub p99_s: Option<f64>,
+    /// Mean, s.
+    pub mean_s: Option<f64>,
+    /// Every one, s, by start.
+    pub all_s: Vec<f64>,
+}
+
+impl Completions {
+    fn of(list: &[Completion], corrupt: u64) -> Self {
+        let all_s: Vec<f64> = list.iter().filter_map(|one| one.took_s).collect();
+        let (mut sorted, some) = (all_s.clone(), |value: f64| value.is_finite().then_some(value));
+        Self {
+            finished: all_s.len(),
+            unfinished: list.len() - all_s.len(),
+            corrupt,
+            p50_s: some(percentile(&mut sorted, 0.5)),
+            p99_s: some(percentile(&mut sorted, 0.99)),
+            mean_s: some(all_s.iter().sum::<f64>() / all_s.len() as f64),
+            all_s,
+        }
+    }
+}
+
+/// A sender around one silence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SilenceWindow {
+    /// Start of the silence, s.
+    pub start_s: f64,
+    /// Its end, s.
+    pub end_s: f64,
+    /// Congestion window at its start, segments.
+    pub cwnd_before: u32,
+    /// At the earliest look more than a round trip after its end.
+    pub cwnd_after: u32,
+    /// Slow-start threshold at its start, segments; `None` while infinite.
+    pub ssthresh_before: Option<u32>,
+    /// As `cwnd_after`.
+    pub ssthresh_after: Option<u32>,
+    /// Least receive window heard of from its start until then, bytes.
+    pub least_send_window: Option<u32>,
+}
+
+/// All that a run left behind.
+pub(super) struct Found {
+    pub report: EtherReport,
+    pub watched: Watched,
+    pub agent: Option<Status>,
+    pub wall: StdDuration,
+}
+
+/// A flow that carries the scenario's data.
+struct DataFlow<'a> {
+    flow: &'a Flow,
+    direction: Direction,
+    /// Bytes of a flow that ends.
+    total: Option<u64>,
+}
+
+pub(super) fn outcome(
+    case: &Case,
+    seed: u64,
+    congestion: &str,
+    workload: &Workload,
+    found: Found,
+) -> Result<Outcome, RunError> {
+    let scenario = &case.scenario;
+    let Found { report, watched, agent, wall } = found;
+    for (what, lateness) in
+        [("edges of silences", &report.edge_lateness), ("frames and packets", &report.event_lateness)]
+    {
+        let p99_s = lateness.quantile_s(0.99);
+        if p99_s > MAX_LATENESS.as_secs_f64() {
+            let limit_ms = MAX_LATENESS.as_secs_f64() * 1e3;
+            return Err(RunError::Late { what, p99_ms: p99_s * 1e3, limit_ms });
+        }
+    }
+    let data = data_flows(report.log.flows(), workload, &watched.completions);
+    let mut flows = Vec::with_capacity(data.len());
+    let (mut all, mut outside, mut resumes) =
+        (DelayHistogram::new(), DelayHistogram::new(), DelayHistogram::new());
+    let mut zero_windows = 0;
+    for (id, one) in data.iter().enumerate() {
+        flows.push(flow_record(id as u32, one, Instant::ZERO + scenario.warm_up, report.until));
+        let track = one.flow.track(one.direction);
+        all.merge(&track.delays);
+        outside.merge(&track.delays_outside_silence);
+        resumes.merge(&track.resumes);
+        zero_windows += track.zero_windows;
+    }
+    // The kernel tells timeouts of the host, not of the flow: they stand with the first.
+    if let Some(first) = flows.first_mut() {
+        first.rto_events = watched.kernel.get("TCPTimeouts").copied().unwrap_or(0);
+        first.spurious_rtos = watched.kernel.get("TCPSpuriousRTOs").copied().unwrap_or(0);
+    }
+    let link = link_record(scenario, seed, &report)?;
+    let counted_s = report.until.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
+    let totals = RunTotals::new(&flows, counted_s, &link, &all, &outside);
+    let record = RunRecord {
+        case: format!("{}/{congestion}", case.name),
+        seed,
+        stack: Stack::Linux,
+        sim_s: scenario.duration.as_secs_f64(),
+        wall_s: wall.as_secs_f64(),
+        events: report.packets,
+        flows,
+        link,
+        totals,
+        mechanism: agent.as_ref().map(mechanism_record),
+    };
+    let some = |value: f64| value.is_finite().then_some(value);
+    let heard: Vec<u32> = watched.windows.iter().filter_map(|sample| sample.send_window).collect();
+    let linux = LinuxRecord {
+        congestion: congestion.to_owned(),
+        case: case.name.clone(),
+        edge_late_p99_s: some(report.edge_lateness.quantile_s(0.99)).unwrap_or(0.0),
+        event_late_p99_s: some(report.event_lateness.quantile_s(0.99)).unwrap_or(0.0),
+        overruns: report.overruns,
+        transit_p50_s: some(report.log.transit().quantile_s(0.5)),
+        transit_p99_s: some(report.log.transit().quantile_s(0.99)),
+        resumes: resumes.count(),
+        resume_p50_s: some(resumes.quantile_s(0.5)),
+        resume_p99_s: some(resumes.quantile_s(0.99)),
+        completions: (!workload.sized.is_empty())
+            .then(|| Completions::of(&watched.completions, watched.corrupt)),
+        windows: data.first().map(|one| silence_windows(one, &report, &watched.windows)).unwrap_or_default(),
+        send_window: heard.iter().copied().min().zip(heard.iter().copied().max()).map(|(a, b)| [a, b]),
+        zero_windows,
+        counters: watched.kernel,
+        agent,
+    };
+    let series = series(&record, scenario, &data, &report, &watched.windows, all, outside);
+    Ok(Outcome { record, linux, series })
+}
+
+/// The flows that carry the scenario's data, in its order: without iperf3's control connections, which are the first to
+/// each of its servers.
+fn data_flows<'a>(
+    flows: &'a [Flow],
+    workload: &Workload,
+    completions: &[Completion],
+) -> Vec<DataFlow<'a>> {
+    let mut has_control = vec![false; workload.iperf.len()];
+    let sized: HashMap<(u32, u16), usize> =
+        completions.iter().map(|one| ((one.station, one.port), one.group)).collect();
+    let mut found: Vec<(usize, DataFlow<'a>)> = Vec::new();
+    for flow in flows {
+        let port = flow.key.correspondent.port;
+        if let Some((index, client)) = workload.client_of(port) {
+            if std::mem::replace(&mut has_control[index], true) {
+                found.push((client.group, DataFlow { flow, direction: client.direction, total: None }));
+            }
+        } else if port == SIZED_PORT {
+            let group = sized.get(&(flow.station, flow.key.station.port));
+            let Some(spec) = group.and_then(|&group| {
+                workload.sized.iter().find(|one| (one.group, one.station) == (group, flow.station))
+            }) else {
+                continue;
+            };
+            found.push((
+                spec.group,
+                DataFlow { flow, direction: spec.direction, total: Some(spec.bytes) },
+            ));
+        }
+    }
+    found.sort_by_key(|(group, _)| *group);
+    found.into_iter().map(|(_, one)| one).collect()
+}
+
+fn flow_record(id: u32, one: &DataFlow<'_>, warm_up: Instant, until: Instant) -> FlowRecord {
+    let flow = one.flow;
+    let track = flow.track(one.direction);
+    let completed_at =
+        one.total.filter(|&total| track.delivered() >= total).map(|_| track.last_delivered_at);
+    let counted_from = flow.start.max(warm_up);
+    let counted_s = completed_at.unwrap_or(until).since(counted_from).as_secs_f64();
+    let rate = |bytes: u64| if counted_s > 0.0 { bytes as f64 * 8.0 / counted_s } else { 0.0 };
+    let bytes = track.delivered().saturating_sub(track.delivered_at_warm_up);
+    let mut record = FlowRecord {
+        id,
+        direction: FlowDirection::from(one.direction),
+        goodput_bps: rate(bytes),
+        retransmit_bps: rate(track.retransmit_bytes),
+        retransmits: track.retransmits,
+        bytes,
+        station: flow.station,
+        start_s: flow.start.as_secs_f64(),
+        active_s: counted_s,
+        completion_s: completed_at.map(|at| at.since(flow.start).as_secs_f64()),
+        resume_p50_s: (track.resumes.count() > 0).then(|| track.resumes.quantile_s(0.5)),
+        ..FlowRecord::default()
+    };
+    record.set_delays(&track.delays, &track.delays_outside_silence);
+    record
+}
+
+fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> Result<LinkRecord, RunError> {
+    let plan = linkhold_sim::plan::Plan::new(scenario, seed)?;
+    let limit = linkhold_sim::build::goodput_limit(scenario, &plan);
+    let accounting = &report.accounting;
+    let warm_up = Instant::ZERO + scenario.warm_up;
+    let network = |silence: &&linkhold_radio::Silence| {
+        silence.scope == linkhold_core::link_event::Scope::Network && silence.end > warm_up
+    };
+    Ok(LinkRecord {
+        silent_fraction: accounting.silent_fraction(),
+        capacity_mean_bps: limit.capacity_mean_bps(accounting),
+        goodput_limit_bps: limit.bps(accounting),
+        silences: report.silences.iter().filter(network).count() as u64,
+        station_silent_fraction: (0..scenario.radio.stations)
+            .map(|station| accounting.station_silent_fraction(station))
+            .collect(),
+        queue_drops: report.queue_drops,
+        air_losses: report.air_losses,
+    })
+}
+
+/// The agent's counters under the names that the simulator uses.
+fn mechanism_record(status: &Status) -> MechanismRecord {
+    let (packets, windows) = (&status.packets, &status.windows);
+    let counters = [
+        ("packets", packets.seen),
+        ("held_bytes_peak", packets.held_bytes_peak),
+        ("holds", packets.holds),
+        ("released", packets.released),
+        ("acks_injected", windows.acks_injected),
+        ("windows_closed", windows.closed),
+        ("windows_reopened", windows.reopened),
+        ("windows_closed_now", windows.closed_now),
+        ("windows_clamped", windows.clamped),
+        ("probes_answered", windows.probes_answered),
+        ("flows", status.flows),
+        ("silences", status.silences),
+    ];
+    let dropped = [
+        ("buffer_full", packets.dropped_buffer_full),
+        ("superseded", packets.dropped_superseded),
+        ("flow_evicted", packets.dropped_flow_evicted),
+        ("standing_queue", packets.dropped_standing_queue),
+    ];
+    let named = |list: &[(&str, u64)]| list.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
+    MechanismRecord { name: status.mechanism.clone(), counters: named(&counters), dropped: named(&dropped) }
+}
+
+fn samples_of<'a>(
+    one: &DataFlow<'_>,
+    samples: &'a [WindowSample],
+) -> impl Iterator<Item = &'a WindowSample> + use<'a> {
+    let (station, correspondent) = (one.flow.key.station.port, one.flow.key.correspondent.port);
+    samples
+        .iter()
+        .filter(move |sample| (sample.station_port, sample.correspondent_port) == (station, correspondent))
+}
+
+fn silence_windows(
+    one: &DataFlow<'_>,
+    report: &EtherReport,
+    samples: &[WindowSample],
+) -> Vec<SilenceWindow> {
+    let samples: Vec<&WindowSample> = samples_of(one, samples).collect();
+    let window = |silence: &linkhold_radio::Silence| {
+        let (start_s, end_s) = (silence.start.as_secs_f64(), silence.end.as_secs_f64());
+        let before = samples.iter().rfind(|sample| sample.at_s <= start_s)?;
+        let after = samples.iter().find(|sample| sample.at_s > end_s + before.rtt_s)?;
+        let meanwhile = samples.iter().filter(|sample| (start_s..=after.at_s).contains(&sample.at_s));
+        Some(SilenceWindow {
+            start_s,
+            end_s,
+            cwnd_before: before.cwnd,
+            cwnd_after: after.cwnd,
+            ssthresh_before: before.ssthresh,
+            ssthresh_after: after.ssthresh,
+            least_send_window: meanwhile.filter_map(|sample| sample.send_window).min(),
+        })
+    };
+    report.silences.iter().filter_map(window).collect()
+}
+
+fn series(
+    record: &RunRecord,
+    scenario: &ResolvedScenario,
+    data: &[DataFlow<'_>],
+    report: &EtherReport,
+    samples: &[WindowSample],
+    delays: DelayHistogram,
+    delays_outside_silence: DelayHistogram,
+) -> RunSeries {
+    let interval_s = scenario.output.series_interval.as_secs_f64();
+    let mss = f64::from(scenario.tcp.mss);
+    let mut router = RouterSeries::default();
+    let plan = linkhold_sim::plan::Plan::new(scenario, record.seed).ok();
+    let limit = plan.map(|plan| linkhold_sim::build::goodput_limit(scenario, &plan));
+    for (index, sample) in report.samples.iter().enumerate() {
+        let before = index.checked_sub(1).and_then(|before| report.samples.get(before));
+        let air = before.map_or_else(|| sample.accounting.clone(), |b| sample.accounting.since(&b.accounting));
+        router.t_s.push((index + 1) as f64 * interval_s);
+        router.goodput_bps.push(0.0);
+        router.limit_bps.push(limit.as_ref().map_or(f64::NAN, |limit| limit.bps(&air)));
+        router.held_bytes.push(f64::NAN);
+        router.queue_bytes.push(sample.queue_bytes as f64);
+    }
+    let mut flows = Vec::new();
+    for (id, one) in data.iter().enumerate() {
+        let mut series = FlowSeries::new(id as u32, FlowDirection::from(one.direction));
+        let mut looks = samples_of(one, samples).peekable();
+        let (mut before, mut look) = (0, None);
+        for (index, &delivered) in one.flow.track(one.direction).series.iter().enumerate() {
+            let goodput_bps = (delivered - before) as f64 * 8.0 / interval_s;
+            before = delivered;
+            let end_s = (index + 1) as f64 * interval_s;
+            while let Some(next) = looks.next_if(|sample| sample.at_s <= end_s) {
+                look = Some(next);
+            }
+            let seen = |value: fn(&WindowSample) -> f64| look.map_or(f64::NAN, value);
+            series.t_s.push(end_s);
+            series.goodput_bps.push(goodput_bps);
+            series.cwnd_bytes.push(seen(|sample| f64::from(sample.cwnd)) * mss);
+            series.ssthresh_bytes.push(seen(|sample| sample.ssthresh.map_or(f64::NAN, f64::from)) * mss);
+            series.rtt_s.push(seen(|sample| sample.rtt_s));
+            series.in_flight_bytes.push(seen(|sample| f64::from(sample.in_flight)) * mss);
+            series.rto_events.push(0);
+            if let Some(total) = router.goodput_bps.get_mut(index) {
+                *total += goodput_bps;
+            }
+        }
+        if flows.len() < MAX_SERIES {
+            flows.push(series);
+        }
+    }
+    let mut silences: Vec<SilenceRecord> = report
+        .silences
+        .iter()
+        .map(|silence| SilenceRecord {
+            start_s: silence.start.as_secs_f64(),
+            end_s: silence.end.as_secs_f64(),
+            cause: silence.cause,
+            scope: silence.scope,
+        })
+        .collect();
+    silences.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
+    RunSeries {
+        case: record.case.clone(),
+        seed: record.seed,
+        flows,
+        router,
+        silences,
+        delays,
+        delays_outside_silence,
+    }
+}

@@ -1,0 +1,179 @@
+//! A scenario's flows as programs to start.
+
+use std::time::Duration as StdDuration;
+
+use linkhold_core::time::{Duration, Instant};
+use linkhold_scenario::{FlowGroup, IpVersion, ResolvedScenario, Source};
+
+use super::run::RunError;
+use super::topology::Family;
+use super::traffic::{IPERF_PORT, Iperf, SizedFlows};
+
+/// Most iperf3 clients: each has a server, and a port below those that the kernel hands out (32768 and up).
+const MAX_CLIENTS: usize = 1000;
+
+/// What to start.
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// Congestion control of the senders.
+    pub congestion: String,
+    /// iperf3 clients.
+    pub iperf: Vec<Iperf>,
+    /// Flows of a given size.
+    pub sized: Vec<SizedFlows>,
+}
+
+impl Workload {
+    /// The flows of `scenario`, their senders using `congestion`.
+    ///
+    /// # Errors
+    /// [`RunError::Unsupported`] for what the testbed cannot start.
+    pub fn new(scenario: &ResolvedScenario, seed: u64, congestion: &str) -> Result<Self, RunError> {
+        let mut this = Self { congestion: congestion.to_owned(), ..Self::default() };
+        for (number, group) in scenario.flows.iter().enumerate() {
+            match (group.source, group.arrivals) {
+                (Source::Finite(bytes), arrivals) => {
+                    for &station in &group.stations {
+                        let starts = match arrivals {
+                            Some(arrivals) => {
+                                poisson(scenario, group, number, station, seed, arrivals.per_second)
+                            }
+                            None => staggered(group).filter(|one| one.0 == station).map(|one| one.1).collect(),
+                        };
+                        this.sized.push(SizedFlows {
+                            group: number,
+                            station,
+                            direction: group.direction,
+                            bytes: bytes.0,
+                            starts,
+                            family: family(group.ip),
+                        });
+                    }
+                }
+                (Source::Bulk | Source::Paced { .. }, None) => this.add_iperf(scenario, group, number),
+                (Source::Bulk | Source::Paced { .. }, Some(_)) => {
+                    return Err(RunError::Unsupported(format!(
+                        "flows.{number}.source: flows that arrive at random need a size, such as \"100kB\""
+                    )));
+                }
+            }
+        }
+        if this.iperf.len() > MAX_CLIENTS {
+            return Err(RunError::Unsupported(format!(
+                "flows: the testbed starts at most {MAX_CLIENTS} iperf3 clients, the scenario asks for {}",
+                this.iperf.len()
+            )));
+        }
+        Ok(this)
+    }
+
+    fn add_iperf(&mut self, scenario: &ResolvedScenario, group: &FlowGroup, number: usize) {
+        let end = Instant::ZERO + scenario.duration;
+        let stop = group.stop.unwrap_or(end).min(end);
+        let client = |station: u32, count: u32, start: StdDuration| Iperf {
+            group: number,
+            station,
+            direction: group.direction,
+            count,
+            start,
+            duration: StdDuration::from_nanos(stop.as_nanos()).saturating_sub(start),
+            rate_bps: match group.source {
+                Source::Paced { rate, .. } => Some(rate.as_bps()),
+                Source::Bulk | Source::Finite(_) => None,
+            },
+            family: family(group.ip),
+        };
+        if group.stagger == Duration::ZERO {
+            let start = StdDuration::from_nanos(group.start.as_nanos());
+            self.iperf.extend(group.stations.iter().map(|&station| client(station, group.count, start)));
+        } else {
+            self.iperf.extend(staggered(group).map(|(station, start)| client(station, 1, start)));
+        }
+    }
+
+    /// The internet protocol of the first flow.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        let first = self.iperf.first().map(|client| client.family);
+        first.or(self.sized.first().map(|flows| flows.family)).unwrap_or(Family::V4)
+    }
+
+    /// The iperf3 client whose server listens on `port`.
+    #[must_use]
+    pub fn client_of(&self, port: u16) -> Option<(usize, &Iperf)> {
+        let index = usize::from(port.checked_sub(IPERF_PORT)?);
+        self.iperf.get(index).map(|client| (index, client))
+    }
+}
+
+const fn family(ip: IpVersion) -> Family {
+    match ip {
+        IpVersion::V4 => Family::V4,
+        IpVersion::V6 => Family::V6,
+    }
+}
+
+/// (station, start) of every connection of a group: round by round over the stations, as the simulator does.
+fn staggered(group: &FlowGroup) -> impl Iterator<Item = (u32, StdDuration)> + '_ {
+    let rounds = (0..group.count).flat_map(|_| group.stations.iter().copied());
+    rounds.enumerate().map(|(index, station)| {
+        let start = group.start.as_nanos() + group.stagger.as_nanos() * index as u64;
+        (station, StdDuration::from_nanos(start))
+    })
+}
+
+/// Starts of a Poisson process, drawn from the simulator's stream: both stacks see the same arrivals.
+fn poisson(
+    scenario: &ResolvedScenario,
+    group: &FlowGroup,
+    number: usize,
+    station: u32,
+    seed: u64,
+    per_second: f64,
+) -> Vec<StdDuration> {
+    let end = Instant::ZERO + scenario.duration;
+    let stop = group.stop.unwrap_or(end).min(end);
+    let name = u64::from(station) << 32 | number as u64;
+    let mut stream = linkhold_radio::rng::Stream::new(seed, "flow-arrivals", name);
+    let mean = Duration::from_secs_f64(1.0 / per_second);
+    let mut starts = Vec::new();
+    let mut at = group.start + stream.exponential(mean);
+    while at < stop {
+        starts.push(StdDuration::from_nanos(at.as_nanos()));
+        at += stream.exponential(mean);
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(flows: &str) -> Result<Workload, RunError> {
+        let text = format!(
+            "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\n[radio]\nstations = 3\n{flows}"
+        );
+        let scenario = linkhold_scenario::Scenario::from_toml(&text, "t.toml", &[]).unwrap();
+        Workload::new(&scenario.cases()[0].scenario, 1, "cubic")
+    }
+
+    #[test]
+    fn bulk_flows_share_a_client_unless_they_start_apart() {
+        let together = workload("[[flows]]\nstation = \"all\"\ncount = 4\nstart = \"2s\"\n").unwrap();
+        let counts: Vec<_> = together.iperf.iter().map(|client| (client.station, client.count)).collect();
+        assert_eq!(counts, [(0, 4), (1, 4), (2, 4)]);
+        assert_eq!(together.iperf[0].duration, StdDuration::from_secs(18));
+        let apart = workload("[[flows]]\nstation = \"all\"\ncount = 2\nstagger = \"1s\"\n").unwrap();
+        let starts: Vec<_> = apart.iperf.iter().map(|client| (client.station, client.start.as_secs())).collect();
+        assert_eq!(starts, [(0, 0), (1, 1), (2, 2), (0, 3), (1, 4), (2, 5)]);
+        assert_eq!(apart.client_of(IPERF_PORT + 4).map(|(index, client)| (index, client.station)), Some((4, 1)));
+        assert!(apart.client_of(IPERF_PORT + 6).is_none() && apart.client_of(1).is_none());
+    }
+
+    #[test]
+    fn arrivals_are_the_simulators() {
+        let flows = workload("[[flows]]\nstation = 1\nsource = \"100kB\"\narrivals = { per_second = 2.0 }\n");
+        let starts = flows.unwrap().sized.remove(0).starts;
+        assert!((20..70).contains(&starts.len()) && starts.is_sorted(), "{starts:?}");
+    }
+}
