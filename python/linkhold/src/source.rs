@@ -46,17 +46,7 @@ impl Source {
 
     /// What was run, as the command tells it.
     pub fn info(&self, scenario: &Scenario, set: &[String]) -> ScenarioInfo {
-        let cases = scenario.cases();
-        let first = cases.first().map(|case| &case.scenario);
-        ScenarioInfo {
-            name: scenario.name().to_owned(),
-            description: scenario.description().to_owned(),
-            file: self.file.clone().unwrap_or_default(),
-            duration_s: first.map_or(0.0, |scenario| scenario.duration.as_secs_f64()),
-            warm_up_s: first.map_or(0.0, |scenario| scenario.warm_up.as_secs_f64()),
-            overrides: set.to_vec(),
-            facts: scenario.facts().into_iter().map(|(label, value)| format!("{label}: {value}")).collect(),
-        }
+        linkhold_sim::scenario_info(scenario, self.file.as_deref().unwrap_or_default(), set)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use indicatif::ProgressBar;
 use linkhold_results::html::render_run;
 use linkhold_results::table::run_table;
-use linkhold_results::{ParquetFiles, RunRecord, RunReport, RunSeries, ScenarioInfo, compare};
+use linkhold_results::{ParquetFiles, RunRecord, RunReport, RunSeries, compare};
 use linkhold_scenario::{Case, Scenario};
 use linkhold_sim::{Capture, NoObserver, Observer, run_case_observed};
 use rayon::prelude::*;
@@ -34,7 +34,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let runs = simulate(args, &cases, captures.as_deref())?;
     let (records, series): (Vec<RunRecord>, Vec<RunSeries>) = runs.into_iter().unzip();
     let comparison = compare(&records);
-    let report = RunReport::new(info(args, &scenario), records, comparison);
+    let info = linkhold_sim::scenario_info(&scenario, &args.scenario.display().to_string(), &args.set);
+    let report = RunReport::new(info, records, comparison);
     let json = super::to_json(&report)?;
     if let Some(folder) = folder {
         write(args, &folder, &report, &series, &json)?;
@@ -121,21 +122,6 @@ impl<O: Observer> Observer for Watched<'_, O> {
     fn on_progress(&mut self, now: linkhold_core::time::Instant) {
         self.progress.inc(1);
         self.inner.on_progress(now);
-    }
-}
-
-/// What was run, for the report.
-fn info(args: &RunArgs, scenario: &Scenario) -> ScenarioInfo {
-    let cases = scenario.cases();
-    let first = cases.first().map(|case| &case.scenario);
-    ScenarioInfo {
-        name: scenario.name().to_owned(),
-        description: scenario.description().to_owned(),
-        file: args.scenario.display().to_string(),
-        duration_s: first.map_or(0.0, |scenario| scenario.duration.as_secs_f64()),
-        warm_up_s: first.map_or(0.0, |scenario| scenario.warm_up.as_secs_f64()),
-        overrides: args.set.clone(),
-        facts: scenario.facts().into_iter().map(|(label, value)| format!("{label}: {value}")).collect(),
     }
 }
 
