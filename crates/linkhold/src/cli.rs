@@ -57,6 +57,8 @@ pub enum Command {
     Run(RunArgs),
     #[command(about = "Measure the figures of a paper again and say which of its claims hold")]
     Reproduce(ReproduceArgs),
+    #[command(about = "Run a scenario in real time against this machine's kernel (needs root)")]
+    Testbed(crate::commands::testbed::TestbedArgs),
     /// Check a scenario file, or print the format's JSON Schema.
     #[command(subcommand)]
     Scenario(ScenarioCommand),

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => commands::run::run(&args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
+        Command::Testbed(args) => commands::testbed::run(&args),
         Command::Scenario(command) => commands::scenario::run(&command),
         Command::Agent(args) => commands::agent::run(&args),
         Command::Signal(args) => commands::signal::run(&args),

@@ -8,6 +8,7 @@ pub mod run;
 pub mod scenario;
 pub mod signal;
 pub mod status;
+pub mod testbed;
 
 use crate::Failure;
 

@@ -38,7 +38,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let report = RunReport::new(info, records, comparison);
     let json = super::to_json(&report)?;
     if let Some(folder) = folder {
-        write(args, &folder, &report, &series, &json)?;
+        write(&args.scenario, &folder, &report, &series, &json)?;
         folder.finish()?;
     }
     if args.json {
@@ -125,15 +125,16 @@ impl<O: Observer> Observer for Watched<'_, O> {
     }
 }
 
-fn write(
-    args: &RunArgs,
+/// Writes everything that a folder of results holds but captures.
+pub(super) fn write(
+    file: &Path,
     folder: &OutputFolder,
     report: &RunReport,
     series: &[RunSeries],
     json: &str,
 ) -> Result<(), Failure> {
     // The file was read a moment ago; if it has gone since, the report does without its text.
-    let toml = std::fs::read_to_string(&args.scenario).unwrap_or_default();
+    let toml = std::fs::read_to_string(file).unwrap_or_default();
     let fail = |error: linkhold_results::parquet::ParquetFailure| Failure::Failed(error.to_string());
     let mut parquet = ParquetFiles::create(folder.path()).map_err(fail)?;
     for (run, series) in report.runs.iter().zip(series) {
