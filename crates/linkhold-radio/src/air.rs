@@ -5,7 +5,8 @@
 //! - Before any other call at time `t`, the driver calls [`on_event`](Air::on_event) until
 //!   [`next_event`](Air::next_event) is later than `t` (each call handles one event, at the time it was due).
 //! - After every call the driver drains [`AirOutput`] completely and in order.
-//! - The first event is due at time 0 and tells the channel's capacity and announced sensing schedules.
+//! - The first event is due at time 0 and tells the channel's capacity (none where a trace is played: it has no rate
+//!   that stands) and announced sensing schedules.
 
 use linkhold_core::link_event::Scope;
 use linkhold_core::packet::{Direction, StationId};
@@ -106,7 +107,7 @@ impl Air {
             Direction::Downlink => self.router_in_silence,
             Direction::Uplink => self.station_in_silence,
         };
-        if in_silence == InSilence::Drop
+        if in_silence.drops_arrivals()
             && self.timeline.is_silent(frame.station, frame.direction == Direction::Downlink)
         {
             out.dropped(frame, AirDrop::Silence);
@@ -135,8 +136,17 @@ impl Air {
             return;
         }
         if self.next_is_radio {
+            let was_silent = self.timeline.is_network_silent();
             self.timeline.step(out);
             self.contenders.on_radio_change(&self.timeline);
+            if !was_silent && self.timeline.is_network_silent() && self.router_in_silence == InSilence::Flush
+            {
+                let mut lost = Vec::new();
+                self.contenders.reclaim(Scope::Network, &mut lost);
+                for frame in lost {
+                    out.dropped(frame, AirDrop::Silence);
+                }
+            }
         }
         let mut cell = Cell {
             contenders: &mut self.contenders,
@@ -171,7 +181,7 @@ impl Air {
     /// None in a silence of the whole network if the queue drops what arrives in one.
     #[must_use]
     pub fn room(&self) -> (u32, Bytes) {
-        if self.router_in_silence == InSilence::Drop && self.timeline.is_network_silent() {
+        if self.router_in_silence.drops_arrivals() && self.timeline.is_network_silent() {
             return (0, Bytes::ZERO);
         }
         self.contenders.downlink().room()

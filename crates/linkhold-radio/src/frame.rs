@@ -25,7 +25,8 @@ pub struct Frame {
 pub enum AirDrop {
     /// The queue was full on arrival (DropTail), or was trimmed because it overflowed (`fq_codel`).
     QueueFull,
-    /// It arrived in a silence of its station and the queue drops those ([`InSilence::Drop`](crate::InSilence)).
+    /// It arrived in a silence of its station and the queue drops those ([`InSilence::Drop`](crate::InSilence)), or it was
+    /// queued when one began and the queue is lost with it ([`InSilence::Flush`](crate::InSilence)).
     Silence,
     /// CoDel: it stood in the queue too long (RFC 8289).
     Codel,

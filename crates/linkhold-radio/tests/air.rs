@@ -178,6 +178,33 @@ fn a_queue_that_drops_in_silences_drops_what_arrives_in_one_and_keeps_what_was_t
 }
 
 #[test]
+fn a_queue_that_is_flushed_in_silences_loses_what_was_there_too() {
+    let mut config = config(Mac::Shared, 1);
+    config.router.in_silence = InSilence::Flush;
+    config.sensing = Some(sensing(1000, 50, 10));
+    let mut driver = Driver::new(config, 1);
+    for id in 0..12 {
+        driver.put(at(0), down(id, 0));
+    }
+    driver.put(at(0), up(20, 0));
+    driver.put(at(30), down(12, 0));
+    driver.put(at(100), down(13, 0));
+    driver.run(at(200));
+    let delivered: Vec<_> = driver.deliveries().iter().map(|(_, id)| *id).collect();
+    let dropped: Vec<_> = driver.dropped.iter().map(|(_, frame, reason)| (frame.packet.0, *reason)).collect();
+    assert!(
+        dropped.len() >= 2 && dropped.iter().all(|(_, reason)| *reason == AirDrop::Silence),
+        "{dropped:?}"
+    );
+    assert!(
+        dropped.iter().any(|(id, _)| *id == 11) && dropped.iter().any(|(id, _)| *id == 12),
+        "{dropped:?}"
+    );
+    assert!(!dropped.iter().any(|(id, _)| *id == 20 || *id == 13), "{dropped:?}");
+    assert_eq!(dropped.len() + delivered.len(), 15);
+}
+
+#[test]
 fn a_scripted_switch_silences_the_radio_and_changes_its_rate() {
     let mut config = config(Mac::Shared, 1);
     config.channels.push(ChannelConfig { phy_rate: BitRate::from_mbps(12), ..channel() });

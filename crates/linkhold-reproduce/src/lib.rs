@@ -86,6 +86,27 @@ pub fn figure_ids() -> Vec<String> {
     dsasync::FIGURES.iter().map(|figure| format!("dsasync/{}", figure.id)).collect()
 }
 
+fn chosen(selector: Option<&str>) -> Vec<&'static dsasync::FigureSpec> {
+    dsasync::FIGURES
+        .iter()
+        .filter(|figure| match selector {
+            None => true,
+            Some(selector) => selector == "dsasync" || selector == format!("dsasync/{}", figure.id),
+        })
+        .collect()
+}
+
+/// Name and text of the scenario file behind each figure that `selector` names, for a report.
+#[must_use]
+pub fn scenario_texts(selector: Option<&str>) -> Vec<(String, String)> {
+    chosen(selector)
+        .into_iter()
+        .map(|figure| {
+            (format!("reproductions/dsasync/{}/scenario.toml", figure.id), figure.scenario.to_owned())
+        })
+        .collect()
+}
+
 /// Measures the figures that `selector` names: a paper (`dsasync`), one figure (`dsasync/fig4`), or everything.
 ///
 /// # Errors
@@ -95,13 +116,7 @@ pub fn reproduce(
     options: Options,
     progress: &dyn Progress,
 ) -> Result<ReproduceReport, ReproduceError> {
-    let wanted: Vec<_> = dsasync::FIGURES
-        .iter()
-        .filter(|figure| match selector {
-            None => true,
-            Some(selector) => selector == "dsasync" || selector == format!("dsasync/{}", figure.id),
-        })
-        .collect();
+    let wanted = chosen(selector);
     if wanted.is_empty() {
         return Err(ReproduceError::Unknown {
             wanted: selector.unwrap_or_default().to_owned(),

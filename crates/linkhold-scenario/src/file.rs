@@ -239,6 +239,7 @@ file_enum!(QueueName {
 file_enum!(InSilence {
     "queue" => Self::Queue, "It is queued as at any other time.";
     "drop" => Self::Drop, "It is dropped.";
+    "flush" => Self::Flush, "It is dropped, and so is what was queued when a silence of the whole network began (the router's queue only).";
 });
 
 file_table! {
@@ -294,7 +295,7 @@ file_table! {
 
 file_enum!(Profile {
     "linux" => Self::Linux, "Linux of the 2020s: RACK-TLP, F-RTO, PRR, timestamps, initial window 10.";
-    "linux-2009" => Self::Linux2009, "Linux 2.6.2x: SACK, no RACK, no F-RTO, 256 KiB windows.";
+    "linux-2009" => Self::Linux2009, "Linux 2.6.2x: SACK, no RACK, F-RTO that halves, 256 KiB windows.";
     "classic" => Self::Classic, "RFC 5681 and 6582 as a textbook has them.";
 });
 

@@ -238,6 +238,8 @@ pub enum InSilence {
     Queue,
     /// It is dropped: the radio refuses it.
     Drop,
+    /// It is dropped, and so is all that was queued when a silence of the whole network began.
+    Flush,
 }
 
 /// A stack whose defaults apply.
@@ -245,7 +247,7 @@ pub enum InSilence {
 pub enum Profile {
     /// Linux of the 2020s: CUBIC, RACK-TLP, F-RTO, PRR, timestamps, initial window 10, automatic buffers.
     Linux,
-    /// Linux of 2009, the paper's: SACK, no RACK, no F-RTO, 256 KiB windows.
+    /// Linux of 2009, the paper's: SACK, no RACK, F-RTO that only decreases less, 256 KiB windows.
     Linux2009,
     /// The textbook: RFC 5681 and 6582, no SACK, no timestamps.
     Classic,

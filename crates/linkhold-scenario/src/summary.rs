@@ -114,6 +114,7 @@ fn queue(queue: &Queue) -> String {
     let silence = match queue.in_silence {
         InSilence::Queue => "queues in a silence",
         InSilence::Drop => "drops what arrives in a silence",
+        InSilence::Flush => "loses in a silence what was queued and what arrives",
     };
     format!("{discipline}; {silence}")
 }

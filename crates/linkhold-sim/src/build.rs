@@ -148,6 +148,7 @@ fn queue(queue: &scenario::Queue) -> QueueConfig {
     let in_silence = match queue.in_silence {
         scenario::InSilence::Queue => linkhold_radio::InSilence::Queue,
         scenario::InSilence::Drop => linkhold_radio::InSilence::Drop,
+        scenario::InSilence::Flush => linkhold_radio::InSilence::Flush,
     };
     QueueConfig { kind, in_silence }
 }

@@ -5,8 +5,11 @@
 //!   autotuning up to 6 MiB, CUBIC with HyStart (the delay-increase half of Linux's).
 //! - `linux-2009`: Linux 2.6.2x as the dsasync paper used it. SACK recovery (6675), timestamps, initial window per
 //!   RFC 3390, 256 KB of fixed window, the window update rule of that time, one ACK one step of growth.
-//!   Timestamp and D-SACK undo are on, as `tcp_may_undo` had both long before. Deviations: F-RTO is off (2.6.24 turned it
-//!   on); loss detection is RFC 6675's, not FACK; there is no HyStart (2.6.29).
+//!   F-RTO is on (`sysctl_tcp_frto = 2` since 2.6.24) and answers a spurious timeout with one ordinary decrease
+//!   (`sysctl_tcp_frto_response = 0`, `tcp_ratehalving_spur_to_response`); where it gives up, timestamps and D-SACKs undo
+//!   (`tcp_may_undo`). Read in `net/ipv4/tcp_input.c` of 2.6.3x. Deviations: loss detection is RFC 6675's, not FACK with
+//!   its search for lost retransmissions; the decrease is at once, not by one segment each second ACK; an undo is not
+//!   held to three segments more than are in flight (`tcp_moderate_cwnd`); there is no HyStart (2.6.29).
 //! - `classic`: RFC 5681/6582 as a textbook has it. No SACK, no timestamps, RTO floor 1 s.
 
 use linkhold_core::time::Duration;
@@ -83,6 +86,16 @@ pub enum IdleRestart {
     HalveAtWrite,
 }
 
+/// What follows a timeout that F-RTO finds spurious.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpuriousResponse {
+    /// The window from before the timeout (RFC 4015; Linux since 3.10).
+    Undo,
+    /// One ordinary decrease from the window before the timeout (Linux before, `tcp_frto_response` 0). While F-RTO has
+    /// not decided, timestamps and D-SACKs are not asked.
+    Decrease,
+}
+
 /// What a multiplicative decrease starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowReduction {
@@ -130,6 +143,8 @@ pub struct TcpConfig {
     pub delayed_ack: DelayedAck,
     /// F-RTO (RFC 5682).
     pub frto: bool,
+    /// What F-RTO does about a spurious timeout.
+    pub spurious_response: SpuriousResponse,
     /// Undo a window reduction that the timestamps (Eifel, RFC 3522) prove needless.
     pub timestamp_undo: bool,
     /// Undo one that D-SACKs prove needless (RFC 3708).
@@ -175,6 +190,7 @@ impl TcpConfig {
             rto_max: Duration::from_secs(120),
             delayed_ack: DelayedAck::Linux,
             frto: true,
+            spurious_response: SpuriousResponse::Undo,
             timestamp_undo: true,
             dsack_undo: true,
             prr: true,
@@ -201,7 +217,7 @@ impl TcpConfig {
             initial_window_segments: None,
             // RFC 1122's and 2988's initial RTO, in use until RFC 6298 (2011).
             rto_initial: Duration::from_secs(3),
-            frto: false,
+            spurious_response: SpuriousResponse::Decrease,
             timestamp_undo: true,
             dsack_undo: true,
             prr: false,

@@ -30,7 +30,8 @@ mod source;
 mod stats;
 
 pub use config::{
-    AckCounting, Congestion, DelayedAck, IdleRestart, Recovery, TcpConfig, WindowProbe, WindowReduction,
+    AckCounting, Congestion, DelayedAck, IdleRestart, Recovery, SpuriousResponse, TcpConfig, WindowProbe,
+    WindowReduction,
 };
 pub use endpoint::{Endpoint, Transmit};
 pub use source::Source;

@@ -23,6 +23,20 @@ pub enum InSilence {
     Queue,
     /// Drop it.
     Drop,
+    /// Drop it, and with it what was queued when a silence of the whole network began: a radio that is switched
+    /// off or reset, and loses its transmit queue. A silence of one station only drops arrivals.
+    Flush,
+}
+
+impl InSilence {
+    /// True if what arrives in a silence is lost.
+    #[must_use]
+    pub const fn drops_arrivals(self) -> bool {
+        match self {
+            Self::Queue => false,
+            Self::Drop | Self::Flush => true,
+        }
+    }
 }
 
 /// The discipline of a queue.

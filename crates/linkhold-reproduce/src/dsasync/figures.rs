@@ -8,6 +8,14 @@ use crate::grid::{Grid, Point, Variant};
 /// The paper's stack at its own (LAN) round trip: what its claims are about.
 pub(super) const PAPER_STACK: &str = "linux-2009, 3 ms";
 
+/// Figure 4's scenario among the variants of another figure.
+pub(super) const ONE_CLIENT: &str = "linux-2009, 3 ms, one client";
+pub(super) const DISTURBED: &str = "linux-2009, 3 ms, DSA active";
+
+/// The plain router loses its transmit queue when a silence begins; DSASync takes it back in time (Algorithm 2 line 11),
+/// so only the first case is changed.
+const FLUSH: &str = "cases.0.set={\"router.in_silence\"=\"flush\"}";
+
 /// Today's kernel in place of the paper's.
 const TODAY: [&str; 3] =
     ["tcp.profile=\"linux\"", "tcp.receive_buffer=\"128KiB\"", "tcp.receive_autotune=\"6MiB\""];
@@ -35,6 +43,52 @@ fn variants(quick: bool, directions: &[&'static str]) -> Vec<Variant> {
         }
     }
     variants
+}
+
+/// The overhead's variants, and beside them one with the silences of figure 4, whose gain the overhead is held against.
+pub(super) fn overhead_variants(quick: bool) -> Vec<Variant> {
+    let mut all = downlink_on_every_stack(quick);
+    all.push(Variant {
+        stack: DISTURBED.to_owned(),
+        direction: "downlink",
+        scenario: Some(super::ONE_CLIENT),
+        ..Variant::default()
+    });
+    all
+}
+
+/// Figure 7's variants: the stacks, older senders, and what else might make a switch cost more than its capacity.
+pub(super) fn switch_variants(quick: bool) -> Vec<Variant> {
+    let mut all = downlink_on_every_stack(quick);
+    if quick {
+        return all;
+    }
+    let classic = |recovery: &str| {
+        vec![
+            "tcp.profile=\"classic\"".to_owned(),
+            "tcp.congestion=\"reno\"".to_owned(),
+            format!("tcp.recovery=\"{recovery}\""),
+        ]
+    };
+    let one = |key: &str| vec![key.to_owned()];
+    for (stack, set) in [
+        ("NewReno, RTO floor 1 s, 3 ms".to_owned(), classic("newreno")),
+        ("Reno, RTO floor 1 s, 3 ms".to_owned(), classic("reno")),
+        (format!("{PAPER_STACK}, transmit queue lost at the switch"), one(FLUSH)),
+        (format!("{PAPER_STACK}, switch takes 500 ms"), one("radio.switching_delay=\"500ms\"")),
+        (format!("{PAPER_STACK}, queue of 20 packets"), one("router.limit=\"20pkt\"")),
+        (format!("{PAPER_STACK}, queue of 1000 packets"), one("router.limit=\"1000pkt\"")),
+        ("linux-2009, 10 ms".to_owned(), one("wired.rtt=\"10ms\"")),
+        ("linux-2009, 50 ms".to_owned(), one("wired.rtt=\"50ms\"")),
+        ("Reno, RTO floor 1 s, 10 ms, transmit queue lost at the switch".to_owned(), {
+            let mut set = classic("reno");
+            set.extend(["wired.rtt=\"10ms\"".to_owned(), FLUSH.to_owned()]);
+            set
+        }),
+    ] {
+        all.push(Variant { stack, direction: "downlink", set, ..Variant::default() });
+    }
+    all
 }
 
 pub(super) fn downlink_on_every_stack(quick: bool) -> Vec<Variant> {
@@ -73,6 +127,13 @@ pub(super) fn utilisation_sweep(quick: bool) -> Vec<Variant> {
 
 pub(super) fn macro_variants(quick: bool) -> Vec<Variant> {
     let mut all = both_directions_on_every_stack(quick);
+    // What "even better in a larger-scale situation" is compared with: figure 4.
+    all.push(Variant {
+        stack: ONE_CLIENT.to_owned(),
+        direction: "downlink",
+        scenario: Some(super::ONE_CLIENT),
+        ..Variant::default()
+    });
     for direction in ["downlink", "uplink"] {
         all.push(Variant {
             stack: format!("{PAPER_STACK}, stay"),
@@ -120,8 +181,17 @@ pub(super) fn goodput_rows(grid: &Grid) -> Vec<FigureRow> {
         vec![
             row(variant, point, "goodput", "Mbit/s", |run| run.totals.goodput_bps / 1e6),
             row(variant, point, "goodput share of the limit", "", |run| run.totals.limit_share),
+            row(variant, point, "most bytes held", "kB", |run| held_peak(run) / 1e3),
         ]
     })
+}
+
+/// Most bytes that the base station held, 0 on the plain router.
+pub(super) fn held_peak(run: &RunRecord) -> f64 {
+    run.mechanism
+        .as_ref()
+        .and_then(|mechanism| mechanism.counters.get("held_bytes_peak"))
+        .map_or(0.0, |&bytes| bytes as f64)
 }
 
 pub(super) fn goodput_and_retransmission_rows(grid: &Grid) -> Vec<FigureRow> {
@@ -168,6 +238,127 @@ pub(super) fn deviation_rows(grid: &Grid) -> Vec<FigureRow> {
             row(variant, point, "goodput", "Mbit/s", |run| run.totals.goodput_bps / 1e6),
         ]
     })
+}
+
+/// Gain in goodput over `regular`, %, paired by seed and weighted by regular's mean, as the paper compares averages.
+pub(super) fn gains_of(regular: &Point, other: &Point) -> Vec<f64> {
+    let regular = regular.values(|run| run.totals.goodput_bps);
+    let base = Estimate::of(&regular).mean;
+    let other = other.values(|run| run.totals.goodput_bps);
+    other.iter().zip(&regular).map(|(other, regular)| (other - regular) / base * 100.0).collect()
+}
+
+/// Figure 4's numbers under each assumption: regular DSA as it is, the others as gains over it.
+pub(super) fn sensitivity_rows(grid: &Grid) -> Vec<FigureRow> {
+    rows_of(grid, |variant, point| {
+        if point.case == "regular" {
+            let mut rows = vec![
+                row(variant, point, "goodput", "Mbit/s", |run| run.totals.goodput_bps / 1e6),
+                row(variant, point, "goodput share of the limit", "", |run| run.totals.limit_share),
+                row(variant, point, "retransmission rate", "Mbit/s", |run| run.totals.retransmit_bps / 1e6),
+                row(variant, point, "timeouts", "", |run| run.totals.rto_events as f64),
+            ];
+            if variant.direction == "downlink" {
+                rows[2].paper = Some(3.1);
+            }
+            return rows;
+        }
+        let same = |other: &Variant| other.stack == variant.stack && other.direction == variant.direction;
+        let Some(regular) = grid.find("regular", same) else { return Vec::new() };
+        let gains = Estimate::of(&gains_of(regular, point));
+        let mut gain = row(variant, point, "gain over regular", "%", |_| f64::NAN);
+        (gain.measured, gain.ci95) = (gains.mean, gains.ci95);
+        if point.case == "dsasync-paper" {
+            gain.paper = Some(if variant.direction == "downlink" { 74.0 } else { 10.0 });
+        }
+        vec![gain]
+    })
+}
+
+/// What the paper leaves open, changed one assumption at a time; the first of each direction is figure 4 itself.
+pub(super) fn sensitivity_variants(_quick: bool) -> Vec<Variant> {
+    let mut all = Vec::new();
+    let mut add = |direction: &'static str, stack: &str, set: &[&str]| {
+        let mut set: Vec<String> = set.iter().map(|&key| key.to_owned()).collect();
+        set.push(format!("flows.0.direction=\"{direction}\""));
+        all.push(Variant { stack: stack.to_owned(), direction, set, ..Variant::default() });
+    };
+    const CLASSIC: &str = "tcp.profile=\"classic\"";
+    const RENO: &str = "tcp.congestion=\"reno\"";
+    add("downlink", "as figure 4", &[]);
+    for (label, on, off) in [
+        ("bursts of 50 ms", "50ms", "200ms"),
+        ("bursts of 1 s", "1s", "4s"),
+        ("bursts of 2 s", "2s", "8s"),
+        ("bursts of 5 s", "5s", "20s"),
+    ] {
+        let (on, off) = (
+            format!("radio.primary_user.on_mean=\"{on}\""),
+            format!("radio.primary_user.off_mean=\"{off}\""),
+        );
+        add("downlink", label, &[&on, &off]);
+    }
+    for rtt in ["1ms", "7ms", "10ms", "12ms", "15ms", "20ms", "50ms"] {
+        let label = format!("round trip {}", rtt.replace("ms", " ms"));
+        add("downlink", &label, &[&format!("wired.rtt=\"{rtt}\"")]);
+    }
+    add("downlink", "arrivals queue in a silence", &["router.in_silence=\"queue\""]);
+    add("downlink", "transmit queue lost too", &[FLUSH]);
+    add("downlink", "transmit queue lost too, 1000 packets", &[FLUSH, "router.limit=\"1000pkt\""]);
+    add("downlink", "transmit queue lost too, round trip 10 ms", &[FLUSH, "wired.rtt=\"10ms\""]);
+    add("downlink", "queue of 20 packets", &["router.limit=\"20pkt\""]);
+    add("downlink", "incumbent detected after 20 ms", &["radio.primary_user.detection_delay=\"20ms\""]);
+    add("downlink", "incumbent detected after 100 ms", &["radio.primary_user.detection_delay=\"100ms\""]);
+    add(
+        "downlink",
+        "no undo, no F-RTO",
+        &["tcp.timestamp_undo=false", "tcp.dsack_undo=false", "tcp.frto=false"],
+    );
+    add("downlink", "SACK, RTO floor 1 s", &[CLASSIC, RENO, "tcp.recovery=\"sack\""]);
+    add("downlink", "NewReno, RTO floor 1 s", &[CLASSIC, RENO, "tcp.recovery=\"newreno\""]);
+    add(
+        "downlink",
+        "NewReno, RTO floor 200 ms",
+        &[CLASSIC, RENO, "tcp.recovery=\"newreno\"", "tcp.rto_min=\"200ms\""],
+    );
+    add("downlink", "Reno, RTO floor 1 s", &[CLASSIC, RENO, "tcp.recovery=\"reno\""]);
+    add(
+        "downlink",
+        "NewReno, RTO floor 1 s, transmit queue lost too",
+        &[CLASSIC, RENO, "tcp.recovery=\"newreno\"", FLUSH],
+    );
+    add("uplink", "as figure 4", &[]);
+    add("uplink", "station drops what it cannot send", &["station.in_silence=\"drop\""]);
+    add("uplink", "alpha_min 1: nothing is slowed down", &["dsasync.alpha_min=1.0"]);
+    add(
+        "uplink",
+        "windows of 4 MiB, station queue of 3000 packets",
+        &["tcp.receive_buffer=\"4MiB\"", "tcp.send_buffer=\"4MiB\"", "station.limit=\"3000pkt\""],
+    );
+    add("uplink", "round trip 10 ms", &["wired.rtt=\"10ms\""]);
+    add("uplink", "NewReno, RTO floor 1 s", &[CLASSIC, RENO, "tcp.recovery=\"newreno\""]);
+    all
+}
+
+/// Figure 7: goodput of each second, and what the switch cost.
+pub(super) fn switch_rows(grid: &Grid) -> Vec<FigureRow> {
+    let mut rows = rows_of(grid, |variant, point| {
+        let mut drop = row(variant, point, "goodput in the two seconds after the switch", "Mbit/s", |_| 0.0);
+        let after = Estimate::of(&super::claims::mean_between(
+            point,
+            super::claims::SWITCH_S,
+            super::claims::SWITCH_S + 2.0,
+        ));
+        (drop.measured, drop.ci95) = (after.mean, after.ci95);
+        vec![
+            drop,
+            row(variant, point, "retransmissions", "", |run| run.totals.retransmits as f64),
+            row(variant, point, "timeouts", "", |run| run.totals.rto_events as f64),
+            row(variant, point, "p99 delay", "ms", |run| run.totals.delay_p99_s * 1e3),
+        ]
+    });
+    rows.extend(over_time_rows(grid));
+    rows
 }
 
 /// Goodput of each second, averaged over the seeds.

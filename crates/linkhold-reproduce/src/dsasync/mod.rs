@@ -15,7 +15,7 @@ pub(crate) const PAPER: &str = include_str!("../../../../reproductions/dsasync/p
 /// One figure: its scenario, what varies in it, and how its rows and claims come from the runs.
 pub(crate) struct FigureSpec {
     pub id: &'static str,
-    scenario: &'static str,
+    pub scenario: &'static str,
     x_label: &'static str,
     variants: fn(quick: bool) -> Vec<Variant>,
     rows: fn(&Grid) -> Vec<linkhold_results::FigureRow>,
@@ -30,6 +30,8 @@ macro_rules! scenario {
 
 /// Figure 6 at utilisation 0.
 const UNDISTURBED: &str = scenario!("overhead");
+/// Figure 4 beside the overhead and figure 8.
+const ONE_CLIENT: &str = scenario!("fig4");
 
 /// Every figure, in the paper's order.
 pub(crate) const FIGURES: &[FigureSpec] = &[
@@ -37,7 +39,7 @@ pub(crate) const FIGURES: &[FigureSpec] = &[
         id: "overhead",
         scenario: scenario!("overhead"),
         x_label: "",
-        variants: figures::downlink_on_every_stack,
+        variants: figures::overhead_variants,
         rows: figures::overhead_rows,
         claim: claims::overhead,
     },
@@ -77,8 +79,8 @@ pub(crate) const FIGURES: &[FigureSpec] = &[
         id: "fig7",
         scenario: scenario!("fig7"),
         x_label: "time (s)",
-        variants: figures::downlink_on_every_stack,
-        rows: figures::over_time_rows,
+        variants: figures::switch_variants,
+        rows: figures::switch_rows,
         claim: claims::fig7,
     },
     FigureSpec {
@@ -88,6 +90,14 @@ pub(crate) const FIGURES: &[FigureSpec] = &[
         variants: figures::macro_variants,
         rows: figures::goodput_and_retransmission_rows,
         claim: claims::fig8,
+    },
+    FigureSpec {
+        id: "sensitivity",
+        scenario: scenario!("sensitivity"),
+        x_label: "",
+        variants: figures::sensitivity_variants,
+        rows: figures::sensitivity_rows,
+        claim: claims::none,
     },
 ];
 
@@ -130,6 +140,8 @@ pub(crate) fn measure(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use linkhold_scenario::Scenario;
 
     use super::*;
@@ -142,7 +154,14 @@ mod tests {
                 let scenario = Scenario::from_toml(text, figure.id, &variant.set)
                     .unwrap_or_else(|errors| panic!("{} {}: {errors}", figure.id, variant.stack));
                 let cases: Vec<_> = scenario.cases().into_iter().map(|case| case.name).collect();
-                assert_eq!(cases, ["regular", "dsasync-paper", "dsasync"], "{}", figure.id);
+                for case in ["regular", "dsasync-paper", "dsasync"] {
+                    assert!(cases.iter().any(|name| name == case), "{}: {cases:?}", figure.id);
+                }
+                assert_eq!(
+                    cases[0], "regular",
+                    "what variants change for the plain router only: {}",
+                    figure.id
+                );
             }
         }
     }
@@ -151,8 +170,39 @@ mod tests {
     fn every_figure_has_its_numbers_and_every_number_its_figure() {
         let paper = Paper::parse(PAPER).unwrap();
         for figure in FIGURES {
-            assert!(!paper.figure(figure.id).unwrap().claim.is_empty(), "{}", figure.id);
+            // The sensitivity study is ours; the paper claims nothing about it.
+            assert_eq!(
+                paper.figure(figure.id).unwrap().claim.is_empty(),
+                figure.id == "sensitivity",
+                "{}",
+                figure.id
+            );
         }
         assert!(paper.figure("fig99").is_err());
+    }
+
+    #[test]
+    fn every_figures_folder_has_its_scenario_and_says_how_to_read_it() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reproductions/dsasync");
+        let mut folders: Vec<String> = std::fs::read_dir(&root)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .filter(|entry| entry.path().is_dir())
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect();
+        folders.sort();
+        let mut ids: Vec<&str> = FIGURES.iter().map(|figure| figure.id).collect();
+        ids.sort_unstable();
+        assert_eq!(folders, ids);
+        let summary = std::fs::read_to_string(root.join("README.md")).unwrap();
+        for id in ids {
+            assert_eq!(
+                std::fs::read_to_string(root.join(id).join("scenario.toml")).unwrap(),
+                FIGURES.iter().find(|figure| figure.id == id).unwrap().scenario
+            );
+            let readme = std::fs::read_to_string(root.join(id).join("README.md")).unwrap();
+            assert!(readme.contains(&format!("linkhold reproduce dsasync/{id}")), "{id}: how to run it");
+            assert!(summary.contains(&format!("({id}/README.md)")), "{id}: linked from the summary");
+        }
     }
 }

@@ -43,6 +43,11 @@ impl Frto {
         self.active = false;
     }
 
+    /// True between a timeout and the verdict on it.
+    pub fn is_deciding(&self) -> bool {
+        self.active
+    }
+
     pub fn on_ack(&mut self, ack: &LossAck) -> FrtoVerdict {
         if !self.active {
             return FrtoVerdict::Real;

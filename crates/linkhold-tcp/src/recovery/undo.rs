@@ -82,6 +82,20 @@ impl Undo {
         }
     }
 
+    /// Puts one ordinary decrease in the reduction's place (Linux before 3.10, `tcp_ratehalving_spur_to_response`).
+    pub fn decrease_instead(
+        &mut self,
+        window: &mut Window,
+        controller: &mut Controller,
+        basis: impl Fn(&Window) -> u64,
+    ) -> Option<Cause> {
+        let armed = self.armed.take()?;
+        *controller = armed.controller;
+        window.ssthresh = controller.on_congestion(&armed.window, basis(&armed.window));
+        window.cwnd = window.ssthresh.max(window.cwnd);
+        Some(armed.cause)
+    }
+
     /// Takes the reduction back (RFC 4015 section 3.2, Linux `tcp_undo_cwnd_reduction`).
     pub fn restore(&mut self, window: &mut Window, controller: &mut Controller) -> Option<Cause> {
         let armed = self.armed.take()?;

@@ -7,7 +7,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
 
 use super::{Sender, Timer};
-use crate::config::AckCounting;
+use crate::config::{AckCounting, SpuriousResponse, WindowReduction};
 use crate::congestion::AckSample;
 use crate::recovery::frto::{FrtoVerdict, LossAck};
 use crate::recovery::newreno::NewReno;
@@ -384,7 +384,8 @@ impl Sender {
 
     fn in_loss(&mut self, step: &Step<'_>, stats: &mut Stats) {
         let recovered = self.una >= self.high_seq;
-        if step.acked > 0 && self.may_undo(step.echo) {
+        let frto_first = self.cfg.spurious_response == SpuriousResponse::Decrease && self.frto.is_deciding();
+        if step.acked > 0 && !frto_first && self.may_undo(step.echo) {
             self.take_back(stats);
             return;
         }
@@ -399,7 +400,10 @@ impl Sender {
         });
         match verdict {
             FrtoVerdict::Spurious => {
-                self.take_back(stats);
+                match self.cfg.spurious_response {
+                    SpuriousResponse::Undo => self.take_back(stats),
+                    SpuriousResponse::Decrease => self.decrease_instead(stats),
+                }
                 return;
             }
             FrtoVerdict::SendNew => {
@@ -434,11 +438,20 @@ impl Sender {
     }
 
     fn restore(&mut self, stats: &mut Stats) {
-        match self.undo.restore(&mut self.window, &mut self.controller) {
-            None => {}
-            Some(Cause::Timeout) => stats.spurious_rtos += 1,
-            Some(Cause::FastRecovery) => stats.spurious_recoveries += 1,
-        }
+        let cause = self.undo.restore(&mut self.window, &mut self.controller);
+        count_spurious(cause, stats);
+    }
+
+    /// The timeout was needless: one ordinary decrease stands in for it.
+    fn decrease_instead(&mut self, stats: &mut Stats) {
+        let from_cwnd = self.cfg.window_reduction == WindowReduction::FromCwnd;
+        let flight = self.nxt - self.una;
+        let cause = self.undo.decrease_instead(&mut self.window, &mut self.controller, |before| {
+            if from_cwnd { before.cwnd } else { flight.min(before.cwnd) }
+        });
+        count_spurious(cause, stats);
+        // Disarmed, so that this only leaves the loss state.
+        self.take_back(stats);
     }
 
     /// The reduction was needless: back to the window before it.
@@ -456,5 +469,13 @@ impl Sender {
         self.prefer_new = false;
         self.state = CaState::Open;
         self.rtt.reset_backoff();
+    }
+}
+
+fn count_spurious(cause: Option<Cause>, stats: &mut Stats) {
+    match cause {
+        None => {}
+        Some(Cause::Timeout) => stats.spurious_rtos += 1,
+        Some(Cause::FastRecovery) => stats.spurious_recoveries += 1,
     }
 }

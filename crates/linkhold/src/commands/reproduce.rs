@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linkhold_reproduce::{Options, ReproduceError, reproduce};
+use linkhold_reproduce::{Options, ReproduceError, reproduce, scenario_texts};
 use linkhold_results::html::render_reproduce;
 use linkhold_results::table::reproduce_table;
 
@@ -37,7 +37,7 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let json = super::to_json(&report)?;
     if let Some(folder) = folder {
         folder.write("reproduce.json", &json)?;
-        folder.write("report.html", &render_reproduce(&report, &[]))?;
+        folder.write("report.html", &render_reproduce(&report, &scenario_texts(args.selector.as_deref())))?;
         folder.finish()?;
     }
     if args.json {
