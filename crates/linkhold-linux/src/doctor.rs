@@ -8,9 +8,11 @@ use serde::Serialize;
 
 use crate::command::is_installed;
 use crate::datapath::nfqueue::{NfQueue, NfQueueConfig};
-use crate::datapath::rules::{BackendChoice, probe};
+use crate::datapath::rules::{BackendChoice, RulesError, probe};
 use crate::netns::NetNs;
 
+/// Name of the chains for trying.
+const INSTANCE: &str = "doctor";
 /// Queue number for trying; only seen inside the namespace made for it.
 const TRIAL_QUEUE: u16 = 4710;
 const SCHEMA: &str = "linkhold.doctor/1";
@@ -235,8 +237,14 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
     let tried = namespace.enter(|| {
         let config = NfQueueConfig { queue: TRIAL_QUEUE, max_packets: 1024, mark: 1 };
         let queue = NfQueue::open(&config).map(drop).map_err(|error| error.to_string());
-        let nftables = probe(BackendChoice::Nftables).map_err(|error| error.to_string());
-        let iptables = probe(BackendChoice::Iptables).map_err(|error| error.to_string());
+        let nftables = probe(INSTANCE, BackendChoice::Nftables).map_err(|error| match error {
+            RulesError::NoBackend { nftables, .. } => nftables,
+            RulesError::Command(error) => error.to_string(),
+        });
+        let iptables = probe(INSTANCE, BackendChoice::Iptables).map_err(|error| match error {
+            RulesError::NoBackend { iptables, .. } => iptables,
+            RulesError::Command(error) => error.to_string(),
+        });
         (queue, nftables, iptables)
     });
     match tried {

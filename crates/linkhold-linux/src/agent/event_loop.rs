@@ -20,16 +20,17 @@ use super::clock::Clock;
 use super::config::AgentConfig;
 use super::control::{Control, Service};
 use super::driver::Driver;
+use super::lock::InstanceLock;
 use super::metrics::Exporter;
 use super::protocol::{Event, Message, Query, Reply, Target, parse_line};
 use super::schedule::Schedule;
 use super::silences::Silences;
 use super::stations::Stations;
-use super::status::{Packets, Status, Windows};
+use super::status::{Channel, Packets, Status, Windows};
 use super::{AgentError, guardian::Guardian};
 use crate::datapath::DataPath;
 use crate::datapath::nfqueue::NfQueue;
-use crate::datapath::rules::Rules;
+use crate::datapath::rules::{self, Rules};
 
 /// Packets handled between two looks at timers and clients: a few hundred microseconds.
 const PACKETS_PER_TURN: usize = 64;
@@ -37,6 +38,8 @@ const PACKETS_PER_TURN: usize = 64;
 const MAX_SOURCES: usize = 64;
 /// Source of an event that names none.
 const UNNAMED_SOURCE: &str = "socket";
+/// Source of an end that the agent itself brings about.
+const TIMER_SOURCE: &str = "timer";
 
 /// A running agent.
 pub struct Agent {
@@ -44,6 +47,7 @@ pub struct Agent {
     control: Control,
     rules: Option<Rules>,
     guardian: Option<Guardian>,
+    _lock: InstanceLock,
 }
 
 /// Everything but the doors, so that a client's turn can borrow it.
@@ -57,6 +61,8 @@ struct Core {
     sources: BTreeMap<String, u64>,
     exporter: Exporter,
     max_silence: Duration,
+    /// As last told.
+    channel: Option<Channel>,
 }
 
 impl Agent {
@@ -66,15 +72,18 @@ impl Agent {
     /// [`AgentError`]; nothing is left behind.
     pub fn open(config: &AgentConfig, mechanism: Box<dyn Mechanism>) -> Result<Self, AgentError> {
         let clock = Clock::start();
+        let lock = InstanceLock::take(&config.instance)?;
         let control = Control::open(&config.control, &config.metrics)?;
-        let datapath = NfQueue::open(&config.queues())?;
+        let backend = rules::prepare(&config.instance, config.datapath.backend)?;
+        let mut datapath = NfQueue::unbound(&config.queues())?;
+        // The guardian is there before the first packet can be held, and the queue before the first can come.
         let guardian = if config.guardian {
             Some(Guardian::start(datapath.netlink().as_raw_fd(), datapath.queue_numbers())?)
         } else {
             None
         };
-        // The queue listens before the first packet comes.
-        let rules = Rules::install(&config.rules(), config.datapath.backend)?;
+        datapath.bind()?;
+        let rules = Rules::install(&config.rules(), backend)?;
         let mut stations = Stations::new(&config.stations);
         let (now, wall) = (clock.now(), Clock::wall());
         let schedules = config
@@ -96,14 +105,20 @@ impl Agent {
             sources: BTreeMap::new(),
             exporter: Exporter::new(&config.instance),
             max_silence: config.silence.max,
+            channel: None,
         };
-        if let Some(channel) = config.channel {
-            let kind =
-                LinkEventKind::ChannelSwitched { capacity: channel.capacity, efficiency: channel.efficiency };
-            core.tell("config", LinkEvent::at(now, kind));
+        match config.channel {
+            Some(channel) => {
+                let kind = core.switch(channel.capacity, channel.efficiency);
+                core.tell("config", LinkEvent::at(now, kind));
+            }
+            None => tracing::info!(
+                "what the radio carries is unknown: windows are not held down to it until `linkhold signal switch` says \
+                 it (or `[channel]` in the configuration)"
+            ),
         }
         core.announce_schedules();
-        Ok(Self { core, control, rules: Some(rules), guardian })
+        Ok(Self { core, control, rules: Some(rules), guardian, _lock: lock })
     }
 
     /// Works until `stop` is readable, then lets everything go and removes the rules.
@@ -222,7 +237,7 @@ impl Core {
     fn handle_time(&mut self) {
         let now = self.clock.now();
         while let Some(event) = self.silences.end_due(now) {
-            self.tell("agent", event);
+            self.tell(TIMER_SOURCE, event);
         }
         for index in 0..self.schedules.len() {
             let schedule = &mut self.schedules[index];
@@ -269,6 +284,11 @@ impl Core {
         }
         let name = if self.sources.len() < MAX_SOURCES { source } else { "other" };
         *self.sources.entry(name.to_owned()).or_default() += 1;
+    }
+
+    fn switch(&mut self, capacity: BitRate, efficiency: Fraction) -> LinkEventKind {
+        self.channel = Some(Channel { capacity_bps: capacity.as_bps(), efficiency: efficiency.get() });
+        LinkEventKind::ChannelSwitched { capacity, efficiency }
     }
 
     /// Carries out an event from the socket.
@@ -318,10 +338,9 @@ impl Core {
                 self.silences.end(scope, cause.0);
                 LinkEventKind::FreezeEnded { scope, cause: cause.0 }
             }
-            Event::Switch { capacity_bps, efficiency } => LinkEventKind::ChannelSwitched {
-                capacity: BitRate(capacity_bps),
-                efficiency: Fraction::clamped(efficiency),
-            },
+            Event::Switch { capacity_bps, efficiency } => {
+                self.switch(BitRate(capacity_bps), Fraction::clamped(efficiency))
+            }
             Event::Snr { station, db } => {
                 LinkEventKind::Snr { station: self.driver.stations().id(station), db }
             }
@@ -368,6 +387,7 @@ impl Core {
             silences_now: self.silences.len(),
             silences: metrics.silences,
             silences_overdue: self.silences.overdue(),
+            channel: self.channel,
             flows: metrics.flows,
             stations: self.driver.station_count(),
             packets,

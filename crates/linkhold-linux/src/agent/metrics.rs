@@ -33,6 +33,11 @@ impl Exporter {
         let gauges = [
             ("linkhold_up_seconds", "Time since the agent's start", status.uptime_s),
             ("linkhold_silences_now", "Silences under way", status.silences_now as f64),
+            (
+                "linkhold_channel_capacity_bps",
+                "Raw rate of the radio's channel, 0 if unknown",
+                status.channel.map_or(0.0, |channel| channel.capacity_bps as f64),
+            ),
             ("linkhold_flows", "Flows in the table", status.flows as f64),
             ("linkhold_stations", "Stations seen", status.stations as f64),
             ("linkhold_held_packets", "Packets held now", packets.held as f64),

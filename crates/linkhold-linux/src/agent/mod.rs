@@ -12,6 +12,7 @@ pub mod control;
 pub mod driver;
 pub mod event_loop;
 mod guardian;
+mod lock;
 pub mod metrics;
 pub mod protocol;
 pub mod schedule;
@@ -58,6 +59,9 @@ pub enum AgentError {
     /// The control socket or metrics port cannot be opened.
     #[error(transparent)]
     Control(#[from] control::ControlError),
+    /// Two agents of one name would remove each other's rules.
+    #[error("an agent called \"{0}\" runs here already: stop it, or set another `instance`")]
+    InstanceTaken(String),
     /// There is no second process.
     #[error("start the guardian: {0}")]
     Guardian(io::Error),
@@ -78,6 +82,7 @@ impl AgentError {
             Self::Queue(_)
             | Self::Rules(_)
             | Self::Control(_)
+            | Self::InstanceTaken(_)
             | Self::Guardian(_)
             | Self::Signals(_)
             | Self::Broken(_) => false,

@@ -34,6 +34,8 @@ pub struct Status {
     pub silences: u64,
     /// Silences that nobody ended.
     pub silences_overdue: u64,
+    /// What the radio carries, as last told; none: nobody has.
+    pub channel: Option<Channel>,
     /// Flows in the table.
     pub flows: u64,
     /// Stations seen.
@@ -46,6 +48,15 @@ pub struct Status {
     pub events: BTreeMap<String, u64>,
     /// Packets the driver could not treat as wanted.
     pub driver: DriverCounters,
+}
+
+/// What the radio carries.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Channel {
+    /// Raw physical-layer rate, bits per second.
+    pub capacity_bps: u64,
+    /// Share of it that is left for IP packets.
+    pub efficiency: f64,
 }
 
 /// Packets.
@@ -78,6 +89,15 @@ pub struct Packets {
 }
 
 impl Packets {
+    /// Dropped, for whatever reason.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped_buffer_full
+            + self.dropped_superseded
+            + self.dropped_flow_evicted
+            + self.dropped_standing_queue
+    }
+
     /// Sorts a mechanism's drops by reason.
     pub(super) fn set_dropped(&mut self, dropped: &[u64; DropReason::ALL.len()]) {
         for (reason, count) in DropReason::ALL.into_iter().zip(dropped) {
@@ -119,23 +139,42 @@ impl fmt::Display for Status {
             "agent {} ({}), up {:.0} s, {} by {}: {state}",
             self.instance, self.mechanism, self.uptime_s, self.datapath, self.rules
         )?;
-        writeln!(f, "flows       {:>12}   stations {}", self.flows, self.stations)?;
+        match self.channel {
+            Some(channel) => writeln!(
+                f,
+                "channel     {:>12}   Mbit/s, {:.0} % of it for IP packets",
+                channel.capacity_bps as f64 / 1e6,
+                channel.efficiency * 100.0
+            )?,
+            None => writeln!(
+                f,
+                "channel          unknown   set `[channel]`, or tell it by `linkhold signal switch`"
+            )?,
+        }
+        writeln!(f, "flows       {:>12}   {} stations", self.flows, self.stations)?;
         writeln!(
             f,
-            "held        {:>12}   packets, {} bytes (peak {} bytes)",
+            "held        {:>12}   packets now, {} bytes (peak {} bytes)",
             self.packets.held, self.packets.held_bytes, self.packets.held_bytes_peak
         )?;
         writeln!(
             f,
-            "windows     {:>12}   closed now; {} closed, {} reopened so far",
-            self.windows.closed_now, self.windows.closed, self.windows.reopened
+            "windows     {:>12}   closed now; {} closed, {} reopened, {} made smaller so far",
+            self.windows.closed_now, self.windows.closed, self.windows.reopened, self.windows.clamped
         )?;
         writeln!(
             f,
-            "silences    {:>12}   {} under way, {} that nobody ended",
+            "silences    {:>12}   seen; {} under way, {} that nobody ended",
             self.silences, self.silences_now, self.silences_overdue
         )?;
-        writeln!(f, "packets     {:>12}   {} rewritten", self.packets.seen, self.packets.rewritten)?;
+        writeln!(
+            f,
+            "packets     {:>12}   seen; {} held so far, {} rewritten, {} dropped",
+            self.packets.seen,
+            self.packets.holds,
+            self.packets.rewritten,
+            self.packets.dropped()
+        )?;
         write!(f, "events      ")?;
         if self.events.is_empty() {
             write!(f, "{:>12}", "none")?;

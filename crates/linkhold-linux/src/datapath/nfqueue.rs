@@ -129,6 +129,7 @@ struct Queue {
 #[derive(Debug)]
 pub struct NfQueue {
     netlink: OwnedFd,
+    max_packets: u32,
     raw_v4: OwnedFd,
     raw_v6: Option<OwnedFd>,
     /// Downlink, uplink.
@@ -141,11 +142,21 @@ pub struct NfQueue {
 }
 
 impl NfQueue {
-    /// Binds both queues in the calling thread's network namespace.
+    /// Opens the sockets and binds both queues in the calling thread's network namespace.
     ///
     /// # Errors
     /// [`NfQueueError`] without CAP_NET_ADMIN and CAP_NET_RAW, or if a queue is taken.
     pub fn open(config: &NfQueueConfig) -> Result<Self, NfQueueError> {
+        let mut this = Self::unbound(config)?;
+        this.bind()?;
+        Ok(this)
+    }
+
+    /// Opens the sockets only: whoever must know the descriptor before there is anything to lose does so now.
+    ///
+    /// # Errors
+    /// [`NfQueueError`] without CAP_NET_RAW.
+    pub fn unbound(config: &NfQueueConfig) -> Result<Self, NfQueueError> {
         let netlink = socket(
             AddressFamily::Netlink,
             SockType::Raw,
@@ -168,8 +179,9 @@ impl NfQueue {
             }
         };
         let numbers = [config.queue, config.queue.wrapping_add(1)];
-        let mut this = Self {
+        Ok(Self {
             netlink,
+            max_packets: config.max_packets,
             raw_v4,
             raw_v6,
             queues: numbers.map(|number| Queue { number, held: 0, accept_up_to: None }),
@@ -177,11 +189,18 @@ impl NfQueue {
             payload: 0..0,
             verdicts: Vec::with_capacity(2 * VERDICT_BATCH_BYTES),
             counters: DataPathCounters::default(),
-        };
-        for (number, copy) in numbers.into_iter().zip([DOWNLINK_COPY, UPLINK_COPY]) {
-            this.configure(number, copy, config.max_packets)?;
+        })
+    }
+
+    /// Binds both queues: from now on packets that rules bring wait for a verdict.
+    ///
+    /// # Errors
+    /// [`NfQueueError`] without CAP_NET_ADMIN, or if a queue is taken.
+    pub fn bind(&mut self) -> Result<(), NfQueueError> {
+        for (number, copy) in self.queue_numbers().into_iter().zip([DOWNLINK_COPY, UPLINK_COPY]) {
+            self.configure(number, copy, self.max_packets)?;
         }
-        Ok(this)
+        Ok(())
     }
 
     /// The descriptor that keeps the queues alive and may give verdicts.
@@ -505,26 +524,37 @@ fn verdict_header(verdict: u32, id: u32) -> [u8; 8] {
     header
 }
 
-/// The messages that accept everything in a queue, whatever its id (for whoever outlives the agent).
+/// The messages that accept everything in a queue, whatever its id, and let later packets pass: for whoever ends, or
+/// outlives the agent.
+///
+/// What is still in a queue when it goes is dropped, and packets come between the accept and the end. So the queue's
+/// length becomes zero in between, which makes it fail open; the second accept is for what came before that.
 #[must_use]
 pub fn accept_everything(queues: [u16; 2]) -> Vec<u8> {
     let mut messages = Vec::new();
     for queue in queues {
-        // Ids are compared as signed differences: half the number space ahead of any id covers all others
-        // only from one of two starting points, so both are named.
-        for last in [u32::MAX / 2, u32::MAX] {
-            let header = verdict_header(NF_ACCEPT, last);
-            put_message(
-                &mut messages,
-                NFQNL_MSG_VERDICT_BATCH,
-                NLM_F_REQUEST,
-                queue,
-                &[(NFQA_VERDICT_HDR, &header)],
-                &[],
-            );
-        }
+        put_accept_all(&mut messages, queue);
+        let zero = 0u32.to_be_bytes();
+        put_message(
+            &mut messages,
+            NFQNL_MSG_CONFIG,
+            NLM_F_REQUEST,
+            queue,
+            &[(NFQA_CFG_QUEUE_MAXLEN, &zero)],
+            &[],
+        );
+        put_accept_all(&mut messages, queue);
     }
     messages
+}
+
+fn put_accept_all(out: &mut Vec<u8>, queue: u16) {
+    // Ids are compared as signed differences: half the number space ahead of any id covers all others only from one of two
+    // starting points, so both are named.
+    for last in [u32::MAX / 2, u32::MAX] {
+        let header = verdict_header(NF_ACCEPT, last);
+        put_message(out, NFQNL_MSG_VERDICT_BATCH, NLM_F_REQUEST, queue, &[(NFQA_VERDICT_HDR, &header)], &[]);
+    }
 }
 
 /// Appends a netlink message: header, nfgenmsg, attributes, and a payload attribute if `packet` is not empty.

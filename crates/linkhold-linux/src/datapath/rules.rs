@@ -91,16 +91,11 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Removes what an earlier agent of this instance left, finds a backend that works, and puts the rules in.
+    /// Puts the rules in by a backend that [`prepare`] found to work.
     ///
     /// # Errors
-    /// [`RulesError`] if no backend works or the rules are refused; none is left behind then.
-    pub fn install(set: &RuleSet, choice: BackendChoice) -> Result<Self, RulesError> {
-        let stale = remove_stale(&set.instance);
-        if stale {
-            tracing::warn!(instance = set.instance, "removed rules that an earlier agent left behind");
-        }
-        let backend = probe(choice)?;
+    /// [`RulesError`] if the rules are refused; none is left behind then.
+    pub fn install(set: &RuleSet, backend: Backend) -> Result<Self, RulesError> {
         // From here on a failure removes what is there already.
         let rules = Self { backend, instance: set.instance.clone() };
         match backend {
@@ -108,9 +103,9 @@ impl Rules {
                 run_with_input("nft", &["-f", "-"], &nft_script(set))?;
             }
             Backend::Iptables { ipv6 } => {
-                install_iptables("iptables", set)?;
+                install_iptables("iptables-restore", set)?;
                 if ipv6 {
-                    install_iptables("ip6tables", set)?;
+                    install_iptables("ip6tables-restore", set)?;
                 } else {
                     tracing::warn!("ip6tables does not work here: IPv6 flows pass unmanaged");
                 }
@@ -145,22 +140,35 @@ impl Drop for Rules {
     }
 }
 
-/// Finds what works, in a way that leaves nothing behind.
+/// Removes what an earlier agent of this instance left, and finds a backend that works. To be called before the queue is
+/// opened: rules that were left would fill it while nobody reads.
 ///
 /// # Errors
 /// [`RulesError::NoBackend`] with what each of them said.
-pub fn probe(choice: BackendChoice) -> Result<Backend, RulesError> {
+pub fn prepare(instance: &str, choice: BackendChoice) -> Result<Backend, RulesError> {
+    if remove_stale(instance) {
+        tracing::warn!(instance, "removed rules that an earlier agent left behind");
+    }
+    probe(instance, choice)
+}
+
+/// Finds what works, and leaves nothing behind but what a kill in the middle leaves, which [`prepare`] for the same instance
+/// removes.
+///
+/// # Errors
+/// [`RulesError::NoBackend`] with what each of them said.
+pub fn probe(instance: &str, choice: BackendChoice) -> Result<Backend, RulesError> {
     let nftables = match choice {
         BackendChoice::Iptables => "not asked for".to_owned(),
-        BackendChoice::Auto | BackendChoice::Nftables => match probe_nftables() {
+        BackendChoice::Auto | BackendChoice::Nftables => match probe_nftables(instance) {
             Ok(()) => return Ok(Backend::Nftables),
             Err(error) => first_line(&error),
         },
     };
     let iptables = match choice {
         BackendChoice::Nftables => "not asked for".to_owned(),
-        BackendChoice::Auto | BackendChoice::Iptables => match probe_iptables("iptables") {
-            Ok(()) => return Ok(Backend::Iptables { ipv6: probe_iptables("ip6tables").is_ok() }),
+        BackendChoice::Auto | BackendChoice::Iptables => match probe_iptables("iptables", instance) {
+            Ok(()) => return Ok(Backend::Iptables { ipv6: probe_iptables("ip6tables", instance).is_ok() }),
             Err(error) => first_line(&error),
         },
     };
@@ -172,9 +180,9 @@ fn first_line(error: &CommandError) -> String {
 }
 
 /// Does the kernel know nftables' `queue`? `nft --check` asks it without changing anything.
-fn probe_nftables() -> Result<(), CommandError> {
+fn probe_nftables(instance: &str) -> Result<(), CommandError> {
     let set = RuleSet {
-        instance: format!("probe{}", std::process::id()),
+        instance: instance.to_owned(),
         wired: vec!["lo".to_owned()],
         radio: vec!["lo".to_owned()],
         queue: 0,
@@ -183,8 +191,8 @@ fn probe_nftables() -> Result<(), CommandError> {
 }
 
 /// Does the kernel know the NFQUEUE target? There is no way to ask but a chain that nothing leads to.
-fn probe_iptables(program: &str) -> Result<(), CommandError> {
-    let chain = format!("LINKHOLD-probe{}", std::process::id());
+fn probe_iptables(program: &str, instance: &str) -> Result<(), CommandError> {
+    let chain = chain_name(instance);
     iptables(program, &["-N", &chain])?;
     let answer = iptables(program, &["-A", &chain, "-p", "tcp", "-j", "NFQUEUE", "--queue-bypass"]);
     let _ = iptables(program, &["-F", &chain]);
@@ -238,29 +246,23 @@ fn iptables(program: &str, args: &[&str]) -> Result<String, CommandError> {
     run(program, &all)
 }
 
+/// Puts chain and rules in as one change: there is no time with half of them, and one program is faster than six.
 fn install_iptables(program: &str, set: &RuleSet) -> Result<(), CommandError> {
+    run_with_input(program, &["--noflush", "--wait", "10"], &iptables_script(set)).map(|_| ())
+}
+
+fn iptables_script(set: &RuleSet) -> String {
     let chain = chain_name(&set.instance);
-    iptables(program, &["-N", &chain])?;
+    let mut script = format!("*mangle\n:{chain} - [0:0]\n");
     for (from, to, queue) in pairs(set) {
-        let queue = queue.to_string();
-        let rule = [
-            "-A",
-            &chain,
-            "-i",
-            from,
-            "-o",
-            to,
-            "-p",
-            "tcp",
-            "-j",
-            "NFQUEUE",
-            "--queue-num",
-            &queue,
-            "--queue-bypass",
-        ];
-        iptables(program, &rule)?;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            script,
+            "-A {chain} -i {from} -o {to} -p tcp -j NFQUEUE --queue-num {queue} --queue-bypass"
+        );
     }
-    iptables(program, &["-I", "FORWARD", "-j", &chain]).map(|_| ())
+    let _ = writeln!(script, "-I FORWARD -j {chain}\nCOMMIT");
+    script
 }
 
 /// Removes the chain, if it is there; true if it was.
@@ -316,5 +318,9 @@ mod tests {
             assert!(script.contains(rule), "{script}");
         }
         assert_eq!(script.matches(" queue ").count(), 4);
+        let script = iptables_script(&set);
+        let rule = "-A LINKHOLD-a -i wlan0 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass\n";
+        assert!(script.contains(rule), "{script}");
+        assert_eq!(script.matches(" NFQUEUE ").count(), 4);
     }
 }

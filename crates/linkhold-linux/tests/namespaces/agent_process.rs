@@ -40,6 +40,13 @@ impl AgentProcess {
 
     /// As `start`, by a program that runs its last argument (to take privileges away).
     pub fn start_with(path: &topology::Path, settings: &str, wrapper: &[&str]) -> Self {
+        let mut this = Self::spawn(path, settings, wrapper);
+        this.wait_until_it_listens();
+        this
+    }
+
+    /// As `start_with`, without waiting until it listens.
+    pub fn spawn(path: &topology::Path, settings: &str, wrapper: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("agent.sock");
         let config = folder.path().join("agent.toml");
@@ -64,18 +71,20 @@ impl AgentProcess {
             .stderr(output)
             .spawn()
             .expect("start the agent");
-        let mut this = Self { child, socket, log, _folder: folder };
+        Self { child, socket, log, _folder: folder }
+    }
+
+    pub fn wait_until_it_listens(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(15);
-        while agent::status(&this.socket).is_err() {
-            let ended = this.child.try_wait().expect("the agent's state");
+        while agent::status(&self.socket).is_err() {
+            let ended = self.child.try_wait().expect("the agent's state");
             assert!(
                 ended.is_none() && Instant::now() < deadline,
                 "the agent does not start ({ended:?}):\n{}",
-                this.log()
+                self.log()
             );
             std::thread::sleep(Duration::from_millis(5));
         }
-        this
     }
 
     pub fn status(&self) -> Status {

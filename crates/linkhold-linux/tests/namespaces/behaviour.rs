@@ -20,7 +20,7 @@ const MEGABYTE: u64 = 1_000_000;
 const SETTLE: Duration = Duration::from_millis(30);
 
 /// The rules of the base station, as text.
-fn rules(bs: &NetNs) -> String {
+pub fn rules(bs: &NetNs) -> String {
     let mut all = String::new();
     for (program, args) in [
         ("nft", &["list", "ruleset"][..]),
@@ -32,7 +32,7 @@ fn rules(bs: &NetNs) -> String {
     all
 }
 
-fn mentions_us(rules: &str) -> bool {
+pub fn mentions_us(rules: &str) -> bool {
     rules.to_lowercase().contains("linkhold")
 }
 
@@ -312,6 +312,7 @@ pub fn metrics_are_served() -> Outcome {
     for line in [
         r#"linkhold_silences_total{instance="test"} 1"#,
         r#"linkhold_events_total{instance="test",source="test"} 1"#,
+        r#"linkhold_channel_capacity_bps{instance="test"} 0"#,
         r#"linkhold_dropped_total{instance="test",reason="buffer_full"} 0"#,
         r#"linkhold_held_bytes{instance="test"} 0"#,
     ] {

@@ -6,6 +6,7 @@
 mod agent_process;
 mod behaviour;
 mod capture;
+mod kills;
 mod throughput;
 mod transfer;
 
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 11] = [
+    let tests: [NamedTest; 12] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
         ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         ("a_scheduled_silence_holds", behaviour::scheduled_silence),
         ("sigterm_lets_go_and_removes_the_rules", behaviour::sigterm_lets_go),
         ("sigkill_in_a_silence_stops_no_transfer", behaviour::sigkill_in_a_silence),
+        ("kills_at_random_times_stop_no_transfer", kills::a_few),
         ("two_capabilities_are_enough", behaviour::two_capabilities_are_enough),
         ("metrics_are_served", behaviour::metrics_are_served),
         ("doctor_finds_what_the_other_tests_use", behaviour::doctor_finds_what_the_other_tests_use),
@@ -49,8 +51,12 @@ fn main() -> ExitCode {
         .into_iter()
         .map(|(name, test)| Trial::test(name, test).with_ignored_flag(missing.is_some()))
         .collect();
-    trials
-        .push(Trial::test("throughput_beside_plain_forwarding", throughput::measure).with_ignored_flag(true));
+    // Longer ones, and those that only print numbers: `-- --ignored NAME`.
+    let long: [NamedTest; 2] = [
+        ("fifty_kills_at_random_times_stop_no_transfer", kills::fifty),
+        ("throughput_beside_plain_forwarding", throughput::measure),
+    ];
+    trials.extend(long.into_iter().map(|(name, test)| Trial::test(name, test).with_ignored_flag(true)));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -58,8 +64,12 @@ fn missing_requirement() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
         return Some("they need root".to_owned());
     }
-    ["ip", "ss"]
-        .into_iter()
-        .find(|program| !linkhold_linux::command::is_installed(program))
-        .map(|program| format!("`{program}` is not installed"))
+    let is_missing = |program: &&str| !linkhold_linux::command::is_installed(program);
+    if let Some(program) = ["ip", "setpriv"].into_iter().find(is_missing) {
+        return Some(format!("`{program}` is not installed"));
+    }
+    if ["nft", "iptables"].iter().all(is_missing) {
+        return Some("neither `nft` nor `iptables` is installed".to_owned());
+    }
+    None
 }

@@ -21,8 +21,12 @@ fn expected(at: u64) -> u8 {
 /// What to send.
 #[derive(Clone, Copy)]
 pub enum Amount {
+    /// So many, checked byte by byte.
     Bytes(u64),
+    /// As many as fit in a time, only counted: computing them would be slower than the path.
     For(Duration),
+    /// So many a second until it is stopped, checked byte by byte.
+    Rate(u64),
 }
 
 /// A transfer under way.
@@ -42,10 +46,9 @@ pub struct Finished {
 }
 
 impl Transfer {
-    /// Starts sending from `from` to `to`, which listens on `addr` and `port`. A number of bytes is checked byte by
-    /// byte; bytes for a time are only counted, since computing them would be slower than the path.
+    /// Starts sending from `from` to `to`, which listens on `addr` and `port`.
     pub fn start(from: &NetNs, to: &NetNs, addr: IpAddr, port: u16, amount: Amount) -> Self {
-        let check = matches!(amount, Amount::Bytes(_));
+        let check = matches!(amount, Amount::Bytes(_) | Amount::Rate(_));
         let address = SocketAddr::new(addr, port);
         let listener = to.enter(|| TcpListener::bind(address)).expect("enter").expect("listen");
         let received = Arc::new(AtomicU64::new(0));
@@ -102,14 +105,15 @@ fn send(mut stream: TcpStream, amount: Amount, stop: &AtomicBool) -> std::io::Re
     let mut chunk = vec![0u8; CHUNK];
     let plain = matches!(amount, Amount::For(_));
     let deadline = match amount {
-        Amount::Bytes(_) => None,
+        Amount::Bytes(_) | Amount::Rate(_) => None,
         Amount::For(duration) => Some(Instant::now() + duration),
     };
+    let started = Instant::now();
     let mut sent = 0u64;
     loop {
         let left = match amount {
             Amount::Bytes(total) => total - sent,
-            Amount::For(_) => CHUNK as u64,
+            Amount::For(_) | Amount::Rate(_) => CHUNK as u64,
         };
         let over = deadline.is_some_and(|at| Instant::now() >= at) || stop.load(Ordering::Relaxed);
         if left == 0 || over {
@@ -123,6 +127,10 @@ fn send(mut stream: TcpStream, amount: Amount, stop: &AtomicBool) -> std::io::Re
         }
         stream.write_all(&chunk[..length])?;
         sent += length as u64;
+        if let Amount::Rate(rate) = amount {
+            let due = Duration::from_secs_f64(sent as f64 / rate as f64);
+            std::thread::sleep(due.saturating_sub(started.elapsed()));
+        }
     }
     stream.shutdown(std::net::Shutdown::Write)?;
     // The end comes back as the receiver's close: all has arrived.

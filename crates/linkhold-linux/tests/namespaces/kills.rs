@@ -1,0 +1,135 @@
+//! SIGKILL at random times under load: no transfer stops, no byte is wrong, nothing stays behind.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use linkhold_linux::netns::NetNs;
+use linkhold_linux::topology::Path;
+use nix::sys::signal::Signal;
+
+use crate::Outcome;
+use crate::agent_process::AgentProcess;
+use crate::behaviour::{mentions_us, rules};
+use crate::transfer::{Amount, Transfer};
+
+/// Each flow's load, bytes per second: eight of them leave two cores time to compute and check every byte.
+const RATE: u64 = 4_000_000;
+const SETTINGS: &str = "[channel]\ncapacity = \"1Gbit/s\"\n[silence]\nmax = \"2s\"\n";
+/// Every flow goes on within this after a kill. A loaded machine may schedule late; an RTO that backed off would be
+/// beyond it.
+const IDLE_LIMIT: Duration = Duration::from_millis(1000);
+
+pub fn a_few() -> Outcome {
+    survive(3, 1)
+}
+
+pub fn fifty() -> Outcome {
+    survive(50, 2)
+}
+
+/// Random numbers that are the same in every run (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % limit
+    }
+
+    fn pause(&mut self, most_ms: u64) {
+        std::thread::sleep(Duration::from_micros(self.below(most_ms * 1000 + 1)));
+    }
+}
+
+/// How long after `since` each flow has got something new; the longest.
+fn idle(transfers: &[Transfer], received: &[u64], since: Instant) -> Duration {
+    for (transfer, before) in transfers.iter().zip(received) {
+        transfer.wait_for(*before);
+    }
+    since.elapsed()
+}
+
+fn survive(kills: u32, seed: u64) -> Outcome {
+    let path = Path::build()?;
+    let mut random = Random(seed);
+    let ways: [(&NetNs, &NetNs, IpAddr); 4] = [
+        (&path.ch, &path.sh, Path::SH_V4),
+        (&path.ch, &path.sh, Path::SH_V6),
+        (&path.sh, &path.ch, Path::CH_V4),
+        (&path.sh, &path.ch, Path::CH_V6),
+    ];
+    let transfers: Vec<Transfer> = (0..8u16)
+        .map(|number| {
+            let (from, to, addr) = ways[usize::from(number) % ways.len()];
+            Transfer::start(from, to, addr, 6900 + number, Amount::Rate(RATE))
+        })
+        .collect();
+    let (mut in_silence, mut while_starting) = (0, 0);
+    let mut idles = Vec::new();
+    for number in 1..=kills {
+        let mut agent = AgentProcess::spawn(&path, SETTINGS, &[]);
+        let when = if random.below(5) == 0 {
+            // While it opens its queue and puts its rules in.
+            while_starting += 1;
+            random.pause(80);
+            "while starting"
+        } else {
+            agent.wait_until_it_listens();
+            random.pause(150);
+            if random.below(10) < 7 {
+                agent.signal(r#"{"freeze":{"for_s":0.4}}"#);
+            }
+            random.pause(500);
+            let silent = agent.status().silent;
+            in_silence += u32::from(silent);
+            if silent { "in a silence" } else { "on air" }
+        };
+        let received: Vec<u64> = transfers.iter().map(Transfer::received).collect();
+        agent.send_signal(Signal::SIGKILL);
+        let killed = Instant::now();
+        assert!(!agent.wait());
+        let idle = idle(&transfers, &received, killed);
+        println!("kill {number:2}: {when}, every flow went on after {idle:?}");
+        idles.push(idle);
+        random.pause(100);
+    }
+    idles.sort();
+    println!(
+        "{kills} kills, {in_silence} in a silence, {while_starting} while starting; until every flow went on: median {:?}, \
+         longest {:?}",
+        idles[idles.len() / 2],
+        idles[idles.len() - 1]
+    );
+    for transfer in &transfers {
+        transfer.stop();
+    }
+    for transfer in transfers {
+        // Every byte was checked as it came, and all that were sent have come.
+        assert!(transfer.finish().bytes > 0);
+    }
+    // The next start cleans up, and its end leaves nothing.
+    let mut last = AgentProcess::start(&path, SETTINGS);
+    last.send_signal(Signal::SIGTERM);
+    assert!(last.wait(), "{}", last.log());
+    assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while !processes(&path.bs).is_empty() {
+        assert!(Instant::now() < deadline, "left in the base station: {}", processes(&path.bs));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let names = [&path.ch, &path.bs, &path.sh].map(|netns| netns.name().to_owned());
+    drop(path);
+    let left = linkhold_linux::command::run("ip", &["netns", "list"])?;
+    assert!(names.iter().all(|name| !left.contains(name.as_str())), "{left}");
+    let longest = idles[idles.len() - 1];
+    assert!(longest < IDLE_LIMIT, "a flow stood still for {longest:?} after a kill");
+    Ok(())
+}
+
+/// Ids of the processes in a namespace.
+fn processes(netns: &NetNs) -> String {
+    linkhold_linux::command::run("ip", &["netns", "pids", netns.name()]).unwrap_or_default()
+}
