@@ -70,7 +70,9 @@ pub enum LinkEventKind {
         /// The cause that ended.
         cause: Cause,
     },
-    /// The cell works on another channel, or the channel's capacity became known or changed.
+    /// The cell works on another channel, or the channel's capacity became known or changed. Said only where the
+    /// rate stands until the next such event; `capacity` zero says that from now on it is unknown, or varies too
+    /// fast to be told (cellular, rate adaptation), and mechanisms measure for themselves.
     ChannelSwitched {
         /// Raw physical-layer rate, the paper's C.
         capacity: BitRate,

@@ -12,7 +12,7 @@
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::{BitRate, Fraction};
+use linkhold_core::units::BitRate;
 
 use crate::accounting::{Meter, Silence};
 use crate::air::AirConfig;
@@ -110,8 +110,8 @@ enum Source {
 pub(crate) struct Timeline {
     opened: bool,
     channels: Channels,
-    /// Capacity and efficiency as told at time 0 in trace mode, where channels do not matter.
-    trace_rate: Option<BitRate>,
+    /// The radio plays a trace: channels' rates do not matter.
+    is_trace: bool,
     sensing: Option<Sensing>,
     station_sensing: Vec<(StationId, Sensing)>,
     gap: Gaps,
@@ -142,10 +142,10 @@ impl Timeline {
     pub(crate) fn new(config: &AirConfig, seed: u64) -> Self {
         let channels =
             Channels::new(config.channels.clone(), config.initial_channel, config.switching.clone(), seed);
-        let (meter, gap, gap_notice, trace_rate) = match &config.mac {
+        let (meter, gap, gap_notice, is_trace) = match &config.mac {
             Mac::Shared | Mac::Duplex => {
                 let none = Gaps::new(Vec::new(), Duration::ZERO, Duration::ZERO);
-                (Meter::for_rate(config.stations), none.clone(), none, None)
+                (Meter::for_rate(config.stations), none.clone(), none, false)
             }
             Mac::Trace { down, up, silence_threshold, detection_delay } => {
                 let gaps = down.gaps(*silence_threshold);
@@ -154,7 +154,7 @@ impl Timeline {
                     Meter::for_trace(config.stations, down.clone(), up.clone(), *silence_threshold),
                     Gaps::new(gaps.clone(), lap, Duration::ZERO),
                     Gaps::new(gaps, lap, *detection_delay),
-                    Some(down.mean_rate()),
+                    true,
                 )
             }
         };
@@ -167,7 +167,7 @@ impl Timeline {
         let mut timeline = Self {
             opened: false,
             channels,
-            trace_rate,
+            is_trace,
             sensing: config.sensing.and_then(Sensing::new),
             station_sensing,
             gap,
@@ -298,10 +298,11 @@ impl Timeline {
     }
 
     fn tell_channel(&self, at: Instant, out: &mut AirOutput) {
-        let (capacity, efficiency) = match self.trace_rate {
-            Some(mean) => (mean, Fraction::ONE),
-            None => (self.channels.working().phy_rate, self.channels.working().efficiency),
-        };
+        // A trace has no rate that stands; its mean, told as one, would be taken for what the radio can do.
+        if self.is_trace {
+            return;
+        }
+        let (capacity, efficiency) = (self.channels.working().phy_rate, self.channels.working().efficiency);
         out.link(LinkEvent::at(at, LinkEventKind::ChannelSwitched { capacity, efficiency }));
     }
 
@@ -326,9 +327,7 @@ impl Timeline {
         if retuned || (until.is_none() && self.channel != self.channels.working_index()) {
             self.channel = self.channels.working_index();
             self.rate = self.channels.working().effective_rate();
-            if self.trace_rate.is_none() {
-                self.tell_channel(at, out);
-            }
+            self.tell_channel(at, out);
         }
         if taken(is) && !taken(was) {
             self.taken_since = at;

@@ -7,12 +7,23 @@
 //! - **Base round trip** = wired part (an uplink packet passes → the correspondent's answer passes) + radio part (a
 //!   segment goes down to an empty radio → its ACK comes up). The standing queue sits before the radio, so it is in
 //!   neither: an estimate taken end to end would count its own queue, grow the window by it, and so on.
-//! - **Rate**: what stations acknowledge at most in 200 ms, between 0.8 and 1 times C·e. On a shared medium
-//!   the ACKs take airtime too, and C·e alone would leave that tenth of the base round trip standing as a queue.
-//! - **Share**: `clamp = rate · (base + standing queue) / n`, where `n = bytes of all flows / bytes of the
+//! - **Rate**, where the channel's is told: what stations acknowledge at most in 200 ms, between 0.8 and 1 times C·e. On a
+//!   shared medium the ACKs take airtime too, and C·e alone would leave that tenth of the base round trip standing as
+//!   a queue.
+//! - **Rate**, where it is not told (it varies, or nobody knows): what stations acknowledge at most in one base
+//!   round trip, over the last 10 to 20 s, silences left out: BBR's maximum filter (Cardwell et al. 2016;
+//!   draft-ietf-ccwg-bbr section 5.5). The window is twice what that rate needs, so the estimate never confirms itself:
+//!   a radio that becomes faster runs through the second half of the window, and is seen. A time in which the radio ran
+//!   dry may raise the estimate but does not age it, as BBR does with application-limited samples; until the radio has been busy
+//!   for as long as a measurement takes, nothing is held down.
+//! - **Trim**: both windows are cut by up to half, to where the shortest time a segment spends in the radio is the radio
+//!   part plus the standing queue. It takes back the doubling where the rate stands still, and what shares measured too
+//!   small add. Once the radio runs dry the whole window is given again, at once.
+//! - **Share**: `clamp = trim · gain · rate · (base + standing queue) / n`, where `n = bytes of all flows / bytes of the
 //!   largest` over a short epoch. For n equal flows that is n; thin flows beside a bulk one hardly count, so the bulk flow
 //!   keeps what they leave.
 
+use super::EMPTY_RADIO;
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction};
 
@@ -58,14 +69,32 @@ impl MinFilter {
 const EPOCH: Duration = Duration::from_millis(500);
 const EPOCH_BYTES: u64 = 32 * 1500;
 
-/// Time over which the delivered rate is measured, and the least share of C·e that it is believed: below it the radio
-/// has simply not been busy.
+/// Time over which the delivered rate is measured on a channel that is told, and the most on one that is not; the
+/// least, a few milliseconds' bunches of ACKs long; and the least share of C·e that is believed: below it the
+/// radio has simply not been busy.
 const BIN: Duration = Duration::from_millis(200);
+const LEAST_BIN: Duration = Duration::from_millis(50);
 const LEAST_SHARE: f64 = 0.8;
+
+/// Window over the bandwidth-delay product when the rate is estimated: a rate that doubles within a round trip still
+/// shows (draft-ietf-ccwg-bbr section 5.6: BBR.cwnd_gain = 2).
+const UNKNOWN_GAIN: f64 = 2.0;
+
+/// The trim's limit: it takes back what [`UNKNOWN_GAIN`] adds.
+const LEAST_TRIM: f64 = 1.0 / UNKNOWN_GAIN;
+
+/// Over how many epochs the trim takes back an excess. A rate that is not told may vary, and then runs dry again soon: it is
+/// given the eight that BBR lets pass between two probes (Cardwell et al. 2016).
+const TOLD_DAMPING: f64 = 2.0;
+const UNKNOWN_DAMPING: f64 = 8.0;
+
+/// Room that pacing by the estimate leaves to discover a higher one (draft-ietf-ccwg-bbr section 5.3.3: 1.25).
+const PACING_GAIN: f64 = 1.25;
 
 /// The clamp's cell-wide part.
 #[derive(Debug)]
 pub(super) struct Bdp {
+    /// C·e; 0 while it is unknown.
     bytes_per_ns: f64,
     standing: Duration,
     epoch: u32,
@@ -75,9 +104,21 @@ pub(super) struct Bdp {
     share_of: f64,
     bin_start: Instant,
     bin_bytes: u64,
+    /// Least bytes in the radio in this bin.
+    bin_low: u64,
     /// Highest delivered rate of this and of the previous half-window, bytes/ns, and this one's start.
     fastest: [f64; 2],
     fastest_since: Instant,
+    /// The radio was busy all through a bin: before, the rate is the senders', not the radio's.
+    filled: bool,
+    /// Share of the window that is given: what leaves the radio the standing queue at its lowest.
+    trim: f64,
+    trim_since: Instant,
+    /// Shortest time in the radio of this trim epoch.
+    trim_low: Option<Duration>,
+    /// Base round trip and its radio part of the flows lately seen, ns.
+    base: f64,
+    radio: f64,
 }
 
 impl Bdp {
@@ -92,48 +133,108 @@ impl Bdp {
             share_of: 1.0,
             bin_start: Instant::ZERO,
             bin_bytes: 0,
+            bin_low: u64::MAX,
             fastest: [0.0; 2],
             fastest_since: Instant::ZERO,
+            filled: false,
+            trim: 1.0,
+            trim_since: Instant::ZERO,
+            trim_low: None,
+            base: 0.0,
+            radio: 0.0,
         }
     }
 
-    /// A station acknowledged this much.
-    pub fn on_delivered(&mut self, now: Instant, bytes: u64) {
+    /// A station acknowledged `bytes`; so many are in the radio still. True if the rate was measured anew.
+    pub fn on_delivered(&mut self, now: Instant, bytes: u64, outstanding: u64) -> bool {
         self.bin_bytes += bytes;
+        self.bin_low = self.bin_low.min(outstanding);
         let time = now.since(self.bin_start);
-        if time < BIN {
-            return;
+        if time < self.bin() {
+            return false;
         }
         let rate = self.bin_bytes as f64 / time.as_nanos() as f64;
+        let busy = self.bin_low > EMPTY_RADIO;
+        self.filled |= busy;
+        self.restart_bin(now);
+        if !busy && rate <= self.fastest() {
+            return false;
+        }
         if now.since(self.fastest_since) > HALF_WINDOW {
             self.fastest = [rate, self.fastest[0]];
             self.fastest_since = now;
         } else {
             self.fastest[0] = self.fastest[0].max(rate);
         }
-        self.restart_bin(now);
+        true
+    }
+
+    fn bin(&self) -> Duration {
+        if self.bytes_per_ns > 0.0 {
+            return BIN;
+        }
+        Duration::from_nanos(self.base as u64).max(LEAST_BIN).min(BIN)
     }
 
     /// A silence begins or ends: what was delivered across it says nothing of the radio's rate.
     pub fn restart_bin(&mut self, now: Instant) {
         self.bin_start = now;
         self.bin_bytes = 0;
+        self.bin_low = u64::MAX;
     }
 
-    /// Payload bytes/ns that the radio carries.
-    fn rate(&self) -> f64 {
-        let fastest = self.fastest[0].max(self.fastest[1]);
-        if fastest > 0.0 {
-            fastest.clamp(LEAST_SHARE * self.bytes_per_ns, self.bytes_per_ns)
+    /// A segment was this long in the radio, no silence in between. Once in two base round trips, since what
+    /// changes now shows a round trip later, the trim moves.
+    pub fn on_radio_time(&mut self, now: Instant, time: Duration) {
+        let low = self.trim_low.map_or(time, |low| low.min(time));
+        self.trim_low = Some(low);
+        if now.since(self.trim_since) < BIN.max(Duration::from_nanos((2.0 * self.base) as u64)) {
+            return;
+        }
+        self.trim_since = now;
+        self.trim_low = None;
+        let Some((rate, gain)) = self.rate() else { return };
+        let (standing, low) = (self.standing.as_nanos() as f64, low.as_nanos() as f64);
+        if low <= self.radio + EMPTY_RADIO as f64 / rate {
+            self.trim = 1.0;
+            return;
+        }
+        // Part of a step, so that one epoch's chance does not swing it.
+        let damping = if self.bytes_per_ns > 0.0 { TOLD_DAMPING } else { UNKNOWN_DAMPING };
+        let step = (self.radio + standing - low) / (gain * (self.base + standing)) / damping;
+        self.trim = (self.trim + step).clamp(LEAST_TRIM, 1.0);
+    }
+
+    fn fastest(&self) -> f64 {
+        self.fastest[0].max(self.fastest[1])
+    }
+
+    /// Payload bytes/ns that the radio carries, and the gain that goes with how sure that is.
+    fn rate(&self) -> Option<(f64, f64)> {
+        let fastest = self.fastest();
+        if self.bytes_per_ns > 0.0 {
+            let rate = if fastest > 0.0 {
+                fastest.clamp(LEAST_SHARE * self.bytes_per_ns, self.bytes_per_ns)
+            } else {
+                self.bytes_per_ns
+            };
+            Some((rate, 1.0))
         } else {
-            self.bytes_per_ns
+            self.filled.then_some((fastest, UNKNOWN_GAIN))
         }
     }
 
-    /// The channel's rate and efficiency became known or changed.
+    /// Rate at which held packets may go to a radio of unknown capacity.
+    pub fn pace(&self) -> Option<BitRate> {
+        let fastest = self.fastest();
+        (self.bytes_per_ns <= 0.0 && self.filled).then_some(BitRate((fastest * PACING_GAIN * 8e9) as u64))
+    }
+
+    /// The channel's rate and efficiency became known or changed; a rate of zero: no longer known.
     pub fn set_capacity(&mut self, capacity: BitRate, efficiency: Fraction) {
         self.bytes_per_ns = capacity.as_bps() as f64 * efficiency.get() / 8e9;
         self.fastest = [0.0; 2];
+        self.filled = false;
     }
 
     /// Counts a flow's bytes on their way down; `flow_epoch` and `flow_bytes` are the flow's own tally.
@@ -156,72 +257,26 @@ impl Bdp {
         self.largest = self.largest.max(*flow_bytes);
     }
 
-    /// The window, bytes, for a flow with this base round trip; `None` while the capacity is unknown. At least two
+    /// Notes the base round trip of a flow that is being held down.
+    pub fn note_base(&mut self, wired: Duration, radio: Duration) {
+        let (base, radio) = ((wired + radio).as_nanos() as f64, radio.as_nanos() as f64);
+        if self.base > 0.0 {
+            self.base += (base - self.base) / 16.0;
+            self.radio += (radio - self.radio) / 16.0;
+        } else {
+            (self.base, self.radio) = (base, radio);
+        }
+    }
+
+    /// The window, bytes, for a flow with this base round trip; `None` while no rate is known. At least two
     /// segments, so that a delayed ACK never stops the flow.
     pub fn clamp(&self, wired: Duration, radio: Duration, mss: u32) -> Option<u32> {
-        if self.bytes_per_ns <= 0.0 {
-            return None;
-        }
+        let (rate, gain) = self.rate()?;
         let nanos = (wired + radio + self.standing).as_nanos() as f64;
-        let bytes = (self.rate() * nanos / self.share_of) as u32;
+        let bytes = (rate * gain * self.trim * nanos / self.share_of) as u32;
         Some(bytes.max(2 * mss.clamp(536, 9000)))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_filter_forgets_an_old_minimum_but_not_its_last_sample() {
-        let at = |secs: u64| Instant::ZERO + Duration::from_secs(secs);
-        let ms = Duration::from_millis;
-        let mut filter = MinFilter::default();
-        assert_eq!(filter.get(), None);
-        for (time, sample, least) in [(0, 30, 30), (1, 10, 10), (2, 40, 10), (12, 40, 10), (23, 40, 40)] {
-            filter.add(at(time), ms(sample));
-            assert_eq!(filter.get(), Some(ms(least)), "at {time} s");
-        }
-        assert_eq!(filter.get(), Some(ms(40)));
-    }
-
-    #[test]
-    fn the_clamp_is_the_bandwidth_delay_product_and_the_standing_queue() {
-        let ms = Duration::from_millis;
-        let mut bdp = Bdp::new(ms(20));
-        assert_eq!(bdp.clamp(ms(50), ms(0), 1448), None);
-        bdp.set_capacity(BitRate::from_mbps(24), Fraction::clamped(0.5));
-        // 12 Mb/s × 70 ms / 8
-        assert_eq!(bdp.clamp(ms(48), ms(2), 1448), Some(105_000));
-        assert_eq!(Bdp { share_of: 1000.0, ..bdp }.clamp(ms(48), ms(2), 1448), Some(2896));
-    }
-
-    #[test]
-    fn the_rate_is_what_is_delivered_but_never_far_from_the_channels() {
-        // (bytes acknowledged each millisecond, share of C·e believed)
-        for (per_ms, share) in [(900, 0.9), (1200, 1.0), (100, 0.8)] {
-            let mut bdp = Bdp::new(Duration::ZERO);
-            bdp.set_capacity(BitRate::from_mbps(8), Fraction::ONE);
-            assert!((bdp.rate() - 0.001).abs() < 1e-9);
-            for ms in 0..1000 {
-                bdp.on_delivered(Instant::from_millis(ms), per_ms);
-            }
-            assert!((bdp.rate() / 0.001 - share).abs() < 0.03, "{per_ms}: {}", bdp.rate());
-        }
-    }
-
-    #[test]
-    fn equal_flows_share_equally_and_thin_ones_hardly_count() {
-        // (bytes of each flow per round, share)
-        for (flows, expected) in [(vec![1500; 4], 4.0), (vec![15_000, 150, 150, 150], 1.03)] {
-            let mut bdp = Bdp::new(Duration::ZERO);
-            let mut tallies = vec![(0u32, 0u64); flows.len()];
-            for round in 0..2000u64 {
-                for (len, (epoch, bytes)) in flows.iter().zip(&mut tallies) {
-                    bdp.on_sent(Instant::from_millis(10 * round), *len, epoch, bytes);
-                }
-            }
-            assert!((bdp.share_of - expected).abs() < 0.05, "{} for {flows:?}", bdp.share_of);
-        }
-    }
-}
+mod tests;

@@ -32,6 +32,9 @@ impl DsaSync {
         out: &mut Actions,
     ) {
         self.bdp.set_capacity(new.0, new.1);
+        if new.0.as_bps() == 0 {
+            return;
+        }
         self.pacer.set_rate(new.0.mul_f64(new.1.get()));
         let limit = carried(new);
         if self.config.capacity == CapacityResponse::Off || old.is_none_or(|old| carried(old) <= limit) {

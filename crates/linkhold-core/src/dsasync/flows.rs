@@ -51,11 +51,13 @@ pub(super) enum ProbeKind {
     Sequence,
 }
 
-/// A downlink segment whose acknowledgment will measure the radio round trip.
+/// A downlink segment whose acknowledgment will measure how long it was in the radio.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RadioProbe {
     pub at: Instant,
     pub end: Seq,
+    /// The radio was empty: the time is the radio part of the base round trip.
+    pub empty: bool,
     /// Silences so far when it left: a silence since then spoils the sample.
     pub silences: u64,
 }
@@ -111,6 +113,8 @@ pub(super) struct Flow {
     pub down_max: Option<Seq>,
     /// End of the highest segment handed to the radio.
     pub down_sent: Option<Seq>,
+    /// Bytes above `acked` that duplicate ACKs say have arrived.
+    credited: u32,
     /// Latest sequence number the correspondent acknowledged.
     ch_ack: Option<Seq>,
     pub has_data: bool,
@@ -168,6 +172,7 @@ impl Flow {
             edge: None,
             down_max: None,
             down_sent: None,
+            credited: 0,
             ch_ack: None,
             has_data: false,
             fin_down: None,
@@ -318,6 +323,7 @@ impl Flow {
             None => true,
             Some(acked) => tcp.ack.after(acked) || (tcp.ack == acked && !tcp.seq.before(self.offer_seq)),
         };
+        self.credit(tcp);
         if newer {
             self.acked = Some(tcp.ack);
             self.offer = tcp.window;
@@ -327,6 +333,22 @@ impl Flow {
                 self.new_tick = self.up_timestamp.is_none_or(|old| old.value != timestamp.value);
                 self.up_timestamp = tcp.timestamp;
             }
+        }
+    }
+
+    /// A duplicate ACK is a segment that arrived above a hole (RFC 5681 section 2; with SACK the window may move on
+    /// it). Without this, recovery from a loss would look like a radio that stands still and then delivers a window at
+    /// once.
+    fn credit(&mut self, tcp: &TcpSegment) {
+        let (Some(acked), Some(sent)) = (self.acked, self.down_sent) else { return };
+        if tcp.ack.after(acked) {
+            self.credited = self.credited.saturating_sub(tcp.ack.minus(acked) as u32);
+        } else if tcp.ack == acked
+            && tcp.is_pure_ack()
+            && (!tcp.sack.as_slice().is_empty() || (!self.sack() && tcp.window == self.offer))
+        {
+            let above = u32::try_from(sent.minus(acked)).unwrap_or(0);
+            self.credited = self.credited.saturating_add(self.mss).min(above);
         }
     }
 
@@ -352,10 +374,12 @@ impl Flow {
         }
     }
 
-    /// Bytes handed to the radio that the station has not acknowledged.
+    /// Bytes handed to the radio that the station has not acknowledged, cumulatively or by duplicate ACKs.
     pub fn outstanding(&self) -> u64 {
         match (self.down_sent, self.acked) {
-            (Some(sent), Some(acked)) => u64::try_from(sent.minus(acked)).unwrap_or(0),
+            (Some(sent), Some(acked)) => {
+                u64::try_from(sent.minus(acked)).unwrap_or(0).saturating_sub(u64::from(self.credited))
+            }
             (None, _) | (_, None) => 0,
         }
     }
@@ -550,136 +574,4 @@ impl FlowTable {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::packet::{Endpoint, SynOptions};
-
-    fn key(n: u16) -> FlowKey {
-        let addr = IpAddr::from([10, 0, 0, 1]);
-        FlowKey {
-            correspondent: Endpoint { addr, port: 80 },
-            station: Endpoint { addr: IpAddr::from([10, 0, 1, 1]), port: n },
-        }
-    }
-
-    fn add(table: &mut FlowTable, n: u16) -> u32 {
-        match table.touch(&key(n), StationId(0)) {
-            Touched::Known(slot) | Touched::New(slot) => slot,
-            Touched::Full => panic!("full"),
-        }
-    }
-
-    #[test]
-    fn a_flow_takes_at_most_512_bytes() {
-        let size = core::mem::size_of::<Flow>();
-        // The hash table keeps a 4-byte slot and a control byte at a load of at least 7/16; the free list 4 more.
-        assert!(size + 16 <= 512, "{size} bytes");
-    }
-
-    #[test]
-    fn the_longest_idle_flow_makes_room() {
-        let mut table = FlowTable::new(3, 7);
-        for n in 0..3 {
-            add(&mut table, n);
-        }
-        add(&mut table, 0);
-        assert_eq!(table.touch(&key(9), StationId(0)), Touched::Full);
-        let oldest = table.oldest().unwrap();
-        assert_eq!(table.get(oldest).unwrap().key, key(1));
-        table.remove(oldest);
-        assert_eq!(table.find(&key(1)), None);
-        assert!(matches!(table.touch(&key(9), StationId(0)), Touched::New(slot) if slot == oldest));
-        assert_eq!(table.len(), 3);
-        // 2, then 0, then 9 are left in order of idleness.
-        for n in [2, 0, 9] {
-            let oldest = table.oldest().unwrap();
-            assert_eq!(table.get(oldest).unwrap().key, key(n));
-            table.remove(oldest);
-        }
-        assert_eq!((table.len(), table.oldest()), (0, None));
-    }
-
-    #[test]
-    fn a_busy_flow_is_not_evicted_before_an_idle_one_that_is_nearly_as_old() {
-        let mut table = FlowTable::new(4, 7);
-        for n in 0..4 {
-            add(&mut table, n);
-        }
-        let busy = table.find(&key(0)).unwrap();
-        table.at(busy).held = 1;
-        let oldest = table.oldest().unwrap();
-        assert_eq!(table.get(oldest).unwrap().key, key(1));
-    }
-
-    fn syn(flags: TcpFlags, scale: Option<u8>) -> TcpSegment {
-        TcpSegment {
-            flags,
-            syn: SynOptions { mss: Some(1460), window_scale: scale, sack_permitted: true },
-            ..TcpSegment::default()
-        }
-    }
-
-    #[test]
-    fn the_window_scale_is_learnt_from_either_order_of_the_handshake() {
-        let answer = TcpFlags::SYN | TcpFlags::ACK;
-        // (first SYN goes down?, its scale, the answer's scale, shift of the station's windows)
-        let table = [
-            (true, Some(3), Some(7), Scale::Known(7)),
-            (true, None, None, Scale::Known(0)),
-            (true, Some(3), None, Scale::Known(0)),
-            (false, Some(7), Some(3), Scale::Known(7)),
-            (false, Some(7), None, Scale::Known(0)),
-            (false, None, None, Scale::Known(0)),
-            (false, Some(15), Some(3), Scale::Known(14)),
-        ];
-        for (down_first, first, second, expected) in table {
-            let mut flow = Flow::new(key(1), 0, 0, StationId(0));
-            let (ask, reply) = (syn(TcpFlags::SYN, first), syn(answer, second));
-            if down_first {
-                flow.on_downlink(&ask);
-                assert_eq!(flow.shift_of(&TcpSegment::default()), None);
-                flow.on_uplink(&reply);
-            } else {
-                flow.on_uplink(&ask);
-                flow.on_downlink(&reply);
-            }
-            assert_eq!(flow.scale, expected, "{down_first} {first:?} {second:?}");
-            assert!(flow.sack());
-        }
-    }
-
-    #[test]
-    fn a_flow_seen_from_the_middle_has_no_window_in_bytes() {
-        let mut flow = Flow::new(key(1), 0, 0, StationId(0));
-        flow.on_uplink(&TcpSegment {
-            flags: TcpFlags::ACK,
-            window: 100,
-            ack: Seq(5),
-            ..TcpSegment::default()
-        });
-        flow.on_downlink(&TcpSegment { seq: Seq(5), payload_len: 60_000, ..TcpSegment::default() });
-        assert!(flow.scale == Scale::Unknown && !flow.is_window_used_up(1448));
-    }
-
-    #[test]
-    fn an_old_ack_does_not_bring_its_old_window_back() {
-        let mut flow = Flow::new(key(1), 0, 0, StationId(0));
-        let ack =
-            |ack, window| TcpSegment { flags: TcpFlags::ACK, ack: Seq(ack), window, ..TcpSegment::default() };
-        flow.on_uplink(&ack(2000, 10));
-        flow.on_uplink(&ack(1000, 500));
-        assert_eq!((flow.acked, flow.offer), (Some(Seq(2000)), 10));
-    }
-
-    #[test]
-    fn ecn_counts_only_when_the_answer_agrees() {
-        let both = TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR;
-        let answer = TcpFlags::SYN | TcpFlags::ACK;
-        for (reply, expected) in [(answer | TcpFlags::ECE, true), (answer, false)] {
-            let mut flow = Flow::new(key(1), 0, 0, StationId(0));
-            flow.on_downlink(&TcpSegment { flags: both, ..TcpSegment::default() });
-            flow.on_uplink(&TcpSegment { flags: reply, ..TcpSegment::default() });
-            assert_eq!(flow.ecn, expected);
-        }
-    }
-}
+mod tests;

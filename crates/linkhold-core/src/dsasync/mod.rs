@@ -15,7 +15,8 @@
 //! Space: plenty → low (B_free < B_low: the paper's `hold`, all windows closed) → plenty (B_free > B_high).
 //!
 //! Deviations are recorded in the file they concern. Common to all: Algorithm 2 is run on events, not on a
-//! periodic timer, and a packet that does not fit into B_alloc is dropped (the paper does not say).
+//! periodic timer, and a packet that does not fit into B_alloc is dropped (the paper does not say). Nothing is taken back
+//! from the transmit queue (line 11) for a cause whose silences end more than 2 ms before that is noticed.
 
 mod bdp;
 mod capacity;
@@ -33,7 +34,7 @@ use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::action::{Action, Actions, DropReason, Rewrite, Verdict};
-use crate::link_event::{LinkEvent, LinkEventKind, Scope};
+use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{Direction, Origin, PacketId, PacketView, StationId, TcpFlags};
@@ -50,6 +51,9 @@ pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, D
 
 /// Bytes in the radio below which a segment is taken to find it empty: two full packets.
 const EMPTY_RADIO: u64 = 3000;
+
+/// A silence's end that is noticed later than this is late: the timer slack of a general-purpose kernel, twice.
+const LATE: Duration = Duration::from_millis(2);
 
 /// DSASync: Algorithms 1 to 5 as one [`Mechanism`].
 #[derive(Debug)]
@@ -70,6 +74,8 @@ pub struct DsaSync {
     nudges: BinaryHeap<Reverse<(Instant, u32, u32)>>,
     kept: Vec<(u32, u32)>,
     kept_bytes: u64,
+    /// By cause: the last silence's end was noticed late, so the next one's will be.
+    ends_late: [bool; Cause::ALL.len()],
     /// Bytes in the radio that stations have not acknowledged, over all flows.
     outstanding: u64,
     metrics: Metrics,
@@ -98,6 +104,7 @@ impl DsaSync {
             nudges: BinaryHeap::new(),
             kept: Vec::new(),
             kept_bytes: 0,
+            ends_late: [false; Cause::ALL.len()],
             outstanding: 0,
             metrics: Metrics::default(),
         })
@@ -314,8 +321,11 @@ impl DsaSync {
         let is_new = flow.down_sent.is_none_or(|sent| end.after(sent));
         if is_new {
             flow.down_sent = Some(end);
-            if flow.radio_probe.is_none() && self.outstanding <= EMPTY_RADIO {
-                flow.radio_probe = Some(RadioProbe { at: now, end, silences: self.monitor.silences() });
+            let empty = self.outstanding <= EMPTY_RADIO;
+            // A time with a silence in it is of no use: the next segment takes its place.
+            let silences = self.monitor.silences();
+            if flow.radio_probe.is_none_or(|old| (empty && !old.empty) || old.silences != silences) {
+                flow.radio_probe = Some(RadioProbe { at: now, end, empty, silences });
             }
         }
         // Less than before is possible with sequence numbers from nowhere, half the space away.
@@ -357,11 +367,13 @@ impl DsaSync {
         }
     }
 
-    fn on_tfp_change(&mut self, now: Instant, change: TfpChange, out: &mut Actions) {
+    /// `cause`: of the event that changed it; `None` if an announced time came.
+    fn on_tfp_change(&mut self, now: Instant, change: TfpChange, cause: Option<Cause>, out: &mut Actions) {
+        let late = cause.is_some_and(|cause| self.ends_late[cause as usize]);
         match change {
             TfpChange::None => {}
-            TfpChange::NetworkBegan => self.silence_began(now, Scope::Network, out),
-            TfpChange::StationBegan(station) => self.silence_began(now, Scope::Station(station), out),
+            TfpChange::NetworkBegan => self.silence_began(now, Scope::Network, late, out),
+            TfpChange::StationBegan(station) => self.silence_began(now, Scope::Station(station), late, out),
             TfpChange::NetworkEnded | TfpChange::StationEnded(_) => {
                 self.bdp.restart_bin(now);
                 self.reopen_all(now, false, out);
@@ -370,10 +382,11 @@ impl DsaSync {
         }
     }
 
-    fn silence_began(&mut self, now: Instant, scope: Scope, out: &mut Actions) {
+    fn silence_began(&mut self, now: Instant, scope: Scope, ends_late: bool, out: &mut Actions) {
         self.bdp.restart_bin(now);
-        // line 11: back from the transmit queue, if there is room for it.
-        if self.config.reclaim && self.free_bytes() >= self.config.b_low.0 {
+        // line 11: back from the transmit queue, if there is room for it. Not if the radio will work again before we
+        // know: what is left there is all that it can send until then.
+        if self.config.reclaim && !ends_late && self.free_bytes() >= self.config.b_low.0 {
             out.push(Action::Reclaim { scope });
         }
         self.close_kept(now, scope, out);
@@ -410,7 +423,19 @@ impl Mechanism for DsaSync {
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
         let old = self.monitor.capacity();
         let change = self.monitor.on_event(now, &event);
-        self.on_tfp_change(now, change, out);
+        let cause = match event.kind {
+            LinkEventKind::FreezeStarted { cause, .. } => Some(cause),
+            LinkEventKind::FreezeEnded { cause, .. } => {
+                self.ends_late[cause as usize] = event.effective_at.is_some_and(|at| now.since(at) > LATE);
+                Some(cause)
+            }
+            LinkEventKind::ChannelSwitched { .. }
+            | LinkEventKind::SensingSchedule { .. }
+            | LinkEventKind::Snr { .. }
+            | LinkEventKind::Grant { .. }
+            | LinkEventKind::TransmitRoom { .. } => None,
+        };
+        self.on_tfp_change(now, change, cause, out);
         match event.kind {
             LinkEventKind::ChannelSwitched { capacity, efficiency } => {
                 self.on_capacity(now, old, (capacity, efficiency), out);
@@ -430,7 +455,7 @@ impl Mechanism for DsaSync {
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
         while self.monitor.next_timeout().is_some_and(|at| at <= now) {
             let change = self.monitor.on_timeout(now);
-            self.on_tfp_change(now, change, out);
+            self.on_tfp_change(now, change, None, out);
         }
         let (monitor, due) = (&self.monitor, &mut self.due);
         match self.config.uplink.mode {

@@ -246,6 +246,36 @@ fn algorithm_2_line_11_the_transmit_queue_comes_back_to_the_front() {
 }
 
 #[test]
+fn the_transmit_queue_stays_where_the_radio_works_again_before_that_is_known() {
+    let mut b = Bench::new(&DsaSyncConfig { reclaim: true, ..plain(Mode::Hold) });
+    let began = LinkEventKind::FreezeStarted { scope: Scope::Network, cause: Cause::Fade, expected: None };
+    let ended = LinkEventKind::FreezeEnded { scope: Scope::Network, cause: Cause::Fade };
+    let told = |at, event| LinkEvent { detected_at: ms(at), effective_at: Some(ms(event)), kind: began };
+    // (ended at, noticed at, what the next fade does)
+    let back = vec![Action::Reclaim { scope: Scope::Network }];
+    for (round, (at, noticed, expected)) in
+        [(180, 200, vec![]), (185, 200, vec![]), (200, 200, back.clone())].into_iter().enumerate()
+    {
+        let base = 1000 * round as u64;
+        b.agent.on_link(ms(base + 120), told(base + 120, base + 100), &mut b.out);
+        let _ = b.out.drain().count();
+        let end = LinkEvent { kind: ended, ..told(base + noticed, base + at) };
+        b.agent.on_link(ms(base + noticed), end, &mut b.out);
+        // A primary user's bursts are another matter.
+        assert_eq!(b.at(base + 300).freeze(Scope::Network), back);
+        b.at(base + 320).thaw(Scope::Network);
+        b.agent.on_link(ms(base + 420), told(base + 420, base + 400), &mut b.out);
+        assert_eq!(b.out.drain().collect::<Vec<_>>(), expected, "round {round}");
+        b.agent.on_link(
+            ms(base + 440),
+            LinkEvent { kind: ended, ..told(base + 440, base + at + 240 - noticed + 200) },
+            &mut b.out,
+        );
+        let _ = b.out.drain().count();
+    }
+}
+
+#[test]
 fn stations_are_served_in_turn_and_a_silent_one_waits_alone() {
     let mut b = Bench::new(&plain(Mode::Hold));
     for flow in [101, 201, 301] {

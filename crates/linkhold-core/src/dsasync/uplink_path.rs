@@ -40,14 +40,23 @@ impl DsaSync {
         self.flows.at(slot).on_uplink(packet.tcp);
         let after = self.flows.at(slot).outstanding();
         self.outstanding = self.outstanding + after - before;
-        self.bdp.on_delivered(now, before.saturating_sub(after));
+        if !self.monitor.tfp(packet.station)
+            && self.bdp.on_delivered(now, before.saturating_sub(after), self.outstanding)
+            && let Some(pace) = self.bdp.pace()
+        {
+            self.pacer.set_rate(pace);
+        }
         let flow = self.flows.at(slot);
         if let (Some(probe), Some(acked)) = (flow.radio_probe, flow.acked)
             && !acked.before(probe.end)
         {
             flow.radio_probe = None;
             if probe.silences == self.monitor.silences() && !self.monitor.tfp(packet.station) {
-                self.buffer.station(packet.station).radio.add(now, now.since(probe.at));
+                let time = now.since(probe.at);
+                if probe.empty {
+                    self.buffer.station(packet.station).radio.add(now, time);
+                }
+                self.bdp.on_radio_time(now, time);
             }
         }
         if let Some(kept) = self.flows.at(slot).kept.take() {

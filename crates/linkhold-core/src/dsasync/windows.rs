@@ -261,6 +261,11 @@ impl DsaSync {
             }
             return rewrite;
         }
+        let flow = self.flows.at(slot);
+        let (wired, station) = (flow.wired.get(), flow.station);
+        if let Some(wired) = wired {
+            self.bdp.note_base(wired, self.radio_part(station));
+        }
         let window = match shift {
             Some(shift) => self.clamped(slot, tcp.ack, tcp.window, shift),
             None => tcp.window,

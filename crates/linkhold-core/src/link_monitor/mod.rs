@@ -179,7 +179,7 @@ impl LinkMonitor {
                 self.change(scope, |freezes| freezes.end(now, cause, at))
             }
             LinkEventKind::ChannelSwitched { capacity, efficiency } => {
-                self.capacity = Some((capacity, efficiency));
+                self.capacity = (capacity.as_bps() > 0).then_some((capacity, efficiency));
                 TfpChange::None
             }
             LinkEventKind::SensingSchedule { scope, period, duration, next } => {
