@@ -63,7 +63,10 @@ impl AgentProcess {
                 return Ok(());
             }
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(RunError::Agent(format!("it ended at once ({status}); it said:\n{}", self.log())));
+                return Err(RunError::Agent(format!(
+                    "it ended at once ({status}); it said:\n{}",
+                    self.log()
+                )));
             }
             std::thread::sleep(StdDuration::from_millis(10));
         }

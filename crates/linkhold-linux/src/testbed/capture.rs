@@ -65,8 +65,10 @@ impl PcapCapture {
             }
             writer.finish().map(|_| ()).map_err(|error| told(&error))
         };
-        let writer =
-            std::thread::Builder::new().name("capture".to_owned()).spawn(write).map_err(|error| told(&error))?;
+        let writer = std::thread::Builder::new()
+            .name("capture".to_owned())
+            .spawn(write)
+            .map_err(|error| told(&error))?;
         Ok((Self { packets, missed: 0 }, Packets { writer }))
     }
 }

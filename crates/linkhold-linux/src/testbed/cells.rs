@@ -97,12 +97,16 @@ pub fn missing_requirement() -> Option<String> {
         return Some("the testbed makes network namespaces and needs root: run it with sudo".to_owned());
     }
     if !Path::new("/dev/net/tun").exists() {
-        return Some("there is no /dev/net/tun: load the module (modprobe tun) or give the container the device".to_owned());
+        return Some(
+            "there is no /dev/net/tun: load the module (modprobe tun) or give the container the device"
+                .to_owned(),
+        );
     }
     let needed = [("ip", "iproute2"), ("iperf3", "iperf3"), ("chrt", "util-linux"), ("nice", "coreutils")];
-    needed.into_iter().find(|(program, _)| !crate::command::is_installed(program)).map(|(program, package)| {
-        format!("`{program}` is not installed: apt-get install {package}")
-    })
+    needed
+        .into_iter()
+        .find(|(program, _)| !crate::command::is_installed(program))
+        .map(|(program, package)| format!("`{program}` is not installed: apt-get install {package}"))
 }
 
 /// Runs `cells`, answers their results in the same order.
@@ -319,7 +323,8 @@ impl Store {
     /// A cell's results; a file that is damaged or of another version is as good as none.
     fn load(&self, key: &str) -> Option<Outcome> {
         let text = std::fs::read(self.folder.join(format!("{key}.json"))).ok()?;
-        let stored: Stored = serde_json::from_slice(&text).ok().filter(|s: &Stored| s.schema == CELL_SCHEMA)?;
+        let stored: Stored =
+            serde_json::from_slice(&text).ok().filter(|s: &Stored| s.schema == CELL_SCHEMA)?;
         let series = std::fs::read(self.folder.join(format!("{key}.series"))).ok()?;
         let series: RunSeries = postcard::from_bytes(&series).ok()?;
         Some(Outcome { record: stored.record, linux: stored.linux, series })

@@ -42,7 +42,8 @@ impl Stream {
         if end <= 0 {
             return false;
         }
-        let (start, end) = (self.delivered.saturating_add_signed(from), self.delivered.saturating_add_signed(end));
+        let (start, end) =
+            (self.delivered.saturating_add_signed(from), self.delivered.saturating_add_signed(end));
         if from > 0 {
             if self.ahead.len() < MAX_PIECES {
                 let known = self.ahead.entry(start).or_insert(end);
@@ -208,7 +209,9 @@ impl FlowLog {
         if packet.tcp.payload_len == 0 {
             return;
         }
-        let Some(track) = self.flows.get_mut(number).map(|flow| &mut flow.tracks[index(direction)]) else { return };
+        let Some(track) = self.flows.get_mut(number).map(|flow| &mut flow.tracks[index(direction)]) else {
+            return;
+        };
         let end = packet.tcp.seq_end();
         track.first_data_at.get_or_insert(now);
         match track.next_to_send {
@@ -238,7 +241,8 @@ impl FlowLog {
 
     /// A downlink packet comes out of the base station towards the radio.
     pub fn on_base_station_out(&mut self, now: Instant, packet: &ParsedPacket) {
-        if let Some(since) = self.passed(packet, Direction::Downlink).and_then(|passed| passed.at_base_station.take())
+        if let Some(since) =
+            self.passed(packet, Direction::Downlink).and_then(|passed| passed.at_base_station.take())
             && now >= self.warm_up
         {
             self.transit.record(now.since(since));
@@ -295,7 +299,9 @@ impl FlowLog {
         }
         let ended = silences.ended(station);
         if ended != track.silences_seen {
-            if let Some(waited) = silences.served_since(station, track.silences_seen, now).filter(|_| counting) {
+            if let Some(waited) =
+                silences.served_since(station, track.silences_seen, now).filter(|_| counting)
+            {
                 track.resumes.record(waited);
             }
             track.silences_seen = ended;
@@ -386,7 +392,9 @@ mod tests {
         let mut stream = Stream { next: Some(Seq(u32::MAX - 500)), ..Stream::default() };
         let at = |offset: u32| Seq(u32::MAX - 500) + offset;
         assert!(stream.arrived(at(0), 1000));
-        assert!(!stream.arrived(at(2000), 1000) && !stream.arrived(at(4000), 500) && !stream.arrived(at(0), 1000));
+        assert!(
+            !stream.arrived(at(2000), 1000) && !stream.arrived(at(4000), 500) && !stream.arrived(at(0), 1000)
+        );
         assert_eq!(stream.delivered, 1000);
         assert!(stream.arrived(at(500), 1500), "an overlap with what is there");
         assert_eq!((stream.delivered, stream.next), (3000, Some(at(3000))));

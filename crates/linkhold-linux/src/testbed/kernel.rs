@@ -117,9 +117,10 @@ impl Sockets {
     /// # Errors
     /// [`NetNsError`] if the namespace cannot be entered or has no socket diagnostics.
     pub fn open(netns: &NetNs) -> Result<Self, NetNsError> {
-        netns
-            .enter(Self::open_here)?
-            .map_err(|errno| NetNsError::System { what: "open socket diagnostics".to_owned(), source: errno.into() })
+        netns.enter(Self::open_here)?.map_err(|errno| NetNsError::System {
+            what: "open socket diagnostics".to_owned(),
+            source: errno.into(),
+        })
     }
 
     fn open_here() -> nix::Result<Self> {

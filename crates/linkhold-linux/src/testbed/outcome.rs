@@ -245,11 +245,7 @@ pub(super) fn outcome(
 
 /// The flows that carry the scenario's data, in its order: without iperf3's control connections, which are the first to
 /// each of its servers.
-fn data_flows<'a>(
-    flows: &'a [Flow],
-    workload: &Workload,
-    completions: &[Completion],
-) -> Vec<DataFlow<'a>> {
+fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, completions: &[Completion]) -> Vec<DataFlow<'a>> {
     let mut has_control = vec![false; workload.iperf.len()];
     let sized: HashMap<(u32, u16), usize> =
         completions.iter().map(|one| ((one.station, one.port), one.group)).collect();
@@ -267,10 +263,7 @@ fn data_flows<'a>(
             }) else {
                 continue;
             };
-            found.push((
-                spec.group,
-                DataFlow { flow, direction: spec.direction, total: Some(spec.bytes) },
-            ));
+            found.push((spec.group, DataFlow { flow, direction: spec.direction, total: Some(spec.bytes) }));
         }
     }
     found.sort_by_key(|(group, _)| *group);
@@ -280,8 +273,7 @@ fn data_flows<'a>(
 fn flow_record(id: u32, one: &DataFlow<'_>, warm_up: Instant, until: Instant) -> FlowRecord {
     let flow = one.flow;
     let track = flow.track(one.direction);
-    let completed_at =
-        one.total.filter(|&total| track.delivered() >= total).map(|_| track.last_delivered_at);
+    let completed_at = one.total.filter(|&total| track.delivered() >= total).map(|_| track.last_delivered_at);
     let counted_from = flow.start.max(warm_up);
     let counted_s = completed_at.unwrap_or(until).since(counted_from).as_secs_f64();
     let rate = |bytes: u64| if counted_s > 0.0 { bytes as f64 * 8.0 / counted_s } else { 0.0 };
@@ -362,11 +354,7 @@ fn samples_of<'a>(
         .filter(move |sample| (sample.station_port, sample.correspondent_port) == (station, correspondent))
 }
 
-fn silence_windows(
-    one: &DataFlow<'_>,
-    report: &EtherReport,
-    samples: &[WindowSample],
-) -> Vec<SilenceWindow> {
+fn silence_windows(one: &DataFlow<'_>, report: &EtherReport, samples: &[WindowSample]) -> Vec<SilenceWindow> {
     let samples: Vec<&WindowSample> = samples_of(one, samples).collect();
     let window = |silence: &linkhold_radio::Silence| {
         let (start_s, end_s) = (silence.start.as_secs_f64(), silence.end.as_secs_f64());
@@ -402,7 +390,8 @@ fn series(
     let limit = plan.map(|plan| linkhold_sim::build::goodput_limit(scenario, &plan));
     for (index, sample) in report.samples.iter().enumerate() {
         let before = index.checked_sub(1).and_then(|before| report.samples.get(before));
-        let air = before.map_or_else(|| sample.accounting.clone(), |b| sample.accounting.since(&b.accounting));
+        let air =
+            before.map_or_else(|| sample.accounting.clone(), |b| sample.accounting.since(&b.accounting));
         router.t_s.push((index + 1) as f64 * interval_s);
         router.goodput_bps.push(0.0);
         router.limit_bps.push(limit.as_ref().map_or(f64::NAN, |limit| limit.bps(&air)));

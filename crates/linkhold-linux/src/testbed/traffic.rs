@@ -147,7 +147,11 @@ impl Traffic {
         };
         for index in 0..workload.iperf.len() {
             let port = (IPERF_PORT + index as u16).to_string();
-            let server = ch.command("nice").args(["-n", NICE, "iperf3", "-s", "-1", "-p", &port]).stdout(Stdio::null()).spawn();
+            let server = ch
+                .command("nice")
+                .args(["-n", NICE, "iperf3", "-s", "-1", "-p", &port])
+                .stdout(Stdio::null())
+                .spawn();
             traffic.servers.push(server.map_err(|source| start_error("iperf3", source))?);
         }
         if !workload.sized.is_empty() {
@@ -178,14 +182,21 @@ impl Traffic {
         Ok(())
     }
 
-    fn spawn_client(&mut self, stations: &[NetNs], client: &Iperf, port: u16, congestion: &str) -> Result<(), TrafficError> {
+    fn spawn_client(
+        &mut self,
+        stations: &[NetNs],
+        client: &Iperf,
+        port: u16,
+        congestion: &str,
+    ) -> Result<(), TrafficError> {
         let Some(netns) = stations.get(client.station as usize) else { return Ok(()) };
         let server = ch_address(client.family).to_string();
         // Whole seconds, and never less than asked for: the run's end ends it.
         let seconds = client.duration.as_secs_f64().ceil().max(1.0).to_string();
         let (port, count) = (port.to_string(), client.count.to_string());
-        let mut iperf =
-            format!("exec nice -n {NICE} iperf3 -c {server} -p {port} -P {count} -C {congestion} -i 0 -t {seconds}");
+        let mut iperf = format!(
+            "exec nice -n {NICE} iperf3 -c {server} -p {port} -P {count} -C {congestion} -i 0 -t {seconds}"
+        );
         if client.direction == Direction::Downlink {
             iperf.push_str(" -R");
         }
@@ -250,7 +261,12 @@ impl Traffic {
         Ok(())
     }
 
-    fn start_sized(&mut self, stations: &[NetNs], flows: SizedFlows, congestion: &str) -> Result<(), TrafficError> {
+    fn start_sized(
+        &mut self,
+        stations: &[NetNs],
+        flows: SizedFlows,
+        congestion: &str,
+    ) -> Result<(), TrafficError> {
         let Some(netns) = stations.get(flows.station as usize) else { return Ok(()) };
         let server = SocketAddr::new(ch_address(flows.family), SIZED_PORT);
         let (stop, completions, corrupt) =

@@ -38,7 +38,9 @@ impl Workload {
                             Some(arrivals) => {
                                 poisson(scenario, group, number, station, seed, arrivals.per_second)
                             }
-                            None => staggered(group).filter(|one| one.0 == station).map(|one| one.1).collect(),
+                            None => {
+                                staggered(group).filter(|one| one.0 == station).map(|one| one.1).collect()
+                            }
                         };
                         this.sized.push(SizedFlows {
                             group: number,
@@ -164,15 +166,19 @@ mod tests {
         assert_eq!(counts, [(0, 4), (1, 4), (2, 4)]);
         assert_eq!(together.iperf[0].duration, StdDuration::from_secs(18));
         let apart = workload("[[flows]]\nstation = \"all\"\ncount = 2\nstagger = \"1s\"\n").unwrap();
-        let starts: Vec<_> = apart.iperf.iter().map(|client| (client.station, client.start.as_secs())).collect();
+        let starts: Vec<_> =
+            apart.iperf.iter().map(|client| (client.station, client.start.as_secs())).collect();
         assert_eq!(starts, [(0, 0), (1, 1), (2, 2), (0, 3), (1, 4), (2, 5)]);
-        assert_eq!(apart.client_of(IPERF_PORT + 4).map(|(index, client)| (index, client.station)), Some((4, 1)));
+        assert_eq!(
+            apart.client_of(IPERF_PORT + 4).map(|(index, client)| (index, client.station)),
+            Some((4, 1))
+        );
         assert!(apart.client_of(IPERF_PORT + 6).is_none() && apart.client_of(1).is_none());
     }
 
     #[test]
     fn arrivals_are_the_simulators() {
-        let flows = workload("[[flows]]\nstation = 1\nsource = \"100kB\"\narrivals = { per_second = 2.0 }\n");
+        let flows = workload("[[flows]]\nstation = 1\nsource = \"100kB\"\narrivals = \"2/s\"\n");
         let starts = flows.unwrap().sized.remove(0).starts;
         assert!((20..70).contains(&starts.len()) && starts.is_sorted(), "{starts:?}");
     }
