@@ -11,8 +11,8 @@
 //!   shared medium the ACKs take airtime too, and C·e alone would leave that tenth of the base round trip standing as
 //!   a queue.
 //! - **Rate**, where it is not told (it varies, or nobody knows): what stations acknowledge at most in one base
-//!   round trip, over the last 10 to 20 s, silences left out: BBR's maximum filter (Cardwell et al. 2016;
-//!   draft-ietf-ccwg-bbr section 5.5). The window is twice what that rate needs, so the estimate never confirms itself:
+//!   round trip, over the last 10 to 20 s, silences left out: BBR's maximum filter (Cardwell et al. 2016,
+//!   draft-ietf-ccwg-bbr). The window is twice what that rate needs, so the estimate never confirms itself:
 //!   a radio that becomes faster runs through the second half of the window, and is seen. A time in which the radio ran
 //!   dry may raise the estimate but does not age it, as BBR does with application-limited samples; until the radio has been busy
 //!   for as long as a measurement takes, nothing is held down.
@@ -77,7 +77,7 @@ const LEAST_BIN: Duration = Duration::from_millis(50);
 const LEAST_SHARE: f64 = 0.8;
 
 /// Window over the bandwidth-delay product when the rate is estimated: a rate that doubles within a round trip still
-/// shows (draft-ietf-ccwg-bbr section 5.6: BBR.cwnd_gain = 2).
+/// shows (BBR's cwnd_gain, 2; `bbr_cwnd_gain` of Linux).
 const UNKNOWN_GAIN: f64 = 2.0;
 
 /// The trim's limit: it takes back what [`UNKNOWN_GAIN`] adds.
@@ -88,7 +88,7 @@ const LEAST_TRIM: f64 = 1.0 / UNKNOWN_GAIN;
 const TOLD_DAMPING: f64 = 2.0;
 const UNKNOWN_DAMPING: f64 = 8.0;
 
-/// Room that pacing by the estimate leaves to discover a higher one (draft-ietf-ccwg-bbr section 5.3.3: 1.25).
+/// Room that pacing by the estimate leaves to discover a higher one (BBR's pacing gain while it probes).
 const PACING_GAIN: f64 = 1.25;
 
 /// The clamp's cell-wide part.

@@ -111,9 +111,9 @@ pub struct DsaSyncConfig {
     pub clamp: Clamp,
     /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
     pub standing_queue: Duration,
-    /// Rate of release while the channel's capacity is unknown and nobody tells the room in the transmit queue. Below the
-    /// channel's rate it would make the mechanism the bottleneck, and its buffer a standing queue; above, the burst only moves
-    /// to the radio's queue, where it would be without a mechanism: so it is high.
+    /// Rate of release while the channel's capacity is neither told nor yet measured, and nobody tells the room in
+    /// the transmit queue. Below the channel's rate it would make the mechanism the bottleneck, and its buffer a standing
+    /// queue; above, the burst only moves to the radio's queue, where it would be without a mechanism: so it is high.
     pub assumed_capacity: BitRate,
     /// Most reopenings sent for one silence to a sender that is not heard (`freeze+nudge`).
     pub nudges: u8,

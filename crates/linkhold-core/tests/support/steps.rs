@@ -73,6 +73,7 @@ pub enum Step {
         duration: u64,
     },
     Switch {
+        /// 0: no longer known.
         mbps: u64,
         efficiency: f64,
     },
@@ -133,7 +134,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (scope(), cause(), 0u64..100_000, 1u64..100_000, any::<bool>())
             .prop_map(|(scope, cause, ahead, length, told_end)| Step::Announce { scope, cause, ahead, length, told_end }),
         1 => (scope(), 0u64..500_000, 0u64..100_000).prop_map(|(scope, period, duration)| Step::Schedule { scope, period, duration }),
-        1 => (1u64..50, 0.1f64..1.0).prop_map(|(mbps, efficiency)| Step::Switch { mbps, efficiency }),
+        1 => (prop_oneof![1 => Just(0u64), 3 => 1u64..50], 0.1f64..1.0).prop_map(|(mbps, efficiency)| Step::Switch { mbps, efficiency }),
     ]
 }
 
