@@ -193,6 +193,10 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
 fn tune(host: &NetNs, scenario: &ResolvedScenario) -> Result<(), NetNsError> {
     let tcp = &scenario.tcp;
     let switch = |on: bool| if on { "1" } else { "0" };
+    // The programs choose the scenario's congestion control by socket, since a namespace's default may only be one that
+    // this machine allows to everybody. But a connection begins with the default, and one that began with BBR stays paced
+    // for its life, whatever it changes to: the default here is the one that every kernel has and allows.
+    host.sysctl("net/ipv4/tcp_congestion_control", "reno")?;
     host.sysctl("net/ipv4/tcp_sack", switch(tcp.sack))?;
     host.sysctl("net/ipv4/tcp_timestamps", switch(tcp.timestamps))?;
     if tcp.ecn {
