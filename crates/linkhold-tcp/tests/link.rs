@@ -171,7 +171,11 @@ fn a_silence_with_held_packets_costs_a_stack_its_window_unless_it_can_undo() {
         let stats = *net.ends[0].stats();
         assert!(stats.rto_events >= 1, "the silence is longer than the RTO");
         assert_eq!(stats.spurious_rtos >= 1, config.timestamp_undo);
-        after.push(net.ends[0].cwnd_bytes() >= cwnd);
+        after.push(net.ends[0].cwnd_bytes() as f64 / cwnd as f64);
     }
-    assert_eq!(after, [true, true, false]);
+    // Linux since 3.10 takes the reduction back; in 2009 F-RTO left one ordinary decrease; without undo the window starts
+    // from one segment.
+    assert!(after[0] >= 1.0, "{after:?}");
+    assert!((0.5..1.0).contains(&after[1]), "{after:?}");
+    assert!(after[2] < after[1], "{after:?}");
 }

@@ -16,6 +16,9 @@ pub(super) const DISTURBED: &str = "linux-2009, 3 ms, DSA active";
 /// so only the first case is changed.
 const FLUSH: &str = "cases.0.set={\"router.in_silence\"=\"flush\"}";
 
+/// The cell waits its incumbent out instead of leaving the channel.
+const STAY: &str = "radio.switch_policy=\"scripted\"";
+
 /// Today's kernel in place of the paper's.
 const TODAY: [&str; 3] =
     ["tcp.profile=\"linux\"", "tcp.receive_buffer=\"128KiB\"", "tcp.receive_autotune=\"6MiB\""];
@@ -134,13 +137,24 @@ pub(super) fn macro_variants(quick: bool) -> Vec<Variant> {
         scenario: Some(super::ONE_CLIENT),
         ..Variant::default()
     });
+    if !quick {
+        for (stack, set) in [
+            (format!("{PAPER_STACK}, transmit queue lost too"), vec![FLUSH]),
+            ("linux-2009, 10 ms".to_owned(), vec!["wired.rtt=\"10ms\""]),
+            (format!("{PAPER_STACK}, stay, transmit queue lost too"), vec![FLUSH, STAY]),
+            ("linux-2009, 10 ms, stay".to_owned(), vec!["wired.rtt=\"10ms\"", STAY]),
+        ] {
+            let set = set.into_iter().map(str::to_owned).collect();
+            all.push(Variant { stack, direction: "downlink", set, ..Variant::default() });
+        }
+    }
     for direction in ["downlink", "uplink"] {
         all.push(Variant {
             stack: format!("{PAPER_STACK}, stay"),
             direction,
             set: vec![
                 format!("flows.0.direction=\"{direction}\""),
-                "radio.switch_policy=\"scripted\"".to_owned(),
+                STAY.to_owned(),
             ],
             ..Variant::default()
         });
