@@ -152,3 +152,22 @@ fn a_measured_rate_fills_the_radio_follows_it_upwards_and_leaves_a_short_queue()
         assert!((5..=20).contains(&shortest), "{shortest} ms in second {second}: {seconds:?}");
     }
 }
+
+#[test]
+fn the_trim_takes_back_what_queues_and_gives_all_again_once_the_radio_ran_dry() {
+    let ms = Duration::from_millis;
+    let mut bdp = Bdp::new(ms(10));
+    bdp.set_capacity(BitRate::from_mbps(24), Fraction::ONE);
+    bdp.note_base(ms(50), ms(1));
+    let mut at = 0;
+    // (time in the radio, ms, the window's share after ten seconds of it)
+    for (time, share) in [(30, 0.5), (11, 0.5), (1, 1.0), (11, 1.0), (12, 0.6)] {
+        for _ in 0..1000 {
+            at += 10;
+            bdp.on_radio_time(Instant::from_millis(at), ms(time));
+        }
+        // 24 Mb/s × 61 ms
+        let window = f64::from(bdp.clamp(ms(50), ms(1), 1448).unwrap()) / 183_000.0;
+        assert!((window - share).abs() < 0.02, "{window} after {time} ms");
+    }
+}
