@@ -104,6 +104,50 @@ impl Trace {
         }
     }
 
+    /// The same lap entered at `place`, a share of its length: the first opportunity at or after it becomes time 0.
+    /// Opportunities, gaps and length stay what they are.
+    #[must_use]
+    pub fn from(&self, place: f64) -> Self {
+        let lap = self.lap_ms();
+        let wanted = (f64::from(lap) * place.clamp(0.0, 1.0)) as u32;
+        let first = self.times.partition_point(|&time| time < wanted).min(self.times.len() - 1);
+        let (before, after) = self.times.split_at(first + 1);
+        let start = before[first];
+        // What stands at the start itself comes round as the last stamp, which is the lap's length again.
+        let times = after.iter().map(|time| time - start).chain(before.iter().map(|time| lap - start + time));
+        let counts = (0..self.cumulative.len()).map(|index| match index {
+            0 => self.cumulative[0],
+            _ => self.cumulative[index] - self.cumulative[index - 1],
+        });
+        let counts: Vec<u32> = counts.collect();
+        let mut total = 0;
+        let cumulative = counts[first + 1..].iter().chain(&counts[..=first]).map(|count| {
+            total += count;
+            total
+        });
+        // A stamp of 0 in the recording is the lap's last moment too; where both meet they are one.
+        let mut merged = Self { times: times.collect(), cumulative: cumulative.collect() };
+        merged.merge_equal();
+        merged
+    }
+
+    /// Makes one stamp of equal neighbours.
+    fn merge_equal(&mut self) {
+        let mut times: Vec<u32> = Vec::with_capacity(self.times.len());
+        let mut cumulative: Vec<u32> = Vec::with_capacity(self.times.len());
+        for (&time, &count) in self.times.iter().zip(&self.cumulative) {
+            match (times.last(), cumulative.last_mut()) {
+                (Some(&last), Some(total)) if last == time => *total = count,
+                _ => {
+                    times.push(time);
+                    cumulative.push(count);
+                }
+            }
+        }
+        self.times = times.into_boxed_slice();
+        self.cumulative = cumulative.into_boxed_slice();
+    }
+
     /// Length of one lap.
     #[must_use]
     pub fn duration(&self) -> Duration {
@@ -248,6 +292,34 @@ mod tests {
 
     fn trace(text: &str) -> Arc<Trace> {
         Arc::new(Trace::parse(text.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn a_lap_entered_in_its_middle_keeps_its_opportunities_gaps_and_length() {
+        let whole = trace("10\n10\n30\n70\n100\n");
+        let turned = whole.from(0.25);
+        // From the two opportunities at 30 on: 70, 100, then 10 twice and 30 of the next lap.
+        assert_eq!(turned, *trace("40\n70\n80\n80\n100\n"));
+        assert_eq!(whole.from(0.0), *trace("20\n60\n90\n100\n100\n"), "the first opportunity is the start");
+        assert_eq!(whole.from(1.0), *whole, "the last stamp is the lap's start");
+        // A stamp of 0 is the same moment as the lap's end.
+        assert_eq!(trace("0\n50\n100\n").from(0.4), *trace("50\n50\n100\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn entering_a_lap_elsewhere_changes_neither_rate_nor_length(
+            mut stamps in proptest::collection::vec(1_u32..5_000, 1..200),
+            place in 0.0_f64..=1.0,
+        ) {
+            stamps.sort_unstable();
+            let text: String = stamps.iter().map(|stamp| format!("{stamp}\n")).collect();
+            let whole = trace(&text);
+            let turned = whole.from(place);
+            prop_assert_eq!(turned.duration(), whole.duration());
+            prop_assert_eq!(turned.opportunities(), whole.opportunities());
+            prop_assert!(turned.times.is_sorted());
+        }
     }
 
     #[test]

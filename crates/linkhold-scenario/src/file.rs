@@ -197,6 +197,9 @@ file_table! {
         default silence_threshold: Positive<Duration> = "100ms";
         /// How long after its start (or end) the mechanism is told of a silence. 0 = at once (an oracle).
         default detection_delay: Duration = "0s";
+        /// Start each repetition at a place of the trace that its seed draws, so that repetitions differ. Otherwise every
+        /// one starts at the beginning.
+        default random_start: bool = false;
     }
 }
 

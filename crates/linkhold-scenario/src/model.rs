@@ -184,6 +184,8 @@ pub struct TraceLink {
     pub silence_threshold: Duration,
     /// How long after its start the mechanism is told of a silence; 0 is an oracle.
     pub detection_delay: Duration,
+    /// Each repetition starts at a place of the trace that its seed draws, the same in both directions.
+    pub random_start: bool,
 }
 
 /// A delivery trace, read and checked.

@@ -160,6 +160,7 @@ fn trace_mac(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Optio
         up: up?,
         silence_threshold: **trace.silence_threshold,
         detection_delay: *trace.detection_delay,
+        random_start: *trace.random_start,
     }))
 }
 

@@ -56,6 +56,9 @@ fn radio(radio: &Radio, line: &mut dyn FnMut(&str, String)) {
             }
             let told = trace.detection_delay;
             line("silence", format!("a gap over {}, told {told} after it begins", trace.silence_threshold));
+            if trace.random_start {
+                line("start", "at a place of the trace that each repetition's seed draws".to_owned());
+            }
         }
     }
     if let Some(sensing) = &radio.sensing {

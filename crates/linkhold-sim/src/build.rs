@@ -1,11 +1,14 @@
 //! From a resolved scenario to the parts of a cell: air, wired pipes, mechanism.
 
+use std::sync::Arc;
+
 use linkhold_core::dsasync::DsaSync;
 use linkhold_core::mechanism::{Mechanism, PlainRouter};
 use linkhold_core::packet::StationId;
+use linkhold_radio::rng::Stream;
 use linkhold_radio::{
     Air, AirConfig, ChannelConfig, FqCodelConfig, Mac, PrimaryUserConfig, QueueConfig, QueueKind,
-    ScriptedSwitch, SensingConfig, StationSensing, SwitchPolicy, Switching, WiredPipe,
+    ScriptedSwitch, SensingConfig, StationSensing, SwitchPolicy, Switching, Trace, WiredPipe,
 };
 use linkhold_scenario as scenario;
 use linkhold_scenario::ResolvedScenario;
@@ -26,7 +29,7 @@ pub(crate) fn network(scenario: &ResolvedScenario, seed: u64) -> Result<Network,
 /// # Errors
 /// [`SimError`] when the scenario names something that is not there.
 pub fn air(scenario: &ResolvedScenario, seed: u64) -> Result<Air, SimError> {
-    Ok(Air::new(air_config(scenario), seed)?)
+    Ok(Air::new(air_config(scenario, seed), seed)?)
 }
 
 /// One direction of a scenario's wire.
@@ -59,15 +62,19 @@ fn mechanism(scenario: &ResolvedScenario) -> Result<Box<dyn Mechanism>, SimError
     }
 }
 
-fn air_config(scenario: &ResolvedScenario) -> AirConfig {
+fn air_config(scenario: &ResolvedScenario, seed: u64) -> AirConfig {
     let radio = &scenario.radio;
     let (mac, cell) = match &radio.mac {
         scenario::Mac::Shared(cell) => (Mac::Shared, Some(cell)),
         scenario::Mac::Duplex(cell) => (Mac::Duplex, Some(cell)),
         scenario::Mac::Trace(link) => {
+            let place = if link.random_start { Stream::new(seed, "trace-start", 0).unit() } else { 0.0 };
+            let from = |trace: &Arc<Trace>| {
+                if link.random_start { Arc::new(trace.from(place)) } else { trace.clone() }
+            };
             let mac = Mac::Trace {
-                down: link.down.trace.clone(),
-                up: link.up.trace.clone(),
+                down: from(&link.down.trace),
+                up: from(&link.up.trace),
                 silence_threshold: link.silence_threshold,
                 detection_delay: link.detection_delay,
             };
