@@ -51,6 +51,7 @@ fmt: ## Format the code
 bench: setup-demo ## Speed of engine and mechanisms, as ratios measured in one run
 	$(CARGO) bench --locked -p linkhold-sim
 	$(CARGO) bench --locked -p linkhold-core
+	$(CARGO) bench --locked -p linkhold-linux --bench agent
 	$(CARGO) bench --locked -p linkhold-radio
 
 clean: ## Remove what was built

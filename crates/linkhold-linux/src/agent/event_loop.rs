@@ -113,8 +113,7 @@ impl Agent {
                 core.tell("config", LinkEvent::at(now, kind));
             }
             None => tracing::info!(
-                "what the radio carries is unknown: windows are not held down to it until `linkhold signal switch` says \
-                 it (or `[channel]` in the configuration)"
+                "what the radio carries is not known, and measured: better, tell it (`[channel]`, `linkhold signal switch`)"
             ),
         }
         core.announce_schedules();

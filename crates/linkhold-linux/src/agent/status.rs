@@ -148,7 +148,7 @@ impl fmt::Display for Status {
             )?,
             None => writeln!(
                 f,
-                "channel          unknown   set `[channel]`, or tell it by `linkhold signal switch`"
+                "channel        measured   tell its rate by `[channel]` or `linkhold signal switch`"
             )?,
         }
         writeln!(f, "flows       {:>12}   {} stations", self.flows, self.stations)?;

@@ -278,45 +278,10 @@ impl NfQueue {
 
     /// Reads the message of `length` bytes in the buffer; `None` if it is no packet of ours.
     fn parse_packet(&mut self, length: usize) -> Option<(PacketId, Arrived)> {
-        let message = self.buffer.get(..length)?;
-        if message_type(message)? != NFQNL_MSG_PACKET {
-            return None;
-        }
-        let number = u16::from_be_bytes([*message.get(18)?, *message.get(19)?]);
-        let index = self.queues.iter().position(|queue| queue.number == number)?;
-        let mut at = NLMSG_HEADER + NFGEN_HEADER;
-        let mut kernel_id = None;
-        let (mut in_interface, mut out_interface, mut full_length, mut info) = (0, 0, None, 0);
-        let mut payload = 0..0;
-        while let Some(header) = message.get(at..at + ATTRIBUTE_HEADER) {
-            let attribute_length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-            let kind = u16::from_ne_bytes([header[2], header[3]]) & NLA_TYPE_MASK;
-            let value = at + ATTRIBUTE_HEADER..at + attribute_length;
-            let bytes = message.get(value.clone())?;
-            match kind {
-                NFQA_PACKET_HDR => kernel_id = Some(big_u32(bytes)?),
-                NFQA_IFINDEX_INDEV => in_interface = big_u32(bytes)?,
-                NFQA_IFINDEX_OUTDEV => out_interface = big_u32(bytes)?,
-                NFQA_CAP_LEN => full_length = Some(big_u32(bytes)?),
-                NFQA_SKB_INFO => info = big_u32(bytes)?,
-                NFQA_PAYLOAD => payload = value,
-                _ => {}
-            }
-            at += attribute_length.next_multiple_of(4).max(ATTRIBUTE_HEADER);
-        }
-        let id = PacketId((index as u64) << 32 | u64::from(kernel_id?));
-        let len = full_length.unwrap_or(payload.len() as u32);
+        let numbers = self.queue_numbers();
+        let (arrived, payload) = parse_packet_message(self.buffer.get(..length)?, numbers)?;
         self.payload = payload;
-        let arrived = Arrived {
-            id,
-            direction: if index == 0 { Direction::Downlink } else { Direction::Uplink },
-            len,
-            in_interface,
-            out_interface,
-            checksum_ready: info & NFQA_SKB_CSUMNOTREADY == 0,
-            aggregate: info & NFQA_SKB_GSO != 0,
-        };
-        Some((id, arrived))
+        Some((arrived.id, arrived))
     }
 
     /// Writes the pending run of accepts of a packet's queue as one message.
@@ -592,6 +557,45 @@ fn put_attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
+/// Reads a packet message: what arrived, and where in the message its bytes are. `None` if it is no packet of these queues.
+fn parse_packet_message(message: &[u8], queues: [u16; 2]) -> Option<(Arrived, core::ops::Range<usize>)> {
+    if message_type(message)? != NFQNL_MSG_PACKET {
+        return None;
+    }
+    let number = u16::from_be_bytes([*message.get(18)?, *message.get(19)?]);
+    let index = queues.iter().position(|queue| *queue == number)?;
+    let mut at = NLMSG_HEADER + NFGEN_HEADER;
+    let mut kernel_id = None;
+    let (mut in_interface, mut out_interface, mut full_length, mut info) = (0, 0, None, 0);
+    let mut payload = 0..0;
+    while let Some(header) = message.get(at..at + ATTRIBUTE_HEADER) {
+        let attribute_length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let kind = u16::from_ne_bytes([header[2], header[3]]) & NLA_TYPE_MASK;
+        let value = at + ATTRIBUTE_HEADER..at + attribute_length;
+        let bytes = message.get(value.clone())?;
+        match kind {
+            NFQA_PACKET_HDR => kernel_id = Some(big_u32(bytes)?),
+            NFQA_IFINDEX_INDEV => in_interface = big_u32(bytes)?,
+            NFQA_IFINDEX_OUTDEV => out_interface = big_u32(bytes)?,
+            NFQA_CAP_LEN => full_length = Some(big_u32(bytes)?),
+            NFQA_SKB_INFO => info = big_u32(bytes)?,
+            NFQA_PAYLOAD => payload = value,
+            _ => {}
+        }
+        at += attribute_length.next_multiple_of(4).max(ATTRIBUTE_HEADER);
+    }
+    let arrived = Arrived {
+        id: PacketId((index as u64) << 32 | u64::from(kernel_id?)),
+        direction: if index == 0 { Direction::Downlink } else { Direction::Uplink },
+        len: full_length.unwrap_or(payload.len() as u32),
+        in_interface,
+        out_interface,
+        checksum_ready: info & NFQA_SKB_CSUMNOTREADY == 0,
+        aggregate: info & NFQA_SKB_GSO != 0,
+    };
+    Some((arrived, payload))
+}
+
 fn message_type(message: &[u8]) -> Option<u16> {
     Some(u16::from_ne_bytes([*message.get(4)?, *message.get(5)?]))
 }
@@ -615,7 +619,53 @@ fn destination(packet: &[u8]) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// A packet message as the kernel writes it.
+    fn packet_message(queue: u16, id: u32, info: u32, payload: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut header = [0u8; 7];
+        header[..4].copy_from_slice(&id.to_be_bytes());
+        let info = info.to_be_bytes();
+        let attributes: [(u16, &[u8]); 2] = [(NFQA_PACKET_HDR, &header), (NFQA_SKB_INFO, &info)];
+        put_message(&mut out, NFQNL_MSG_PACKET, 0, queue, &attributes, payload);
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn a_packet_message_is_read_as_written(
+            id: u32, uplink: bool, info in 0u32..4, payload in proptest::collection::vec(any::<u8>(), 1..300),
+        ) {
+            let message = packet_message(7 + u16::from(uplink), id, info, &payload);
+            let (arrived, range) = parse_packet_message(&message, [7, 8]).unwrap();
+            prop_assert_eq!(arrived.id, PacketId(u64::from(uplink) << 32 | u64::from(id)));
+            prop_assert_eq!(arrived.direction == Direction::Uplink, uplink);
+            prop_assert_eq!(arrived.aggregate, info & NFQA_SKB_GSO != 0);
+            prop_assert_eq!(arrived.checksum_ready, info & NFQA_SKB_CSUMNOTREADY == 0);
+            prop_assert_eq!(&message[range], &payload[..]);
+            prop_assert!(parse_packet_message(&message, [9, 10]).is_none());
+        }
+
+        #[test]
+        fn no_message_makes_the_reader_panic_or_look_beyond_it(
+            id: u32, payload in proptest::collection::vec(any::<u8>(), 0..100),
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
+            cut: prop::sample::Index,
+        ) {
+            let mut message = packet_message(7, id, 0, &payload);
+            for (at, byte) in changes {
+                let at = at.index(message.len());
+                message[at] = byte;
+            }
+            message.truncate(cut.index(message.len() + 1));
+            if let Some((_, range)) = parse_packet_message(&message, [7, 8]) {
+                prop_assert!(range.start <= range.end && range.end <= message.len());
+            }
+        }
+    }
 
     #[test]
     fn a_message_has_the_kernels_layout() {

@@ -47,12 +47,17 @@ impl AgentProcess {
 
     /// As `start_with`, without waiting until it listens.
     pub fn spawn(path: &topology::Path, settings: &str, wrapper: &[&str]) -> Self {
+        Self::spawn_as(path, "test", settings, wrapper)
+    }
+
+    /// As `spawn`, under another name than `test`.
+    pub fn spawn_as(path: &topology::Path, instance: &str, settings: &str, wrapper: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("agent.sock");
         let config = folder.path().join("agent.toml");
         let log = folder.path().join("agent.log");
         let text = format!(
-            "instance = \"test\"\nwired = [\"{}\"]\nradio = [\"{}\"]\n[control]\nsocket = {socket:?}\n{settings}",
+            "instance = \"{instance}\"\nwired = [\"{}\"]\nradio = [\"{}\"]\n[control]\nsocket = {socket:?}\n{settings}",
             topology::WIRED,
             topology::RADIO,
         );

@@ -333,3 +333,41 @@ pub fn doctor_finds_what_the_other_tests_use() -> Outcome {
 fn rules_of_this_namespace() -> String {
     linkhold_linux::command::run("iptables", &["-w", "10", "-t", "mangle", "-S"]).unwrap_or_default()
 }
+
+pub fn rivals() -> Outcome {
+    let path = Path::build()?;
+    let first = AgentProcess::start(&path, "");
+    let installed = rules(&path.bs);
+    for (instance, reason) in [
+        ("test", "an agent called \"test\" runs here already"),
+        ("other", "NFQUEUE 4710 is taken by another program"),
+    ] {
+        let mut second = AgentProcess::spawn_as(&path, instance, "", &[]);
+        assert!(!second.wait(), "it ran");
+        assert!(second.log().contains(reason), "{}", second.log());
+    }
+    assert_eq!(rules(&path.bs), installed);
+    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6850, Amount::Bytes(5 * MEGABYTE)).finish();
+    assert!(first.status().packets.seen > 0);
+    Ok(())
+}
+
+pub fn packaged_unit() -> Outcome {
+    if !linkhold_linux::command::is_installed("systemd-analyze") {
+        println!("skipped: `systemd-analyze` is not installed");
+        return Ok(());
+    }
+    let unit = std::fs::read_to_string(
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/linkhold-agent.service"),
+    )?;
+    // It wants a program that is there.
+    let program = std::env::current_exe()?;
+    let folder = tempfile::tempdir()?;
+    let copy = folder.path().join("linkhold-agent.service");
+    std::fs::write(&copy, unit.replace("/usr/bin/linkhold", &program.to_string_lossy()))?;
+    let output =
+        std::process::Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output()?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !told.contains("linkhold"), "{told}");
+    Ok(())
+}

@@ -71,7 +71,7 @@ fn survive(kills: u32, seed: u64) -> Outcome {
     let mut idles = Vec::new();
     for number in 1..=kills {
         let mut agent = AgentProcess::spawn(&path, SETTINGS, &[]);
-        let when = if random.below(5) == 0 {
+        let when = if number % 4 == 2 {
             // While it opens its queue and puts its rules in.
             while_starting += 1;
             random.pause(80);

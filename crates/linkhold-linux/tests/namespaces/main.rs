@@ -7,7 +7,6 @@ mod agent_process;
 mod behaviour;
 mod capture;
 mod kills;
-mod throughput;
 mod transfer;
 
 use std::process::ExitCode;
@@ -26,7 +25,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 12] = [
+    let tests: [NamedTest; 14] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
         ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
@@ -35,6 +34,8 @@ fn main() -> ExitCode {
         ("sigterm_lets_go_and_removes_the_rules", behaviour::sigterm_lets_go),
         ("sigkill_in_a_silence_stops_no_transfer", behaviour::sigkill_in_a_silence),
         ("kills_at_random_times_stop_no_transfer", kills::a_few),
+        ("an_agent_takes_no_name_or_queue_of_another", behaviour::rivals),
+        ("the_packaged_unit_is_valid", behaviour::packaged_unit),
         ("two_capabilities_are_enough", behaviour::two_capabilities_are_enough),
         ("metrics_are_served", behaviour::metrics_are_served),
         ("doctor_finds_what_the_other_tests_use", behaviour::doctor_finds_what_the_other_tests_use),
@@ -51,11 +52,8 @@ fn main() -> ExitCode {
         .into_iter()
         .map(|(name, test)| Trial::test(name, test).with_ignored_flag(missing.is_some()))
         .collect();
-    // Longer ones, and those that only print numbers: `-- --ignored NAME`.
-    let long: [NamedTest; 2] = [
-        ("fifty_kills_at_random_times_stop_no_transfer", kills::fifty),
-        ("throughput_beside_plain_forwarding", throughput::measure),
-    ];
+    // Longer ones: `-- --ignored`.
+    let long: [NamedTest; 1] = [("fifty_kills_at_random_times_stop_no_transfer", kills::fifty)];
     trials.extend(long.into_iter().map(|(name, test)| Trial::test(name, test).with_ignored_flag(true)));
     libtest_mimic::run(&arguments, trials).exit_code()
 }

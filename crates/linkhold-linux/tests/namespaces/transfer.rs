@@ -42,6 +42,7 @@ pub struct Transfer {
 #[derive(Debug)]
 pub struct Finished {
     pub bytes: u64,
+    #[allow(dead_code)] // Measured by the benchmark, which shares this file.
     pub took: Duration,
 }
 

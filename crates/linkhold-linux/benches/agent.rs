@@ -1,0 +1,286 @@
+//! What the agent costs: with it and without it in turns, in one run, between namespaces (`cargo bench -p linkhold-linux`).
+//!
+//! - At 24 Mb/s, on packets of one MTU: goodput of a bulk flow through a token bucket with a queue of 100 packets, and the
+//!   round trip of one-byte messages beside a flow of 20 Mb/s that leaves the bucket empty.
+//! - At full rate, with segmentation offload: what the kernel forwards between two namespaces.
+//! - What a station's silence costs while others' packets are held.
+//!
+//! Every line tells median and range over the rounds. `ROUNDS` and `SECONDS` (of a measurement) may be set in the environment.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use linkhold_core::packet::{Ecn, Endpoint, TcpFlags, TcpSegment};
+use linkhold_core::units::Seq;
+use linkhold_linux::topology::{Path, RADIO};
+use linkhold_wire::{PacketSpec, Payload, emit};
+use nix::sys::signal::Signal;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
+};
+
+#[allow(dead_code)] // The tests use more of it.
+#[path = "../tests/namespaces/agent_process.rs"]
+mod agent_process;
+#[allow(dead_code)]
+#[path = "../tests/namespaces/transfer.rs"]
+mod transfer;
+
+use agent_process::AgentProcess;
+use transfer::{Amount, Transfer};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+type Outcome = Result<(), Failure>;
+
+const AT_24: &str = "[channel]\ncapacity = \"24Mbit/s\"\n";
+const FAST: &str = "[channel]\ncapacity = \"100Gbit/s\"\n";
+/// Beside the messages, bytes per second: 20 Mb/s.
+const BESIDE: u32 = 2_500_000;
+
+fn main() -> Outcome {
+    if let Some(config) = std::env::var_os(agent_process::ROLE) {
+        let _ = agent_process::be_the_agent(std::path::Path::new(&config));
+        return Ok(());
+    }
+    // `cargo test --benches` and `cargo bench -- --list` only want to know that it starts.
+    if !std::env::args().any(|arg| arg == "--bench") || std::env::args().any(|arg| arg == "--list") {
+        return Ok(());
+    }
+    if !nix::unistd::geteuid().is_root() {
+        println!("agent: skipped: it needs root");
+        return Ok(());
+    }
+    let number = |name: &str, default: u64| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    let (rounds, time) = (number("ROUNDS", 5) as usize, Duration::from_secs(number("SECONDS", 3)));
+    // `ONLY=24`, `full` or `station` runs one of them.
+    let only = std::env::var("ONLY").unwrap_or_default();
+    let wanted = |name: &str| only.is_empty() || only == name;
+    if wanted("24") {
+        at_24_mbps(rounds, time)?;
+    }
+    if wanted("full") {
+        at_full_rate(rounds, time)?;
+    }
+    if wanted("station") {
+        station_silence(rounds)?;
+    }
+    Ok(())
+}
+
+/// Median, least and greatest.
+fn summary(values: &[f64]) -> (f64, f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (sorted[sorted.len() / 2], sorted[0], sorted[sorted.len() - 1])
+}
+
+fn line(name: &str, unit: &str, values: &[f64]) {
+    let (median, low, high) = summary(values);
+    println!("{name:52} {median:9.3} {unit:5} ({low:.3} to {high:.3})");
+}
+
+/// Runs `measure` with an agent of these settings, which ends in order.
+fn with_agent<R>(path: &Path, settings: &str, measure: impl FnOnce() -> R) -> R {
+    let mut agent = AgentProcess::start(path, settings);
+    let result = measure();
+    let status = agent.status();
+    assert!(status.packets.seen > 0, "the agent was passed by");
+    agent.send_signal(Signal::SIGTERM);
+    assert!(agent.wait(), "{}", agent.log());
+    result
+}
+
+fn at_24_mbps(rounds: usize, time: Duration) -> Outcome {
+    let path = Path::build()?;
+    path.set_offloads(false)?;
+    path.bs.run(
+        "tc",
+        &["qdisc", "add", "dev", RADIO, "root", "tbf", "rate", "24mbit", "burst", "3kb", "limit", "151400"],
+    )?;
+    let goodput = || {
+        let finished = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 5001, Amount::For(time)).finish();
+        finished.bytes as f64 * 8.0 / finished.took.as_secs_f64() / 1e6
+    };
+    let (mut plain, mut managed, mut cost) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut plain_trip, mut managed_trip, mut added) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let (a, trip_a) = (goodput(), round_trip(&path, time)?);
+        let (b, trip_b) = with_agent(&path, AT_24, || (goodput(), round_trip(&path, time)));
+        let trip_b = trip_b?;
+        plain.push(a);
+        managed.push(b);
+        cost.push((1.0 - b / a) * 100.0);
+        plain_trip.push(trip_a);
+        managed_trip.push(trip_b);
+        added.push((trip_b - trip_a) / 2.0);
+    }
+    println!("\nAt 24 Mb/s, {rounds} rounds of {} s each way, in turns:", time.as_secs());
+    line("goodput, plain router", "Mb/s", &plain);
+    line("goodput, agent", "Mb/s", &managed);
+    line("cost in goodput, of each pair", "%", &cost);
+    line("round trip beside 20 Mb/s, plain router", "ms", &plain_trip);
+    line("round trip beside 20 Mb/s, agent", "ms", &managed_trip);
+    line("added delay one way, of each pair", "ms", &added);
+    Ok(())
+}
+
+/// Median round trip of one-byte messages beside a paced flow, ms.
+fn round_trip(path: &Path, time: Duration) -> Result<f64, Failure> {
+    let beside = paced(path, time)?;
+    let address = SocketAddr::new(Path::SH_V4, 5010);
+    let listener = path.sh.enter(|| TcpListener::bind(address))??;
+    let echo = path.sh.spawn("echo", move || -> std::io::Result<()> {
+        let (mut stream, _) = listener.accept()?;
+        stream.set_nodelay(true)?;
+        let mut byte = [0];
+        while stream.read(&mut byte)? == 1 {
+            stream.write_all(&byte)?;
+        }
+        Ok(())
+    })?;
+    let mut stream = path.ch.enter(|| TcpStream::connect_timeout(&address, Duration::from_secs(5)))??;
+    stream.set_nodelay(true)?;
+    let mut trips = Vec::new();
+    let began = Instant::now();
+    while began.elapsed() < time {
+        let sent = Instant::now();
+        stream.write_all(&[1])?;
+        stream.read_exact(&mut [0])?;
+        trips.push(sent.elapsed().as_secs_f64() * 1e3);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(stream);
+    echo.join().map_err(|_| "the echo's thread panicked")???;
+    beside.join().map_err(|_| "the sender's thread panicked")??;
+    Ok(summary(&trips).0)
+}
+
+type Sender = std::thread::JoinHandle<Outcome>;
+
+/// A flow downlink that TCP itself paces (SO_MAX_PACING_RATE).
+fn paced(path: &Path, time: Duration) -> Result<Sender, Failure> {
+    let address = SocketAddr::new(Path::SH_V4, 5011);
+    let listener = path.sh.enter(|| TcpListener::bind(address))??;
+    let sink = path.sh.spawn("sink", move || -> std::io::Result<()> {
+        let (mut stream, _) = listener.accept()?;
+        let mut chunk = vec![0; 65_536];
+        while stream.read(&mut chunk)? > 0 {}
+        Ok(())
+    })?;
+    let mut stream = path.ch.enter(|| TcpStream::connect_timeout(&address, Duration::from_secs(5)))??;
+    stream.set_write_timeout(Some(Duration::from_secs(10)))?;
+    let rate = BESIDE;
+    // SAFETY: the pointer leads to a u32 that lives through the call, and the length is its size.
+    let answer = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            (&raw const rate).cast(),
+            size_of_val(&rate) as libc::socklen_t,
+        )
+    };
+    if answer != 0 {
+        return Err(std::io::Error::last_os_error().into());
+    }
+    Ok(std::thread::spawn(move || {
+        let began = Instant::now();
+        while began.elapsed() < time {
+            stream.write_all(&[0; 16_384])?;
+        }
+        drop(stream);
+        sink.join().map_err(|_| "the sink's thread panicked")???;
+        Ok(())
+    }))
+}
+
+fn at_full_rate(rounds: usize, time: Duration) -> Outcome {
+    let path = Path::build()?;
+    let rate = || {
+        let finished = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 5002, Amount::For(time)).finish();
+        finished.bytes as f64 * 8.0 / finished.took.as_secs_f64() / 1e9
+    };
+    let (mut plain, mut passing, mut managed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut passing_share, mut managed_share) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let before = rate();
+        let b = with_agent(&path, "[mechanism]\nname = \"none\"\n", rate);
+        let c = with_agent(&path, FAST, rate);
+        let a = f64::midpoint(before, rate());
+        plain.push(a);
+        passing.push(b);
+        managed.push(c);
+        passing_share.push(b / a);
+        managed_share.push(c / a);
+    }
+    println!("\nAt full rate, one flow with segmentation offload, {rounds} rounds of {} s:", time.as_secs());
+    line("plain forwarding", "Gb/s", &plain);
+    line("agent, mechanism none", "Gb/s", &passing);
+    line("agent, DSASync", "Gb/s", &managed);
+    line("share of plain, mechanism none", "", &passing_share);
+    line("share of plain, DSASync", "", &managed_share);
+    Ok(())
+}
+
+/// One station's packets are held while another's pass: the kernel walks its queue past the held ones at each verdict.
+fn station_silence(rounds: usize) -> Outcome {
+    let path = Path::build()?;
+    path.set_offloads(false)?;
+    let second = "10.91.2.3".parse()?;
+    path.sh.add_address(linkhold_linux::topology::HOST, second, 24)?;
+    println!("\nOne station silent, another's flow passing, packets of one MTU, {rounds} rounds:");
+    for target in [0, 1_000, 10_000, 50_000] {
+        let (mut held_packets, mut rates, mut seen) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let settings = "[channel]\ncapacity = \"10Gbit/s\"\n[silence]\nmax = \"60s\"\n[mechanism]\npreset = \"hold-only\"\nb_alloc = \"500MB\"\n";
+            let mut agent = AgentProcess::start(&path, settings);
+            agent.signal(r#"{"freeze":{"scope":"10.91.2.2"}}"#);
+            flood(&path, target)?;
+            std::thread::sleep(Duration::from_millis(100));
+            let before = agent.status().packets.seen;
+            let finished =
+                Transfer::start(&path.ch, &path.sh, second, 5003, Amount::For(Duration::from_secs(1)))
+                    .finish();
+            rates.push(finished.bytes as f64 * 8.0 / finished.took.as_secs_f64() / 1e9);
+            let status = agent.status();
+            held_packets.push(status.packets.held as f64);
+            seen.push((status.packets.seen - before) as f64 / 1e3);
+            agent.signal(r#"{"thaw":{"scope":"10.91.2.2"}}"#);
+            agent.send_signal(Signal::SIGTERM);
+            assert!(agent.wait(), "{}", agent.log());
+        }
+        let (held, _, _) = summary(&held_packets);
+        line(&format!("passing flow while {held:.0} packets are held"), "Gb/s", &rates);
+        line("    its packets that the agent saw, thousands", "", &seen);
+    }
+    Ok(())
+}
+
+/// Sends so many data packets of a connection that does not exist to the silent station, by a raw socket.
+fn flood(path: &Path, packets: u32) -> Outcome {
+    path.ch.enter(|| -> Outcome {
+        let raw = socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)?;
+        let to = SockaddrIn::from(std::net::SocketAddrV4::new(std::net::Ipv4Addr::new(10, 91, 2, 2), 0));
+        let mut spec = PacketSpec {
+            src: Endpoint { addr: Path::CH_V4, port: 7 },
+            dst: Endpoint { addr: Path::SH_V4, port: 9 },
+            tcp: TcpSegment { flags: TcpFlags::ACK, payload_len: 1000, ..TcpSegment::default() },
+            ecn: Ecn::NotEct,
+        };
+        let mut buffer = [0; 1500];
+        for number in 0..packets {
+            spec.tcp.seq = Seq(number * 1000);
+            let length = emit(&spec, Payload::Zeros, &mut buffer)?;
+            sendto(raw.as_raw_fd(), &buffer[..length], &to, MsgFlags::empty())?;
+            if number % 64 == 0 {
+                // The veth's backlog is finite, and the agent shares two cores with us.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    })?
+}
