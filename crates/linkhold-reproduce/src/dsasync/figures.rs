@@ -152,10 +152,7 @@ pub(super) fn macro_variants(quick: bool) -> Vec<Variant> {
         all.push(Variant {
             stack: format!("{PAPER_STACK}, stay"),
             direction,
-            set: vec![
-                format!("flows.0.direction=\"{direction}\""),
-                STAY.to_owned(),
-            ],
+            set: vec![format!("flows.0.direction=\"{direction}\""), STAY.to_owned()],
             ..Variant::default()
         });
     }

@@ -49,19 +49,51 @@ fn add_figure(page: &mut Page, figure: &Figure) {
         }
     }
     for (metric, unit) in metrics {
-        let caption = format!(
-            "<b>{}</b>, mean of {} {}. Whiskers: 95 % intervals. Open diamonds: the paper.",
-            escape(metric),
-            figure.seeds,
-            if figure.seeds == 1 { "seed" } else { "seeds" },
-        );
-        page.chart(
-            &charts::paper_figure(figure, metric, unit),
-            &format!("{}: {metric}", figure.title),
-            &caption,
-        );
+        for (stack, part) in by_stack(figure, metric) {
+            let told = part.rows.iter().any(|row| row.metric == metric && row.paper.is_some());
+            let caption = format!(
+                "<b>{}</b>{}, mean of {} {}. Whiskers: 95 % intervals.{}",
+                escape(metric),
+                stack.map_or_else(String::new, |stack| format!(" ({})", escape(stack))),
+                figure.seeds,
+                if figure.seeds == 1 { "seed" } else { "seeds" },
+                if told { " Open diamonds: the paper." } else { "" },
+            );
+            page.chart(
+                &charts::paper_figure(&part, metric, unit),
+                &format!("{}: {metric}", figure.title),
+                &caption,
+            );
+        }
     }
     page.html(&row_table(figure));
+}
+
+/// The figure in parts of which each makes a legible chart: whole, or, where more than six lines would share one, a part
+/// for each stack (what a case has in brackets).
+fn by_stack<'a>(figure: &'a Figure, metric: &str) -> Vec<(Option<&'a str>, Figure)> {
+    let of_case = |case: &'a str| case.split_once(" [").and_then(|(_, stack)| stack.strip_suffix(']'));
+    let rows = || figure.rows.iter().filter(|row| row.metric == metric && row.x.is_some());
+    let (mut cases, mut stacks) = (Vec::new(), Vec::new());
+    for row in rows() {
+        if !cases.contains(&row.case.as_str()) {
+            cases.push(&row.case);
+        }
+        let stack = of_case(&row.case);
+        if !stacks.contains(&stack) {
+            stacks.push(stack);
+        }
+    }
+    if cases.len() <= 6 || stacks.len() < 2 {
+        return vec![(None, figure.clone())];
+    }
+    stacks
+        .into_iter()
+        .map(|stack| {
+            let rows = rows().filter(|row| of_case(&row.case) == stack).cloned().collect();
+            (stack, Figure { rows, ..figure.clone() })
+        })
+        .collect()
 }
 
 fn claim_table(claims: &[Claim]) -> String {
