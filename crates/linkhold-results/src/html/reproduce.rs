@@ -12,12 +12,16 @@ pub fn render_reproduce(report: &ReproduceReport, scenarios: &[(String, String)]
     let claims: Vec<&Claim> = report.figures.iter().flat_map(|figure| &figure.claims).collect();
     let holds = claims.iter().filter(|claim| claim.holds).count();
     page.html(&format!(
-        "<p class=\"lead\">{} figures; {holds} of {} claims hold in this measurement.</p>\
+        "<p class=\"lead\">{} {}; {holds} of {} claims hold in this measurement.</p>\
          <p>Each figure of the paper was rebuilt as a scenario and run with several seeds, which vary everything that is random. \
          Filled marks are what was measured, with 95 % intervals (Student's t over the seeds). Open diamonds are the paper's numbers, \
          where its text gives one. A claim is the paper's sentence put to the test: the last column says how. A claim that does not hold is \
-         reported as such; the README of its figure says why.</p>",
+         reported as such; the README of its figure says why.</p>\
+         <p><b>regular</b> is the plain router, <b>dsasync-paper</b> the paper's algorithms as printed, on which its claims are judged, and \
+         <b>dsasync</b> what linkhold recommends. Brackets name the sender's TCP stack and the round trip of the wired part, or the \
+         one assumption that was changed.</p>",
         report.figures.len(),
+        if report.figures.len() == 1 { "figure" } else { "figures" },
         claims.len(),
     ));
     for figure in &report.figures {
