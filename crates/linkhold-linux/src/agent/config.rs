@@ -518,6 +518,22 @@ mod tests {
     }
 
     #[test]
+    fn exact_settings_come_back_exactly() {
+        #[derive(serde::Serialize)]
+        struct Section {
+            settings: DsaSyncConfig,
+        }
+        for settings in [DsaSyncConfig::default(), DsaSyncConfig::paper(), DsaSyncConfig::hold_only()] {
+            let section = toml::to_string(&Section { settings }).unwrap();
+            let text =
+                format!("{SMALLEST}[mechanism]\n{}", section.replace("[settings", "[mechanism.settings"));
+            assert_eq!(parse(&text).unwrap().dsasync(), settings, "{text}");
+        }
+        let error = parse(&format!("{SMALLEST}[mechanism.settings]\nmode = \"hold\"\n")).unwrap_err();
+        assert!(error.contains("missing field"), "{error}");
+    }
+
+    #[test]
     fn the_packaged_example_is_valid() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/agent.toml");
         let config = AgentConfig::load(&path).unwrap();
