@@ -68,6 +68,7 @@ fn a_measured_trace_carries_a_flow_through_its_gaps() {
             up: up.clone(),
             silence_threshold: Duration::from_millis(100),
             detection_delay: Duration::ZERO,
+            random_start: false,
         });
         scenario.mechanism = mechanism;
         runs.push(run_case(&common::case("trace", scenario), 1).expect("the scenario is valid"));
