@@ -1,9 +1,9 @@
 //! Many runs: cells (case × congestion control × seed) side by side, as many as the host keeps up with, kept on disk.
 //!
 //! A cell's results are stored whole or not at all, under a key of everything that decides them, so that an
-//! interrupted table goes on where it was. How many run at once adapts: one more after each that was punctual, half
-//! as many after one that was late, and that one is run again; lateness is measured (`run::MAX_LATENESS`), never
-//! guessed.
+//! interrupted table goes on where it was. How many run at once adapts, as TCP's window does: one more after each that
+//! was punctual, half as many after one that was late, and that one is run again; lateness is measured
+//! (`run::MAX_LATENESS`), never guessed.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -188,7 +188,6 @@ struct State {
     /// How many may run at once; adapts between 1 and `most`.
     jobs: usize,
     most: usize,
-    adapts: bool,
     results: Vec<Option<Outcome>>,
     failures: Vec<String>,
 }
@@ -201,7 +200,6 @@ impl State {
             running: 0,
             jobs: jobs.unwrap_or(cores).max(1),
             most: jobs.unwrap_or(cores * MAX_PER_CORE).max(1),
-            adapts: jobs.is_none(),
             results: Vec::new(),
             failures: Vec::new(),
         }
@@ -246,14 +244,13 @@ impl Shared {
             Ok(outcome) => {
                 let late = outcome.linux.edge_late_p99_s.max(outcome.linux.event_late_p99_s);
                 // Only a full house tells that there is room for one more.
-                if state.adapts && beside == state.jobs && late < MAX_LATENESS.as_secs_f64() / 4.0 {
+                if beside == state.jobs && late < MAX_LATENESS.as_secs_f64() / 4.0 {
                     state.jobs = (state.jobs + 1).min(state.most);
                 }
                 state.results[index] = Some(outcome);
                 Progress::Done
             }
             Err(RunError::Late { .. }) if attempt < MAX_ATTEMPTS => {
-                state.most = state.most.min(beside.saturating_sub(1)).max(1);
                 state.jobs = (state.jobs.min(beside) / 2).max(1);
                 state.waiting.push_back((index, attempt + 1));
                 Progress::Late { jobs: state.jobs }
@@ -412,7 +409,6 @@ mod tests {
         (state.jobs, state.most, state.running, state.results) = (8, 16, 8, vec![None]);
         let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
         assert_eq!(shared.finished(0, 1, &cell(&cases[0], 1), late()), Progress::Late { jobs: 4 });
-        assert_eq!(shared.lock().most, 7, "eight were too many");
         assert_eq!(shared.lock().waiting, [(0, 2)]);
         assert_eq!(shared.finished(0, MAX_ATTEMPTS, &cell(&cases[0], 1), late()), Progress::Failed);
         assert!(shared.lock().failures[0].contains("5.00 ms late"), "{:?}", shared.lock().failures);

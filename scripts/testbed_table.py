@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+"""Measures docs/testbed: the same scenarios against the kernel (linkhold testbed) and in the simulator (linkhold run).
+
+Finished cells are kept in out/testbed-table, so that it can be stopped and goes on where it was. Needs root.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs" / "testbed"
+RTTS = (3, 50, 100)
+TABLE = "scenarios/testbed-table.toml"
+LONG = ["radio.primary_user.on_mean=2s", "radio.primary_user.off_mean=8s", "duration=43s"]
+# Name, scenario, congestion controls, overrides.
+GRID = [(f"burst0.3-rtt{rtt}", TABLE, ["reno", "cubic", "bbr"], [f"wired.rtt={rtt}ms"]) for rtt in RTTS]
+GRID += [(f"burst2-rtt{rtt}", TABLE, ["cubic"], [f"wired.rtt={rtt}ms", *LONG]) for rtt in RTTS]
+OTHERS = [
+    ("clean", "scenarios/clean.toml", ["reno", "cubic", "bbr"], ["duration=25s"]),
+    ("short-flows", "scenarios/short-flows.toml", ["cubic"], []),
+    ("many-stations", "scenarios/many-stations.toml", ["cubic"], ["warm_up=3s", "duration=23s"]),
+    ("uplink", "scenarios/dsasync-uplink.toml", ["cubic"], ["warm_up=3s", "duration=23s"]),
+]
+# Two-sided 95 % quantiles of Student's t by degrees of freedom.
+T975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+
+
+def testbed(program, out, seeds, jobs, job):
+    name, scenario, congestion, overrides = job
+    folder = out / name
+    command = [program, "testbed", scenario, "--cc", ",".join(congestion), "--seeds", str(seeds), "--resume"]
+    command += ["--out", folder, "--json"]
+    for override in overrides:
+        command += ["--set", override]
+    if jobs:
+        command += ["--jobs", str(jobs)]
+    print(f"{name}: {scenario} {' '.join(overrides)} ({', '.join(congestion)})", file=sys.stderr)
+    result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
+    if result.returncode != 0:
+        sys.exit(f"{name}: linkhold testbed failed; run this again to go on where it stopped")
+    return json.loads(result.stdout)
+
+
+def simulate(program, seeds, job):
+    """The same cells in the simulator, for the congestion controls that it has."""
+    _, scenario, congestion, overrides = job
+    runs = []
+    for name in congestion:
+        if name == "bbr":
+            continue
+        command = [program, "run", scenario, "--seeds", str(seeds), "--json", "--set", f"tcp.congestion={name}"]
+        for override in overrides:
+            command += ["--set", override]
+        report = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
+        for run in report["runs"]:
+            run["linux"] = {"congestion": name, "case": run["case"]}
+            runs.append(run)
+    return {"runs": runs}
+
+
+def cells(report):
+    """Runs by (congestion control, case), in order."""
+    found = {}
+    for run in report["runs"]:
+        found.setdefault((run["linux"]["congestion"], run["linux"]["case"]), []).append(run)
+    return found
+
+
+def values(runs, get):
+    found = []
+    for run in runs:
+        value = get(run)
+        if value is not None:
+            found.append(value)
+    return found
+
+
+def interval(numbers):
+    """Mean and half of its 95 % interval (None with fewer than two)."""
+    if not numbers:
+        return None, None
+    mean = statistics.fmean(numbers)
+    if len(numbers) < 2:
+        return mean, None
+    return mean, T975.get(len(numbers) - 1, 1.96) * statistics.stdev(numbers) / math.sqrt(len(numbers))
+
+
+def share(run):
+    return run["totals"]["limit_share"]
+
+
+def shown(numbers, scale=1.0, digits=3):
+    mean, half = interval(numbers)
+    if mean is None:
+        return "-"
+    text = f"{mean * scale:.{digits}f}"
+    return text if half is None else f"{text} ± {half * scale:.{digits}f}"
+
+
+def milliseconds(runs, get):
+    numbers = values(runs, get)
+    if not numbers:
+        return "-"
+    mean = statistics.fmean(numbers) * 1e3
+    return f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}"
+
+
+def total(key):
+    return lambda run: run["totals"][key]
+
+
+def linux(key):
+    return lambda run: run["linux"][key]
+
+
+def counter(key):
+    return lambda run: run["linux"]["counters"].get(key, 0)
+
+
+def small(runs):
+    """What of each run is kept in the repository."""
+    kept = []
+    for run in runs:
+        told = run["linux"]
+        keys = ("limit_share", "goodput_bps", "retransmits", "delay_p50_s", "delay_p99_s", "delay_std_s", "jain_index")
+        keys += ("delay_p50_outside_silence_s", "delay_p99_outside_silence_s")
+        one = {"case": told["case"], "cc": told["congestion"], "seed": run["seed"]}
+        one |= {key: run["totals"][key] for key in keys}
+        one["silent_fraction"] = run["link"]["silent_fraction"]
+        one["goodput_limit_bps"] = run["link"]["goodput_limit_bps"]
+        one |= {key: told[key] for key in ("resumes", "resume_p50_s", "edge_late_p99_s", "event_late_p99_s")}
+        one |= {key: told[key] for key in ("transit_p50_s", "transit_p99_s", "zero_windows", "counters")}
+        if told["completions"]:
+            one["completions"] = {key: value for key, value in told["completions"].items() if key != "all_s"}
+        if run["mechanism"]:
+            one["held_bytes_peak"] = run["mechanism"]["held_bytes_peak"]
+        kept.append(one)
+    return kept
+
+
+def head(title, seeds, commit):
+    return [
+        f"# {title}",
+        "",
+        "Written by `make testbed-table`; do not edit. "
+        f"Linux {platform.release()}, {seeds} seeds, program built from {commit}.",
+        "",
+    ]
+
+
+def table_page(reports, seeds, commit):
+    page = head("Plain routers and DSASync's modes before today's kernel senders", seeds, commit)
+    page += [
+        f"One bulk download, [`{TABLE}`](../../{TABLE}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets) that is silent a quarter",
+        "of the time (primary user 20 %, sensing 25 ms every 0.5 s). 20 s count (bursts of 2 s: 40 s). Goodput is a",
+        "share of what a perfect transport would carry, with its 95 % interval over the seeds. Delays are one-way, of segments",
+        "that met no silence. Resume is the median time from a silence's end to the first data that moves the stream on.",
+        "Timeouts are `TCPTimeouts` (spurious: `TCPSpuriousRTOs`) of a whole run.",
+        "",
+        "`hold`, `freeze`, `freeze+nudge` stand over a fifo of 100 packets; `dsasync`, the default, over fq_codel; `dsasync-3ms` is the",
+        "default with `standing_queue = \"3ms\"`, below fq_codel's target of 5 ms.",
+        "",
+    ]
+    for name, report in reports.items():
+        burst, rtt = name.removeprefix("burst").split("-rtt")
+        for congestion in dict.fromkeys(key[0] for key in cells(report)):
+            page += [
+                f"## {congestion}, {rtt} ms, bursts of {burst} s",
+                "",
+                "| case | goodput / limit | delay p50, ms | delay p99, ms | resume, ms | retransmitted | timeouts (spurious) | held peak, kB |",
+                "|---|---|---|---|---|---|---|---|",
+            ]
+            for (cc, case), runs in cells(report).items():
+                if cc != congestion:
+                    continue
+                held = [run["mechanism"]["held_bytes_peak"] for run in runs if run["mechanism"]]
+                columns = [
+                    case,
+                    shown(values(runs, share)),
+                    milliseconds(runs, total("delay_p50_outside_silence_s")),
+                    milliseconds(runs, total("delay_p99_outside_silence_s")),
+                    milliseconds(runs, linux("resume_p50_s")),
+                    f"{statistics.fmean(values(runs, total('retransmits'))):.0f}",
+                    f"{statistics.fmean(values(runs, counter('TCPTimeouts'))):.1f}"
+                    f" ({statistics.fmean(values(runs, counter('TCPSpuriousRTOs'))):.1f})",
+                    f"{max(held) / 1e3:.0f}" if held else "",
+                ]
+                page.append("| " + " | ".join(columns) + " |")
+            page.append("")
+    page += aims(reports)
+    return "\n".join(page) + "\n"
+
+
+def aims(reports):
+    """Which mode reaches the aim where; computed, not argued."""
+    modes = ("hold", "freeze", "freeze+nudge", "dsasync", "dsasync-3ms")
+    page = [
+        "## The aim",
+        "",
+        "A mode reaches it in a cell if goodput is at least 0.97 of the limit and not below fifo-5000's beyond the intervals,",
+        "p99 delay outside silences is no worse than fifo-100's or fq_codel's (the greater, and 1 ms for the buckets), and it",
+        "resumes within a round trip and 5 ms.",
+        "",
+        "| cell | " + " | ".join(modes) + " |",
+        "|---|" + "---|" * len(modes),
+    ]
+    reached = dict.fromkeys(modes, 0)
+    count = 0
+    for name, report in reports.items():
+        rtt = int(name.split("-rtt")[1])
+        by_case = cells(report)
+        for congestion in dict.fromkeys(key[0] for key in by_case):
+            count += 1
+            row = []
+            deep, deep_half = interval(values(by_case[congestion, "fifo-5000"], share))
+            p99 = total("delay_p99_outside_silence_s")
+            short = max(statistics.fmean(values(by_case[congestion, case], p99)) for case in ("fifo-100", "fq_codel"))
+            for mode in modes:
+                runs = by_case.get((congestion, mode))
+                if runs is None:
+                    row.append("-")
+                    continue
+                goodput, half = interval(values(runs, share))
+                faults = []
+                if goodput < 0.97:
+                    faults.append(f"goodput {goodput:.3f}")
+                elif goodput + (half or 0) < deep - (deep_half or 0):
+                    faults.append(f"goodput {goodput:.3f} below fifo-5000's {deep:.3f}")
+                delay = statistics.fmean(values(runs, p99))
+                if delay > short + 0.001:
+                    faults.append(f"p99 {delay * 1e3:.0f} ms over {short * 1e3:.0f} ms")
+                resumes = values(runs, linux("resume_p50_s"))
+                if resumes and statistics.fmean(resumes) > rtt / 1e3 + 0.005:
+                    faults.append(f"resume {statistics.fmean(resumes) * 1e3:.0f} ms")
+                reached[mode] += not faults
+                row.append("; ".join(faults) or "yes")
+            page.append(f"| {name}, {congestion} | " + " | ".join(row) + " |")
+    page += ["| reached in | " + " | ".join(f"{reached[mode]} of {count}" for mode in modes) + " |", ""]
+    return page
+
+
+def simulator_page(pairs, seeds, commit):
+    page = head("Simulator against kernel", seeds, commit)
+    page += [
+        "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences.",
+        "The error is (simulated - measured) / measured, in the means over the seeds. In the simulator a mechanism can take packets",
+        "back from the radio's queue and knows its room; on the testbed, as on most radios, it cannot.",
+        "",
+    ]
+    errors = {"plain routers": [], "with DSASync": []}
+    rows = []
+    for name, measured, simulated in pairs:
+        here = cells(simulated)
+        for key, runs in cells(measured).items():
+            if key not in here:
+                continue
+            real, model = statistics.fmean(values(runs, share)), statistics.fmean(values(here[key], share))
+            error = (model - real) / real
+            kind = "with DSASync" if runs[0]["mechanism"] else "plain routers"
+            errors[kind].append(abs(error))
+            p99 = total("delay_p99_outside_silence_s")
+            delays = [milliseconds(here[key], p99), milliseconds(runs, p99)]
+            rows.append((name, *key, f"{model:.3f}", f"{real:.3f}", f"{error:+.1%}", *delays))
+    every = errors["plain routers"] + errors["with DSASync"]
+    page += ["| cells | number | median error | 90th percentile | within 10 % |", "|---|---|---|---|---|"]
+    for kind, found in [*errors.items(), ("all", every)]:
+        if found:
+            ordered = sorted(found)
+            ninety = ordered[min(len(ordered) - 1, math.ceil(0.9 * len(ordered)) - 1)]
+            within = sum(error <= 0.1 for error in found)
+            page.append(f"| {kind} | {len(found)} | {statistics.median(found):.1%} | {ninety:.1%} | {within} |")
+    page += ["", "| cell | cc | case | simulated | measured | error | p99 simulated, ms | p99 measured, ms |"]
+    page += ["|---|---|---|---|---|---|---|---|"]
+    page += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(page) + "\n"
+
+
+def others_page(reports, seeds, commit):
+    page = head("Short flows, many flows, uplink, no silence", seeds, commit)
+    if "short-flows" in reports:
+        page += [
+            "## Short flows",
+            "",
+            "Downloads of 100 kB arriving at random (2 a second) beside one bulk download, [scenario](../../scenarios/short-flows.toml).",
+            "",
+            "| case | finished | unfinished | wrong bytes | p50, s | p99, s | mean, s | all goodput / limit |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
+        for (_, case), runs in cells(reports["short-flows"]).items():
+            done = [run["linux"]["completions"] for run in runs]
+            row = [case] + [str(sum(one[key] for one in done)) for key in ("finished", "unfinished", "corrupt")]
+            row += [shown([one[key] for one in done], digits=2) for key in ("p50_s", "p99_s", "mean_s")]
+            page.append("| " + " | ".join([*row, shown(values(runs, share))]) + " |")
+        page.append("")
+    if "many-stations" in reports:
+        page += [
+            "## 24 flows on six stations",
+            "",
+            "[Scenario](../../scenarios/many-stations.toml), 20 s after 3 s of warm-up. B_alloc is 64 MB.",
+            "",
+            "| case | goodput / limit | Jain | delay p50, ms | delay p99, ms | retransmitted | timeouts | held peak, MB |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
+        for (_, case), runs in cells(reports["many-stations"]).items():
+            held = [run["mechanism"]["held_bytes_peak"] for run in runs if run["mechanism"]]
+            row = [
+                case,
+                shown(values(runs, share)),
+                shown(values(runs, total("jain_index"))),
+                milliseconds(runs, total("delay_p50_outside_silence_s")),
+                milliseconds(runs, total("delay_p99_outside_silence_s")),
+                f"{statistics.fmean(values(runs, total('retransmits'))):.0f}",
+                f"{statistics.fmean(values(runs, counter('TCPTimeouts'))):.0f}",
+                f"{max(held) / 1e6:.2f}" if held else "",
+            ]
+            page.append("| " + " | ".join(row) + " |")
+        page.append("")
+    if "uplink" in reports:
+        page += [
+            "## Uplink",
+            "",
+            "One bulk upload, [scenario](../../scenarios/dsasync-uplink.toml); delay at the correspondent host.",
+            "",
+            "| case | goodput / limit | delay mean, ms | delay deviation, ms | delay p99, ms |",
+            "|---|---|---|---|---|",
+        ]
+        for (_, case), runs in cells(reports["uplink"]).items():
+            delays = [milliseconds(runs, total(key)) for key in ("delay_mean_s", "delay_std_s", "delay_p99_s")]
+            page.append("| " + " | ".join([case, shown(values(runs, share)), *delays]) + " |")
+        page.append("")
+    if "clean" in reports:
+        page += [
+            "## No silence: what the agent costs",
+            "",
+            "One bulk download at 24 Mbit/s that never falls silent, [scenario](../../scenarios/clean.toml). Transit is the time that a",
+            "data packet spends in the base station.",
+            "",
+            "| cc | case | goodput / limit | transit p50, ms | transit p99, ms | delay p50, ms |",
+            "|---|---|---|---|---|---|",
+        ]
+        for (cc, case), runs in cells(reports["clean"]).items():
+            row = [cc, case, shown(values(runs, share), digits=4)]
+            row += [shown(values(runs, linux(key)), 1e3) for key in ("transit_p50_s", "transit_p99_s")]
+            page.append("| " + " | ".join([*row, milliseconds(runs, total("delay_p50_s"))]) + " |")
+        page.append("")
+    return "\n".join(page) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", default=str(ROOT / "target" / "release" / "linkhold"))
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "testbed-table", help="finished cells")
+    parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the pages go")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, help="cells side by side (default: as many as the host keeps up with)")
+    parser.add_argument("--only", help="names of the parts to run, with commas between")
+    options = parser.parse_args()
+    wanted = options.only.split(",") if options.only else [job[0] for job in GRID + OTHERS]
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    commit = described.stdout.strip() or "an unknown commit"
+    table, others, pairs = {}, {}, []
+    for job in GRID + OTHERS:
+        name = job[0]
+        if name not in wanted:
+            continue
+        report = testbed(options.program, options.out, options.seeds, options.jobs, job)
+        (table if job in GRID else others)[name] = report
+        if job in GRID or name in ("clean", "uplink", "many-stations"):
+            pairs.append((name, report, simulate(options.program, options.seeds, job)))
+        # After every part, so that a long run can be looked at.
+        options.docs.mkdir(parents=True, exist_ok=True)
+        pages = {
+            "table.md": table_page(table, options.seeds, commit),
+            "simulator.md": simulator_page(pairs, options.seeds, commit),
+            "others.md": others_page(others, options.seeds, commit),
+            "raw.json": json.dumps({part: small(found["runs"]) for part, found in (table | others).items()}) + "\n",
+        }
+        for page, text in pages.items():
+            partial = options.docs / f".{page}.partial"
+            partial.write_text(text)
+            partial.replace(options.docs / page)
+
+
+if __name__ == "__main__":
+    main()
