@@ -69,6 +69,7 @@ in_silence = "queue"
 limit = "400pkt"
 [tcp]
 profile = "linux"
+receive_buffer = "512KiB"  # between the path's BDP and what the queues hold: nothing is lost, a few seconds tell all
 [[flows]]
 direction = "downlink"
 source = "bulk"

@@ -147,10 +147,12 @@ impl Traffic {
         };
         for index in 0..workload.iperf.len() {
             let port = (IPERF_PORT + index as u16).to_string();
+            // What it has to say, its client says too.
             let server = ch
                 .command("nice")
                 .args(["-n", NICE, "iperf3", "-s", "-1", "-p", &port])
                 .stdout(Stdio::null())
+                .stderr(Stdio::null())
                 .spawn();
             traffic.servers.push(server.map_err(|source| start_error("iperf3", source))?);
         }
