@@ -140,8 +140,19 @@ def small(runs):
             one["completions"] = {key: value for key, value in told["completions"].items() if key != "all_s"}
         if run["mechanism"]:
             one["held_bytes_peak"] = run["mechanism"]["held_bytes_peak"]
-        kept.append(one)
+        one["counters"] = {key: value for key, value in one["counters"].items() if value}
+        # Six digits are more than three seeds can tell.
+        kept.append({key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in one.items()})
     return kept
+
+
+def raw(reports):
+    """One line a run, so that a change of one is a change of one line."""
+    parts = []
+    for part, report in reports.items():
+        lines = ",\n".join(json.dumps(run) for run in small(report["runs"]))
+        parts.append(f'"{part}": [\n{lines}\n]')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def head(title, seeds, commit):
@@ -160,7 +171,7 @@ def table_page(reports, seeds, commit):
         f"One bulk download, [`{TABLE}`](../../{TABLE}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets) that is silent a quarter",
         "of the time (primary user 20 %, sensing 25 ms every 0.5 s). 20 s count (bursts of 2 s: 40 s). Goodput is a",
         "share of what a perfect transport would carry, with its 95 % interval over the seeds. Delays are one-way, of segments",
-        "that met no silence. Resume is the median time from a silence's end to the first data that moves the stream on.",
+        "that met no silence (`-`: every one did, the queue never empties between two). Resume is the median time from a silence's end to the first data that moves the stream on.",
         "Timeouts are `TCPTimeouts` (spurious: `TCPSpuriousRTOs`) of a whole run.",
         "",
         "`hold`, `freeze`, `freeze+nudge` stand over a fifo of 100 packets; `dsasync`, the default, over fq_codel; `dsasync-3ms` is the",
@@ -359,13 +370,14 @@ def main():
     parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the pages go")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, help="cells side by side (default: as many as the host keeps up with)")
+    parser.add_argument("--built-from", help="commit that the program was built from (default: this tree's)")
     parser.add_argument("--only", help="names of the parts to run, with commas between")
     options = parser.parse_args()
     wanted = options.only.split(",") if options.only else [job[0] for job in GRID + OTHERS]
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    commit = described.stdout.strip() or "an unknown commit"
+    commit = options.built_from or described.stdout.strip() or "an unknown commit"
     table, others, pairs = {}, {}, []
     for job in GRID + OTHERS:
         name = job[0]
@@ -381,7 +393,7 @@ def main():
             "table.md": table_page(table, options.seeds, commit),
             "simulator.md": simulator_page(pairs, options.seeds, commit),
             "others.md": others_page(others, options.seeds, commit),
-            "raw.json": json.dumps({part: small(found["runs"]) for part, found in (table | others).items()}) + "\n",
+            "raw.json": raw(table | others),
         }
         for page, text in pages.items():
             partial = options.docs / f".{page}.partial"
