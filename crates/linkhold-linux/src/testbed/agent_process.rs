@@ -175,7 +175,8 @@ mod tests {
 
     #[test]
     fn the_agent_reads_back_the_very_settings_of_the_scenario() {
-        let text = "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\n[radio]\nstations = 2\n\
+        let text = "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\n[radio]\nphy_rate = \"24Mbit/s\"\nstations = 2\n\
+                    [[flows]]\ndirection = \"downlink\"\n\
                     [[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\n[[cases]]\nname = \"b\"\nmechanism = \"dsasync-paper\"\n";
         for case in linkhold_scenario::Scenario::from_toml(text, "t.toml", &[]).unwrap().cases() {
             let text = agent_config(&case.scenario, Path::new("/tmp/agent.sock")).unwrap();

@@ -356,6 +356,7 @@ mod tests {
 
     fn cases(set: &[&str]) -> Vec<Case> {
         let text = "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"2s\"\n\
+                    [radio]\nphy_rate = \"24Mbit/s\"\n[[flows]]\ndirection = \"downlink\"\n\
                     [[cases]]\nname = \"none\"\n[[cases]]\nname = \"dsasync\"\nmechanism = \"dsasync\"\n";
         let set: Vec<String> = set.iter().map(|one| (*one).to_owned()).collect();
         Scenario::from_toml(text, "t.toml", &set).unwrap().cases()

@@ -417,6 +417,7 @@ mod tests {
     #[test]
     fn resumption_counts_from_the_silences_end_to_the_first_data_that_moves_on() {
         let text = "schema = \"linkhold.scenario/1\"\nname = \"quiet\"\nduration = \"1s\"\n\
+                    [radio]\nphy_rate = \"24Mbit/s\"\n[[flows]]\ndirection = \"downlink\"\n\
                     [radio.sensing]\nperiod = \"10s\"\nduration = \"50ms\"\nphase = \"50ms\"\n";
         let scenario = linkhold_scenario::Scenario::from_toml(text, "quiet.toml", &[]).unwrap();
         let mut air = linkhold_sim::build::air(&scenario.cases()[0].scenario, 1).unwrap();

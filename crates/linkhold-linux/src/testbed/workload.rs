@@ -153,7 +153,7 @@ mod tests {
 
     fn workload(flows: &str) -> Result<Workload, RunError> {
         let text = format!(
-            "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\n[radio]\nstations = 3\n{flows}"
+            "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\n[radio]\nphy_rate = \"24Mbit/s\"\nstations = 3\n{flows}"
         );
         let scenario = linkhold_scenario::Scenario::from_toml(&text, "t.toml", &[]).unwrap();
         Workload::new(&scenario.cases()[0].scenario, 1, "cubic")
@@ -161,11 +161,15 @@ mod tests {
 
     #[test]
     fn bulk_flows_share_a_client_unless_they_start_apart() {
-        let together = workload("[[flows]]\nstation = \"all\"\ncount = 4\nstart = \"2s\"\n").unwrap();
+        let together =
+            workload("[[flows]]\ndirection = \"downlink\"\nstation = \"all\"\ncount = 4\nstart = \"2s\"\n")
+                .unwrap();
         let counts: Vec<_> = together.iperf.iter().map(|client| (client.station, client.count)).collect();
         assert_eq!(counts, [(0, 4), (1, 4), (2, 4)]);
         assert_eq!(together.iperf[0].duration, StdDuration::from_secs(18));
-        let apart = workload("[[flows]]\nstation = \"all\"\ncount = 2\nstagger = \"1s\"\n").unwrap();
+        let apart =
+            workload("[[flows]]\ndirection = \"downlink\"\nstation = \"all\"\ncount = 2\nstagger = \"1s\"\n")
+                .unwrap();
         let starts: Vec<_> =
             apart.iperf.iter().map(|client| (client.station, client.start.as_secs())).collect();
         assert_eq!(starts, [(0, 0), (1, 1), (2, 2), (0, 3), (1, 4), (2, 5)]);
@@ -178,7 +182,9 @@ mod tests {
 
     #[test]
     fn arrivals_are_the_simulators() {
-        let flows = workload("[[flows]]\nstation = 1\nsource = \"100kB\"\narrivals = \"2/s\"\n");
+        let flows = workload(
+            "[[flows]]\ndirection = \"downlink\"\nstation = 1\nsource = \"100kB\"\narrivals = \"2/s\"\n",
+        );
         let starts = flows.unwrap().sized.remove(0).starts;
         assert!((20..70).contains(&starts.len()) && starts.is_sorted(), "{starts:?}");
     }
