@@ -35,7 +35,7 @@ impl DsaSync {
         if new.0.as_bps() == 0 {
             return;
         }
-        self.pacer.set_rate(new.0.mul_f64(new.1.get()));
+        self.pacer.set_rate(now, new.0.mul_f64(new.1.get()));
         let limit = carried(new);
         if self.config.capacity == CapacityResponse::Off || old.is_none_or(|old| carried(old) <= limit) {
             return;

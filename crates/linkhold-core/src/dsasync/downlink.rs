@@ -368,9 +368,14 @@ impl Pacer {
         Self { room: None, next: Instant::ZERO, rate: assumed }
     }
 
-    /// The channel drains at this rate.
-    pub fn set_rate(&mut self, rate: BitRate) {
-        if rate.as_bps() > 0 {
+    /// The channel drains at this rate from now on; so does what was sent down before.
+    pub fn set_rate(&mut self, now: Instant, rate: BitRate) {
+        if rate.as_bps() > 0 && rate != self.rate {
+            if self.next > now {
+                // What the old rate would take so long for: at a new one it is gone sooner or later.
+                let left = self.rate.bytes_in(self.next.since(now));
+                self.next = now + rate.time_for(left);
+            }
             self.rate = rate;
         }
     }
@@ -422,6 +427,16 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_sent_at_a_low_rate_drains_at_the_new_one() {
+        let mut pacer = Pacer::new(BitRate(14_400));
+        pacer.on_sent(Instant::ZERO, 36_000);
+        assert!(pacer.next_time() > Some(Instant::from_millis(19_000)));
+        pacer.set_rate(Instant::from_millis(1), BitRate::from_mbps(36));
+        assert!(pacer.next_time() <= Some(Instant::from_millis(9)), "{:?}", pacer.next_time());
+        assert!(pacer.allows(Instant::from_millis(9), 1500));
+    }
 
     #[test]
     fn a_rate_is_that_of_the_last_window() {

@@ -44,7 +44,7 @@ impl DsaSync {
             && self.bdp.on_delivered(now, before.saturating_sub(after), self.outstanding)
             && let Some(pace) = self.bdp.pace()
         {
-            self.pacer.set_rate(pace);
+            self.pacer.set_rate(now, pace);
         }
         let flow = self.flows.at(slot);
         if let (Some(probe), Some(acked)) = (flow.radio_probe, flow.acked)
