@@ -63,10 +63,10 @@ mac = "duplex"
 phy_rate = "24Mbit/s"
 mac_efficiency = 1.0
 [router]
-limit = "400pkt"
+limit = "600pkt"
 in_silence = "queue"
 [station]
-limit = "400pkt"
+limit = "600pkt"
 [tcp]
 profile = "linux"
 receive_buffer = "512KiB"  # between the path's BDP and what the queues hold: nothing is lost, a few seconds tell all
