@@ -320,21 +320,11 @@ impl Scoreboard {
         if record.flags == CHAINED {
             return;
         }
-        let len = record.len();
         if record.is_sacked() {
-            self.sacked_bytes -= len;
+            self.sacked_bytes -= record.len();
             self.sacked_segments -= 1;
         }
-        if record.waits_for_retransmission() {
-            self.waiting -= 1;
-        }
-        if record.is_lost() {
-            self.lost_bytes -= len;
-        }
-        if record.retransmission_outstanding() {
-            self.retrans_bytes -= len;
-            self.retrans_segments -= 1;
-        }
+        self.forget_transmission(record);
     }
 
     /// Index of the first record that starts at or after `offset`.
@@ -397,6 +387,7 @@ impl Scoreboard {
     }
 
     /// Takes a record's lost and retransmitted marks out of the counters.
+    #[inline]
     fn forget_transmission(&mut self, record: &Record) {
         let len = record.len();
         if record.waits_for_retransmission() {
