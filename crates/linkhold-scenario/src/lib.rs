@@ -26,7 +26,7 @@ mod scalar;
 mod summary;
 mod tcp;
 mod traces;
-mod units;
+pub mod units;
 
 use std::path::Path;
 

@@ -91,11 +91,16 @@ impl fmt::Display for Problem {
             text.push_str("; ");
             text.push_str(right);
         }
-        for c in text.chars() {
-            if c.is_control() { c.escape_default().fmt(f)? } else { f.write_char(c)? }
-        }
-        Ok(())
+        write_line(f, &text)
     }
+}
+
+/// Writes text that may hold what a user wrote as one line, with control characters escaped.
+pub(crate) fn write_line(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    for c in text.chars() {
+        if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+    }
+    Ok(())
 }
 
 impl fmt::Display for Place {

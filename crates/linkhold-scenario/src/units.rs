@@ -1,16 +1,42 @@
-//! Numbers with their unit, as users write them: `25ms`, `24Mbit/s`, `256KiB`, `100pkt`.
+//! Numbers with their unit, as users write them: `25ms`, `24Mbit/s`, `256KiB`, `100pkt`. Scenario files, the agent's
+//! configuration and the command line all read them here.
 //!
 //! Read exactly (no floating point), so `0.1s` is 100,000,000 ns.
+//!
+//! ```
+//! use linkhold_core::time::Duration;
+//! use linkhold_scenario::units::duration;
+//!
+//! assert_eq!(duration("0.1s"), Ok(Duration::from_millis(100)));
+//! assert_eq!(
+//!     duration("100").unwrap_err().to_string(),
+//!     "\"100\" has no unit; write a duration such as \"25ms\" (units: ns, us, ms, s, min, h)"
+//! );
+//! ```
+
+use std::fmt;
 
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes};
 
-/// Why a text is not a quantity: what is wrong, and what would be right.
+use crate::problem::write_line;
+
+/// Why a text is not a quantity. As text it is one line, `what; right`, with control characters escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct QuantityError {
+pub struct QuantityError {
+    /// What is wrong.
     pub what: String,
+    /// What would be right.
     pub right: String,
 }
+
+impl fmt::Display for QuantityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_line(f, &format!("{}; {}", self.what, self.right))
+    }
+}
+
+impl std::error::Error for QuantityError {}
 
 /// A kind of quantity: its units with their size in the smallest one, and how a user would write one.
 pub(crate) struct Kind {
@@ -145,15 +171,29 @@ fn decimal(text: &str) -> Option<(u128, u32)> {
     text.bytes().any(|byte| byte.is_ascii_digit()).then_some((mantissa, decimals))
 }
 
-pub(crate) fn duration(text: &str) -> Result<Duration, QuantityError> {
+/// Reads a duration such as `25ms`: units ns, us (µs), ms, s, min, h; at most 2400 h; rounded to the nearest nanosecond.
+///
+/// # Errors
+/// [`QuantityError`] without a number, with no unit or an unknown one, below zero, or too large.
+pub fn duration(text: &str) -> Result<Duration, QuantityError> {
     DURATION.parse(text).map(Duration::from_nanos)
 }
 
-pub(crate) fn bit_rate(text: &str) -> Result<BitRate, QuantityError> {
+/// Reads a bit rate such as `24Mbit/s`: units bit/s, kbit/s, Mbit/s, Gbit/s and their usual short forms (`Mbps`, `Mb/s`); at
+/// most 10,000 Gbit/s; rounded to the nearest bit a second.
+///
+/// # Errors
+/// [`QuantityError`] without a number, with no unit or an unknown one, below zero, or too large.
+pub fn bit_rate(text: &str) -> Result<BitRate, QuantityError> {
     BIT_RATE.parse(text).map(BitRate)
 }
 
-pub(crate) fn bytes(text: &str) -> Result<Bytes, QuantityError> {
+/// Reads a number of bytes such as `256KiB`: units B, kB, MB, GB (powers of 1000), KiB, MiB, GiB (powers of 1024); at most
+/// 1024 GiB; rounded to the nearest byte.
+///
+/// # Errors
+/// [`QuantityError`] without a number, with no unit or an unknown one, below zero, or too large.
+pub fn bytes(text: &str) -> Result<Bytes, QuantityError> {
     BYTES.parse(text).map(Bytes)
 }
 
@@ -208,6 +248,11 @@ mod tests {
             let error = duration(text).expect_err(text);
             assert!(error.what.contains(what), "{text}: {error:?}");
         }
+        assert_eq!(
+            duration("2\u{1b}[2J\n").unwrap_err().to_string(),
+            "\"2\\u{1b}[2J\\n\" has the unknown unit `\\u{1b}[2J`; \
+             write a duration such as \"25ms\" (units: ns, us, ms, s, min, h)"
+        );
         assert!(bit_rate("24MB/s").expect_err("bytes are not bits").what.contains("unknown unit"));
     }
 }

@@ -9,7 +9,7 @@ use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_linux::agent::DEFAULT_SOCKET;
 use linkhold_linux::agent::protocol::Cause;
-use linkhold_linux::agent::units::{parse_bit_rate, parse_bytes, parse_duration};
+use linkhold_scenario::units::{bit_rate, bytes, duration};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -266,10 +266,10 @@ pub struct SignalArgs {
     #[arg(long, global = true, value_name = "NAME", default_value = "signal")]
     pub source: String,
     /// It takes effect so long from now, as in 80ms [default: now].
-    #[arg(long = "in", global = true, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "in", global = true, value_name = "TIME", value_parser = duration)]
     pub effective_in: Option<Duration>,
     /// It was noticed so long ago, as in 5ms [default: now].
-    #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
     pub ago: Option<Duration>,
 }
 
@@ -280,10 +280,10 @@ pub enum SignalEvent {
     Freeze {
         /// How long: the agent ends the silence by itself. Without it, a `thaw` ends it, or the configuration's
         /// `silence.max`.
-        #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+        #[arg(long = "for", value_name = "TIME", value_parser = duration)]
         lasting: Option<Duration>,
         /// How long it is expected to last; it still takes a `thaw` to end it.
-        #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "lasting")]
+        #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "lasting")]
         expected: Option<Duration>,
         /// Who, and why.
         #[command(flatten)]
@@ -298,10 +298,10 @@ pub enum SignalEvent {
     /// The radio's rate has changed, on this channel or another.
     Switch {
         /// Raw rate of the physical layer, as in 54Mbit/s.
-        #[arg(value_parser = parse_bit_rate)]
+        #[arg(value_parser = bit_rate)]
         capacity: BitRate,
         /// Share of it that is left for IP packets, above 0 up to 1.
-        #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share)]
+        #[arg(long, value_name = "SHARE", default_value = "1", value_parser = share)]
         efficiency: Fraction,
     },
     /// A station was heard at this signal-to-noise ratio.
@@ -315,13 +315,13 @@ pub enum SignalEvent {
     /// Quiet periods are announced; a period of 0s withdraws them.
     Sensing {
         /// From one quiet period's start to the next.
-        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        #[arg(long, value_name = "TIME", value_parser = duration)]
         period: Duration,
         /// How long each lasts.
-        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        #[arg(long, value_name = "TIME", value_parser = duration)]
         duration: Duration,
         /// Start of the next one, from now.
-        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
         next_in: Duration,
         /// Only this station is quiet [default: all].
         #[arg(long, value_name = "ADDRESS")]
@@ -332,10 +332,10 @@ pub enum SignalEvent {
         /// The station's address.
         station: IpAddr,
         /// How much it may send, as in 1500B.
-        #[arg(value_parser = parse_bytes)]
+        #[arg(value_parser = bytes)]
         bytes: Bytes,
         /// When its turn begins, from now.
-        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
         turn_in: Duration,
     },
     /// Room in the radio's transmit queue: packets leave the agent only as far as they fit.
@@ -343,7 +343,7 @@ pub enum SignalEvent {
         /// Packets that fit.
         packets: u32,
         /// Bytes that fit, as in 150kB.
-        #[arg(value_parser = parse_bytes)]
+        #[arg(value_parser = bytes)]
         bytes: Bytes,
     },
 }
@@ -355,7 +355,7 @@ pub struct SilenceArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub station: Option<IpAddr>,
     /// Why: sensing, primary-user, channel-switch, fade or grant.
-    #[arg(long, default_value = "primary-user", value_parser = parse_cause)]
+    #[arg(long, default_value = "primary-user", value_parser = cause)]
     pub cause: Cause,
 }
 

@@ -291,7 +291,7 @@ const AGENT: &str = "wired = [\"eth0\"]\nradio = [\"wlan0\"]\n";
 fn an_agents_configuration_is_refused_with_file_line_and_key() {
     let broken = format!("{AGENT}[silence]\nmax = \"ten\"\n");
     for args in [&["agent", "--config", "a.toml"][..], &["agent", "check", "a.toml"]] {
-        refused(SCENARIO, &[("a.toml", &broken)], args, "a.toml:4: silence.max: \"ten\" is no quantity");
+        refused(SCENARIO, &[("a.toml", &broken)], args, "a.toml:4: silence.max: \"ten\" is not a duration");
     }
     refused(SCENARIO, &[], &["agent", "--config", "none.toml"], "none.toml: No such file");
     refused(SCENARIO, &[], &["agent"], "--config <FILE>");
@@ -310,7 +310,7 @@ fn the_agents_example_is_a_valid_configuration() {
 #[test]
 fn a_signal_that_makes_no_sense_is_refused_before_it_is_sent() {
     for (args, message) in [
-        (&["freeze", "--for", "3"][..], "\"3\" has none of the units"),
+        (&["freeze", "--for", "3"][..], "\"3\" has no unit; write a duration such as \"25ms\""),
         (&["freeze", "--cause", "boredom"], "no cause; write one of sensing"),
         (&["freeze", "--for", "1s", "--expected", "1s"], "cannot be used with"),
         (&["thaw", "--station", "kitchen"], "invalid IP address"),

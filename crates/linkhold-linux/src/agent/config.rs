@@ -13,7 +13,7 @@ use linkhold_core::units::{BitRate, Bytes, Fraction};
 use serde::Deserialize;
 
 use super::protocol::{self, Target};
-use super::units;
+use super::quantity;
 use crate::datapath::nfqueue::NfQueueConfig;
 use crate::datapath::rules::{BackendChoice, MAX_INSTANCE_NAME, RuleSet};
 
@@ -154,7 +154,7 @@ pub struct MetricsSection {
 #[serde(deny_unknown_fields)]
 pub struct ChannelSection {
     /// Raw physical-layer rate.
-    #[serde(deserialize_with = "units::bit_rate")]
+    #[serde(deserialize_with = "quantity::required")]
     pub capacity: BitRate,
     /// Share of it that the MAC leaves for IP packets.
     #[serde(default = "whole")]
@@ -166,7 +166,7 @@ pub struct ChannelSection {
 #[serde(deny_unknown_fields, default)]
 pub struct SilenceSection {
     /// A silence that nobody ends is over after this time.
-    #[serde(deserialize_with = "units::duration")]
+    #[serde(deserialize_with = "quantity::required")]
     pub max: Duration,
 }
 
@@ -189,13 +189,13 @@ pub struct ScheduleSection {
     #[serde(default = "default_cause")]
     pub cause: protocol::Cause,
     /// From one silence's start to the next.
-    #[serde(deserialize_with = "units::duration")]
+    #[serde(deserialize_with = "quantity::required")]
     pub period: Duration,
     /// Length of a silence.
-    #[serde(deserialize_with = "units::duration")]
+    #[serde(deserialize_with = "quantity::required")]
     pub duration: Duration,
     /// Start of a silence after midnight UTC of 1 January 1970, modulo the period.
-    #[serde(deserialize_with = "units::duration", default)]
+    #[serde(deserialize_with = "quantity::required", default)]
     pub phase: Duration,
 }
 
@@ -226,15 +226,15 @@ pub struct MechanismSection {
     /// When windows are held down to the bandwidth-delay product.
     pub clamp: Option<Clamp>,
     /// Most bytes held; thresholds follow at a half and a quarter.
-    #[serde(deserialize_with = "units::some_bytes")]
+    #[serde(deserialize_with = "quantity::optional")]
     pub b_alloc: Option<Bytes>,
     /// Most packets held.
     pub max_held_packets: Option<u32>,
     /// Queue that the clamp leaves before the radio, as time.
-    #[serde(deserialize_with = "units::some_duration")]
+    #[serde(deserialize_with = "quantity::optional")]
     pub standing_queue: Option<Duration>,
     /// Rate of release while the capacity is unknown.
-    #[serde(deserialize_with = "units::some_bit_rate")]
+    #[serde(deserialize_with = "quantity::optional")]
     pub assumed_capacity: Option<BitRate>,
     /// Most flows tracked.
     pub max_flows: Option<u32>,
@@ -543,7 +543,18 @@ mod tests {
     #[test]
     fn errors_name_file_line_and_key() {
         for (addition, expected) in [
-            ("[silence]\nmax = \"ten\"\n", "agent.toml:4: silence.max: \"ten\" is no quantity"),
+            (
+                "[silence]\nmax = \"ten\"\n",
+                "agent.toml:4: silence.max: \"ten\" is not a duration; write a duration such as \"25ms\"",
+            ),
+            (
+                "[silence]\nmax = 10\n",
+                "agent.toml:4: silence.max: invalid type: integer `10`, expected a string",
+            ),
+            (
+                "[mechanism]\nb_alloc = \"64Mbit\"\n",
+                "agent.toml:4: mechanism.b_alloc: \"64Mbit\" has the unknown unit `Mbit`; write",
+            ),
             ("[silence]\n\nlongest = \"1s\"\n", "agent.toml:5: silence.longest: unknown field `longest`"),
             ("[control]\nmode = \"999\"\n", "agent.toml:4: control.mode: \"999\" are no permissions"),
             ("instance = \"a-b\"\n", "agent.toml:3: instance: write 1 to 16"),

@@ -15,11 +15,11 @@ mod guardian;
 mod lock;
 pub mod metrics;
 pub mod protocol;
+mod quantity;
 pub mod schedule;
 pub mod silences;
 pub mod stations;
 pub mod status;
-pub mod units;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
