@@ -301,7 +301,7 @@ pub enum SignalEvent {
         #[arg(value_parser = bit_rate)]
         capacity: BitRate,
         /// Share of it that is left for IP packets, above 0 up to 1.
-        #[arg(long, value_name = "SHARE", default_value = "1", value_parser = share)]
+        #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share)]
         efficiency: Fraction,
     },
     /// A station was heard at this signal-to-noise ratio.
@@ -355,7 +355,7 @@ pub struct SilenceArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub station: Option<IpAddr>,
     /// Why: sensing, primary-user, channel-switch, fade or grant.
-    #[arg(long, default_value = "primary-user", value_parser = cause)]
+    #[arg(long, default_value = "primary-user", value_parser = parse_cause)]
     pub cause: Cause,
 }
 
