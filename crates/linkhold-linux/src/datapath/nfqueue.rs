@@ -18,6 +18,9 @@
 //! Why not the `nfq` crate (DESIGN.md): a verdict there needs the whole received message, so every held packet would pin a
 //! buffer of 4 kB and more; its descriptor cannot be polled; it panics on malformed attributes; no batches.
 
+mod message;
+mod raw;
+
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -28,47 +31,18 @@ use nix::sys::socket::{
     recv, send, sendto, setsockopt, socket, sockopt,
 };
 
-use linkhold_core::packet::{Direction, PacketId};
+use linkhold_core::packet::PacketId;
+
+pub use message::accept_everything;
+use message::{
+    NF_ACCEPT, NF_DROP, NFQA_CFG_CMD, NFQA_CFG_F_FAIL_OPEN, NFQA_CFG_F_GSO, NFQA_CFG_FLAGS, NFQA_CFG_MASK,
+    NFQA_CFG_PARAMS, NFQA_CFG_QUEUE_MAXLEN, NFQA_VERDICT_HDR, NFQNL_CFG_CMD_BIND, NFQNL_COPY_PACKET,
+    NFQNL_MSG_CONFIG, NFQNL_MSG_PACKET, NFQNL_MSG_VERDICT, NFQNL_MSG_VERDICT_BATCH, NLM_F_ACK, NLM_F_REQUEST,
+    NLMSG_ERROR, NLMSG_HEADER, message_type, native_i32, parse_packet_message, put_message, verdict_header,
+};
+use raw::{destination, raw_socket};
 
 use super::{Arrived, DataPath, DataPathCounters};
-
-// linux/netfilter/nfnetlink.h and nfnetlink_queue.h
-const NFNL_SUBSYS_QUEUE: u16 = 3;
-const NFQNL_MSG_PACKET: u16 = NFNL_SUBSYS_QUEUE << 8;
-const NFQNL_MSG_VERDICT: u16 = NFNL_SUBSYS_QUEUE << 8 | 1;
-const NFQNL_MSG_CONFIG: u16 = NFNL_SUBSYS_QUEUE << 8 | 2;
-const NFQNL_MSG_VERDICT_BATCH: u16 = NFNL_SUBSYS_QUEUE << 8 | 3;
-const NFQA_PACKET_HDR: u16 = 1;
-const NFQA_VERDICT_HDR: u16 = 2;
-const NFQA_IFINDEX_INDEV: u16 = 5;
-const NFQA_IFINDEX_OUTDEV: u16 = 6;
-const NFQA_PAYLOAD: u16 = 10;
-const NFQA_CAP_LEN: u16 = 13;
-const NFQA_SKB_INFO: u16 = 14;
-const NFQA_SKB_CSUMNOTREADY: u32 = 1;
-const NFQA_SKB_GSO: u32 = 2;
-const NFQA_CFG_CMD: u16 = 1;
-const NFQA_CFG_PARAMS: u16 = 2;
-const NFQA_CFG_QUEUE_MAXLEN: u16 = 3;
-const NFQA_CFG_MASK: u16 = 4;
-const NFQA_CFG_FLAGS: u16 = 5;
-const NFQNL_CFG_CMD_BIND: u8 = 1;
-const NFQNL_COPY_PACKET: u8 = 2;
-/// When the queue is full, packets pass instead of being dropped.
-const NFQA_CFG_F_FAIL_OPEN: u32 = 1;
-/// Aggregates come whole, and checksums that hardware fills in stay open.
-const NFQA_CFG_F_GSO: u32 = 4;
-const NF_DROP: u32 = 0;
-const NF_ACCEPT: u32 = 1;
-
-// linux/netlink.h
-const NLMSG_HEADER: usize = 16;
-const NFGEN_HEADER: usize = 4;
-const ATTRIBUTE_HEADER: usize = 4;
-const NLMSG_ERROR: u16 = 2;
-const NLM_F_REQUEST: u16 = 1;
-const NLM_F_ACK: u16 = 4;
-const NLA_TYPE_MASK: u16 = 0x3fff;
 
 /// Metadata around a packet's bytes in a message, generously.
 const METADATA: usize = 1024;
@@ -457,15 +431,6 @@ impl DataPath for NfQueue {
     }
 }
 
-fn raw_socket(family: AddressFamily, mark: u32) -> Result<OwnedFd, Errno> {
-    // IPPROTO_RAW means "the header is included" for both families (raw(7), net/ipv6/af_inet6.c).
-    let fd = socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)?;
-    setsockopt(&fd, sockopt::Mark, &mark)?;
-    // Nothing is ever read: a receive buffer as small as can be.
-    setsockopt(&fd, sockopt::RcvBuf, &0)?;
-    Ok(fd)
-}
-
 /// NETLINK_NO_ENOBUFS: a full socket buffer is the kernel's matter (it fails open), not an error on `recv`.
 fn no_overrun_errors(fd: &OwnedFd) -> Result<(), NfQueueError> {
     let on: libc::c_int = 1;
@@ -480,215 +445,4 @@ fn no_overrun_errors(fd: &OwnedFd) -> Result<(), NfQueueError> {
         )
     };
     if answer == 0 { Ok(()) } else { Err(system("set NETLINK_NO_ENOBUFS")(Errno::last())) }
-}
-
-fn verdict_header(verdict: u32, id: u32) -> [u8; 8] {
-    let mut header = [0; 8];
-    header[..4].copy_from_slice(&verdict.to_be_bytes());
-    header[4..].copy_from_slice(&id.to_be_bytes());
-    header
-}
-
-/// The messages that accept everything in a queue, whatever its id, and let later packets pass: for whoever ends, or
-/// outlives the agent.
-///
-/// What is still in a queue when it goes is dropped, and packets come between the accept and the end. So the queue's
-/// length becomes zero in between, which makes it fail open; the second accept is for what came before that.
-#[must_use]
-pub fn accept_everything(queues: [u16; 2]) -> Vec<u8> {
-    let mut messages = Vec::new();
-    for queue in queues {
-        put_accept_all(&mut messages, queue);
-        let zero = 0u32.to_be_bytes();
-        put_message(
-            &mut messages,
-            NFQNL_MSG_CONFIG,
-            NLM_F_REQUEST,
-            queue,
-            &[(NFQA_CFG_QUEUE_MAXLEN, &zero)],
-            &[],
-        );
-        put_accept_all(&mut messages, queue);
-    }
-    messages
-}
-
-fn put_accept_all(out: &mut Vec<u8>, queue: u16) {
-    // Ids are compared as signed differences: half the number space ahead of any id covers all others only from one of two
-    // starting points, so both are named.
-    for last in [u32::MAX / 2, u32::MAX] {
-        let header = verdict_header(NF_ACCEPT, last);
-        put_message(out, NFQNL_MSG_VERDICT_BATCH, NLM_F_REQUEST, queue, &[(NFQA_VERDICT_HDR, &header)], &[]);
-    }
-}
-
-/// Appends a netlink message: header, nfgenmsg, attributes, and a payload attribute if `packet` is not empty.
-fn put_message(
-    out: &mut Vec<u8>,
-    kind: u16,
-    flags: u16,
-    queue: u16,
-    attributes: &[(u16, &[u8])],
-    packet: &[u8],
-) {
-    let start = out.len();
-    out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&kind.to_ne_bytes());
-    out.extend_from_slice(&flags.to_ne_bytes());
-    out.extend_from_slice(&[0; 8]);
-    out.extend_from_slice(&[libc::AF_UNSPEC as u8, 0]);
-    out.extend_from_slice(&queue.to_be_bytes());
-    for (kind, value) in attributes {
-        put_attribute(out, *kind, value);
-    }
-    if !packet.is_empty() {
-        put_attribute(out, NFQA_PAYLOAD, packet);
-    }
-    let length = (out.len() - start) as u32;
-    out[start..start + 4].copy_from_slice(&length.to_ne_bytes());
-}
-
-fn put_attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    // Values are at most UPLINK_COPY bytes long.
-    let length = (ATTRIBUTE_HEADER + value.len()) as u16;
-    out.extend_from_slice(&length.to_ne_bytes());
-    out.extend_from_slice(&kind.to_ne_bytes());
-    out.extend_from_slice(value);
-    out.resize(out.len().next_multiple_of(4), 0);
-}
-
-/// Reads a packet message: what arrived, and where in the message its bytes are. `None` if it is no packet of these queues.
-fn parse_packet_message(message: &[u8], queues: [u16; 2]) -> Option<(Arrived, core::ops::Range<usize>)> {
-    if message_type(message)? != NFQNL_MSG_PACKET {
-        return None;
-    }
-    let number = u16::from_be_bytes([*message.get(18)?, *message.get(19)?]);
-    let index = queues.iter().position(|queue| *queue == number)?;
-    let mut at = NLMSG_HEADER + NFGEN_HEADER;
-    let mut kernel_id = None;
-    let (mut in_interface, mut out_interface, mut full_length, mut info) = (0, 0, None, 0);
-    let mut payload = 0..0;
-    while let Some(header) = message.get(at..at + ATTRIBUTE_HEADER) {
-        let attribute_length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        let kind = u16::from_ne_bytes([header[2], header[3]]) & NLA_TYPE_MASK;
-        let value = at + ATTRIBUTE_HEADER..at + attribute_length;
-        let bytes = message.get(value.clone())?;
-        match kind {
-            NFQA_PACKET_HDR => kernel_id = Some(big_u32(bytes)?),
-            NFQA_IFINDEX_INDEV => in_interface = big_u32(bytes)?,
-            NFQA_IFINDEX_OUTDEV => out_interface = big_u32(bytes)?,
-            NFQA_CAP_LEN => full_length = Some(big_u32(bytes)?),
-            NFQA_SKB_INFO => info = big_u32(bytes)?,
-            NFQA_PAYLOAD => payload = value,
-            _ => {}
-        }
-        at += attribute_length.next_multiple_of(4).max(ATTRIBUTE_HEADER);
-    }
-    let arrived = Arrived {
-        id: PacketId((index as u64) << 32 | u64::from(kernel_id?)),
-        direction: if index == 0 { Direction::Downlink } else { Direction::Uplink },
-        len: full_length.unwrap_or(payload.len() as u32),
-        in_interface,
-        out_interface,
-        checksum_ready: info & NFQA_SKB_CSUMNOTREADY == 0,
-        aggregate: info & NFQA_SKB_GSO != 0,
-    };
-    Some((arrived, payload))
-}
-
-fn message_type(message: &[u8]) -> Option<u16> {
-    Some(u16::from_ne_bytes([*message.get(4)?, *message.get(5)?]))
-}
-
-fn big_u32(bytes: &[u8]) -> Option<u32> {
-    bytes.first_chunk().map(|chunk| u32::from_be_bytes(*chunk))
-}
-
-fn native_i32(bytes: &[u8], at: usize) -> Option<i32> {
-    bytes.get(at..)?.first_chunk().map(|chunk| i32::from_ne_bytes(*chunk))
-}
-
-/// The destination in an IP header.
-fn destination(packet: &[u8]) -> Option<IpAddr> {
-    match packet.first()? >> 4 {
-        4 => packet.get(16..20)?.first_chunk::<4>().map(|bytes| IpAddr::from(*bytes)),
-        6 => packet.get(24..40)?.first_chunk::<16>().map(|bytes| IpAddr::from(*bytes)),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A packet message as the kernel writes it.
-    fn packet_message(queue: u16, id: u32, info: u32, payload: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut header = [0u8; 7];
-        header[..4].copy_from_slice(&id.to_be_bytes());
-        let info = info.to_be_bytes();
-        let attributes: [(u16, &[u8]); 2] = [(NFQA_PACKET_HDR, &header), (NFQA_SKB_INFO, &info)];
-        put_message(&mut out, NFQNL_MSG_PACKET, 0, queue, &attributes, payload);
-        out
-    }
-
-    proptest! {
-        #[test]
-        fn a_packet_message_is_read_as_written(
-            id: u32, uplink: bool, info in 0u32..4, payload in proptest::collection::vec(any::<u8>(), 1..300),
-        ) {
-            let message = packet_message(7 + u16::from(uplink), id, info, &payload);
-            let (arrived, range) = parse_packet_message(&message, [7, 8]).unwrap();
-            prop_assert_eq!(arrived.id, PacketId(u64::from(uplink) << 32 | u64::from(id)));
-            prop_assert_eq!(arrived.direction == Direction::Uplink, uplink);
-            prop_assert_eq!(arrived.aggregate, info & NFQA_SKB_GSO != 0);
-            prop_assert_eq!(arrived.checksum_ready, info & NFQA_SKB_CSUMNOTREADY == 0);
-            prop_assert_eq!(&message[range], &payload[..]);
-            prop_assert!(parse_packet_message(&message, [9, 10]).is_none());
-        }
-
-        #[test]
-        fn no_message_makes_the_reader_panic_or_look_beyond_it(
-            id: u32, payload in proptest::collection::vec(any::<u8>(), 0..100),
-            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
-            cut: prop::sample::Index,
-        ) {
-            let mut message = packet_message(7, id, 0, &payload);
-            for (at, byte) in changes {
-                let at = at.index(message.len());
-                message[at] = byte;
-            }
-            message.truncate(cut.index(message.len() + 1));
-            if let Some((_, range)) = parse_packet_message(&message, [7, 8]) {
-                prop_assert!(range.start <= range.end && range.end <= message.len());
-            }
-        }
-    }
-
-    #[test]
-    fn a_message_has_the_kernels_layout() {
-        let mut out = Vec::new();
-        put_message(&mut out, NFQNL_MSG_VERDICT, NLM_F_REQUEST, 0x0102, &[(2, &[9; 8])], &[7; 5]);
-        assert_eq!(out.len(), 16 + 4 + 12 + 12);
-        assert_eq!(native_i32(&out, 0), Some(out.len() as i32));
-        assert_eq!(message_type(&out), Some(0x0301));
-        assert_eq!(&out[18..20], [1, 2]);
-        assert_eq!(&out[32..], [9, 0, 10, 0, 7, 7, 7, 7, 7, 0, 0, 0]);
-    }
-
-    #[test]
-    fn the_destination_is_read_from_either_family() {
-        let mut v4 = [0u8; 20];
-        v4[0] = 0x45;
-        v4[16..20].copy_from_slice(&[10, 0, 0, 1]);
-        assert_eq!(destination(&v4), Some(IpAddr::from([10, 0, 0, 1])));
-        let mut v6 = [0u8; 40];
-        v6[0] = 0x60;
-        v6[39] = 1;
-        assert_eq!(destination(&v6), "::1".parse().ok());
-        assert_eq!(destination(&[0x60; 30]), None);
-        assert_eq!(destination(&[]), None);
-    }
 }
