@@ -8,47 +8,40 @@
 //! two directions copy different amounts: downlink data needs only its headers, uplink packets must be whole to be rewritten,
 //! since NFQUEUE replaces a packet entirely or not at all.
 //!
-//! **Verdicts are batched** into one system call, and while nothing is held a whole run of `accept` is one message
-//! (`NFQNL_MSG_VERDICT_BATCH`).
-//!
-//! Own packets go out by raw sockets (raw(7), IP_HDRINCL): they pass OUTPUT and POSTROUTING, so a NAT on the
-//! router treats them like the flow's own, but never FORWARD, where the queue rule is; they carry a mark for the
-//! operator's rules.
+//! What is said to the kernel and read from it is in `nfqueue/message.rs`, the batching of verdicts in `nfqueue/verdicts.rs`,
+//! and how own packets leave in `nfqueue/raw.rs`; here are the netlink socket and its queues.
 //!
 //! Why not the `nfq` crate (DESIGN.md): a verdict there needs the whole received message, so every held packet would pin a
 //! buffer of 4 kB and more; its descriptor cannot be polled; it panics on malformed attributes; no batches.
 
 mod message;
 mod raw;
+mod verdicts;
 
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, SockaddrIn, SockaddrIn6, bind,
-    recv, send, sendto, setsockopt, socket, sockopt,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
+    socket, sockopt,
 };
 
 use linkhold_core::packet::PacketId;
 
-pub use message::accept_everything;
 use message::{
-    NF_ACCEPT, NF_DROP, NFQA_CFG_CMD, NFQA_CFG_F_FAIL_OPEN, NFQA_CFG_F_GSO, NFQA_CFG_FLAGS, NFQA_CFG_MASK,
-    NFQA_CFG_PARAMS, NFQA_CFG_QUEUE_MAXLEN, NFQA_VERDICT_HDR, NFQNL_CFG_CMD_BIND, NFQNL_COPY_PACKET,
-    NFQNL_MSG_CONFIG, NFQNL_MSG_PACKET, NFQNL_MSG_VERDICT, NFQNL_MSG_VERDICT_BATCH, NLM_F_ACK, NLM_F_REQUEST,
-    NLMSG_ERROR, NLMSG_HEADER, message_type, native_i32, parse_packet_message, put_message, verdict_header,
+    NFQA_CFG_CMD, NFQA_CFG_F_FAIL_OPEN, NFQA_CFG_F_GSO, NFQA_CFG_FLAGS, NFQA_CFG_MASK, NFQA_CFG_PARAMS,
+    NFQA_CFG_QUEUE_MAXLEN, NFQNL_CFG_CMD_BIND, NFQNL_COPY_PACKET, NFQNL_MSG_CONFIG, NFQNL_MSG_PACKET,
+    NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR, NLMSG_HEADER, message_type, native_i32, put_message,
 };
-use raw::{destination, raw_socket};
+pub use message::{accept_everything, parse_packet_message};
+use raw::RawSockets;
+use verdicts::Verdicts;
 
 use super::{Arrived, DataPath, DataPathCounters};
 
 /// Metadata around a packet's bytes in a message, generously.
 const METADATA: usize = 1024;
-/// Verdicts are sent when so many bytes of them have gathered. A verdict takes 32 bytes, a rewritten packet up to
-/// [`UPLINK_COPY`] more.
-const VERDICT_BATCH_BYTES: usize = 16 * 1024;
 /// Downlink: the longest headers (IPv6 with some extension headers, TCP with all options).
 const DOWNLINK_COPY: u32 = 192;
 /// Uplink: every packet up to a usual MTU whole, because its acknowledgment field may be rewritten.
@@ -90,28 +83,16 @@ fn system(what: &'static str) -> impl FnOnce(Errno) -> NfQueueError {
     move |errno| NfQueueError::System { what, source: errno.into() }
 }
 
-/// What is known of one kernel queue.
-#[derive(Debug)]
-struct Queue {
-    number: u16,
-    held: u32,
-    /// Everything up to this id is accepted, not yet told to the kernel.
-    accept_up_to: Option<u32>,
-}
-
 /// The NFQUEUE data path.
 #[derive(Debug)]
 pub struct NfQueue {
     netlink: OwnedFd,
     max_packets: u32,
-    raw_v4: OwnedFd,
-    raw_v6: Option<OwnedFd>,
-    /// Downlink, uplink.
-    queues: [Queue; 2],
+    raw: RawSockets,
+    verdicts: Verdicts,
     buffer: Vec<u8>,
     /// Where in `buffer` the last packet's bytes are.
     payload: core::ops::Range<usize>,
-    verdicts: Vec<u8>,
     counters: DataPathCounters,
 }
 
@@ -143,25 +124,15 @@ impl NfQueue {
         if let Err(errno) = setsockopt(&netlink, sockopt::RcvBufForce, &RECEIVE_BUFFER) {
             tracing::warn!(%errno, "the netfilter socket keeps its small receive buffer");
         }
-        let raw_v4 = raw_socket(AddressFamily::Inet, config.mark)
-            .map_err(system("open a raw IPv4 socket (needs CAP_NET_RAW)"))?;
-        let raw_v6 = match raw_socket(AddressFamily::Inet6, config.mark) {
-            Ok(fd) => Some(fd),
-            Err(errno) => {
-                tracing::warn!(%errno, "no raw IPv6 socket: IPv6 flows get no injected acknowledgments");
-                None
-            }
-        };
-        let numbers = [config.queue, config.queue.wrapping_add(1)];
+        let raw =
+            RawSockets::open(config.mark).map_err(system("open a raw IPv4 socket (needs CAP_NET_RAW)"))?;
         Ok(Self {
             netlink,
             max_packets: config.max_packets,
-            raw_v4,
-            raw_v6,
-            queues: numbers.map(|number| Queue { number, held: 0, accept_up_to: None }),
+            raw,
+            verdicts: Verdicts::new([config.queue, config.queue.wrapping_add(1)]),
             buffer: vec![0; METADATA + UPLINK_COPY.max(DOWNLINK_COPY) as usize],
             payload: 0..0,
-            verdicts: Vec::with_capacity(2 * VERDICT_BATCH_BYTES),
             counters: DataPathCounters::default(),
         })
     }
@@ -186,7 +157,7 @@ impl NfQueue {
     /// Numbers of the downlink and the uplink queue.
     #[must_use]
     pub fn queue_numbers(&self) -> [u16; 2] {
-        [self.queues[0].number, self.queues[1].number]
+        self.verdicts.queue_numbers()
     }
 
     fn configure(&mut self, queue: u16, copy: u32, max_packets: u32) -> Result<(), NfQueueError> {
@@ -234,8 +205,8 @@ impl NfQueue {
                     };
                 }
                 Some(NFQNL_MSG_PACKET) => {
-                    if let Some((id, _)) = self.parse_packet(length) {
-                        self.push_verdict(id, NF_ACCEPT, &[]);
+                    if let Some(arrived) = self.parse_packet(length) {
+                        self.verdicts.accept(arrived.id);
                         self.flush();
                     }
                 }
@@ -245,60 +216,27 @@ impl NfQueue {
         }
     }
 
-    fn queue_of(&mut self, id: PacketId) -> &mut Queue {
-        // The upper half of an id is the queue's index, 0 or 1, put there by `parse_packet`.
-        &mut self.queues[usize::from(id.0 >> 32 != 0)]
-    }
-
     /// Reads the message of `length` bytes in the buffer; `None` if it is no packet of ours.
-    fn parse_packet(&mut self, length: usize) -> Option<(PacketId, Arrived)> {
+    fn parse_packet(&mut self, length: usize) -> Option<Arrived> {
         let numbers = self.queue_numbers();
         let (arrived, payload) = parse_packet_message(self.buffer.get(..length)?, numbers)?;
         self.payload = payload;
-        Some((arrived.id, arrived))
+        Some(arrived)
     }
 
-    /// Writes the pending run of accepts of a packet's queue as one message.
-    fn settle(&mut self, id: PacketId) {
-        let queue = self.queue_of(id);
-        let number = queue.number;
-        if let Some(last) = queue.accept_up_to.take() {
-            let header = verdict_header(NF_ACCEPT, last);
-            put_message(
-                &mut self.verdicts,
-                NFQNL_MSG_VERDICT_BATCH,
-                NLM_F_REQUEST,
-                number,
-                &[(NFQA_VERDICT_HDR, &header)],
-                &[],
-            );
-        }
-    }
-
-    fn push_verdict(&mut self, id: PacketId, verdict: u32, packet: &[u8]) {
-        self.settle(id);
-        let number = self.queue_of(id).number;
-        // The lower half of our id is the kernel's.
-        let header = verdict_header(verdict, id.0 as u32);
-        put_message(
-            &mut self.verdicts,
-            NFQNL_MSG_VERDICT,
-            NLM_F_REQUEST,
-            number,
-            &[(NFQA_VERDICT_HDR, &header)],
-            packet,
-        );
-        if self.verdicts.len() >= VERDICT_BATCH_BYTES {
+    fn send_if_due(&mut self) {
+        if self.verdicts.is_due() {
             self.send_verdicts();
         }
     }
 
     fn send_verdicts(&mut self) {
-        if self.verdicts.is_empty() {
+        let messages = self.verdicts.messages();
+        if messages.is_empty() {
             return;
         }
         loop {
-            match send(self.netlink.as_raw_fd(), &self.verdicts, MsgFlags::empty()) {
+            match send(self.netlink.as_raw_fd(), messages, MsgFlags::empty()) {
                 Ok(_) => break,
                 Err(Errno::EINTR) => {}
                 Err(errno) => {
@@ -326,7 +264,7 @@ impl DataPath for NfQueue {
         loop {
             match recv(self.netlink.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
                 Ok(length) => {
-                    if let Some((_, arrived)) = self.parse_packet(length) {
+                    if let Some(arrived) = self.parse_packet(length) {
                         self.counters.received += 1;
                         return Ok(Some(arrived));
                     }
@@ -349,63 +287,48 @@ impl DataPath for NfQueue {
 
     fn accept(&mut self, id: PacketId) {
         self.counters.accepted += 1;
-        let queue = self.queue_of(id);
-        if queue.held == 0 {
-            queue.accept_up_to = Some(id.0 as u32);
-        } else {
-            self.push_verdict(id, NF_ACCEPT, &[]);
-        }
+        self.verdicts.accept(id);
+        self.send_if_due();
     }
 
     fn replace(&mut self, id: PacketId, packet: &[u8]) {
         self.counters.replaced += 1;
-        self.push_verdict(id, NF_ACCEPT, packet);
+        self.verdicts.replace(id, packet);
+        self.send_if_due();
     }
 
     fn discard(&mut self, id: PacketId) {
         self.counters.discarded += 1;
-        self.push_verdict(id, NF_DROP, &[]);
+        self.verdicts.discard(id);
+        self.send_if_due();
     }
 
     fn hold(&mut self, id: PacketId) {
-        self.settle(id);
-        self.queue_of(id).held += 1;
+        self.verdicts.hold(id);
     }
 
     fn release(&mut self, id: PacketId) {
         self.counters.accepted += 1;
-        self.push_verdict(id, NF_ACCEPT, &[]);
-        self.queue_of(id).held -= 1;
+        self.verdicts.release(id);
+        self.send_if_due();
     }
 
     fn replace_held(&mut self, id: PacketId, packet: &[u8]) {
-        self.replace(id, packet);
-        self.queue_of(id).held -= 1;
+        self.counters.replaced += 1;
+        self.verdicts.replace_held(id, packet);
+        self.send_if_due();
     }
 
     fn discard_held(&mut self, id: PacketId) {
-        self.discard(id);
-        self.queue_of(id).held -= 1;
+        self.counters.discarded += 1;
+        self.verdicts.discard_held(id);
+        self.send_if_due();
     }
 
     fn inject(&mut self, packet: &[u8]) {
         self.flush();
-        let sent = match destination(packet) {
-            Some(IpAddr::V4(addr)) => {
-                let to = SockaddrIn::from(std::net::SocketAddrV4::new(addr, 0));
-                sendto(self.raw_v4.as_raw_fd(), packet, &to, MsgFlags::MSG_DONTWAIT)
-            }
-            Some(IpAddr::V6(addr)) => {
-                let to = SockaddrIn6::from(std::net::SocketAddrV6::new(addr, 0, 0, 0));
-                match &self.raw_v6 {
-                    Some(raw) => sendto(raw.as_raw_fd(), packet, &to, MsgFlags::MSG_DONTWAIT),
-                    None => Err(Errno::EAFNOSUPPORT),
-                }
-            }
-            None => Err(Errno::EINVAL),
-        };
-        match sent {
-            Ok(_) => self.counters.injected += 1,
+        match self.raw.send(packet) {
+            Ok(()) => self.counters.injected += 1,
             Err(errno) => {
                 self.counters.inject_errors += 1;
                 tracing::debug!(%errno, "an own packet could not be sent");
@@ -414,15 +337,12 @@ impl DataPath for NfQueue {
     }
 
     fn flush(&mut self) {
-        self.settle(PacketId(0));
-        self.settle(PacketId(1 << 32));
+        self.verdicts.settle_all();
         self.send_verdicts();
     }
 
     fn pass_everything(&mut self) {
-        self.flush();
-        let messages = accept_everything(self.queue_numbers());
-        self.verdicts.extend_from_slice(&messages);
+        self.verdicts.accept_everything();
         self.send_verdicts();
     }
 

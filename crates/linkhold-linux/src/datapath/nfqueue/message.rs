@@ -49,6 +49,21 @@ pub(super) fn verdict_header(verdict: u32, id: u32) -> [u8; 8] {
     header
 }
 
+/// The token of a packet: its queue's index (0 downlink, 1 uplink) in the upper half, the kernel's id in the lower.
+pub(super) fn token(queue_index: usize, kernel_id: u32) -> PacketId {
+    PacketId((queue_index as u64) << 32 | u64::from(kernel_id))
+}
+
+/// Index of a token's queue, 0 or 1.
+pub(super) fn queue_index(id: PacketId) -> usize {
+    usize::from(id.0 >> 32 != 0)
+}
+
+/// The kernel's id in a token.
+pub(super) fn kernel_id(id: PacketId) -> u32 {
+    id.0 as u32
+}
+
 /// The messages that accept everything in a queue, whatever its id, and let later packets pass: for whoever ends, or
 /// outlives the agent.
 ///
@@ -57,20 +72,18 @@ pub(super) fn verdict_header(verdict: u32, id: u32) -> [u8; 8] {
 #[must_use]
 pub fn accept_everything(queues: [u16; 2]) -> Vec<u8> {
     let mut messages = Vec::new();
-    for queue in queues {
-        put_accept_all(&mut messages, queue);
-        let zero = 0u32.to_be_bytes();
-        put_message(
-            &mut messages,
-            NFQNL_MSG_CONFIG,
-            NLM_F_REQUEST,
-            queue,
-            &[(NFQA_CFG_QUEUE_MAXLEN, &zero)],
-            &[],
-        );
-        put_accept_all(&mut messages, queue);
-    }
+    put_accept_everything(&mut messages, queues);
     messages
+}
+
+/// Appends what [`accept_everything`] answers.
+pub(super) fn put_accept_everything(out: &mut Vec<u8>, queues: [u16; 2]) {
+    for queue in queues {
+        put_accept_all(out, queue);
+        let zero = 0u32.to_be_bytes();
+        put_message(out, NFQNL_MSG_CONFIG, NLM_F_REQUEST, queue, &[(NFQA_CFG_QUEUE_MAXLEN, &zero)], &[]);
+        put_accept_all(out, queue);
+    }
 }
 
 fn put_accept_all(out: &mut Vec<u8>, queue: u16) {
@@ -117,18 +130,16 @@ fn put_attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-/// Reads a packet message: what arrived, and where in the message its bytes are. `None` if it is no packet of these queues.
-pub(super) fn parse_packet_message(
-    message: &[u8],
-    queues: [u16; 2],
-) -> Option<(Arrived, core::ops::Range<usize>)> {
+/// Reads a packet message: what arrived, and where in the message its bytes are. `None` if it is no packet of these queues,
+/// or damaged.
+pub fn parse_packet_message(message: &[u8], queues: [u16; 2]) -> Option<(Arrived, core::ops::Range<usize>)> {
     if message_type(message)? != NFQNL_MSG_PACKET {
         return None;
     }
     let number = u16::from_be_bytes([*message.get(18)?, *message.get(19)?]);
     let index = queues.iter().position(|queue| *queue == number)?;
     let mut at = NLMSG_HEADER + NFGEN_HEADER;
-    let mut kernel_id = None;
+    let mut id = None;
     let (mut in_interface, mut out_interface, mut full_length, mut info) = (0, 0, None, 0);
     let mut payload = 0..0;
     while let Some(header) = message.get(at..at + ATTRIBUTE_HEADER) {
@@ -137,7 +148,7 @@ pub(super) fn parse_packet_message(
         let value = at + ATTRIBUTE_HEADER..at + attribute_length;
         let bytes = message.get(value.clone())?;
         match kind {
-            NFQA_PACKET_HDR => kernel_id = Some(big_u32(bytes)?),
+            NFQA_PACKET_HDR => id = Some(big_u32(bytes)?),
             NFQA_IFINDEX_INDEV => in_interface = big_u32(bytes)?,
             NFQA_IFINDEX_OUTDEV => out_interface = big_u32(bytes)?,
             NFQA_CAP_LEN => full_length = Some(big_u32(bytes)?),
@@ -148,7 +159,7 @@ pub(super) fn parse_packet_message(
         at += attribute_length.next_multiple_of(4).max(ATTRIBUTE_HEADER);
     }
     let arrived = Arrived {
-        id: PacketId((index as u64) << 32 | u64::from(kernel_id?)),
+        id: token(index, id?),
         direction: if index == 0 { Direction::Downlink } else { Direction::Uplink },
         len: full_length.unwrap_or(payload.len() as u32),
         in_interface,

@@ -1,12 +1,54 @@
-//! Raw sockets: how packets of the agent's own go out (raw(7)).
+//! Raw sockets: how packets of the agent's own go out (raw(7), IP_HDRINCL).
+//!
+//! They pass OUTPUT and POSTROUTING, so a NAT on the router treats them like the flow's own, but never FORWARD, where the
+//! queue rule is; they carry a mark for the operator's rules.
 
-use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::net::{IpAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, setsockopt, socket, sockopt};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, SockaddrIn6, sendto, setsockopt,
+    socket, sockopt,
+};
 
-pub(super) fn raw_socket(family: AddressFamily, mark: u32) -> Result<OwnedFd, Errno> {
+/// One socket a family.
+#[derive(Debug)]
+pub(super) struct RawSockets {
+    v4: OwnedFd,
+    v6: Option<OwnedFd>,
+}
+
+impl RawSockets {
+    /// Sockets whose packets carry `mark` (SO_MARK). A machine without IPv6 has one only.
+    pub(super) fn open(mark: u32) -> Result<Self, Errno> {
+        let v4 = raw_socket(AddressFamily::Inet, mark)?;
+        let v6 = raw_socket(AddressFamily::Inet6, mark)
+            .inspect_err(|errno| {
+                tracing::warn!(%errno, "no raw IPv6 socket: IPv6 flows get no injected acknowledgments");
+            })
+            .ok();
+        Ok(Self { v4, v6 })
+    }
+
+    /// Sends a whole IP packet to the destination in its header, without waiting.
+    pub(super) fn send(&self, packet: &[u8]) -> Result<(), Errno> {
+        match destination(packet).ok_or(Errno::EINVAL)? {
+            IpAddr::V4(addr) => {
+                let to = SockaddrIn::from(SocketAddrV4::new(addr, 0));
+                sendto(self.v4.as_raw_fd(), packet, &to, MsgFlags::MSG_DONTWAIT)
+            }
+            IpAddr::V6(addr) => {
+                let to = SockaddrIn6::from(SocketAddrV6::new(addr, 0, 0, 0));
+                let v6 = self.v6.as_ref().ok_or(Errno::EAFNOSUPPORT)?;
+                sendto(v6.as_raw_fd(), packet, &to, MsgFlags::MSG_DONTWAIT)
+            }
+        }
+        .map(|_| ())
+    }
+}
+
+fn raw_socket(family: AddressFamily, mark: u32) -> Result<OwnedFd, Errno> {
     // IPPROTO_RAW means "the header is included" for both families (raw(7), net/ipv6/af_inet6.c).
     let fd = socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)?;
     setsockopt(&fd, sockopt::Mark, &mark)?;
@@ -16,7 +58,7 @@ pub(super) fn raw_socket(family: AddressFamily, mark: u32) -> Result<OwnedFd, Er
 }
 
 /// The destination in an IP header.
-pub(super) fn destination(packet: &[u8]) -> Option<IpAddr> {
+fn destination(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => packet.get(16..20)?.first_chunk::<4>().map(|bytes| IpAddr::from(*bytes)),
         6 => packet.get(24..40)?.first_chunk::<16>().map(|bytes| IpAddr::from(*bytes)),
