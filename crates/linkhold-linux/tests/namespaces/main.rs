@@ -6,7 +6,9 @@
 mod agent_process;
 mod behaviour;
 mod capture;
+mod failure;
 mod kills;
+mod service;
 mod transfer;
 
 use std::process::ExitCode;
@@ -31,15 +33,15 @@ fn main() -> ExitCode {
         ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
         ("closed_windows_have_right_checksums", behaviour::closed_windows_have_right_checksums),
         ("a_scheduled_silence_holds", behaviour::scheduled_silence),
-        ("sigterm_lets_go_and_removes_the_rules", behaviour::sigterm_lets_go),
-        ("sigkill_in_a_silence_stops_no_transfer", behaviour::sigkill_in_a_silence),
+        ("sigterm_lets_go_and_removes_the_rules", failure::sigterm_lets_go),
+        ("sigkill_in_a_silence_stops_no_transfer", failure::sigkill_in_a_silence),
         ("kills_at_random_times_stop_no_transfer", kills::a_few),
-        ("an_agent_takes_no_name_or_queue_of_another", behaviour::rivals),
-        ("the_packaged_unit_is_valid", behaviour::packaged_unit),
-        ("two_capabilities_are_enough", behaviour::two_capabilities_are_enough),
-        ("metrics_are_served", behaviour::metrics_are_served),
-        ("doctor_finds_what_the_other_tests_use", behaviour::doctor_finds_what_the_other_tests_use),
-        ("hostile_clients_do_not_stop_the_agent", behaviour::hostile_clients),
+        ("an_agent_takes_no_name_or_queue_of_another", failure::rivals),
+        ("the_packaged_unit_is_valid", service::packaged_unit),
+        ("two_capabilities_are_enough", service::two_capabilities_are_enough),
+        ("metrics_are_served", service::metrics_are_served),
+        ("doctor_finds_what_the_other_tests_use", service::doctor_finds_what_the_other_tests_use),
+        ("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
     ];
     let missing = missing_requirement();
     if let Some(reason) = &missing {

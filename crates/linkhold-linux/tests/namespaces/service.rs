@@ -1,0 +1,93 @@
+//! The agent as a service: privileges, unit, metrics, and what the doctor says.
+
+use std::io::Write;
+use std::time::Duration;
+
+use linkhold_linux::topology::Path;
+use nix::sys::signal::Signal;
+
+use crate::Outcome;
+use crate::agent_process::AgentProcess;
+use crate::behaviour::{MEGABYTE, mentions_us, rules};
+use crate::transfer::{Amount, Transfer};
+
+pub fn two_capabilities_are_enough() -> Outcome {
+    // What packaging/linkhold-agent.service leaves the agent.
+    const LEAVE: &str = "-all,+net_admin,+net_raw";
+    let path = Path::build()?;
+    let bounding = format!("--bounding-set={LEAVE}");
+    let wrapper = ["setpriv", bounding.as_str(), "--no-new-privs", "--"];
+    let mut agent = AgentProcess::start_with(&path, "[channel]\ncapacity = \"1Gbit/s\"\n", &wrapper);
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V6, 6800, Amount::Bytes(60 * MEGABYTE));
+    transfer.wait_for(MEGABYTE);
+    agent.signal(r#"{"freeze":{"for_s":0.1}}"#);
+    transfer.finish();
+    let status = agent.status();
+    assert!(status.packets.holds > 0 && status.windows.inject_errors == 0, "{status}");
+    agent.send_signal(Signal::SIGTERM);
+    assert!(agent.wait(), "{}", agent.log());
+    assert!(!mentions_us(&rules(&path.bs)));
+    Ok(())
+}
+
+pub fn metrics_are_served() -> Outcome {
+    use std::io::Read;
+    let path = Path::build()?;
+    let agent = AgentProcess::start(&path, "[metrics]\nlisten = \"127.0.0.1:9464\"\n");
+    agent.signal(r#"{"freeze":{"for_s":0.05}}"#);
+    let scrape = || -> std::io::Result<String> {
+        let mut client = std::net::TcpStream::connect("127.0.0.1:9464")?;
+        client.set_read_timeout(Some(Duration::from_secs(5)))?;
+        client.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+        let mut text = String::new();
+        client.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    // Twice: a counter must not be added to itself.
+    path.bs.enter(scrape)??;
+    let text = path.bs.enter(scrape)??;
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    for line in [
+        r#"linkhold_silences_total{instance="test"} 1"#,
+        r#"linkhold_events_total{instance="test",source="test"} 1"#,
+        r#"linkhold_channel_capacity_bps{instance="test"} 0"#,
+        r#"linkhold_dropped_total{instance="test",reason="buffer_full"} 0"#,
+        r#"linkhold_held_bytes{instance="test"} 0"#,
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    Ok(())
+}
+
+pub fn doctor_finds_what_the_other_tests_use() -> Outcome {
+    let report = linkhold_linux::doctor::doctor();
+    assert!(report.agent_runs(), "{report}");
+    assert!(!rules_of_this_namespace().to_lowercase().contains("linkhold-probe"), "the doctor left a chain");
+    println!("{report}");
+    Ok(())
+}
+
+/// The rules of the namespace that the tests themselves run in, which the doctor must leave alone.
+fn rules_of_this_namespace() -> String {
+    linkhold_linux::command::run("iptables", &["-w", "10", "-t", "mangle", "-S"]).unwrap_or_default()
+}
+
+pub fn packaged_unit() -> Outcome {
+    if !linkhold_linux::command::is_installed("systemd-analyze") {
+        println!("skipped: `systemd-analyze` is not installed");
+        return Ok(());
+    }
+    let unit = std::fs::read_to_string(
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/linkhold-agent.service"),
+    )?;
+    // It wants a program that is there.
+    let program = std::env::current_exe()?;
+    let folder = tempfile::tempdir()?;
+    let copy = folder.path().join("linkhold-agent.service");
+    std::fs::write(&copy, unit.replace("/usr/bin/linkhold", &program.to_string_lossy()))?;
+    let output =
+        std::process::Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output()?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !told.contains("linkhold"), "{told}");
+    Ok(())
+}
