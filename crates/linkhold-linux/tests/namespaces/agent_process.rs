@@ -96,6 +96,19 @@ impl AgentProcess {
         agent::status(&self.socket).unwrap_or_else(|error| panic!("{error}\n{}", self.log()))
     }
 
+    /// Waits until its status is as wanted.
+    pub fn wait_until(&self, wanted: impl Fn(&Status) -> bool) -> Status {
+        let deadline = Instant::now() + Duration::from_secs(15);
+        loop {
+            let status = self.status();
+            if wanted(&status) {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "{status}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// Tells it what happened on the radio: the event as JSON.
     pub fn signal(&self, event: &str) {
         let event: Event = serde_json::from_str(event).expect("an event");

@@ -1,21 +1,22 @@
 //! What the agent does to real traffic.
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use linkhold_core::packet::{Direction, TcpFlags};
+use linkhold_core::packet::TcpFlags;
 use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology::{HOST, Path};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 
 use crate::Outcome;
 use crate::agent_process::AgentProcess;
-use crate::capture::{Capture, Captured};
+use crate::capture::Capture;
+use crate::packets::{data, first_from, gaps};
 use crate::transfer::{Amount, Transfer};
 
 pub const MEGABYTE: u64 = 1_000_000;
-/// Between the agent's answer to a freeze and the last packet it let pass before: scheduling on a busy machine.
-const SETTLE: Duration = Duration::from_millis(30);
+/// A steady flow, bytes per second: it lasts as long as a test needs, and a capture keeps up with it.
+pub const STEADY: Amount = Amount::Rate(20 * MEGABYTE);
 
 /// The rules of the base station, as text.
 pub fn rules(bs: &NetNs) -> String {
@@ -55,46 +56,66 @@ pub fn transfer_arrives_whole() -> Outcome {
         assert_eq!(status.packets.verdict_errors, 0, "{}", agent.log());
         assert_eq!(status.driver.unknown_packets, 0, "{}", agent.log());
         assert_eq!(status.packets.held, 0);
+        for host in [&path.ch, &path.sh] {
+            assert_eq!(checksum_errors(host), 0, "{mechanism}: {}", host.name());
+        }
         assert!(status.stations >= 2, "{status}");
     }
     Ok(())
 }
 
+/// Segments that a host threw away for a wrong checksum.
+fn checksum_errors(host: &NetNs) -> u64 {
+    let text = host.run("cat", &["/proc/net/snmp"]).expect("counters");
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let mut columns = names.split(' ').zip(values.split(' '));
+    let (_, value) = columns.find(|(name, _)| *name == "InCsumErrors").expect("the counter");
+    value.parse().expect("a number")
+}
+
+/// Closes windows as soon as the radio is silent.
+const CLOSE_AT_ONCE: &str =
+    "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nmode = \"freeze\"\nclose_at = \"silence-start\"\n";
+
+/// Downlink data on a connection that the station opened, as behind any home router: the agent's own acknowledgments, too, come
+/// from the router's address, or the correspondent host would not know them.
 pub fn transfer_through_nat() -> Outcome {
     let path = Path::build()?;
     path.masquerade()?;
-    let agent = AgentProcess::start(
-        &path,
-        "[channel]\ncapacity = \"2Gbit/s\"\n[mechanism]\nmode = \"freeze\"\nclose_at = \"silence-start\"\n",
-    );
-    // Downlink data on a connection that the station opened, as behind any home router.
+    path.sh.set_checksum_offload(HOST, false)?;
+    let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
+    let capture = Capture::start(&path.ch);
+    let router: [IpAddr; 2] = ["10.91.1.1".parse()?, "fd91:1::1".parse()?];
     for (number, addr) in [Path::CH_V4, Path::CH_V6].into_iter().enumerate() {
-        let transfer =
-            Transfer::start(&path.sh, &path.ch, addr, 6100 + number as u16, Amount::Bytes(60 * MEGABYTE));
-        transfer.wait_for(MEGABYTE);
-        agent.signal(r#"{"freeze":{"for_s":0.2}}"#);
-        transfer.finish();
+        silence_in_a_flow(&agent, Transfer::fetch(&path.ch, &path.sh, addr, 6100 + number as u16, STEADY));
     }
     let status = agent.status();
-    assert!(status.silences >= 2, "{status}");
+    let mut zero_windows = [0; 2];
+    for packet in capture.finish() {
+        let Ok(parsed) = parse_ip_tcp_headers(&packet.bytes) else { continue };
+        if [Path::CH_V4, Path::CH_V6].contains(&parsed.src.addr) {
+            continue;
+        }
+        let family = router.iter().position(|addr| *addr == parsed.src.addr);
+        let family = family.unwrap_or_else(|| panic!("an address from behind the NAT: {parsed:?}"));
+        assert_eq!(verify_checksums(&packet.bytes), Ok(true), "{parsed:?}");
+        let is_ack = parsed.tcp.flags.contains(TcpFlags::ACK) && !parsed.tcp.flags.contains(TcpFlags::RST);
+        zero_windows[family] += u32::from(is_ack && parsed.tcp.window == 0);
+    }
+    assert!(zero_windows.iter().all(|count| *count > 0), "{zero_windows:?}; {status}");
+    assert_eq!((status.silences, status.windows.closed_now), (2, 0), "{status}");
     assert_eq!(status.windows.inject_errors, 0, "{status}");
     Ok(())
 }
 
-/// Data packets to the station: when, and which sequence numbers.
-fn data(captured: &[Captured], to: IpAddr) -> Vec<(Instant, u32, u32)> {
-    captured
-        .iter()
-        .filter_map(|packet| {
-            let parsed = parse_ip_tcp_headers(&packet.bytes).ok()?;
-            let flow = parsed.flow(Direction::Downlink);
-            (flow.station.addr == to && parsed.tcp.payload_len > 0).then_some((
-                packet.at,
-                parsed.tcp.seq.0,
-                parsed.tcp.payload_len,
-            ))
-        })
-        .collect()
+/// A silence of 0.2 s in the middle of a steady flow, which goes on after it.
+fn silence_in_a_flow(agent: &AgentProcess, flow: Transfer) {
+    flow.wait_for(MEGABYTE);
+    agent.signal(r#"{"freeze":{"for_s":0.2}}"#);
+    agent.wait_until(|status| !status.silent);
+    flow.wait_for(flow.received() + MEGABYTE);
+    flow.stop_and_finish();
 }
 
 pub fn silence_holds_and_releases_in_order() -> Outcome {
@@ -105,15 +126,18 @@ pub fn silence_holds_and_releases_in_order() -> Outcome {
         "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\npreset = \"hold-only\"\n",
     );
     let capture = Capture::start(&path.sh);
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6200, Amount::Bytes(300 * MEGABYTE));
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6200, STEADY);
     transfer.wait_for(5 * MEGABYTE);
     agent.signal(r#"{"freeze":{}}"#);
-    let frozen = Instant::now();
+    // The agent's answer comes after its verdicts: what it let pass is through.
+    let frozen = SystemTime::now();
     std::thread::sleep(Duration::from_millis(300));
     let during = agent.status();
+    let thawing = SystemTime::now();
     agent.signal(r#"{"thaw":{}}"#);
-    let thawed = Instant::now();
-    transfer.finish();
+    let thawed = SystemTime::now();
+    transfer.wait_for(transfer.received() + MEGABYTE);
+    transfer.stop_and_finish();
     let captured = capture.finish();
     let after = agent.status();
 
@@ -121,24 +145,11 @@ pub fn silence_holds_and_releases_in_order() -> Outcome {
     assert!(!after.silent && after.packets.held == 0, "{after}");
     assert!(after.packets.released >= during.packets.held, "{after}");
     let packets = data(&captured, Path::SH_V4);
-    let in_silence =
-        packets.iter().filter(|(at, ..)| (frozen + SETTLE..thawed - SETTLE).contains(at)).count();
+    let in_silence = packets.iter().filter(|packet| (frozen..thawing).contains(&packet.at)).count();
     assert_eq!(in_silence, 0, "data crossed in the silence");
-    let first_after = packets.iter().find(|(at, ..)| *at > thawed - SETTLE).expect("data after the silence");
-    let delay = first_after.0.saturating_duration_since(thawed);
+    let delay = first_from(&packets, thawing).at.duration_since(thawed).unwrap_or_default();
     assert!(delay < Duration::from_millis(50), "first data {delay:?} after the silence");
-    // What is new arrives in order; only what was sent before may come again (a retransmission).
-    let mut next = packets[0].1;
-    let mut gaps = 0;
-    for (_, seq, len) in packets {
-        if seq == next {
-            next = next.wrapping_add(len);
-        } else if (seq.wrapping_sub(next) as i32) > 0 {
-            gaps += 1;
-            next = seq.wrapping_add(len);
-        }
-    }
-    assert_eq!(gaps, 0, "packets were lost or overtook others");
+    assert_eq!(gaps(&packets), 0, "packets were lost or overtook others");
     Ok(())
 }
 
@@ -146,17 +157,10 @@ pub fn closed_windows_have_right_checksums() -> Outcome {
     let path = Path::build()?;
     // Without offload every packet on the wired side carries its whole checksum, so a wrong one is ours.
     path.sh.set_checksum_offload(HOST, false)?;
-    let agent = AgentProcess::start(
-        &path,
-        "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nmode = \"freeze\"\nclose_at = \"silence-start\"\n",
-    );
+    let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
     let capture = Capture::start(&path.ch);
     for (number, addr) in [Path::SH_V4, Path::SH_V6].into_iter().enumerate() {
-        let transfer =
-            Transfer::start(&path.ch, &path.sh, addr, 6300 + number as u16, Amount::Bytes(100 * MEGABYTE));
-        transfer.wait_for(MEGABYTE);
-        agent.signal(r#"{"freeze":{"for_s":0.3}}"#);
-        transfer.finish();
+        silence_in_a_flow(&agent, Transfer::start(&path.ch, &path.sh, addr, 6300 + number as u16, STEADY));
     }
     let status = agent.status();
     let captured = capture.finish();
@@ -171,7 +175,8 @@ pub fn closed_windows_have_right_checksums() -> Outcome {
         zero_windows += u32::from(parsed.tcp.window == 0);
         assert_eq!(verify_checksums(&packet.bytes), Ok(true), "{parsed:?}");
     }
-    assert!(acks > 100 && zero_windows >= 2, "{acks} ACKs, {zero_windows} with window 0; {status}");
+    // Aggregates of 64 KiB are acknowledged about one by one: 4 MB are at least 60.
+    assert!(acks > 50 && zero_windows >= 2, "{acks} ACKs, {zero_windows} with window 0; {status}");
     assert!(status.windows.closed >= 2 && status.windows.acks_injected >= 2, "{status}");
     assert_eq!(status.windows.closed_now, 0, "{status}");
     Ok(())
@@ -179,18 +184,29 @@ pub fn closed_windows_have_right_checksums() -> Outcome {
 
 pub fn scheduled_silence() -> Outcome {
     let path = Path::build()?;
+    path.set_offloads(false)?;
     let agent = AgentProcess::start(
         &path,
-        "[channel]\ncapacity = \"1Gbit/s\"\n[[schedule]]\nname = \"sensing\"\nperiod = \"200ms\"\nduration = \"50ms\"\n",
+        "[channel]\ncapacity = \"1Gbit/s\"\n[[schedule]]\nname = \"sensing\"\nperiod = \"400ms\"\nduration = \"200ms\"\n",
     );
-    let transfer =
-        Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6400, Amount::For(Duration::from_secs(10)));
-    std::thread::sleep(Duration::from_millis(1500));
-    let status = agent.status();
-    transfer.stop();
-    transfer.finish();
-    assert!((6..=9).contains(&status.silences), "{status}");
+    // A silence whose start the agent missed is none to it.
+    agent.wait_until(|status| status.silences >= 1);
+    let capture = Capture::start(&path.sh);
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6400, STEADY);
+    let status = agent.wait_until(|status| status.silences >= 5);
+    transfer.stop_and_finish();
+    let most = status.uptime_s / 0.4 + 1.0;
+    assert!(status.silences as f64 <= most, "{status}");
     assert!(status.packets.holds > 0, "{status}");
     assert_eq!(status.silences_overdue, 0, "{status}");
+    // It is announced once, and tells of every start; the agent's timer ends them.
+    assert_eq!(status.events.get("sensing"), Some(&(status.silences + 1)), "{status}");
+    assert!(status.events.get("timer").is_some_and(|ends| *ends + 1 >= status.silences), "{status}");
+    // On the wall clock: silent in the first half of every period. A busy host may wake the agent late, but not by 50 ms.
+    let into_period =
+        |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() % 400_000;
+    let packets = data(&capture.finish(), Path::SH_V4);
+    let crossed = packets.iter().filter(|packet| (50_000..199_000).contains(&into_period(packet.at))).count();
+    assert!(packets.len() > 1000 && crossed == 0, "{crossed} of {} in scheduled silences", packets.len());
     Ok(())
 }

@@ -1,20 +1,27 @@
-//! What arrives at an interface, as a packet socket sees it.
+//! What crosses an interface, as a packet socket sees it, with the kernel's own time of each packet: when this thread gets to
+//! read them is a matter of the host's load (socket(7), SO_TIMESTAMPNS; packet(7)).
 
+use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linkhold_linux::netns::{NetNs, NetNsError};
+use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, recvmsg, setsockopt,
+    socket, sockopt,
 };
-use nix::sys::time::{TimeVal, TimeValLike};
+use nix::sys::time::{TimeSpec, TimeVal, TimeValLike};
 
-/// A packet from the IP header on, and when it was seen.
+/// linux/if_packet.h
+const PACKET_STATISTICS: libc::c_int = 6;
+
+/// A packet from the IP header on, and when it crossed (the kernel's wall clock).
 pub struct Captured {
-    pub at: Instant,
+    pub at: SystemTime,
     pub bytes: Vec<u8>,
 }
 
@@ -34,7 +41,7 @@ impl Capture {
         Self { thread, stop }
     }
 
-    /// Ends it.
+    /// Ends it, when all that had crossed by now is read.
     pub fn finish(self) -> Vec<Captured> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("the capture's thread").expect("enter")
@@ -44,7 +51,8 @@ impl Capture {
 fn open() -> nix::Result<OwnedFd> {
     // Datagram: without the Ethernet header.
     let fd = socket(AddressFamily::Packet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll)?;
-    setsockopt(&fd, sockopt::RcvBufForce, &(32 << 20))?;
+    setsockopt(&fd, sockopt::RcvBufForce, &(64 << 20))?;
+    setsockopt(&fd, sockopt::ReceiveTimestampns, &true)?;
     setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::milliseconds(20))?;
     Ok(fd)
 }
@@ -53,10 +61,53 @@ fn collect(socket: &OwnedFd, stop: &AtomicBool) -> Vec<Captured> {
     let mut buffer = vec![0u8; 65_536];
     let mut all = Vec::new();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !stop.load(Ordering::Relaxed) && Instant::now() < deadline {
-        if let Ok(length) = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
-            all.push(Captured { at: Instant::now(), bytes: buffer[..length].to_vec() });
+    while Instant::now() < deadline {
+        // Asked before reading: what crossed before the end was asked for is read.
+        let ending = stop.load(Ordering::Relaxed);
+        match receive(socket, &mut buffer) {
+            Ok(Some(packet)) => all.push(packet),
+            Ok(None) if ending => break,
+            Ok(None) => {}
+            Err(errno) => panic!("the capture broke: {errno}"),
         }
     }
+    assert_eq!(lost(socket), 0, "the capture was too slow, and lost packets");
     all
+}
+
+/// The next packet; `None` if none came for a while.
+fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> nix::Result<Option<Captured>> {
+    let mut control = nix::cmsg_space!(TimeSpec);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let message = match recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty()) {
+        Ok(message) => message,
+        Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let at = message.cmsgs()?.find_map(|control| match control {
+        ControlMessageOwned::ScmTimestampns(at) => Some(UNIX_EPOCH + Duration::from(at)),
+        _ => None,
+    });
+    let at = at.expect("SO_TIMESTAMPNS is set");
+    let length = message.bytes;
+    Ok(Some(Captured { at, bytes: buffer[..length].to_vec() }))
+}
+
+/// How many packets found no room in the socket.
+fn lost(socket: &OwnedFd) -> libc::c_uint {
+    // struct tpacket_stats: packets seen, packets lost.
+    let mut statistics: [libc::c_uint; 2] = [0; 2];
+    let mut length = size_of_val(&statistics) as libc::socklen_t;
+    // SAFETY: the pointers lead to this stack frame, and the length is the buffer's.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            PACKET_STATISTICS,
+            statistics.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    assert_eq!(answer, 0, "PACKET_STATISTICS: {}", std::io::Error::last_os_error());
+    statistics[1]
 }

@@ -1,60 +1,161 @@
-//! What happens when something ends or goes wrong: the agent, its rivals, its clients.
+//! What happens when something ends or goes wrong: the agent, its rivals, its clients, whoever signals.
 
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 
 use linkhold_linux::topology::Path;
 use nix::sys::signal::Signal;
 
 use crate::Outcome;
 use crate::agent_process::AgentProcess;
-use crate::behaviour::{MEGABYTE, mentions_us, rules};
+use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
+use crate::capture::Capture;
+use crate::packets::{Data, data, first_from, first_new_from, gaps, lost};
+use crate::radio::Radio;
 use crate::transfer::{Amount, Transfer};
+
+/// Traffic flows again within this after the radio's return, whatever happened to the agent (the issue's words).
+const RECOVERY: Duration = Duration::from_millis(100);
+
+/// How long after `from` a packet crossed.
+fn delay(packet: Data, from: SystemTime) -> Duration {
+    packet.at.duration_since(from).unwrap_or_default()
+}
 
 pub fn sigterm_lets_go() -> Outcome {
     let path = Path::build()?;
+    path.set_offloads(false)?;
     let mut agent = AgentProcess::start(&path, "");
     assert!(mentions_us(&rules(&path.bs)));
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6500, Amount::Bytes(300 * MEGABYTE));
+    let (leaving, arriving) = (Capture::start(&path.ch), Capture::start(&path.sh));
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6500, STEADY);
     transfer.wait_for(5 * MEGABYTE);
     agent.signal(r#"{"freeze":{}}"#);
-    std::thread::sleep(Duration::from_millis(100));
-    let held = agent.status().packets.held;
-    assert!(held > 0, "nothing was held");
+    agent.wait_until(|status| status.packets.held > 50);
     let received = transfer.received();
+    let stopped = SystemTime::now();
     agent.send_signal(Signal::SIGTERM);
     transfer.wait_for(received + MEGABYTE);
     assert!(agent.wait(), "{}", agent.log());
     assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
     assert!(!agent.socket.exists());
-    transfer.finish();
+    transfer.stop_and_finish();
+    let (sent, arrived) = (data(&leaving.finish(), Path::SH_V4), data(&arriving.finish(), Path::SH_V4));
+    assert_eq!(lost(&sent, &arrived).len(), 0, "held packets were lost:\n{}", agent.log());
+    assert_eq!(gaps(&arrived), 0, "packets overtook others");
+    let idle = delay(first_from(&arrived, stopped), stopped);
+    assert!(idle < RECOVERY, "the first held packet left {idle:?} after the signal");
     Ok(())
 }
 
 pub fn sigkill_in_a_silence() -> Outcome {
+    for (number, settings) in
+        ["", "[mechanism]\nmode = \"freeze\"\nclose_at = \"silence-start\"\n"].into_iter().enumerate()
+    {
+        let path = Path::build()?;
+        path.set_offloads(false)?;
+        let radio = Radio::replace_veth(&path)?;
+        let mut agent = AgentProcess::start(&path, settings);
+        let (leaving, arriving) = (Capture::start(&path.ch), Capture::start(&path.sh));
+        let port = 6600 + number as u16;
+        let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, port, STEADY);
+        transfer.wait_for(5 * MEGABYTE);
+        radio.fall_silent();
+        agent.signal(r#"{"freeze":{}}"#);
+        // Long enough for the sender's timeout to back off, if its flight were lost.
+        std::thread::sleep(Duration::from_millis(700));
+        agent.send_signal(Signal::SIGKILL);
+        assert!(!agent.wait());
+        std::thread::sleep(Duration::from_millis(300));
+        let received = transfer.received();
+        let back = radio.come_back();
+        transfer.wait_for(received + 5 * MEGABYTE);
+        transfer.stop_and_finish();
+        assert!(mentions_us(&rules(&path.bs)), "a killed agent cannot remove its rules");
+
+        let (sent, arrived) = (data(&leaving.finish(), Path::SH_V4), data(&arriving.finish(), Path::SH_V4));
+        let first = delay(first_from(&arrived, back), back);
+        let first_new = delay(first_new_from(&sent, back), back);
+        println!(
+            "after the radio's return: data arrives after {first:?}, new data is sent after {first_new:?}"
+        );
+        assert!(first < RECOVERY, "no data for {first:?} after the radio's return\n{}", agent.log());
+        assert!(first_new < RECOVERY, "the sender stood still for {first_new:?} after the radio's return");
+
+        let mut next = AgentProcess::start(&path, "");
+        assert!(next.log().contains("removed rules that an earlier agent left"), "{}", next.log());
+        let amount = Amount::Bytes(5 * MEGABYTE);
+        Transfer::start(&path.ch, &path.sh, Path::SH_V4, port + 10, amount).finish();
+        assert!(next.status().packets.seen > 0);
+        next.send_signal(Signal::SIGTERM);
+        assert!(next.wait());
+        assert!(!mentions_us(&rules(&path.bs)));
+    }
+    Ok(())
+}
+
+/// On air or not, a killed agent's held packets leave at once, all of them and in order: they are the guardian's last act.
+pub fn guardian_lets_go() -> Outcome {
     let path = Path::build()?;
-    let mut agent = AgentProcess::start(&path, "");
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6600, Amount::Bytes(300 * MEGABYTE));
+    path.set_offloads(false)?;
+    let mut agent = AgentProcess::start(&path, "[mechanism]\npreset = \"hold-only\"\n");
+    let (leaving, arriving) = (Capture::start(&path.ch), Capture::start(&path.sh));
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6650, STEADY);
     transfer.wait_for(5 * MEGABYTE);
     agent.signal(r#"{"freeze":{}}"#);
-    // Long enough for the sender's timeout to back off, if its flight were lost.
-    std::thread::sleep(Duration::from_millis(700));
-    let received = transfer.received();
+    agent.wait_until(|status| status.packets.held > 50);
+    let killed = SystemTime::now();
     agent.send_signal(Signal::SIGKILL);
-    let killed = Instant::now();
-    transfer.wait_for(received);
-    let idle = killed.elapsed();
-    assert!(idle < Duration::from_millis(100), "traffic stood still for {idle:?} after the kill");
     assert!(!agent.wait());
-    transfer.finish();
-    assert!(mentions_us(&rules(&path.bs)), "a killed agent cannot remove its rules");
+    transfer.wait_for(transfer.received() + MEGABYTE);
+    transfer.stop_and_finish();
+    let (sent, arrived) = (data(&leaving.finish(), Path::SH_V4), data(&arriving.finish(), Path::SH_V4));
+    assert_eq!(lost(&sent, &arrived).len(), 0, "held packets were lost");
+    assert_eq!(gaps(&arrived), 0, "packets overtook others");
+    let idle = delay(first_from(&arrived, killed), killed);
+    assert!(idle < RECOVERY, "the first held packet left {idle:?} after the kill");
+    Ok(())
+}
 
-    let mut next = AgentProcess::start(&path, "");
-    assert!(next.log().contains("removed rules that an earlier agent left"), "{}", next.log());
-    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6601, Amount::Bytes(5 * MEGABYTE)).finish();
-    next.send_signal(Signal::SIGTERM);
-    assert!(next.wait());
-    assert!(!mentions_us(&rules(&path.bs)));
+/// Whoever signals dies in a silence.
+pub fn unended_silence() -> Outcome {
+    let path = Path::build()?;
+    path.set_offloads(false)?;
+    let agent = AgentProcess::start(&path, "[silence]\nmax = \"300ms\"\n");
+    let arriving = Capture::start(&path.sh);
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6660, STEADY);
+    transfer.wait_for(5 * MEGABYTE);
+    let freezing = SystemTime::now();
+    agent.signal(r#"{"freeze":{"cause":"fade"}}"#);
+    let frozen = SystemTime::now();
+    let status = agent.wait_until(|status| !status.silent);
+    transfer.wait_for(transfer.received() + MEGABYTE);
+    transfer.stop_and_finish();
+    assert_eq!((status.silences, status.silences_overdue), (1, 1), "{status}");
+    assert!(agent.log().contains("nobody ended this silence"), "{}", agent.log());
+    let packets = data(&arriving.finish(), Path::SH_V4);
+    let most = Duration::from_millis(300);
+    let back = first_from(&packets, frozen).at;
+    assert!(back >= freezing + most, "the silence ended early");
+    assert!(back < frozen + most + RECOVERY, "the silence lasted {:?}", back.duration_since(frozen));
+    Ok(())
+}
+
+/// What finds no room in the kernel's queue passes unmanaged.
+pub fn full_queue_fails_open() -> Outcome {
+    let path = Path::build()?;
+    path.set_offloads(false)?;
+    let agent =
+        AgentProcess::start(&path, "[datapath]\nmax_packets = 20\n[mechanism]\npreset = \"hold-only\"\n");
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6670, STEADY);
+    transfer.wait_for(MEGABYTE);
+    agent.signal(r#"{"freeze":{}}"#);
+    let held = agent.wait_until(|status| status.packets.held > 0).packets.held;
+    assert!(held <= 20, "{held} held");
+    transfer.wait_for(transfer.received() + 5 * MEGABYTE);
+    assert!(agent.status().silent);
+    agent.signal(r#"{"thaw":{}}"#);
+    transfer.stop_and_finish();
     Ok(())
 }
 
@@ -81,7 +182,6 @@ pub fn hostile_clients() -> Outcome {
     let idle: Vec<_> = (0..40).map(|_| UnixStream::connect(&agent.socket)).collect();
     Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6700, Amount::Bytes(20 * MEGABYTE)).finish();
     drop(idle);
-    std::thread::sleep(Duration::from_millis(50));
     let status = agent.status();
     assert!(!status.silent && status.packets.seen > 300, "{status}");
     Ok(())

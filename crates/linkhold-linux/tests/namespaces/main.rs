@@ -8,6 +8,8 @@ mod behaviour;
 mod capture;
 mod failure;
 mod kills;
+mod packets;
+mod radio;
 mod service;
 mod transfer;
 
@@ -27,17 +29,21 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 14] = [
+    let tests: [NamedTest; 18] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
         ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
         ("closed_windows_have_right_checksums", behaviour::closed_windows_have_right_checksums),
         ("a_scheduled_silence_holds", behaviour::scheduled_silence),
         ("sigterm_lets_go_and_removes_the_rules", failure::sigterm_lets_go),
-        ("sigkill_in_a_silence_stops_no_transfer", failure::sigkill_in_a_silence),
+        ("traffic_flows_at_the_radios_return_although_the_agent_was_killed", failure::sigkill_in_a_silence),
+        ("a_killed_agents_packets_are_let_go_in_order", failure::guardian_lets_go),
+        ("a_silence_that_nobody_ends_is_over_at_the_maximum", failure::unended_silence),
+        ("a_full_queue_fails_open", failure::full_queue_fails_open),
         ("kills_at_random_times_stop_no_transfer", kills::a_few),
         ("an_agent_takes_no_name_or_queue_of_another", failure::rivals),
         ("the_packaged_unit_is_valid", service::packaged_unit),
+        ("a_service_manager_is_told", service::service_manager_is_told),
         ("two_capabilities_are_enough", service::two_capabilities_are_enough),
         ("metrics_are_served", service::metrics_are_served),
         ("doctor_finds_what_the_other_tests_use", service::doctor_finds_what_the_other_tests_use),

@@ -1,15 +1,16 @@
 //! The agent as a service: privileges, unit, metrics, and what the doctor says.
 
 use std::io::Write;
-use std::time::Duration;
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
 
 use linkhold_linux::topology::Path;
 use nix::sys::signal::Signal;
 
 use crate::Outcome;
 use crate::agent_process::AgentProcess;
-use crate::behaviour::{MEGABYTE, mentions_us, rules};
-use crate::transfer::{Amount, Transfer};
+use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
+use crate::transfer::Transfer;
 
 pub fn two_capabilities_are_enough() -> Outcome {
     // What packaging/linkhold-agent.service leaves the agent.
@@ -18,11 +19,11 @@ pub fn two_capabilities_are_enough() -> Outcome {
     let bounding = format!("--bounding-set={LEAVE}");
     let wrapper = ["setpriv", bounding.as_str(), "--no-new-privs", "--"];
     let mut agent = AgentProcess::start_with(&path, "[channel]\ncapacity = \"1Gbit/s\"\n", &wrapper);
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V6, 6800, Amount::Bytes(60 * MEGABYTE));
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V6, 6800, STEADY);
     transfer.wait_for(MEGABYTE);
     agent.signal(r#"{"freeze":{"for_s":0.1}}"#);
-    transfer.finish();
-    let status = agent.status();
+    let status = agent.wait_until(|status| !status.silent && status.packets.held == 0);
+    transfer.stop_and_finish();
     assert!(status.packets.holds > 0 && status.windows.inject_errors == 0, "{status}");
     agent.send_signal(Signal::SIGTERM);
     assert!(agent.wait(), "{}", agent.log());
@@ -62,6 +63,20 @@ pub fn metrics_are_served() -> Outcome {
 pub fn doctor_finds_what_the_other_tests_use() -> Outcome {
     let report = linkhold_linux::doctor::doctor();
     assert!(report.agent_runs(), "{report}");
+    let names: Vec<&str> = report.checks.iter().map(|check| check.name).collect();
+    for name in [
+        "privileges",
+        "NFQUEUE",
+        "nftables queue",
+        "iptables NFQUEUE",
+        "TUN devices",
+        "reno",
+        "cubic",
+        "bbr",
+        "iperf3",
+    ] {
+        assert!(names.contains(&name), "{name} is not in {names:?}");
+    }
     assert!(!rules_of_this_namespace().to_lowercase().contains("linkhold-probe"), "the doctor left a chain");
     println!("{report}");
     Ok(())
@@ -89,5 +104,40 @@ pub fn packaged_unit() -> Outcome {
         std::process::Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output()?;
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && !told.contains("linkhold"), "{told}");
+    Ok(())
+}
+
+/// As under `Type=notify` and `WatchdogSec=`: a service manager hears that it is ready, alive, and about to stop.
+pub fn service_manager_is_told() -> Outcome {
+    let path = Path::build()?;
+    let folder = tempfile::tempdir()?;
+    let address = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&address)?;
+    manager.set_read_timeout(Some(Duration::from_secs(15)))?;
+    let hear = || -> std::io::Result<String> {
+        let mut buffer = [0; 4096];
+        let length = manager.recv(&mut buffer)?;
+        Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
+    };
+    let socket = format!("NOTIFY_SOCKET={}", address.display());
+    let mut agent = AgentProcess::spawn(&path, "", &["env", &socket, "WATCHDOG_USEC=200000"]);
+    assert_eq!(hear()?.trim(), "READY=1");
+    // Ready is what it says: whoever is started after it may signal.
+    assert!(!agent.status().silent && mentions_us(&rules(&path.bs)));
+    let started = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(hear()?.trim(), "WATCHDOG=1");
+    }
+    // The first may come at once, each other after half the limit.
+    assert!(started.elapsed() > Duration::from_millis(350), "{:?}", started.elapsed());
+    agent.send_signal(Signal::SIGTERM);
+    let stopping = loop {
+        let told = hear()?;
+        if told.trim() != "WATCHDOG=1" {
+            break told;
+        }
+    };
+    assert_eq!(stopping.trim(), "STOPPING=1");
+    assert!(agent.wait(), "{}", agent.log());
     Ok(())
 }

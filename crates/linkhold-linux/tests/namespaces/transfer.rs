@@ -24,6 +24,7 @@ pub enum Amount {
     /// So many, checked byte by byte.
     Bytes(u64),
     /// As many as fit in a time, only counted: computing them would be slower than the path.
+    #[allow(dead_code)] // The benchmark's.
     For(Duration),
     /// So many a second until it is stopped, checked byte by byte.
     Rate(u64),
@@ -49,25 +50,40 @@ pub struct Finished {
 impl Transfer {
     /// Starts sending from `from` to `to`, which listens on `addr` and `port`.
     pub fn start(from: &NetNs, to: &NetNs, addr: IpAddr, port: u16, amount: Amount) -> Self {
-        let check = matches!(amount, Amount::Bytes(_) | Amount::Rate(_));
         let address = SocketAddr::new(addr, port);
         let listener = to.enter(|| TcpListener::bind(address)).expect("enter").expect("listen");
+        Self::between(
+            (from, move || TcpStream::connect_timeout(&address, STALL)),
+            (to, move || listener.accept().map(|(stream, _)| stream)),
+            amount,
+        )
+    }
+
+    /// Starts sending from `from`, which listens on `addr` and `port`, to `to`, which connects to it.
+    pub fn fetch(from: &NetNs, to: &NetNs, addr: IpAddr, port: u16, amount: Amount) -> Self {
+        let address = SocketAddr::new(addr, port);
+        let listener = from.enter(|| TcpListener::bind(address)).expect("enter").expect("listen");
+        Self::between(
+            (from, move || listener.accept().map(|(stream, _)| stream)),
+            (to, move || TcpStream::connect_timeout(&address, STALL)),
+            amount,
+        )
+    }
+
+    fn between(
+        (from, sending): (&NetNs, impl FnOnce() -> std::io::Result<TcpStream> + Send + 'static),
+        (to, receiving): (&NetNs, impl FnOnce() -> std::io::Result<TcpStream> + Send + 'static),
+        amount: Amount,
+    ) -> Self {
+        let check = matches!(amount, Amount::Bytes(_) | Amount::Rate(_));
         let received = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let counter = Arc::clone(&received);
-        let receiver = to
-            .spawn("receiver", move || {
-                let (stream, _) = listener.accept()?;
-                receive(stream, &counter, check)
-            })
-            .expect("start the receiver");
+        let receiver =
+            to.spawn("receiver", move || receive(receiving()?, &counter, check)).expect("start the receiver");
         let ended = Arc::clone(&stop);
-        let sender = from
-            .spawn("sender", move || {
-                let stream = TcpStream::connect_timeout(&address, STALL)?;
-                send(stream, amount, &ended)
-            })
-            .expect("start the sender");
+        let sender =
+            from.spawn("sender", move || send(sending()?, amount, &ended)).expect("start the sender");
         Self { sender, receiver, received, stop, started: Instant::now() }
     }
 
@@ -88,6 +104,12 @@ impl Transfer {
     /// Lets the sender end now.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the sender end now, and waits for that.
+    pub fn stop_and_finish(self) -> Finished {
+        self.stop();
+        self.finish()
     }
 
     /// Waits for its end. Every byte sent has arrived, and is right.
