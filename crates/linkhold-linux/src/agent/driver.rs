@@ -147,7 +147,7 @@ impl<D: DataPath> Driver<D> {
         self.datapath.flush();
     }
 
-    /// Lets pass what still waits for a verdict; for the very end, when no rule brings packets any more.
+    /// Lets pass what still waits for a verdict and what comes from now on; for the very end.
     pub fn pass_everything(&mut self) {
         self.datapath.pass_everything();
     }

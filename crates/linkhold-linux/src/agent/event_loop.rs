@@ -197,8 +197,10 @@ impl Agent {
         let now = self.core.clock.now();
         let held = self.core.driver.mechanism().metrics().held_packets;
         self.core.driver.let_go(now);
-        drop(self.rules.take());
+        // Removing the rules takes programs, and so milliseconds in which packets still come: they must not wait for a reader
+        // that is gone, nor be overtaken by those that come after the rules.
         self.core.driver.pass_everything();
+        drop(self.rules.take());
         if let Some(guardian) = self.guardian.take() {
             guardian.dismiss();
         }

@@ -98,7 +98,8 @@ pub trait DataPath {
     /// Carries out all verdicts given so far.
     fn flush(&mut self);
 
-    /// Lets pass everything that still waits, seen or not: the last call before the end.
+    /// Lets pass everything that still waits, seen or not, and everything that comes from now on: the last call before the
+    /// end.
     fn pass_everything(&mut self);
 
     /// Counters so far.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use linkhold_wire::parse_ip_tcp_headers;
 
@@ -81,6 +81,14 @@ pub fn lost(sent: &[Data], arrived: &[Data]) -> Vec<Data> {
 /// The first packet at or after `from`.
 pub fn first_from(packets: &[Data], from: SystemTime) -> Data {
     *packets.iter().find(|packet| packet.at >= from).expect("data after that time")
+}
+
+/// The longest time from `from` on in which nothing crossed.
+pub fn longest_pause(packets: &[Data], from: SystemTime) -> Duration {
+    let after: Vec<SystemTime> = packets.iter().map(|packet| packet.at).filter(|at| *at >= from).collect();
+    let starts = std::iter::once(from).chain(after.iter().copied());
+    let pauses = starts.zip(&after).map(|(start, end)| end.duration_since(start).unwrap_or_default());
+    pauses.max().expect("data after that time")
 }
 
 /// The first packet at or after `from` with data that had never crossed before it.
