@@ -212,6 +212,9 @@ file_table! {
         optional limit: Positive<Packets>;
         /// What becomes of a packet that arrives while its station is silent.
         default in_silence: InSilence = "queue";
+        /// Router only: the mechanism sees this queue: it is told the room in it, and can take packets back. False is a router
+        /// whose driver shows neither, as in the testbed, where it is always false. Default: true.
+        optional visible: bool;
         /// fq_codel: acceptable standing delay. Default: 5ms.
         optional target: Positive<Duration>;
         /// fq_codel: time the delay must stand before the first drop. Default: 100ms.

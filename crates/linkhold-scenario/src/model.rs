@@ -42,6 +42,8 @@ pub struct ResolvedScenario {
     pub radio: Radio,
     /// The base station's downlink transmit queue.
     pub router: Queue,
+    /// The mechanism is told the room in the router's queue and can take packets back from it (the testbed: never).
+    pub router_visible: bool,
     /// Each station's own uplink transmit queue.
     pub station: Queue,
     /// The stack that `tcp` started from.

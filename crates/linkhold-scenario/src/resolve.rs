@@ -37,6 +37,10 @@ pub(crate) fn resolve(
     let tcp = tcp::resolve(&file.tcp, reader);
     let router = queue(&file.router, reader);
     let station = queue(&file.station, reader);
+    if let Some(visible) = &file.station.visible {
+        let what = "a mechanism stands at the router and sees no station's queue";
+        reader.report(&visible.spot, what, "remove it, or write it under [router]");
+    }
     let mechanism = mechanism::resolve(file, case, reader);
     Some(ResolvedScenario {
         name: file.name.0.clone(),
@@ -51,6 +55,7 @@ pub(crate) fn resolve(
         },
         radio: radio?,
         router: router?,
+        router_visible: file.router.visible.as_ref().is_none_or(|at| at.value),
         station: station?,
         tcp_profile: *file.tcp.profile,
         tcp: tcp?,

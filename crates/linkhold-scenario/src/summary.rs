@@ -31,7 +31,8 @@ pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
     let rtt = s.wired.one_way_delay * 2;
     line("wired", format!("{}, {rtt} round trip, {} packets", s.wired.rate, s.wired.queue));
     radio(&s.radio, &mut line);
-    line("router", queue(&s.router));
+    let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
+    line("router", format!("{}{hidden}", queue(&s.router)));
     line("station", queue(&s.station));
     line("tcp", tcp(s));
     for group in &s.flows {

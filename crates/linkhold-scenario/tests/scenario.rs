@@ -72,6 +72,10 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
         ),
         ("[router]\ntarget = \"5ms\"", "dir/s.toml:10:10: router.target: does nothing with queue = \"fifo\""),
         (
+            "[station]\nvisible = false",
+            "dir/s.toml:10:11: station.visible: a mechanism stands at the router and sees no station's queue; remove it, or write it under [router]",
+        ),
+        (
             "[wired]\nrate = \"-1Mbit/s\"",
             "dir/s.toml:10:8: wired.rate: \"-1Mbit/s\" is negative; write a bit rate",
         ),
@@ -304,6 +308,7 @@ fn keys_left_out_take_the_documented_defaults() {
     assert_eq!((s.seed, s.warm_up, s.duration), (1, Duration::ZERO, Duration::from_secs(20)));
     assert_eq!((s.wired.rate, s.wired.one_way_delay), (BitRate::from_mbps(100), Duration::from_micros(1500)));
     assert_eq!(s.router.discipline, Discipline::Fifo { limit: 100 });
+    assert!(s.router_visible);
     assert_eq!(s.tcp, TcpConfig::linux(Congestion::Cubic));
     let Mac::Shared(cell) = &s.radio.mac else { panic!("not shared") };
     assert_eq!((cell.channels.len(), cell.retry_limit, cell.switch_policy), (1, 7, SwitchPolicy::Scripted));

@@ -21,7 +21,8 @@ use crate::plan::Plan;
 /// The cell of a scenario in the repetition with `seed`.
 pub(crate) fn network(scenario: &ResolvedScenario, seed: u64) -> Result<Network, SimError> {
     let (down, up) = (wired_pipe(scenario), wired_pipe(scenario));
-    Ok(Network::new(air(scenario, seed)?, scenario.radio.stations, down, up, mechanism(scenario)?))
+    let network = Network::new(air(scenario, seed)?, scenario.radio.stations, down, up, mechanism(scenario)?);
+    Ok(if scenario.router_visible { network } else { network.with_hidden_queue() })
 }
 
 /// The air of a scenario in the repetition with `seed`: the testbed runs the same one on a real clock.

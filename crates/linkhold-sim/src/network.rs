@@ -123,6 +123,8 @@ pub struct Network {
     frames: Vec<Frame>,
     forwarded: Vec<PacketId>,
     silences: SilenceTracker,
+    /// The mechanism is told the room in the router queue, and its reclaims are served.
+    queue_visible: bool,
     /// Room never told: see [`RESERVED_SHARE`].
     reserve: (u32, Bytes),
     /// The room last told to the mechanism.
@@ -166,6 +168,7 @@ impl Network {
                 (packets / RESERVED_SHARE, Bytes(reserved_bytes))
             },
             room_told: (0, Bytes::ZERO),
+            queue_visible: true,
             air,
             wired_down,
             wired_up,
@@ -186,6 +189,13 @@ impl Network {
         };
         network.rearm();
         network
+    }
+
+    /// The mechanism neither hears of room in the router queue nor gets packets back from it, as before most drivers.
+    #[must_use]
+    pub fn with_hidden_queue(mut self) -> Self {
+        self.queue_visible = false;
+        self
     }
 
     /// Registers a flow; its number counts up from 0.
@@ -345,7 +355,7 @@ impl Network {
         }
         debug_assert!(self.air_output.is_empty(), "what an enqueue put out has been handled");
         self.air_output = output;
-        if freeze_ended || self.mechanism.0.is_holding() {
+        if self.queue_visible && (freeze_ended || self.mechanism.0.is_holding()) {
             self.tell_room(now, freeze_ended);
         }
     }
@@ -448,7 +458,11 @@ impl Network {
                     self.mechanism_drop(packet, reason);
                 }
                 Action::InjectAck(spec) => self.inject(now, &spec),
-                Action::Reclaim { scope } => self.reclaim.push_back(scope),
+                Action::Reclaim { scope } => {
+                    if self.queue_visible {
+                        self.reclaim.push_back(scope);
+                    }
+                }
                 // Endpoints of this cell are not on the base station; nobody here takes commands.
                 Action::Sender { .. } => {}
             }

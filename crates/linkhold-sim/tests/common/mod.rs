@@ -58,6 +58,7 @@ pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScena
             sensing: None,
             station_sensing: Vec::new(),
         },
+        router_visible: true,
         router: fifo(100),
         station: fifo(1000),
         tcp_profile: Profile::Linux,
