@@ -5,7 +5,7 @@
 //!
 //! | Algorithm | File |
 //! |---|---|
-//! | 1 and 2, what is held and when it leaves | this file, `downlink.rs` |
+//! | 1 and 2, what is held and when it leaves | this file, `downlink.rs`, `pacer.rs` |
 //! | 1 and 2, what windows senders are told | `windows.rs` |
 //! | 3 and 4, uplink shaping | `uplink.rs`, and `uplink_path.rs`, which feeds it |
 //! | 5, loss of capacity | `capacity.rs` |
@@ -23,6 +23,7 @@ mod capacity;
 pub mod config;
 mod downlink;
 mod flows;
+mod pacer;
 pub mod uplink;
 mod uplink_path;
 mod windows;
@@ -42,8 +43,9 @@ use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
 use bdp::Bdp;
-use downlink::{HoldBuffer, Pacer};
+use downlink::HoldBuffer;
 use flows::{FlowTable, KeptAck, NONE, RadioProbe, Touched};
+use pacer::Pacer;
 use uplink::{UplinkMode, UplinkShaper};
 use uplink_path::Shaped;
 
