@@ -13,6 +13,8 @@ use crate::command::{CommandError, is_installed, run, run_with_input};
 
 /// Longest instance name: an iptables chain name has 28 characters.
 pub const MAX_INSTANCE_NAME: usize = 16;
+/// The mangle table's place in FORWARD, before filtering (iptables has its own there).
+const FORWARD_PRIORITY: i32 = -150;
 
 /// What puts the rules into the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,54 @@ pub struct RuleSet {
     pub queue: u16,
 }
 
+impl RuleSet {
+    /// The rules in nftables' language: a table of their own, as one change.
+    #[must_use]
+    pub fn nft_script(&self) -> String {
+        let mut script = format!(
+            "table inet {} {{\n chain forward {{\n  type filter hook forward priority {FORWARD_PRIORITY}; policy accept;\n",
+            table_name(&self.instance)
+        );
+        for (from, to, queue) in self.pairs() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                script,
+                "  iifname \"{from}\" oifname \"{to}\" meta l4proto tcp queue flags bypass to {queue}"
+            );
+        }
+        script.push_str(" }\n}\n");
+        script
+    }
+
+    /// The rules in the language of iptables-restore and ip6tables-restore: a chain of their own and the jump to it.
+    #[must_use]
+    pub fn iptables_script(&self) -> String {
+        let chain = chain_name(&self.instance);
+        let mut script = format!("*mangle\n:{chain} - [0:0]\n");
+        for (from, to, queue) in self.pairs() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                script,
+                "-A {chain} -i {from} -o {to} -p tcp -j NFQUEUE --queue-num {queue} --queue-bypass"
+            );
+        }
+        let _ = writeln!(script, "-I FORWARD -j {chain}\nCOMMIT");
+        script
+    }
+
+    /// In-interface, out-interface, queue of every rule.
+    fn pairs(&self) -> Vec<(&str, &str, u16)> {
+        let mut pairs = Vec::with_capacity(2 * self.wired.len() * self.radio.len());
+        for wired in &self.wired {
+            for radio in &self.radio {
+                pairs.push((wired.as_str(), radio.as_str(), self.queue));
+                pairs.push((radio.as_str(), wired.as_str(), self.queue.wrapping_add(1)));
+            }
+        }
+        pairs
+    }
+}
+
 /// Why there are no rules.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
@@ -100,7 +150,7 @@ impl Rules {
         let rules = Self { backend, instance: set.instance.clone() };
         match backend {
             Backend::Nftables => {
-                run_with_input("nft", &["-f", "-"], &nft_script(set))?;
+                run_with_input("nft", &["-f", "-"], &set.nft_script())?;
             }
             Backend::Iptables { ipv6 } => {
                 install_iptables("iptables-restore", set)?;
@@ -168,7 +218,12 @@ pub fn probe(instance: &str, choice: BackendChoice) -> Result<Backend, RulesErro
     let iptables = match choice {
         BackendChoice::Nftables => "not asked for".to_owned(),
         BackendChoice::Auto | BackendChoice::Iptables => match probe_iptables("iptables", instance) {
-            Ok(()) => return Ok(Backend::Iptables { ipv6: probe_iptables("ip6tables", instance).is_ok() }),
+            Ok(()) => {
+                if choice == BackendChoice::Auto {
+                    tracing::info!(reason = nftables, "nftables cannot queue packets here, iptables can");
+                }
+                return Ok(Backend::Iptables { ipv6: probe_iptables("ip6tables", instance).is_ok() });
+            }
             Err(error) => first_line(&error),
         },
     };
@@ -187,7 +242,7 @@ fn probe_nftables(instance: &str) -> Result<(), CommandError> {
         radio: vec!["lo".to_owned()],
         queue: 0,
     };
-    run_with_input("nft", &["--check", "-f", "-"], &nft_script(&set)).map(|_| ())
+    run_with_input("nft", &["--check", "-f", "-"], &set.nft_script()).map(|_| ())
 }
 
 /// Does the kernel know the NFQUEUE target? There is no way to ask but a chain that nothing leads to.
@@ -208,37 +263,6 @@ fn chain_name(instance: &str) -> String {
     format!("LINKHOLD-{instance}")
 }
 
-/// The mangle table's place in FORWARD, before filtering (iptables has its own there).
-const FORWARD_PRIORITY: i32 = -150;
-
-fn nft_script(set: &RuleSet) -> String {
-    let mut script = format!(
-        "table inet {} {{\n chain forward {{\n  type filter hook forward priority {FORWARD_PRIORITY}; policy accept;\n",
-        table_name(&set.instance)
-    );
-    for (from, to, queue) in pairs(set) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            script,
-            "  iifname \"{from}\" oifname \"{to}\" meta l4proto tcp queue flags bypass to {queue}"
-        );
-    }
-    script.push_str(" }\n}\n");
-    script
-}
-
-/// In-interface, out-interface, queue of every rule.
-fn pairs(set: &RuleSet) -> Vec<(&str, &str, u16)> {
-    let mut pairs = Vec::with_capacity(2 * set.wired.len() * set.radio.len());
-    for wired in &set.wired {
-        for radio in &set.radio {
-            pairs.push((wired.as_str(), radio.as_str(), set.queue));
-            pairs.push((radio.as_str(), wired.as_str(), set.queue.wrapping_add(1)));
-        }
-    }
-    pairs
-}
-
 fn iptables(program: &str, args: &[&str]) -> Result<String, CommandError> {
     // Another program may hold the lock of the legacy back end: wait for it, not for ever.
     let mut all = vec!["-w", "10", "-t", "mangle"];
@@ -248,21 +272,7 @@ fn iptables(program: &str, args: &[&str]) -> Result<String, CommandError> {
 
 /// Puts chain and rules in as one change: there is no time with half of them, and one program is faster than six.
 fn install_iptables(program: &str, set: &RuleSet) -> Result<(), CommandError> {
-    run_with_input(program, &["--noflush", "--wait", "10"], &iptables_script(set)).map(|_| ())
-}
-
-fn iptables_script(set: &RuleSet) -> String {
-    let chain = chain_name(&set.instance);
-    let mut script = format!("*mangle\n:{chain} - [0:0]\n");
-    for (from, to, queue) in pairs(set) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            script,
-            "-A {chain} -i {from} -o {to} -p tcp -j NFQUEUE --queue-num {queue} --queue-bypass"
-        );
-    }
-    let _ = writeln!(script, "-I FORWARD -j {chain}\nCOMMIT");
-    script
+    run_with_input(program, &["--noflush", "--wait", "10"], &set.iptables_script()).map(|_| ())
 }
 
 /// Removes the chain, if it is there; true if it was.
@@ -310,17 +320,30 @@ mod tests {
             radio: vec!["wlan0".to_owned(), "wlan1".to_owned()],
             queue: 100,
         };
-        let script = nft_script(&set);
-        for rule in [
-            r#"iifname "eth0" oifname "wlan0" meta l4proto tcp queue flags bypass to 100"#,
-            r#"iifname "wlan1" oifname "eth0" meta l4proto tcp queue flags bypass to 101"#,
-        ] {
-            assert!(script.contains(rule), "{script}");
-        }
-        assert_eq!(script.matches(" queue ").count(), 4);
-        let script = iptables_script(&set);
-        let rule = "-A LINKHOLD-a -i wlan0 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass\n";
-        assert!(script.contains(rule), "{script}");
-        assert_eq!(script.matches(" NFQUEUE ").count(), 4);
+        assert_eq!(
+            set.nft_script(),
+            r#"table inet linkhold_a {
+ chain forward {
+  type filter hook forward priority -150; policy accept;
+  iifname "eth0" oifname "wlan0" meta l4proto tcp queue flags bypass to 100
+  iifname "wlan0" oifname "eth0" meta l4proto tcp queue flags bypass to 101
+  iifname "eth0" oifname "wlan1" meta l4proto tcp queue flags bypass to 100
+  iifname "wlan1" oifname "eth0" meta l4proto tcp queue flags bypass to 101
+ }
+}
+"#
+        );
+        assert_eq!(
+            set.iptables_script(),
+            "*mangle
+:LINKHOLD-a - [0:0]
+-A LINKHOLD-a -i eth0 -o wlan0 -p tcp -j NFQUEUE --queue-num 100 --queue-bypass
+-A LINKHOLD-a -i wlan0 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass
+-A LINKHOLD-a -i eth0 -o wlan1 -p tcp -j NFQUEUE --queue-num 100 --queue-bypass
+-A LINKHOLD-a -i wlan1 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass
+-I FORWARD -j LINKHOLD-a
+COMMIT
+"
+        );
     }
 }

@@ -80,16 +80,20 @@ impl AgentProcess {
     }
 
     pub fn wait_until_it_listens(&mut self) {
+        assert!(self.listens(), "the agent does not start:\n{}", self.log());
+    }
+
+    /// Waits until it listens; false if it ends instead.
+    pub fn listens(&mut self) -> bool {
         let deadline = Instant::now() + Duration::from_secs(15);
         while agent::status(&self.socket).is_err() {
-            let ended = self.child.try_wait().expect("the agent's state");
-            assert!(
-                ended.is_none() && Instant::now() < deadline,
-                "the agent does not start ({ended:?}):\n{}",
-                self.log()
-            );
+            if self.child.try_wait().expect("the agent's state").is_some() {
+                return false;
+            }
+            assert!(Instant::now() < deadline, "the agent does not start:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(5));
         }
+        true
     }
 
     pub fn status(&self) -> Status {

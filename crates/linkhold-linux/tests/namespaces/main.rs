@@ -10,6 +10,7 @@ mod failure;
 mod kills;
 mod packets;
 mod radio;
+mod rules;
 mod service;
 mod transfer;
 
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 18] = [
+    let tests: [NamedTest; 21] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
         ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
@@ -41,6 +42,9 @@ fn main() -> ExitCode {
         ("a_silence_that_nobody_ends_is_over_at_the_maximum", failure::unended_silence),
         ("a_full_queue_fails_open", failure::full_queue_fails_open),
         ("kills_at_random_times_stop_no_transfer", kills::a_few),
+        ("nftables_reads_the_rules", rules::nftables_reads_the_rules),
+        ("a_backend_is_chosen_by_trying", rules::a_backend_is_chosen_by_trying),
+        ("flushed_rules_block_nothing", rules::flushed_rules_block_nothing),
         ("an_agent_takes_no_name_or_queue_of_another", failure::rivals),
         ("the_packaged_unit_is_valid", service::packaged_unit),
         ("a_service_manager_is_told", service::service_manager_is_told),

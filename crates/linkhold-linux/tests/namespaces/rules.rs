@@ -1,0 +1,102 @@
+//! The rules that bring packets to the agent: what the kernel and its programs say of them.
+
+use linkhold_linux::command::is_installed;
+use linkhold_linux::datapath::rules::RuleSet;
+use linkhold_linux::netns::NetNs;
+use linkhold_linux::topology::{Path, RADIO, WIRED};
+
+use crate::Outcome;
+use crate::agent_process::AgentProcess;
+use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
+use crate::transfer::Transfer;
+
+/// nft reads the rules as they are meant, and the kernel takes them but for `queue` itself, where it has none.
+pub fn nftables_reads_the_rules() -> Outcome {
+    if !is_installed("nft") {
+        println!("skipped: `nft` is not installed");
+        return Ok(());
+    }
+    let netns = NetNs::create("nft")?;
+    let folder = tempfile::tempdir()?;
+    let script = folder.path().join("rules.nft");
+    let file = script.to_str().expect("a path in UTF-8");
+    let set = RuleSet {
+        instance: "test".to_owned(),
+        wired: vec![WIRED.to_owned()],
+        radio: vec![RADIO.to_owned()],
+        queue: 4710,
+    };
+    let text = set.nft_script();
+
+    std::fs::write(&script, &text)?;
+    let output = netns.command("nft").args(["--debug=netlink", "--check", "-f", file]).output()?;
+    let (compiled, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    for queue in ["[ queue num 4710 bypass ]", "[ queue num 4711 bypass ]"] {
+        assert!(compiled.contains(queue), "{queue} is not in\n{compiled}\n{told}");
+    }
+    if output.status.success() {
+        println!("this kernel has nftables' queue");
+    } else {
+        let marks_queue = told.lines().zip(told.lines().skip(1)).any(|(rule, mark)| {
+            let at = mark.find('^').unwrap_or(usize::MAX);
+            rule.get(at..).is_some_and(|rest| rest.starts_with("queue flags bypass"))
+        });
+        assert!(told.contains("Could not process rule") && marks_queue, "{told}");
+        println!("this kernel has no nftables' queue: {}", told.lines().next().unwrap_or_default());
+    }
+
+    let without_queue = text.replace("queue flags bypass to 4710", "accept");
+    std::fs::write(&script, without_queue.replace("queue flags bypass to 4711", "accept"))?;
+    netns.run("nft", &["--check", "-f", file])?;
+    Ok(())
+}
+
+/// `auto` takes what works, and says why it is not nftables; who insists is told why it cannot be.
+pub fn a_backend_is_chosen_by_trying() -> Outcome {
+    let path = Path::build()?;
+    let mut insisting = AgentProcess::spawn(&path, "[datapath]\nbackend = \"nftables\"\n", &[]);
+    let nftables_works = insisting.listens();
+    let log = insisting.log();
+    drop(insisting);
+    let agent = AgentProcess::start(&path, "");
+    if nftables_works {
+        assert_eq!(agent.status().rules, "nftables");
+        return Ok(());
+    }
+    assert!(
+        log.contains("error: neither nftables' queue") && log.contains("iptables: not asked for"),
+        "{log}"
+    );
+    assert!(agent.status().rules.starts_with("iptables"), "{}", agent.status());
+    assert!(agent.log().contains("nftables cannot queue packets here, iptables can"), "{}", agent.log());
+    Ok(())
+}
+
+/// A firewall that flushes everything takes the agent's rules away: what it holds leaves all the same, the rest passes
+/// unmanaged, and the agent's end is clean.
+pub fn flushed_rules_block_nothing() -> Outcome {
+    let path = Path::build()?;
+    let mut agent = AgentProcess::start(&path, "");
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6900, STEADY);
+    transfer.wait_for(MEGABYTE);
+    agent.signal(r#"{"freeze":{"for_s":0.3}}"#);
+    agent.wait_until(|status| status.packets.held > 0);
+    for (program, args) in [
+        ("nft", &["flush", "ruleset"][..]),
+        ("iptables", &["-t", "mangle", "-F"]),
+        ("ip6tables", &["-t", "mangle", "-F"]),
+    ] {
+        if is_installed(program) {
+            path.bs.run(program, args)?;
+        }
+    }
+    agent.wait_until(|status| !status.silent && status.packets.held == 0);
+    let seen = agent.status().packets.seen;
+    transfer.wait_for(transfer.received() + 2 * MEGABYTE);
+    assert_eq!(agent.status().packets.seen, seen, "no rule leads to the agent any more");
+    transfer.stop_and_finish();
+    agent.send_signal(nix::sys::signal::Signal::SIGTERM);
+    assert!(agent.wait(), "{}", agent.log());
+    assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
+    Ok(())
+}
