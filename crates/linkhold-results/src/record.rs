@@ -386,6 +386,7 @@ impl MechanismRecord {
     pub fn new(name: &str, metrics: &Metrics) -> Self {
         let counters = [
             ("packets", metrics.packets),
+            ("held_packets", metrics.held_packets),
             ("held_bytes_peak", metrics.held_bytes_peak),
             ("holds", metrics.holds),
             ("released", metrics.released),

@@ -322,6 +322,7 @@ fn mechanism_record(status: &Status) -> MechanismRecord {
     let (packets, windows) = (&status.packets, &status.windows);
     let counters = [
         ("packets", packets.seen),
+        ("held_packets", packets.held),
         ("held_bytes_peak", packets.held_bytes_peak),
         ("holds", packets.holds),
         ("released", packets.released),
