@@ -1,0 +1,144 @@
+//! Conditions that several plans share: a run under them is made once a stack. They are short, since on Linux every second
+//! is a second.
+
+use crate::plan::{Conditions, Source};
+
+/// One congestion control is enough where it is not the subject.
+pub const CUBIC: &[&str] = &["cubic"];
+/// One seed is enough where the radio is scripted.
+pub const ONE: &[u64] = &[1];
+
+/// A radio that never falls silent. Window and queues are such that slow start loses nothing, and a few seconds tell all.
+const CLEAN: Conditions = Conditions {
+    name: "clean",
+    scenario: Source::File("clean.toml"),
+    set: &[],
+    cases: &["none"],
+    congestion: &["reno", "cubic", "bbr"],
+    seeds: ONE,
+};
+
+/// The same at three round trips.
+pub const CLEAN_3_MS: Conditions = Conditions {
+    name: "clean, 3 ms",
+    set: &[
+        "wired.rtt=3ms",
+        "duration=5s",
+        "warm_up=2s",
+        "router.limit=600pkt",
+        "station.limit=600pkt",
+        "tcp.receive_buffer=512KiB",
+    ],
+    ..CLEAN
+};
+
+/// See [`CLEAN_3_MS`].
+pub const CLEAN_50_MS: Conditions = Conditions {
+    name: "clean, 50 ms",
+    set: &[
+        "wired.rtt=50ms",
+        "duration=5s",
+        "warm_up=2s",
+        "router.limit=600pkt",
+        "station.limit=600pkt",
+        "tcp.receive_buffer=512KiB",
+    ],
+    ..CLEAN
+};
+
+/// See [`CLEAN_3_MS`]; here HyStart may leave slow start early, and CUBIC needs seconds for the rest.
+pub const CLEAN_100_MS: Conditions = Conditions {
+    name: "clean, 100 ms",
+    set: &[
+        "wired.rtt=100ms",
+        "duration=8s",
+        "warm_up=5s",
+        "router.limit=600pkt",
+        "station.limit=600pkt",
+        "tcp.receive_buffer=512KiB",
+    ],
+    ..CLEAN
+};
+
+/// One download at 50 ms over a radio that a primary user and sensing silence a quarter of the time, behind routers
+/// as they are and the mechanism's modes.
+pub const QUARTER_SILENT: Conditions = Conditions {
+    name: "quarter silent",
+    scenario: Source::File("testbed-table.toml"),
+    set: &["duration=12s", "warm_up=2s"],
+    cases: &["drop", "fifo-100", "fifo-5000", "hold", "freeze", "freeze+nudge", "dsasync"],
+    congestion: CUBIC,
+    seeds: ONE,
+};
+
+/// One download at 20 ms over a radio that is silent 100 of 400 ms; the run does not end in a silence.
+const SENSING: &str = r#"
+schema = "linkhold.scenario/1"
+name = "sensing"
+duration = "5s"
+warm_up = "1s"
+[wired]
+rate = "1Gbit/s"
+rtt = "20ms"
+[radio]
+mac = "duplex"
+phy_rate = "24Mbit/s"
+mac_efficiency = 1.0
+sensing = { period = "400ms", duration = "100ms", phase = "230ms" }
+[router]
+limit = "600pkt"
+visible = false
+[tcp]
+profile = "linux"
+receive_buffer = "512KiB"
+[[flows]]
+direction = "downlink"
+[[cases]]
+name = "none"
+[[cases]]
+name = "hold"
+mechanism = "dsasync-hold"
+[[cases]]
+name = "freeze"
+mechanism = "dsasync-freeze"
+[[cases]]
+name = "freeze+nudge"
+mechanism = "dsasync-freeze-nudge"
+"#;
+
+/// Short silences that come often, and every mode.
+pub const SENSED: Conditions = Conditions {
+    name: "sensing",
+    scenario: Source::Text(SENSING),
+    set: &[],
+    cases: &["none", "hold", "freeze", "freeze+nudge"],
+    congestion: CUBIC,
+    seeds: ONE,
+};
+
+/// The same over IPv6. A new namespace may answer its first IPv6 packet late: a SYN sent again after a second is over
+/// before counting starts.
+pub const SENSED_V6: Conditions = Conditions {
+    name: "sensing, IPv6",
+    set: &["flows.0.ip=v6", "duration=6s", "warm_up=3s"],
+    cases: &["freeze+nudge"],
+    ..SENSED
+};
+
+/// Downloads of 1 MB at 50 ms, silences of 200 ms, and 30 kB for everything that is held, where a window's worth is five
+/// times as much.
+pub const SMALL_MEMORY: Conditions = Conditions {
+    name: "30 kB to hold in",
+    set: &[
+        "wired.rtt=50ms",
+        "radio.sensing.period=700ms",
+        "radio.sensing.duration=200ms",
+        "dsasync.b_alloc=30kB",
+        "flows.0.source=1MB",
+        "flows.0.count=3",
+        "duration=9s",
+        "warm_up=0s",
+    ],
+    cases: &["hold", "freeze"],
+    ..SENSED
+};

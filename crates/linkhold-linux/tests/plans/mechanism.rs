@@ -1,0 +1,120 @@
+//! Plans about what the mechanism does: its modes, its memory, its books.
+
+use crate::Answer;
+use crate::conditions::{QUARTER_SILENT, SENSED, SENSED_V6, SMALL_MEMORY};
+use crate::findings::Findings;
+use crate::plan::Plan;
+use crate::runs::{Evidence, Runs};
+
+pub fn plans() -> Vec<Plan> {
+    vec![
+        Plan {
+            name: "hold_touches_no_window",
+            shows: "Mode hold keeps packets in a silence and tells senders nothing.",
+            conditions: &[SENSED],
+            check: hold_touches_no_window,
+            agree: None,
+        },
+        Plan {
+            name: "freeze_closes_windows_and_reopens_every_one",
+            shows: "Mode freeze: senders hear zero windows in silences, and after the last silence none is left closed.",
+            conditions: &[SENSED],
+            check: |runs, findings| closes_and_reopens(runs, "freeze", findings),
+            agree: None,
+        },
+        Plan {
+            name: "freeze_nudge_closes_windows_and_reopens_every_one",
+            shows: "Mode freeze+nudge: the same, and the reopening is said more than once where the sender is not heard.",
+            conditions: &[SENSED],
+            check: |runs, findings| closes_and_reopens(runs, "freeze+nudge", findings),
+            agree: None,
+        },
+        Plan {
+            name: "memory_is_bounded_and_traffic_completes",
+            shows: "With 30 kB to hold in, no more is ever held, and every download still arrives whole.",
+            conditions: &[SMALL_MEMORY],
+            check: memory_is_bounded,
+            agree: None,
+        },
+        Plan {
+            name: "the_mechanisms_books_balance",
+            shows: "Whatever is held is released or dropped with a reason, and whatever is closed is reopened, in every mode.",
+            conditions: &[SENSED, SENSED_V6, QUARTER_SILENT],
+            check: books_balance,
+            agree: None,
+        },
+    ]
+}
+
+fn hold_touches_no_window(runs: &Runs, findings: &mut Findings) -> Answer {
+    for one in runs.of("hold") {
+        let mechanism = one.mechanism()?;
+        findings.some(one, "packets held", mechanism.counter("holds"));
+        findings.equal(one, "windows closed", mechanism.counter("windows_closed"), 0);
+        findings.equal(one, "ACKs injected", mechanism.counter("acks_injected"), 0);
+        findings.equal(one, "zero windows", one.zero_windows, 0);
+    }
+    Ok(())
+}
+
+fn closes_and_reopens(runs: &Runs, case: &str, findings: &mut Findings) -> Answer {
+    for (one, plain) in runs.of_with(case, "none")? {
+        let mechanism = one.mechanism()?;
+        // Twelve silences, one bulk flow; the first may find slow start with nothing in flight.
+        findings.at_least(one, "silences seen", mechanism.counter("silences") as f64, 11.0);
+        findings.at_least(one, "windows closed", mechanism.counter("windows_closed") as f64, 8.0);
+        let reopened = mechanism.counter("windows_reopened");
+        findings.equal(one, "windows reopened", reopened, mechanism.counter("windows_closed"));
+        findings.equal(one, "windows closed at the end", mechanism.counter("windows_closed_now"), 0);
+        findings.at_least(one, "zero windows", one.zero_windows as f64, 8.0);
+        findings.equal(plain, "zero windows without the mechanism", plain.zero_windows, 0);
+        findings.at_least(one, "goodput / limit", one.record.totals.limit_share, 0.9);
+    }
+    Ok(())
+}
+
+fn memory_is_bounded(runs: &Runs, findings: &mut Findings) -> Answer {
+    for one in runs.iter() {
+        let mechanism = one.mechanism()?;
+        findings.at_most(one, "most bytes held", mechanism.counter("held_bytes_peak") as f64, 30_000.0);
+        // Otherwise the bound was never met.
+        findings.at_least(one, "most bytes held", mechanism.counter("held_bytes_peak") as f64, 15_000.0);
+        findings.equal(one, "flows", one.record.flows.len() as u64, 3);
+        let done = one.record.flows.iter().filter(|flow| flow.completion_s.is_some()).count();
+        findings.equal(one, "flows done", done as u64, 3);
+        let bytes = one.record.flows.iter().map(|flow| flow.bytes).sum();
+        findings.equal(one, "bytes", bytes, 3_000_000);
+        let wrong = one.applications.as_ref().map_or(0, |seen| seen.corrupt + seen.unfinished as u64);
+        findings.equal(one, "downloads that the applications miss", wrong, 0);
+    }
+    for one in runs.of("hold") {
+        let full = one.mechanism()?.dropped.get("buffer_full").copied().unwrap_or(0);
+        findings.some(one, "packets without room", full);
+    }
+    Ok(())
+}
+
+fn books_balance(runs: &Runs, findings: &mut Findings) -> Answer {
+    for one in runs.iter().filter(|one| one.record.mechanism.is_some()) {
+        balance(one, findings)?;
+    }
+    Ok(())
+}
+
+/// A run may end in a silence, or in the middle of a release.
+fn balance(one: &Evidence, findings: &mut Findings) -> Answer {
+    let mechanism = one.mechanism()?;
+    let dropped = |reason: &str| mechanism.dropped.get(reason).copied().unwrap_or(0);
+    let left = mechanism.counter("released") + dropped("superseded") + dropped("flow_evicted");
+    let accounted = left + mechanism.counter("held_packets");
+    findings.equal(
+        one,
+        "packets released, dropped with a reason, or held at the end",
+        accounted,
+        mechanism.counter("holds"),
+    );
+    let open = mechanism.counter("windows_reopened") + mechanism.counter("windows_closed_now");
+    findings.equal(one, "windows reopened, or closed at the end", open, mechanism.counter("windows_closed"));
+    findings.some(one, "packets held", mechanism.counter("holds"));
+    Ok(())
+}

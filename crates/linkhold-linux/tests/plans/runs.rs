@@ -1,0 +1,270 @@
+//! What both stacks leave behind, in one form; and the making of it: each distinct run once a stack, those on Linux side by
+//! side.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use libtest_mimic::Failed;
+use linkhold_core::packet::{Direction, FlowKey, TcpFlags};
+use linkhold_core::time::Instant;
+use linkhold_linux::testbed::cells::{Cell, Fleet, Progress, run_all};
+use linkhold_linux::testbed::outcome::{Completions, Outcome};
+use linkhold_linux::testbed::run::available_congestion_controls;
+use linkhold_results::{MechanismRecord, RunRecord, RunSeries};
+use linkhold_sim::slab::Packet;
+use linkhold_sim::{Observer, Tap, run_case_observed};
+
+use crate::plan::{Plan, Run};
+
+/// What one run left behind, on either stack.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// Name of the conditions.
+    pub conditions: &'static str,
+    /// Name of the case.
+    pub case: String,
+    /// Congestion control of the senders.
+    pub congestion: &'static str,
+    /// Seed.
+    pub seed: u64,
+    /// The contract's record.
+    pub record: RunRecord,
+    /// Time series and silences.
+    pub series: RunSeries,
+    /// Zero windows that reached the senders' hosts.
+    pub zero_windows: u64,
+    /// How the applications of sized flows saw them end; the simulator has none, and no bytes that could be wrong.
+    pub applications: Option<Completions>,
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { conditions, case, congestion, seed, .. } = self;
+        write!(f, "{conditions}, {case}, {congestion}, seed {seed}")
+    }
+}
+
+impl Evidence {
+    fn new(
+        run: &Run,
+        record: RunRecord,
+        series: RunSeries,
+        zero_windows: u64,
+        applications: Option<Completions>,
+    ) -> Self {
+        let (conditions, case) = (run.conditions, run.case.name.clone());
+        let (congestion, seed) = (run.congestion, run.seed);
+        Self { conditions, case, congestion, seed, record, series, zero_windows, applications }
+    }
+
+    /// Under the name that another plan has for the same run.
+    fn named(&self, run: &Run) -> Self {
+        Self { conditions: run.conditions, case: run.case.name.clone(), ..self.clone() }
+    }
+
+    /// The mechanism's counters.
+    ///
+    /// # Errors
+    /// On a plain router.
+    pub fn mechanism(&self) -> Result<&MechanismRecord, Failed> {
+        self.record.mechanism.as_ref().ok_or_else(|| format!("{self}: there is no mechanism").into())
+    }
+}
+
+/// The runs of one plan on one stack.
+#[derive(Clone, Debug)]
+pub struct Runs(Vec<Evidence>);
+
+impl Runs {
+    /// All.
+    pub fn iter(&self) -> std::slice::Iter<'_, Evidence> {
+        self.0.iter()
+    }
+
+    /// Those of a case.
+    pub fn of<'a>(&'a self, case: &'a str) -> impl Iterator<Item = &'a Evidence> {
+        self.iter().filter(move |one| one.case == case)
+    }
+
+    /// Those of a case, each with the run of `other` under the same conditions, congestion control and seed.
+    ///
+    /// # Errors
+    /// If one has no such run.
+    pub fn of_with<'a>(
+        &'a self,
+        case: &'a str,
+        other: &str,
+    ) -> Result<Vec<(&'a Evidence, &'a Evidence)>, Failed> {
+        self.of(case).map(|one| Ok((one, self.same_but(one, other)?))).collect()
+    }
+
+    /// The run that differs from `one` in the case.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn same_but(&self, one: &Evidence, case: &str) -> Result<&Evidence, Failed> {
+        let key = |of: &Evidence| (of.conditions, of.congestion, of.seed);
+        self.iter()
+            .find(|other| other.case == case && key(other) == key(one))
+            .ok_or_else(|| format!("{one}: it was not run with case {case}").into())
+    }
+}
+
+/// All distinct runs of all plans.
+pub struct Bench {
+    runs: Vec<Run>,
+    simulated: Vec<OnceLock<Result<Evidence, String>>>,
+    /// Indices of those that Linux is wanted for and can do.
+    wanted: Vec<usize>,
+    measured: OnceLock<Result<Vec<Evidence>, String>>,
+}
+
+impl Bench {
+    /// The runs of `plans`; on Linux those of the plans that are wanted there.
+    ///
+    /// # Errors
+    /// What is wrong with a plan's conditions.
+    pub fn new(plans: &[Plan], on_linux: impl Fn(&Plan) -> bool) -> Result<Self, String> {
+        let has = available_congestion_controls().unwrap_or_default();
+        let (mut runs, mut wanted): (Vec<Run>, Vec<usize>) = (Vec::new(), Vec::new());
+        for plan in plans {
+            let in_real_time = on_linux(plan);
+            for run in runs_of(plan)? {
+                let index = runs.iter().position(|known| known.is_same_as(&run)).unwrap_or_else(|| {
+                    runs.push(run.clone());
+                    runs.len() - 1
+                });
+                if in_real_time && has.iter().any(|name| name == run.congestion) && !wanted.contains(&index) {
+                    wanted.push(index);
+                }
+            }
+        }
+        let simulated = runs.iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { runs, simulated, wanted, measured: OnceLock::new() })
+    }
+
+    /// The plan's runs on the simulator.
+    ///
+    /// # Errors
+    /// If one cannot be run.
+    pub fn simulated(&self, plan: &Plan) -> Result<Runs, Failed> {
+        self.collect(plan, |index, run| run.is_simulated().then(|| self.simulate(index)))
+    }
+
+    /// Those of the plan's runs on the simulator that Linux has made too.
+    ///
+    /// # Errors
+    /// If one cannot be run.
+    pub fn simulated_as_measured(&self, plan: &Plan) -> Result<Runs, Failed> {
+        self.collect(plan, |index, run| {
+            (run.is_simulated() && self.wanted.contains(&index)).then(|| self.simulate(index))
+        })
+    }
+
+    /// The plan's runs on Linux.
+    ///
+    /// # Errors
+    /// If one of all that are wanted could not be made.
+    pub fn measured(&self, plan: &Plan) -> Result<Runs, Failed> {
+        let all = self.measured.get_or_init(|| measure(&self.runs, &self.wanted)).as_ref()?;
+        self.collect(plan, |index, _| {
+            let place = self.wanted.iter().position(|&wanted| wanted == index)?;
+            all.get(place).cloned().map(Ok)
+        })
+    }
+
+    fn collect(
+        &self,
+        plan: &Plan,
+        find: impl Fn(usize, &Run) -> Option<Result<Evidence, String>>,
+    ) -> Result<Runs, Failed> {
+        let mut found = Vec::new();
+        for run in runs_of(plan)? {
+            let index = self.runs.iter().position(|known| known.is_same_as(&run));
+            if let Some(evidence) = index.and_then(|index| find(index, &run)) {
+                found.push(evidence?.named(&run));
+            }
+        }
+        Ok(Runs(found))
+    }
+
+    fn simulate(&self, index: usize) -> Result<Evidence, String> {
+        let run = &self.runs[index];
+        self.simulated[index].get_or_init(|| simulate(run)).clone()
+    }
+}
+
+fn runs_of(plan: &Plan) -> Result<Vec<Run>, String> {
+    let runs = plan.conditions.iter().map(|conditions| conditions.runs());
+    let runs: Result<Vec<Vec<Run>>, String> = runs.collect();
+    runs.map(|runs| runs.concat()).map_err(|error| format!("plan {}: {error}", plan.name))
+}
+
+/// Counts zero windows where the testbed does: when they reach the host that they are for.
+#[derive(Default)]
+struct ZeroWindows(u64);
+
+impl Observer for ZeroWindows {
+    fn wants_packets(&self) -> bool {
+        true
+    }
+
+    fn on_packet(&mut self, _: Instant, tap: Tap, _: &FlowKey, packet: &Packet) {
+        let arrives = (tap, packet.direction) == (Tap::Correspondent, Direction::Uplink)
+            || (tap, packet.direction) == (Tap::Station, Direction::Downlink);
+        if arrives && packet.segment.window == 0 && !packet.segment.flags.contains(TcpFlags::RST) {
+            self.0 += 1;
+        }
+    }
+}
+
+fn simulate(run: &Run) -> Result<Evidence, String> {
+    let mut zero_windows = ZeroWindows::default();
+    let (record, series) =
+        run_case_observed(&run.case, run.seed, &mut zero_windows).map_err(|error| error.to_string())?;
+    Ok(Evidence::new(run, record, series, zero_windows.0, None))
+}
+
+/// Runs on Linux at once. More than this are punctual still, but their senders and receivers wait for a processor, and
+/// goodput is the host's, not the link's.
+fn side_by_side() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn measure(runs: &[Run], wanted: &[usize]) -> Result<Vec<Evidence>, String> {
+    let runs: Vec<&Run> = wanted.iter().map(|&index| &runs[index]).collect();
+    let cell = |run: &&'_ Run| (run.case.clone(), run.congestion.to_owned(), run.seed);
+    let owned: Vec<_> = runs.iter().map(cell).collect();
+    let cells: Vec<Cell<'_>> = owned
+        .iter()
+        .map(|(case, congestion, seed)| Cell { case, congestion: congestion.clone(), seed: *seed })
+        .collect();
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let fleet =
+        Fleet { program, jobs: Some(side_by_side()), store: None, resume: false, captures: None, stop };
+    let told = |cell: &Cell<'_>, progress: Progress| {
+        if let Progress::Late { jobs } = progress {
+            println!("{}, {}: late, again; {jobs} at once from here on", cell.case.name, cell.congestion);
+        }
+    };
+    let began = std::time::Instant::now();
+    let outcomes = run_all(&cells, &fleet, &told).map_err(|error| error.to_string())?;
+    println!("{} runs on Linux took {:.0} s", cells.len(), began.elapsed().as_secs_f64());
+    nothing_is_left()?;
+    let evidence = |(run, outcome): (&Run, Outcome)| {
+        let Outcome { record, linux, series } = outcome;
+        Evidence::new(run, record, series, linux.zero_windows, linux.completions)
+    };
+    Ok(runs.into_iter().zip(outcomes).map(evidence).collect())
+}
+
+/// No namespace of this process.
+fn nothing_is_left() -> Result<(), String> {
+    let prefix = format!("lh-{}-", std::process::id());
+    let Ok(entries) = std::fs::read_dir("/run/netns") else { return Ok(()) };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with(&prefix)).collect();
+    if left.is_empty() { Ok(()) } else { Err(format!("left behind: {left:?}")) }
+}
