@@ -564,6 +564,13 @@ mod tests {
                 "[metrics]\nlisten = \"0.0.0.0:9464\"\n",
                 "agent.toml:4: metrics.listen: 0.0.0.0 is no loopback",
             ),
+            ("[metrics]\nlisten = \"[::]:9464\"\n", "agent.toml:4: metrics.listen: :: is no loopback"),
+            (
+                "[metrics]\nlisten = \"192.168.1.1:9464\"\n",
+                "agent.toml:4: metrics.listen: 192.168.1.1 is no loopback",
+            ),
+            ("[control]\nmax_clients = 0\n", "agent.toml:4: control.max_clients: write 1 to 1024"),
+            ("[silence]\nmax = \"0s\"\n", "agent.toml:4: silence.max: must be longer than zero"),
             (
                 "[channel]\nefficiency = 1.5\ncapacity = \"1Mbit/s\"\n",
                 "agent.toml:4: channel.efficiency: 1.5 is not between 0 and 1",

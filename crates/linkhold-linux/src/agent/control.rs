@@ -198,3 +198,116 @@ fn open_socket(path: &Path, mode: u32) -> Result<UnixListener, ControlError> {
     listener.set_nonblocking(true).map_err(failed("set up"))?;
     Ok(listener)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::super::config::FileMode;
+    use super::*;
+
+    /// Says every line back.
+    struct Echo;
+
+    impl Service for Echo {
+        fn answer_line(&mut self, line: &[u8], out: &mut Vec<u8>) {
+            out.extend_from_slice(line);
+            out.push(b'\n');
+        }
+        fn metrics_text(&mut self) -> String {
+            "linkhold_up 1\n".to_owned()
+        }
+    }
+
+    fn section(folder: &tempfile::TempDir, mode: u32, max_clients: usize) -> ControlSection {
+        ControlSection { socket: folder.path().join("new/agent.sock"), mode: FileMode(mode), max_clients }
+    }
+
+    fn open(section: &ControlSection) -> Result<Control, ControlError> {
+        Control::open(section, &MetricsSection::default())
+    }
+
+    /// A client that asks; what it has heard after the next turns.
+    fn heard(client: &mut UnixStream, control: &mut Control) -> String {
+        client.set_nonblocking(true).unwrap();
+        let mut bytes = [0; 64];
+        for _ in 0..3 {
+            control.take_turn(&mut Echo);
+        }
+        let length = client.read(&mut bytes).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+
+    fn asking(section: &ControlSection, line: &str) -> UnixStream {
+        let mut client = UnixStream::connect(&section.socket).unwrap();
+        client.write_all(line.as_bytes()).unwrap();
+        client
+    }
+
+    #[test]
+    fn the_socket_has_the_mode_asked_for_and_goes_with_the_agent() {
+        let folder = tempfile::tempdir().unwrap();
+        for mode in [0o600, 0o660, 0o666] {
+            let section = section(&folder, mode, 4);
+            let control = open(&section).unwrap();
+            let found = std::fs::metadata(&section.socket).unwrap().permissions().mode();
+            assert_eq!(found & 0o777, mode);
+            drop(control);
+            assert!(!section.socket.exists());
+        }
+    }
+
+    #[test]
+    fn a_dead_agents_socket_is_replaced_but_no_live_one_and_no_other_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let section = section(&folder, 0o600, 4);
+        let alive = open(&section).unwrap();
+        assert!(matches!(open(&section), Err(ControlError::SocketTaken(_))));
+        drop(alive);
+        // A killed agent removes nothing.
+        drop(UnixListener::bind(&section.socket).unwrap());
+        drop(open(&section).unwrap());
+        std::fs::write(&section.socket, "precious").unwrap();
+        let refusal = open(&section).unwrap_err().to_string();
+        assert!(refusal.contains("it is there and no socket"), "{refusal}");
+        assert_eq!(std::fs::read_to_string(&section.socket).unwrap(), "precious");
+    }
+
+    #[test]
+    fn a_client_too_many_waits_until_one_leaves() {
+        let folder = tempfile::tempdir().unwrap();
+        let section = section(&folder, 0o600, 2);
+        let mut control = open(&section).unwrap();
+        let mut first = asking(&section, "first\n");
+        let mut second = asking(&section, "second\n");
+        let mut third = asking(&section, "third\n");
+        assert_eq!(heard(&mut first, &mut control), "first\n");
+        assert_eq!(heard(&mut second, &mut control), "second\n");
+        assert_eq!(heard(&mut third, &mut control), "");
+        // Not even looked at while there is no room.
+        assert_eq!(control.descriptors().count(), 2);
+        drop(first);
+        assert_eq!(heard(&mut third, &mut control), "third\n");
+    }
+
+    #[test]
+    fn a_scraper_gets_the_metrics_and_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let listen = Some("127.0.0.1:0".parse().unwrap());
+        let mut control = Control::open(&section(&folder, 0o600, 2), &MetricsSection { listen }).unwrap();
+        let address = control.metrics.as_ref().unwrap().local_addr().unwrap();
+        let mut scraper = TcpStream::connect(address).unwrap();
+        scraper.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        scraper.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        for _ in 0..3 {
+            control.take_turn(&mut Echo);
+        }
+        let mut text = String::new();
+        scraper.read_to_string(&mut text).unwrap();
+        assert!(
+            text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\nlinkhold_up 1\n"),
+            "{text}"
+        );
+        assert!(control.scrapers.is_empty());
+    }
+}
