@@ -18,45 +18,25 @@ const CLEAN: Conditions = Conditions {
     seeds: ONE,
 };
 
-/// The same at three round trips.
-pub const CLEAN_3_MS: Conditions = Conditions {
-    name: "clean, 3 ms",
-    set: &[
-        "wired.rtt=3ms",
-        "duration=5s",
-        "warm_up=2s",
-        "router.limit=600pkt",
-        "station.limit=600pkt",
-        "tcp.receive_buffer=512KiB",
-    ],
-    ..CLEAN
-};
+/// Settings of a round trip, with those that all of them have.
+macro_rules! clean {
+    ($($set:literal),*) => {
+        &[$($set,)* "router.limit=600pkt", "station.limit=600pkt", "tcp.receive_buffer=512KiB"]
+    };
+}
 
-/// See [`CLEAN_3_MS`].
-pub const CLEAN_50_MS: Conditions = Conditions {
-    name: "clean, 50 ms",
-    set: &[
-        "wired.rtt=50ms",
-        "duration=5s",
-        "warm_up=2s",
-        "router.limit=600pkt",
-        "station.limit=600pkt",
-        "tcp.receive_buffer=512KiB",
-    ],
-    ..CLEAN
-};
+/// A LAN.
+pub const CLEAN_3_MS: Conditions =
+    Conditions { name: "clean, 3 ms", set: clean!("wired.rtt=3ms", "duration=5s", "warm_up=2s"), ..CLEAN };
 
-/// See [`CLEAN_3_MS`]; here HyStart may leave slow start early, and CUBIC needs seconds for the rest.
+/// A continent.
+pub const CLEAN_50_MS: Conditions =
+    Conditions { name: "clean, 50 ms", set: clean!("wired.rtt=50ms", "duration=5s", "warm_up=2s"), ..CLEAN };
+
+/// An ocean. HyStart may leave slow start below what the path holds, and CUBIC needs seconds for the rest.
 pub const CLEAN_100_MS: Conditions = Conditions {
     name: "clean, 100 ms",
-    set: &[
-        "wired.rtt=100ms",
-        "duration=8s",
-        "warm_up=5s",
-        "router.limit=600pkt",
-        "station.limit=600pkt",
-        "tcp.receive_buffer=512KiB",
-    ],
+    set: clean!("wired.rtt=100ms", "duration=8s", "warm_up=5s"),
     ..CLEAN
 };
 
@@ -69,6 +49,15 @@ pub const QUARTER_SILENT: Conditions = Conditions {
     cases: &["drop", "fifo-100", "fifo-5000", "hold", "freeze", "freeze+nudge", "dsasync"],
     congestion: CUBIC,
     seeds: ONE,
+};
+
+/// The same at 100 ms with Reno, whose window takes longest to come back.
+pub const FAR: Conditions = Conditions {
+    name: "quarter silent, 100 ms",
+    set: &["wired.rtt=100ms", "duration=13s", "warm_up=3s"],
+    cases: &["fifo-100", "freeze+nudge"],
+    congestion: &["reno"],
+    ..QUARTER_SILENT
 };
 
 /// One download at 20 ms over a radio that is silent 100 of 400 ms; the run does not end in a silence.
@@ -104,6 +93,9 @@ mechanism = "dsasync-freeze"
 [[cases]]
 name = "freeze+nudge"
 mechanism = "dsasync-freeze-nudge"
+[[cases]]
+name = "dsasync"
+mechanism = "dsasync"
 "#;
 
 /// Short silences that come often, and every mode.
@@ -139,6 +131,6 @@ pub const SMALL_MEMORY: Conditions = Conditions {
         "duration=9s",
         "warm_up=0s",
     ],
-    cases: &["hold", "freeze"],
+    cases: &["hold", "freeze", "dsasync"],
     ..SENSED
 };

@@ -69,7 +69,7 @@ fn short_flows_complete(runs: &Runs, findings: &mut Findings) -> Answer {
 }
 
 fn same_arrivals(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
-    for (one, other) in linux.iter().zip(simulator.iter()) {
+    for (one, other) in linux.beside(simulator) {
         findings.equal(one, "short flows", short(one).count() as u64, short(other).count() as u64);
         let mut starts: [Vec<f64>; 2] = [one, other].map(|of| short(of).map(|flow| flow.start_s).collect());
         starts.iter_mut().for_each(|starts| starts.sort_by(f64::total_cmp));

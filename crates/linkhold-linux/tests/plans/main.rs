@@ -79,7 +79,7 @@ fn main() -> ExitCode {
         trials.push(Trial::ignorable_test(format!("both::{}", plan.name), move || match reason {
             Some(reason) => Ok(Completion::ignored_with(reason)),
             None => judge(&plan, told, |findings| {
-                agree(&runs.simulated_as_measured(&plan)?, &runs.measured(&plan)?, findings)
+                agree(&runs.simulated(&plan)?, &runs.measured(&plan)?, findings)
             })
             .map(|()| Completion::Completed),
         }));

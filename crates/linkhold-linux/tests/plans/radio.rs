@@ -57,7 +57,7 @@ fn same_silences_in_every_case(runs: &Runs, findings: &mut Findings) -> Answer {
 }
 
 fn same_silences_on_both(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
-    for (one, other) in linux.iter().zip(simulator.iter()) {
+    for (one, other) in linux.beside(simulator) {
         same_silences(one, other, findings);
     }
     Ok(())

@@ -28,6 +28,8 @@ pub struct Evidence {
     pub congestion: &'static str,
     /// Seed.
     pub seed: u64,
+    /// Round trip of the wire, s.
+    pub rtt_s: f64,
     /// The contract's record.
     pub record: RunRecord,
     /// Time series and silences.
@@ -55,7 +57,8 @@ impl Evidence {
     ) -> Self {
         let (conditions, case) = (run.conditions, run.case.name.clone());
         let (congestion, seed) = (run.congestion, run.seed);
-        Self { conditions, case, congestion, seed, record, series, zero_windows, applications }
+        let rtt_s = 2.0 * run.case.scenario.wired.one_way_delay.as_secs_f64();
+        Self { conditions, case, congestion, seed, rtt_s, record, series, zero_windows, applications }
     }
 
     /// Under the name that another plan has for the same run.
@@ -97,6 +100,11 @@ impl Runs {
         other: &str,
     ) -> Result<Vec<(&'a Evidence, &'a Evidence)>, Failed> {
         self.of(case).map(|one| Ok((one, self.same_but(one, other)?))).collect()
+    }
+
+    /// These runs, each with the same one of `others`, where it is there too.
+    pub fn beside<'a>(&'a self, others: &'a Self) -> Vec<(&'a Evidence, &'a Evidence)> {
+        self.iter().filter_map(|one| Some((one, others.same_but(one, &one.case).ok()?))).collect()
     }
 
     /// The run that differs from `one` in the case.
@@ -150,16 +158,6 @@ impl Bench {
     /// If one cannot be run.
     pub fn simulated(&self, plan: &Plan) -> Result<Runs, Failed> {
         self.collect(plan, |index, run| run.is_simulated().then(|| self.simulate(index)))
-    }
-
-    /// Those of the plan's runs on the simulator that Linux has made too.
-    ///
-    /// # Errors
-    /// If one cannot be run.
-    pub fn simulated_as_measured(&self, plan: &Plan) -> Result<Runs, Failed> {
-        self.collect(plan, |index, run| {
-            (run.is_simulated() && self.wanted.contains(&index)).then(|| self.simulate(index))
-        })
     }
 
     /// The plan's runs on Linux.
