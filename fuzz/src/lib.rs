@@ -3,10 +3,17 @@
 //!
 //! Also compiled into `crates/linkhold/tests/fuzz_smoke.rs`, so it depends on nothing of the fuzzer.
 
+use std::io::{self, Read, Write};
+use std::mem::discriminant;
+
 use linkhold_core::action::Rewrite;
 use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
 use linkhold_core::log::{LogReader, MAGIC, replay, replay_log};
 use linkhold_core::mechanism::PlainRouter;
+use linkhold_core::packet::Direction;
+use linkhold_linux::agent::connection::{Connection, Turn};
+use linkhold_linux::agent::protocol::{MAX_LINE, Message, parse_line};
+use linkhold_linux::datapath::nfqueue::parse_packet_message;
 use linkhold_radio::Trace;
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_wire::{TcpChecksum, apply_rewrite, parse_ip_tcp, parse_ip_tcp_headers, verify_checksums};
@@ -68,6 +75,75 @@ pub fn log(data: &[u8]) {
         let Ok(mut mechanism) = DsaSync::new(&config) else { continue };
         let _ = replay_log(&mut reader, &mut mechanism);
     }
+}
+
+/// What a client sends to the agent's control socket, in pieces as they may come. No line that is handed on is longer than
+/// allowed; a message that is understood is understood again when it is written anew.
+pub fn control(data: &[u8]) {
+    let mut client = Connection::new(Pieces { data, at: 0, ready: false }, MAX_LINE);
+    // Each turn takes a piece, a line, or ends: more turns than bytes would be no progress.
+    for _ in 0..=2 * data.len() + 2 {
+        let turn = client.take_turn(|line, out| {
+            assert!(line.len() <= MAX_LINE);
+            match parse_line(line) {
+                Ok(message) => {
+                    let text = serde_json::to_vec(&message).expect("a message is JSON");
+                    let again = parse_line(&text).expect("a message written anew is a message");
+                    // Not the numbers: JSON's may change in the last bit.
+                    let kind = |message: &Message| message.event.as_ref().map(discriminant);
+                    assert_eq!((kind(&again), again.query), (kind(&message), message.query));
+                    assert_eq!(again.source, message.source);
+                }
+                Err(error) => out.extend_from_slice(error.as_bytes()),
+            }
+            true
+        });
+        if turn == Turn::Ends {
+            return;
+        }
+    }
+    panic!("the client is never done with");
+}
+
+/// A client that sends pieces of up to 255 bytes, and takes every answer. A piece is a length and as many bytes.
+struct Pieces<'a> {
+    data: &'a [u8],
+    at: usize,
+    ready: bool,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.ready = !self.ready;
+        if !self.ready {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let Some((&length, rest)) = self.data.get(self.at..).and_then(<[u8]>::split_first) else {
+            return Ok(0);
+        };
+        let length = usize::from(length.max(1)).min(rest.len()).min(buffer.len());
+        buffer[..length].copy_from_slice(&rest[..length]);
+        self.at += 1 + length;
+        Ok(length)
+    }
+}
+
+impl Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A message on the NFQUEUE socket. What is read of it lies inside it.
+pub fn nfqueue(data: &[u8]) {
+    let Some((arrived, payload)) = parse_packet_message(data, [7, 8]) else { return };
+    assert!(data.get(payload).is_some());
+    let queue = if arrived.direction == Direction::Downlink { 0 } else { 1 };
+    assert_eq!(arrived.id.0 >> 32, queue);
 }
 
 /// `data` with every frame's checksum made right.

@@ -1,5 +1,5 @@
 //! A short run of the fuzz targets on the stable toolchain: their bodies over mutated seeds, the same ones each time.
-//! The long runs are `cargo +nightly fuzz run scenario|trace|packet|log`.
+//! The long runs are `cargo +nightly fuzz run scenario|trace|packet|log|control|nfqueue`.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod bodies;
@@ -151,6 +151,71 @@ fn any_bytes_are_a_packet_or_refused() {
         }
     }
     smoke(&seeds, 20_000, bodies::packet);
+}
+
+/// As the body reads them: a length, and so many bytes.
+fn in_pieces(text: &str, size: usize) -> Vec<u8> {
+    text.as_bytes()
+        .chunks(size)
+        .flat_map(|piece| std::iter::once(piece.len() as u8).chain(piece.iter().copied()))
+        .collect()
+}
+
+#[test]
+fn any_client_is_answered_or_cut_off() {
+    let lines = concat!(
+        r#"{"source":"hostapd","event":{"freeze":{"scope":"10.0.0.5","cause":"sensing","for_s":0.5}}}"#,
+        "\n",
+        r#"{"event":{"thaw":{}},"effective_in_s":-0.5,"detected_ago_s":1e-3}"#,
+        "\r\n",
+        r#"{"event":{"switch":{"capacity_bps":24000000,"efficiency":0.65}}}"#,
+        "\n",
+        r#"{"event":{"snr":{"station":"fd00::5","db":-3.5}}}"#,
+        "\n",
+        r#"{"event":{"sensing":{"period_s":1,"duration_s":0.1}}}"#,
+        "\n",
+        r#"{"query":"status"}"#,
+        "\n",
+    );
+    let long = "x".repeat(10_000);
+    let seeds = [in_pieces(lines, 255), in_pieces(lines, 7), in_pieces(&long, 255), in_pieces("\n\n\n", 1)];
+    smoke(&seeds, 5_000, bodies::control);
+}
+
+#[test]
+fn any_bytes_are_a_queued_packet_or_refused() {
+    // nlmsghdr, nfgenmsg, and attributes: packet header, both interfaces, length, kind of checksum, first bytes.
+    let attribute = |kind: u16, value: &[u8]| {
+        let mut out = [(4 + value.len() as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
+        out.extend_from_slice(value);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out
+    };
+    let seeds: Vec<Vec<u8>> = [7u16, 8]
+        .into_iter()
+        .map(|queue| {
+            let body = [
+                attribute(1, &[0, 0, 0, 9, 8, 0, 2]),
+                attribute(5, &3u32.to_be_bytes()),
+                attribute(6, &4u32.to_be_bytes()),
+                attribute(13, &1500u32.to_be_bytes()),
+                attribute(14, &3u32.to_be_bytes()),
+                attribute(10, &[0x45; 45]),
+            ]
+            .concat();
+            let mut message = (20 + body.len() as u32).to_ne_bytes().to_vec();
+            message.extend_from_slice(&0x0300u16.to_ne_bytes());
+            message.extend_from_slice(&[0; 10]);
+            message.extend_from_slice(&[2, 0]);
+            message.extend_from_slice(&queue.to_be_bytes());
+            message.extend_from_slice(&body);
+            message
+        })
+        .collect();
+    for seed in &seeds {
+        assert!(linkhold_linux::datapath::nfqueue::parse_packet_message(seed, [7, 8]).is_some());
+    }
+    smoke(&seeds, 20_000, bodies::nfqueue);
 }
 
 #[test]

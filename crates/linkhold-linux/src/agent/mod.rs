@@ -7,7 +7,7 @@
 pub mod client;
 pub mod clock;
 pub mod config;
-mod connection;
+pub mod connection;
 pub mod control;
 pub mod driver;
 pub mod event_loop;
