@@ -1,0 +1,89 @@
+//! `linkhold status` against an agent that answers from a script: what other tools read (`linkhold.status/1`), and what a person does.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// An agent's whole answer.
+fn status() -> Value {
+    json!({
+        "schema": "linkhold.status/1", "version": "0.1.0", "instance": "roof", "mechanism": "dsasync",
+        "datapath": "nfqueue", "rules": "iptables", "uptime_s": 12.5, "silent": true, "silences_now": 1,
+        "silences": 7, "silences_overdue": 2,
+        "channel": { "capacity_bps": 24_000_000, "efficiency": 0.65 },
+        "flows": 3, "stations": 2,
+        "packets": {
+            "seen": 1000, "held": 9, "held_bytes": 13_500, "held_bytes_peak": 20_000, "holds": 40, "released": 31,
+            "rewritten": 5, "dropped_buffer_full": 1, "dropped_superseded": 2, "dropped_flow_evicted": 0,
+            "dropped_standing_queue": 0, "verdict_errors": 0
+        },
+        "windows": {
+            "closed_now": 1, "closed": 4, "reopened": 3, "clamped": 6, "probes_answered": 0, "acks_injected": 8,
+            "inject_errors": 0
+        },
+        "events": { "hostapd": 5, "timer": 6 },
+        "driver": { "unparsed": 0, "rewrites_by_ack": 0, "rewrites_skipped": 0, "unknown_packets": 0 }
+    })
+}
+
+/// Runs `linkhold status` with an agent that gives this reply.
+fn ask(args: &[&str], reply: &Value) -> Output {
+    let folder = TempDir::new().expect("a temporary folder");
+    let listener = UnixListener::bind(folder.path().join("a.sock")).expect("a socket");
+    let line = format!("{reply}\n");
+    let agent = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut question = String::new();
+        BufReader::new(&stream).read_line(&mut question).expect("a line");
+        stream.write_all(line.as_bytes()).expect("answered");
+        question
+    });
+    let output = run(folder.path(), args);
+    let question: Value = serde_json::from_str(&agent.join().expect("the agent")).expect("JSON");
+    assert_eq!(question, json!({ "query": "status" }));
+    output
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("linkhold").expect("the program");
+    command.current_dir(folder).args(["status", "--socket", "a.sock"]).args(args).output().expect("it starts")
+}
+
+#[test]
+fn json_is_what_the_agent_answered() {
+    let output = ask(&["--json"], &json!({ "ok": true, "status": status() }));
+    assert!(output.status.success());
+    let printed: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(printed, status());
+}
+
+#[test]
+fn text_says_what_matters() {
+    let output = ask(&[], &json!({ "ok": true, "status": status() }));
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("text");
+    for part in [
+        "agent roof (dsasync), up 12 s, nfqueue by iptables: silent",
+        "24   Mbit/s, 65 % of it",
+        "9   packets now, 13500 bytes (peak 20000 bytes)",
+        "1   closed now; 4 closed, 3 reopened, 6 made smaller so far",
+        "7   seen; 1 under way, 2 that nobody ended",
+        "40 held so far, 5 rewritten, 3 dropped",
+        "hostapd 5, timer 6",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn an_answer_without_a_status_is_a_failure() {
+    let output = ask(&["--json"], &json!({ "ok": true }));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("its reply holds no status"));
+}
