@@ -14,6 +14,7 @@ use linkhold_results::DelayHistogram;
 use linkhold_sim::silence::SilenceTracker;
 use linkhold_wire::ParsedPacket;
 
+use super::silences::{HELD, Seen, What};
 use super::topology::station_of;
 
 /// Most flows logged; more are carried but not measured.
@@ -22,6 +23,8 @@ const MAX_FLOWS: usize = 4096;
 const MAX_IN_FLIGHT: usize = 1 << 18;
 /// Most pieces of one stream that wait for what is missing before them.
 const MAX_PIECES: usize = 4096;
+/// Most packets kept for telling what happened around silences (some minutes of a 24 Mbit/s link).
+const MAX_SEEN: usize = 1 << 21;
 
 /// A byte stream put together from segments: how much of it is there without a gap.
 #[derive(Clone, Debug, Default)]
@@ -98,6 +101,22 @@ impl Track {
     pub fn delivered(&self) -> u64 {
         self.stream.delivered
     }
+
+    /// New data has arrived in order.
+    fn move_on(&mut self, now: Instant, counting: bool, station: StationId, silences: &SilenceTracker) {
+        self.last_delivered_at = now;
+        if !counting {
+            self.delivered_at_warm_up = self.stream.delivered;
+        }
+        let ended = silences.ended(station);
+        if ended != self.silences_seen {
+            if let Some(waited) = silences.served_since(station, self.silences_seen, now).filter(|_| counting)
+            {
+                self.resumes.record(waited);
+            }
+            self.silences_seen = ended;
+        }
+    }
 }
 
 /// One connection.
@@ -153,6 +172,8 @@ pub struct FlowLog {
     /// By (flow, direction, sequence number after it): the segment's latest transmission.
     sent: HashMap<(usize, usize, u32), Passed>,
     transit: DelayHistogram,
+    /// Flow, data direction and packet, in the order of time.
+    seen: Vec<(u32, Direction, Seen)>,
     warm_up: Instant,
     interval: Duration,
     next_sample: Instant,
@@ -168,6 +189,8 @@ impl FlowLog {
             by_key: HashMap::new(),
             sent: HashMap::new(),
             transit: DelayHistogram::new(),
+            // All at once: a vector that grows would make the air late. What is not used is never touched.
+            seen: Vec::with_capacity(MAX_SEEN),
             warm_up,
             interval,
             next_sample: Instant::ZERO + interval,
@@ -185,6 +208,19 @@ impl FlowLog {
     #[must_use]
     pub const fn transit(&self) -> &DelayHistogram {
         &self.transit
+    }
+
+    /// What passed of the data of flow `number` (in the order of [`Self::flows`]) in `direction`.
+    #[must_use]
+    pub fn seen(&self, number: usize, direction: Direction) -> Vec<Seen> {
+        let of_flow = self.seen.iter().filter(|one| (one.0 as usize, one.1) == (number, direction));
+        of_flow.map(|one| one.2).collect()
+    }
+
+    fn see(&mut self, at: Instant, number: usize, direction: Direction, what: What) {
+        if self.seen.len() < MAX_SEEN {
+            self.seen.push((number as u32, direction, Seen { at, what }));
+        }
     }
 
     fn flow(&mut self, now: Instant, packet: &ParsedPacket, direction: Direction) -> Option<usize> {
@@ -206,7 +242,9 @@ impl FlowLog {
     pub fn on_sent(&mut self, now: Instant, packet: &ParsedPacket, direction: Direction) {
         self.sample(now);
         let Some(number) = self.flow(now, packet, direction) else { return };
-        if packet.tcp.payload_len == 0 {
+        let (seq, len) = (packet.tcp.seq, packet.tcp.payload_len);
+        if len == 0 {
+            self.see(now, number, direction, What::Sent { seq, len, again: false });
             return;
         }
         let Some(track) = self.flows.get_mut(number).map(|flow| &mut flow.tracks[index(direction)]) else {
@@ -214,22 +252,19 @@ impl FlowLog {
         };
         let end = packet.tcp.seq_end();
         track.first_data_at.get_or_insert(now);
-        match track.next_to_send {
-            Some(next) if !end.after(next) => {
-                if now >= self.warm_up {
-                    track.retransmits += 1;
-                    track.retransmit_bytes += u64::from(packet.tcp.payload_len);
-                }
-            }
-            _ => {
-                track.next_to_send = Some(end);
-                track.sent_bytes += u64::from(packet.tcp.payload_len);
-            }
+        let again = track.next_to_send.is_some_and(|next| !end.after(next));
+        if !again {
+            track.next_to_send = Some(end);
+            track.sent_bytes += u64::from(len);
+        } else if now >= self.warm_up {
+            track.retransmits += 1;
+            track.retransmit_bytes += u64::from(len);
         }
         if self.sent.len() < MAX_IN_FLIGHT {
             let passed = Passed { sent: now, at_base_station: None };
             self.sent.insert((number, index(direction), end.0), passed);
         }
+        self.see(now, number, direction, What::Sent { seq, len, again });
     }
 
     /// A downlink packet is handed to the base station.
@@ -241,11 +276,18 @@ impl FlowLog {
 
     /// A downlink packet comes out of the base station towards the radio.
     pub fn on_base_station_out(&mut self, now: Instant, packet: &ParsedPacket) {
-        if let Some(since) =
+        let Some(since) =
             self.passed(packet, Direction::Downlink).and_then(|passed| passed.at_base_station.take())
-            && now >= self.warm_up
-        {
+        else {
+            return;
+        };
+        if now >= self.warm_up {
             self.transit.record(now.since(since));
+        }
+        if now.since(since) > HELD
+            && let Some(&number) = self.by_key.get(&packet.flow(Direction::Downlink))
+        {
+            self.see(now, number, Direction::Downlink, What::Left { since });
         }
     }
 
@@ -267,6 +309,10 @@ impl FlowLog {
     ) {
         let counting = now >= self.warm_up;
         let Some(number) = self.flow(now, packet, direction) else { return };
+        if packet.tcp.flags.contains(TcpFlags::ACK) {
+            let heard = What::Heard { ack: packet.tcp.ack, zero_window: packet.tcp.window == 0 };
+            self.see(now, number, direction.opposite(), heard);
+        }
         let Some(flow) = self.flows.get_mut(number) else { return };
         if packet.tcp.window == 0 && !packet.tcp.flags.contains(TcpFlags::RST) {
             flow.tracks[index(direction.opposite())].zero_windows += 1;
@@ -290,22 +336,11 @@ impl FlowLog {
                 track.delays_outside_silence.record(delay);
             }
         }
-        if !track.stream.arrived(packet.tcp.seq, packet.tcp.payload_len) {
-            return;
+        let new = track.stream.arrived(packet.tcp.seq, packet.tcp.payload_len);
+        if new {
+            track.move_on(now, counting, station, silences);
         }
-        track.last_delivered_at = now;
-        if !counting {
-            track.delivered_at_warm_up = track.stream.delivered;
-        }
-        let ended = silences.ended(station);
-        if ended != track.silences_seen {
-            if let Some(waited) =
-                silences.served_since(station, track.silences_seen, now).filter(|_| counting)
-            {
-                track.resumes.record(waited);
-            }
-            track.silences_seen = ended;
-        }
+        self.see(now, number, direction, What::Arrived { seq: packet.tcp.seq, new });
     }
 
     /// Closes the series intervals that are over; answers how many. To be called at the end of the run too.
@@ -412,6 +447,35 @@ mod tests {
         log.on_base_station_out(ms(9), &data);
         assert_eq!(log.transit().count(), 1);
         assert!((log.transit().mean_s() - 0.001).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_passes_is_told_for_silences_as_the_datas_direction_sees_it() {
+        let silences = SilenceTracker::new(1);
+        let mut log = FlowLog::new(Instant::ZERO, Duration::from_secs(1));
+        let data = packet(DOWN, 1000, 1, 1400);
+        let mut closed = packet(Direction::Uplink, 1, 2400, 0);
+        closed.tcp.window = 0;
+        log.on_sent(ms(1), &data, DOWN);
+        log.on_base_station_in(ms(2), &data);
+        log.on_base_station_out(ms(9), &data);
+        log.on_received(ms(10), &data, DOWN, &silences);
+        log.on_received(ms(12), &closed, Direction::Uplink, &silences);
+        log.on_sent(ms(13), &data, DOWN);
+        log.on_sent(ms(14), &packet(DOWN, 999, 1, 0), DOWN);
+        let seen: Vec<_> = log.seen(0, DOWN).iter().map(|one| (one.at, one.what)).collect();
+        let sent = |seq, len, again| What::Sent { seq: Seq(seq), len, again };
+        assert_eq!(
+            seen,
+            [
+                (ms(1), sent(1000, 1400, false)),
+                (ms(9), What::Left { since: ms(2) }),
+                (ms(10), What::Arrived { seq: Seq(1000), new: true }),
+                (ms(12), What::Heard { ack: Seq(2400), zero_window: true }),
+                (ms(13), sent(1000, 1400, true)),
+                (ms(14), sent(999, 0, false)),
+            ]
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod outcome;
 pub mod packets;
 pub mod run;
 pub mod signals;
+pub mod silences;
 pub mod topology;
 pub mod traffic;
 pub mod tun;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration as StdDuration;
 
-use linkhold_core::packet::Direction;
-use linkhold_core::time::Instant;
+use linkhold_core::packet::{Direction, StationId};
+use linkhold_core::time::{Duration, Instant};
 use linkhold_results::stats::percentile;
 use linkhold_results::{
     DelayHistogram, FlowDirection, FlowRecord, FlowSeries, LinkRecord, MechanismRecord, RouterSeries,
@@ -17,6 +17,7 @@ use super::ether::EtherReport;
 use super::flowlog::Flow;
 use super::kernel::Counters;
 use super::run::{MAX_LATENESS, RunError, Watched, WindowSample};
+use super::silences::{SilenceStory, SilenceSummary, merged, stories};
 use super::traffic::{Completion, SIZED_PORT};
 use super::workload::Workload;
 use crate::agent::status::Status;
@@ -64,6 +65,12 @@ pub struct LinuxRecord {
     pub completions: Option<Completions>,
     /// The first flow's window before and after each silence.
     pub windows: Vec<SilenceWindow>,
+    /// What each silence did to the first flow: those that began after the warm-up and were over before the end.
+    #[serde(default)]
+    pub silences: Vec<SilenceStory>,
+    /// The same summed up; `None` where there was no silence, or no flow.
+    #[serde(default)]
+    pub silence_summary: Option<SilenceSummary>,
     /// Least and greatest receive window that senders heard of, bytes.
     pub send_window: Option<[u32; 2]>,
     /// Zero windows that reached the senders' hosts.
@@ -90,6 +97,8 @@ impl LinuxRecord {
             resume_p99_s: None,
             completions: None,
             windows: Vec::new(),
+            silences: Vec::new(),
+            silence_summary: None,
             send_window: None,
             zero_windows: 0,
             agent: None,
@@ -220,6 +229,10 @@ pub(super) fn outcome(
     };
     let some = |value: f64| value.is_finite().then_some(value);
     let heard: Vec<u32> = watched.windows.iter().filter_map(|sample| sample.send_window).collect();
+    let silences = data
+        .first()
+        .map(|one| told_silences(one, &report, &watched.windows, scenario.warm_up))
+        .unwrap_or_default();
     let linux = LinuxRecord {
         congestion: congestion.to_owned(),
         case: case.name.clone(),
@@ -234,6 +247,8 @@ pub(super) fn outcome(
         completions: (!workload.sized.is_empty())
             .then(|| Completions::of(&watched.completions, watched.corrupt)),
         windows: data.first().map(|one| silence_windows(one, &report, &watched.windows)).unwrap_or_default(),
+        silence_summary: (!silences.is_empty()).then(|| SilenceSummary::new(&silences)),
+        silences,
         send_window: heard.iter().copied().min().zip(heard.iter().copied().max()).map(|(a, b)| [a, b]),
         zero_windows,
         counters: watched.kernel,
@@ -373,6 +388,24 @@ fn silence_windows(one: &DataFlow<'_>, report: &EtherReport, samples: &[WindowSa
         })
     };
     report.silences.iter().filter_map(window).collect()
+}
+
+/// The silences of a flow's station and what they did to it.
+fn told_silences(
+    one: &DataFlow<'_>,
+    report: &EtherReport,
+    samples: &[WindowSample],
+    warm_up: Duration,
+) -> Vec<SilenceStory> {
+    let Some(number) = report.log.flows().iter().position(|flow| flow.key == one.flow.key) else {
+        return Vec::new();
+    };
+    let samples: Vec<&WindowSample> = samples_of(one, samples).collect();
+    let of_station =
+        report.silences.iter().filter(|silence| silence.scope.covers(StationId(one.flow.station)));
+    let spans = merged(of_station.map(|silence| (silence.start, silence.end)).collect());
+    let seen = report.log.seen(number, one.direction);
+    stories(&spans, &seen, &samples, Instant::ZERO + warm_up, report.until)
 }
 
 fn series(
