@@ -1,16 +1,22 @@
-//! `linkhold testbed`: cases × congestion controls × seeds in real time against the kernel's TCP.
+//! `linkhold testbed`: cases × congestion controls × seeds in real time against the kernel's TCP; of one scenario, or of many
+//! side by side (`--batch`).
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
-use linkhold_linux::testbed::cells::{Cell, Fleet, FleetError, Progress, missing_requirement, run_all};
+use linkhold_linux::testbed::cells::{
+    Cell, Fleet, FleetError, Progress, known, missing_requirement, run_all,
+};
 use linkhold_linux::testbed::outcome::{LinuxRecord, Outcome};
 use linkhold_linux::testbed::run::{available_congestion_controls, check};
 use linkhold_linux::testbed::signals::stop_on_signals;
 use linkhold_results::table::run_table;
-use linkhold_results::{CompareRow, RunRecord, RunReport, compare};
+use linkhold_results::{CompareRow, RunRecord, RunReport, RunSeries, compare};
 use linkhold_scenario::{Case, Scenario};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Failure;
@@ -34,7 +40,10 @@ use crate::progress::bar;
         linkhold testbed scenarios/demo.toml\n  \
         linkhold testbed scenarios/dsasync-downlink.toml --cc reno,cubic,bbr --seeds 3 --resume\n  \
         linkhold testbed scenarios/demo.toml --set wired.rtt=100ms --json | jq '.runs[].linux.counters'\n  \
-        linkhold testbed scenarios/demo.toml --pcap --jobs 1\n\n\
+        linkhold testbed scenarios/demo.toml --pcap --jobs 1\n  \
+        linkhold testbed --batch many.json --out out/many --resume --json\n\n\
+        A batch is a JSON file, a list of what one command each would say:\n  \
+        [{\"name\": \"far\", \"scenario\": \"scenarios/demo.toml\", \"cc\": [\"bbr\"], \"set\": [\"wired.rtt=100ms\"], \"seeds\": 3}]\n\n\
         Exit codes:\n  \
         0  it worked\n  \
         1  a run failed, the host was too slow, or it was stopped; finished cells are kept for --resume\n  \
@@ -42,8 +51,17 @@ use crate::progress::bar;
 )]
 pub struct TestbedArgs {
     /// The scenario file (TOML); `linkhold scenario schema` documents it.
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub scenario: PathBuf,
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present = "batch")]
+    pub scenario: Option<PathBuf>,
+    /// Run the cells of many scenarios side by side, the longest first; prints one report a line (with --json) or one table each.
+    ///
+    /// Scenario files are named from where the command runs. Finished cells are kept in --out.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "out",
+          conflicts_with_all = ["scenario", "cc", "set", "seeds", "pcap"])]
+    pub batch: Option<PathBuf>,
+    /// Run nothing: report the cells of the batch that are finished.
+    #[arg(long, requires_all = ["batch", "resume"])]
+    pub known: bool,
     /// Congestion controls of the senders, as the kernel calls them [default: the scenario's tcp.congestion].
     #[arg(long = "cc", value_name = "NAMES", value_delimiter = ',')]
     pub cc: Vec<String>,
@@ -70,65 +88,105 @@ pub struct TestbedArgs {
     pub pcap: bool,
 }
 
-/// Does it.
-pub fn run(args: &TestbedArgs) -> Result<(), Failure> {
-    let scenario =
-        Scenario::load(&args.scenario, &args.set).map_err(|error| Failure::BadInput(error.to_string()))?;
-    let cases = scenario.cases();
-    for case in &cases {
-        check(&case.scenario)
-            .map_err(|error| Failure::BadInput(format!("{}: {error}", args.scenario.display())))?;
+/// One entry of a batch, or the command line.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// What its report is called.
+    name: String,
+    scenario: PathBuf,
+    #[serde(default)]
+    cc: Vec<String>,
+    #[serde(default)]
+    set: Vec<String>,
+    #[serde(default = "one")]
+    seeds: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// An entry, read and found possible.
+struct Job {
+    entry: Entry,
+    scenario: Scenario,
+    cases: Vec<Case>,
+    congestion: Vec<String>,
+}
+
+impl Job {
+    fn new(entry: Entry) -> Result<Self, Failure> {
+        let scenario = Scenario::load(&entry.scenario, &entry.set)
+            .map_err(|error| Failure::BadInput(error.to_string()))?;
+        let cases = scenario.cases();
+        for case in &cases {
+            check(&case.scenario)
+                .map_err(|error| Failure::BadInput(format!("{}: {error}", entry.scenario.display())))?;
+        }
+        let congestion = congestion_controls(&entry.cc, &cases)?;
+        Ok(Self { entry, scenario, cases, congestion })
     }
-    let congestion = congestion_controls(&args.cc, &cases)?;
-    if let Some(reason) = missing_requirement() {
-        return Err(Failure::Failed(reason));
-    }
-    // Before any other thread starts.
-    let stop = stop_on_signals().map_err(|error| Failure::Failed(error.to_string()))?;
-    for stale in linkhold_linux::netns::reap_stale() {
-        eprintln!("removed the network namespace {stale}, left behind by a process that is gone");
-    }
-    let out = match &args.out {
-        Some(out) => Some(out.clone()),
-        None if args.json && !args.pcap && !args.resume => None,
-        None => Some(Path::new("out").join(format!("{}-linux", scenario.name()))),
-    };
-    let folder = out.as_deref().map(OutputFolder::prepare).transpose()?;
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::Failed(format!("cannot find this program's own file: {error}")))?;
-    let fleet = Fleet {
-        program,
-        jobs: args.jobs.map(usize::from),
-        store: out.as_deref().map(|out| out.join("cells")),
-        resume: args.resume,
-        captures: folder.as_ref().filter(|_| args.pcap).map(|folder| folder.path().to_path_buf()),
-        stop,
-    };
-    let cells: Vec<Cell<'_>> = congestion
-        .iter()
-        .flat_map(|name| cases.iter().map(move |case| (case, name)))
-        .flat_map(|(case, name)| {
-            (0..u64::from(args.seeds)).map(move |repetition| Cell {
+
+    fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+        let named = self.congestion.iter().flat_map(|name| self.cases.iter().map(move |case| (case, name)));
+        named.flat_map(|(case, name)| {
+            (0..u64::from(self.entry.seeds)).map(move |repetition| Cell {
                 case,
                 congestion: name.clone(),
                 seed: case.scenario.seed + repetition,
             })
         })
-        .collect();
-    let outcomes = measure(&cells, &fleet)?;
-    let mut records = Vec::with_capacity(outcomes.len());
-    let (mut linux, mut series) = (Vec::new(), Vec::new());
-    for Outcome { record, linux: told, series: one } in outcomes {
-        records.push(record);
-        linux.push(told);
-        series.push(one);
     }
-    let comparison = compare_by_congestion(&records, &linux, &congestion);
-    let info = linkhold_sim::scenario_info(&scenario, &args.scenario.display().to_string(), &args.set);
-    let report = RunReport::new(info, records, comparison);
-    let json = with_linux(&report, &linux)?;
+
+    /// The report on `outcomes`, its JSON with the key `linux`, and the time series.
+    fn report(&self, outcomes: Vec<Outcome>) -> Result<(RunReport, Value, Vec<RunSeries>), Failure> {
+        let mut records = Vec::with_capacity(outcomes.len());
+        let (mut linux, mut series) = (Vec::new(), Vec::new());
+        for Outcome { record, linux: told, series: one } in outcomes {
+            records.push(record);
+            linux.push(told);
+            series.push(one);
+        }
+        let comparison = compare_by_congestion(&records, &linux, &self.congestion);
+        let path = self.entry.scenario.display().to_string();
+        let info = linkhold_sim::scenario_info(&self.scenario, &path, &self.entry.set);
+        let report = RunReport::new(info, records, comparison);
+        let json = with_linux(&report, &linux)?;
+        Ok((report, json, series))
+    }
+}
+
+/// Does it.
+pub fn run(args: &TestbedArgs) -> Result<(), Failure> {
+    match (&args.batch, &args.scenario) {
+        (Some(file), _) => run_batch(args, file),
+        (None, Some(scenario)) => run_one(args, scenario),
+        (None, None) => Err(Failure::BadInput("name a scenario, or a batch of them".to_owned())),
+    }
+}
+
+fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
+    let job = Job::new(Entry {
+        name: String::new(),
+        scenario: path.to_path_buf(),
+        cc: args.cc.clone(),
+        set: args.set.clone(),
+        seeds: args.seeds,
+    })?;
+    let out = match &args.out {
+        Some(out) => Some(out.clone()),
+        None if args.json && !args.pcap && !args.resume => None,
+        None => Some(Path::new("out").join(format!("{}-linux", job.scenario.name()))),
+    };
+    let mut fleet = prepare(args, out.as_deref())?;
+    let folder = out.as_deref().map(OutputFolder::prepare).transpose()?;
+    fleet.captures = folder.as_ref().filter(|_| args.pcap).map(|folder| folder.path().to_path_buf());
+    let outcomes = measure(&job.cells().collect::<Vec<_>>(), &fleet)?;
+    let (report, json, series) = job.report(outcomes)?;
+    let json = super::to_json(&json)?;
     if let Some(folder) = folder {
-        super::run::write(&args.scenario, &folder, &report, &series, &json)?;
+        super::run::write(path, &folder, &report, &series, &json)?;
         folder.finish()?;
     }
     if args.json {
@@ -139,6 +197,62 @@ pub fn run(args: &TestbedArgs) -> Result<(), Failure> {
         Some(out) => print(&format!("\nReport: {}\n", out.join("report.html").display())),
         None => Ok(()),
     }
+}
+
+/// All cells of all entries in one fleet, so that the last cells of one do not run alone.
+fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
+    let bad = |error: String| Failure::BadInput(format!("{}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| bad(error.to_string()))?;
+    let entries: Vec<Entry> = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+    let jobs = entries.into_iter().map(Job::new).collect::<Result<Vec<_>, _>>()?;
+    let cells: Vec<Cell<'_>> = jobs.iter().flat_map(Job::cells).collect();
+    let mut outcomes = if args.known {
+        let fleet = fleet(args, args.out.as_deref(), Arc::default())?;
+        known(&cells, &fleet).map_err(|error| Failure::Failed(error.to_string()))?
+    } else {
+        let fleet = prepare(args, args.out.as_deref())?;
+        measure(&cells, &fleet)?.into_iter().map(Some).collect()
+    }
+    .into_iter();
+    for job in &jobs {
+        let count = job.cells().count();
+        let (report, mut json, _) = job.report(outcomes.by_ref().take(count).flatten().collect())?;
+        if args.json {
+            if let Some(object) = json.as_object_mut() {
+                object.insert("name".to_owned(), Value::String(job.entry.name.clone()));
+            }
+            print(&format!("{json}\n"))?;
+        } else {
+            print(&format!("{}\n{}\n", job.entry.name, run_table(&report)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure that this machine can run, and has nothing left from before.
+fn prepare(args: &TestbedArgs, out: Option<&Path>) -> Result<Fleet, Failure> {
+    if let Some(reason) = missing_requirement() {
+        return Err(Failure::Failed(reason));
+    }
+    // Before any other thread starts.
+    let stop = stop_on_signals().map_err(|error| Failure::Failed(error.to_string()))?;
+    for stale in linkhold_linux::netns::reap_stale() {
+        eprintln!("removed the network namespace {stale}, left behind by a process that is gone");
+    }
+    fleet(args, out, stop)
+}
+
+fn fleet(args: &TestbedArgs, out: Option<&Path>, stop: Arc<AtomicBool>) -> Result<Fleet, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Failed(format!("cannot find this program's own file: {error}")))?;
+    Ok(Fleet {
+        program,
+        jobs: args.jobs.map(usize::from),
+        store: out.map(|out| out.join("cells")),
+        resume: args.resume,
+        captures: None,
+        stop,
+    })
 }
 
 /// The congestion controls to use, each one that the kernel has.
@@ -168,11 +282,17 @@ fn congestion_controls(asked: &[String], cases: &[Case]) -> Result<Vec<String>, 
 fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Vec<Outcome>, Failure> {
     let progress = bar("measuring", cells.len() as u64);
     // One at a time, so that lines do not mix.
-    let told = Mutex::new(());
+    let told = Mutex::new(Pace::new(cells));
     let tell = |cell: &Cell<'_>, what: Progress| {
-        let _one_at_a_time = told.lock();
+        let mut pace = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match what {
-            Progress::Known | Progress::Done | Progress::Failed => progress.inc(1),
+            Progress::Known | Progress::Done | Progress::Failed => {
+                pace.over(cell, what == Progress::Known);
+                progress.inc(1);
+                if let Some(line) = pace.line().filter(|_| progress.is_hidden()) {
+                    eprintln!("{line}");
+                }
+            }
             Progress::Late { jobs } => progress.suspend(|| {
                 eprintln!(
                     "{}/{}, seed {}: the host was late; again, with at most {jobs} side by side",
@@ -190,6 +310,49 @@ fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Vec<Outcome>, Failure> {
     })
 }
 
+/// How far a fleet is, for those who read standard error from a file. Cells differ in length: time left goes by
+/// seconds of scenario, not by their number.
+struct Pace {
+    began: Instant,
+    told: Option<Instant>,
+    all: usize,
+    over: usize,
+    left_ms: u64,
+    run_ms: u64,
+}
+
+/// How often a line is written.
+const PACE_INTERVAL: Duration = Duration::from_secs(15);
+
+impl Pace {
+    fn new(cells: &[Cell<'_>]) -> Self {
+        let left_ms = cells.iter().map(length_ms).sum();
+        Self { began: Instant::now(), told: None, all: cells.len(), over: 0, left_ms, run_ms: 0 }
+    }
+
+    fn over(&mut self, cell: &Cell<'_>, known: bool) {
+        self.over += 1;
+        self.left_ms -= length_ms(cell);
+        if !known {
+            self.run_ms += length_ms(cell);
+        }
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let due = self.told.is_none_or(|told| told.elapsed() >= PACE_INTERVAL) || self.over == self.all;
+        if self.run_ms == 0 || !due {
+            return None;
+        }
+        self.told = Some(Instant::now());
+        let left_s = self.began.elapsed().as_secs_f64() * self.left_ms as f64 / self.run_ms as f64;
+        Some(format!("{} of {} cells, about {:.0} min left", self.over, self.all, (left_s / 60.0).ceil()))
+    }
+}
+
+fn length_ms(cell: &Cell<'_>) -> u64 {
+    cell.case.scenario.duration.as_millis()
+}
+
 /// Every case against the scenario's first under the same congestion control.
 fn compare_by_congestion(
     records: &[RunRecord],
@@ -204,7 +367,7 @@ fn compare_by_congestion(
 }
 
 /// The contract's object, each run with the key `linux`.
-fn with_linux(report: &RunReport, linux: &[LinuxRecord]) -> Result<String, Failure> {
+fn with_linux(report: &RunReport, linux: &[LinuxRecord]) -> Result<Value, Failure> {
     let fail =
         |error: serde_json::Error| Failure::Failed(format!("cannot write the results as JSON: {error}"));
     let mut object = serde_json::to_value(report).map_err(fail)?;
@@ -214,5 +377,5 @@ fn with_linux(report: &RunReport, linux: &[LinuxRecord]) -> Result<String, Failu
             run.insert("linux".to_owned(), serde_json::to_value(linux).map_err(fail)?);
         }
     }
-    super::to_json(&object)
+    Ok(object)
 }
