@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures docs/testbed: the same scenarios against the kernel (linkhold testbed) and in the simulator (linkhold run).
 
-Finished cells are kept in out/testbed-table, so that it can be stopped and goes on where it was. Needs root.
+All cells of all parts run side by side in one fleet. Finished ones are kept in out/testbed-table, so that it can be stopped and
+goes on where it was; with --known it runs nothing and writes the pages of what there is. Needs root.
 """
 
 import argparse
@@ -12,11 +13,16 @@ import platform
 import statistics
 import subprocess
 import sys
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs" / "testbed"
 RTTS = (3, 50, 100)
 TABLE = "scenarios/testbed-table.toml"
+SWEEP = "scenarios/silence-sweep.toml"
+SILENCES = (0.1, 0.3, 1, 2, 5)
+# Radio on after each silence, silences a run, and the start of the first, s: as the scenario's comment says.
+SWEEP_ON, SWEEP_COUNT, SWEEP_START = 4.5, 4, 5
 LONG = ["radio.primary_user.on_mean=2s", "radio.primary_user.off_mean=8s", "duration=43s"]
 # Name, scenario, congestion controls, overrides.
 GRID = [(f"burst0.3-rtt{rtt}", TABLE, ["reno", "cubic", "bbr"], [f"wired.rtt={rtt}ms"]) for rtt in RTTS]
@@ -27,24 +33,54 @@ OTHERS = [
     ("many-stations", "scenarios/many-stations.toml", ["cubic"], ["warm_up=3s", "duration=23s"]),
     ("uplink", "scenarios/dsasync-uplink.toml", ["cubic"], ["warm_up=3s", "duration=23s"]),
 ]
+
+
+def sweep_job(length, rtt):
+    period = length + SWEEP_ON
+    overrides = {"wired.rtt": f"{rtt}ms", "radio.sensing.duration": f"{length}s", "radio.sensing.period": f"{period}s"}
+    overrides["duration"] = f"{SWEEP_START + SWEEP_COUNT * period:g}s"
+    sets = [f"{key}={value}" for key, value in overrides.items()]
+    return (f"silences-{length}s-rtt{rtt}", SWEEP, ["reno", "cubic", "bbr"], sets)
+
+
+SWEEPS = [sweep_job(length, rtt) for length in SILENCES for rtt in RTTS]
 # Two-sided 95 % quantiles of Student's t by degrees of freedom.
 T975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 
-def testbed(program, out, seeds, jobs, job):
-    name, scenario, congestion, overrides = job
-    folder = out / name
-    command = [program, "testbed", scenario, "--cc", ",".join(congestion), "--seeds", str(seeds), "--resume"]
-    command += ["--out", folder, "--json"]
-    for override in overrides:
-        command += ["--set", override]
-    if jobs:
-        command += ["--jobs", str(jobs)]
-    print(f"{name}: {scenario} {' '.join(overrides)} ({', '.join(congestion)})", file=sys.stderr)
-    result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
-    if result.returncode != 0:
-        sys.exit(f"{name}: linkhold testbed failed; run this again to go on where it stopped")
-    return json.loads(result.stdout)
+def batch(options, jobs):
+    """The reports of `jobs` by name: cells that are not known yet are run first, all together."""
+    entries = []
+    for name, scenario, congestion, overrides in jobs:
+        seeds = options.sweep_seeds if scenario == SWEEP else options.seeds
+        entries.append({"name": name, "scenario": scenario, "cc": congestion, "set": overrides, "seeds": seeds})
+    options.out.mkdir(parents=True, exist_ok=True)
+    file = options.out / "batch.json"
+    file.write_text(json.dumps(entries, indent=1) + "\n")
+    command = [options.program, "testbed", "--batch", file, "--out", options.out, "--resume", "--json"]
+    if options.known:
+        command.append("--known")
+    if options.jobs:
+        command += ["--jobs", str(options.jobs)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            lines = process.stdout.readlines()
+        except KeyboardInterrupt:
+            # It heard it too, and removes its namespaces.
+            process.wait()
+            sys.exit("stopped; the same command goes on, --known writes the pages of what there is")
+    if process.returncode != 0:
+        sys.exit("linkhold testbed failed; the same command goes on, --known writes the pages of what there is")
+    reports = {}
+    for line in lines:
+        report = json.loads(line)
+        if report["runs"]:
+            reports[report["name"]] = report
+    return reports
+
+
+def average(numbers):
+    return statistics.fmean(numbers) if numbers else math.nan
 
 
 def simulate(program, seeds, job):
@@ -123,7 +159,12 @@ def counter(key):
     return lambda run: run["linux"]["counters"].get(key, 0)
 
 
-def small(runs):
+def rounded(record):
+    """Six digits are more than three seeds can tell."""
+    return {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in record.items()}
+
+
+def small(runs, alike):
     """What of each run is kept in the repository."""
     kept = []
     for run in runs:
@@ -138,11 +179,13 @@ def small(runs):
         one |= {key: told[key] for key in ("transit_p50_s", "transit_p99_s", "zero_windows", "counters")}
         if told["completions"]:
             one["completions"] = {key: value for key, value in told["completions"].items() if key != "all_s"}
+        # What single silences did would be most of the file; where they are all alike, their sum is kept.
+        if alike and told["silence_summary"]:
+            one["silences"] = rounded(told["silence_summary"])
         if run["mechanism"]:
             one["held_bytes_peak"] = run["mechanism"]["held_bytes_peak"]
         one["counters"] = {key: value for key, value in one["counters"].items() if value}
-        # Six digits are more than three seeds can tell.
-        kept.append({key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in one.items()})
+        kept.append(rounded(one))
     return kept
 
 
@@ -150,7 +193,7 @@ def raw(reports):
     """One line a run, so that a change of one is a change of one line."""
     parts = []
     for part, report in reports.items():
-        lines = ",\n".join(json.dumps(run) for run in small(report["runs"]))
+        lines = ",\n".join(json.dumps(run) for run in small(report["runs"], part.startswith("silences-")))
         parts.append(f'"{part}": [\n{lines}\n]')
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
@@ -165,6 +208,38 @@ def head(title, seeds, commit):
     ]
 
 
+def case_list(scenario):
+    """What each case of `scenario` is, in the scenario's own words."""
+    with (ROOT / scenario).open("rb") as file:
+        document = tomllib.load(file)
+    router = document["router"]
+    lines = []
+    for case in document["cases"]:
+        changed = case.get("set", {})
+        queue = changed.get("router.queue", router["queue"])
+        if queue == "fifo":
+            queue += f" of {changed.get('router.limit', router['limit']).removesuffix('pkt')} packets"
+        in_silence = changed.get("router.in_silence", router["in_silence"])
+        words = [f"over {queue}" if "mechanism" in case else queue]
+        if "mechanism" in case:
+            words.insert(0, "the default mode" if case["mechanism"] == "dsasync" else f"mechanism `{case['mechanism']}`")
+        elif in_silence == "drop":
+            words.append("that drops what arrives in a silence")
+        own = [f"`{key} = {json.dumps(value)}`" for key, value in case.get("dsasync", {}).items()]
+        others = [key for key in changed if key not in ("router.queue", "router.limit", "router.in_silence")]
+        own += [f"`{key} = {json.dumps(changed[key])}`" for key in others]
+        if own:
+            words.append("with " + " and ".join(own))
+        lines.append(f"- `{case['name']}`: {' '.join(words)}")
+    return lines
+
+
+def mechanism_cases(reports):
+    """The cases with a mechanism, in the order in which they are met."""
+    runs = [run for report in reports.values() for run in report["runs"]]
+    return list(dict.fromkeys(run["linux"]["case"] for run in runs if run["mechanism"]))
+
+
 def table_page(reports, seeds, commit):
     page = head("Plain routers and DSASync's modes before today's kernel senders", seeds, commit)
     page += [
@@ -174,8 +249,7 @@ def table_page(reports, seeds, commit):
         "that met no silence (`-`: every one did, the queue never empties between two). Resume is the median time from a silence's end to the first data that moves the stream on.",
         "Timeouts are `TCPTimeouts` (spurious: `TCPSpuriousRTOs`) of a whole run.",
         "",
-        "`hold`, `freeze`, `freeze+nudge` stand over a fifo of 100 packets; `dsasync`, the default, over fq_codel; `dsasync-3ms` is the",
-        "default with `standing_queue = \"3ms\"`, below fq_codel's target of 5 ms.",
+        *case_list(TABLE),
         "",
     ]
     for name, report in reports.items():
@@ -197,9 +271,9 @@ def table_page(reports, seeds, commit):
                     milliseconds(runs, total("delay_p50_outside_silence_s")),
                     milliseconds(runs, total("delay_p99_outside_silence_s")),
                     milliseconds(runs, linux("resume_p50_s")),
-                    f"{statistics.fmean(values(runs, total('retransmits'))):.0f}",
-                    f"{statistics.fmean(values(runs, counter('TCPTimeouts'))):.1f}"
-                    f" ({statistics.fmean(values(runs, counter('TCPSpuriousRTOs'))):.1f})",
+                    f"{average(values(runs, total('retransmits'))):.0f}",
+                    f"{average(values(runs, counter('TCPTimeouts'))):.1f}"
+                    f" ({average(values(runs, counter('TCPSpuriousRTOs'))):.1f})",
                     f"{max(held) / 1e3:.0f}" if held else "",
                 ]
                 page.append("| " + " | ".join(columns) + " |")
@@ -210,7 +284,7 @@ def table_page(reports, seeds, commit):
 
 def aims(reports):
     """Which mode reaches the aim where; computed, not argued."""
-    modes = ("hold", "freeze", "freeze+nudge", "dsasync", "dsasync-3ms")
+    modes = mechanism_cases(reports)
     page = [
         "## The aim",
         "",
@@ -227,11 +301,14 @@ def aims(reports):
         rtt = int(name.split("-rtt")[1])
         by_case = cells(report)
         for congestion in dict.fromkeys(key[0] for key in by_case):
+            # A table that is not whole has cells without their plain routers.
+            if any((congestion, case) not in by_case for case in ("fifo-100", "fifo-5000", "fq_codel")):
+                continue
             count += 1
             row = []
             deep, deep_half = interval(values(by_case[congestion, "fifo-5000"], share))
             p99 = total("delay_p99_outside_silence_s")
-            short = max(statistics.fmean(values(by_case[congestion, case], p99)) for case in ("fifo-100", "fq_codel"))
+            short = max(average(values(by_case[congestion, case], p99)) for case in ("fifo-100", "fq_codel"))
             for mode in modes:
                 runs = by_case.get((congestion, mode))
                 if runs is None:
@@ -243,7 +320,7 @@ def aims(reports):
                     faults.append(f"goodput {goodput:.3f}")
                 elif goodput + (half or 0) < deep - (deep_half or 0):
                     faults.append(f"goodput {goodput:.3f} below fifo-5000's {deep:.3f}")
-                delay = statistics.fmean(values(runs, p99))
+                delay = average(values(runs, p99))
                 if delay > short + 0.001:
                     faults.append(f"p99 {delay * 1e3:.0f} ms over {short * 1e3:.0f} ms")
                 resumes = values(runs, linux("resume_p50_s"))
@@ -254,6 +331,88 @@ def aims(reports):
             page.append(f"| {name}, {congestion} | " + " | ".join(row) + " |")
     page += ["| reached in | " + " | ".join(f"{reached[mode]} of {count}" for mode in modes) + " |", ""]
     return page
+
+
+def story(key):
+    return lambda run: (run["linux"].get("silence_summary") or {}).get(key)
+
+
+def counted(runs, key):
+    return sum(values(runs, story(key)))
+
+
+def silence_row(case, runs):
+    silences, known = counted(runs, "silences"), counted(runs, "with_cwnd")
+    wakers = {
+        "ack": "woken_by_acknowledgment",
+        "nudge": "woken_by_nudge",
+        "timer": "woken_by_timer",
+        "went on": "went_on",
+    }
+    woken = {short: counted(runs, key) for short, key in wakers.items()}
+    timed_out, spurious = counted(runs, "with_timeout"), counted(runs, "with_spurious")
+    return [
+        case,
+        shown(values(runs, share)),
+        milliseconds(runs, total("delay_p99_outside_silence_s")),
+        *(milliseconds(runs, story(key)) for key in ("first_delivery_p50_s", "first_new_p50_s", "woken_p50_s")),
+        ", ".join(f"{short} {count}" for short, count in woken.items() if count) or "-",
+        f"{timed_out / silences:.2f} ({spurious / timed_out:.0%})" if timed_out and silences else "0",
+        f"{counted(runs, 'restored') / known:.2f}" if known else "-",
+        milliseconds(runs, story("zero_window_p50_s")),
+        milliseconds(runs, story("held_last_p50_s")),
+    ]
+
+
+def silences_page(reports, seeds, commit):
+    page = head("One silence at a time", seeds, commit)
+    page += [
+        f"One bulk download, [`{SWEEP}`](../../{SWEEP}): four silences of the same length a run, 4.5 s of radio after each. First one table of",
+        "goodput, then for every congestion control and round trip what happened around the silences.",
+        "",
+        *case_list(SWEEP),
+        "",
+        "- delay p99: one-way, of segments that met no silence (`-`: every one did), ms.",
+        "- delivery, new data, sender: median time from the silence's end to the first segment at the receiver, the first that moves the",
+        "  stream on, and the first data that the sender sends, ms.",
+        "- woken by: what the sender heard last, at most 10 ms before: an acknowledgment of new data, a nudge (window update or repeated",
+        "  acknowledgment), or nothing (its timer). `went on`: it had not stopped.",
+        "- timeouts: share of silences with one, seen on the wire, also behind a closed window (in brackets, of those: the",
+        "  segment that timed out had not been lost).",
+        "- cwnd back: share of silences after which cwnd was 0.9 of what it had been, two round trips and 50 ms after the end.",
+        "- zero window: when the sender first heard of it after the silence's start, ms. held left: when the last packet that the base",
+        "  station had held left it, after the end, ms. Medians; `-`: never.",
+        "",
+        "## Goodput / limit",
+        "",
+    ]
+    order = list(dict.fromkeys(run["linux"]["case"] for report in reports.values() for run in report["runs"]))
+    page += ["| cc | RTT, ms | silence, s | " + " | ".join(order) + " |", "|---|---|---|" + "---|" * len(order)]
+    rows, details = {}, {}
+    for length in SILENCES:
+        for rtt in RTTS:
+            report = reports.get(f"silences-{length}s-rtt{rtt}")
+            for (cc, case), runs in (cells(report) if report else {}).items():
+                rows.setdefault((cc, rtt), {}).setdefault(length, {})[case] = shown(values(runs, share))
+                details.setdefault((cc, rtt), {}).setdefault(length, []).append(silence_row(case, runs))
+    names = dict.fromkeys(cc for job in SWEEPS for cc in job[2])
+    keys = [(cc, rtt) for cc in names for rtt in RTTS if (cc, rtt) in rows]
+    for cc, rtt in keys:
+        for length, shares in rows[cc, rtt].items():
+            columns = [cc, str(rtt), f"{length}", *(shares.get(case, "-") for case in order)]
+            page.append("| " + " | ".join(columns) + " |")
+    for cc, rtt in keys:
+        page += [
+            "",
+            f"## {cc}, {rtt} ms",
+            "",
+            "| silence, s | case | goodput / limit | delay p99 | delivery | new data | sender | woken by | timeouts | cwnd back | zero window"
+            " | held left |",
+            "|---" * 12 + "|",
+        ]
+        for length, found in details[cc, rtt].items():
+            page += ["| " + " | ".join([f"{length}", *row]) + " |" for row in found]
+    return "\n".join(page) + "\n"
 
 
 def simulator_page(pairs, seeds, commit):
@@ -326,8 +485,8 @@ def others_page(reports, seeds, commit):
                 shown(values(runs, total("jain_index"))),
                 milliseconds(runs, total("delay_p50_outside_silence_s")),
                 milliseconds(runs, total("delay_p99_outside_silence_s")),
-                f"{statistics.fmean(values(runs, total('retransmits'))):.0f}",
-                f"{statistics.fmean(values(runs, counter('TCPTimeouts'))):.0f}",
+                f"{average(values(runs, total('retransmits'))):.0f}",
+                f"{average(values(runs, counter('TCPTimeouts'))):.0f}",
                 f"{max(held) / 1e6:.2f}" if held else "",
             ]
             page.append("| " + " | ".join(row) + " |")
@@ -369,36 +528,47 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "testbed-table", help="finished cells")
     parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the pages go")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--sweep-seeds", type=int, default=2, help="seeds of the part silences")
     parser.add_argument("--jobs", type=int, help="cells side by side (default: as many as the host keeps up with)")
     parser.add_argument("--built-from", help="commit that the program was built from (default: this tree's)")
-    parser.add_argument("--only", help="names of the parts to run, with commas between")
+    parser.add_argument("--only", help="names of the parts to run, or their beginnings, with commas between")
+    parser.add_argument("--known", action="store_true", help="run nothing, write the pages of what there is")
     options = parser.parse_args()
-    wanted = options.only.split(",") if options.only else [job[0] for job in GRID + OTHERS]
+    every = GRID + OTHERS + SWEEPS
+    wanted = tuple(options.only.split(",")) if options.only else ("",)
+    jobs = [job for job in every if job[0].startswith(wanted)]
+    if not jobs:
+        sys.exit(f"--only {options.only}: the parts are {', '.join(job[0] for job in every)}")
+    commit = options.built_from or this_commit()
+    reports = batch(options, jobs)
+    named = {job[0]: job for job in jobs}
+    table, others, sweeps = (
+        {job[0]: reports[job[0]] for job in part if job[0] in reports} for part in (GRID, OTHERS, SWEEPS)
+    )
+    compared = [name for name in [*table, *others] if name != "short-flows"]
+    pairs = [(name, reports[name], simulate(options.program, options.seeds, named[name])) for name in compared]
+    pages = {}
+    if table:
+        pages["table.md"] = table_page(table, options.seeds, commit)
+    if pairs:
+        pages["simulator.md"] = simulator_page(pairs, options.seeds, commit)
+    if others:
+        pages["others.md"] = others_page(others, options.seeds, commit)
+    if sweeps:
+        pages["silences.md"] = silences_page(sweeps, options.sweep_seeds, commit)
+    pages["raw.json"] = raw(reports)
+    options.docs.mkdir(parents=True, exist_ok=True)
+    for page, text in pages.items():
+        partial = options.docs / f".{page}.partial"
+        partial.write_text(text)
+        partial.replace(options.docs / page)
+
+
+def this_commit():
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    commit = options.built_from or described.stdout.strip() or "an unknown commit"
-    table, others, pairs = {}, {}, []
-    for job in GRID + OTHERS:
-        name = job[0]
-        if name not in wanted:
-            continue
-        report = testbed(options.program, options.out, options.seeds, options.jobs, job)
-        (table if job in GRID else others)[name] = report
-        if job in GRID or name in ("clean", "uplink", "many-stations"):
-            pairs.append((name, report, simulate(options.program, options.seeds, job)))
-        # After every part, so that a long run can be looked at.
-        options.docs.mkdir(parents=True, exist_ok=True)
-        pages = {
-            "table.md": table_page(table, options.seeds, commit),
-            "simulator.md": simulator_page(pairs, options.seeds, commit),
-            "others.md": others_page(others, options.seeds, commit),
-            "raw.json": raw(table | others),
-        }
-        for page, text in pages.items():
-            partial = options.docs / f".{page}.partial"
-            partial.write_text(text)
-            partial.replace(options.docs / page)
+    return described.stdout.strip() or "an unknown commit"
 
 
 if __name__ == "__main__":
