@@ -34,6 +34,8 @@ use crate::datapath::rules::{self, Rules};
 
 /// Packets handled between two looks at timers and clients: a few hundred microseconds.
 const PACKETS_PER_TURN: usize = 64;
+/// A guardian that lives shorter than this is not replaced: whatever ended it would end the next one, too.
+const GUARDIAN_MIN_LIFE: Duration = Duration::from_secs(1);
 /// Event sources counted apart; more are counted as `other`.
 const MAX_SOURCES: usize = 64;
 /// Source of an event that names none.
@@ -46,7 +48,8 @@ pub struct Agent {
     core: Core,
     control: Control,
     rules: Option<Rules>,
-    guardian: Option<Guardian>,
+    /// It, and since when.
+    guardian: Option<(Guardian, Instant)>,
     _lock: InstanceLock,
 }
 
@@ -77,11 +80,7 @@ impl Agent {
         let backend = rules::prepare(&config.instance, config.datapath.backend)?;
         let mut datapath = NfQueue::unbound(&config.queues())?;
         // The guardian is there before the first packet can be held, and the queue before the first can come.
-        let guardian = if config.guardian {
-            Some(Guardian::start(datapath.netlink().as_raw_fd(), datapath.queue_numbers())?)
-        } else {
-            None
-        };
+        let guardian = if config.guardian { Some((start_guardian(&datapath)?, clock.now())) } else { None };
         datapath.bind()?;
         let rules = Rules::install(&config.rules(), backend)?;
         let mut stations = Stations::new(&config.stations);
@@ -147,6 +146,9 @@ impl Agent {
             if ready.stop {
                 return Ok(());
             }
+            if ready.guardian {
+                self.replace_guardian();
+            }
             self.core.handle_time();
             if ready.packets || more_packets {
                 let clock = self.core.clock;
@@ -174,6 +176,8 @@ impl Agent {
         let mut polled = Vec::with_capacity(8);
         polled.push(PollFd::new(stop, PollFlags::POLLIN));
         polled.push(PollFd::new(self.core.driver.datapath().readable(), PollFlags::POLLIN));
+        let guardian = self.guardian.as_ref().map(|(guardian, _)| guardian.pipe());
+        polled.extend(guardian.map(|pipe| PollFd::new(pipe, PollFlags::empty())));
         for (fd, writes) in self.control.descriptors() {
             let flags = if writes { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
             polled.push(PollFd::new(fd, flags));
@@ -181,15 +185,36 @@ impl Agent {
         match ppoll(&mut polled, timeout.map(timespec), None) {
             Ok(_) => {}
             Err(nix::errno::Errno::EINTR) => {
-                return Ok(Ready { stop: false, packets: false, control: false });
+                return Ok(Ready { stop: false, packets: false, guardian: false, control: false });
             }
             Err(errno) => return Err(errno.into()),
         }
         let mut ready = polled.iter().map(|fd| fd.any().unwrap_or(false));
         let stop = ready.next().unwrap_or(false);
         let packets = ready.next().unwrap_or(false);
+        let guardian = guardian.is_some() && ready.next().unwrap_or(false);
         let timed_out = control_timeout.is_some_and(|at| at <= self.core.clock.now());
-        Ok(Ready { stop, packets, control: ready.any(|ready| ready) || timed_out })
+        Ok(Ready { stop, packets, guardian, control: ready.any(|ready| ready) || timed_out })
+    }
+
+    /// The guardian was killed (what else ends it?): held packets shall not depend on the agent alone.
+    fn replace_guardian(&mut self) {
+        let Some((dead, since)) = self.guardian.take() else { return };
+        drop(dead);
+        let now = self.core.clock.now();
+        if now.since(since) < GUARDIAN_MIN_LIFE {
+            tracing::error!("the guardian died at once: held packets are lost if the agent is killed");
+            return;
+        }
+        match start_guardian(self.core.driver.datapath()) {
+            Ok(guardian) => {
+                tracing::warn!("the guardian was gone: started another");
+                self.guardian = Some((guardian, now));
+            }
+            Err(error) => {
+                tracing::error!(%error, "no guardian: held packets are lost if the agent is killed");
+            }
+        }
     }
 
     fn shut_down(mut self) {
@@ -201,7 +226,7 @@ impl Agent {
         // that is gone, nor be overtaken by those that come after the rules.
         self.core.driver.pass_everything();
         drop(self.rules.take());
-        if let Some(guardian) = self.guardian.take() {
+        if let Some((guardian, _)) = self.guardian.take() {
             guardian.dismiss();
         }
         tracing::info!(held, "let everything go, removed the rules");
@@ -211,7 +236,13 @@ impl Agent {
 struct Ready {
     stop: bool,
     packets: bool,
+    /// It is gone.
+    guardian: bool,
     control: bool,
+}
+
+fn start_guardian(datapath: &NfQueue) -> Result<Guardian, AgentError> {
+    Guardian::start(datapath.netlink().as_raw_fd(), datapath.queue_numbers())
 }
 
 fn timespec(duration: Duration) -> TimeSpec {

@@ -11,7 +11,7 @@
 //! end the agent do not end it: it goes when the agent has gone.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
@@ -46,6 +46,11 @@ impl Guardian {
             ForkResult::Child => stand_by(keep, &last_will),
             ForkResult::Parent { child } => Ok(Self { pipe: write_end, child }),
         }
+    }
+
+    /// Shows an error (POLLERR) when the child is gone.
+    pub fn pipe(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
     }
 
     /// The agent ends in order: the child has nothing to do.

@@ -66,8 +66,7 @@ impl Exporter {
             ("linkhold_unparsed_total", "Packets passed unparsed", status.driver.unparsed),
         ];
         for (name, description, value) in counters {
-            self.recorder.describe_counter(name.into(), None::<Unit>, description.into());
-            self.recorder.register_counter(&self.key(name, None), &METADATA).absolute(value);
+            self.count(name, description, None, value);
         }
         let dropped = [
             ("buffer_full", packets.dropped_buffer_full),
@@ -75,19 +74,20 @@ impl Exporter {
             ("flow_evicted", packets.dropped_flow_evicted),
             ("standing_queue", packets.dropped_standing_queue),
         ];
-        let name = "linkhold_dropped_total";
-        self.recorder.describe_counter(name.into(), None::<Unit>, "Packets dropped, by reason".into());
         for (reason, value) in dropped {
-            let key = self.key(name, Some(Label::new("reason", reason)));
-            self.recorder.register_counter(&key, &METADATA).absolute(value);
+            let label = Label::new("reason", reason);
+            self.count("linkhold_dropped_total", "Packets dropped, by reason", Some(label), value);
         }
-        let name = "linkhold_events_total";
-        self.recorder.describe_counter(name.into(), None::<Unit>, "Link events, by source".into());
         for (source, value) in &status.events {
-            let key = self.key(name, Some(Label::new("source", source.clone())));
-            self.recorder.register_counter(&key, &METADATA).absolute(*value);
+            let label = Label::new("source", source.clone());
+            self.count("linkhold_events_total", "Link events, by source", Some(label), *value);
         }
         self.handle.render()
+    }
+
+    fn count(&self, name: &'static str, description: &'static str, label: Option<Label>, value: u64) {
+        self.recorder.describe_counter(name.into(), None::<Unit>, description.into());
+        self.recorder.register_counter(&self.key(name, label), &METADATA).absolute(value);
     }
 
     fn key(&self, name: &'static str, label: Option<Label>) -> Key {

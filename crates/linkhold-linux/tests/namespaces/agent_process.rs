@@ -123,6 +123,14 @@ impl AgentProcess {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("send a signal");
     }
 
+    /// Its one child, the guardian.
+    pub fn child(&self) -> Pid {
+        let id = self.child.id();
+        let path = format!("/proc/{id}/task/{id}/children");
+        let children = std::fs::read_to_string(path).expect("the agent lives");
+        Pid::from_raw(children.trim().parse().unwrap_or_else(|_| panic!("not one child: {children:?}")))
+    }
+
     /// Waits for its end; true if it ended well.
     pub fn wait(&mut self) -> bool {
         let deadline = Instant::now() + Duration::from_secs(10);

@@ -1,10 +1,10 @@
 //! What happens when something ends or goes wrong: the agent, its rivals, its clients, whoever signals.
 
 use std::io::Write;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use linkhold_linux::topology::Path;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 
 use crate::Outcome;
 use crate::agent_process::AgentProcess;
@@ -107,9 +107,31 @@ pub fn sigkill_in_a_silence() -> Outcome {
 pub fn guardian_lets_go() -> Outcome {
     let path = Path::build()?;
     path.set_offloads(false)?;
-    let mut agent = AgentProcess::start(&path, "[mechanism]\npreset = \"hold-only\"\n");
+    let agent = AgentProcess::start(&path, "[mechanism]\npreset = \"hold-only\"\n");
+    kill_and_lose_nothing(&path, agent, 6650)
+}
+
+/// The guardian may be killed as well; the agent starts another.
+pub fn guardian_is_replaced() -> Outcome {
+    let path = Path::build()?;
+    path.set_offloads(false)?;
+    let agent = AgentProcess::start(&path, "[mechanism]\npreset = \"hold-only\"\n");
+    // One that dies as soon as it lives is not replaced.
+    std::thread::sleep(Duration::from_millis(1100));
+    let guardian = agent.child();
+    kill(guardian, Signal::SIGKILL)?;
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !agent.log().contains("the guardian was gone: started another") {
+        assert!(Instant::now() < deadline, "{}", agent.log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_ne!(agent.child(), guardian);
+    kill_and_lose_nothing(&path, agent, 6655)
+}
+
+fn kill_and_lose_nothing(path: &Path, mut agent: AgentProcess, port: u16) -> Outcome {
     let (leaving, arriving) = (Capture::start(&path.ch), Capture::start(&path.sh));
-    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6650, STEADY);
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, port, STEADY);
     transfer.wait_for(5 * MEGABYTE);
     agent.signal(r#"{"freeze":{}}"#);
     agent.wait_until(|status| status.packets.held > 50);

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 21] = [
+    let tests: [NamedTest; 22] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
         ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         ("sigterm_lets_go_and_removes_the_rules", failure::sigterm_lets_go),
         ("traffic_flows_at_the_radios_return_although_the_agent_was_killed", failure::sigkill_in_a_silence),
         ("a_killed_agents_packets_are_let_go_in_order", failure::guardian_lets_go),
+        ("a_killed_guardian_is_replaced", failure::guardian_is_replaced),
         ("a_silence_that_nobody_ends_is_over_at_the_maximum", failure::unended_silence),
         ("a_full_queue_fails_open", failure::full_queue_fails_open),
         ("kills_at_random_times_stop_no_transfer", kills::a_few),
