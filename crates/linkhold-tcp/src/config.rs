@@ -2,7 +2,7 @@
 //!
 //! - `linux`: a 2020s kernel. RACK-TLP (RFC 8985), SACK, PRR (6937), F-RTO (5682), timestamp and D-SACK undo (3522,
 //!   4015), initial window 10 (6928), RTO floor 200 ms on the variance term, adaptive delayed ACK, receive window
-//!   autotuning up to 6 MiB, CUBIC with HyStart (the delay-increase half of Linux's).
+//!   autotuning up to 6 MiB, CUBIC and HyStart as `tcp_cubic.c` has them, and [`Details::Linux`].
 //! - `linux-2009`: Linux 2.6.2x as the dsasync paper used it. SACK recovery (6675), timestamps, initial window per
 //!   RFC 3390, 256 KB of fixed window, the window update rule of that time, one ACK one step of growth.
 //!   F-RTO is on (`sysctl_tcp_frto = 2` since 2.6.24) and answers a spurious timeout with one ordinary decrease
@@ -58,7 +58,8 @@ pub enum DelayedAck {
 pub enum AckCounting {
     /// At most one segment, however much it acknowledges (RFC 5681 equations 2 and 3; Linux before 3.x).
     PerAck,
-    /// The bytes it acknowledges (RFC 3465 without a limit; Linux since).
+    /// The bytes that it newly reports as arrived, cumulatively or by SACK (RFC 3465 without a limit; Linux's
+    /// `acked_sacked`). An ACK that fills a hole below SACKed data counts the hole.
     Bytes,
 }
 
@@ -94,6 +95,18 @@ pub enum SpuriousResponse {
     /// One ordinary decrease from the window before the timeout (Linux before, `tcp_frto_response` 0). While F-RTO has
     /// not decided, timestamps and D-SACKs are not asked.
     Decrease,
+}
+
+/// Whose rules fill what the RFCs leave open, and where the two differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Details {
+    /// The RFCs as written.
+    Rfc,
+    /// Linux 6.x, function by function: when a timeout reduces again and F-RTO is asked (`tcp_enter_loss`), what undo brings
+    /// back (`tcp_undo_cwnd_reduction`), how losses after undo and of retransmissions are answered
+    /// (`tcp_fastretrans_alert`), how the timers are set (`tcp_rearm_rto`, `tcp_schedule_loss_probe`, `tcp_rack_reo_timeout`),
+    /// what reduction and growth count (`tcp_cwnd_reduction`, `tcp_cong_avoid`), and `tcp_cubic.c`.
+    Linux,
 }
 
 /// What a multiplicative decrease starts from.
@@ -165,6 +178,11 @@ pub struct TcpConfig {
     pub idle_restart: IdleRestart,
     /// What a decrease starts from.
     pub window_reduction: WindowReduction,
+    /// What the RFCs leave open.
+    pub details: Details,
+    /// Tick of the timers: they fire late, by the timer wheel's rounding (Linux `calc_wheel_index`); 4 ms is a kernel of 250 Hz,
+    /// Debian's. `None`: to the nanosecond.
+    pub timer_tick: Option<Duration>,
 }
 
 impl TcpConfig {
@@ -201,6 +219,8 @@ impl TcpConfig {
             ack_counting: AckCounting::Bytes,
             idle_restart: IdleRestart::HalveAtWrite,
             window_reduction: WindowReduction::FromCwnd,
+            details: Details::Linux,
+            timer_tick: Some(Duration::from_millis(4)),
         }
     }
 
@@ -225,6 +245,8 @@ impl TcpConfig {
             accept_window_shrink_same_ack: false,
             ack_counting: AckCounting::PerAck,
             idle_restart: IdleRestart::HalveAtSend,
+            details: Details::Rfc,
+            timer_tick: None,
             ..Self::linux(congestion)
         }
     }
@@ -260,6 +282,8 @@ impl TcpConfig {
             ack_counting: AckCounting::PerAck,
             idle_restart: IdleRestart::RestartWindow,
             window_reduction: WindowReduction::FromFlight,
+            details: Details::Rfc,
+            timer_tick: None,
             ..Self::linux(congestion)
         }
     }

@@ -28,10 +28,11 @@ mod scoreboard;
 mod sender;
 mod source;
 mod stats;
+mod wheel;
 
 pub use config::{
-    AckCounting, Congestion, DelayedAck, IdleRestart, Recovery, SpuriousResponse, TcpConfig, WindowProbe,
-    WindowReduction,
+    AckCounting, Congestion, DelayedAck, Details, IdleRestart, Recovery, SpuriousResponse, TcpConfig,
+    WindowProbe, WindowReduction,
 };
 pub use endpoint::{Endpoint, Transmit};
 pub use source::Source;

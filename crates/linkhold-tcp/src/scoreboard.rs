@@ -84,13 +84,26 @@ pub(crate) struct AckSummary {
     pub original_delivered: bool,
     /// The most recently transmitted segment among those newly delivered, by RACK's order.
     pub newest: Option<Delivered>,
+    /// The first newly SACKed segment that was sent once (Linux `first_sackt`).
+    pub first_sacked_sent: Option<Instant>,
+    /// Where a cumulative ACK covers a segment retransmitted at or after this, the ACK is the original's: its echoed timestamp is
+    /// older (RFC 8985 section 6.2 step 2, Linux `tcp_skb_spurious_retrans`). A SACK's echo tells nothing of the SACKed
+    /// segment: it is that of the last segment in order (RFC 7323 section 4.3).
+    pub echo_before: Option<Instant>,
     /// A never retransmitted segment was delivered below the highest one delivered: the path reorders.
     pub reordered: bool,
 }
 
 impl AckSummary {
-    fn note(&mut self, record: &Record) {
+    /// A segment is newly delivered; `cumulative` if it is not by SACK.
+    fn note(&mut self, record: &Record, cumulative: bool) {
         self.delivered += record.len();
+        if cumulative
+            && record.ever_retransmitted()
+            && self.echo_before.is_some_and(|before| record.sent >= before)
+        {
+            return;
+        }
         // RFC 8985 section 6.2 step 2: keep the most recently sent, the higher sequence at equal times.
         let newer = match self.newest {
             None => true,
@@ -131,6 +144,8 @@ pub(crate) struct Scoreboard {
     lost_mark: u32,
     /// The blocks of the last ACK: what they cover is marked already.
     seen: [(u64, u64); 4],
+    /// Segments taken for lost so far, retransmissions again (Linux `tp->lost`).
+    losses: u64,
     /// `original_delivered` counts up to here.
     pub original_limit: u64,
 }
@@ -153,6 +168,7 @@ impl Scoreboard {
             highest_sacked: 0,
             lost_mark: 0,
             seen: [(0, 0); 4],
+            losses: 0,
             original_limit: 0,
         }
     }
@@ -167,7 +183,9 @@ impl Scoreboard {
     pub fn sacked_segments(&self) -> u32 {
         self.sacked_segments
     }
-    #[cfg(test)]
+    pub fn losses(&self) -> u64 {
+        self.losses
+    }
     pub fn lost_bytes(&self) -> u64 {
         self.lost_bytes
     }
@@ -274,7 +292,7 @@ impl Scoreboard {
             self.forget(&record);
             summary.retransmission_acked |= record.ever_retransmitted();
             if !record.is_sacked() {
-                summary.note(&record);
+                summary.note(&record, true);
                 if record.end < self.fack && !record.ever_retransmitted() {
                     summary.reordered = true;
                 }
@@ -369,7 +387,7 @@ impl Scoreboard {
                 self.sacked_bytes += len;
                 self.sacked_segments += 1;
                 summary.sacked += len;
-                summary.note(&record);
+                summary.note(&record, false);
                 if !record.ever_retransmitted() {
                     if record.end < self.fack {
                         summary.reordered = true;
@@ -378,6 +396,7 @@ impl Scoreboard {
                         summary.original_delivered = true;
                     }
                     summary.sacked_sent = Some(record.sent);
+                    summary.first_sacked_sent.get_or_insert(record.sent);
                 }
                 self.fack = self.fack.max(record.end);
                 self.highest_sacked = self.highest_sacked.max(record.end);
@@ -428,6 +447,7 @@ impl Scoreboard {
             self.hint = id;
         }
         self.waiting += 1;
+        self.losses += 1;
         true
     }
 

@@ -12,7 +12,7 @@ mod timers;
 
 use linkhold_core::time::{Duration, Instant};
 
-use crate::config::{IdleRestart, Recovery, TcpConfig, WindowProbe, WindowReduction};
+use crate::config::{Details, IdleRestart, Recovery, TcpConfig, WindowProbe, WindowReduction};
 use crate::congestion::{Controller, Window};
 use crate::persist::SendWindow;
 use crate::recovery::frto::Frto;
@@ -24,6 +24,7 @@ use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::source::Source;
 use crate::stats::Stats;
+use crate::wheel;
 
 pub(crate) use ack::AckIn;
 
@@ -78,6 +79,12 @@ pub(crate) struct Sender {
     controller: Controller,
     peer: SendWindow,
     state: CaState,
+    /// [`Details::Linux`].
+    linux: bool,
+    /// Timeouts since SND.UNA last moved, those in a zero window apart (Linux `icsk_retransmits`).
+    timeouts: u32,
+    /// This ACK has armed the reordering timer, which then stays (Linux clears FLAG_SET_XMIT_TIMER).
+    reorder_armed: bool,
     /// SND.NXT at the last reduction (RFC 6582 recover, RFC 6675 RecoveryPoint, Linux high_seq).
     high_seq: u64,
     detector: Detector,
@@ -87,6 +94,8 @@ pub(crate) struct Sender {
     tlp: Tlp,
     rtt: RttEstimator,
     timer: Timer,
+    /// The timer as it was last put into the wheel, and when it fires there.
+    wheel: (Timer, Option<Instant>),
     use_prr: bool,
     sack_ok: bool,
     ecn_ok: bool,
@@ -124,9 +133,12 @@ impl Sender {
             una: 0,
             nxt: 0,
             window: Window { cwnd: cfg.initial_window(u32::from(cfg.mss)), ssthresh: u64::MAX, mss },
-            controller: Controller::new(cfg.congestion, cfg.hystart),
+            controller: Controller::new(cfg.congestion, cfg.hystart, cfg.details),
             peer: SendWindow::new(cfg.accept_window_shrink_same_ack),
             state: CaState::Open,
+            linux: cfg.details == Details::Linux,
+            timeouts: 0,
+            reorder_armed: false,
             high_seq: 0,
             detector: Detector::Reno(reno::Reno::default()),
             prr: Prr::default(),
@@ -135,6 +147,7 @@ impl Sender {
             tlp: Tlp::default(),
             rtt: RttEstimator::new(cfg.rto_initial, cfg.rto_min, cfg.rto_min_on_variance, cfg.rto_max),
             timer: Timer::Idle,
+            wheel: (Timer::Idle, None),
             use_prr: false,
             sack_ok: false,
             ecn_ok: false,
@@ -299,6 +312,11 @@ impl Sender {
             return Some(plan);
         }
         self.settle(now);
+        if let Some(tick) = self.cfg.timer_tick
+            && self.wheel.0 != self.timer
+        {
+            self.wheel = (self.timer, self.timer.at().map(|at| wheel::fires_at(now, at, tick)));
+        }
         None
     }
 
@@ -326,7 +344,9 @@ impl Sender {
             self.undo.on_retransmit(ts_value);
         }
         self.sent(now, record.len());
-        if self.timer == Timer::Idle {
+        // Linux tcp_xmit_retransmit_queue: the head's retransmission gets a timeout of its own.
+        let head_again = self.linux && record.start == self.una && !matches!(self.timer, Timer::Reorder(_));
+        if self.timer == Timer::Idle || head_again {
             self.timer = Timer::Retransmit(now + self.rtt.rto());
         }
         Some(self.plan(record.start, record.end, true))
@@ -381,6 +401,10 @@ impl Sender {
     fn send_new(&mut self, now: Instant, segment: u64) -> Plan {
         let start = self.nxt;
         let end = start + segment;
+        if self.linux && self.pipe() == 0 {
+            // Linux CA_EVENT_TX_START: the quiet before it does not count for the cubic.
+            self.controller.on_quiet(now.since(self.last_sent));
+        }
         self.board.push(start, end, now);
         self.nxt = end;
         self.sent_new = true;
@@ -438,6 +462,10 @@ impl Sender {
         if let Some(plan) = &plan {
             self.tlp.sent(self.nxt, plan.retransmit);
             stats.tlp_probes += 1;
+        } else if self.linux {
+            // Linux tcp_send_loss_probe: a probe that could not go (a closed window) does not put the timeout off.
+            self.arm_rto_from_head(now);
+            return None;
         }
         // Section 7.3: the RTO starts anew after the probe.
         self.timer = Timer::Retransmit(now + self.rtt.rto());

@@ -52,7 +52,8 @@ fn every_variant_fills_a_clean_link_to_within_one_percent() {
             stats.spurious_rtos,
             stats.spurious_recoveries
         );
-        if !(0.99..=1.0001).contains(&share) {
+        // What had arrived out of order by 5 s comes on top.
+        if !(0.99..=1.0005).contains(&share) {
             bad.push((name, share));
         }
     }

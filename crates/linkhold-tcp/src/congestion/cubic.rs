@@ -1,15 +1,18 @@
 //! CUBIC: the window follows a cubic of the time since the last reduction.
 //!
-//! Source: RFC 9438; HyStart is the delay-increase half of Linux `tcp_cubic.c` (Ha and Rhee 2011), not RFC 9406:
-//! slow start ends when a round trip's first eight samples are all well above the smallest RTT seen.
+//! Source: RFC 9438; with [`Details::Linux`] where Linux `tcp_cubic.c` differs: a timeout forgets everything, W_est has
+//! one slope, without a maximum cwnd grows by 5 % a round trip at least, and only what is quiet with nothing in flight does not count
+//! (`CA_EVENT_TX_START`). HyStart: `hystart.rs`.
 //! Sees ACKs, RTT samples, congestion events; slow start -> (HyStart or loss) -> congestion avoidance, in the
 //! Reno-friendly, concave or convex region.
 //! Deviation: time in which cwnd was not the limit does not count (RFC 9438 section 5.8 leaves the how open).
 
 use linkhold_core::time::{Duration, Instant};
 
+use super::hystart::HyStart;
 use super::reno::slow_start;
 use super::{AckSample, Window};
+use crate::config::Details;
 
 /// RFC 9438 section 4.1: multiplicative decrease factor.
 const BETA: f64 = 0.7;
@@ -18,13 +21,8 @@ const C: f64 = 0.4;
 /// RFC 9438 section 4.3: alpha_cubic = 3 * (1 - beta) / (1 + beta), Reno's average with CUBIC's decrease.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// Linux `hystart_low_window`: below this many segments slow start is left alone.
-const HYSTART_LOW_WINDOW: u64 = 16;
-/// Linux `HYSTART_MIN_SAMPLES`.
-const HYSTART_SAMPLES: u32 = 8;
-/// Linux `HYSTART_DELAY_MIN` and `_MAX`: bounds of the threshold min_rtt / 8.
-const HYSTART_DELAY_MIN: Duration = Duration::from_millis(4);
-const HYSTART_DELAY_MAX: Duration = Duration::from_millis(16);
+/// Linux `bictcp_update`: while no maximum is known, cwnd grows by at least this share a round trip.
+const UNKNOWN_GROWTH: f64 = 1.0 / 20.0;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cubic {
@@ -44,43 +42,13 @@ pub(crate) struct Cubic {
     cwnd_prior: f64,
     /// Since when cwnd has not been the limit.
     unlimited_since: Option<Instant>,
+    linux: bool,
     hystart: Option<HyStart>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct HyStart {
-    round_end: u64,
-    round_min: Option<Duration>,
-    samples: u32,
-    min_rtt: Option<Duration>,
-}
-
-impl HyStart {
-    /// True when slow start should end.
-    fn on_ack(&mut self, window: &Window, ack: &AckSample) -> bool {
-        if ack.una >= self.round_end {
-            self.round_end = ack.nxt;
-            self.round_min = None;
-            self.samples = 0;
-        }
-        let Some(rtt) = ack.rtt else { return false };
-        let min_rtt = self.min_rtt.map_or(rtt, |min| min.min(rtt));
-        self.min_rtt = Some(min_rtt);
-        // Linux hystart_update: the smallest of the round's first samples, judged from then on.
-        let round_min = self.round_min.map_or(rtt, |min| min.min(rtt));
-        self.round_min = Some(round_min);
-        if self.samples < HYSTART_SAMPLES {
-            self.samples += 1;
-            return false;
-        }
-        let eighth = Duration::from_nanos(min_rtt.as_nanos() / 8);
-        window.cwnd >= HYSTART_LOW_WINDOW * window.mss
-            && round_min > min_rtt + eighth.clamp(HYSTART_DELAY_MIN, HYSTART_DELAY_MAX)
-    }
-}
-
 impl Cubic {
-    pub fn new(hystart: bool) -> Self {
+    pub fn new(hystart: bool, details: Details) -> Self {
+        let linux = details == Details::Linux;
         Self {
             w_max: 0.0,
             epoch: None,
@@ -90,7 +58,8 @@ impl Cubic {
             credit: 0.0,
             cwnd_prior: 0.0,
             unlimited_since: None,
-            hystart: hystart.then(HyStart::default),
+            linux,
+            hystart: hystart.then(|| HyStart::new(linux)),
         }
     }
 
@@ -104,7 +73,9 @@ impl Cubic {
         }
         if !ack.cwnd_limited {
             // RFC 9438 section 5.8: "the time ... not counted", else the cubic leaps after it.
-            self.unlimited_since.get_or_insert(ack.now);
+            if !self.linux {
+                self.unlimited_since.get_or_insert(ack.now);
+            }
             return;
         }
         if let Some(since) = self.unlimited_since.take() {
@@ -136,7 +107,7 @@ impl Cubic {
 
         // RFC 9438 section 4.3 equation 4: W_est = W_est + alpha * segments_acked / cwnd; Reno's own slope beyond
         // the last maximum.
-        let alpha = if self.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
+        let alpha = if self.linux || self.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
         self.w_est += alpha * acked / cwnd;
 
         // RFC 9438 section 4.2 equation 1: W_cubic(t) = C * (t - K)^3 + W_max, looked at one RTT ahead.
@@ -147,6 +118,13 @@ impl Cubic {
         } else {
             // RFC 9438 sections 4.4 and 4.5: (target - cwnd) / cwnd per segment acknowledged.
             (target - cwnd) / cwnd * acked
+        };
+        let grown = if self.linux {
+            // cnt at most 20 while last_max_cwnd is 0; never more than a segment for two.
+            let least = if self.w_max == 0.0 { UNKNOWN_GROWTH * acked } else { 0.0 };
+            grown.max(least).min(acked / 2.0)
+        } else {
+            grown
         };
         self.credit += grown.min(acked) * mss;
         let whole = self.credit as u64;
@@ -190,8 +168,12 @@ impl Cubic {
         // start.
         self.w_max = 0.0;
         self.epoch = None;
+        if self.linux {
+            // Linux bictcp_reset forgets the rest too.
+            self.cwnd_prior = 0.0;
+        }
         if let Some(hystart) = &mut self.hystart {
-            *hystart = HyStart { min_rtt: hystart.min_rtt, ..HyStart::default() };
+            hystart.restart();
         }
     }
 
@@ -227,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_window_is_back_at_its_maximum_after_k_seconds() {
-        let mut cubic = Cubic::new(false);
+        let mut cubic = Cubic::new(false, Details::Rfc);
         let mut w = Window { cwnd: 1000 * MSS, ssthresh: 1000 * MSS, mss: MSS };
         w.ssthresh = cubic.on_congestion(&w, w.cwnd);
         w.cwnd = w.ssthresh;
@@ -240,7 +222,7 @@ mod tests {
 
     #[test]
     fn growth_is_concave_then_convex() {
-        let mut cubic = Cubic::new(false);
+        let mut cubic = Cubic::new(false, Details::Rfc);
         let mut w = Window { cwnd: 1000 * MSS, ssthresh: 1000 * MSS, mss: MSS };
         w.ssthresh = cubic.on_congestion(&w, w.cwnd);
         w.cwnd = w.ssthresh;
@@ -257,7 +239,7 @@ mod tests {
     #[test]
     fn on_a_short_path_it_grows_like_reno() {
         // RTT 2 ms, 100 segments: the cubic is flat there, W_est leads with alpha = 0.529 a round trip.
-        let mut cubic = Cubic::new(false);
+        let mut cubic = Cubic::new(false, Details::Rfc);
         let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
         w.ssthresh = cubic.on_congestion(&w, w.cwnd);
         w.cwnd = w.ssthresh;
@@ -268,7 +250,7 @@ mod tests {
 
     #[test]
     fn fast_convergence_gives_way_when_maxima_fall() {
-        let mut cubic = Cubic::new(false);
+        let mut cubic = Cubic::new(false, Details::Rfc);
         let w = Window { cwnd: 1000 * MSS, ssthresh: u64::MAX, mss: MSS };
         cubic.on_congestion(&w, w.cwnd);
         let lower = Window { cwnd: 800 * MSS, ..w };
@@ -278,7 +260,7 @@ mod tests {
 
     #[test]
     fn quiet_time_does_not_make_the_window_leap() {
-        let mut cubic = Cubic::new(false);
+        let mut cubic = Cubic::new(false, Details::Rfc);
         let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
         let at = run(&mut cubic, &mut w, 50, 0, 1.0);
         let before = w.cwnd;
@@ -294,9 +276,24 @@ mod tests {
     }
 
     #[test]
+    fn after_a_timeout_linux_grows_by_a_twentieth_a_round_trip_until_it_loses() {
+        for (details, more) in [(Details::Linux, true), (Details::Rfc, false)] {
+            let mut cubic = Cubic::new(false, details);
+            let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
+            w.ssthresh = cubic.on_congestion(&w, w.cwnd);
+            cubic.on_timeout();
+            w.cwnd = 100 * MSS;
+            run(&mut cubic, &mut w, 100, 0, 0.3);
+            // The cubic alone: 0.4 * 0.4^3 of a segment; W_est: 0.53 a round trip.
+            let segments = w.cwnd / MSS;
+            assert_eq!(segments >= 115, more, "{segments}");
+        }
+    }
+
+    #[test]
     fn hystart_leaves_slow_start_when_the_delay_rises() {
         for (hystart, leaves) in [(true, true), (false, false)] {
-            let mut cubic = Cubic::new(hystart);
+            let mut cubic = Cubic::new(hystart, Details::Rfc);
             let mut w = Window { cwnd: 20 * MSS, ssthresh: u64::MAX, mss: MSS };
             for i in 0..40u64 {
                 let rtt = if i < 20 { 20 } else { 30 };

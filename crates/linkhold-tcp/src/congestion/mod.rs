@@ -4,6 +4,7 @@
 //! by enum, so a copy is cheap: undo restores the algorithm with the window (RFC 9438 section 4.9.2).
 
 mod cubic;
+mod hystart;
 mod reno;
 mod vegas;
 
@@ -57,11 +58,11 @@ pub(crate) enum Controller {
 }
 
 impl Controller {
-    pub fn new(kind: config::Congestion, hystart: bool) -> Self {
+    pub fn new(kind: config::Congestion, hystart: bool, details: config::Details) -> Self {
         match kind {
             config::Congestion::Reno => Self::Reno(Reno::default()),
             config::Congestion::Vegas => Self::Vegas(Vegas::default()),
-            config::Congestion::Cubic => Self::Cubic(Cubic::new(hystart)),
+            config::Congestion::Cubic => Self::Cubic(Cubic::new(hystart, details)),
         }
     }
 

@@ -32,6 +32,30 @@ impl Prr {
         pipe + send
     }
 
+    /// The same as Linux `tcp_cwnd_reduction` has it: the window that the episode began with in RecoverFS's place
+    /// ([`begin`](Self::begin)), and below ssthresh one segment more than is delivered only for an ACK that advances and tells
+    /// of no loss (`advanced_clean`).
+    pub fn on_ack_linux(
+        &mut self,
+        delivered: u64,
+        advanced_clean: bool,
+        pipe: u64,
+        ssthresh: u64,
+        mss: u64,
+    ) -> u64 {
+        self.delivered += delivered;
+        let send = if pipe > ssthresh {
+            let share =
+                (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_flight));
+            (share as u64).saturating_sub(self.out)
+        } else {
+            let conserved = self.delivered.saturating_sub(self.out).max(delivered);
+            (conserved + if advanced_clean { mss } else { 0 }).min(ssthresh - pipe)
+        };
+        // The first retransmission goes out whatever the sums say.
+        pipe + if self.out == 0 { send.max(mss) } else { send }
+    }
+
     /// Data was sent in recovery.
     pub fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;
@@ -59,6 +83,17 @@ mod tests {
         }
         assert_eq!(pipe, 10);
         assert!((9..=11).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn linux_conserves_packets_while_losses_go_on() {
+        let mut prr = Prr::default();
+        prr.begin(20);
+        assert_eq!(prr.on_ack_linux(1, false, 4, 10, 1), 4 + 1);
+        prr.on_sent(1);
+        assert_eq!(prr.on_ack_linux(1, false, 5, 10, 1), 5 + 1, "as many as arrived");
+        prr.on_sent(1);
+        assert_eq!(prr.on_ack_linux(1, true, 5, 10, 1), 5 + 2, "one more: SND.UNA moved and nothing is lost");
     }
 
     #[test]

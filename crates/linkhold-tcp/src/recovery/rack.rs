@@ -138,6 +138,9 @@ impl Rack {
         sent + self.rtt + board_reo_wnd > now
     }
 
+    /// What Linux `tcp_rack_mark_lost` adds to the reordering timer, and a probe's to two round trips.
+    pub const TIMER_SLACK: Duration = TIMEOUT_MIN;
+
     pub fn timeout_reo_wnd(&self, board: &Scoreboard, path: Path) -> Duration {
         self.reo_wnd(board, path)
     }

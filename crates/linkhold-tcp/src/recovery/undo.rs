@@ -51,6 +51,23 @@ impl Undo {
             Some(Armed { cause, marker: una, unexplained, first_retransmission: None, window, controller });
     }
 
+    /// The same within an episode that has retransmitted already: what was first retransmitted stays what echoes are judged
+    /// by (Linux clears `retrans_stamp` only when all is well again).
+    pub fn arm_again(
+        &mut self,
+        cause: Cause,
+        una: u64,
+        window: Window,
+        controller: Controller,
+        retransmissions_out: u32,
+    ) {
+        let first = self.armed.and_then(|armed| armed.first_retransmission);
+        self.arm(cause, una, window, controller, retransmissions_out);
+        if let Some(armed) = &mut self.armed {
+            armed.first_retransmission = first;
+        }
+    }
+
     /// A segment was retransmitted with this TSval.
     pub fn on_retransmit(&mut self, ts_value: u32) {
         if let Some(armed) = &mut self.armed {
@@ -96,6 +113,12 @@ impl Undo {
         Some(armed.cause)
     }
 
+    /// Takes the reduction back as Linux does: cwnd and ssthresh, not what the congestion control remembers.
+    pub fn restore_window(&mut self, window: &mut Window) -> Option<Cause> {
+        let mut forgotten = self.armed?.controller;
+        self.restore(window, &mut forgotten)
+    }
+
     /// Takes the reduction back (RFC 4015 section 3.2, Linux `tcp_undo_cwnd_reduction`).
     pub fn restore(&mut self, window: &mut Window, controller: &mut Controller) -> Option<Cause> {
         let armed = self.armed.take()?;
@@ -109,12 +132,12 @@ impl Undo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Congestion;
+    use crate::config::{Congestion, Details};
 
     fn armed() -> Undo {
         let mut undo = Undo::NONE;
         let window = Window { cwnd: 20_000, ssthresh: 30_000, mss: 1000 };
-        undo.arm(Cause::Timeout, 5000, window, Controller::new(Congestion::Reno, false), 0);
+        undo.arm(Cause::Timeout, 5000, window, Controller::new(Congestion::Reno, false, Details::Rfc), 0);
         undo
     }
 
@@ -145,7 +168,7 @@ mod tests {
     fn the_window_comes_back_whole() {
         let mut undo = armed();
         let mut window = Window { cwnd: 1000, ssthresh: 10_000, mss: 1000 };
-        let cause = undo.restore(&mut window, &mut Controller::new(Congestion::Reno, false));
+        let cause = undo.restore(&mut window, &mut Controller::new(Congestion::Reno, false, Details::Rfc));
         assert_eq!(cause, Some(Cause::Timeout));
         assert_eq!((window.cwnd, window.ssthresh), (20_000, 30_000));
         assert!(!undo.dsacks_prove());

@@ -8,10 +8,10 @@ use linkhold_core::units::Seq;
 
 use super::{Sender, Timer};
 use crate::config::{AckCounting, SpuriousResponse, WindowReduction};
-use crate::congestion::AckSample;
+use crate::congestion::{AckSample, Window};
 use crate::recovery::frto::{FrtoVerdict, LossAck};
 use crate::recovery::newreno::NewReno;
-use crate::recovery::rack::Detected;
+use crate::recovery::rack::{Detected, Rack};
 use crate::recovery::undo::{Cause, Undo};
 use crate::recovery::{CaState, Detector};
 use crate::scoreboard::AckSummary;
@@ -44,6 +44,10 @@ struct Step<'a> {
     echo: Option<u32>,
     acked: u64,
     duplicate: bool,
+    /// RTT of the youngest segment that it acknowledges or SACKs, if it tells one.
+    rtt: Option<Duration>,
+    /// Losses counted before it.
+    losses: u64,
     summary: &'a AckSummary,
 }
 
@@ -69,7 +73,12 @@ impl Sender {
             self.byte_probed = false;
         }
 
-        let mut summary = AckSummary::default();
+        let mut summary = AckSummary {
+            echo_before: ack.echo.and_then(|echo| sent_before(now, ts_now, echo)),
+            ..AckSummary::default()
+        };
+        let losses = self.board.losses();
+        self.reorder_armed = false;
         self.board.original_limit = self.high_seq;
         if self.sack_ok && ack.blocks[0] != (0, 0) {
             self.board.sack(&ack.blocks, &mut summary);
@@ -78,6 +87,7 @@ impl Sender {
         if acked > 0 {
             self.board.acknowledge(ack.ack, &mut summary);
             self.una = ack.ack;
+            self.timeouts = 0;
             if !self.sack_ok && summary.retransmission_acked {
                 // Without SACK an ACK over a retransmission may stand for it alone (Linux tcp_clean_rtx_queue).
                 summary.original_delivered = false;
@@ -91,7 +101,7 @@ impl Sender {
             acked == 0 && ack.bare && !change.changed && !self.board.is_empty()
         };
         stats.dup_acks_in += u64::from(duplicate && acked == 0);
-        self.take_rtt_sample(now, ts_now, ack, &summary, acked);
+        let rtt = self.take_rtt_sample(now, ts_now, ack, &summary, acked);
 
         if let Some((_, end)) = ack.dsack {
             self.undo.on_dsack(end);
@@ -104,20 +114,20 @@ impl Sender {
                 rack.on_reordering();
             }
             if let Some(newest) = &summary.newest {
-                // RFC 8985 section 6.2 step 2: an echo from before the retransmission names the original. Linux has
-                // only the min_rtt rule there, and after a spurious timeout longer than an RTT takes all that was sent
-                // before the retransmission for lost.
-                let age = Duration::from_millis(now.since(newest.sent).as_millis() + 1);
-                let stamp = ts_now.wrapping_sub(age.as_millis() as u32);
-                let original = ack.echo.is_some_and(|echo| (echo.wrapping_sub(stamp) as i32) < 0);
-                if !(newest.ever_retransmitted && original) {
-                    rack.on_delivered(now, newest, self.rtt.min_rtt());
-                }
+                rack.on_delivered(now, newest, self.rtt.min_rtt());
             }
         }
+        // Linux tcp_clean_rtx_queue: SACKs of what was sent after the head do not put its timeout off.
+        let sack_rearms = self.linux
+            && self
+                .board
+                .front()
+                .is_some_and(|head| summary.first_sacked_sent.is_some_and(|at| at < head.sent));
         if acked > 0 {
             self.peer.reset_probes();
-            self.rearm(now);
+            if !self.linux || self.frozen.is_some() {
+                self.rearm(now);
+            }
         }
         if change.opened && self.board.is_empty() {
             self.timer = Timer::Idle;
@@ -127,7 +137,7 @@ impl Sender {
             // What was lost or spurious is found at the first ACK after the thaw; until then nothing moves the window.
             return true;
         }
-        let step = Step { now, echo: ack.echo, acked, duplicate, summary: &summary };
+        let step = Step { now, echo: ack.echo, acked, duplicate, rtt, losses, summary: &summary };
         let bare_duplicate = acked == 0 && ack.bare && summary.sacked == 0;
         if self.tlp.on_ack(ack.ack, ack.dsack.is_some(), bare_duplicate) && self.state == CaState::Open {
             // RFC 8985 section 7.4.2: the probe repaired a loss; that is congestion.
@@ -135,17 +145,33 @@ impl Sender {
             self.state = CaState::Open;
         }
         self.alert(&step, ack.ece, stats);
+        if self.linux && (acked > 0 || sack_rearms) && !self.reorder_armed {
+            // Linux tcp_ack: the timer is set for the state that this ACK leads to.
+            self.rearm(now);
+        }
         true
     }
 
-    fn take_rtt_sample(&mut self, now: Instant, ts_now: u32, ack: &AckIn, summary: &AckSummary, acked: u64) {
+    fn take_rtt_sample(
+        &mut self,
+        now: Instant,
+        ts_now: u32,
+        ack: &AckIn,
+        summary: &AckSummary,
+        acked: u64,
+    ) -> Option<Duration> {
         if self.frozen.is_some() {
-            return;
+            return None;
         }
+        let since = |sent: Option<Instant>| sent.map(|sent| now.since(sent));
         // RFC 6298 section 3, Karn: only segments sent once; RFC 7323 section 4.1 (RTTM): timestamps otherwise, and only
         // when new data is acknowledged.
+        // Linux tcp_ack_update_rtt asks SACKed segments before timestamps.
+        let sacked = if self.linux { since(summary.first_sacked_sent) } else { None };
         let rtt = if let Some(sent) = summary.first_sent {
             Some(now.since(sent))
+        } else if sacked.is_some() {
+            sacked
         } else if let (true, Some(echo)) = (acked > 0, ack.echo)
             && self.rtt_from_ts.is_none_or(|from| (echo.wrapping_sub(from) as i32) >= 0)
         {
@@ -156,6 +182,11 @@ impl Sender {
         if let Some(rtt) = rtt {
             self.rtt.sample(now, rtt, self.una, self.nxt);
             self.rtt.reset_backoff();
+        }
+        if self.linux {
+            since(summary.sacked_sent).or(since(summary.last_sent)).or(rtt)
+        } else {
+            since(summary.last_sent)
         }
     }
 
@@ -191,7 +222,12 @@ impl Sender {
         }
         match self.state {
             CaState::Recovery => {
-                if self.use_prr {
+                if self.use_prr && self.linux {
+                    if step.summary.delivered > 0 {
+                        let clean = step.acked > 0 && self.board.losses() == step.losses;
+                        self.reduce_proportionally(step.summary.delivered, clean);
+                    }
+                } else if self.use_prr {
                     let (pipe, ssthresh, mss) = (self.pipe(), self.window.ssthresh, self.window.mss);
                     self.window.cwnd = self.prr.on_ack(step.summary.delivered, pipe, ssthresh, mss).max(mss);
                 }
@@ -203,19 +239,40 @@ impl Sender {
 
     fn grow(&mut self, step: &Step<'_>) {
         let counted = match self.cfg.ack_counting {
-            AckCounting::Bytes => step.acked,
+            AckCounting::Bytes => step.summary.delivered,
             AckCounting::PerAck => step.acked.min(self.window.mss),
         };
         let sample = AckSample {
             now: step.now,
             acked: counted,
-            rtt: step.summary.last_sent.map(|sent| step.now.since(sent)),
+            rtt: step.rtt,
             srtt: self.rtt.srtt(),
             una: self.una,
             nxt: self.nxt,
             cwnd_limited: self.is_cwnd_limited(),
         };
         self.controller.on_ack(&mut self.window, &sample);
+    }
+
+    /// Linux `tcp_cwnd_reduction`.
+    pub(super) fn reduce_proportionally(&mut self, delivered: u64, advanced_clean: bool) {
+        let (pipe, ssthresh, mss) = (self.pipe(), self.window.ssthresh, self.window.mss);
+        self.window.cwnd = self.prr.on_ack_linux(delivered, advanced_clean, pipe, ssthresh, mss).max(mss);
+    }
+
+    /// What an undo will bring back. Linux remembers of a window beyond ssthresh what it was good for, 3/4 of it
+    /// (`tcp_current_ssthresh`).
+    pub(super) fn window_to_restore(&self) -> Window {
+        let mut window = self.window;
+        if self.linux && !matches!(self.state, CaState::Cwr | CaState::Recovery) {
+            window.ssthresh = window.ssthresh.max(window.cwnd / 4 * 3);
+        }
+        window
+    }
+
+    /// Retransmissions whose D-SACKs may still come (Linux `tcp_init_undo`).
+    pub(super) fn retransmissions_out(&self) -> u32 {
+        self.board.retrans_segments()
     }
 
     /// One multiplicative decrease without retransmission; state Cwr until this window of data is acknowledged.
@@ -258,32 +315,33 @@ impl Sender {
         if let Some(wait) = detected.wait
             && !self.board.is_empty()
         {
-            self.timer = Timer::Reorder(now + wait.min(self.rtt.rto()));
+            let slack = if self.linux { Rack::TIMER_SLACK } else { Duration::ZERO };
+            self.timer = Timer::Reorder(now + (wait + slack).min(self.rtt.rto()));
+            self.reorder_armed = true;
         }
         if detected.lost && matches!(self.state, CaState::Open | CaState::Cwr) {
             self.enter_recovery(now, stats);
         }
     }
 
-    fn enter_recovery(&mut self, now: Instant, stats: &mut Stats) {
+    pub(super) fn enter_recovery(&mut self, now: Instant, stats: &mut Stats) {
         stats.fast_recoveries += 1;
-        let flight = self.nxt - self.una;
         let mss = self.window.mss;
+        let reduced_from = if self.linux { self.window.cwnd } else { self.nxt - self.una };
         if self.state == CaState::Cwr {
             // Reduced for ECN in this window already.
             self.undo = Undo::NONE;
         } else {
-            self.undo.arm(
-                Cause::FastRecovery,
-                self.una,
-                self.window,
-                self.controller,
-                self.board.retrans_segments(),
-            );
+            let (before, retransmissions) = (self.window_to_restore(), self.retransmissions_out());
+            if self.linux && self.state == CaState::Loss {
+                self.undo.arm_again(Cause::FastRecovery, self.una, before, self.controller, retransmissions);
+            } else {
+                self.undo.arm(Cause::FastRecovery, self.una, before, self.controller, retransmissions);
+            }
             let basis = self.reduction_basis();
             self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
         }
-        self.prr.begin(flight);
+        self.prr.begin(reduced_from);
         if !self.use_prr {
             self.window.cwnd = self.window.ssthresh;
         }
@@ -292,6 +350,8 @@ impl Sender {
         self.force = true;
         self.tlp.reset();
         self.tlp_due = false;
+        self.frto.stop();
+        self.prefer_new = false;
         self.cwr_due |= self.ecn_ok;
         let front = self.board.front_id();
         match &mut self.detector {
@@ -343,14 +403,29 @@ impl Sender {
 
     fn in_recovery(&mut self, step: &Step<'_>, stats: &mut Stats) {
         let mss = self.window.mss;
-        if step.acked > 0
-            && self.cfg.timestamp_undo
-            && self.undo.timestamp_proves(step.echo)
-            && self.board.retrans_segments() == 0
-        {
+        if step.acked > 0 && self.cfg.timestamp_undo && self.undo.timestamp_proves(step.echo) {
             // Linux tcp_try_undo_partial: the hole was filled by the delayed original.
-            self.take_back(stats);
-            return;
+            if self.linux
+                && let Detector::Rack(rack) = &mut self.detector
+            {
+                rack.on_reordering();
+            }
+            if self.board.retrans_segments() == 0 {
+                self.take_back(stats);
+                if self.linux {
+                    self.detect_losses(step, stats);
+                }
+                return;
+            }
+            if self.linux {
+                return;
+            }
+        }
+        if self.linux && self.cfg.dsack_undo && self.undo.dsacks_prove() {
+            // Linux tcp_try_undo_dsack: the losses that are left are found anew below.
+            self.restore(stats);
+            self.state = CaState::Open;
+            self.force = false;
         }
         match &mut self.detector {
             Detector::Reno(reno) => {
@@ -383,6 +458,21 @@ impl Sender {
     }
 
     fn in_loss(&mut self, step: &Step<'_>, stats: &mut Stats) {
+        self.process_loss(step, stats);
+        if !self.linux {
+            return;
+        }
+        // Linux tcp_fastretrans_alert: losses that the undo did not take back, and retransmissions lost again, lead to recovery
+        // at once.
+        let retransmissions = self.board.retrans_segments();
+        self.detect_losses(step, stats);
+        if self.state == CaState::Loss && self.board.retrans_segments() < retransmissions {
+            self.enter_recovery(step.now, stats);
+        }
+    }
+
+    /// Linux `tcp_process_loss`.
+    fn process_loss(&mut self, step: &Step<'_>, stats: &mut Stats) {
         let recovered = self.una >= self.high_seq;
         let frto_first = self.cfg.spurious_response == SpuriousResponse::Decrease && self.frto.is_deciding();
         if step.acked > 0 && !frto_first && self.may_undo(step.echo) {
@@ -416,6 +506,11 @@ impl Sender {
             FrtoVerdict::Real => {}
         }
         if recovered {
+            if self.linux && self.may_undo(step.echo) {
+                // tcp_try_undo_recovery.
+                self.take_back(stats);
+                return;
+            }
             self.state = CaState::Open;
             self.frto.stop();
             self.force = false;
@@ -428,6 +523,7 @@ impl Sender {
         match &self.detector {
             // Duplicates after a timeout tell nothing (RFC 6582 section 3.2 step 2).
             Detector::Reno(_) | Detector::NewReno(_) => {}
+            Detector::Sack(_) | Detector::Rack(_) if self.linux => {}
             Detector::Sack(_) | Detector::Rack(_) => self.detect_losses(step, stats),
         }
     }
@@ -438,7 +534,11 @@ impl Sender {
     }
 
     fn restore(&mut self, stats: &mut Stats) {
-        let cause = self.undo.restore(&mut self.window, &mut self.controller);
+        let cause = if self.linux {
+            self.undo.restore_window(&mut self.window)
+        } else {
+            self.undo.restore(&mut self.window, &mut self.controller)
+        };
         count_spurious(cause, stats);
     }
 
@@ -468,8 +568,20 @@ impl Sender {
         self.force = false;
         self.prefer_new = false;
         self.state = CaState::Open;
-        self.rtt.reset_backoff();
+        self.timeouts = 0;
+        if !self.linux {
+            // Linux starts over with a valid RTT sample only (RFC 6298 section 5.7).
+            self.rtt.reset_backoff();
+        }
     }
+}
+
+/// The start of the millisecond after the one that `echo` names: what was sent from then on carries a later timestamp.
+fn sent_before(now: Instant, ts_now: u32, echo: u32) -> Option<Instant> {
+    let age = u64::from(ts_now.wrapping_sub(echo));
+    let now = now.as_nanos() / 1_000_000;
+    // An echo from the future, or from before this clock began, says nothing.
+    if age > now { None } else { Some(Instant::from_millis(now - age + 1)) }
 }
 
 fn count_spurious(cause: Option<Cause>, stats: &mut Stats) {

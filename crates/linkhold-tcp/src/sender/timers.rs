@@ -19,7 +19,7 @@ impl Sender {
         if self.frozen.is_some() {
             return None;
         }
-        let timer = self.timer.at();
+        let timer = self.timer_at();
         // A paced source's next write matters only when everything written has been sent.
         let write = if self.limit(now_hint) <= self.nxt {
             self.source.next_write(self.started, now_hint)
@@ -32,8 +32,18 @@ impl Sender {
         }
     }
 
+    /// When the timer fires.
+    #[inline]
+    fn timer_at(&self) -> Option<Instant> {
+        match self.cfg.timer_tick {
+            Some(_) if self.wheel.0 == self.timer => self.wheel.1,
+            // Set since the last transmission: the wheel follows when everything has been sent.
+            Some(_) | None => self.timer.at(),
+        }
+    }
+
     pub fn on_timeout(&mut self, now: Instant, stats: &mut Stats) {
-        if self.frozen.is_some() || self.timer.at().is_none_or(|at| at > now) {
+        if self.frozen.is_some() || self.timer_at().is_none_or(|at| at > now) {
             return;
         }
         match self.timer {
@@ -41,15 +51,31 @@ impl Sender {
             Timer::Retransmit(_) => self.retransmission_timeout(now, stats),
             Timer::LossProbe(_) => {
                 // RFC 8985 section 7.3: one probe at a time.
-                self.timer = Timer::Retransmit(now + self.rtt.rto());
                 self.tlp_due = !self.tlp.outstanding() && !self.board.is_empty();
+                if self.linux && !self.tlp_due {
+                    self.arm_rto_from_head(now);
+                } else {
+                    self.timer = Timer::Retransmit(now + self.rtt.rto());
+                }
             }
             Timer::Reorder(_) => {
                 self.arm_rto_from_head(now);
                 let path = self.path();
                 if let Detector::Rack(rack) = &mut self.detector {
-                    let detected = rack.detect(&mut self.board, now, path);
+                    let mut detected = rack.detect(&mut self.board, now, path);
+                    if self.linux {
+                        // Linux tcp_rack_reo_timeout does not wait a second time, and leaves the loss state for recovery.
+                        detected.wait = None;
+                        if detected.lost && self.state == CaState::Loss {
+                            self.enter_recovery(now, stats);
+                        }
+                    }
+                    let before = self.state;
                     self.react_to_detection(now, detected, stats);
+                    if self.linux && before != CaState::Recovery && self.state == CaState::Recovery {
+                        // tcp_cwnd_reduction (sk, 1, 1, 0): one retransmission now, the rest as ACKs come.
+                        self.reduce_proportionally(self.window.mss, false);
+                    }
                 }
             }
             Timer::Persist(_) => {
@@ -69,6 +95,10 @@ impl Sender {
             stats.rto_in_zero_window += 1;
         }
         self.enter_loss(now);
+        if self.peer.window() > 0 {
+            // tcp_retransmit_timer: in a zero window the retransmission passes for a probe and is not counted.
+            self.timeouts += 1;
+        }
         // RFC 6298 (5.4) to (5.6): retransmit the earliest segment, back off, start the timer.
         self.rtt.back_off();
         self.timer = Timer::Retransmit(now + self.rtt.rto());
@@ -77,25 +107,31 @@ impl Sender {
     fn enter_loss(&mut self, now: Instant) {
         let fresh = matches!(self.state, CaState::Open | CaState::Cwr);
         let path = self.path();
-        // RFC 5681 section 4.3 and Linux tcp_enter_loss: one reduction per window of data.
-        if fresh || self.una >= self.high_seq {
-            self.undo.arm(
-                Cause::Timeout,
-                self.una,
-                self.window,
-                self.controller,
-                self.board.retrans_segments(),
-            );
+        // Linux tcp_enter_loss: once more after any progress in the loss state, and for every timeout in a zero window.
+        let again = self.linux && self.state == CaState::Loss && self.timeouts == 0;
+        let first = fresh && !(self.linux && self.state == CaState::Cwr);
+        // RFC 5682 section 2.1 step 1: not in a recovery that is under way, save by timeouts of the same segment.
+        let ask_frto = self.cfg.frto && (!self.linux || fresh || self.timeouts > 0);
+        // RFC 5681 section 4.3: one reduction per window of data.
+        if first || self.una >= self.high_seq || again {
+            let (before, retransmissions) = (self.window_to_restore(), self.retransmissions_out());
+            if self.linux && !fresh {
+                self.undo.arm_again(Cause::Timeout, self.una, before, self.controller, retransmissions);
+            } else {
+                self.undo.arm(Cause::Timeout, self.una, before, self.controller, retransmissions);
+            }
             // A window already reduced for ECN is not reduced again.
             let basis = self.reduction_basis();
             self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
             self.controller.on_timeout();
-        } else if self.state == CaState::Recovery {
+        } else if self.linux || self.state == CaState::Recovery {
             self.controller.on_timeout();
         }
         match &self.detector {
             Detector::Rack(rack) => {
-                let reo_wnd = rack.timeout_reo_wnd(&self.board, path);
+                // tcp_timeout_mark_lost gives no time for reordering.
+                let reo_wnd =
+                    if self.linux { Duration::ZERO } else { rack.timeout_reo_wnd(&self.board, path) };
                 let rack = *rack;
                 self.board.mark_all_lost(|record| rack.spare_on_timeout(record.sent, now, reo_wnd));
             }
@@ -118,8 +154,10 @@ impl Sender {
         self.tlp.reset();
         self.tlp_due = false;
         self.cwr_due |= self.ecn_ok;
-        if self.cfg.frto {
+        if ask_frto {
             self.frto.begin();
+        } else {
+            self.frto.stop();
         }
     }
 
@@ -135,12 +173,17 @@ impl Sender {
     pub(super) fn arm_after_new_data(&mut self, now: Instant) {
         match self.timer {
             Timer::Idle | Timer::Persist(_) | Timer::LossProbe(_) => {
-                if !self.schedule_probe(now) && !matches!(self.timer, Timer::LossProbe(_)) {
+                if self.schedule_probe(now, false) {
+                    return;
+                }
+                if !matches!(self.timer, Timer::LossProbe(_)) {
                     self.timer = Timer::Retransmit(now + self.rtt.rto());
+                } else if self.linux {
+                    self.arm_rto_from_head(now);
                 }
             }
             Timer::Retransmit(_) => {
-                self.schedule_probe(now);
+                self.schedule_probe(now, false);
             }
             Timer::Reorder(_) => {}
         }
@@ -152,29 +195,42 @@ impl Sender {
             if !matches!(self.timer, Timer::Persist(_)) {
                 self.timer = Timer::Idle;
             }
-        } else if !self.schedule_probe(now) {
-            self.timer = Timer::Retransmit(now + self.rtt.rto());
+        } else if !self.schedule_probe(now, true) {
+            if self.linux && matches!(self.timer, Timer::LossProbe(_) | Timer::Reorder(_)) {
+                // Linux tcp_rearm_rto: those timers had put the timeout off already.
+                self.arm_rto_from_head(now);
+            } else {
+                self.timer = Timer::Retransmit(now + self.rtt.rto());
+            }
         }
     }
 
-    /// Arms the tail loss probe if its conditions hold (RFC 8985 section 7.2).
-    fn schedule_probe(&mut self, now: Instant) -> bool {
+    /// Arms the tail loss probe if its conditions hold (RFC 8985 section 7.2). `advancing`: for an ACK of new data.
+    fn schedule_probe(&mut self, now: Instant, advancing: bool) -> bool {
+        // Linux asks about the outstanding probe when the timer fires, and probes in no doubtful state (Disorder: anything
+        // SACKed or lost).
+        let in_the_way = if self.linux {
+            self.board.sacked_segments() > 0 || self.board.lost_bytes() > 0
+        } else {
+            self.tlp.outstanding()
+        };
         if !matches!(self.detector, Detector::Rack(_))
             || !matches!(self.state, CaState::Open | CaState::Cwr)
-            || self.tlp.outstanding()
+            || in_the_way
         {
             return false;
         }
         let Some(head) = self.board.front() else { return false };
         let pto = now + Tlp::timeout(self.rtt.srtt(), self.board.segments());
-        // Never later than the RTO (section 7.2), which counts from the head's transmission.
-        let rto = head.sent + self.rtt.rto();
+        // Never later than the RTO (section 7.2), which counts from the head's transmission; for Linux, which sets it anew
+        // at every ACK, from now.
+        let rto = if self.linux && advancing { now } else { head.sent } + self.rtt.rto();
         self.timer = Timer::LossProbe(if rto > now { pto.min(rto) } else { pto });
         true
     }
 
     /// Linux `tcp_rearm_rto` after a reordering timeout: the RTO still counts from the head's transmission.
-    fn arm_rto_from_head(&mut self, now: Instant) {
+    pub(super) fn arm_rto_from_head(&mut self, now: Instant) {
         self.timer = match self.board.front() {
             None => Timer::Idle,
             Some(head) => Timer::Retransmit((head.sent + self.rtt.rto()).max(now + Duration::from_millis(1))),
