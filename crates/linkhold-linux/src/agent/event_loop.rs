@@ -367,7 +367,7 @@ impl Core {
             }
             Event::Thaw { scope, cause } => {
                 let scope = scope_of(self.driver.stations(), scope);
-                self.silences.end(scope, cause.0);
+                self.silences.end(scope, cause.0, now, effective_at);
                 LinkEventKind::FreezeEnded { scope, cause: cause.0 }
             }
             Event::Switch { capacity_bps, efficiency } => {
@@ -394,6 +394,7 @@ impl Core {
 
     fn status(&self) -> Status {
         let metrics = self.driver.mechanism().metrics();
+        let silences_now = self.silences.under_way(self.clock.now());
         let path = self.driver.datapath().counters();
         let mut packets = Packets {
             seen: path.received,
@@ -415,8 +416,8 @@ impl Core {
             datapath: self.driver.datapath().name().to_owned(),
             rules: self.rules_name.to_owned(),
             uptime_s: self.clock.now().as_secs_f64(),
-            silent: !self.silences.is_empty(),
-            silences_now: self.silences.len(),
+            silent: silences_now > 0,
+            silences_now,
             silences: metrics.silences,
             silences_overdue: self.silences.overdue(),
             channel: self.channel,

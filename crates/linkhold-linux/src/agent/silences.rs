@@ -58,6 +58,7 @@ impl Silences {
         let full = self.active.len() >= MAX_ACTIVE;
         match self.active.iter_mut().find(|active| active.scope == scope && active.cause == cause) {
             Some(active) => {
+                active.from = active.from.min(from);
                 active.until = until;
                 active.asked_for = asked_for;
             }
@@ -67,9 +68,17 @@ impl Silences {
         Ok(())
     }
 
-    /// A silence was ended by its source.
-    pub fn end(&mut self, scope: Scope, cause: Cause) {
-        self.active.retain(|active| active.scope != scope || active.cause != cause);
+    /// A silence was ended by its source, or will be `at` a later time; not later than it would have ended anyway.
+    pub fn end(&mut self, scope: Scope, cause: Cause, now: Instant, at: Instant) {
+        let concerned = |active: &Active| active.scope == scope && active.cause == cause;
+        if at <= now {
+            self.active.retain(|active| !concerned(active));
+        } else if let Some(active) = self.active.iter_mut().find(|active| concerned(active))
+            && at <= active.until
+        {
+            active.until = at;
+            active.asked_for = true;
+        }
     }
 
     /// When the next one must be ended.
@@ -91,16 +100,10 @@ impl Silences {
         Some(LinkEvent { detected_at: now, effective_at: Some(until), kind })
     }
 
-    /// How many are under way.
+    /// How many are under way; one announced for later is not yet.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.active.len()
-    }
-
-    /// True if none is under way.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.active.is_empty()
+    pub fn under_way(&self, now: Instant) -> usize {
+        self.active.iter().filter(|active| active.from <= now).count()
     }
 
     /// How many were ended because nobody else did.
@@ -131,7 +134,7 @@ mod tests {
         let event = silences.end_due(at(126)).unwrap();
         assert_eq!((event.detected_at, event.effective_at), (at(126), Some(at(125))));
         assert_eq!(silences.overdue(), 0);
-        assert!(silences.is_empty());
+        assert_eq!(silences.under_way(at(126)), 0);
     }
 
     #[test]
@@ -151,9 +154,31 @@ mod tests {
         for (scope, cause) in [(NET, Cause::Fade), (one, Cause::Fade), (NET, Cause::Sensing)] {
             silences.begin(scope, cause, at(0), None).unwrap();
         }
-        silences.end(NET, Cause::Fade);
-        silences.end(NET, Cause::Grant);
-        assert_eq!(silences.len(), 2);
+        silences.end(NET, Cause::Fade, at(5), at(5));
+        silences.end(NET, Cause::Grant, at(5), at(5));
+        assert_eq!(silences.under_way(at(5)), 2);
+    }
+
+    #[test]
+    fn an_end_announced_for_later_ends_it_then_and_never_after_the_maximum() {
+        let mut silences = Silences::new(Duration::from_secs(1));
+        silences.begin(NET, Cause::Fade, at(0), None).unwrap();
+        silences.begin(NET, Cause::Grant, at(0), None).unwrap();
+        silences.end(NET, Cause::Fade, at(100), at(300));
+        silences.end(NET, Cause::Grant, at(100), Instant::from_millis(86_400_000));
+        assert_eq!(silences.next_end(), Some(at(300)));
+        assert!(silences.end_due(at(300)).is_some());
+        assert_eq!((silences.next_end(), silences.overdue()), (Some(at(1000)), 0));
+        assert!(silences.end_due(at(1000)).is_some());
+        assert_eq!(silences.overdue(), 1);
+    }
+
+    #[test]
+    fn a_silence_announced_for_later_is_not_under_way_yet() {
+        let mut silences = Silences::new(Duration::from_secs(1));
+        silences.begin(NET, Cause::Fade, at(500), Some(Duration::from_millis(100))).unwrap();
+        assert_eq!([at(499), at(500)].map(|now| silences.under_way(now)), [0, 1]);
+        assert_eq!(silences.next_end(), Some(at(600)));
     }
 
     #[test]
@@ -161,7 +186,7 @@ mod tests {
         let mut silences = Silences::new(Duration::from_secs(1));
         silences.begin(NET, Cause::Fade, at(0), None).unwrap();
         silences.begin(NET, Cause::Fade, at(900), None).unwrap();
-        assert_eq!((silences.len(), silences.next_end()), (1, Some(at(1900))));
+        assert_eq!((silences.under_way(at(900)), silences.next_end()), (1, Some(at(1900))));
     }
 
     #[test]

@@ -4,7 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use linkhold_linux::agent::{self, protocol::Event, status::Status};
+use linkhold_linux::agent::{
+    self,
+    protocol::{Event, Message},
+    status::Status,
+};
 use linkhold_linux::topology;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -117,6 +121,12 @@ impl AgentProcess {
     pub fn signal(&self, event: &str) {
         let event: Event = serde_json::from_str(event).expect("an event");
         agent::signal(&self.socket, "test", event).unwrap_or_else(|error| panic!("{error}\n{}", self.log()));
+    }
+
+    /// Says a whole message to it, as JSON.
+    pub fn say(&self, message: &str) {
+        let message: Message = serde_json::from_str(message).expect("a message");
+        agent::client::send(&self.socket, &message).unwrap_or_else(|error| panic!("{error}\n{}", self.log()));
     }
 
     pub fn send_signal(&self, signal: Signal) {

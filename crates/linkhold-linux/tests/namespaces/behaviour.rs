@@ -214,3 +214,31 @@ pub fn scheduled_silence() -> Outcome {
     assert!(packets.len() > 1000 && crossed == 0, "{crossed} of {} in scheduled silences", packets.len());
     Ok(())
 }
+
+/// A silence that is told of before it begins: traffic flows until it does.
+pub fn announced_silence() -> Outcome {
+    let path = Path::build()?;
+    path.set_offloads(false)?;
+    let agent = AgentProcess::start(&path, "[channel]\ncapacity = \"1Gbit/s\"\n");
+    let capture = Capture::start(&path.sh);
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6450, STEADY);
+    transfer.wait_for(MEGABYTE);
+    let telling = SystemTime::now();
+    agent.say(r#"{"source":"driver","effective_in_s":0.3,"event":{"freeze":{"cause":"grant","for_s":0.3}}}"#);
+    let told = SystemTime::now();
+    let status = agent.status();
+    assert!(!status.silent, "{status}");
+    agent.wait_until(|status| status.silent);
+    let status = agent.wait_until(|status| !status.silent);
+    transfer.wait_for(transfer.received() + MEGABYTE);
+    transfer.stop_and_finish();
+    assert_eq!(status.events.get("driver"), Some(&1), "{status}");
+    let packets = data(&capture.finish(), Path::SH_V4);
+    let (ahead, late) = (Duration::from_millis(300), Duration::from_millis(50));
+    let count = |from: SystemTime, to: SystemTime| {
+        packets.iter().filter(|packet| (from..to).contains(&packet.at)).count()
+    };
+    assert!(count(told, telling + ahead) > 100, "nothing crossed before the silence");
+    assert_eq!(count(told + ahead + late, telling + 2 * ahead), 0, "data crossed in the silence");
+    Ok(())
+}

@@ -30,12 +30,13 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 22] = [
+    let tests: [NamedTest; 23] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
         ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
         ("closed_windows_have_right_checksums", behaviour::closed_windows_have_right_checksums),
         ("a_scheduled_silence_holds", behaviour::scheduled_silence),
+        ("an_announced_silence_holds_when_it_begins", behaviour::announced_silence),
         ("sigterm_lets_go_and_removes_the_rules", failure::sigterm_lets_go),
         ("traffic_flows_at_the_radios_return_although_the_agent_was_killed", failure::sigkill_in_a_silence),
         ("a_killed_agents_packets_are_let_go_in_order", failure::guardian_lets_go),
