@@ -20,7 +20,7 @@ use support::steps::{Step, plans, steps, wild_steps};
 fn config() -> impl Strategy<Value = DsaSyncConfig> {
     (
         prop::sample::select(vec![Mode::Hold, Mode::Freeze, Mode::FreezeNudge]),
-        prop::sample::select(vec![CloseAt::SpaceLow, CloseAt::SilenceStart]),
+        prop::sample::select(vec![CloseAt::SpaceLow, CloseAt::UsedUp, CloseAt::SilenceStart]),
         prop::sample::select(vec![Duplicates::ReplaceOlder, Duplicates::Adaptive]),
         prop::sample::select(vec![
             CapacityResponse::Off,
@@ -30,7 +30,7 @@ fn config() -> impl Strategy<Value = DsaSyncConfig> {
         prop::sample::select(vec![Clamp::Off, Clamp::OnSwitch, Clamp::Always]),
         prop::sample::select(vec![UplinkMode::Off, UplinkMode::PerStation, UplinkMode::Pooled]),
         prop_oneof![Just(4_000_000u64), 6_000u64..200_000],
-        any::<[bool; 2]>(),
+        any::<[bool; 3]>(),
         prop_oneof![Just(65_536u32), 1u32..6],
     )
         .prop_map(
@@ -42,7 +42,7 @@ fn config() -> impl Strategy<Value = DsaSyncConfig> {
                 clamp,
                 uplink,
                 b_alloc,
-                [keep_back, small],
+                [keep_back, small, short],
                 max_flows,
             )| {
                 DsaSyncConfig {
@@ -60,6 +60,7 @@ fn config() -> impl Strategy<Value = DsaSyncConfig> {
                     keep_back,
                     max_held_packets: if small { 40 } else { 131_072 },
                     max_flows,
+                    transmit_queue: Duration::from_millis(if short { 2 } else { 0 }),
                     ..DsaSyncConfig::default().with_b_alloc(Bytes(b_alloc))
                 }
             },
@@ -130,7 +131,8 @@ proptest! {
     }
 
     /// With ample space, what a connection meets does not depend on connections of other stations. Left out
-    /// because they share by design: the pooled shaper, and the clamp (the channel is divided among stations).
+    /// because they share by design: the pooled shaper, the transmit queue that is kept short, and the clamp (the channel is
+    /// divided among stations).
     #[test]
     fn connections_of_different_stations_share_nothing(
         config in config(),
@@ -144,6 +146,7 @@ proptest! {
         };
         let ample = DsaSyncConfig {
             clamp: Clamp::Off,
+            transmit_queue: Duration::ZERO,
             uplink: UplinkConfig { mode: uplink, limit: Bytes(64_000_000), ..config.uplink },
             max_held_packets: 131_072,
             max_flows: 65_536,

@@ -446,6 +446,8 @@ file_table! {
         optional clamp: Clamp;
         /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
         optional standing_queue: Duration;
+        /// Most that is left in the transmit queue, as time at the channel's rate, where that is told; 0s: no matter how much.
+        optional transmit_queue: Duration;
         /// Rate of release while the channel's capacity is unknown.
         optional assumed_capacity: Positive<BitRate>;
         /// Most reopenings sent for one silence to a sender that is not heard.
@@ -462,7 +464,8 @@ file_table! {
 }
 
 file_enum!(CloseAt {
-    "space-low" => Self::SpaceLow, "When space runs low, or one flow's window is used up (Algorithm 1).";
+    "space-low" => Self::SpaceLow, "When space runs low; a silence alone closes none.";
+    "used-up" => Self::UsedUp, "When space runs low, or one flow's window is used up (Algorithm 1).";
     "silence-start" => Self::SilenceStart, "As soon as a silence starts.";
 });
 

@@ -24,8 +24,8 @@ pub(crate) fn resolve(file: &File, case: Option<&CaseTable>, reader: &Reader<'_>
         MechanismName::DsaSync => DsaSyncConfig::default(),
         MechanismName::Paper => DsaSyncConfig::paper(),
         MechanismName::Hold => DsaSyncConfig::hold_only(),
-        MechanismName::Freeze => DsaSyncConfig { mode: Mode::Freeze, ..DsaSyncConfig::default() },
-        MechanismName::FreezeNudge => DsaSyncConfig { mode: Mode::FreezeNudge, ..DsaSyncConfig::default() },
+        MechanismName::Freeze => DsaSyncConfig::closing(Mode::Freeze),
+        MechanismName::FreezeNudge => DsaSyncConfig::closing(Mode::FreezeNudge),
     };
     let mut config = preset;
     if let Some(mode) = &case.mode {
@@ -68,6 +68,7 @@ fn apply(config: &mut DsaSyncConfig, table: &DsaSync) {
         rate_window => config.rate_window, |v: &crate::scalar::Positive<_>| v.0;
         clamp => config.clamp, |v: &_| *v;
         standing_queue => config.standing_queue, |v: &_| *v;
+        transmit_queue => config.transmit_queue, |v: &_| *v;
         assumed_capacity => config.assumed_capacity, |v: &crate::scalar::Positive<_>| v.0;
         nudges => config.nudges, |v: &crate::scalar::Positive<_>| v.0;
         nudge_backoff => config.nudge_backoff, |v: &crate::scalar::Positive<_>| v.0;

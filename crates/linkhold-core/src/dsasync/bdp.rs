@@ -20,7 +20,7 @@
 //!   part plus the standing queue. It takes back the doubling where the rate stands still, and what shares measured too
 //!   small add. Once the radio runs dry the whole window is given again, at once.
 //! - **Share**: `clamp = trim · gain · rate · (base + standing queue) / n`, where `n = bytes of all flows / bytes of the
-//!   largest` over a short epoch. For n equal flows that is n; thin flows beside a bulk one hardly count, so the bulk flow
+//!   largest` over a short epoch, and one segment for the delayed ACK. For n equal flows that is n; thin flows beside a bulk one hardly count, so the bulk flow
 //!   keeps what they leave.
 
 use super::EMPTY_RADIO;
@@ -268,13 +268,14 @@ impl Bdp {
         }
     }
 
-    /// The window, bytes, for a flow with this base round trip; `None` while no rate is known. At least two
-    /// segments, so that a delayed ACK never stops the flow.
+    /// The window, bytes, for a flow with this base round trip; `None` while no rate is known. One segment more than the radio
+    /// needs, for the one that a delayed ACK keeps from being told of, and at least two, so that it never stops the flow.
     pub fn clamp(&self, wired: Duration, radio: Duration, mss: u32) -> Option<u32> {
         let (rate, gain) = self.rate()?;
         let nanos = (wired + radio + self.standing).as_nanos() as f64;
+        let segment = mss.clamp(536, 9000);
         let bytes = (rate * gain * self.trim * nanos / self.share_of) as u32;
-        Some(bytes.max(2 * mss.clamp(536, 9000)))
+        Some(bytes.saturating_add(segment).max(2 * segment))
     }
 }
 

@@ -33,9 +33,10 @@ impl DsaSync {
     ) {
         self.bdp.set_capacity(new.0, new.1);
         if new.0.as_bps() == 0 {
+            self.pacer.forget_rate();
             return;
         }
-        self.pacer.set_rate(now, new.0.mul_f64(new.1.get()));
+        self.pacer.set_rate(now, new.0.mul_f64(new.1.get()), true);
         let limit = carried(new);
         if self.config.capacity == CapacityResponse::Off || old.is_none_or(|old| carried(old) <= limit) {
             return;

@@ -33,9 +33,14 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CloseAt {
-    /// Algorithm 1: all windows when B_free < B_low, one when it is used up.
+    /// All windows when B_free < B_low, and none for a silence alone. A window that is used up stops its sender as well as
+    /// a zero does, and leaves it whole: while the window is zero Linux enters loss again at each timeout
+    /// without counting it, so that the second one saves a window of one segment as what to go back to
+    /// (`tcp_retransmit_timer`, `tcp_enter_loss`).
     #[default]
     SpaceLow,
+    /// Algorithm 1 as printed: besides, one flow's when it is used up.
+    UsedUp,
     /// Besides: every window as soon as a silence starts.
     SilenceStart,
 }
@@ -111,6 +116,10 @@ pub struct DsaSyncConfig {
     pub clamp: Clamp,
     /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
     pub standing_queue: Duration,
+    /// Most that is left in the transmit queue, as time at the channel's rate, where that is told; zero: no matter how much. What
+    /// comes faster waits in the hold buffer: a router's queue is seldom ours to take back, and CoDel drops what a silence
+    /// kept in it.
+    pub transmit_queue: Duration,
     /// Rate of release while the channel's capacity is neither told nor yet measured, and nobody tells the room in
     /// the transmit queue. Below the channel's rate it would make the mechanism the bottleneck, and its buffer a standing
     /// queue; above, the burst only moves to the radio's queue, where it would be without a mechanism: so it is high.
@@ -151,7 +160,8 @@ impl Default for DsaSyncConfig {
             capacity: CapacityResponse::Modern,
             rate_window: Duration::from_millis(500),
             clamp: Clamp::Always,
-            standing_queue: Duration::from_millis(10),
+            standing_queue: Duration::from_millis(5),
+            transmit_queue: Duration::from_millis(2),
             assumed_capacity: BitRate::from_mbps(1000),
             nudges: 3,
             nudge_backoff: Duration::from_millis(50),
@@ -170,7 +180,7 @@ impl DsaSyncConfig {
     pub fn paper() -> Self {
         Self {
             mode: Mode::Freeze,
-            close_at: CloseAt::SpaceLow,
+            close_at: CloseAt::UsedUp,
             b_alloc: Bytes(500_000_000),
             b_high: Bytes(499_000_000),
             b_low: Bytes(400_000_000),
@@ -183,6 +193,7 @@ impl DsaSyncConfig {
             },
             capacity: CapacityResponse::DuplicateAcks,
             clamp: Clamp::Off,
+            transmit_queue: Duration::ZERO,
             ..Self::default()
         }
     }
@@ -190,7 +201,19 @@ impl DsaSyncConfig {
     /// Buffer only: what holding alone is worth.
     #[must_use]
     pub fn hold_only() -> Self {
-        Self { mode: Mode::Hold, capacity: CapacityResponse::Off, clamp: Clamp::Off, ..Self::default() }
+        Self {
+            mode: Mode::Hold,
+            capacity: CapacityResponse::Off,
+            clamp: Clamp::Off,
+            transmit_queue: Duration::ZERO,
+            ..Self::default()
+        }
+    }
+
+    /// A mode of the paper with the window clamp: windows closed as Algorithm 1 prints it.
+    #[must_use]
+    pub fn closing(mode: Mode) -> Self {
+        Self { mode, close_at: CloseAt::UsedUp, ..Self::default() }
     }
 
     /// `self` with B_alloc set, B_high and B_low at half and a quarter of it.

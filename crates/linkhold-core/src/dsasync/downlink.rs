@@ -29,12 +29,25 @@ pub(super) struct Held {
     pub seq: Seq,
     pub seq_len: u32,
     pub len: u32,
+    /// When it came, and how many silences there had been; `None` if it came in one.
+    pub arrived: Option<(Instant, u64)>,
     probe: bool,
     station: u32,
     prev: u32,
     next: u32,
     flow_prev: u32,
     flow_next: u32,
+}
+
+/// How a packet came to be held.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived {
+    /// As [`Held::arrived`].
+    pub at: Option<(Instant, u64)>,
+    /// A window probe.
+    pub probe: bool,
+    /// Taken back from the transmit queue: to the front.
+    pub front: bool,
 }
 
 /// Bytes over a moving window, in eight steps.
@@ -197,7 +210,7 @@ impl HoldBuffer {
     }
 
     /// Adds a packet at the end of its station's queue, or at the front if it was taken back.
-    pub fn push(&mut self, flow: &mut Flow, slot: u32, packet: &PacketView<'_>, probe: bool, front: bool) {
+    pub fn push(&mut self, flow: &mut Flow, slot: u32, packet: &PacketView<'_>, how: Arrived) {
         let station = packet.station.0.min(self.max_stations);
         self.station(packet.station);
         let held = Held {
@@ -206,7 +219,8 @@ impl HoldBuffer {
             seq: packet.tcp.seq,
             seq_len: packet.tcp.seq_len(),
             len: packet.len,
-            probe,
+            arrived: how.at,
+            probe: how.probe,
             station,
             prev: NONE,
             next: NONE,
@@ -225,8 +239,8 @@ impl HoldBuffer {
                 (self.slab.len() - 1) as u32
             }
         };
-        self.link(index, front);
-        self.link_flow(flow, index, front);
+        self.link(index, how.front);
+        self.link_flow(flow, index, how.front);
         self.bytes += u64::from(held.len);
         self.packets += 1;
         let record = &mut self.stations[station as usize];

@@ -19,7 +19,7 @@ use hashbrown::HashTable;
 use super::bdp::MinFilter;
 use crate::action::Rewrite;
 use crate::packet::{FlowKey, PacketId, StationId, TcpFlags, TcpSegment, TcpTimestamp};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
 /// No slot, no packet: the end of an intrusive list.
@@ -60,6 +60,24 @@ pub(super) struct RadioProbe {
     pub empty: bool,
     /// Silences so far when it left: a silence since then spoils the sample.
     pub silences: u64,
+    /// When it came to the base station; `None` if a silence kept it here.
+    pub arrived: Option<Instant>,
+    /// How long it was thought to wait in the transmit queue.
+    pub ahead: Duration,
+    /// The next segment: when it left, its end, and how long it was thought to wait.
+    pub next: Option<(Instant, Seq, Duration)>,
+}
+
+impl RadioProbe {
+    /// When the segment that ends at `acked` left, and how long it was thought to wait, if it is one of the two. A station
+    /// acknowledges every second segment (RFC 1122 section 4.2.3.2): an ACK of the first alone, or of more than both, was
+    /// set off by something else than these, and late.
+    pub fn answered(&self, acked: Seq) -> Option<(Instant, Duration)> {
+        if acked == self.end {
+            return Some((self.at, self.ahead));
+        }
+        self.next.filter(|&(_, end, _)| end == acked).map(|(at, _, ahead)| (at, ahead))
+    }
 }
 
 /// Window scale of the station's windows (RFC 7323 section 2.2: valid only if both SYNs carry the option).

@@ -43,7 +43,7 @@ use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
 use bdp::Bdp;
-use downlink::HoldBuffer;
+use downlink::{Arrived, HoldBuffer};
 use flows::{FlowTable, KeptAck, NONE, RadioProbe, Touched};
 use pacer::Pacer;
 use uplink::{UplinkMode, UplinkShaper};
@@ -95,7 +95,7 @@ impl DsaSync {
             monitor: LinkMonitor::new(&config.monitor),
             flows: FlowTable::new(config.max_flows, config.flow_seed),
             buffer: HoldBuffer::new(config.monitor.max_stations),
-            pacer: Pacer::new(config.assumed_capacity),
+            pacer: Pacer::new(config.assumed_capacity, config.transmit_queue),
             bdp: Bdp::new(config.standing_queue),
             shaper: UplinkShaper::new(&config.uplink),
             shaped: Vec::new(),
@@ -228,14 +228,14 @@ impl DsaSync {
         // line 5
         let silent = self.monitor.tfp(station);
         // lines 6 and 7; behind a queue that still drains it waits its turn, or the flow would be reordered.
-        if arrival && !silent && !self.buffer.has(station) {
-            self.sent_down(now, slot, packet.tcp.seq_end(), packet.tcp.seq_len(), packet.len);
+        if arrival && !silent && !self.buffer.has(station) && !self.pacer.must_wait(now) {
+            self.sent_down(now, slot, packet.tcp.seq_end(), packet.tcp.seq_len(), packet.len, Some(now));
             if self.flows.at(slot).is_over() {
                 self.forget(now, slot, out);
             }
             return Verdict::Forward(Rewrite::NONE);
         }
-        let verdict = self.hold_downlink(slot, packet, out);
+        let verdict = self.hold_downlink(now, slot, packet, out);
         if self.config.mode != Mode::Hold {
             self.close_as_needed(now, slot, packet, silent, out);
         }
@@ -243,7 +243,13 @@ impl DsaSync {
     }
 
     /// Algorithm 1 line 9.
-    fn hold_downlink(&mut self, slot: u32, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+    fn hold_downlink(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        packet: &PacketView<'_>,
+        out: &mut Actions,
+    ) -> Verdict {
         let arrival = packet.origin == Origin::Arrival;
         let flow = self.flows.at(slot);
         let probe = flow.is_probe(packet.tcp);
@@ -263,7 +269,11 @@ impl DsaSync {
                 let packet = self.buffer.replace(index, packet);
                 self.discard(packet, DropReason::Superseded, out);
             }
-            None => self.buffer.push(self.flows.at(slot), slot, packet, probe, !arrival),
+            None => {
+                let silent = self.monitor.tfp(packet.station);
+                let at = (arrival && !silent).then(|| (now, self.monitor.silences()));
+                self.buffer.push(self.flows.at(slot), slot, packet, Arrived { at, probe, front: !arrival });
+            }
         }
         self.metrics.holds += 1;
         self.note_peak();
@@ -297,23 +307,30 @@ impl DsaSync {
         } else if self.low_space {
             // A flow that began after the others were closed.
             self.close(now, slot, out);
-        } else if silent
-            && flow.opened_early != Some(self.monitor.silences())
-            && flow.is_window_used_up(packet.tcp.payload_len)
-        {
-            // lines 17 to 19
-            self.close(now, slot, out);
-        } else if silent
-            && self.config.close_at == CloseAt::SilenceStart
-            && flow.opened_early != Some(self.monitor.silences())
-        {
-            self.close(now, slot, out);
+        } else if silent && flow.opened_early != Some(self.monitor.silences()) {
+            let close = match self.config.close_at {
+                CloseAt::SpaceLow => false,
+                // lines 17 to 19
+                CloseAt::UsedUp => flow.is_window_used_up(packet.tcp.payload_len),
+                CloseAt::SilenceStart => true,
+            };
+            if close {
+                self.close(now, slot, out);
+            }
         }
     }
 
     /// A downlink packet goes to the transmit queue now.
-    fn sent_down(&mut self, now: Instant, slot: u32, end: Seq, seq_len: u32, len: u32) {
-        self.pacer.on_sent(now, len);
+    fn sent_down(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        end: Seq,
+        seq_len: u32,
+        len: u32,
+        arrived: Option<Instant>,
+    ) {
+        let ahead = self.pacer.on_sent(now, len);
         let (flow, bdp) = (self.flows.at(slot), &mut self.bdp);
         bdp.on_sent(now, len, &mut flow.epoch, &mut flow.epoch_bytes);
         if seq_len == 0 {
@@ -327,7 +344,12 @@ impl DsaSync {
             // A time with a silence in it is of no use: the next segment takes its place.
             let silences = self.monitor.silences();
             if flow.radio_probe.is_none_or(|old| (empty && !old.empty) || old.silences != silences) {
-                flow.radio_probe = Some(RadioProbe { at: now, end, empty, silences });
+                flow.radio_probe =
+                    Some(RadioProbe { at: now, end, empty, silences, arrived, ahead, next: None });
+            } else if let Some(probe) = &mut flow.radio_probe
+                && probe.next.is_none()
+            {
+                probe.next = Some((now, end, ahead));
             }
         }
         // Less than before is possible with sequence numbers from nowhere, half the space away.
@@ -352,7 +374,10 @@ impl DsaSync {
         let slot = self.buffer.get(index).slot;
         let held = self.buffer.remove(self.flows.at(slot), index);
         self.buffer.end_turn();
-        self.sent_down(now, slot, held.seq + held.seq_len, held.seq_len, held.len);
+        // What a silence kept here says nothing of the queue that stands outside silences.
+        let silences = self.monitor.silences();
+        let arrived = held.arrived.filter(|&(_, before)| before == silences).map(|(at, _)| at);
+        self.sent_down(now, slot, held.seq + held.seq_len, held.seq_len, held.len, arrived);
         self.metrics.released += 1;
         out.push(Action::Release { packet: held.packet, rewrite: Rewrite::NONE });
         let flow = self.flows.at(slot);
@@ -377,6 +402,9 @@ impl DsaSync {
             TfpChange::NetworkBegan => self.silence_began(now, Scope::Network, late, out),
             TfpChange::StationBegan(station) => self.silence_began(now, Scope::Station(station), late, out),
             TfpChange::NetworkEnded | TfpChange::StationEnded(_) => {
+                if change == TfpChange::NetworkEnded {
+                    self.pacer.resume(now);
+                }
                 self.bdp.restart_bin(now);
                 self.reopen_all(now, false, out);
                 self.release(now, out);
@@ -386,6 +414,9 @@ impl DsaSync {
 
     fn silence_began(&mut self, now: Instant, scope: Scope, ends_late: bool, out: &mut Actions) {
         self.bdp.restart_bin(now);
+        if scope == Scope::Network {
+            self.pacer.pause(now);
+        }
         // line 11: back from the transmit queue, if there is room for it. Not if the radio will work again before we
         // know: what is left there is all that it can send until then.
         if self.config.reclaim && !ends_late && self.free_bytes() >= self.config.b_low.0 {

@@ -1,10 +1,15 @@
-//! How fast held packets leave (Algorithm 2, lines 6 to 10).
+//! How fast packets go down: releases (Algorithm 2, lines 6 to 10), and arrivals too fast for the radio.
 //!
-//! Paper: `dsasync` section IV-B a. Sees what goes down, the room that the driver tells, and the channel's rate; answers
-//! when the next packet may follow.
+//! Paper: `dsasync` section IV-B a. Sees what goes down, the room that the driver tells, the channel's rate, and how long
+//! segments took until they were acknowledged; answers when the next packet may follow.
 //!
-//! Deviation: Algorithm 2 runs on "a sufficiently frequent timer"; here a packet leaves when there is room: as told by the
-//! driver, or else paced at the channel's rate.
+//! A router's transmit queue: short (packets go down as they come) → full enough (they wait here) → short. In a silence it stands still.
+//!
+//! Deviations: Algorithm 2 runs on "a sufficiently frequent timer"; here a packet leaves when there is room: as told by the
+//! driver, and paced at the channel's rate. The paper's base station is the driver and takes its queue back; an agent above
+//! a router's queue cannot. So it leaves little there (`transmit_queue`), in a silence or not: what is here a silence cannot
+//! spoil, and CoDel (RFC 8289) cannot drop. The channel's rate alone would not do: a shared medium's ACKs take
+//! a share that nobody tells, so ACKs correct it.
 
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Bytes};
@@ -12,72 +17,165 @@ use crate::units::{BitRate, Bytes};
 /// Credit that a late timer may make good: the timer slack of a general-purpose kernel, twice.
 const PACING_CREDIT: Duration = Duration::from_millis(2);
 
-/// How fast held packets may leave.
+/// What a late sample may slow releases to is `1 - MOST_SLOWING` of the told rate: the share that the clamp believes in, too.
+/// An ACK is also late when stations send much, and that must not stop the downlink.
+const MOST_SLOWING: f64 = 0.2;
+
+/// Samples of which the least counts: a station acknowledges every second segment, so that every other one seems to wait
+/// for the next.
+const SAMPLES: u8 = 4;
+
+/// Longest time between corrections that one answers for.
+const CORRECTION_SPAN: Duration = Duration::from_millis(50);
+
+/// How fast packets may go down.
+///
+/// `drained` is when the radio will have sent all that went down, by what is known: the bytes at the channel's rate, put right by what
+/// ACKs say of the wait that a segment really had.
 #[derive(Debug)]
 pub(super) struct Pacer {
     room: Option<(u32, u64)>,
-    next: Instant,
+    /// The last look found too little room: nothing leaves before the driver speaks again.
+    full: bool,
+    drained: Instant,
     rate: BitRate,
+    /// The rate is the channel's as told, not an estimate.
+    told: bool,
+    /// Most that is left in a transmit queue whose channel is told; zero: no matter how much.
+    most: Duration,
+    /// In a silence: what the transmit queue held when it began.
+    paused: Option<Duration>,
+    corrected: Instant,
+    /// By how much segments waited longer than was thought since the last correction, ns: the least, and of how many.
+    excess: i64,
+    samples: u8,
 }
 
 impl Pacer {
-    pub fn new(assumed: BitRate) -> Self {
-        Self { room: None, next: Instant::ZERO, rate: assumed }
+    pub fn new(assumed: BitRate, most: Duration) -> Self {
+        Self {
+            room: None,
+            full: false,
+            drained: Instant::ZERO,
+            rate: assumed,
+            told: false,
+            most,
+            paused: None,
+            corrected: Instant::ZERO,
+            excess: i64::MAX,
+            samples: 0,
+        }
     }
 
     /// The channel drains at this rate from now on; so does what was sent down before.
-    pub fn set_rate(&mut self, now: Instant, rate: BitRate) {
+    pub fn set_rate(&mut self, now: Instant, rate: BitRate, told: bool) {
         if rate.as_bps() > 0 && rate != self.rate {
-            if self.next > now {
+            if self.drained > now {
                 // What the old rate would take so long for: at a new one it is gone sooner or later.
-                let left = self.rate.bytes_in(self.next.since(now));
-                self.next = now + rate.time_for(left);
+                let left = self.rate.bytes_in(self.drained.since(now));
+                self.drained = now + rate.time_for(left);
             }
             self.rate = rate;
         }
+        self.told = told;
     }
 
     /// The driver sees its queue, and this fits.
     pub fn set_room(&mut self, packets: u32, bytes: Bytes) {
         self.room = Some((packets, bytes.0));
+        self.full = false;
     }
 
-    pub fn allows(&self, now: Instant, len: u32) -> bool {
-        match self.room {
-            Some((packets, bytes)) => packets > 0 && bytes >= u64::from(len),
-            None => self.next <= now,
-        }
+    /// The transmit queue is kept short: what comes too fast for it waits in the hold buffer.
+    fn is_short(&self) -> bool {
+        self.told && !self.most.is_zero()
     }
 
-    /// A packet goes down: released or forwarded.
-    pub fn on_sent(&mut self, now: Instant, len: u32) {
-        match &mut self.room {
-            Some((packets, bytes)) => {
-                *packets = packets.saturating_sub(1);
-                *bytes = bytes.saturating_sub(u64::from(len));
-            }
-            None => {
-                let from = self.next.max(now - PACING_CREDIT);
-                self.next = from + self.rate.time_for(Bytes(u64::from(len)));
-            }
+    /// An arrival has to wait, for the transmit queue holds enough.
+    pub fn must_wait(&self, now: Instant) -> bool {
+        self.is_short() && self.drained > now + self.most
+    }
+
+    pub fn allows(&mut self, now: Instant, len: u32) -> bool {
+        if let Some((packets, bytes)) = self.room {
+            self.full = packets == 0 || bytes < u64::from(len);
+            return !self.full && !self.must_wait(now);
         }
+        if self.is_short() { !self.must_wait(now) } else { self.drained <= now }
+    }
+
+    /// A packet goes down: released or forwarded. Answers how long it will wait there, as far as is known.
+    pub fn on_sent(&mut self, now: Instant, len: u32) -> Duration {
+        if let Some((packets, bytes)) = &mut self.room {
+            *packets = packets.saturating_sub(1);
+            *bytes = bytes.saturating_sub(u64::from(len));
+        }
+        let ahead = self.drained.since(now);
+        let credit = if self.is_short() { Duration::ZERO } else { PACING_CREDIT };
+        self.drained = self.drained.max(now - credit) + self.rate.time_for(Bytes(u64::from(len)));
+        ahead
+    }
+
+    /// A segment that went down at `sent`, behind `ahead` as was thought, really waited `waited`. Only those that went down since
+    /// the last correction say anything new.
+    pub fn on_waited(&mut self, now: Instant, sent: Instant, ahead: Duration, waited: Duration) {
+        if !self.is_short() || sent < self.corrected || self.paused.is_some() {
+            return;
+        }
+        let excess = waited.as_nanos() as i64 - ahead.as_nanos() as i64;
+        self.excess = self.excess.min(excess);
+        self.samples += 1;
+        if self.samples < SAMPLES {
+            return;
+        }
+        let excess = core::mem::replace(&mut self.excess, i64::MAX);
+        let size = Duration::from_nanos(excess.unsigned_abs());
+        if excess > 0 {
+            let span = now.since(self.corrected).min(CORRECTION_SPAN);
+            self.drained = self.drained.max(now) + size.min(span.mul_f64(MOST_SLOWING));
+        } else {
+            self.drained = self.drained - size.min(self.most);
+        }
+        self.samples = 0;
+        self.corrected = now;
     }
 
     /// A packet that had been sent down came back.
     pub fn on_taken_back(&mut self, len: u32) {
-        match &mut self.room {
-            Some((packets, bytes)) => {
-                *packets = packets.saturating_add(1);
-                *bytes = bytes.saturating_add(u64::from(len));
-            }
-            // The queue is empty after a reclaim: nothing to wait for.
-            None => self.next = Instant::ZERO,
+        if let Some((packets, bytes)) = &mut self.room {
+            *packets = packets.saturating_add(1);
+            *bytes = bytes.saturating_add(u64::from(len));
+        }
+        // The queue is empty after a reclaim: nothing to wait for.
+        self.drained = Instant::ZERO;
+        self.paused = self.paused.map(|_| Duration::ZERO);
+    }
+
+    /// The whole radio falls silent: its queue stands still.
+    pub fn pause(&mut self, now: Instant) {
+        self.paused.get_or_insert(self.drained.since(now));
+    }
+
+    /// The channel's rate is not known any more.
+    pub fn forget_rate(&mut self) {
+        self.told = false;
+    }
+
+    /// The radio works again.
+    pub fn resume(&mut self, now: Instant) {
+        if let Some(left) = self.paused.take() {
+            self.drained = now + left;
         }
     }
 
     /// When the next packet may leave, if that is a matter of time.
     pub fn next_time(&self) -> Option<Instant> {
-        self.room.is_none().then_some(self.next)
+        match self.room {
+            Some(_) if self.full || !self.is_short() => None,
+            Some(_) => Some(self.drained - self.most),
+            None if self.is_short() => Some(self.drained - self.most),
+            None => Some(self.drained),
+        }
     }
 }
 
@@ -87,17 +185,17 @@ mod tests {
 
     #[test]
     fn what_was_sent_at_a_low_rate_drains_at_the_new_one() {
-        let mut pacer = Pacer::new(BitRate(14_400));
+        let mut pacer = Pacer::new(BitRate(14_400), Duration::ZERO);
         pacer.on_sent(Instant::ZERO, 36_000);
         assert!(pacer.next_time() > Some(Instant::from_millis(19_000)));
-        pacer.set_rate(Instant::from_millis(1), BitRate::from_mbps(36));
+        pacer.set_rate(Instant::from_millis(1), BitRate::from_mbps(36), true);
         assert!(pacer.next_time() <= Some(Instant::from_millis(9)), "{:?}", pacer.next_time());
         assert!(pacer.allows(Instant::from_millis(9), 1500));
     }
 
     #[test]
     fn without_sight_of_the_queue_packets_leave_at_the_channels_rate() {
-        let mut pacer = Pacer::new(BitRate::from_mbps(12));
+        let mut pacer = Pacer::new(BitRate::from_mbps(12), Duration::ZERO);
         let start = Instant::from_millis(1000);
         let mut sent = 0u64;
         for us in 0..100_000 {
@@ -109,5 +207,72 @@ mod tests {
         }
         let allowed = BitRate::from_mbps(12).bytes_in(Duration::from_millis(102)).0 + 1500;
         assert!((150_000..=allowed).contains(&sent), "{sent} of {allowed}");
+    }
+
+    /// A pacer whose channel takes 1 ms for 1500 bytes, with 2 ms left in the transmit queue.
+    fn short() -> Pacer {
+        let mut pacer = Pacer::new(BitRate::from_mbps(1000), Duration::from_millis(2));
+        pacer.set_rate(Instant::ZERO, BitRate::from_mbps(12), true);
+        pacer
+    }
+
+    fn sample(pacer: &mut Pacer, at: u64, excess_us: i64) {
+        let ahead = Duration::from_millis(2);
+        let waited = Duration::from_micros((2000 + excess_us) as u64);
+        pacer.on_waited(Instant::from_millis(at), Instant::from_millis(at - 3), ahead, waited);
+    }
+
+    #[test]
+    fn the_least_of_four_samples_counts_and_a_delayed_ack_does_not() {
+        let mut pacer = short();
+        pacer.on_sent(Instant::from_millis(100), 3000);
+        let before = pacer.next_time();
+        for excess in [700, 300, 700] {
+            sample(&mut pacer, 100, excess);
+        }
+        assert_eq!(pacer.next_time(), before);
+        sample(&mut pacer, 100, 40_000);
+        assert_eq!(pacer.next_time(), before.map(|at| at + Duration::from_micros(300)));
+        // What went down before the correction says nothing new.
+        for _ in 0..8 {
+            sample(&mut pacer, 102, 700);
+        }
+        assert_eq!(pacer.next_time(), before.map(|at| at + Duration::from_micros(300)));
+    }
+
+    #[test]
+    fn late_acks_slow_releases_to_no_less_than_four_fifths() {
+        let mut pacer = short();
+        let (mut sent, mut at) = (0u64, 0);
+        while at < 2000 {
+            at += 1;
+            while pacer.allows(Instant::from_millis(at), 1500) {
+                pacer.on_sent(Instant::from_millis(at), 1500);
+                sent += 1;
+            }
+            if at > 3 {
+                sample(&mut pacer, at, 50_000);
+            }
+        }
+        assert!((1600..1700).contains(&sent), "{sent} of 2000");
+    }
+
+    #[test]
+    fn segments_that_waited_less_than_thought_speed_releases_up_by_what_is_left_there_at_most() {
+        let mut pacer = short();
+        pacer.on_sent(Instant::from_millis(100), 15_000);
+        let before = pacer.next_time();
+        for _ in 0..SAMPLES {
+            sample(&mut pacer, 100, -2000);
+        }
+        assert_eq!(pacer.next_time(), before.map(|at| at - Duration::from_millis(2)));
+    }
+
+    #[test]
+    fn an_estimated_rate_keeps_no_queue_short() {
+        let mut pacer = short();
+        pacer.set_rate(Instant::ZERO, BitRate::from_mbps(1), false);
+        pacer.on_sent(Instant::from_millis(100), 150_000);
+        assert!(!pacer.must_wait(Instant::from_millis(100)));
     }
 }

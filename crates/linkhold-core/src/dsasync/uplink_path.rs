@@ -44,7 +44,7 @@ impl DsaSync {
             && self.bdp.on_delivered(now, before.saturating_sub(after), self.outstanding)
             && let Some(pace) = self.bdp.pace()
         {
-            self.pacer.set_rate(now, pace);
+            self.pacer.set_rate(now, pace, false);
         }
         let flow = self.flows.at(slot);
         if let (Some(probe), Some(acked)) = (flow.radio_probe, flow.acked)
@@ -56,7 +56,14 @@ impl DsaSync {
                 if probe.empty {
                     self.buffer.station(packet.station).radio.add(now, time);
                 }
-                self.bdp.on_radio_time(now, time);
+                if let Some((at, ahead)) = probe.answered(acked)
+                    && let Some(radio) = self.buffer.radio_part(packet.station)
+                {
+                    self.pacer.on_waited(now, at, ahead, now.since(at).saturating_sub(radio));
+                }
+                if let Some(arrived) = probe.arrived {
+                    self.bdp.on_radio_time(now, now.since(arrived));
+                }
             }
         }
         if let Some(kept) = self.flows.at(slot).kept.take() {

@@ -233,6 +233,9 @@ pub struct MechanismSection {
     /// Queue that the clamp leaves before the radio, as time.
     #[serde(deserialize_with = "quantity::optional")]
     pub standing_queue: Option<Duration>,
+    /// Most that is left in the router's own queue, as time; zero: no matter how much.
+    #[serde(deserialize_with = "quantity::optional")]
+    pub transmit_queue: Option<Duration>,
     /// Rate of release while the capacity is unknown.
     #[serde(deserialize_with = "quantity::optional")]
     pub assumed_capacity: Option<BitRate>,
@@ -401,6 +404,7 @@ impl AgentConfig {
         config.close_at = section.close_at.unwrap_or(config.close_at);
         config.clamp = section.clamp.unwrap_or(config.clamp);
         config.standing_queue = section.standing_queue.unwrap_or(config.standing_queue);
+        config.transmit_queue = section.transmit_queue.unwrap_or(config.transmit_queue);
         config.assumed_capacity = section.assumed_capacity.unwrap_or(config.assumed_capacity);
         config
     }

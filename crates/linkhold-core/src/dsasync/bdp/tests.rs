@@ -21,8 +21,8 @@ fn the_clamp_is_the_bandwidth_delay_product_and_the_standing_queue() {
     let mut bdp = Bdp::new(ms(20));
     assert_eq!(bdp.clamp(ms(50), ms(0), 1448), None);
     bdp.set_capacity(BitRate::from_mbps(24), Fraction::clamped(0.5));
-    // 12 Mb/s × 70 ms / 8
-    assert_eq!(bdp.clamp(ms(48), ms(2), 1448), Some(105_000));
+    // 12 Mb/s × 70 ms / 8, and a segment
+    assert_eq!(bdp.clamp(ms(48), ms(2), 1448), Some(105_000 + 1448));
     assert_eq!(Bdp { share_of: 1000.0, ..bdp }.clamp(ms(48), ms(2), 1448), Some(2896));
 }
 
@@ -64,13 +64,13 @@ fn a_rate_that_is_not_told_is_measured_and_given_twice() {
     for at in 0..300 {
         bdp.on_delivered(Instant::from_millis(at), 1000, 10_000);
     }
-    // 8 Mb/s × 60 ms × 2
-    let window = bdp.clamp(ms(50), ms(0), 1448).unwrap();
+    // 8 Mb/s × 60 ms × 2, and a segment
+    let window = bdp.clamp(ms(50), ms(0), 1448).unwrap() - 1448;
     assert!((118_000..=123_000).contains(&window), "{window}");
     assert!(bdp.pace().is_some_and(|pace| (9_900_000..10_300_000).contains(&pace.as_bps())));
     // Told, it counts as told; withdrawn, it is measured anew.
     bdp.set_capacity(BitRate::from_mbps(8), Fraction::ONE);
-    assert_eq!((bdp.clamp(ms(50), ms(0), 1448), bdp.pace()), (Some(60_000), None));
+    assert_eq!((bdp.clamp(ms(50), ms(0), 1448), bdp.pace()), (Some(60_000 + 1448), None));
     bdp.set_capacity(BitRate(0), Fraction::ONE);
     assert_eq!(bdp.clamp(ms(50), ms(0), 1448), None);
 }
