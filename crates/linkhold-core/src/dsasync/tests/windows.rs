@@ -1,0 +1,359 @@
+//! What senders are told: windows closed, reopened and held down, and the loss of capacity (Algorithms 1, 2 and 5).
+
+use super::*;
+
+#[test]
+fn a_window_that_is_used_up_stays_full_and_is_not_closed_unless_asked() {
+    let mut b = Bench::new(&DsaSyncConfig { close_at: CloseAt::SpaceLow, ..plain(Mode::FreezeNudge) });
+    b.open(1, 750);
+    b.room(9);
+    b.at(10).freeze(Scope::Network);
+    for n in 0..3 {
+        assert_eq!(b.down(10 + n, 1, 1000 + n as u32 * MSS, MSS), (Verdict::Hold, vec![]));
+    }
+    // Nor does the sender's timeout change that.
+    assert_eq!(injected(&b.at(300).down(13, 1, 1000, MSS).1), []);
+    let actions = b.at(400).thaw(Scope::Network);
+    assert_eq!(injected(&actions), []);
+    assert_eq!(b.agent.metrics().windows_closed, 0);
+}
+
+#[test]
+fn algorithm_1_lines_11_to_15_low_space_closes_every_window_and_algorithm_2_lines_1_to_5_open_them() {
+    let mut b = Bench::new(&tight(Mode::Freeze));
+    b.open(1, 50_000);
+    b.open(2, 40_000);
+    b.room(0);
+    b.at(10).freeze(Scope::Network);
+    for n in 0..3 {
+        assert_eq!(b.down(10 + n, 1, 1000 + n as u32 * MSS, MSS), (Verdict::Hold, vec![]));
+    }
+    let (verdict, actions) = b.down(13, 1, 4000, MSS);
+    assert_eq!(verdict, Verdict::Hold);
+    let acks = injected(&actions);
+    assert_eq!(
+        acks.iter().map(|a| (a.flow.station.port, a.ack, a.window)).collect::<Vec<_>>(),
+        [(1, Seq(1000), 0), (2, Seq(1000), 0)]
+    );
+    // "overwrites the rwin field to 0 in outgoing packets"
+    assert_eq!(b.ack(20, 2, 1000, 40_000).0, Verdict::Forward(Rewrite::window(0)));
+    // The silence ends, but space is still low: windows stay closed until B_free > B_high.
+    assert_eq!(b.at(20).thaw(Scope::Network), []);
+    assert_eq!(injected(&b.room(1)), []);
+    let acks = injected(&b.room(1));
+    assert_eq!(
+        acks.iter().map(|a| (a.flow.station.port, a.ack, a.window)).collect::<Vec<_>>(),
+        [(1, Seq(1000), 50_000), (2, Seq(1000), 40_000)]
+    );
+    assert_eq!(b.agent.metrics().windows_closed_now, 0);
+}
+
+#[test]
+fn algorithm_1_lines_17_to_19_a_used_up_window_closes_one_connection() {
+    for v6 in [0, 1000] {
+        let mut b = Bench::new(&plain(Mode::Freeze));
+        // 750 << 2 = 3000 bytes from 1000 on
+        b.open(1 + v6, 750);
+        b.open(2 + v6, 750);
+        b.room(9);
+        b.at(10).freeze(Scope::Network);
+        assert_eq!(b.down(10, 1 + v6, 1000, MSS).1, []);
+        assert_eq!(b.down(11, 1 + v6, 2000, MSS).1, []);
+        let acks = injected(&b.down(12, 1 + v6, 3000, MSS).1);
+        assert_eq!(acks.len(), 1);
+        assert_eq!(
+            (acks[0].flow, acks[0].seq, acks[0].ack, acks[0].window),
+            (key(1 + v6, v6 > 0), Seq(1), Seq(1000), 0)
+        );
+        // What the paper leaves out: the window is open again when the silence is over.
+        let actions = b.at(20).thaw(Scope::Network);
+        assert_eq!(injected(&actions)[0].window, 750);
+        assert_eq!(released(&actions), [10, 11, 12]);
+    }
+}
+
+#[test]
+fn algorithm_1_lines_22_to_24_probes_are_answered_with_the_last_ack_and_no_window() {
+    let mut b = Bench::new(&plain(Mode::Freeze));
+    b.open(1, 250);
+    b.at(10).freeze(Scope::Network);
+    assert_eq!(injected(&b.down(10, 1, 1000, MSS).1).len(), 1);
+    // Linux: empty, one below what is acknowledged.
+    let (verdict, actions) = b.down(11, 1, 999, 0);
+    assert_eq!(
+        (verdict, injected(&actions)[0].ack, injected(&actions)[0].window),
+        (Verdict::Hold, Seq(1000), 0)
+    );
+    // The next one takes its place.
+    let (_, actions) = b.down(12, 1, 999, 0);
+    assert!(actions.contains(&Action::Discard { packet: PacketId(11), reason: DropReason::Superseded }));
+    // Classic: one byte beyond the window.
+    assert_eq!(injected(&b.down(13, 1, 2000, 1).1).len(), 1);
+    assert_eq!(b.agent.metrics().probes_answered, 3);
+}
+
+#[test]
+fn a_flow_seen_from_the_middle_is_closed_only_for_space_and_reopened_with_its_own_window() {
+    let mut b = Bench::new(&tight(Mode::Freeze));
+    let _ = b.down(1, 1, 0, MSS);
+    let _ = b.ack(2, 1, 1000, 1);
+    b.room(9);
+    b.at(10).freeze(Scope::Network);
+    for n in 0..3 {
+        assert_eq!(injected(&b.down(10 + n, 1, 1000 + n as u32 * MSS, MSS).1), []);
+    }
+    assert_eq!(injected(&b.down(13, 1, 4000, MSS).1)[0].window, 0);
+    assert_eq!(injected(&b.at(20).thaw(Scope::Network))[0].window, 1);
+    assert_eq!(b.agent.metrics().windows_closed_now, 0);
+    assert_eq!(b.agent.metrics().midstream_flows, 1);
+}
+
+#[test]
+fn hold_mode_touches_no_window() {
+    let mut b = Bench::new(&tight(Mode::Hold));
+    b.open(1, 250);
+    b.at(10).freeze(Scope::Network);
+    for n in 0..9 {
+        assert_eq!(injected(&b.down(10 + n, 1, 1000 + n as u32 * MSS, MSS).1), []);
+    }
+    assert_eq!(b.ack(30, 1, 1000, 250).0, FORWARD);
+}
+
+#[test]
+fn silence_start_closes_at_once_and_only_whom_it_concerns() {
+    let mut b = Bench::new(&DsaSyncConfig { close_at: CloseAt::SilenceStart, ..plain(Mode::Freeze) });
+    b.open(101, 500);
+    b.open(201, 500);
+    let acks = injected(&b.at(10).freeze(Scope::Station(StationId(1))));
+    assert_eq!(acks.iter().map(|a| (a.flow.station.port, a.window)).collect::<Vec<_>>(), [(101, 0)]);
+    let acks = injected(&b.at(20).thaw(Scope::Station(StationId(1))));
+    assert_eq!(acks.iter().map(|a| (a.flow.station.port, a.window)).collect::<Vec<_>>(), [(101, 500)]);
+}
+
+#[test]
+fn freeze_nudge_opens_one_wired_round_trip_early_and_repeats_until_heard() {
+    let config = DsaSyncConfig { close_at: CloseAt::SilenceStart, ..plain(Mode::FreezeNudge) };
+    for heard in [false, true] {
+        let mut b = Bench::new(&config);
+        // The SYN-ACK passes at 0, its answer at 30 ms: the wired part.
+        let syn = SynOptions { mss: None, window_scale: Some(SHIFT), sack_permitted: true };
+        let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..Default::default() };
+        let answer = TcpSegment {
+            flags: TcpFlags::SYN | TcpFlags::ACK,
+            ack: Seq(1),
+            window: 500,
+            syn,
+            ..Default::default()
+        };
+        let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &ask);
+        let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
+        let data = TcpSegment {
+            seq: Seq(1),
+            ack: Seq(1),
+            payload_len: MSS,
+            flags: TcpFlags::ACK,
+            ..Default::default()
+        };
+        let _ = b.at(30).packet(Direction::Downlink, Origin::Arrival, 3, 1, &data);
+        let _ = b.at(35).ack(4, 1, 1001, 500);
+        let acks = injected(&b.at(100).link(LinkEventKind::FreezeStarted {
+            scope: Scope::Network,
+            cause: Cause::Sensing,
+            expected: Some(Duration::from_millis(200)),
+        }));
+        assert_eq!(acks[0].window, 0);
+        assert_eq!(injected(&b.at(269).timeout()), []);
+        assert_eq!(b.agent.next_timeout(), Some(ms(270)));
+        assert_eq!(injected(&b.at(270).timeout())[0].window, 500);
+        if heard {
+            // Used up again, but not closed again in this silence.
+            assert_eq!(b.at(300).down(10, 1, 1001, 2000), (Verdict::Hold, vec![]));
+        }
+        let mut times = vec![];
+        while let Some(at) = b.agent.next_timeout().filter(|at| *at < ms(2000)) {
+            b.now = at;
+            times.extend(injected(&b.timeout()).iter().map(|ack| (at, ack.window)));
+        }
+        assert_eq!(times, if heard { vec![] } else { vec![(ms(320), 500), (ms(420), 500)] });
+    }
+}
+
+#[test]
+fn the_ack_kept_back_before_an_announced_silence_closes_the_window_with_a_new_number() {
+    let mut b = Bench::new(&DsaSyncConfig { keep_back: true, ..plain(Mode::FreezeNudge) });
+    b.open(1, 500);
+    b.link(LinkEventKind::SensingSchedule {
+        scope: Scope::Network,
+        period: Duration::from_millis(500),
+        duration: Duration::from_millis(25),
+        next: ms(100),
+    });
+    assert_eq!(b.at(90).ack(10, 1, 2000, 500).0, FORWARD);
+    assert_eq!(b.at(97).ack(11, 1, 3000, 500), (Verdict::Hold, vec![]));
+    // A later one lets it go first.
+    let release = |id| Action::Release { packet: PacketId(id), rewrite: Rewrite::NONE };
+    assert_eq!(b.at(98).ack(12, 1, 4000, 500), (Verdict::Hold, vec![release(11)]));
+    let actions = b.at(100).freeze(Scope::Network);
+    assert_eq!(actions, [Action::Release { packet: PacketId(12), rewrite: Rewrite::window(0) }]);
+    assert_eq!(injected(&b.at(125).thaw(Scope::Network))[0].window, 500);
+}
+
+#[test]
+fn algorithm_5_as_printed_sends_three_duplicate_acks_once() {
+    let mut b =
+        Bench::new(&DsaSyncConfig { capacity: CapacityResponse::DuplicateAcks, ..plain(Mode::Freeze) });
+    let channel = |mbps| LinkEventKind::ChannelSwitched {
+        capacity: BitRate::from_mbps(mbps),
+        efficiency: Fraction::clamped(0.5),
+    };
+    b.link(channel(24));
+    b.open(101, 50_000);
+    b.open(201, 50_000);
+    // Station 1 gets 8.3 Mb/s, station 2 hardly anything.
+    for n in 0..500 {
+        let _ = b.at(n).down(10, 101, 1000 + n as u32 * MSS, MSS);
+    }
+    let _ = b.down(11, 201, 1000, MSS);
+    // line 2: not above e·C
+    assert_eq!(b.link(channel(20)), []);
+    let acks = injected(&b.link(channel(12)));
+    assert_eq!(acks.len(), 3);
+    assert!(acks.iter().all(|a| a.flow.station.port == 101 && a.ack == Seq(1000) && a.window == 50_000));
+    assert_eq!(b.link(channel(12)), []);
+}
+
+#[test]
+fn algorithm_5_modern_echoes_congestion_until_the_sender_has_answered() {
+    let mut b = Bench::new(&DsaSyncConfig { capacity: CapacityResponse::Modern, ..plain(Mode::Freeze) });
+    let channel = |mbps| LinkEventKind::ChannelSwitched {
+        capacity: BitRate::from_mbps(mbps),
+        efficiency: Fraction::ONE,
+    };
+    b.link(channel(24));
+    let ask = TcpSegment { flags: TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR, ..Default::default() };
+    let answer = TcpSegment {
+        flags: TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE,
+        ack: Seq(1),
+        window: 500,
+        ..Default::default()
+    };
+    let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &ask);
+    let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
+    for n in 0..500 {
+        let _ = b.at(n).down(10, 1, 1 + n as u32 * MSS, MSS);
+    }
+    assert_eq!(b.ack(11, 1, 1001, 500).0, FORWARD);
+    b.link(channel(1));
+    let ece = Verdict::Forward(Rewrite { set_ece: true, ..Rewrite::NONE });
+    assert_eq!(b.ack(12, 1, 2001, 500).0, ece);
+    let cwr = TcpSegment {
+        flags: TcpFlags::ACK | TcpFlags::CWR,
+        seq: Seq(600_001),
+        payload_len: MSS,
+        ..Default::default()
+    };
+    let _ = b.packet(Direction::Downlink, Origin::Arrival, 13, 1, &cwr);
+    assert_eq!(b.ack(14, 1, 3001, 500).0, FORWARD);
+}
+
+#[test]
+fn the_clamp_holds_the_window_to_the_bandwidth_delay_product_and_never_takes_an_edge_back() {
+    let mut b = Bench::new(&DsaSyncConfig {
+        clamp: Clamp::Always,
+        standing_queue: Duration::from_millis(20),
+        ..plain(Mode::Freeze)
+    });
+    b.link(LinkEventKind::ChannelSwitched {
+        capacity: BitRate::from_mbps(16),
+        efficiency: Fraction::clamped(0.5),
+    });
+    let syn = SynOptions { mss: Some(1000), window_scale: Some(SHIFT), sack_permitted: true };
+    let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..Default::default() };
+    let answer = TcpSegment {
+        flags: TcpFlags::SYN | TcpFlags::ACK,
+        ack: Seq(1),
+        window: 65_000,
+        syn,
+        ..Default::default()
+    };
+    let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &ask);
+    let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
+    // 10 ms wired, 0 ms radio, 20 ms standing queue at 1 MB/s: 30,000 bytes, and a segment.
+    let tcp =
+        TcpSegment { seq: Seq(1), ack: Seq(1), payload_len: MSS, flags: TcpFlags::ACK, ..Default::default() };
+    let _ = b.at(10).packet(Direction::Downlink, Origin::Arrival, 3, 1, &tcp);
+    let mut edge = 65_001;
+    for n in 1..80 {
+        let ack = 1 + n * MSS;
+        let _ = b.down(10, 1, ack, MSS);
+        let (verdict, _) = b.ack(11, 1, ack, 50_000);
+        let Verdict::Forward(rewrite) = verdict else { panic!("{verdict:?}") };
+        let window = u32::from(rewrite.window.unwrap());
+        assert!(ack + (window << SHIFT) >= edge, "the edge went back");
+        edge = ack + (window << SHIFT);
+        if n >= 40 {
+            assert_eq!(window, 31_000 >> SHIFT);
+        }
+    }
+    // Never above what the station offers.
+    let _ = b.down(10, 1, 80_001, MSS);
+    assert_eq!(b.ack(12, 1, 80_001, 2000).0, FORWARD);
+}
+
+#[test]
+fn a_silence_that_nobody_ends_is_ended_and_everything_reopened() {
+    let monitor = LinkMonitorConfig { max_silence: Duration::from_secs(2), ..Default::default() };
+    let mut b =
+        Bench::new(&DsaSyncConfig { monitor, close_at: CloseAt::SilenceStart, ..plain(Mode::Freeze) });
+    b.open(1, 500);
+    b.room(9);
+    b.at(10).freeze(Scope::Network);
+    let _ = b.down(10, 1, 1000, MSS);
+    assert_eq!(b.at(2000).timeout(), []);
+    let actions = b.at(2010).timeout();
+    assert_eq!((released(&actions), injected(&actions)[0].window), (vec![10], 500));
+}
+
+#[test]
+fn shaped_acks_carry_the_window_that_is_right_when_they_leave() {
+    let uplink = uplink::UplinkConfig { mode: UplinkMode::Pooled, ..Default::default() };
+    let config = DsaSyncConfig { uplink, close_at: CloseAt::SilenceStart, ..plain(Mode::Freeze) };
+    let mut b = Bench::new(&config);
+    b.open(1, 500);
+    // Silent half of the time, so that ACKs are shaped; ACKs come in the other half.
+    let (mut held, mut closed_seen, mut open_seen) = (0, 0, 0);
+    let mut check = |silent: bool, actions: &[Action]| {
+        for action in actions {
+            if let Action::Release { rewrite, .. } = action {
+                let closed = rewrite.window == Some(0);
+                assert_eq!(closed, silent);
+                closed_seen += usize::from(closed);
+                open_seen += usize::from(!closed);
+            }
+        }
+    };
+    let mut seq = 1000;
+    for round in 0..60 {
+        let start = round * 200;
+        b.at(start);
+        for step in 0..100 {
+            b.at(start + step);
+            let actions = b.timeout();
+            check(false, &actions);
+            seq += MSS;
+            let _ = b.down(1, 1, seq - MSS, MSS);
+            let (verdict, actions) = b.ack(2, 1, seq, 500);
+            held += usize::from(verdict == Verdict::Hold);
+            check(false, &actions);
+        }
+        b.at(start + 100).freeze(Scope::Network);
+        for step in 101..200 {
+            let actions = b.at(start + step).timeout();
+            check(true, &actions);
+        }
+        let actions = b.at(start + 200).thaw(Scope::Network);
+        check(false, &actions);
+    }
+    assert!(held > 100 && closed_seen > 100 && open_seen > 100, "{held} {closed_seen} {open_seen}");
+    assert!(b.agent.metrics().windows_closed_now <= 1);
+}
