@@ -14,6 +14,7 @@ use crate::receiver::Receiver;
 use crate::sender::{AckIn, Plan, Sender};
 use crate::source::Source;
 use crate::stats::Stats;
+use crate::wheel;
 
 /// Bytes that the timestamps option takes in every segment (RFC 7323 appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
@@ -320,7 +321,8 @@ impl Endpoint {
         } else {
             self.handshake.sent_at = Some(now);
         }
-        self.handshake.expires = Some(now + self.handshake.timeout);
+        let at = now + self.handshake.timeout;
+        self.handshake.expires = Some(self.cfg.timer_tick.map_or(at, |tick| wheel::fires_at(now, at, tick)));
         let passive = self.state == State::SynReceived;
         let mut flags = TcpFlags::SYN;
         if passive {

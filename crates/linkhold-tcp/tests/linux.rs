@@ -109,6 +109,13 @@ fn a_timeout_comes_as_late_as_the_kernel_s_timer_wheel_has_it() {
 }
 
 #[test]
+fn a_syn_s_timer_is_in_the_wheel_too() {
+    let mut end = Endpoint::connect(&TcpConfig::linux(Congestion::Reno), Source::Bulk, Seq(0));
+    end.poll_transmit(at(0)).expect("a SYN");
+    assert_eq!(end.next_timeout(), Some(at(1024)), "1 s, in buckets of 32 ms");
+}
+
+#[test]
 fn the_second_timeout_in_a_zero_window_forgets_the_window_that_the_first_saved() {
     // tcp_retransmit_timer does not count (icsk_retransmits) what it sends into a zero window, and tcp_enter_loss saves
     // prior_cwnd once more in the loss state when nothing is counted.
