@@ -61,20 +61,20 @@ pub fn transfer_arrives_whole() -> Outcome {
         assert_eq!(status.packets.rewritten > 0, mechanism == "dsasync", "{status}");
         assert_eq!(status.driver.rewrites_skipped, 0, "{status}");
         for host in [&path.ch, &path.sh] {
-            assert_eq!(checksum_errors(host), 0, "{mechanism}: {}", host.name());
+            assert_eq!(tcp_counter(host, "snmp", "Tcp: ", "InCsumErrors"), 0, "{mechanism}: {}", host.name());
         }
         assert!(status.stations >= 2, "{status}");
     }
     Ok(())
 }
 
-/// Segments that a host threw away for a wrong checksum.
-fn checksum_errors(host: &NetNs) -> u64 {
-    let text = host.run("cat", &["/proc/net/snmp"]).expect("counters");
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+/// A counter of a host's kernel, in a file of /proc/net with a line of names and a line of values.
+pub fn tcp_counter(host: &NetNs, file: &str, prefix: &str, name: &str) -> u64 {
+    let text = host.run("cat", &[&format!("/proc/net/{file}")]).expect("counters");
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
     let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
     let mut columns = names.split(' ').zip(values.split(' '));
-    let (_, value) = columns.find(|(name, _)| *name == "InCsumErrors").expect("the counter");
+    let (_, value) = columns.find(|(column, _)| *column == name).expect("the counter");
     value.parse().expect("a number")
 }
 

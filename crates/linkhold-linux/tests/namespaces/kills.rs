@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 
 use crate::Outcome;
 use crate::agent_process::AgentProcess;
-use crate::behaviour::{mentions_us, rules};
+use crate::behaviour::{mentions_us, rules, tcp_counter};
 use crate::transfer::{Amount, Transfer};
 
 /// Each flow's load, bytes per second: eight of them leave two cores time to compute and check every byte.
@@ -87,12 +87,17 @@ fn survive(kills: u32, seed: u64) -> Outcome {
             in_silence += u32::from(silent);
             if silent { "in a silence" } else { "on air" }
         };
+        let timeouts_before = timeouts(&path);
         let received: Vec<u64> = transfers.iter().map(Transfer::received).collect();
         agent.send_signal(Signal::SIGKILL);
         let killed = Instant::now();
         assert!(!agent.wait());
         let idle = idle(&transfers, &received, killed);
-        println!("kill {number:2}: {when}, every flow went on after {idle:?}");
+        // Tells a kill that cost packets from a host that scheduled late.
+        let timeouts = timeouts(&path) - timeouts_before;
+        println!(
+            "kill {number:2}: {when}, every flow went on after {idle:?}, {timeouts} retransmission timeouts"
+        );
         idles.push(idle);
         random.pause(100);
     }
@@ -127,6 +132,11 @@ fn survive(kills: u32, seed: u64) -> Outcome {
     let longest = idles[idles.len() - 1];
     assert!(longest < IDLE_LIMIT, "a flow stood still for {longest:?} after a kill");
     Ok(())
+}
+
+/// Retransmission timeouts of both hosts so far (TcpExt TCPTimeouts).
+fn timeouts(path: &Path) -> u64 {
+    [&path.ch, &path.sh].into_iter().map(|host| tcp_counter(host, "netstat", "TcpExt: ", "TCPTimeouts")).sum()
 }
 
 /// Ids of the processes in a namespace.
