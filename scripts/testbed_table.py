@@ -525,6 +525,7 @@ def others_page(reports, seeds, commit):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", default=str(ROOT / "target" / "release" / "linkhold"))
+    parser.add_argument("--simulator", help="program for the simulator's side, if it is not the same")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "testbed-table", help="finished cells")
     parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the pages go")
     parser.add_argument("--seeds", type=int, default=3)
@@ -546,7 +547,7 @@ def main():
         {job[0]: reports[job[0]] for job in part if job[0] in reports} for part in (GRID, OTHERS, SWEEPS)
     )
     compared = [name for name in [*table, *others] if name != "short-flows"]
-    pairs = [(name, reports[name], simulate(options.program, options.seeds, named[name])) for name in compared]
+    pairs = [(name, reports[name], simulate(options.simulator or options.program, options.seeds, named[name])) for name in compared]
     pages = {}
     if table:
         pages["table.md"] = table_page(table, options.seeds, commit)
