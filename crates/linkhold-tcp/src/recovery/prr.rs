@@ -1,6 +1,7 @@
 //! Proportional rate reduction: in fast recovery the window falls to ssthresh evenly, clocked by what is delivered.
 //!
-//! Source: RFC 6937 section 3, with the slow start reduction bound (PRR-SSRB).
+//! Source: RFC 6937 section 3, with the slow start reduction bound (PRR-SSRB); Linux `tcp_cwnd_reduction` bounds it by
+//! packet conservation (PRR-CRB) while losses go on.
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {

@@ -11,7 +11,7 @@ use crate::scoreboard::{Delivered, Scoreboard};
 
 /// RFC 8985 section 6.2 step 4: recoveries for which a widened reordering window persists.
 const REO_WND_PERSIST: u32 = 16;
-/// Linux TCP_TIMEOUT_MIN: two jiffies.
+/// Linux TCP_TIMEOUT_MIN_US: 2 ms.
 const TIMEOUT_MIN: Duration = Duration::from_millis(2);
 /// RFC 8985 section 7.2 WCDelAckT, the worst delayed ACK: Linux takes its rto_min.
 const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);

@@ -2,7 +2,7 @@
 //!
 //! Source: Eifel detection by timestamps, RFC 3522, and response, RFC 4015; D-SACK, RFC 3708; the bookkeeping is Linux's
 //! (`undo_marker`, `undo_retrans`, `retrans_stamp`). The congestion control's state comes back with the window
-//! (RFC 9438 section 4.9.2).
+//! (RFC 9438 section 4.9.2), save with Linux's details: `tcp_undo_cwnd_reduction` brings back cwnd and ssthresh only.
 //! none -> (reduction) armed -> (proof) undone, or (episode over) none.
 
 use crate::congestion::{Controller, Window};
