@@ -49,6 +49,9 @@ pub struct LinuxRecord {
     pub edge_late_p99_s: f64,
     /// The same of everything else the air did, s.
     pub event_late_p99_s: f64,
+    /// How long the hosts' programs stood still for want of a processor, s: goodput and delay suffer, though the air is punctual.
+    #[serde(default)]
+    pub stalled_s: f64,
     /// Packets that a port or the engine had no room for.
     pub overruns: u64,
     /// Time that downlink data spent in the base station, an agent's holding included, s.
@@ -89,6 +92,7 @@ impl LinuxRecord {
             counters: Counters::new(),
             edge_late_p99_s: 0.0,
             event_late_p99_s: 0.0,
+            stalled_s: 0.0,
             overruns: 0,
             transit_p50_s: None,
             transit_p99_s: None,
@@ -238,6 +242,7 @@ pub(super) fn outcome(
         case: case.name.clone(),
         edge_late_p99_s: some(report.edge_lateness.quantile_s(0.99)).unwrap_or(0.0),
         event_late_p99_s: some(report.event_lateness.quantile_s(0.99)).unwrap_or(0.0),
+        stalled_s: watched.stalled.as_secs_f64(),
         overruns: report.overruns,
         transit_p50_s: some(report.log.transit().quantile_s(0.5)),
         transit_p99_s: some(report.log.transit().quantile_s(0.99)),

@@ -270,6 +270,34 @@ pub struct Watched {
     pub corrupt: u64,
     /// Senders' windows over time.
     pub windows: Vec<WindowSample>,
+    /// How long the hosts' programs stood still for want of a processor.
+    pub stalled: StdDuration,
+}
+
+/// Adds up the times in which a program that should run did not, as seen from looks a [`SOCKET_INTERVAL`] apart.
+struct Stalls {
+    looked: std::time::Instant,
+    waits: Vec<StdDuration>,
+    total: StdDuration,
+}
+
+impl Stalls {
+    fn new(now: std::time::Instant) -> Self {
+        Self { looked: now, waits: Vec::new(), total: StdDuration::ZERO }
+    }
+
+    /// A look: `waits` is how long each program has waited so far. Waits of some microseconds are usual; what counts is an
+    /// interval's worth between two looks, or a look that comes an interval late itself.
+    fn look(&mut self, now: std::time::Instant, waits: Vec<StdDuration>) {
+        let before = self.waits.iter().copied().chain(std::iter::repeat(StdDuration::ZERO));
+        let waited = waits.iter().zip(before).map(|(now, before)| now.saturating_sub(before)).max();
+        let late = now.duration_since(self.looked).saturating_sub(SOCKET_INTERVAL);
+        let stalled = waited.unwrap_or_default().max(late);
+        if stalled >= SOCKET_INTERVAL {
+            self.total += stalled;
+        }
+        (self.looked, self.waits) = (now, waits);
+    }
 }
 
 struct Hosts<'a> {
@@ -325,12 +353,14 @@ impl Hosts<'_> {
         traffic.start(self.stations, workload, began)?;
         let length = StdDuration::from_nanos(scenario.duration.as_nanos());
         let mut windows = Vec::new();
+        let mut stalls = Stalls::new(std::time::Instant::now());
         while began.elapsed() < length {
             if options.stop.load(Ordering::Relaxed) {
                 return Err(RunError::Stopped);
             }
             std::thread::sleep(SOCKET_INTERVAL.min(length.saturating_sub(began.elapsed())));
             traffic.check()?;
+            stalls.look(std::time::Instant::now(), traffic.waits().collect());
             for sender in &mut senders {
                 let at_s = began.elapsed().as_secs_f64();
                 // A sample missed is no fault of the run.
@@ -346,7 +376,7 @@ impl Hosts<'_> {
             }
         }
         let (completions, corrupt) = traffic.finish();
-        Ok(Watched { kernel: total, completions, corrupt, windows })
+        Ok(Watched { kernel: total, completions, corrupt, windows, stalled: stalls.total })
     }
 }
 
@@ -355,4 +385,23 @@ impl Hosts<'_> {
 pub fn capture_path(folder: &Path, case: &str, congestion: &str, seed: u64) -> PathBuf {
     let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_+.".contains(c), "_");
     folder.join(format!("{}-{}-seed{seed}.pcapng", plain(case), plain(congestion)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_is_a_long_wait_or_a_late_look() {
+        let (start, ms) = (std::time::Instant::now(), StdDuration::from_millis);
+        let mut stalls = Stalls::new(start);
+        stalls.look(start + ms(20), vec![ms(3), ms(1)]);
+        assert_eq!(stalls.total, ms(0), "short waits are usual");
+        stalls.look(start + ms(45), vec![ms(8), ms(31)]);
+        assert_eq!(stalls.total, ms(30), "the second program waited for 30 ms more");
+        stalls.look(start + ms(165), vec![ms(8), ms(31)]);
+        assert_eq!(stalls.total, ms(130), "a look 100 ms late");
+        stalls.look(start + ms(185), vec![ms(9), ms(32), ms(2)]);
+        assert_eq!(stalls.total, ms(130), "a program that is new");
+    }
 }

@@ -241,6 +241,16 @@ impl Traffic {
         Ok(())
     }
 
+    /// How long each program has waited for a processor so far (proc(5), schedstat): longer ones than a radio's silence are the
+    /// host's doing. One that the system does not tell of has waited 0.
+    pub fn waits(&self) -> impl Iterator<Item = Duration> + '_ {
+        let clients = self.clients.iter().map(|client| client.child.id());
+        self.servers.iter().map(Child::id).chain(clients).map(|pid| {
+            let told = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+            Duration::from_nanos(told.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0))
+        })
+    }
+
     fn serve_sized_flows(&mut self, ch: &NetNs, congestion: &str) -> Result<(), TrafficError> {
         let listen = || TcpListener::bind((std::net::Ipv6Addr::UNSPECIFIED, SIZED_PORT));
         let listener = ch.enter(listen)?.map_err(TrafficError::Server)?;
