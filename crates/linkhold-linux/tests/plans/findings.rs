@@ -30,7 +30,16 @@ impl Findings {
     }
 
     fn note(&mut self, of: &Evidence, holds: bool, text: String) {
-        self.lines.push((holds, format!("{of}: {text}")));
+        let totals = &of.record.totals;
+        let also = if holds {
+            String::new()
+        } else {
+            format!(
+                " ({:.3} of the limit, {} repeated, {} timeouts, {} dropped)",
+                totals.limit_share, totals.retransmits, totals.rto_events, of.record.link.queue_drops
+            )
+        };
+        self.lines.push((holds, format!("{of}: {text}{also}")));
     }
 
     /// Every line.

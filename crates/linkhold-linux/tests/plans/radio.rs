@@ -133,12 +133,9 @@ fn other_station_is_left_alone(runs: &Runs, findings: &mut Findings) -> Answer {
     for one in runs.of("freeze+nudge") {
         let mechanism = one.mechanism()?;
         findings.some(one, "packets held", mechanism.counter("holds"));
-        findings.at_most(
-            one,
-            "windows closed for each silence",
-            mechanism.counter("windows_closed") as f64 / mechanism.counter("silences") as f64,
-            1.0,
-        );
+        // Were both stations' windows closed, it would be two.
+        let closed = mechanism.counter("windows_closed") as f64 / mechanism.counter("silences") as f64;
+        findings.at_most(one, "windows closed for each silence", closed, 1.5);
     }
     Ok(())
 }

