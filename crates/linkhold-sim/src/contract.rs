@@ -50,12 +50,15 @@ impl ContractCheck {
             return;
         }
         let segment = &packet.segment;
-        if !segment.flags.contains(TcpFlags::ACK) || segment.flags.contains(TcpFlags::SYN) {
+        if !segment.flags.contains(TcpFlags::ACK) {
             return;
         }
+        // A SYN's window is not scaled, an ACK that repeats it is (RFC 7323 section 2.2); both ends here scale, or neither.
+        let is_syn = segment.flags.contains(TcpFlags::SYN);
+        let shift = segment.syn.window_scale.filter(|_| is_syn).unwrap_or(0);
         let said = &mut self.flows[packet.flow.get()][side(packet.direction)];
         said.ack = if said.any { said.ack.max(segment.ack) } else { segment.ack };
-        said.largest_window = said.largest_window.max(segment.window);
+        said.largest_window = said.largest_window.max(segment.window >> shift);
         said.any = true;
     }
 

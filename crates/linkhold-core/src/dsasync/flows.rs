@@ -344,9 +344,8 @@ impl Flow {
         self.credit(tcp);
         if newer {
             self.acked = Some(tcp.ack);
-            self.offer = tcp.window;
+            (self.offer, self.offer_shift) = self.offer_of(tcp);
             self.offer_seq = tcp.seq;
-            self.offer_shift = self.shift_of(tcp);
             if let Some(timestamp) = tcp.timestamp {
                 self.new_tick = self.up_timestamp.is_none_or(|old| old.value != timestamp.value);
                 self.up_timestamp = tcp.timestamp;
@@ -367,6 +366,17 @@ impl Flow {
         {
             let above = u32::try_from(sent.minus(acked)).unwrap_or(0);
             self.credited = self.credited.saturating_add(self.mss).min(above);
+        }
+    }
+
+    /// What an uplink segment offers, as the field and shift of an ACK that repeats it: a SYN's window is not scaled, an ACK's
+    /// is (RFC 7323 section 2.2), so that a SYN's field in an ACK would be a larger window than was offered.
+    fn offer_of(&self, tcp: &TcpSegment) -> (u16, Option<u8>) {
+        match self.scale {
+            Scale::Known(shift) if tcp.flags.contains(TcpFlags::SYN) => (tcp.window >> shift, Some(shift)),
+            Scale::Known(_) | Scale::Unknown | Scale::Offered(_) | Scale::Asked(_) => {
+                (tcp.window, self.shift_of(tcp))
+            }
         }
     }
 

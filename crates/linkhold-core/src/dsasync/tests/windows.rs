@@ -357,3 +357,28 @@ fn shaped_acks_carry_the_window_that_is_right_when_they_leave() {
     assert!(held > 100 && closed_seen > 100 && open_seen > 100, "{held} {closed_seen} {open_seen}");
     assert!(b.agent.metrics().windows_closed_now <= 1);
 }
+
+/// RFC 7323 section 2.2: the window in a SYN is not scaled. The ACKs that close and reopen it are no SYNs.
+#[test]
+fn a_window_offered_in_a_syn_is_repeated_in_the_units_of_an_ack() {
+    let mut b = Bench::new(&tight(Mode::Freeze));
+    let syn = SynOptions { mss: Some(1460), window_scale: Some(SHIFT), sack_permitted: false };
+    let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..TcpSegment::default() };
+    let answer = TcpSegment {
+        flags: TcpFlags::SYN | TcpFlags::ACK,
+        ack: Seq(1),
+        window: 50_001,
+        syn,
+        ..TcpSegment::default()
+    };
+    let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &ask);
+    let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
+    b.room(0);
+    b.at(10).freeze(Scope::Network);
+    let closed = (0..4).flat_map(|n| injected(&b.down(10 + n, 1, 1 + n as u32 * MSS, MSS).1));
+    let closed: Vec<_> = closed.collect();
+    assert_eq!(closed.iter().map(|a| (a.ack, a.window)).collect::<Vec<_>>(), [(Seq(1), 0)]);
+    b.at(20).thaw(Scope::Network);
+    let opened = injected(&b.room(9));
+    assert_eq!(opened.iter().map(|a| (a.ack, a.window)).collect::<Vec<_>>(), [(Seq(1), 50_001 >> SHIFT)]);
+}
