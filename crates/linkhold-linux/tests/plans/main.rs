@@ -52,7 +52,15 @@ fn main() -> ExitCode {
         let beside = plan.agree.is_some() && is_wanted(&format!("both::{}", plan.name));
         !skipped && (beside || is_wanted(&format!("linux::{}", plan.name)))
     };
-    let bench = match Bench::new(&plans, on_linux) {
+    // Before any thread starts: Ctrl-C ends the runs on Linux in order.
+    let stop = match linkhold_linux::testbed::signals::stop_on_signals() {
+        Ok(stop) => stop,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let bench = match Bench::new(&plans, on_linux, stop) {
         Ok(bench) => Arc::new(bench),
         Err(error) => {
             eprintln!("{error}");

@@ -126,6 +126,8 @@ pub struct Bench {
     /// Indices of those that Linux is wanted for and can do.
     wanted: Vec<usize>,
     measured: OnceLock<Result<Vec<Evidence>, String>>,
+    /// Ends the runs on Linux.
+    stop: Arc<AtomicBool>,
 }
 
 impl Bench {
@@ -133,7 +135,11 @@ impl Bench {
     ///
     /// # Errors
     /// What is wrong with a plan's conditions.
-    pub fn new(plans: &[Plan], on_linux: impl Fn(&Plan) -> bool) -> Result<Self, String> {
+    pub fn new(
+        plans: &[Plan],
+        on_linux: impl Fn(&Plan) -> bool,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, String> {
         let has = available_congestion_controls().unwrap_or_default();
         let (mut runs, mut wanted): (Vec<Run>, Vec<usize>) = (Vec::new(), Vec::new());
         for plan in plans {
@@ -149,7 +155,7 @@ impl Bench {
             }
         }
         let simulated = runs.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { runs, simulated, wanted, measured: OnceLock::new() })
+        Ok(Self { runs, simulated, wanted, measured: OnceLock::new(), stop })
     }
 
     /// The plan's runs on the simulator.
@@ -165,7 +171,7 @@ impl Bench {
     /// # Errors
     /// If one of all that are wanted could not be made.
     pub fn measured(&self, plan: &Plan) -> Result<Runs, Failed> {
-        let all = self.measured.get_or_init(|| measure(&self.runs, &self.wanted)).as_ref()?;
+        let all = self.measured.get_or_init(|| measure(&self.runs, &self.wanted, &self.stop)).as_ref()?;
         self.collect(plan, |index, _| {
             let place = self.wanted.iter().position(|&wanted| wanted == index)?;
             all.get(place).cloned().map(Ok)
@@ -235,7 +241,7 @@ const MOST_STALLED: f64 = 0.03;
 /// How often a run is made before that is an error; `run_all` does the same with one whose air was late.
 const MAX_ATTEMPTS: usize = 4;
 
-fn measure(runs: &[Run], wanted: &[usize]) -> Result<Vec<Evidence>, String> {
+fn measure(runs: &[Run], wanted: &[usize], stop: &Arc<AtomicBool>) -> Result<Vec<Evidence>, String> {
     let began = std::time::Instant::now();
     let mut found: Vec<Option<Evidence>> = vec![None; wanted.len()];
     let mut waiting: Vec<usize> = (0..wanted.len()).collect();
@@ -246,7 +252,8 @@ fn measure(runs: &[Run], wanted: &[usize]) -> Result<Vec<Evidence>, String> {
             .map(|&place| &runs[wanted[place]])
             .map(|run| Cell { case: &run.case, congestion: run.congestion.to_owned(), seed: run.seed })
             .collect();
-        let outcomes = run_all(&cells, &fleet(jobs)?, &tell_lateness).map_err(|error| error.to_string())?;
+        let outcomes =
+            run_all(&cells, &fleet(jobs, stop)?, &tell_lateness).map_err(|error| error.to_string())?;
         let mut again = Vec::new();
         for (&place, outcome) in waiting.iter().zip(outcomes) {
             let run = &runs[wanted[place]];
@@ -281,10 +288,9 @@ fn measure(runs: &[Run], wanted: &[usize]) -> Result<Vec<Evidence>, String> {
     ))
 }
 
-fn fleet(jobs: usize) -> Result<Fleet, String> {
+fn fleet(jobs: usize, stop: &Arc<AtomicBool>) -> Result<Fleet, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let stop = Arc::new(AtomicBool::new(false));
-    Ok(Fleet { program, jobs: Some(jobs), store: None, resume: false, captures: None, stop })
+    Ok(Fleet { program, jobs: Some(jobs), store: None, resume: false, captures: None, stop: stop.clone() })
 }
 
 fn tell_lateness(cell: &Cell<'_>, progress: Progress) {
