@@ -22,6 +22,8 @@ use super::run::{self, MAX_LATENESS, Options, RunError};
 const CELL_SCHEMA: &str = "linkhold.cell/1";
 /// How often a cell is run before its lateness is an error.
 const MAX_ATTEMPTS: u32 = 4;
+/// [`Fleet::max_stalled`] of what is to be reported: a queue of 5 ms before the radio runs dry if a sender stands still for longer.
+pub const MAX_STALLED: f64 = 0.005;
 /// Most cells side by side for each core.
 const MAX_PER_CORE: usize = 8;
 
@@ -49,6 +51,8 @@ pub struct Fleet {
     pub resume: bool,
     /// Folder for packet captures.
     pub captures: Option<PathBuf>,
+    /// Share of a run for which its hosts' programs may stand still for want of a processor; a run beyond it counts as late.
+    pub max_stalled: f64,
     /// Set to end early.
     pub stop: Arc<AtomicBool>,
 }
@@ -187,7 +191,12 @@ fn run_one(cell: &Cell<'_>, fleet: &Fleet) -> Result<Outcome, RunError> {
         capture,
         stop: fleet.stop.clone(),
     };
-    run::run(cell.case, cell.seed, &options)
+    let outcome = run::run(cell.case, cell.seed, &options)?;
+    let stalled = outcome.linux.stalled_s;
+    if stalled > fleet.max_stalled * outcome.record.sim_s {
+        return Err(RunError::Stalled { stalled_s: stalled, limit_percent: fleet.max_stalled * 100.0 });
+    }
+    Ok(outcome)
 }
 
 struct Shared {
@@ -264,7 +273,7 @@ impl Shared {
                 state.results[index] = Some(outcome);
                 Progress::Done
             }
-            Err(RunError::Late { .. }) if attempt < MAX_ATTEMPTS => {
+            Err(RunError::Late { .. } | RunError::Stalled { .. }) if attempt < MAX_ATTEMPTS => {
                 state.jobs = (state.jobs.min(beside) / 2).max(1);
                 state.waiting.push_back((index, attempt + 1));
                 Progress::Late { jobs: state.jobs }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
@@ -22,9 +23,13 @@ const BACKLOG: usize = 4096;
 /// How long an agent may take to open its socket.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// A sink that tells an agent.
+/// How long an agent may take to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// A sink that tells an agent. Dropped, it waits until the agent has answered everything.
 pub struct AgentLink {
-    events: SyncSender<LinkEvent>,
+    events: Option<SyncSender<LinkEvent>>,
+    thread: Option<JoinHandle<()>>,
     faults: Arc<AtomicU64>,
     family: Family,
 }
@@ -43,13 +48,14 @@ impl AgentLink {
                 Err(_) => std::thread::sleep(Duration::from_millis(5)),
             }
         };
+        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         let (events, receiver) = sync_channel(BACKLOG);
         let faults = Arc::new(AtomicU64::new(0));
         let counter = faults.clone();
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("agent-link".to_owned())
             .spawn(move || talk(stream, &receiver, family, &counter))?;
-        Ok(Self { events, faults, family })
+        Ok(Self { events: Some(events), thread: Some(thread), faults, family })
     }
 
     /// Events that the agent did not get or did not take.
@@ -65,11 +71,20 @@ impl AgentLink {
     }
 }
 
+impl Drop for AgentLink {
+    fn drop(&mut self) {
+        drop(self.events.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 impl LinkSink for AgentLink {
     fn link_event(&mut self, event: &LinkEvent) {
-        match self.events.try_send(*event) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+        match self.events.as_ref().map(|events| events.try_send(*event)) {
+            Some(Ok(())) => {}
+            None | Some(Err(TrySendError::Full(_) | TrySendError::Disconnected(_))) => {
                 self.faults.fetch_add(1, Ordering::Relaxed);
             }
         }

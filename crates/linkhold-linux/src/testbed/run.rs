@@ -84,6 +84,17 @@ pub enum RunError {
         /// Limit, ms.
         limit_ms: f64,
     },
+    /// The hosts' programs got no processor.
+    #[error(
+        "this host was too busy: its senders and receivers got no processor for {stalled_s:.2} s of the run \
+         ({limit_percent} % is the limit). Close other programs, or run fewer cells side by side (--jobs)."
+    )]
+    Stalled {
+        /// Measured, s.
+        stalled_s: f64,
+        /// Limit, percent of the run.
+        limit_percent: f64,
+    },
     /// The result could not be kept.
     #[error("{0}")]
     Store(String),

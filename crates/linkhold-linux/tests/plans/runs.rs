@@ -290,7 +290,16 @@ fn measure(runs: &[Run], wanted: &[usize], stop: &Arc<AtomicBool>) -> Result<Vec
 
 fn fleet(jobs: usize, stop: &Arc<AtomicBool>) -> Result<Fleet, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    Ok(Fleet { program, jobs: Some(jobs), store: None, resume: false, captures: None, stop: stop.clone() })
+    Ok(Fleet {
+        program,
+        jobs: Some(jobs),
+        store: None,
+        resume: false,
+        captures: None,
+        // Judged here, run by run.
+        max_stalled: 1.0,
+        stop: stop.clone(),
+    })
 }
 
 fn tell_lateness(cell: &Cell<'_>, progress: Progress) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use linkhold_linux::testbed::cells::{
-    Cell, Fleet, FleetError, Progress, known, missing_requirement, run_all,
+    Cell, Fleet, FleetError, MAX_STALLED, Progress, known, missing_requirement, run_all,
 };
 use linkhold_linux::testbed::outcome::{LinuxRecord, Outcome};
 use linkhold_linux::testbed::run::{available_congestion_controls, check};
@@ -251,6 +251,7 @@ fn fleet(args: &TestbedArgs, out: Option<&Path>, stop: Arc<AtomicBool>) -> Resul
         store: out.map(|out| out.join("cells")),
         resume: args.resume,
         captures: None,
+        max_stalled: MAX_STALLED,
         stop,
     })
 }
