@@ -9,7 +9,7 @@ LINKHOLD_DATA ?= $(firstword $(wildcard $(CURDIR)/data $(CURDIR)/../shared/data)
 export LINKHOLD_DATA
 LINKHOLD = target/release/linkhold
 
-.PHONY: help demo build test unit python lint fmt bench setup setup-demo testbed-table clean
+.PHONY: help demo build test unit python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench: setup-demo ## Speed of engine and mechanisms, as ratios measured in one r
 	$(CARGO) bench --locked -p linkhold-core
 	$(CARGO) bench --locked -p linkhold-linux --bench agent
 	$(CARGO) bench --locked -p linkhold-radio
+
+reproduction-tables: build ## Measure the paper's figures again and fill the tables of reproductions/ with them
+	scripts/reproduction_tables.py
 
 testbed-table: build setup ## Measure docs/testbed against this machine's kernel (as root); can be stopped and goes on where it was
 	scripts/testbed_table.py

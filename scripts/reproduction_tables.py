@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""Fills the tables of reproductions/dsasync with what `linkhold reproduce dsasync` measures.
+
+A page keeps its prose: only what stands between <!-- measured --> and <!-- /measured --> is written anew. With --json
+it runs nothing and takes the report of a finished run. Read the change afterwards: prose may quote a number that is no
+longer there.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = ROOT / "reproductions" / "dsasync"
+OPENING, CLOSING = "<!-- measured -->", "<!-- /measured -->"
+CASES = ("regular", "dsasync-paper", "dsasync")
+DIRECTIONS = ("downlink", "uplink")
+PAPERS_STACK = "linux-2009, 3 ms"
+# Metric, unit, title: of the figures that are claims and one table a metric, cases side by side.
+GOODPUT = ("goodput", "Mbit/s", "Goodput")
+MEAN_DELAY = ("mean delay", "ms", "Mean one-way delay")
+BULK = (
+    GOODPUT,
+    ("goodput share of the limit", "share", "Share of `goodput_limit_bps`"),
+    ("retransmission rate", "Mbit/s", "Retransmission rate"),
+    ("p99 delay outside silences", "ms", "99th percentile of one-way delay of packets sent outside silences"),
+)
+METRICS = {
+    "overhead": (GOODPUT, MEAN_DELAY),
+    "fig4": BULK,
+    "fig5": (("delay deviation", "ms", "Standard deviation of one-way delay"), MEAN_DELAY),
+    "fig8": BULK,
+}
+# Figure 7: its cases, and the seconds around the switch, by the end of each.
+SWITCH_CASES = ("regular", "dsasync-paper", "paper-no-response", "paper-modern-response", "dsasync")
+SWITCH_SECONDS = (5.0, 6.0, 7.0, 8.0)
+
+
+class Figure:
+    """One figure of the report, its rows by (case, stack, metric, x)."""
+
+    def __init__(self, record):
+        self.seeds = record["seeds"]
+        self.claims = record["claims"]
+        self.rows = {}
+        for row in record["rows"]:
+            case, stack = re.fullmatch(r"(.*?) \[(.*)\]", row["case"]).groups()
+            self.rows[case, stack, row["metric"], row["x"]] = row
+
+    def row(self, case, stack, metric, x=None):
+        return self.rows.get((case, stack, metric, x))
+
+    def measured(self, case, stack, metric, x=None):
+        return self.rows[case, stack, metric, x]["measured"]
+
+    def curve(self, case, stack, metric):
+        """What was measured at every x, in the report's order."""
+        return [row["measured"] for key, row in self.rows.items() if key[:3] == (case, stack, metric)]
+
+    def stacks(self, metric):
+        return list(dict.fromkeys(stack for _, stack, of, _ in self.rows if of == metric))
+
+    def positions(self, metric):
+        return sorted({x for _, _, of, x in self.rows if of == metric})
+
+
+def number(value):
+    """Three digits, but no more than three places."""
+    if value is None:
+        return "–"
+    size = abs(value)
+    if size >= 100:
+        digits = 0
+    elif size >= 10:
+        digits = 1
+    elif size >= 0.1 or size == 0:
+        digits = 2
+    else:
+        digits = 3
+    text = f"{value:.{digits}f}"
+    return "0" if float(text) == 0 else text.replace("-", "−")
+
+
+def cell(row):
+    """Mean and half of its interval, where that is wide enough to be seen."""
+    if row is None:
+        return "–"
+    text = number(row["measured"])
+    if row["ci95"]:
+        low, high = row["ci95"]
+        half = (high - low) / 2
+        if half >= 0.0005 * max(1, abs(row["measured"])):
+            text += " ± " + number(half)
+    return text
+
+
+def quoted(names):
+    return [f"`{name}`" for name in names]
+
+
+def table(head, rows, align=None):
+    """A table whose columns but the first hold numbers, if `align` says nothing else."""
+    align = align or ["---"] + ["---:"] * (len(head) - 1)
+    lines = ["| " + " | ".join(head) + " |", "|" + "|".join(align) + "|"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def verdict(claim):
+    return "**yes**" if claim["holds"] else "no"
+
+
+def criterion_and_unit(claim):
+    criterion, unit = claim["criterion"].rsplit("; in ", 1)
+    return criterion.removeprefix("holds if "), unit
+
+
+def claims(figure):
+    rows = []
+    for claim in figure.claims:
+        criterion, unit = criterion_and_unit(claim)
+        row = [claim["text"], number(claim["paper"]), number(claim["measured"]), unit, criterion, verdict(claim)]
+        rows.append([text.replace("|", "/") for text in row])
+    head = ["claim", "paper", "measured", "unit", "holds if", "holds"]
+    return table(head, rows, ["---", "---:", "---:", "---", "---", "---"])
+
+
+def by_case(figure, metric, unit, title):
+    """A line a direction and stack, the cases side by side."""
+    rows = []
+    for direction in DIRECTIONS:
+        of = f"{direction} {metric}"
+        for stack in figure.stacks(of):
+            rows.append([f"{direction}, {stack}"] + [cell(figure.row(case, stack, of)) for case in CASES])
+    return [f"{title}:", table([unit, *quoted(CASES)], rows)]
+
+
+def plain_page(figure, metrics):
+    blocks = [claims(figure)]
+    for metric, unit, title in metrics:
+        blocks += by_case(figure, metric, unit, title)
+    return blocks
+
+
+def over_time(figure, stack, metric):
+    """Mean, worst and best second of each case, and the seconds in which the others beat `regular`."""
+    curves = {case: figure.curve(case, stack, metric) for case in CASES}
+    texts = []
+    for curve in curves.values():
+        texts.append(f"{number(sum(curve) / len(curve))} ({number(min(curve))} to {number(max(curve))})")
+    regular = curves["regular"]
+    wins = []
+    for case in CASES[1:]:
+        wins.append(str(sum(ours > plain for ours, plain in zip(curves[case], regular, strict=True))))
+    return [*texts, f"{' / '.join(wins)} of {len(regular)}"]
+
+
+def fig3(figure):
+    rows = []
+    for direction in DIRECTIONS:
+        metric = f"{direction} goodput"
+        for stack in figure.stacks(metric):
+            rows.append([f"{direction}, {stack}", *over_time(figure, stack, metric)])
+    title = (
+        "Goodput, Mbit/s: mean over the seconds (worst to best second, each a mean over the seeds), "
+        "and in how many seconds `dsasync-paper` / `dsasync` is above `regular`:"
+    )
+    return [claims(figure), title, table(["Mbit/s", *quoted(CASES), "seconds above regular"], rows)]
+
+
+def papers_utilisations(figure, direction):
+    """Figure 6 as the paper has it: goodput and share of the limit at each utilisation."""
+    goodput, share = f"{direction} goodput", f"{direction} goodput share of the limit"
+    rows = []
+    for x in figure.positions(goodput):
+        row = [number(x)]
+        for case in CASES:
+            percent = number(100 * figure.measured(case, PAPERS_STACK, share, x))
+            row.append(f"{cell(figure.row(case, PAPERS_STACK, goodput, x))} ({percent} %)")
+        rows.append(row)
+    title = f"{direction.capitalize()} on the paper's stack, Mbit/s (share of the limit):"
+    return [title, table(["utilisation", *quoted(CASES)], rows)]
+
+
+def fig6(figure):
+    blocks = [claims(figure)]
+    for direction in DIRECTIONS:
+        blocks += papers_utilisations(figure, direction)
+    rows = []
+    for direction in DIRECTIONS:
+        metric = f"{direction} goodput share of the limit"
+        for stack in figure.stacks(metric):
+            if stack == PAPERS_STACK:
+                continue
+            for x in (0.2, 0.5, 0.8):
+                shares = [cell(figure.row(case, stack, metric, x)) for case in CASES]
+                rows.append([f"{direction}, {stack}, {x}", *shares])
+    return [*blocks, "Today's stack, share of the limit:", table(["stack, utilisation", *quoted(CASES)], rows)]
+
+
+def around_switch(figure, case, stack):
+    values = [number(figure.measured(case, stack, "downlink goodput", x)) for x in SWITCH_SECONDS]
+    return " / ".join(values)
+
+
+def losses_and_delay(figure, case, stack):
+    metrics = ("downlink retransmissions", "downlink p99 delay")
+    return " / ".join(number(figure.measured(case, stack, metric)) for metric in metrics)
+
+
+def fig7(figure):
+    blocks = [claims(figure)]
+    titles = {
+        "Goodput, Mbit/s, of the second before the switch and the three after it:": around_switch,
+        "Segments retransmitted in the run / 99th percentile of one-way delay, ms:": losses_and_delay,
+    }
+    for title, tell in titles.items():
+        rows = []
+        for stack in figure.stacks("downlink goodput"):
+            rows.append([stack, *(tell(figure, case, stack) for case in SWITCH_CASES)])
+        blocks += [title, table(["stack", *quoted(SWITCH_CASES)], rows)]
+    return blocks
+
+
+def assumption(figure, direction, stack):
+    """What becomes of the plain router, and of each gain over it, under one assumption."""
+
+    def plain(metric):
+        return figure.row("regular", stack, f"{direction} {metric}")
+
+    row = [stack, cell(plain("goodput"))]
+    row.append(number(100 * plain("goodput share of the limit")["measured"]) + " %")
+    row += [cell(plain("retransmission rate")), number(plain("timeouts")["measured"])]
+    for case in ("dsasync-paper", "paper-unshaped", "dsasync"):
+        row.append(cell(figure.row(case, stack, f"{direction} gain over regular")))
+    return row
+
+
+def sensitivity(figure):
+    papers = {"downlink": "gain 74 %, regular retransmits 3.1 Mbit/s", "uplink": "gain 10 %"}
+    head = ["assumption", "regular, Mbit/s", "of the limit", "retransmits, Mbit/s", "timeouts"]
+    head += ["gain of `dsasync-paper`, %", "of `paper-unshaped`, %", "of `dsasync`, %"]
+    blocks = []
+    for direction in DIRECTIONS:
+        rows = [assumption(figure, direction, stack) for stack in figure.stacks(f"{direction} goodput")]
+        blocks += [f"{direction.capitalize()} (the paper: {papers[direction]}):", table(head, rows)]
+    return blocks
+
+
+def summary(figures):
+    """Every claim of every figure, and how many hold."""
+    every = [(name, claim) for name, figure in figures.items() for claim in figure.claims]
+    rows = []
+    for name, claim in every:
+        text = re.sub(r" \(section.*", "", claim["text"])
+        measured = f"{number(claim['measured'])} {criterion_and_unit(claim)[1]}"
+        rows.append([f"[{name}]({name}/README.md)", text, number(claim["paper"]), measured, verdict(claim)])
+    holding = sum(claim["holds"] for _, claim in every)
+    title = (
+        f"{holding} of {len(every)} claims hold on the paper's stack at 3 ms with the algorithms as printed "
+        f"({figures['fig4'].seeds} seeds):"
+    )
+    head = ["figure", "claim", "paper", "measured", "holds"]
+    return [title, table(head, rows, ["---", "---", "---:", "---", "---"])]
+
+
+def pages(figures):
+    """What each page's marks hold, by the page's path below reproductions/dsasync."""
+    blocks = {name: plain_page(figures[name], metrics) for name, metrics in METRICS.items()}
+    for build in (fig3, fig6, fig7, sensitivity):
+        blocks[build.__name__] = build(figures[build.__name__])
+    texts = {f"{name}/README.md": "\n\n".join(parts) for name, parts in blocks.items()}
+    texts["README.md"] = "\n\n".join(summary(figures))
+    return texts
+
+
+def filled(page, text):
+    """The page with `text` between its marks."""
+    before, opening, rest = page.read_text().partition(OPENING)
+    _, closing, after = rest.partition(CLOSING)
+    if not (opening and closing):
+        sys.exit(f"{page}: its tables go between {OPENING} and {CLOSING}, which are not there")
+    return f"{before}{OPENING}\n{text}\n{CLOSING}{after}"
+
+
+def report(options):
+    """The report of a finished run, or of one that is made now."""
+    if options.json:
+        return json.loads(options.json.read_text())
+    command = [options.program, "reproduce", "dsasync", "--json"]
+    finished = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
+    if finished.returncode != 0:
+        sys.exit("linkhold reproduce failed; the pages are as they were")
+    return json.loads(finished.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", default=str(ROOT / "target" / "release" / "linkhold"))
+    parser.add_argument(
+        "--json", type=pathlib.Path, metavar="FILE", help="what `linkhold reproduce dsasync --json` printed"
+    )
+    parser.add_argument("--pages", type=pathlib.Path, default=PAGES, help="where the pages are")
+    options = parser.parse_args()
+    figures = {record["id"].removeprefix("dsasync/"): Figure(record) for record in report(options)["figures"]}
+    missing = [name for name in (*METRICS, "fig3", "fig6", "fig7", "sensitivity") if name not in figures]
+    if missing:
+        sys.exit(f"the report lacks {', '.join(missing)}; it must be of all of `linkhold reproduce dsasync`")
+    # All pages or none: a report that does not fit them stops here.
+    done = {options.pages / name: filled(options.pages / name, text) for name, text in pages(figures).items()}
+    for page, text in done.items():
+        partial = page.with_name(f".{page.name}.partial")
+        partial.write_text(text)
+        partial.replace(page)
+
+
+if __name__ == "__main__":
+    main()
