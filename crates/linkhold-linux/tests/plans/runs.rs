@@ -230,8 +230,8 @@ fn simulate(run: &Run) -> Result<Evidence, String> {
     Ok(Evidence::new(run, record, series, zero_windows.0, None))
 }
 
-/// Runs on Linux at once. More than this are punctual still, but their senders and receivers wait for a processor, and
-/// goodput is the host's, not the link's.
+/// Runs on Linux at once. A quiet host does four times as many; one that has other things to do would then let senders and
+/// receivers wait for a processor, though the air stays punctual.
 fn side_by_side() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -145,7 +145,7 @@ fn far_sender(runs: &Runs, findings: &mut Findings) -> Answer {
 fn hold_and_default(runs: &Runs, findings: &mut Findings) -> Answer {
     for case in ["hold", "dsasync"] {
         for (one, deep) in runs.of_with(case, "fifo-5000")? {
-            findings.at_least(one, "goodput / limit", share(one), 0.7);
+            findings.at_least(one, "goodput / limit", share(one), 0.85);
             let wait = |of: &Evidence| of.record.totals.delay_p99_outside_silence_s;
             findings.at_most(
                 one,
