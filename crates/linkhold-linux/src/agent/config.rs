@@ -94,11 +94,35 @@ pub struct DataPathSection {
     pub max_packets: u32,
     /// Mark (SO_MARK) of packets that the agent itself sends.
     pub mark: u32,
+    /// What becomes of aggregates (GSO, GRO).
+    pub aggregates: Aggregates,
 }
+
+/// Packets of up to 64 KiB that network cards make of many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aggregates {
+    /// Split where a radio of the stated capacity takes longer for one than the transmit queue is to hold.
+    #[default]
+    Auto,
+    /// Let them pass whole: less work a byte.
+    Keep,
+    /// Have the kernel split them before they come.
+    Split,
+}
+
+/// Largest aggregate, bytes (`GSO_MAX_SIZE`; cards that make larger ones are rare, and fare the same).
+const LARGEST_AGGREGATE: Bytes = Bytes(65_536);
 
 impl Default for DataPathSection {
     fn default() -> Self {
-        Self { backend: BackendChoice::Auto, queue: 4710, max_packets: 0, mark: 0x6c68 }
+        Self {
+            backend: BackendChoice::Auto,
+            queue: 4710,
+            max_packets: 0,
+            mark: 0x6c68,
+            aggregates: Aggregates::Auto,
+        }
     }
 }
 
@@ -434,7 +458,27 @@ impl AgentConfig {
             0 => held.saturating_add(MIN_QUEUE_PACKETS),
             chosen => chosen,
         };
-        NfQueueConfig { queue: self.datapath.queue, max_packets, mark: self.datapath.mark }
+        NfQueueConfig {
+            queue: self.datapath.queue,
+            max_packets,
+            mark: self.datapath.mark,
+            split_aggregates: self.splits_aggregates(),
+        }
+    }
+
+    /// An aggregate goes down whole or not at all: on a slow radio one alone is longer than the queue that is to be kept short.
+    fn splits_aggregates(&self) -> bool {
+        match self.datapath.aggregates {
+            Aggregates::Keep => false,
+            Aggregates::Split => true,
+            Aggregates::Auto => self.channel.as_ref().is_some_and(|channel| {
+                let (rate, most) =
+                    (channel.capacity.mul_f64(channel.efficiency.get()), self.dsasync().transmit_queue);
+                self.mechanism.name == MechanismName::DsaSync
+                    && !most.is_zero()
+                    && rate.time_for(LARGEST_AGGREGATE) > most
+            }),
+        }
     }
 
     /// The rules that bring packets to the queues.

@@ -61,6 +61,8 @@ pub struct NfQueueConfig {
     pub max_packets: u32,
     /// Mark of the agent's own packets (SO_MARK).
     pub mark: u32,
+    /// Let the kernel cut aggregates (GSO, GRO) into packets of the wire's size before they come here.
+    pub split_aggregates: bool,
 }
 
 /// Why the queues cannot be used.
@@ -88,6 +90,7 @@ fn system(what: &'static str) -> impl FnOnce(Errno) -> NfQueueError {
 pub struct NfQueue {
     netlink: OwnedFd,
     max_packets: u32,
+    split_aggregates: bool,
     raw: RawSockets,
     verdicts: Verdicts,
     buffer: Vec<u8>,
@@ -129,6 +132,7 @@ impl NfQueue {
         Ok(Self {
             netlink,
             max_packets: config.max_packets,
+            split_aggregates: config.split_aggregates,
             raw,
             verdicts: Verdicts::new([config.queue, config.queue.wrapping_add(1)]),
             buffer: vec![0; METADATA + UPLINK_COPY.max(DOWNLINK_COPY) as usize],
@@ -180,8 +184,9 @@ impl NfQueue {
         parameters[..4].copy_from_slice(&copy.to_be_bytes());
         parameters[4] = NFQNL_COPY_PACKET;
         self.request(queue, &[(NFQA_CFG_PARAMS, &parameters)]).map_err(system("set the copy range"))?;
-        let flags = (NFQA_CFG_F_FAIL_OPEN | NFQA_CFG_F_GSO).to_be_bytes();
-        self.request(queue, &[(NFQA_CFG_FLAGS, &flags), (NFQA_CFG_MASK, &flags)])
+        let all = NFQA_CFG_F_FAIL_OPEN | NFQA_CFG_F_GSO;
+        let flags = if self.split_aggregates { NFQA_CFG_F_FAIL_OPEN } else { all };
+        self.request(queue, &[(NFQA_CFG_FLAGS, &flags.to_be_bytes()), (NFQA_CFG_MASK, &all.to_be_bytes())])
             .map_err(system("set the queue's flags (fail-open, GSO)"))?;
         self.request(queue, &[(NFQA_CFG_QUEUE_MAXLEN, &max_packets.to_be_bytes())])
             .map_err(system("set the queue's length"))

@@ -68,6 +68,24 @@ pub fn transfer_arrives_whole() -> Outcome {
     Ok(())
 }
 
+/// A burst of 64 KiB would be 26 ms of a 20 Mbit/s radio, where 2 ms are to stand.
+pub fn aggregates_are_split() -> Outcome {
+    let path = Path::build()?;
+    // (aggregates, least and most bytes of data for each packet seen, ACKs and all)
+    for (aggregates, bytes) in [("auto", 400..1461), ("split", 400..1461), ("keep", 1461..65_536)] {
+        let settings = format!(
+            "[channel]\ncapacity = \"20Mbit/s\"\nefficiency = 1.0\n[datapath]\naggregates = \"{aggregates}\"\n"
+        );
+        let agent = AgentProcess::start(&path, &settings);
+        Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6100, Amount::Bytes(4 * MEGABYTE)).finish();
+        let status = agent.status();
+        let each = 4 * MEGABYTE / status.packets.seen;
+        println!("{aggregates}: {each} bytes of data a packet");
+        assert!(bytes.contains(&each), "{aggregates}: {each} bytes of data a packet: {status}");
+    }
+    Ok(())
+}
+
 /// A counter of a host's kernel, in a file of /proc/net with a line of names and a line of values.
 pub fn tcp_counter(host: &NetNs, file: &str, prefix: &str, name: &str) -> u64 {
     let text = host.run("cat", &[&format!("/proc/net/{file}")]).expect("counters");
