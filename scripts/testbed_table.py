@@ -419,8 +419,7 @@ def simulator_page(pairs, seeds, commit):
     page = head("Simulator against kernel", seeds, commit)
     page += [
         "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences.",
-        "The error is (simulated - measured) / measured, in the means over the seeds. In the simulator a mechanism can take packets",
-        "back from the radio's queue and knows its room; on the testbed, as on most radios, it cannot.",
+        "The error is (simulated - measured) / measured, in the means over the seeds. In both the mechanism is blind to the router's queue.",
         "",
     ]
     errors = {"plain routers": [], "with DSASync": []}
@@ -508,8 +507,9 @@ def others_page(reports, seeds, commit):
         page += [
             "## No silence: what the agent costs",
             "",
-            "One bulk download at 24 Mbit/s that never falls silent, [scenario](../../scenarios/clean.toml). Transit is the time that a",
-            "data packet spends in the base station.",
+            "One bulk download at 24 Mbit/s that never falls silent, [scenario](../../scenarios/clean.toml). Transit is the time that a data",
+            "packet spends in the base station before the radio's queue. With `dsasync` it contains the queue that would otherwise stand",
+            "before the radio, so compare the delay from end to end; with `dsasync-pass` nothing waits, and what is left is the agent's own time.",
             "",
             "| cc | case | goodput / limit | transit p50, ms | transit p99, ms | delay p50, ms |",
             "|---|---|---|---|---|---|",
