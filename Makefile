@@ -12,7 +12,7 @@ LINKHOLD = target/release/linkhold
 .PHONY: help demo build test unit python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
 
 help: ## Show what there is to run
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: setup-demo ## Build the linkhold command (release)
 	$(CARGO) build --release --locked -p linkhold

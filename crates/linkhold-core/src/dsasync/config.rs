@@ -140,10 +140,11 @@ pub struct DsaSyncConfig {
 }
 
 impl Default for DsaSyncConfig {
-    /// The recommended settings: `freeze+nudge`, window clamp always, no uplink shaping.
+    /// The recommended settings: `freeze+nudge` with windows closed only when space runs low, window clamp always, 2 ms in the
+    /// transmit queue, no uplink shaping.
     ///
     /// No uplink shaping, because an ACK kept back is data that comes later: the clamp leaves one round trip
-    /// plus 10 ms of data in flight, so ACKs delayed by a silence's length would let the radio run dry. Shaping
+    /// plus 5 ms of data in flight, so ACKs delayed by a silence's length would let the radio run dry. Shaping
     /// was to stop spurious timeouts; on a sender that detects and undoes those it buys nothing.
     fn default() -> Self {
         Self {
@@ -175,7 +176,7 @@ impl Default for DsaSyncConfig {
 
 impl DsaSyncConfig {
     /// The mechanism as the paper prints it, with its default values (section VI-A): `freeze`, windows closed when
-    /// space runs low, Algorithm 4 on the uplink, three duplicate ACKs on a switch, no clamp.
+    /// space runs low or one is used up, Algorithm 4 on the uplink, three duplicate ACKs on a switch, no clamp.
     #[must_use]
     pub fn paper() -> Self {
         Self {
