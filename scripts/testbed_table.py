@@ -223,7 +223,7 @@ def case_list(scenario):
         words = [f"over {queue}" if "mechanism" in case else queue]
         if "mechanism" in case:
             words.insert(0, "the default mode" if case["mechanism"] == "dsasync" else f"mechanism `{case['mechanism']}`")
-        elif in_silence == "drop":
+        if in_silence == "drop":
             words.append("that drops what arrives in a silence")
         own = [f"`{key} = {json.dumps(value)}`" for key, value in case.get("dsasync", {}).items()]
         others = [key for key in changed if key not in ("router.queue", "router.limit", "router.in_silence")]
