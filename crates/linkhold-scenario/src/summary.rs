@@ -160,11 +160,25 @@ fn flows(group: &FlowGroup) -> String {
     format!("{direction}, {how_many} on each of {stations}, {source}, {ip}, from {}{stop}", group.start)
 }
 
+/// A setting's value as it is written in a scenario.
+fn key_name(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        Ok(_) | Err(_) => "?".to_owned(),
+    }
+}
+
 fn case_line(case: &Case, first: &ResolvedScenario) -> String {
     let mechanism = match &case.scenario.mechanism {
         Mechanism::None => "plain router".to_owned(),
         Mechanism::DsaSync(config) => {
-            format!("dsasync, {:?}, B_alloc {}, clamp {:?}", config.mode, config.b_alloc, config.clamp)
+            format!(
+                "dsasync, mode {}, windows closed: {}, held down: {}, B_alloc {}",
+                key_name(&config.mode),
+                key_name(&config.close_at),
+                key_name(&config.clamp),
+                config.b_alloc
+            )
         }
     };
     let same_but_mechanism =
