@@ -419,7 +419,8 @@ def simulator_page(pairs, seeds, commit):
     page = head("Simulator against kernel", seeds, commit)
     page += [
         "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences.",
-        "The error is (simulated - measured) / measured, in the means over the seeds. In both the mechanism is blind to the router's queue.",
+        "The error is (simulated - measured) / measured, in the means over the seeds. In both the mechanism is blind to the router's queue. The",
+        "simulator's learns of a silence at once, the testbed's agent a little later: over a router that drops, that costs it packets.",
         "",
     ]
     errors = {"plain routers": [], "with DSASync": []}
