@@ -91,17 +91,24 @@ impl Pacer {
         self.told && !self.most.is_zero()
     }
 
+    /// Time decides, too: where the driver tells no room, or the queue is kept short.
+    fn is_timed(&self) -> bool {
+        self.room.is_none() || self.is_short()
+    }
+
+    /// When the next packet may leave, as far as time decides.
+    fn due(&self) -> Instant {
+        if self.is_short() { self.drained - self.most } else { self.drained }
+    }
+
     /// An arrival has to wait, for the transmit queue holds enough.
     pub fn must_wait(&self, now: Instant) -> bool {
-        self.is_short() && self.drained > now + self.most
+        self.is_short() && self.due() > now
     }
 
     pub fn allows(&mut self, now: Instant, len: u32) -> bool {
-        if let Some((packets, bytes)) = self.room {
-            self.full = packets == 0 || bytes < u64::from(len);
-            return !self.full && !self.must_wait(now);
-        }
-        if self.is_short() { !self.must_wait(now) } else { self.drained <= now }
+        self.full = self.room.is_some_and(|(packets, bytes)| packets == 0 || bytes < u64::from(len));
+        !self.full && (!self.is_timed() || self.due() <= now)
     }
 
     /// A packet goes down: released or forwarded. Answers how long it will wait there, as far as is known.
@@ -170,12 +177,7 @@ impl Pacer {
 
     /// When the next packet may leave, if that is a matter of time.
     pub fn next_time(&self) -> Option<Instant> {
-        match self.room {
-            Some(_) if self.full || !self.is_short() => None,
-            Some(_) => Some(self.drained - self.most),
-            None if self.is_short() => Some(self.drained - self.most),
-            None => Some(self.drained),
-        }
+        (self.is_timed() && !self.full).then(|| self.due())
     }
 }
 
