@@ -21,10 +21,7 @@ impl Prr {
     pub fn on_ack(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64) -> u64 {
         self.delivered += delivered;
         let send = if pipe > ssthresh {
-            // Proportional part: sndcnt = CEIL (prr_delivered * ssthresh / RecoverFS) - prr_out.
-            let share =
-                (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_flight));
-            (share as u64).saturating_sub(self.out)
+            self.proportional(ssthresh)
         } else {
             // PRR-SSRB: limit = MAX (prr_delivered - prr_out, DeliveredData) + MSS.
             let limit = self.delivered.saturating_sub(self.out).max(delivered) + mss;
@@ -46,15 +43,20 @@ impl Prr {
     ) -> u64 {
         self.delivered += delivered;
         let send = if pipe > ssthresh {
-            let share =
-                (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_flight));
-            (share as u64).saturating_sub(self.out)
+            self.proportional(ssthresh)
         } else {
             let conserved = self.delivered.saturating_sub(self.out).max(delivered);
             (conserved + if advanced_clean { mss } else { 0 }).min(ssthresh - pipe)
         };
         // The first retransmission goes out whatever the sums say.
         pipe + if self.out == 0 { send.max(mss) } else { send }
+    }
+
+    /// Proportional part: sndcnt = CEIL (prr_delivered * ssthresh / RecoverFS) - prr_out.
+    fn proportional(&self, ssthresh: u64) -> u64 {
+        let share =
+            (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_flight));
+        (share as u64).saturating_sub(self.out)
     }
 
     /// Data was sent in recovery.
