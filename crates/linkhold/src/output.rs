@@ -60,8 +60,8 @@ impl OutputFolder {
             .map_err(|error| Failure::Failed(format!("{}: {error}", self.target.join(name).display())))
     }
 
-    /// Moves every file to its place, each replacing an older one as a whole.
-    pub fn finish(self) -> Result<(), Failure> {
+    /// Moves every file to its place, each replacing an older one as a whole; answers the folder.
+    pub fn finish(self) -> Result<PathBuf, Failure> {
         let fail = |error: io::Error| Failure::Failed(format!("{}: {error}", self.target.display()));
         fs::create_dir_all(&self.target).map_err(fail)?;
         let mut names: Vec<_> = fs::read_dir(self.path())
@@ -73,6 +73,6 @@ impl OutputFolder {
         for name in names {
             fs::rename(self.path().join(&name), self.target.join(&name)).map_err(fail)?;
         }
-        Ok(())
+        Ok(self.target)
     }
 }

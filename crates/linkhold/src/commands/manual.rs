@@ -28,5 +28,5 @@ pub fn man(out: Option<&Path>) -> Result<(), Failure> {
     let folder = OutputFolder::prepare(out)?;
     clap_mangen::generate_to(Cli::command(), folder.path())
         .map_err(|error| Failure::Failed(format!("{}: {error}", out.display())))?;
-    folder.finish()
+    folder.finish().map(drop)
 }

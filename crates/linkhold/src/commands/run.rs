@@ -37,16 +37,31 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let info = linkhold_sim::scenario_info(&scenario, &args.scenario.display().to_string(), &args.set);
     let report = RunReport::new(info, records, comparison);
     let json = super::to_json(&report)?;
-    if let Some(folder) = folder {
-        write(&args.scenario, &folder, &report, &series, &json)?;
-        folder.finish()?;
+    deliver(&args.scenario, folder, &report, &series, &json, args.json)
+}
+
+/// Writes the results where there is a folder for them, and prints them: as JSON alone, or as a table.
+pub(super) fn deliver(
+    file: &Path,
+    folder: Option<OutputFolder>,
+    report: &RunReport,
+    series: &[RunSeries],
+    json: &str,
+    json_only: bool,
+) -> Result<(), Failure> {
+    let written = match folder {
+        Some(folder) => {
+            write(file, &folder, report, series, json)?;
+            Some(folder.finish()?)
+        }
+        None => None,
+    };
+    if json_only {
+        return print(json);
     }
-    if args.json {
-        return print(&json);
-    }
-    print(&run_table(&report))?;
-    match out {
-        Some(out) => print(&format!("\nReport: {}\n", out.join("report.html").display())),
+    print(&run_table(report))?;
+    match written {
+        Some(folder) => print(&format!("\nReport: {}\n", folder.join("report.html").display())),
         None => Ok(()),
     }
 }
@@ -126,7 +141,7 @@ impl<O: Observer> Observer for Watched<'_, O> {
 }
 
 /// Writes everything that a folder of results holds but captures.
-pub(super) fn write(
+fn write(
     file: &Path,
     folder: &OutputFolder,
     report: &RunReport,

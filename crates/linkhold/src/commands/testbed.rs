@@ -185,18 +185,7 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
     let outcomes = measure(&job.cells().collect::<Vec<_>>(), &fleet)?;
     let (report, json, series) = job.report(outcomes)?;
     let json = super::to_json(&json)?;
-    if let Some(folder) = folder {
-        super::run::write(path, &folder, &report, &series, &json)?;
-        folder.finish()?;
-    }
-    if args.json {
-        return print(&json);
-    }
-    print(&run_table(&report))?;
-    match out {
-        Some(out) => print(&format!("\nReport: {}\n", out.join("report.html").display())),
-        None => Ok(()),
-    }
+    super::run::deliver(path, folder, &report, &series, &json, args.json)
 }
 
 /// All cells of all entries in one fleet, so that the last cells of one do not run alone.
