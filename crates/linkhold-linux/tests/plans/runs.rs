@@ -238,66 +238,35 @@ fn side_by_side() -> usize {
 
 /// A run whose hosts stood still for longer than this share of it says what this machine had else to do.
 const MOST_STALLED: f64 = 0.03;
-/// How often a run is made before that is an error; `run_all` does the same with one whose air was late.
-const MAX_ATTEMPTS: usize = 4;
 
 fn measure(runs: &[Run], wanted: &[usize], stop: &Arc<AtomicBool>) -> Result<Vec<Evidence>, String> {
     let began = std::time::Instant::now();
-    let mut found: Vec<Option<Evidence>> = vec![None; wanted.len()];
-    let mut waiting: Vec<usize> = (0..wanted.len()).collect();
-    let mut jobs = side_by_side();
-    for attempt in 1..=MAX_ATTEMPTS {
-        let cells: Vec<Cell<'_>> = waiting
-            .iter()
-            .map(|&place| &runs[wanted[place]])
-            .map(|run| Cell { case: &run.case, congestion: run.congestion.to_owned(), seed: run.seed })
-            .collect();
-        let outcomes =
-            run_all(&cells, &fleet(jobs, stop)?, &tell_lateness).map_err(|error| error.to_string())?;
-        let mut again = Vec::new();
-        for (&place, outcome) in waiting.iter().zip(outcomes) {
-            let run = &runs[wanted[place]];
-            let stalled = outcome.linux.stalled_s / outcome.record.sim_s;
-            if stalled > MOST_STALLED {
-                println!(
-                    "{}, {}: its hosts stood still for {:.1} % of the time",
-                    run.conditions,
-                    run.case.name,
-                    stalled * 100.0
-                );
-                again.push(place);
-            } else {
-                let Outcome { record, linux, series } = outcome;
-                found[place] =
-                    Some(Evidence::new(run, record, series, linux.zero_windows, linux.completions));
-            }
-        }
-        nothing_is_left()?;
-        waiting = again;
-        if waiting.is_empty() {
-            println!("{} runs on Linux took {:.0} s", wanted.len(), began.elapsed().as_secs_f64());
-            return Ok(found.into_iter().flatten().collect());
-        }
-        println!("attempt {attempt}: {} runs are made again", waiting.len());
-        jobs = (jobs / 2).max(1);
-    }
-    Err(format!(
-        "this host was too busy: {} runs got no processor for more than {} % of their time, {MAX_ATTEMPTS} times. Close other programs.",
-        waiting.len(),
-        MOST_STALLED * 100.0
-    ))
+    let wanted: Vec<&Run> = wanted.iter().map(|&index| &runs[index]).collect();
+    let cells: Vec<Cell<'_>> = wanted
+        .iter()
+        .map(|run| Cell { case: &run.case, congestion: run.congestion.to_owned(), seed: run.seed })
+        .collect();
+    let outcomes = run_all(&cells, &fleet(stop)?, &tell_lateness).map_err(|error| error.to_string())?;
+    nothing_is_left()?;
+    println!("{} runs on Linux took {:.0} s", wanted.len(), began.elapsed().as_secs_f64());
+    Ok(wanted
+        .into_iter()
+        .zip(outcomes)
+        .map(|(run, Outcome { record, linux, series })| {
+            Evidence::new(run, record, series, linux.zero_windows, linux.completions)
+        })
+        .collect())
 }
 
-fn fleet(jobs: usize, stop: &Arc<AtomicBool>) -> Result<Fleet, String> {
+fn fleet(stop: &Arc<AtomicBool>) -> Result<Fleet, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     Ok(Fleet {
         program,
-        jobs: Some(jobs),
+        jobs: Some(side_by_side()),
         store: None,
         resume: false,
         captures: None,
-        // Judged here, run by run.
-        max_stalled: 1.0,
+        max_stalled: MOST_STALLED,
         stop: stop.clone(),
     })
 }
