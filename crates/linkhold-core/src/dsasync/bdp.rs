@@ -20,8 +20,8 @@
 //!   part plus the standing queue. It takes back the doubling where the rate stands still, and what shares measured too
 //!   small add. Once the radio runs dry the whole window is given again, at once.
 //! - **Share**: `clamp = trim · gain · rate · (base + standing queue) / n`, where `n = bytes of all flows / bytes of the
-//!   largest` over a short epoch, and one segment for the delayed ACK. For n equal flows that is n; thin flows beside a bulk one hardly count, so the bulk flow
-//!   keeps what they leave.
+//!   largest` over a short epoch, and one segment for the delayed ACK. For n equal flows that is n; thin flows beside a bulk
+//!   one hardly count, so the bulk flow keeps what they leave.
 
 use super::EMPTY_RADIO;
 use crate::time::{Duration, Instant};
