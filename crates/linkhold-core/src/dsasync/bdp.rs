@@ -91,6 +91,10 @@ const UNKNOWN_DAMPING: f64 = 8.0;
 /// Room that pacing by the estimate leaves to discover a higher one (BBR's pacing gain while it probes).
 const PACING_GAIN: f64 = 1.25;
 
+/// Slowest pace that an estimate may set: a full packet each 0.1 s. Less was measured while a station was away unannounced; what is held
+/// must not wait for seconds on the word of that, nor can the estimate rise while little is let go.
+const LEAST_PACE: BitRate = BitRate(120_000);
+
 /// The clamp's cell-wide part.
 #[derive(Debug)]
 pub(super) struct Bdp {
@@ -226,8 +230,8 @@ impl Bdp {
 
     /// Rate at which held packets may go to a radio of unknown capacity.
     pub fn pace(&self) -> Option<BitRate> {
-        let fastest = self.fastest();
-        (self.bytes_per_ns <= 0.0 && self.filled).then_some(BitRate((fastest * PACING_GAIN * 8e9) as u64))
+        let pace = BitRate((self.fastest() * PACING_GAIN * 8e9) as u64).max(LEAST_PACE);
+        (self.bytes_per_ns <= 0.0 && self.filled).then_some(pace)
     }
 
     /// The channel's rate and efficiency became known or changed; a rate of zero: no longer known.

@@ -70,10 +70,12 @@ impl Pacer {
     /// The channel drains at this rate from now on; so does what was sent down before.
     pub fn set_rate(&mut self, now: Instant, rate: BitRate, told: bool) {
         if rate.as_bps() > 0 && rate != self.rate {
+            // What the old rate would take so long for: at a new one it is gone sooner or later.
+            let old = self.rate;
+            let at_new_rate = |left: Duration| rate.time_for(old.bytes_in(left));
+            self.paused = self.paused.map(at_new_rate);
             if self.drained > now {
-                // What the old rate would take so long for: at a new one it is gone sooner or later.
-                let left = self.rate.bytes_in(self.drained.since(now));
-                self.drained = now + rate.time_for(left);
+                self.drained = now + at_new_rate(self.drained.since(now));
             }
             self.rate = rate;
         }
@@ -193,6 +195,16 @@ mod tests {
         pacer.set_rate(Instant::from_millis(1), BitRate::from_mbps(36), true);
         assert!(pacer.next_time() <= Some(Instant::from_millis(9)), "{:?}", pacer.next_time());
         assert!(pacer.allows(Instant::from_millis(9), 1500));
+    }
+
+    #[test]
+    fn what_stood_still_in_a_silence_drains_at_the_rate_told_meanwhile() {
+        let mut pacer = Pacer::new(BitRate(14_400), Duration::ZERO);
+        pacer.on_sent(Instant::ZERO, 36_000);
+        pacer.pause(Instant::from_millis(1));
+        pacer.set_rate(Instant::from_millis(2), BitRate::from_mbps(36), true);
+        pacer.resume(Instant::from_millis(500));
+        assert!(pacer.allows(Instant::from_millis(508), 1500), "{:?}", pacer.next_time());
     }
 
     #[test]

@@ -171,6 +171,10 @@ impl DsaSync {
                     rewrite.window = self.window_on_release(&entry);
                 }
                 self.flows.at(entry.slot).passed = rewrite.window.unwrap_or(entry.window);
+            } else {
+                // The flow is forgotten, and what was decided when this ACK came with it: by now the correspondent may
+                // know of a further edge. The station's own window is never below that.
+                rewrite.window = None;
             }
             self.metrics.released += 1;
             out.push(Action::Release { packet: entry.packet, rewrite });

@@ -76,6 +76,15 @@ fn a_rate_that_is_not_told_is_measured_and_given_twice() {
 }
 
 #[test]
+fn a_station_that_was_away_unannounced_does_not_stop_the_pace() {
+    let mut bdp = Bdp::new(Duration::from_millis(20));
+    for minute in 0..5 {
+        bdp.on_delivered(Instant::from_millis(minute * 60_000), 1448, 10_000);
+    }
+    assert_eq!(bdp.pace(), Some(LEAST_PACE));
+}
+
+#[test]
 fn a_time_without_enough_to_send_does_not_lower_the_rate() {
     let mut bdp = Bdp::new(Duration::ZERO);
     // 8 Mb/s for a second; then a tenth of it for a minute, with (true) and without the radio busy.
