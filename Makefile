@@ -9,7 +9,12 @@ LINKHOLD_DATA ?= $(firstword $(wildcard $(CURDIR)/data $(CURDIR)/../shared/data)
 export LINKHOLD_DATA
 LINKHOLD = target/release/linkhold
 
-.PHONY: help demo build test unit python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
+# Property tests draw the same cases each time here, so that a tree passes or fails for what is in it; `make soak` draws new ones.
+PROPTEST_RNG_SEED ?= 20261121
+PROPTEST_CASES ?= 1000
+SOAK_CASES ?= 300000
+
+.PHONY: help demo build test unit soak python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +40,11 @@ setup-demo:
 test: setup lint unit python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux and Python tests
 
 unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run of the fuzz targets
-	$(CARGO) test --locked --workspace
+	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) PROPTEST_CASES=$(PROPTEST_CASES) $(CARGO) test --locked --workspace
+
+soak: ## Property tests on 300,000 cases each, new ones each time, optimised, with debug assertions
+	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast \
+	  -p linkhold-core -p linkhold-wire -p linkhold-tcp -p linkhold-radio -p linkhold-results
 
 python: ## The Python package: built, type-checked and tested in an environment of its own
 	python/linkhold/run_tests.sh

@@ -155,7 +155,7 @@ fn play(config: &AirConfig, seed: u64, steps: &[Step]) -> (Driver, Vec<Frame>, V
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(300), ..ProptestConfig::default() })]
 
     #[test]
     fn every_frame_ends_exactly_once(config in any_config(), seed: u64, steps in any_steps()) {

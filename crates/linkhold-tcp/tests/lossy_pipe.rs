@@ -195,7 +195,7 @@ fn run(case: &Case) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(4000), ..ProptestConfig::default() })]
     #[test]
     fn every_byte_arrives_once_and_the_connection_closes(case in cases()) {
         run(&case);
