@@ -118,8 +118,8 @@ pub(super) struct Flow {
     pub offer: u16,
     pub offer_shift: Option<u8>,
     offer_seq: Seq,
-    /// Next sequence number of the station.
-    pub up_next: Seq,
+    /// Next sequence number of the station; `None` before its first segment.
+    pub up_next: Option<Seq>,
     pub up_timestamp: Option<TcpTimestamp>,
     /// The station's latest segment is the first with its timestamp.
     pub new_tick: bool,
@@ -183,7 +183,7 @@ impl Flow {
             offer: 0,
             offer_shift: None,
             offer_seq: Seq(0),
-            up_next: Seq(0),
+            up_next: None,
             up_timestamp: None,
             new_tick: false,
             passed: 0,
@@ -234,7 +234,7 @@ impl Flow {
         if downlink {
             self.down_max.is_some_and(|end| end != tcp.seq_end())
         } else {
-            self.acked.is_some() || (self.scale != Scale::Unknown && self.up_next != tcp.seq_end())
+            self.acked.is_some() || self.up_next.is_some_and(|next| next != tcp.seq_end())
         }
     }
 
@@ -324,11 +324,11 @@ impl Flow {
         if self.restarts(tcp, false) {
             self.restart();
         }
-        let first = self.acked.is_none() && self.scale == Scale::Unknown;
         if tcp.flags.contains(TcpFlags::SYN) {
             self.learn_syn(tcp, false);
         }
-        self.up_next = if first { tcp.seq_end() } else { self.up_next.max(tcp.seq_end()) };
+        let end = tcp.seq_end();
+        self.up_next = Some(self.up_next.map_or(end, |next| next.max(end)));
         if tcp.flags.contains(TcpFlags::FIN) {
             self.fin_up = Some(tcp.seq_end());
         }

@@ -27,6 +27,8 @@ pub(super) struct Shaped {
     generation: u32,
     ack: Seq,
     window: u16,
+    /// ACK and window mean something (not on a RST).
+    tells: bool,
     shift: Option<u8>,
     rewrite: Rewrite,
 }
@@ -108,13 +110,6 @@ impl DsaSync {
             UplinkMode::PerStation => self.monitor.alpha(now, packet.station),
             UplinkMode::Pooled => self.monitor.alpha_network(now),
         };
-        if self.free_bytes() < u64::from(packet.len) {
-            // B_alloc bounds both directions; what waits here goes first, in order.
-            self.shaper.flush(|id| self.due.push(id));
-            self.release_due(out);
-            return Verdict::Forward(rewrite);
-        }
-        let index = self.shaped_free.pop().unwrap_or(self.shaped.len() as u32);
         let flow = self.flows.at(slot);
         let entry = Shaped {
             packet: packet.id,
@@ -122,10 +117,18 @@ impl DsaSync {
             generation: flow.generation,
             ack: packet.tcp.ack,
             window: packet.tcp.window,
+            tells: packet.tcp.flags.contains(TcpFlags::ACK) && !packet.tcp.flags.contains(TcpFlags::RST),
             // The window of a SYN is never held down.
             shift: flow.shift_of(packet.tcp).filter(|_| !packet.tcp.flags.contains(TcpFlags::SYN)),
             rewrite,
         };
+        if self.free_bytes() < u64::from(packet.len) {
+            // B_alloc bounds both directions; what waits here goes first, in order.
+            self.shaper.flush(|id| self.due.push(id));
+            self.release_due(out);
+            return Verdict::Forward(self.leaving(&entry));
+        }
+        let index = self.shaped_free.pop().unwrap_or(self.shaped.len() as u32);
         match self.shaped.get_mut(index as usize) {
             Some(place) => *place = entry,
             None => self.shaped.push(entry),
@@ -147,13 +150,27 @@ impl DsaSync {
             UplinkVerdict::Forward => {
                 self.shaped_free.push(index);
                 self.probe_wired(now, slot, packet.tcp);
-                Verdict::Forward(rewrite)
+                Verdict::Forward(self.leaving(&entry))
             }
             UplinkVerdict::Full => {
                 self.shaped_free.push(index);
                 self.drop_packet(DropReason::BufferFull)
             }
         }
+    }
+
+    /// What becomes of an ACK that leaves now, whatever was decided when it came: ACKs released since have told the
+    /// correspondent more.
+    fn leaving(&mut self, entry: &Shaped) -> Rewrite {
+        let mut rewrite = entry.rewrite;
+        if !entry.tells {
+            return rewrite;
+        }
+        if entry.window > 0 && self.flows.at(entry.slot).has_data {
+            rewrite.window = self.window_on_release(entry);
+        }
+        self.flows.at(entry.slot).passed = rewrite.window.unwrap_or(entry.window);
+        rewrite
     }
 
     /// Releases what the shaper has let go, with the window that is right now.
@@ -163,19 +180,15 @@ impl DsaSync {
             let index = id.0 as u32;
             let entry = self.shaped[index as usize];
             self.shaped_free.push(index);
-            let mut rewrite = entry.rewrite;
             let own = self.flows.get(entry.slot).is_some_and(|flow| flow.generation == entry.generation);
-            if own {
+            let rewrite = if own {
                 self.flows.at(entry.slot).shaped -= 1;
-                if entry.window > 0 && self.flows.at(entry.slot).has_data {
-                    rewrite.window = self.window_on_release(&entry);
-                }
-                self.flows.at(entry.slot).passed = rewrite.window.unwrap_or(entry.window);
+                self.leaving(&entry)
             } else {
                 // The flow is forgotten, and what was decided when this ACK came with it: by now the correspondent may
                 // know of a further edge. The station's own window is never below that.
-                rewrite.window = None;
-            }
+                Rewrite { window: None, ..entry.rewrite }
+            };
             self.metrics.released += 1;
             out.push(Action::Release { packet: entry.packet, rewrite });
         }

@@ -31,12 +31,12 @@ impl DsaSync {
     /// Sends a copy of the flow's last ACK with this window. True if one could be made.
     pub(super) fn inject(&mut self, slot: u32, window: u16, ece: bool, out: &mut Actions) -> bool {
         let flow = self.flows.at(slot);
-        let Some(ack) = flow.acked else { return false };
+        let (Some(ack), Some(seq)) = (flow.acked, flow.up_next) else { return false };
         debug_assert!(window <= flow.offer || window <= flow.passed, "never larger than what was offered");
         out.push(Action::InjectAck(AckSpec {
             flow: flow.key,
             direction: Direction::Uplink,
-            seq: flow.up_next,
+            seq,
             ack,
             window,
             timestamp: flow.up_timestamp,

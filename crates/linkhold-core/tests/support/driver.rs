@@ -92,9 +92,14 @@ impl<'m> Driver<'m> {
     pub fn run(&mut self, steps: &[Step], wanted: impl Fn(&Flow) -> bool) {
         for index in 0..self.flows.len() {
             if self.flows[index].plan.handshake && wanted(&self.flows[index]) {
-                let (syn, answer) = self.flows[index].handshake();
-                self.packet(index, Direction::Uplink, syn, 60);
-                self.packet(index, Direction::Downlink, answer, 60);
+                let (station, correspondent) = self.flows[index].handshake();
+                if self.flows[index].plan.pushed {
+                    self.packet(index, Direction::Downlink, correspondent, 60);
+                    self.packet(index, Direction::Uplink, station, 60);
+                } else {
+                    self.packet(index, Direction::Uplink, station, 60);
+                    self.packet(index, Direction::Downlink, correspondent, 60);
+                }
             }
         }
         for step in steps {
@@ -231,7 +236,12 @@ impl<'m> Driver<'m> {
             && tcp.flags.contains(TcpFlags::ACK)
             && !tcp.flags.contains(TcpFlags::RST)
         {
-            self.flows[flow].offers.push((tcp.ack, tcp.window));
+            let flow = &mut self.flows[flow];
+            flow.offers.push((tcp.ack, tcp.window));
+            if tcp.flags.contains(TcpFlags::SYN) {
+                // The same in the field of an ACK: a SYN's window is not scaled (RFC 7323 section 2.2).
+                flow.offers.push((tcp.ack, tcp.window >> flow.shift()));
+            }
         }
         self.hand_in(id, Origin::Arrival);
     }
@@ -337,7 +347,8 @@ impl<'m> Driver<'m> {
                 }
                 let window = rewrite.window.unwrap_or(packet.tcp.window);
                 if packet.tcp.flags.contains(TcpFlags::ACK) {
-                    self.tell(packet.flow, packet.tcp.seq, packet.tcp.ack, window);
+                    let is_syn = packet.tcp.flags.contains(TcpFlags::SYN);
+                    self.tell(packet.flow, packet.tcp.seq, packet.tcp.ack, window, is_syn);
                 }
                 self.in_order(packet);
                 self.packets.remove(&id);
@@ -346,10 +357,11 @@ impl<'m> Driver<'m> {
     }
 
     /// The correspondent hears of a window.
-    fn tell(&mut self, index: usize, seq: Seq, ack: Seq, window: u16) {
+    fn tell(&mut self, index: usize, seq: Seq, ack: Seq, window: u16, is_syn: bool) {
         let flow = &mut self.flows[index];
-        flow.on_told(seq, ack, window, false);
-        let edge = ack + (u32::from(window) << flow.shift());
+        flow.on_told(seq, ack, window, is_syn);
+        let shift = if is_syn { 0 } else { flow.shift() };
+        let edge = ack + (u32::from(window) << shift);
         if window > 0 && !flow.spoilt && flow.plan.handshake {
             if let Some(told) = flow.told_edge {
                 // Less than one unit of the scaled window is rounding.
@@ -440,11 +452,12 @@ impl<'m> Driver<'m> {
             let told = i32::from(spec.window) << flow.shift();
             assert!(told <= edge, "{told} bytes told, {edge} offered");
             assert!(!spec.ack.after(flow.told.ack), "an ACK overtakes one that is held");
-            assert!(!spec.seq.after(flow.up_nxt) && !spec.seq.after(flow.ch_rcv));
+            // RFC 9293 section 3.10.7.4: an ACK whose sequence number is not the next expected one is not heard.
+            assert_eq!(spec.seq, flow.ch_rcv, "an ACK that the correspondent ignores");
             assert_eq!(spec.timestamp.is_some(), flow.plan.timestamps);
             assert!(!spec.ece || flow.plan.ecn);
         }
-        self.tell(index, spec.seq, spec.ack, spec.window);
+        self.tell(index, spec.seq, spec.ack, spec.window, false);
     }
 
     fn check_gauges(&self) {

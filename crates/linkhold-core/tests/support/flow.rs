@@ -22,6 +22,8 @@ pub struct FlowPlan {
     pub ecn: bool,
     /// The handshake passes the base station; else the flow is first seen in the middle.
     pub handshake: bool,
+    /// The correspondent opens the connection; else the station does.
+    pub pushed: bool,
     pub iss: u32,
 }
 
@@ -102,32 +104,40 @@ impl Flow {
         self.plan.timestamps.then_some(TcpTimestamp { value: clock, echo: clock - 1 })
     }
 
-    /// The station's SYN and the correspondent's answer.
+    /// What the station and the correspondent say to open the connection; whoever opens it first.
     pub fn handshake(&mut self) -> (TcpSegment, TcpSegment) {
+        let plan = self.plan;
         let (ecn_ask, ecn_answer) = if self.plan.ecn {
             (TcpFlags::ECE | TcpFlags::CWR, TcpFlags::ECE)
         } else {
             (TcpFlags::default(), TcpFlags::default())
         };
         let options =
-            |window_scale| SynOptions { mss: Some(MSS as u16), window_scale, sack_permitted: self.plan.sack };
-        let syn = TcpSegment {
+            |window_scale| SynOptions { mss: Some(MSS as u16), window_scale, sack_permitted: plan.sack };
+        // RFC 7323 section 2.2: an answer carries the option only if the SYN did. The correspondent offers it always.
+        let (pushed, shift) = (plan.pushed, plan.shift);
+        let (from_station, from_correspondent) =
+            (options(shift), options(if pushed { Some(7) } else { shift.map(|_| 7) }));
+        let [asks, answers] = [TcpFlags::SYN | ecn_ask, TcpFlags::SYN | TcpFlags::ACK | ecn_answer];
+        let station = TcpSegment {
             seq: self.up_nxt - 1,
+            ack: if pushed { self.snd_nxt } else { Seq(0) },
             window: 60_000,
-            flags: TcpFlags::SYN | ecn_ask,
-            syn: options(self.plan.shift),
+            flags: if pushed { answers } else { asks },
+            syn: from_station,
+            timestamp: self.timestamp(),
             ..TcpSegment::default()
         };
-        let answer = TcpSegment {
+        let correspondent = TcpSegment {
             seq: self.snd_nxt - 1,
-            ack: self.up_nxt,
+            ack: if pushed { Seq(0) } else { self.up_nxt },
             window: 65_535,
-            flags: TcpFlags::SYN | TcpFlags::ACK | ecn_answer,
-            // RFC 7323 section 2.2: the answer carries the option only if the SYN did.
-            syn: options(self.plan.shift.map(|_| 7)),
+            flags: if pushed { asks } else { answers },
+            syn: from_correspondent,
+            timestamp: self.timestamp(),
             ..TcpSegment::default()
         };
-        (syn, answer)
+        (station, correspondent)
     }
 
     fn data(&mut self, seq: Seq, payload_len: u32, flags: TcpFlags) -> TcpSegment {

@@ -151,23 +151,17 @@ pub fn wild_steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
 }
 
 pub fn plans() -> impl Strategy<Value = Vec<FlowPlan>> {
-    let plan = (
-        0..STATIONS,
-        any::<bool>(),
-        prop::option::of(0u8..10),
-        any::<[bool; 3]>(),
-        prop::bool::weighted(0.8),
-        prop_oneof![any::<u32>(), Just(u32::MAX - 5_000)],
-    )
-        .prop_map(|(station, v6, shift, [timestamps, sack, ecn], handshake, iss)| FlowPlan {
-            station,
-            v6,
-            shift,
-            timestamps,
-            sack,
-            ecn,
-            handshake,
-            iss,
-        });
+    let plan =
+        (
+            0..STATIONS,
+            any::<bool>(),
+            prop::option::of(0u8..10),
+            any::<[bool; 4]>(),
+            prop::bool::weighted(0.8),
+            prop_oneof![any::<u32>(), Just(u32::MAX - 5_000)],
+        )
+            .prop_map(|(station, v6, shift, [timestamps, sack, ecn, pushed], handshake, iss)| {
+                FlowPlan { station, v6, shift, timestamps, sack, ecn, handshake, pushed, iss }
+            });
     prop::collection::vec(plan, MAX_FLOWS)
 }

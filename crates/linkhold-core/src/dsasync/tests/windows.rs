@@ -48,6 +48,27 @@ fn algorithm_1_lines_11_to_15_low_space_closes_every_window_and_algorithm_2_line
     assert_eq!(b.agent.metrics().windows_closed_now, 0);
 }
 
+/// RFC 9293 section 3.10.7.4: a sender does not hear an ACK whose sequence number is not the one it expects.
+#[test]
+fn a_made_up_ack_carries_the_stations_next_number_wherever_its_numbers_begin() {
+    for isn in [0, 1 << 31, (1 << 31) + 5, u32::MAX] {
+        let mut b = Bench::new(&DsaSyncConfig { close_at: CloseAt::SilenceStart, ..plain(Mode::Freeze) });
+        let syn = TcpSegment { flags: TcpFlags::SYN, ..TcpSegment::default() };
+        let answer = TcpSegment {
+            seq: Seq(isn),
+            ack: Seq(1),
+            window: 5000,
+            flags: TcpFlags::SYN | TcpFlags::ACK,
+            ..TcpSegment::default()
+        };
+        let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &syn);
+        let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
+        let _ = b.down(3, 1, 1, MSS);
+        let acks = injected(&b.at(10).freeze(Scope::Network));
+        assert_eq!(acks.iter().map(|ack| (ack.seq, ack.window)).collect::<Vec<_>>(), [(Seq(isn) + 1, 0)]);
+    }
+}
+
 #[test]
 fn algorithm_1_lines_17_to_19_a_used_up_window_closes_one_connection() {
     for v6 in [0, 1000] {
