@@ -10,7 +10,7 @@ use crate::Outcome;
 use crate::agent_process::AgentProcess;
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
 use crate::capture::Capture;
-use crate::packets::{Data, data, first_from, first_new_from, gaps, longest_pause, lost};
+use crate::packets::{Data, data, first_from, first_new_from, gaps, longest_pause, lost, story};
 use crate::radio::Radio;
 use crate::transfer::{Amount, Transfer};
 
@@ -29,6 +29,7 @@ pub fn sigterm_lets_go() -> Outcome {
     for (number, settings) in SETTINGS.into_iter().enumerate() {
         let path = Path::build()?;
         path.set_offloads(false)?;
+        path.keep_order()?;
         let mut agent = AgentProcess::start(&path, settings);
         assert!(mentions_us(&rules(&path.bs)));
         let (leaving, arriving) = (Capture::start(&path.ch), Capture::start(&path.sh));
@@ -48,12 +49,17 @@ pub fn sigterm_lets_go() -> Outcome {
         assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
         assert!(!agent.socket.exists());
         transfer.stop_and_finish();
-        let (sent, arrived) = (data(&leaving.finish(), Path::SH_V4), data(&arriving.finish(), Path::SH_V4));
-        assert_eq!(lost(&sent, &arrived).len(), 0, "held packets were lost:\n{}", agent.log());
-        assert_eq!(gaps(&arrived), 0, "packets overtook others");
+        let (leaving, arriving) = (leaving.finish(), arriving.finish());
+        let (sent, arrived) = (data(&leaving, Path::SH_V4), data(&arriving, Path::SH_V4));
         let pause = longest_pause(&arrived, stopped);
         println!("longest pause after the signal: {pause:?}");
-        assert!(pause < RECOVERY, "traffic stood still for {pause:?} while the agent stopped");
+        let ends = || {
+            let [ch, sh] = [&leaving, &arriving].map(|captured| story(captured, stopped, 600));
+            format!("settings {number}, correspondent host:\n{ch}station:\n{sh}agent:\n{}", agent.log())
+        };
+        assert_eq!(lost(&sent, &arrived).len(), 0, "held packets were lost; {}", ends());
+        assert_eq!(gaps(&arrived), 0, "packets overtook others; {}", ends());
+        assert!(pause < RECOVERY, "traffic stood still for {pause:?} while the agent stopped; {}", ends());
     }
     Ok(())
 }

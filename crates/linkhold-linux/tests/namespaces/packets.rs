@@ -42,6 +42,21 @@ pub fn data(captured: &[Captured], to: IpAddr) -> Vec<Data> {
         .collect()
 }
 
+/// The packets that crossed from `from` on, a line each, for a test that failed: time from then, ms; source, flags, sequence
+/// number and length, ACK and window.
+pub fn story(captured: &[Captured], from: SystemTime, most: usize) -> String {
+    let lines = captured.iter().filter(|packet| packet.at >= from).filter_map(|packet| {
+        let parsed = parse_ip_tcp_headers(&packet.bytes).ok()?;
+        let ms = packet.at.duration_since(from).ok()?.as_secs_f64() * 1e3;
+        let tcp = parsed.tcp;
+        Some(format!(
+            "{ms:9.3} {} {:?} {}+{} ack {} win {}\n",
+            parsed.src.addr, tcp.flags, tcp.seq.0, tcp.payload_len, tcp.ack.0, tcp.window
+        ))
+    });
+    lines.take(most).collect()
+}
+
 /// True if sequence number `a` is behind `b`.
 fn is_after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() > 0

@@ -68,7 +68,10 @@ pub(super) fn kernel_id(id: PacketId) -> u32 {
 /// outlives the agent.
 ///
 /// What is still in a queue when it goes is dropped, and packets come between the accept and the end. So the queue's
-/// length becomes zero in between, which makes it fail open; the second accept is for what came before that.
+/// length becomes zero in between, which makes it fail open; the last accept is for what came before that.
+///
+/// From then on what comes overtakes what the last accept still lets go. An accept lets packets go one by one, and while a
+/// silence's worth of them leaves, others come: so the first accept is repeated, each time for fewer, before the length is zero.
 #[must_use]
 pub fn accept_everything(queues: [u16; 2]) -> Vec<u8> {
     let mut messages = Vec::new();
@@ -76,10 +79,15 @@ pub fn accept_everything(queues: [u16; 2]) -> Vec<u8> {
     messages
 }
 
+/// How often a queue is emptied before it fails open: each time leaves what came meanwhile, a fraction of the time before's.
+const DRAINS: usize = 8;
+
 /// Appends what [`accept_everything`] answers.
 pub(super) fn put_accept_everything(out: &mut Vec<u8>, queues: [u16; 2]) {
     for queue in queues {
-        put_accept_all(out, queue);
+        for _ in 0..DRAINS {
+            put_accept_all(out, queue);
+        }
         let zero = 0u32.to_be_bytes();
         put_message(out, NFQNL_MSG_CONFIG, NLM_F_REQUEST, queue, &[(NFQA_CFG_QUEUE_MAXLEN, &zero)], &[]);
         put_accept_all(out, queue);
