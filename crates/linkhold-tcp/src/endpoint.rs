@@ -219,6 +219,13 @@ impl Endpoint {
                 self.receiver.note_timestamp(start, ts.value);
             }
         }
+        let len = u64::from(segment.payload_len);
+        let fin = segment.flags.contains(TcpFlags::FIN);
+        if len == 0 && !fin && !self.receiver.accepts_empty(start) {
+            // RFC 9293 section 3.10.7.4, first step: answered, and not heard. Linux's window probe lives by the answer.
+            self.receiver.request_ack();
+            return;
+        }
         if segment.flags.contains(TcpFlags::ACK) {
             let ack = self.ack_in(segment, timestamp);
             if !self.sender.on_ack(now, ts_now, &ack, &mut self.stats) {
@@ -226,8 +233,6 @@ impl Endpoint {
                 return;
             }
         }
-        let len = u64::from(segment.payload_len);
-        let fin = segment.flags.contains(TcpFlags::FIN);
         if len > 0 || fin {
             if self.ecn {
                 let ce = ecn == Ecn::Ce;
@@ -240,9 +245,6 @@ impl Endpoint {
             if self.receiver.fin_received() {
                 self.sender.close();
             }
-        } else if start < self.receiver.offset(self.receiver.ack_number()) {
-            // A segment of no length before the window: Linux's window probe (RFC 9293 section 3.10.7.4 first step).
-            self.receiver.request_ack();
         }
         if self.receiver.fin_received() && self.sender.fin_acknowledged() {
             self.state = State::Closed;

@@ -141,6 +141,12 @@ impl Receiver {
         self.nxt.saturating_add_signed(i64::from(seq.minus(self.ack_number())))
     }
 
+    /// True if a segment of no length at this offset is acceptable (RFC 9293 section 3.10.7.4). One that the last ACK crossed is,
+    /// as in Linux (`tcp_sequence`, from `rcv_wup` on): reordered, it still tells.
+    pub fn accepts_empty(&self, start: u64) -> bool {
+        (self.last_ack_sent..=self.right_edge.max(self.nxt)).contains(&start)
+    }
+
     /// RCV.NXT as a sequence number.
     pub fn ack_number(&self) -> Seq {
         self.irs + self.nxt as u32

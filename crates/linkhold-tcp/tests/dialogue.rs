@@ -395,6 +395,21 @@ fn an_old_stack_ignores_a_zero_window_that_repeats_the_ack() {
 }
 
 #[test]
+fn rfc_9293_an_ack_out_of_the_window_is_answered_and_not_heard() {
+    // The peer's next number is PEER + 1. Half the number space away is where somebody's zero would be.
+    for (seq, heard) in [(PEER + 1, true), (PEER, false), (PEER.wrapping_add(1 << 31), false)] {
+        let mut talk = Talk::open(&linux(), Source::Bulk);
+        talk.drain();
+        let closed = TcpSegment { seq: Seq(seq), window: 0, ..talk.segment(1001, &[]) };
+        talk.end.on_segment(at(150), &closed, Ecn::NotEct);
+        talk.now = at(150);
+        let answers: Vec<_> = talk.drain().iter().map(|out| out.segment.payload_len).collect();
+        assert_eq!(talk.end.send_window_bytes() == 0, heard, "{seq}");
+        assert_eq!(answers, if heard { vec![] } else { vec![0] }, "{seq}");
+    }
+}
+
+#[test]
 fn rfc_5682_two_acks_of_originals_after_a_timeout_show_it_spurious() {
     // Without timestamps: F-RTO alone decides.
     let config = TcpConfig { timestamps: false, recovery: Recovery::Sack, ..linux() };
