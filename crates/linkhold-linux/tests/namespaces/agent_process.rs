@@ -148,7 +148,12 @@ impl AgentProcess {
             if let Some(status) = self.child.try_wait().expect("the agent's state") {
                 return status.success();
             }
-            assert!(Instant::now() < deadline, "the agent does not end:\n{}", self.log());
+            assert!(
+                Instant::now() < deadline,
+                "the agent does not end:\n{}\n{}",
+                self.log(),
+                crate::standstill::processes(self.child.id())
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
     }

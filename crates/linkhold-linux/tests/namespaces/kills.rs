@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use crate::Outcome;
 use crate::agent_process::AgentProcess;
 use crate::behaviour::{mentions_us, rules, tcp_counter};
+use crate::standstill;
 use crate::transfer::{Amount, Transfer};
 
 /// Each flow's load, bytes per second: eight of them leave two cores time to compute and check every byte.
@@ -18,6 +19,8 @@ const SETTINGS: &str = "[channel]\ncapacity = \"1Gbit/s\"\n[silence]\nmax = \"2s
 /// Every flow goes on within this after a kill. A loaded machine may schedule late; an RTO that backed off would be
 /// beyond it.
 const IDLE_LIMIT: Duration = Duration::from_millis(1000);
+/// A flow that has got nothing new for so long is looked at while it stands.
+const STANDSTILL: Duration = Duration::from_secs(5);
 
 pub fn a_few() -> Outcome {
     survive(3, 1)
@@ -45,9 +48,13 @@ impl Random {
 }
 
 /// How long after `since` each flow has got something new; the longest.
-fn idle(transfers: &[Transfer], received: &[u64], since: Instant) -> Duration {
-    for (transfer, before) in transfers.iter().zip(received) {
-        transfer.wait_for(*before);
+fn idle(path: &Path, transfers: &[Transfer], received: &[u64], since: Instant) -> Duration {
+    for (number, (transfer, before)) in transfers.iter().zip(received).enumerate() {
+        assert!(
+            transfer.goes_beyond(*before, STANDSTILL),
+            "transfer {number} stands still at {before} bytes\n{}",
+            standstill::of(path)
+        );
     }
     since.elapsed()
 }
@@ -92,7 +99,7 @@ fn survive(kills: u32, seed: u64) -> Outcome {
         agent.send_signal(Signal::SIGKILL);
         let killed = Instant::now();
         assert!(!agent.wait());
-        let idle = idle(&transfers, &received, killed);
+        let idle = idle(&path, &transfers, &received, killed);
         // Tells a kill that cost packets from a host that scheduled late.
         let timeouts = timeouts(&path) - timeouts_before;
         println!(

@@ -12,6 +12,7 @@ mod packets;
 mod radio;
 mod rules;
 mod service;
+mod standstill;
 mod transfer;
 
 use std::process::ExitCode;

@@ -94,11 +94,19 @@ impl Transfer {
 
     /// Waits until more than `bytes` have arrived.
     pub fn wait_for(&self, bytes: u64) {
-        let deadline = Instant::now() + STALL;
+        assert!(self.goes_beyond(bytes, STALL), "the transfer stands still at {} bytes", self.received());
+    }
+
+    /// Waits until more than `bytes` have arrived; false if they have not within `limit`.
+    pub fn goes_beyond(&self, bytes: u64, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
         while self.received() <= bytes {
-            assert!(Instant::now() < deadline, "the transfer stands still at {} bytes", self.received());
+            if Instant::now() >= deadline {
+                return false;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
+        true
     }
 
     /// Lets the sender end now.
