@@ -2,8 +2,8 @@
 //!
 //! A cell's results are stored whole or not at all, under a key of everything that decides them, so that an
 //! interrupted table goes on where it was. How many run at once adapts, as TCP's window does: one more after each that
-//! was punctual, half as many after one that was late, and that one is run again; lateness is measured
-//! (`run::MAX_LATENESS`), never guessed.
+//! was punctual, half as many after one that was late, and that one is run again. What one hiccup of the host spoilt of cells side by
+//! side halves once (as RFC 6582's recovery does). Lateness is measured (`run::MAX_LATENESS`), never guessed.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -147,13 +147,13 @@ pub fn run_all(
     std::thread::scope(|scope| {
         for _ in 0..most {
             scope.spawn(|| {
-                while let Some((index, attempt)) = shared.take(&fleet.stop) {
-                    let Some((cell, key)) = cells.get(index).zip(keys.get(index)) else { return };
+                while let Some(turn) = shared.take(&fleet.stop) {
+                    let Some((cell, key)) = cells.get(turn.index).zip(keys.get(turn.index)) else { return };
                     let outcome = run_one(cell, fleet).and_then(|outcome| match &store {
                         Some(store) => store.save(key, &outcome).map(|()| outcome).map_err(RunError::Store),
                         None => Ok(outcome),
                     });
-                    told(cell, shared.finished(index, attempt, cell, outcome));
+                    told(cell, shared.finished(turn, cell, outcome));
                 }
             });
         }
@@ -204,6 +204,16 @@ struct Shared {
     changed: Condvar,
 }
 
+/// A cell's turn to run.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    index: usize,
+    /// The how-manieth attempt it is.
+    attempt: u32,
+    /// How often the number side by side had been cut when it began.
+    cuts: u32,
+}
+
 struct State {
     /// Cells to run, and the how-manieth attempt it will be.
     waiting: VecDeque<(usize, u32)>,
@@ -211,6 +221,8 @@ struct State {
     /// How many may run at once; adapts between 1 and `most`.
     jobs: usize,
     most: usize,
+    /// How often it was cut.
+    cuts: u32,
     results: Vec<Option<Outcome>>,
     failures: Vec<String>,
 }
@@ -223,6 +235,7 @@ impl State {
             running: 0,
             jobs: jobs.unwrap_or(cores).max(1),
             most: jobs.unwrap_or(cores * MAX_PER_CORE).max(1),
+            cuts: 0,
             results: Vec::new(),
             failures: Vec::new(),
         }
@@ -235,7 +248,7 @@ impl Shared {
     }
 
     /// The next cell to run, when there is room for it; `None` when there will be none.
-    fn take(&self, stop: &AtomicBool) -> Option<(usize, u32)> {
+    fn take(&self, stop: &AtomicBool) -> Option<Turn> {
         let mut state = self.lock();
         loop {
             let over = state.waiting.is_empty() && state.running == 0;
@@ -244,22 +257,17 @@ impl Shared {
                 return None;
             }
             if state.running < state.jobs
-                && let Some(next) = state.waiting.pop_front()
+                && let Some((index, attempt)) = state.waiting.pop_front()
             {
                 state.running += 1;
-                return Some(next);
+                return Some(Turn { index, attempt, cuts: state.cuts });
             }
             state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
 
-    fn finished(
-        &self,
-        index: usize,
-        attempt: u32,
-        cell: &Cell<'_>,
-        outcome: Result<Outcome, RunError>,
-    ) -> Progress {
+    fn finished(&self, turn: Turn, cell: &Cell<'_>, outcome: Result<Outcome, RunError>) -> Progress {
+        let Turn { index, attempt, cuts } = turn;
         let mut state = self.lock();
         let beside = state.running;
         state.running -= 1;
@@ -274,7 +282,11 @@ impl Shared {
                 Progress::Done
             }
             Err(RunError::Late { .. } | RunError::Stalled { .. }) if attempt < MAX_ATTEMPTS => {
-                state.jobs = (state.jobs.min(beside) / 2).max(1);
+                // One that began before the last cut ran beside those that brought it about.
+                if cuts == state.cuts {
+                    state.jobs = (state.jobs.min(beside) / 2).max(1);
+                    state.cuts += 1;
+                }
                 state.waiting.push_back((index, attempt + 1));
                 Progress::Late { jobs: state.jobs }
             }
@@ -461,9 +473,13 @@ mod tests {
         let mut state = State::new(None);
         (state.jobs, state.most, state.running, state.results) = (8, 16, 8, vec![None]);
         let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
-        assert_eq!(shared.finished(0, 1, &cell(&cases[0], 1), late()), Progress::Late { jobs: 4 });
+        let turn = |attempt, cuts| Turn { index: 0, attempt, cuts };
+        let finish = |turn| shared.finished(turn, &cell(&cases[0], 1), late());
+        assert_eq!(finish(turn(1, 0)), Progress::Late { jobs: 4 });
         assert_eq!(shared.lock().waiting, [(0, 2)]);
-        assert_eq!(shared.finished(0, MAX_ATTEMPTS, &cell(&cases[0], 1), late()), Progress::Failed);
+        assert_eq!(finish(turn(1, 0)), Progress::Late { jobs: 4 }, "spoilt by the same hiccup");
+        assert_eq!(finish(turn(2, 1)), Progress::Late { jobs: 2 });
+        assert_eq!(finish(turn(MAX_ATTEMPTS, 2)), Progress::Failed);
         assert!(shared.lock().failures[0].contains("5.00 ms late"), "{:?}", shared.lock().failures);
     }
 
@@ -474,7 +490,8 @@ mod tests {
         (state.jobs, state.most, state.running, state.results) = (2, 4, 2, vec![None]);
         let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
         let finish = |late_s| {
-            shared.finished(0, 1, &cell(&cases[0], 1), Ok(outcome("none", late_s)));
+            let turn = Turn { index: 0, attempt: 1, cuts: 0 };
+            shared.finished(turn, &cell(&cases[0], 1), Ok(outcome("none", late_s)));
             shared.lock().jobs
         };
         assert_eq!(finish(0.0), 3);
