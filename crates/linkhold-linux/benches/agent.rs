@@ -25,6 +25,9 @@ use nix::sys::socket::{
 #[path = "../tests/namespaces/agent_process.rs"]
 mod agent_process;
 #[allow(dead_code)]
+#[path = "../tests/namespaces/standstill.rs"]
+mod standstill;
+#[allow(dead_code)]
 #[path = "../tests/namespaces/transfer.rs"]
 mod transfer;
 
