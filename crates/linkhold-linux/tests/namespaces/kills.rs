@@ -48,13 +48,14 @@ impl Random {
 }
 
 /// How long after `since` each flow has got something new; the longest.
-fn idle(path: &Path, transfers: &[Transfer], received: &[u64], since: Instant) -> Duration {
-    for (number, (transfer, before)) in transfers.iter().zip(received).enumerate() {
-        assert!(
-            transfer.goes_beyond(*before, STANDSTILL),
-            "transfer {number} stands still at {before} bytes\n{}",
-            standstill::of(path)
-        );
+fn idle(path: &Path, transfers: &mut Vec<Transfer>, received: &[u64], since: Instant) -> Duration {
+    let standing = |(transfer, before): (&Transfer, &u64)| !transfer.goes_beyond(*before, STANDSTILL);
+    if let Some(number) = transfers.iter().zip(received).position(standing) {
+        let transfer = transfers.swap_remove(number);
+        let state = standstill::of(path);
+        let received = transfer.received();
+        let end = transfer.end().unwrap_or_else(|| "both ends wait".to_owned());
+        panic!("transfer {number} stands still at {received} bytes; {end}\n{state}");
     }
     since.elapsed()
 }
@@ -68,7 +69,7 @@ fn survive(kills: u32, seed: u64) -> Outcome {
         (&path.sh, &path.ch, Path::CH_V4),
         (&path.sh, &path.ch, Path::CH_V6),
     ];
-    let transfers: Vec<Transfer> = (0..8u16)
+    let mut transfers: Vec<Transfer> = (0..8u16)
         .map(|number| {
             let (from, to, addr) = ways[usize::from(number) % ways.len()];
             Transfer::start(from, to, addr, 6900 + number, Amount::Rate(RATE))
@@ -99,7 +100,7 @@ fn survive(kills: u32, seed: u64) -> Outcome {
         agent.send_signal(Signal::SIGKILL);
         let killed = Instant::now();
         assert!(!agent.wait());
-        let idle = idle(&path, &transfers, &received, killed);
+        let idle = idle(&path, &mut transfers, &received, killed);
         // Tells a kill that cost packets from a host that scheduled late.
         let timeouts = timeouts(&path) - timeouts_before;
         println!(

@@ -97,6 +97,15 @@ impl Transfer {
         assert!(self.goes_beyond(bytes, STALL), "the transfer stands still at {} bytes", self.received());
     }
 
+    /// How it ended, if it did: its sender's and its receiver's last words.
+    pub fn end(self) -> Option<String> {
+        (self.sender.is_finished() || self.receiver.is_finished()).then(|| {
+            self.stop();
+            let Self { sender, receiver, .. } = self;
+            format!("sender: {:?}, receiver: {:?}", sender.join(), receiver.join())
+        })
+    }
+
     /// Waits until more than `bytes` have arrived; false if they have not within `limit`.
     pub fn goes_beyond(&self, bytes: u64, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
@@ -166,8 +175,18 @@ fn send(mut stream: TcpStream, amount: Amount, stop: &AtomicBool) -> std::io::Re
     stream.shutdown(std::net::Shutdown::Write)?;
     // The end comes back as the receiver's close: all has arrived.
     stream.set_read_timeout(Some(STALL))?;
-    let _ = stream.read(&mut chunk)?;
+    let _ = read(&mut stream, &mut chunk)?;
     Ok(sent)
+}
+
+/// Reads on when it was interrupted: with a timeout, a socket is even by a process that stood still and goes on (signal(7)).
+fn read(stream: &mut TcpStream, chunk: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match stream.read(chunk) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
 }
 
 fn receive(mut stream: TcpStream, received: &AtomicU64, check: bool) -> std::io::Result<u64> {
@@ -175,7 +194,7 @@ fn receive(mut stream: TcpStream, received: &AtomicU64, check: bool) -> std::io:
     let mut chunk = vec![0u8; CHUNK];
     let mut total = 0u64;
     loop {
-        let length = stream.read(&mut chunk)?;
+        let length = read(&mut stream, &mut chunk)?;
         if length == 0 {
             return Ok(total);
         }
