@@ -433,7 +433,7 @@ fn send_pattern(stream: &mut TcpStream, bytes: u64, stop: &AtomicBool) -> Result
         match stream.write(&chunk) {
             Ok(0) => return Err(Fault::Network),
             Ok(len) => sent += len as u64,
-            Err(error) if is_timeout(&error) && !stop.load(Ordering::Relaxed) => {}
+            Err(error) if is_passing(&error) && !stop.load(Ordering::Relaxed) => {}
             Err(_) => return Err(Fault::Network),
         }
     }
@@ -462,7 +462,7 @@ fn read_some(stream: &mut TcpStream, buffer: &mut [u8], stop: &AtomicBool) -> Re
         match stream.read(buffer) {
             Ok(0) => return Err(Fault::Network),
             Ok(len) => return Ok(len),
-            Err(error) if is_timeout(&error) && !stop.load(Ordering::Relaxed) => {}
+            Err(error) if is_passing(&error) && !stop.load(Ordering::Relaxed) => {}
             Err(_) => return Err(Fault::Network),
         }
     }
@@ -473,8 +473,10 @@ fn set_congestion(socket: &impl AsFd, name: &str) -> std::io::Result<()> {
     nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::TcpCongestion, &name).map_err(Into::into)
 }
 
-fn is_timeout(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+/// A timeout, or an interruption: with a timeout a socket is interrupted even when its process stood still and goes on (signal(7)).
+fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
 #[cfg(test)]

@@ -28,6 +28,18 @@ pub fn be_the_agent(config: &Path) -> ExitCode {
     }
 }
 
+/// Looks, so many of them 2 ms apart that they take `limit`. Looks are counted, not time: where the whole machine is stopped for
+/// a while, the agent has not had that time either.
+fn patience(limit: Duration) -> impl Iterator<Item = ()> {
+    let pause = Duration::from_millis(2);
+    let looks = limit.as_millis() / pause.as_millis();
+    (0..looks).map(move |look| {
+        if look > 0 {
+            std::thread::sleep(pause)
+        }
+    })
+}
+
 /// A running agent; killed and waited for when dropped.
 pub struct AgentProcess {
     child: Child,
@@ -89,15 +101,19 @@ impl AgentProcess {
 
     /// Waits until it listens; false if it ends instead.
     pub fn listens(&mut self) -> bool {
-        let deadline = Instant::now() + Duration::from_secs(15);
-        while agent::status(&self.socket).is_err() {
+        for _ in patience(Duration::from_secs(15)) {
+            if agent::status(&self.socket).is_ok() {
+                return true;
+            }
             if self.child.try_wait().expect("the agent's state").is_some() {
                 return false;
             }
-            assert!(Instant::now() < deadline, "the agent does not start:\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(5));
         }
-        true
+        panic!(
+            "the agent does not start:\n{}\n{}",
+            self.log(),
+            crate::standstill::processes(self.child.id())
+        );
     }
 
     pub fn status(&self) -> Status {
@@ -143,19 +159,12 @@ impl AgentProcess {
 
     /// Waits for its end; true if it ended well.
     pub fn wait(&mut self) -> bool {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
+        for _ in patience(Duration::from_secs(10)) {
             if let Some(status) = self.child.try_wait().expect("the agent's state") {
                 return status.success();
             }
-            assert!(
-                Instant::now() < deadline,
-                "the agent does not end:\n{}\n{}",
-                self.log(),
-                crate::standstill::processes(self.child.id())
-            );
-            std::thread::sleep(Duration::from_millis(2));
         }
+        panic!("the agent does not end:\n{}\n{}", self.log(), crate::standstill::processes(self.child.id()));
     }
 
     pub fn log(&self) -> String {
