@@ -128,6 +128,8 @@ pub struct Flow {
     pub station: u32,
     /// When its first packet was seen.
     pub start: Instant,
+    /// Number of the SYN that opened it, if that was seen.
+    syn: Option<Seq>,
     /// Data to the station, data from the station.
     tracks: [Track; 2],
 }
@@ -225,15 +227,21 @@ impl FlowLog {
 
     fn flow(&mut self, now: Instant, packet: &ParsedPacket, direction: Direction) -> Option<usize> {
         let key = packet.flow(direction);
+        let flags = packet.tcp.flags;
+        let syn = (flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK)).then_some(packet.tcp.seq);
         if let Some(&found) = self.by_key.get(&key) {
-            return Some(found);
+            // Another SYN opens another connection on the same ports: a host may take one again that it has closed.
+            let old = self.flows.get(found).and_then(|flow| flow.syn);
+            if syn.is_none() || old.is_none() || syn == old {
+                return Some(found);
+            }
         }
         if self.flows.len() >= MAX_FLOWS {
             return None;
         }
         let station = station_of(key.station.addr)?;
         let number = self.flows.len();
-        self.flows.push(Flow { key, station, start: now, tracks: [Track::default(), Track::default()] });
+        self.flows.push(Flow { key, station, start: now, syn, tracks: [Track::default(), Track::default()] });
         self.by_key.insert(key, number);
         Some(number)
     }
@@ -408,6 +416,22 @@ mod tests {
         assert_eq!((track.sent_bytes, track.series.as_slice()), (2800, &[1400, 1400, 1400][..]));
         assert!((track.delays.mean_s() - 0.005).abs() < 1e-9);
         assert_eq!(log.flows()[0].data_direction(), DOWN);
+    }
+
+    #[test]
+    fn a_port_taken_again_is_another_flow_and_a_syn_sent_again_is_not() {
+        let silences = SilenceTracker::new(1);
+        let mut log = FlowLog::new(Instant::ZERO, Duration::from_millis(10));
+        let up = Direction::Uplink;
+        for (at, isn) in [(1, 70), (2, 70), (100, 900)] {
+            let mut syn = packet(up, isn, 0, 0);
+            syn.tcp.flags = TcpFlags::SYN;
+            log.on_sent(ms(at), &syn, up);
+            log.on_received(ms(at), &syn, up, &silences);
+            log.on_received(ms(at + 1), &packet(up, isn + 1, 1, 10), up, &silences);
+        }
+        assert_eq!(log.flows().iter().map(|flow| flow.start).collect::<Vec<_>>(), [ms(1), ms(100)]);
+        assert_eq!(log.flows().iter().map(|flow| flow.track(up).delivered()).collect::<Vec<_>>(), [10, 10]);
     }
 
     #[test]
