@@ -134,10 +134,12 @@ impl DsaSync {
             None => self.shaped.push(entry),
         }
         let id = PacketId(u64::from(index));
+        let mut rewrite = rewrite;
         let mut verdict = self.shaper.on_packet(now, packet.station, id, packet.len, alpha);
         if verdict == UplinkVerdict::Full {
             self.shaper.make_room(now, packet.len, |id| self.due.push(id));
             self.release_due(out);
+            rewrite = self.leaving(&entry);
             verdict = self.shaper.on_packet(now, packet.station, id, packet.len, alpha);
         }
         match verdict {
@@ -150,7 +152,7 @@ impl DsaSync {
             UplinkVerdict::Forward => {
                 self.shaped_free.push(index);
                 self.probe_wired(now, slot, packet.tcp);
-                Verdict::Forward(self.leaving(&entry))
+                Verdict::Forward(rewrite)
             }
             UplinkVerdict::Full => {
                 self.shaped_free.push(index);
