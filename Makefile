@@ -7,7 +7,7 @@ CARGO ?= cargo
 # Measured delivery traces, where someone has them (mahimahi format, one millisecond stamp a line); the demo runs on them when given.
 LINKHOLD_DATA ?= $(firstword $(wildcard $(CURDIR)/data $(CURDIR)/../shared/data))
 export LINKHOLD_DATA
-LINKHOLD = target/release/linkhold
+LINKHOLD = $(or $(CARGO_TARGET_DIR),target)/release/linkhold
 
 # Property tests draw the same cases each time here, so that a tree passes or fails for what is in it; `make soak` draws new ones.
 PROPTEST_RNG_SEED ?= 20261121
