@@ -4,17 +4,19 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
-# Measured delivery traces, where someone has them (mahimahi format, one millisecond stamp a line); the demo runs on them when given.
+# Measured delivery traces, where someone has them (mahimahi format, one millisecond stamp a line); the demo
+# runs on them when given.
 LINKHOLD_DATA ?= $(firstword $(wildcard $(CURDIR)/data $(CURDIR)/../shared/data))
 export LINKHOLD_DATA
 LINKHOLD = $(or $(CARGO_TARGET_DIR),target)/release/linkhold
 
-# Property tests draw the same cases each time here, so that a tree passes or fails for what is in it; `make soak` draws new ones.
+# `make test` draws the same property-test cases each time, so that it fails only for what is in the tree;
+# `make soak` draws new ones.
 PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit soak python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
+.PHONY: help demo build test unit bench-smoke repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,10 +39,18 @@ setup: ## Install the system packages that tests need (as root), or say which ar
 setup-demo:
 	@scripts/setup.sh demo
 
-test: setup lint unit python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux and Python tests
+test: setup lint unit bench-smoke python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux and Python tests, benchmarks once
 
 unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run of the fuzz targets
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) PROPTEST_CASES=$(PROPTEST_CASES) $(CARGO) test --locked --workspace
+
+bench-smoke: ## Every benchmark once and short, in the tests' build: shows that it works, not how fast
+	$(CARGO) test --locked --workspace --bench '*'
+
+repeat-linux: setup ## Tests that compare order or time 100 times each, then the namespace suite 10 times free and 10 times beside load (as root)
+	scripts/repeat_tests.sh order 100
+	scripts/repeat_tests.sh suite 10
+	scripts/repeat_tests.sh suite 10 --busy
 
 soak: ## Property tests on 300,000 cases each, new ones each time, optimised, with debug assertions
 	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast \

@@ -3,11 +3,11 @@
 #   hostapd_cli -i wlan0 -a /usr/libexec/linkhold/hostapd-hook.sh
 # hostapd_cli calls it with the interface and the event, as in: wlan0 DFS-RADAR-DETECTED freq=5260 ...
 #
-# A silence that no event ends is ended by the agent after `silence.max`; set that above the time your channels take to be
-# checked for radar (60 s, some of them 600 s) if stations keep associated through it, and leave it short otherwise.
+# A silence that no event ends is ended by the agent after `silence.max`. If stations stay associated while a channel is
+# checked for radar (60 s, on some channels 600 s), set `silence.max` above that time; otherwise leave it short.
 linkhold=${LINKHOLD:-linkhold}
 
-# The agent may be down: hostapd must not care.
+# The agent may be down, and hostapd must go on all the same.
 tell() {
   "$linkhold" signal --source hostapd "$@" || true
 }

@@ -69,7 +69,7 @@ if [ "${1-}" = --boot ]; then
   ip link set lo up
   ip link add wired0 type veth peer name wired1
   ip link add radio0 type veth peer name radio1
-  # Of this machine's own services, none but the journal.
+  # Of this machine's own services, only the journal may start.
   rm -f /etc/systemd/system/*.wants/*
   for wanted in /lib/systemd/system/sysinit.target.wants/* /lib/systemd/system/multi-user.target.wants/* \
     /lib/systemd/system/timers.target.wants/* systemd-udevd.service systemd-udevd-control.socket \
@@ -93,7 +93,7 @@ sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec unshare --cgroup --pid --fork --m
   sh "$group" "$self" --boot "$program" </dev/null &
 outer=$!
 clean_up() {
-  # The first process of the namespaces takes all others along.
+  # When the first process of the namespaces ends, all others end with it.
   if [ -n "${inner-}" ]; then kill -KILL "$inner" 2>/dev/null || true; fi
   wait "$outer" 2>/dev/null || true
   sleep 0.5

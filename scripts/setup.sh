@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that what `make demo` or `make test` needs is here. As root on Debian or Ubuntu it installs
-# missing packages; otherwise it says exactly which are missing and how to get them.
+# Makes sure that this machine has what `make demo` or `make test` needs. As root on Debian or Ubuntu it
+# installs missing packages; otherwise it says exactly which are missing and how to get them.
 set -euo pipefail
 
 what=${1:?usage: setup.sh demo|test}

@@ -66,7 +66,7 @@ def batch(options, jobs):
         try:
             lines = process.stdout.readlines()
         except KeyboardInterrupt:
-            # It heard it too, and removes its namespaces.
+            # linkhold got the interrupt, too, and removes its namespaces.
             process.wait()
             sys.exit("stopped; the same command goes on, --known writes the pages of what there is")
     if process.returncode != 0:
@@ -182,8 +182,8 @@ def small(runs, alike):
         # What single silences did would be most of the file; where they are all alike, their sum is kept.
         if alike and told["silence_summary"]:
             one["silences"] = rounded(told["silence_summary"])
-        if run["mechanism"]:
-            one["held_bytes_peak"] = run["mechanism"]["held_bytes_peak"]
+        if run["mechanisms"]:
+            one["held_bytes_peak"] = run["mechanisms"][0]["held_bytes_peak"]
         one["counters"] = {key: value for key, value in one["counters"].items() if value}
         kept.append(rounded(one))
     return kept
@@ -221,11 +221,16 @@ def case_list(scenario):
             queue += f" of {changed.get('router.limit', router['limit']).removesuffix('pkt')} packets"
         in_silence = changed.get("router.in_silence", router["in_silence"])
         words = [f"over {queue}" if "mechanism" in case else queue]
+        settings = {}
         if "mechanism" in case:
-            words.insert(0, "the default mode" if case["mechanism"] == "dsasync" else f"mechanism `{case['mechanism']}`")
+            # A name, or a table of name, preset and settings.
+            mechanism = case["mechanism"]
+            settings = {"name": mechanism} if isinstance(mechanism, str) else dict(mechanism)
+            name, preset = settings.pop("name"), settings.pop("preset", case.get("preset"))
+            words.insert(0, f"`{name}` with preset `{preset}`" if preset else "the default mode")
         if in_silence == "drop":
             words.append("that drops what arrives in a silence")
-        own = [f"`{key} = {json.dumps(value)}`" for key, value in case.get("dsasync", {}).items()]
+        own = [f"`{key} = {json.dumps(value)}`" for key, value in settings.items()]
         others = [key for key in changed if key not in ("router.queue", "router.limit", "router.in_silence")]
         own += [f"`{key} = {json.dumps(changed[key])}`" for key in others]
         if own:
@@ -237,7 +242,7 @@ def case_list(scenario):
 def mechanism_cases(reports):
     """The cases with a mechanism, in the order in which they are met."""
     runs = [run for report in reports.values() for run in report["runs"]]
-    return list(dict.fromkeys(run["linux"]["case"] for run in runs if run["mechanism"]))
+    return list(dict.fromkeys(run["linux"]["case"] for run in runs if run["mechanisms"]))
 
 
 def table_page(reports, seeds, commit):
@@ -246,7 +251,7 @@ def table_page(reports, seeds, commit):
         f"One bulk download, [`{TABLE}`](../../{TABLE}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets) that is silent a quarter",
         "of the time (primary user 20 %, sensing 25 ms every 0.5 s). 20 s count (bursts of 2 s: 40 s). Goodput is a",
         "share of what a perfect transport would carry, with its 95 % interval over the seeds. Delays are one-way, of segments",
-        "that met no silence (`-`: every one did, the queue never empties between two). Resume is the median time from a silence's end to the first data that moves the stream on.",
+        "that met no silence (`-`: every segment met one, because the queue never empties between two silences). Resume is the median time from a silence's end to the first data that moves the stream on.",
         "Timeouts are `TCPTimeouts` (spurious: `TCPSpuriousRTOs`) of a whole run.",
         "",
         *case_list(TABLE),
@@ -264,7 +269,7 @@ def table_page(reports, seeds, commit):
             for (cc, case), runs in cells(report).items():
                 if cc != congestion:
                     continue
-                held = [run["mechanism"]["held_bytes_peak"] for run in runs if run["mechanism"]]
+                held = [run["mechanisms"][0]["held_bytes_peak"] for run in runs if run["mechanisms"]]
                 columns = [
                     case,
                     shown(values(runs, share)),
@@ -301,7 +306,7 @@ def aims(reports):
         rtt = int(name.split("-rtt")[1])
         by_case = cells(report)
         for congestion in dict.fromkeys(key[0] for key in by_case):
-            # A table that is not whole has cells without their plain routers.
+            # In an unfinished table, cells may lack their plain routers.
             if any((congestion, case) not in by_case for case in ("fifo-100", "fifo-5000", "fq_codel")):
                 continue
             count += 1
@@ -372,13 +377,13 @@ def silences_page(reports, seeds, commit):
         "",
         *case_list(SWEEP),
         "",
-        "- delay p99: one-way, of segments that met no silence (`-`: every one did), ms.",
+        "- delay p99: one-way, of segments that met no silence (`-`: every segment met one), ms.",
         "- delivery, new data, sender: median time from the silence's end to the first segment at the receiver, the first that moves the",
         "  stream on, and the first data that the sender sends, ms.",
-        "- woken by: what the sender heard last, at most 10 ms before: an acknowledgment of new data, a nudge (window update or repeated",
-        "  acknowledgment), or nothing (its timer). `went on`: it had not stopped.",
-        "- timeouts: share of silences with one, seen on the wire, also behind a closed window (in brackets, of those: the",
-        "  segment that timed out had not been lost).",
+        "- woken by: what the sender heard last in the 10 ms before its first data: an acknowledgment of new data, a nudge (window update or repeated",
+        "  acknowledgment), or nothing (its timer woke it). `went on`: the sender had not stopped.",
+        "- timeouts: share of silences with a timeout, seen on the wire, also behind a closed window (in brackets: the share of those in which",
+        "  the segment that timed out had not been lost).",
         "- cwnd back: share of silences after which cwnd was 0.9 of what it had been, two round trips and 50 ms after the end.",
         "- zero window: when the sender first heard of it after the silence's start, ms. held left: when the last packet that the base",
         "  station had held left it, after the end, ms. Medians; `-`: never.",
@@ -419,8 +424,8 @@ def simulator_page(pairs, seeds, commit):
     page = head("Simulator against kernel", seeds, commit)
     page += [
         "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences.",
-        "The error is (simulated - measured) / measured, in the means over the seeds. In both the mechanism is blind to the router's queue. The",
-        "simulator's learns of a silence at once, the testbed's agent a little later: over a router that drops, that costs it packets.",
+        "The error is (simulated - measured) / measured, in the means over the seeds. Neither mechanism sees the router's queue. The simulator's",
+        "mechanism learns of a silence at once, the testbed's agent a little later; over a router that drops, the delay costs the agent packets.",
         "",
     ]
     errors = {"plain routers": [], "with DSASync": []}
@@ -432,7 +437,7 @@ def simulator_page(pairs, seeds, commit):
                 continue
             real, model = statistics.fmean(values(runs, share)), statistics.fmean(values(here[key], share))
             error = (model - real) / real
-            kind = "with DSASync" if runs[0]["mechanism"] else "plain routers"
+            kind = "with DSASync" if runs[0]["mechanisms"] else "plain routers"
             errors[kind].append(abs(error))
             p99 = total("delay_p99_outside_silence_s")
             delays = [milliseconds(here[key], p99), milliseconds(runs, p99)]
@@ -478,7 +483,7 @@ def others_page(reports, seeds, commit):
             "|---|---|---|---|---|---|---|---|",
         ]
         for (_, case), runs in cells(reports["many-stations"]).items():
-            held = [run["mechanism"]["held_bytes_peak"] for run in runs if run["mechanism"]]
+            held = [run["mechanisms"][0]["held_bytes_peak"] for run in runs if run["mechanisms"]]
             row = [
                 case,
                 shown(values(runs, share)),

@@ -1,16 +1,19 @@
-//! The bodies of the fuzz targets. Each takes bytes from outside and must neither panic nor hang nor take memory
-//! without bound; where a parser accepts, what it promises is checked too.
+//! The bodies of the fuzz targets. Each hands bytes from outside to a parser, which must neither panic nor
+//! hang nor take memory without bound. If the parser accepts them, the body also checks what the parser
+//! promises.
 //!
-//! Also compiled into `crates/linkhold/tests/fuzz_smoke.rs`, so it depends on nothing of the fuzzer.
+//! `crates/linkhold/tests/fuzz_smoke.rs` compiles this file too, so nothing here depends on the fuzzer.
 
 use std::io::{self, Read, Write};
 use std::mem::discriminant;
+use std::path::Path;
 
 use linkhold_core::action::Rewrite;
 use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
 use linkhold_core::log::{LogReader, MAGIC, replay, replay_log};
 use linkhold_core::mechanism::PlainRouter;
 use linkhold_core::packet::Direction;
+use linkhold_linux::agent::AgentConfig;
 use linkhold_linux::agent::connection::{Connection, Turn};
 use linkhold_linux::agent::protocol::{MAX_LINE, Message, parse_line};
 use linkhold_linux::datapath::nfqueue::parse_packet_message;
@@ -18,10 +21,11 @@ use linkhold_radio::Trace;
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_wire::{TcpChecksum, apply_rewrite, parse_ip_tcp, parse_ip_tcp_headers, verify_checksums};
 
-/// A scenario file. What it accepts has cases and a summary; what it refuses names the file, or a line of it.
+/// A scenario file. An accepted one has cases and a summary; each line of a refusal starts with the file or
+/// with `--set`.
 pub fn scenario(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    // A NUL starts an override: no TOML document holds one.
+    // A NUL, which no TOML document holds, starts an override.
     let (text, set) = match text.split_once('\0') {
         Some((text, set)) => (text, set.split('\0').map(str::to_owned).collect()),
         None => (text, Vec::new()),
@@ -40,7 +44,19 @@ pub fn scenario(data: &[u8]) {
     }
 }
 
-/// A delivery trace. What it accepts has a length and opportunities.
+/// An agent's configuration. An accepted one has valid settings; each line of a refusal starts with the file.
+pub fn agent_config(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match AgentConfig::parse(Path::new("fuzz.toml"), text) {
+        Ok(config) => assert!(config.mechanism.is_none_or(|settings| settings.validate().is_ok())),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(!text.is_empty() && text.lines().all(|line| line.starts_with("fuzz.toml")), "{text}");
+        }
+    }
+}
+
+/// A delivery trace. An accepted one has a length and delivery opportunities; a refusal names a line.
 pub fn trace(data: &[u8]) {
     match Trace::parse(data) {
         Ok(trace) => assert!(!trace.duration().is_zero() && trace.opportunities() > 0),
@@ -48,7 +64,8 @@ pub fn trace(data: &[u8]) {
     }
 }
 
-/// An IP packet. A rewrite of what it accepts is seen by the next parser, and keeps right checksums right.
+/// An IP packet. If an accepted one is rewritten, parsing shows the new window, and correct checksums stay
+/// correct.
 pub fn packet(data: &[u8]) {
     let _ = parse_ip_tcp_headers(data);
     let Ok(parsed) = parse_ip_tcp(data) else { return };
@@ -64,24 +81,25 @@ pub fn packet(data: &[u8]) {
     }
 }
 
-/// An input log, as it is and with its checksums made right, so that a mutation reaches what is behind them.
+/// An input log, as it is and with corrected checksums, so that a mutation reaches the code behind
+/// the checksum test.
 pub fn log(data: &[u8]) {
     for bytes in [data.to_vec(), resealed(data)] {
         let _ = replay(&bytes[..], &mut PlainRouter::default());
         let Ok(mut reader) = LogReader::new(&bytes[..]) else { continue };
         let mut config: DsaSyncConfig = reader.header().config().unwrap_or_default();
-        // A log's settings are the agent's own; only its size is kept small here.
+        // The settings in a log come from the agent; here `max_flows` is limited to keep memory small.
         config.max_flows = config.max_flows.clamp(1, 1024);
         let Ok(mut mechanism) = DsaSync::new(&config) else { continue };
         let _ = replay_log(&mut reader, &mut mechanism);
     }
 }
 
-/// What a client sends to the agent's control socket, in pieces as they may come. No line that is handed on is longer than
-/// allowed; a message that is understood is understood again when it is written anew.
+/// Bytes from a client of the agent's control socket, in pieces. No line that is handed on is longer than
+/// allowed, and a message that was parsed can be written and parsed again.
 pub fn control(data: &[u8]) {
     let mut client = Connection::new(Pieces { data, at: 0, ready: false }, MAX_LINE);
-    // Each turn takes a piece, a line, or ends: more turns than bytes would be no progress.
+    // Each turn takes a piece or a line, or is the last, so the number of bytes limits that of the turns.
     for _ in 0..=2 * data.len() + 2 {
         let turn = client.take_turn(|line, out| {
             assert!(line.len() <= MAX_LINE);
@@ -89,7 +107,7 @@ pub fn control(data: &[u8]) {
                 Ok(message) => {
                     let text = serde_json::to_vec(&message).expect("a message is JSON");
                     let again = parse_line(&text).expect("a message written anew is a message");
-                    // Not the numbers: JSON's may change in the last bit.
+                    // Numbers are not compared: written as JSON, they may change in the last bit.
                     let kind = |message: &Message| message.event.as_ref().map(discriminant);
                     assert_eq!((kind(&again), again.query), (kind(&message), message.query));
                     assert_eq!(again.source, message.source);
@@ -105,7 +123,8 @@ pub fn control(data: &[u8]) {
     panic!("the client is never done with");
 }
 
-/// A client that sends pieces of up to 255 bytes, and takes every answer. A piece is a length and as many bytes.
+/// A client that sends pieces of up to 255 bytes and takes every answer. In `data` a piece is its length,
+/// then as many bytes.
 struct Pieces<'a> {
     data: &'a [u8],
     at: usize,
@@ -138,7 +157,8 @@ impl Write for Pieces<'_> {
     }
 }
 
-/// A message on the NFQUEUE socket. What is read of it lies inside it.
+/// A message on the NFQUEUE socket. The payload lies inside the message, and the packet's id holds the queue
+/// of its direction.
 pub fn nfqueue(data: &[u8]) {
     let Some((arrived, payload)) = parse_packet_message(data, [7, 8]) else { return };
     assert!(data.get(payload).is_some());
@@ -146,7 +166,7 @@ pub fn nfqueue(data: &[u8]) {
     assert_eq!(arrived.id.0 >> 32, queue);
 }
 
-/// `data` with every frame's checksum made right.
+/// `data` with every frame's checksum corrected.
 fn resealed(data: &[u8]) -> Vec<u8> {
     let mut bytes = data.to_vec();
     let mut at = MAGIC.len() + 2;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Python module in a virtual environment under target/ and runs its tests. Quiet when all is well.
 #   PYTHON=python3.12 ./run_tests.sh -k sweep       another interpreter (3.10 or later); arguments go to pytest
-#   LINKHOLD_BIN=...                                the command to compare with; otherwise the debug build, made here
+#   LINKHOLD_BIN=...                                the command to compare with; by default a debug build, made here
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -9,7 +9,7 @@ root=$(cd ../.. && pwd)
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
 python=${PYTHON:-python3}
 
-# Says nothing unless the command fails; then everything.
+# Runs a command, and prints its output only if it fails.
 quietly() {
   local what=$1 log
   shift
@@ -28,7 +28,7 @@ if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 
   exit 1
 fi
 
-# One environment for each interpreter and set of requirements; what changes either gets a new one.
+# One environment for each interpreter and set of requirements; a change of either makes a new one.
 key=$({ "$python" -VV; command -v "$python"; cat requirements-test.txt; } | sha256sum | cut -c1-16)
 venv=$CARGO_TARGET_DIR/python/venv-$key
 if [[ ! -e $venv/complete ]]; then

@@ -6,7 +6,7 @@ use crate::link_event::Scope;
 use crate::packet::{Direction, FlowKey, PacketId, TcpTimestamp};
 use crate::units::Seq;
 
-/// Changes to a packet's header on its way. The driver mends the checksums.
+/// Changes to the header of a packet that passes. The driver mends the checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rewrite {
     /// New value of the window field (as on the wire, unscaled); never larger than the one it replaces.
@@ -39,11 +39,11 @@ impl Rewrite {
 pub enum DropReason {
     /// The mechanism's buffer is full.
     BufferFull,
-    /// A newer copy with the same sequence number took its place (dsasync section IV-B a).
+    /// A newer copy with the same sequence number took the packet's place (dsasync section IV-B a).
     Superseded,
-    /// Its flow was evicted from the flow table.
+    /// The packet's flow was evicted from the flow table.
     FlowEvicted,
-    /// It stood longer than the queue policy allows.
+    /// The packet waited longer than the queue policy allows.
     StandingQueue,
 }
 
@@ -56,7 +56,7 @@ impl DropReason {
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// On its way now.
+    /// The packet goes on now, with these changes.
     Forward(Rewrite),
     /// The driver keeps it until a later `Release` or `Discard` names it.
     Hold,
@@ -113,15 +113,15 @@ pub enum Action {
     /// Build and send a pure ACK.
     InjectAck(AckSpec),
     /// Take every downlink packet of the scope's stations out of the transmit queue and hand each back to
-    /// `on_packet` with [`Origin::TransmitQueue`](crate::packet::Origin::TransmitQueue), **last first**, right
-    /// after the current call's actions are done. A driver without access to its queue ignores this.
+    /// `on_packet` with [`Origin::TransmitQueue`](crate::packet::Origin::TransmitQueue), **last first**,
+    /// right after the current call's actions are done. A driver without access to its queue ignores this.
     Reclaim {
         /// Whose packets.
         scope: Scope,
     },
     /// Command to a TCP sender on this host.
     Sender {
-        /// Its connection.
+        /// The sender's connection.
         flow: FlowKey,
         /// The command.
         command: SenderCommand,

@@ -1,16 +1,21 @@
 //! The mechanisms of linkhold as pure state machines.
 //!
-//! A mechanism ([`mechanism::Mechanism`]) never reads a clock, a socket or a random source: it is handed `now`
-//! and an [`mechanism::Input`], and answers with a [`action::Verdict`] per packet and a list of
+//! A mechanism ([`mechanism::Mechanism`]) never reads a clock, a socket or a random source: it is handed
+//! `now` and an [`mechanism::Input`], and answers with a [`action::Verdict`] per packet and a list of
 //! [`action::Action`]s. The simulator, the testbed and the agents drive the same code.
 #![forbid(unsafe_code)]
 
 pub mod action;
+pub mod cr_aware;
 pub mod dsasync;
 pub mod link_event;
 pub mod link_monitor;
 pub mod log;
 pub mod mechanism;
 pub mod packet;
+pub mod quantity;
+pub mod registry;
+pub mod settings;
+pub mod text;
 pub mod time;
 pub mod units;

@@ -1,7 +1,7 @@
 //! What the radio tells a mechanism: the cross-layer interface of all five papers.
 //!
-//! Each event carries when it was detected and, where known, when it takes effect: how early an event is known
-//! decides what a mechanism can do with it.
+//! Each event carries when it was detected and, where known, when it takes effect: how early an event is
+//! known decides what a mechanism can do with it.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,16 +63,16 @@ pub enum LinkEventKind {
         /// How long it will last, where known.
         expected: Option<Duration>,
     },
-    /// The freeze of this scope and cause is over. One that was never started is ignored.
+    /// The freeze of this scope and cause is over. The end of a freeze that never started is ignored.
     FreezeEnded {
         /// Who may send again.
         scope: Scope,
         /// The cause that ended.
         cause: Cause,
     },
-    /// The cell works on another channel, or the channel's capacity became known or changed. Said only where the
-    /// rate stands until the next such event; `capacity` zero says that from now on it is unknown, or varies too
-    /// fast to be told (cellular, rate adaptation), and mechanisms measure for themselves.
+    /// The cell works on another channel, or the channel's capacity became known or changed. Said only where
+    /// the rate stands until the next such event; `capacity` zero says that from now on it is unknown, or
+    /// varies too fast to be told (cellular, rate adaptation), and mechanisms measure for themselves.
     ChannelSwitched {
         /// Raw physical-layer rate, the paper's C.
         capacity: BitRate,
@@ -101,9 +101,9 @@ pub enum LinkEventKind {
     Grant {
         /// The station that may send.
         station: StationId,
-        /// When its turn begins.
+        /// When the station's turn begins.
         at: Instant,
-        /// How much it may send.
+        /// How much the station may send.
         bytes: Bytes,
     },
     /// Room in the transmit queue that downlink releases feed. A driver that can see its queue says this when
@@ -116,6 +116,20 @@ pub enum LinkEventKind {
         /// Bytes that fit.
         bytes: Bytes,
     },
+}
+
+impl LinkEventKind {
+    /// Whom it concerns: what is said of the channel or the transmit queue concerns the whole cell.
+    #[must_use]
+    pub const fn scope(&self) -> Scope {
+        match *self {
+            Self::FreezeStarted { scope, .. }
+            | Self::FreezeEnded { scope, .. }
+            | Self::SensingSchedule { scope, .. } => scope,
+            Self::Snr { station, .. } | Self::Grant { station, .. } => Scope::Station(station),
+            Self::ChannelSwitched { .. } | Self::TransmitRoom { .. } => Scope::Network,
+        }
+    }
 }
 
 /// One event from the radio.

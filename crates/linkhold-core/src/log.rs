@@ -1,16 +1,18 @@
 //! Input log: everything a mechanism was told and what it answered, to be replayed bit for bit.
 //!
-//! A log taken on a router replays in a unit test: [`Recorder`] wraps any [`Mechanism`] and writes as it goes;
-//! [`replay`] hands the inputs to a fresh mechanism and names the first record where its answers differ.
+//! A log taken on a router replays in a unit test: [`Recorder`] wraps any [`Mechanism`] and writes as it
+//! goes; [`replay`] hands the inputs to a fresh mechanism and names the first record where its answers
+//! differ.
 //!
 //! # Format, version 1
 //! - 8 bytes magic `LNKHOLD\0`, then the version as u16, little endian.
-//! - Frames, each: length of the payload as u32, CRC-32 (IEEE) of the payload as u32, both little endian; payload.
+//! - Frames, each: length of the payload as u32, CRC-32 (IEEE) of the payload as u32, both little endian;
+//!   payload.
 //! - The first frame is a [`LogHeader`], every further one a [`Record`], in postcard encoding.
 //!
-//! Postcard does not describe itself: any change of a type in [`Record`] must raise [`VERSION`].
-//! A log that breaks off inside a frame (power loss) is read up to there, and the reader says so. A reader never
-//! takes more memory than a frame's limit allows, however the length field reads.
+//! Postcard does not describe itself: any change of a type in [`Record`] must raise [`VERSION`]. A log that
+//! breaks off inside a frame (power loss) is read up to that frame, and the reader says so. A reader never
+//! takes more memory than the limit of a frame, whatever the length field claims.
 
 use std::io::{self, Read};
 
@@ -30,26 +32,26 @@ pub const VERSION: u16 = 1;
 /// Longest frame, bytes. A flush that releases 130,000 packets takes about 2 MB.
 pub const MAX_FRAME: u32 = 4 << 20;
 
-/// What a log is of.
+/// The first frame: which mechanism the log is of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogHeader {
     /// [`Mechanism::name`].
     pub mechanism: String,
-    /// Its settings in postcard encoding; see [`LogHeader::config`].
+    /// The mechanism's settings in postcard encoding; see [`LogHeader::config`].
     pub config: Vec<u8>,
 }
 
 impl LogHeader {
-    /// The settings, as the type they were recorded from.
+    /// The settings, decoded as the type from which they were recorded.
     ///
     /// # Errors
-    /// [`LogError::Malformed`] when they are not of that type.
+    /// [`LogError::Malformed`] if they are of another type.
     pub fn config<T: DeserializeOwned>(&self) -> Result<T, LogError> {
         postcard::from_bytes(&self.config).map_err(|_| LogError::Malformed { frame: 0 })
     }
 }
 
-/// A [`PacketView`] that owns what it shows.
+/// A [`PacketView`] that owns its header and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnedPacket {
     /// The driver's token.
@@ -60,7 +62,7 @@ pub struct OwnedPacket {
     pub origin: Origin,
     /// The station at the radio end.
     pub station: StationId,
-    /// Its connection.
+    /// The packet's connection.
     pub flow: FlowKey,
     /// Its TCP header.
     pub tcp: TcpSegment,
@@ -152,7 +154,7 @@ pub struct Record {
     pub outputs: Outputs,
 }
 
-/// [`Record`] as written: the same encoding, without a copy of the actions.
+/// A [`Record`] that borrows its actions: the encoding is the same.
 #[derive(Serialize)]
 struct RecordRef<'a> {
     now: Instant,
@@ -169,27 +171,27 @@ pub enum LogError {
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It does not begin as a log does.
+    /// The input does not begin as a log does.
     #[error("not a linkhold input log")]
     NotALog,
-    /// It is of another version.
+    /// The log is of another version.
     #[error("input log of version {0}; this program reads version {VERSION}")]
     Version(u16),
-    /// A frame claims a length that none has.
+    /// A frame claims a length above [`MAX_FRAME`].
     #[error("frame {frame} claims {len} bytes; at most {MAX_FRAME} are allowed")]
     Length {
         /// Number of the frame; the header is 0.
         frame: u64,
-        /// Its claim.
+        /// The claimed length, bytes.
         len: u64,
     },
-    /// A frame is complete, but its checksum does not fit.
+    /// A frame is complete, but its checksum does not match.
     #[error("frame {frame} is damaged: its checksum does not match")]
     Checksum {
         /// Number of the frame; the header is 0.
         frame: u64,
     },
-    /// A frame's checksum fits, but it is no record.
+    /// A frame's checksum matches, but its payload is no record.
     #[error("frame {frame} cannot be decoded")]
     Malformed {
         /// Number of the frame; the header is 0.
@@ -203,8 +205,9 @@ pub enum LogError {
     },
 }
 
-/// Wraps a mechanism and writes every call and answer to `writer` (buffer it: there are several small writes a
-/// call). The mechanism goes on when writing fails; [`error`](Self::error) and [`finish`](Self::finish) tell.
+/// Wraps a mechanism and writes every call and answer to `writer` (buffer the writer: there are several small
+/// writes a call). The mechanism goes on when writing fails; [`error`](Self::error) and
+/// [`finish`](Self::finish) tell of it.
 #[derive(Debug)]
 pub struct Recorder<M, W> {
     mechanism: M,
@@ -371,7 +374,7 @@ impl<R: Read> LogReader<R> {
         &self.header
     }
 
-    /// The next record; none at the end, also when the log breaks off inside a frame.
+    /// The next record; `None` at the end, also if the log breaks off inside a frame.
     ///
     /// # Errors
     /// [`LogError`]; do not read on after one.
@@ -407,7 +410,7 @@ impl<R: Read> LogReader<R> {
             return Err(LogError::Length { frame, len: u64::from(len) });
         }
         self.payload.clear();
-        // Grows with what is really there, not with what the length field promises.
+        // The buffer grows with what is really there, not with what the length field promises.
         let got = (&mut self.reader).take(u64::from(len)).read_to_end(&mut self.payload)?;
         if got < len as usize {
             self.truncated = true;
@@ -426,7 +429,7 @@ impl<R: Read> LogReader<R> {
     }
 }
 
-/// Fills `buffer` as far as the input reaches.
+/// Fills `buffer` as far as the input reaches, and answers how far that is.
 fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -440,18 +443,18 @@ fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Where a replay left the log.
+/// The first record to which the replayed mechanism answered differently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divergence {
     /// Number of the record, from 0.
     pub record: u64,
-    /// The call, and the answer on record.
+    /// The call and the recorded answer.
     pub recorded: Record,
-    /// The answer now.
+    /// The answer in the replay.
     pub replayed: Outputs,
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayReport {
     /// Records replayed, the diverging one included.
@@ -463,7 +466,7 @@ pub struct ReplayReport {
 }
 
 impl ReplayReport {
-    /// True if every answer was the one on record.
+    /// True if every answer was the recorded one.
     #[must_use]
     pub const fn is_identical(&self) -> bool {
         self.divergence.is_none()
@@ -479,14 +482,15 @@ pub enum ReplayError {
     /// The log is of another mechanism.
     #[error("the log is of mechanism `{recorded}`, not `{given}`")]
     Mechanism {
-        /// In the log.
+        /// The mechanism in the log.
         recorded: String,
-        /// Handed in.
+        /// The mechanism handed in.
         given: &'static str,
     },
 }
 
-/// Hands the recorded calls to a fresh `mechanism`, made from the recorded settings, and compares its answers.
+/// Hands the recorded calls to a fresh `mechanism`, made from the recorded settings, and compares its
+/// answers.
 ///
 /// # Errors
 /// [`ReplayError`]. A difference is no error: it is in the report.
@@ -494,7 +498,8 @@ pub fn replay(reader: impl Read, mechanism: &mut dyn Mechanism) -> Result<Replay
     replay_log(&mut LogReader::new(reader)?, mechanism)
 }
 
-/// As [`replay`], from a log whose header has been read (to make the mechanism from its settings).
+/// As [`replay`], for a log whose header has been read already (to make the mechanism from the recorded
+/// settings).
 ///
 /// # Errors
 /// [`ReplayError`].

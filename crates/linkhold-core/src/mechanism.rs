@@ -4,11 +4,12 @@
 //! - Time never runs backwards from one call to the next.
 //! - After **every** call the driver drains [`Actions`] in order and completely, before the next call.
 //! - A packet's verdict takes effect before the actions of the same call, which may name that very packet.
-//! - A packet answered with [`Verdict::Hold`] stays with the driver until an action names it; each held packet is
-//!   named exactly once, by `Release` or `Discard`.
+//! - A packet answered with [`Verdict::Hold`] stays with the driver until an action names it; each held
+//!   packet is named exactly once, by `Release` or `Discard`.
 //! - The driver calls [`on_timeout`](Mechanism::on_timeout) at or after
 //!   [`next_timeout`](Mechanism::next_timeout), which may change with every call.
-//! - [`flush`](Mechanism::flush) lets go of everything: after it the mechanism holds nothing and has closed no window.
+//! - [`flush`](Mechanism::flush) lets go of everything: after it the mechanism holds no packet and keeps no
+//!   window closed.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,9 +29,45 @@ pub enum Input<'a> {
     Timeout,
 }
 
+/// Where a mechanism stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// At the base station, between wire and radio.
+    BaseStation,
+    /// At every station, an instance each.
+    Stations,
+    /// At the correspondent host.
+    Correspondent,
+}
+
+impl Place {
+    /// Every place.
+    pub const ALL: [Self; 3] = [Self::BaseStation, Self::Stations, Self::Correspondent];
+
+    /// Its name in files and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BaseStation => "base-station",
+            Self::Stations => "stations",
+            Self::Correspondent => "correspondent",
+        }
+    }
+
+    /// What it means, in a sentence.
+    #[must_use]
+    pub const fn doc(self) -> &'static str {
+        match self {
+            Self::BaseStation => "At the base station, between wire and radio.",
+            Self::Stations => "At every station, an instance each.",
+            Self::Correspondent => "At the correspondent host.",
+        }
+    }
+}
+
 /// A mechanism that keeps TCP fast across silences: a pure state machine.
 pub trait Mechanism: Send {
-    /// Its name as in scenario files and results.
+    /// The mechanism's name as in scenario files and results.
     fn name(&self) -> &'static str;
 
     /// A TCP packet crosses the base station.
@@ -42,10 +79,11 @@ pub trait Mechanism: Send {
     /// The time of `next_timeout` has come.
     fn on_timeout(&mut self, now: Instant, out: &mut Actions);
 
-    /// When `on_timeout` wants to be called next: "set a timer" is this.
+    /// When `on_timeout` wants to be called next. This is how a mechanism sets a timer. Cheap: asked after
+    /// every event.
     fn next_timeout(&self) -> Option<Instant>;
 
-    /// True while it holds downlink packets. A driver that sees its transmit queue then tells
+    /// True while the mechanism holds downlink packets. A driver that sees its transmit queue then tells
     /// [`TransmitRoom`](crate::link_event::LinkEventKind::TransmitRoom) as the queue drains. Cheap: asked
     /// once a transmitted frame.
     fn is_holding(&self) -> bool;
@@ -112,7 +150,37 @@ pub struct Metrics {
     pub silences: u64,
 }
 
-/// The mechanism that does nothing: the plain router every comparison has beside it.
+impl Metrics {
+    /// The sums of both: of one mechanism at several nodes.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut dropped = self.dropped;
+        for (sum, more) in dropped.iter_mut().zip(other.dropped) {
+            *sum += more;
+        }
+        Self {
+            packets: self.packets + other.packets,
+            held_packets: self.held_packets + other.held_packets,
+            held_bytes: self.held_bytes + other.held_bytes,
+            held_bytes_peak: self.held_bytes_peak + other.held_bytes_peak,
+            holds: self.holds + other.holds,
+            released: self.released + other.released,
+            dropped,
+            acks_injected: self.acks_injected + other.acks_injected,
+            windows_closed: self.windows_closed + other.windows_closed,
+            windows_reopened: self.windows_reopened + other.windows_reopened,
+            windows_closed_now: self.windows_closed_now + other.windows_closed_now,
+            windows_clamped: self.windows_clamped + other.windows_clamped,
+            probes_answered: self.probes_answered + other.probes_answered,
+            flows: self.flows + other.flows,
+            flow_evictions: self.flow_evictions + other.flow_evictions,
+            midstream_flows: self.midstream_flows + other.midstream_flows,
+            silences: self.silences + other.silences,
+        }
+    }
+}
+
+/// The mechanism that does nothing: the plain router that every comparison has as its baseline.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlainRouter {
     packets: u64,

@@ -42,7 +42,8 @@ impl Direction {
 pub enum Origin {
     /// It arrived at the base station from the network.
     Arrival,
-    /// It sat in the transmit queue and was taken back on [`Action::Reclaim`](crate::action::Action::Reclaim).
+    /// It sat in the transmit queue and was taken back on
+    /// [`Action::Reclaim`](crate::action::Action::Reclaim).
     TransmitQueue,
 }
 
@@ -268,9 +269,9 @@ pub struct PacketView<'a> {
     pub origin: Origin,
     /// The station at the radio end.
     pub station: StationId,
-    /// Its connection.
+    /// The packet's connection.
     pub flow: &'a FlowKey,
-    /// Its TCP header.
+    /// The packet's TCP header.
     pub tcp: &'a TcpSegment,
     /// Whole length on the wire from the IP header on, bytes.
     pub len: u32,

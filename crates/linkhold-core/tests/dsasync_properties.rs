@@ -1,5 +1,6 @@
-//! What must hold for DSASync whatever happens: random interleavings of packets of many connections, radio events,
-//! timers and feedback from the transmit queue, for every mode. The driver in `support` checks each answer.
+//! What must hold for DSASync whatever happens: random interleavings of packets of many connections, radio
+//! events, timers and feedback from the transmit queue, for every mode. The driver in `support` checks each
+//! answer.
 
 mod support;
 
@@ -131,8 +132,8 @@ proptest! {
     }
 
     /// With ample space, what a connection meets does not depend on connections of other stations. Left out
-    /// because they share by design: the pooled shaper, the transmit queue that is kept short, and the clamp (the channel is
-    /// divided among stations).
+    /// because they share by design: the pooled shaper, the transmit queue that is kept short, and the clamp
+    /// (the channel is divided among stations).
     #[test]
     fn connections_of_different_stations_share_nothing(
         config in config(),

@@ -70,8 +70,8 @@ proptest! {
         }
     }
 
-    /// In a silence many flows hold packets. The table stays bounded, and what an evicted flow held is discarded
-    /// with that reason, so that every packet is accounted for.
+    /// In a silence many flows hold packets. The table stays bounded, and what an evicted flow held is
+    /// discarded with that reason, so that every packet is accounted for.
     #[test]
     fn an_evicted_flow_leaves_nothing_behind(max_flows in 1u32..12, touches in prop::collection::vec(0u16..40, 1..300)) {
         let mut agent = agent(max_flows);

@@ -1,11 +1,16 @@
-//! What the agent costs: with it and without it in turns, in one run, between namespaces (`cargo bench -p linkhold-linux`).
+//! What the agent costs, measured between namespaces with and without it in turns:
+//! `cargo bench -p linkhold-linux --bench agent`.
 //!
-//! - At 24 Mb/s, on packets of one MTU: goodput of a bulk flow through a token bucket with a queue of 100 packets, and the
-//!   round trip of one-byte messages beside a flow of 20 Mb/s that leaves the bucket empty.
+//! - At 24 Mb/s, on packets of one MTU: goodput of a bulk flow through a token bucket with a queue of 100
+//!   packets, and the round trip of one-byte messages beside a flow of 20 Mb/s, which leaves that queue
+//!   empty.
 //! - At full rate, with segmentation offload: what the kernel forwards between two namespaces.
-//! - What a station's silence costs while others' packets are held.
+//! - What a flow of one station loses while packets of another, silent station are held.
 //!
-//! Every line tells median and range over the rounds. `ROUNDS` and `SECONDS` (of a measurement) may be set in the environment.
+//! Every line gives the median and the range over the rounds. The environment may set `ROUNDS` and the
+//! `SECONDS` that a measurement takes; `ONLY=24`, `full` or `station` chooses one part. Without cargo's
+//! `--bench` argument (`cargo test --bench agent`) every part runs for one short round, which shows only that
+//! it works. Without root or the programs it needs, it says why and does nothing.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use linkhold_core::packet::{Ecn, Endpoint, TcpFlags, TcpSegment};
 use linkhold_core::units::Seq;
+use linkhold_linux::command::is_installed;
 use linkhold_linux::topology::{Path, RADIO};
 use linkhold_wire::{PacketSpec, Payload, emit};
 use nix::sys::signal::Signal;
@@ -47,31 +53,63 @@ fn main() -> Outcome {
         let _ = agent_process::be_the_agent(std::path::Path::new(&config));
         return Ok(());
     }
-    // `cargo test --benches` and `cargo bench -- --list` only want to know that it starts.
-    if !std::env::args().any(|arg| arg == "--bench") || std::env::args().any(|arg| arg == "--list") {
+    let has = |word: &str| std::env::args().any(|arg| arg == word);
+    if has("--list") {
         return Ok(());
     }
-    if !nix::unistd::geteuid().is_root() {
-        println!("agent: skipped: it needs root");
+    if let Some(reason) = missing_requirement() {
+        println!("agent: skipped: {reason}");
         return Ok(());
     }
-    let number = |name: &str, default: u64| {
-        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-    };
-    let (rounds, time) = (number("ROUNDS", 5) as usize, Duration::from_secs(number("SECONDS", 3)));
-    // `ONLY=24`, `full` or `station` runs one of them.
+    // cargo passes it to what `cargo bench` runs, and not to what `cargo test` runs.
+    let extent = if has("--bench") { whole() } else { SHORT };
     let only = std::env::var("ONLY").unwrap_or_default();
     let wanted = |name: &str| only.is_empty() || only == name;
     if wanted("24") {
-        at_24_mbps(rounds, time)?;
+        at_24_mbps(&extent)?;
     }
     if wanted("full") {
-        at_full_rate(rounds, time)?;
+        at_full_rate(&extent)?;
     }
     if wanted("station") {
-        station_silence(rounds)?;
+        station_silence(&extent)?;
     }
     Ok(())
+}
+
+/// How long and how often is measured.
+struct Extent {
+    rounds: usize,
+    /// Of one measurement.
+    time: Duration,
+    /// How many packets of the silent station are held.
+    held: &'static [u32],
+}
+
+/// What `cargo test` tries.
+const SHORT: Extent = Extent { rounds: 1, time: Duration::from_millis(200), held: &[0, 1_000] };
+
+/// What `cargo bench` measures.
+fn whole() -> Extent {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    Extent {
+        rounds: number("ROUNDS", 5).max(1) as usize,
+        time: Duration::from_secs(number("SECONDS", 3)),
+        held: &[0, 1_000, 10_000, 50_000],
+    }
+}
+
+fn missing_requirement() -> Option<String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("it needs root".to_owned());
+    }
+    let is_missing = |program: &&str| !is_installed(program);
+    if let Some(program) = ["ip", "tc"].into_iter().find(is_missing) {
+        return Some(format!("`{program}` is not installed"));
+    }
+    ["nft", "iptables"].iter().all(is_missing).then(|| "neither `nft` nor `iptables` is installed".to_owned())
 }
 
 /// Median, least and greatest.
@@ -97,7 +135,7 @@ fn with_agent<R>(path: &Path, settings: &str, measure: impl FnOnce() -> R) -> R 
     result
 }
 
-fn at_24_mbps(rounds: usize, time: Duration) -> Outcome {
+fn at_24_mbps(&Extent { rounds, time, .. }: &Extent) -> Outcome {
     let path = Path::build()?;
     path.set_offloads(false)?;
     path.bs.run(
@@ -121,7 +159,7 @@ fn at_24_mbps(rounds: usize, time: Duration) -> Outcome {
         managed_trip.push(trip_b);
         added.push((trip_b - trip_a) / 2.0);
     }
-    println!("\nAt 24 Mb/s, {rounds} rounds of {} s each way, in turns:", time.as_secs());
+    println!("\nAt 24 Mb/s, {rounds} rounds of {time:?} each way, in turns:");
     line("goodput, plain router", "Mb/s", &plain);
     line("goodput, agent", "Mb/s", &managed);
     line("cost in goodput, of each pair", "%", &cost);
@@ -201,7 +239,7 @@ fn paced(path: &Path, time: Duration) -> Result<Sender, Failure> {
     }))
 }
 
-fn at_full_rate(rounds: usize, time: Duration) -> Outcome {
+fn at_full_rate(&Extent { rounds, time, .. }: &Extent) -> Outcome {
     let path = Path::build()?;
     let rate = || {
         let finished = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 5002, Amount::For(time)).finish();
@@ -220,7 +258,7 @@ fn at_full_rate(rounds: usize, time: Duration) -> Outcome {
         passing_share.push(b / a);
         managed_share.push(c / a);
     }
-    println!("\nAt full rate, one flow with segmentation offload, {rounds} rounds of {} s:", time.as_secs());
+    println!("\nAt full rate, one flow with segmentation offload, {rounds} rounds of {time:?}:");
     line("plain forwarding", "Gb/s", &plain);
     line("agent, mechanism none", "Gb/s", &passing);
     line("agent, DSASync", "Gb/s", &managed);
@@ -229,17 +267,18 @@ fn at_full_rate(rounds: usize, time: Duration) -> Outcome {
     Ok(())
 }
 
-/// One station's packets are held while another's pass: the kernel walks its queue past the held ones at each verdict.
-fn station_silence(rounds: usize) -> Outcome {
+/// One station's packets are held while another's pass: the kernel walks its queue past the held ones at each
+/// verdict.
+fn station_silence(&Extent { rounds, held, .. }: &Extent) -> Outcome {
     let path = Path::build()?;
     path.set_offloads(false)?;
     let second = "10.91.2.3".parse()?;
     path.sh.add_address(linkhold_linux::topology::HOST, second, 24)?;
     println!("\nOne station silent, another's flow passing, packets of one MTU, {rounds} rounds:");
-    for target in [0, 1_000, 10_000, 50_000] {
+    for &target in held {
         let (mut held_packets, mut rates, mut seen) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
-            let settings = "[channel]\ncapacity = \"10Gbit/s\"\n[silence]\nmax = \"60s\"\n[mechanism]\npreset = \"hold-only\"\nb_alloc = \"500MB\"\n";
+            let settings = "[channel]\ncapacity = \"10Gbit/s\"\n[silence]\nmax = \"60s\"\n[mechanism]\nname = \"dsasync\"\npreset = \"hold\"\nb_alloc = \"500MB\"\n";
             let mut agent = AgentProcess::start(&path, settings);
             agent.signal(r#"{"freeze":{"scope":"10.91.2.2"}}"#);
             flood(&path, target)?;
@@ -256,8 +295,8 @@ fn station_silence(rounds: usize) -> Outcome {
             agent.send_signal(Signal::SIGTERM);
             assert!(agent.wait(), "{}", agent.log());
         }
-        let (held, _, _) = summary(&held_packets);
-        line(&format!("passing flow while {held:.0} packets are held"), "Gb/s", &rates);
+        let (count, _, _) = summary(&held_packets);
+        line(&format!("passing flow while {count:.0} packets are held"), "Gb/s", &rates);
         line("    its packets that the agent saw, thousands", "", &seen);
     }
     Ok(())

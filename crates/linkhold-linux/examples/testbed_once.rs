@@ -1,4 +1,5 @@
-//! Runs every case of a scenario once on the testbed and prints what it found: `testbed_once SCENARIO CC [key=value ...]`.
+//! Runs every case of a scenario once on the testbed and prints what it found:
+//! `testbed_once SCENARIO CC [key=value ...]`.
 
 use std::path::Path;
 use std::sync::Arc;

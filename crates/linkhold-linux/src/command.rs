@@ -1,4 +1,4 @@
-//! Running the system's own programs (`ip`, `nft`, `iptables`) with their words kept for the error message.
+//! Runs the system's own programs (`ip`, `nft`, `iptables`) and keeps what they say for the error message.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Why a program's work was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It is not there, or may not be run.
+    /// The program is not there, or may not be run.
     #[error("cannot run {command}: {source}")]
     Start {
         /// Program and arguments.
@@ -20,7 +20,7 @@ pub enum CommandError {
         /// The system's answer.
         source: io::Error,
     },
-    /// It ended with an error.
+    /// The program ended with an error.
     #[error("{command} failed ({status}): {message}")]
     Failed {
         /// Program and arguments.
@@ -30,7 +30,7 @@ pub enum CommandError {
         /// What it said on standard error.
         message: String,
     },
-    /// It did not end, and was killed.
+    /// The program did not end in time and was killed.
     #[error("{command} did not end within {} s and was killed", TIME_LIMIT.as_secs())]
     TimedOut {
         /// Program and arguments.
@@ -46,7 +46,7 @@ impl CommandError {
     }
 }
 
-/// Runs a program and answers its standard output.
+/// Runs a program and returns its standard output.
 ///
 /// # Errors
 /// [`CommandError`] if it cannot start, fails, or runs for too long.

@@ -1,6 +1,6 @@
 //! What this machine can run, and what to do about what it cannot: `linkhold doctor`.
 //!
-//! Whatever needs trying is tried inside a namespace made for it, so the machine's own rules stay as they are.
+//! What must be tried is tried inside a namespace made for it, so the machine's own rules stay as they are.
 
 use std::fmt;
 
@@ -27,9 +27,9 @@ const CAP_SYS_ADMIN: u32 = 21;
 pub enum Outcome {
     /// It works.
     Works,
-    /// It does not, and something else does its work.
+    /// It does not work, but something else does its work.
     Replaceable,
-    /// It does not.
+    /// It does not work, and nothing else does its work.
     Missing,
     /// It could not be tried.
     Unknown,
@@ -52,13 +52,13 @@ pub enum Need {
 pub struct Check {
     /// What.
     pub name: &'static str,
-    /// What needs it.
+    /// What needs the thing.
     pub need: Need,
-    /// How it went.
+    /// The check's result.
     pub outcome: Outcome,
     /// What was found.
     pub detail: String,
-    /// The command that mends it.
+    /// The command that mends what is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Switching an interface's offloads, as `ethtool -K` does (ioctl SIOCETHTOOL; linux/ethtool.h).
 //!
-//! Done here because many systems have no `ethtool` program, and a testbed must know whether it sees wire
-//! packets or 64 kB aggregates.
+//! Many systems have no `ethtool` program, and a testbed must know whether it sees packets of the wire's size
+//! or aggregates of 64 kB.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -42,8 +42,8 @@ pub fn set_segmentation_offloads(interface: &str, on: bool) -> io::Result<()> {
     set(interface, &[ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO], on)
 }
 
-/// Switches transmit checksum offload of an interface in the calling thread's namespace; off, the stack computes
-/// every checksum itself. Segmentation offload needs it and goes off with it.
+/// Switches transmit checksum offload of an interface in the calling thread's namespace; off, the stack
+/// computes every checksum itself. Segmentation offload needs it and goes off with it.
 ///
 /// # Errors
 /// As [`set_segmentation_offloads`].

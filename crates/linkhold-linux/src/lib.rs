@@ -1,9 +1,11 @@
-//! linkhold on Linux: the agent that runs on a router, and the namespaces it is tested in.
+//! linkhold on Linux: the agent that runs on a router, and the testbed that runs scenarios against the
+//! kernel.
 //!
 //! - [`agent`]: the daemon (`linkhold agent`) and what speaks to it (`linkhold signal`, `linkhold status`).
 //! - [`datapath`]: how packets reach the agent (NFQUEUE) and the rules that bring them there.
+//! - [`testbed`]: a scenario in real time against the kernel's own TCP (`linkhold testbed`).
 //! - [`doctor`]: what this machine can run.
-//! - [`netns`], [`topology`]: network namespaces that always go away.
+//! - [`netns`], [`topology`]: network namespaces that always go away, and a path of three of them for tests.
 
 pub mod agent;
 pub mod command;

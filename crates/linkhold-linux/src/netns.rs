@@ -1,9 +1,10 @@
-//! Network namespaces that always go away: make them, join them by veth, run programs and threads inside, clean up.
+//! Network namespaces that always go away: make them, join them by veth, run programs and threads inside,
+//! clean up.
 //!
 //! Source: network_namespaces(7), ip-netns(8), veth(4), setns(2).
 //!
-//! Configuration goes through the `ip` command, not through a netlink library: it is on every machine that can run
-//! this, its error messages are the ones an operator knows, it needs no async runtime, and set-up time is not
+//! Configuration goes through the `ip` command, not through a netlink library: every machine that can run
+//! this has `ip`, operators know its error messages, it needs no async runtime, and set-up time is not
 //! measured. What must be exact (threads inside a namespace, offload settings) is done by system calls here.
 //!
 //! A name is `lh-<pid>-<n>-<label>`, so a namespace tells who made it: [`reap_stale`] removes those whose
@@ -90,13 +91,13 @@ impl NetNs {
         Ok(netns)
     }
 
-    /// Its name, as `ip netns` lists it.
+    /// The namespace's name, as `ip netns` lists it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A command that will run inside. The child is the program itself, so killing it works as usual.
+    /// A command that will run inside. `ip` becomes the program, so killing the child kills the program.
     #[must_use]
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
@@ -145,10 +146,11 @@ impl NetNs {
         }
     }
 
-    /// Starts a thread inside the namespace that goes on by itself.
+    /// Starts a thread inside the namespace and does not wait for it.
     ///
     /// # Errors
-    /// [`NetNsError::System`] if no thread can be made. A thread that cannot enter answers the error.
+    /// [`NetNsError::System`] if no thread can be made. A thread that cannot enter the namespace returns the
+    /// error.
     pub fn spawn<R: Send + 'static>(
         &self,
         name: &str,
@@ -253,10 +255,11 @@ impl Drop for NetNs {
     }
 }
 
-/// Joins two namespaces by a veth pair, both ends up.
+/// Joins two namespaces by a veth pair, both ends up. Packets leave it in the order in which they were given
+/// to it, as on a wire.
 ///
 /// # Errors
-/// [`NetNsError`] with what `ip` said.
+/// [`NetNsError`] with what `ip` said, or if the kernel has no receive packet steering.
 pub fn veth(a: &NetNs, a_name: &str, b: &NetNs, b_name: &str) -> Result<(), NetNsError> {
     for name in [a_name, b_name] {
         if name.is_empty() || name.len() > MAX_INTERFACE_NAME {
@@ -264,8 +267,23 @@ pub fn veth(a: &NetNs, a_name: &str, b: &NetNs, b_name: &str) -> Result<(), NetN
         }
     }
     a.ip(&["link", "add", a_name, "type", "veth", "peer", "name", b_name, "netns", b.name()])?;
-    a.up(a_name)?;
-    b.up(b_name)?;
+    for (netns, interface) in [(a, a_name), (b, b_name)] {
+        receive_on_one_processor(netns, interface)?;
+        netns.up(interface)?;
+    }
+    Ok(())
+}
+
+/// Steers what an interface receives to the backlog of processor 0 (Documentation/networking/scaling.rst,
+/// RPS). By default a veth puts a packet into the backlog of the processor that sent it. Two packets of one
+/// flow that were sent on two processors, such as an agent's verdict and the sender's next segment, then
+/// overtake each other.
+fn receive_on_one_processor(netns: &NetNs, interface: &str) -> Result<(), NetNsError> {
+    // `ip netns exec` mounts the namespace's own /sys; a thread that only entered the network namespace sees
+    // the host's.
+    let script =
+        format!("for queue in /sys/class/net/{interface}/queues/rx-*; do echo 1 > $queue/rps_cpus; done");
+    netns.run("sh", &["-c", &script])?;
     Ok(())
 }
 
@@ -286,9 +304,9 @@ pub fn reap_stale() -> Vec<String> {
     stale
 }
 
-/// Removes this process's namespaces when SIGINT or SIGTERM comes, then ends the process by that signal. To be
-/// called on the main thread before any other thread starts: threads inherit the blocked signals, and the one
-/// that waits for them is made here.
+/// Removes this process's namespaces when SIGINT or SIGTERM comes, then ends the process by that signal. Call
+/// it on the main thread before any other thread starts: threads inherit the blocked signals, and this makes
+/// the thread that waits for them.
 ///
 /// # Errors
 /// [`NetNsError::System`] if signals cannot be blocked or no thread can be made.
@@ -322,8 +340,8 @@ pub fn remove_all() {
     }
 }
 
-/// Removes one namespace and the processes left in it. Silent when it is already gone: this runs in `drop`, in
-/// signal handling and over another process's leftovers.
+/// Removes one namespace and the processes left in it. Silent when it is already gone: this runs in `drop`,
+/// in signal handling and over another process's leftovers.
 fn remove(name: &str) {
     // A namespace lives on while a process is in it: only those of this namespace are ended, by their id.
     if let Ok(pids) = run("ip", &["netns", "pids", name]) {

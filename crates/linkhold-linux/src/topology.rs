@@ -1,4 +1,5 @@
-//! Correspondent host — base station — station, as three namespaces joined by veth: what tests and benchmarks run on.
+//! Correspondent host — base station — station, as three namespaces joined by veth: what tests and benchmarks
+//! run on.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -66,20 +67,6 @@ impl Path {
                 program,
                 &["-w", "10", "-t", "nat", "-A", "POSTROUTING", "-o", WIRED, "-j", "MASQUERADE"],
             )?;
-        }
-        Ok(())
-    }
-
-    /// Lets each interface receive on one processor only. A veth queues what it is given for the processor that gave it, so that two
-    /// processors' packets (an agent's verdict here, the sender's next packet there) may change places on it when the machine is busy; a
-    /// wire does not. For who looks at order.
-    ///
-    /// # Errors
-    /// [`NetNsError`] if the kernel has no receive packet steering.
-    pub fn keep_order(&self) -> Result<(), NetNsError> {
-        for (netns, interface) in [(&self.ch, HOST), (&self.bs, WIRED), (&self.bs, RADIO), (&self.sh, HOST)] {
-            let script = format!("echo 1 > /sys/class/net/{interface}/queues/rx-0/rps_cpus");
-            crate::command::run("ip", &["netns", "exec", netns.name(), "sh", "-c", &script])?;
         }
         Ok(())
     }

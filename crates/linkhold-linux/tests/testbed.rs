@@ -1,7 +1,7 @@
 //! The testbed's own conduct: what it does when a run is disturbed. What runs must show is in `tests/plans`.
 //!
-//! Needs root, iperf3 and /dev/net/tun; without them every test is skipped and says why. The test program is also the
-//! agent's process (`agent --config FILE`).
+//! Needs root, iperf3 and /dev/net/tun; without them every test is skipped and says why. The test program is
+//! also the agent's process (`agent --config FILE`).
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use linkhold_linux::testbed::cells::missing_requirement;
+use linkhold_linux::testbed::error::{RunError, TrafficError};
 use linkhold_linux::testbed::outcome::Outcome;
-use linkhold_linux::testbed::run::{Options, RunError, run};
-use linkhold_linux::testbed::traffic::TrafficError;
+use linkhold_linux::testbed::run::{Options, run};
 use linkhold_scenario::Scenario;
 
 type Answer = Result<(), Failed>;

@@ -7,8 +7,8 @@ use linkhold_core::packet::{Direction, PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
-    Air, AirConfig, AirEvent, AirOutput, ChannelConfig, FqCodelConfig, Frame, InSilence, Mac,
-    PrimaryUserConfig, QueueConfig, QueueKind, SensingConfig, Switching,
+    Air, AirConfig, AirEvent, AirOutput, AirTimeModel, ChannelConfig, FqCodelConfig, Frame, InSilence, Mac,
+    PrimaryUserConfig, QueueConfig, QueueKind, RadioId, SensingConfig, Switching, cell,
 };
 
 const STATIONS: u32 = 6;
@@ -24,6 +24,7 @@ fn config(mac: Mac, router: QueueKind) -> AirConfig {
     AirConfig {
         stations: STATIONS,
         mac,
+        air_time: AirTimeModel::PerByte,
         channels: vec![ChannelConfig {
             phy_rate: BitRate::from_mbps(24),
             efficiency: Fraction::clamped(0.65),
@@ -45,14 +46,8 @@ fn config(mac: Mac, router: QueueKind) -> AirConfig {
 }
 
 fn frame(id: u64) -> Frame {
-    Frame {
-        packet: PacketId(id),
-        station: StationId((id % u64::from(STATIONS)) as u32),
-        len: 1500,
-        flow_hash: (id % 24) as u32,
-        direction: Direction::Downlink,
-        ecn_capable: false,
-    }
+    let (from, to) = cell::ends(Direction::Downlink, StationId((id % u64::from(STATIONS)) as u32));
+    Frame { packet: PacketId(id), from, to, len: 1500, flow_hash: (id % 24) as u32, ecn_capable: false }
 }
 
 /// Keeps 50 frames downlink until `FRAMES` are delivered; one in three is answered by a small uplink frame.
@@ -75,20 +70,20 @@ fn saturate(config: &AirConfig) -> u64 {
                     if left == 0 {
                         return black_box(id);
                     }
-                    if done.direction == Direction::Downlink {
+                    if done.from == RadioId::BASE_STATION {
                         air.enqueue(due, frame(id), &mut out);
                         id += 1;
                         if id % 3 == 0 {
                             air.enqueue(
                                 due,
-                                Frame { direction: Direction::Uplink, len: 52, ..done },
+                                Frame { from: done.to, to: done.from, len: 52, ..done },
                                 &mut out,
                             );
                         }
                     }
                 }
                 AirEvent::Dropped { frame: lost, .. } => {
-                    if lost.direction == Direction::Downlink {
+                    if lost.from == RadioId::BASE_STATION {
                         air.enqueue(due, frame(id), &mut out);
                         id += 1;
                     }

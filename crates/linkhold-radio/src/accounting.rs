@@ -1,7 +1,7 @@
 //! What the radio could have carried: silent time, and the integral of capacity while not silent.
 //!
-//! "Silent" here is any time in which no frame can get through: the radio's own silences, and the part of a
-//! primary user's burst in which it is not yet detected and frames collide.
+//! "Silent" here is any time in which no frame can get through: the radio's own silences, and that part of a
+//! primary user's burst before its detection, in which frames collide.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
 
-use crate::silence::{Edge, Rank};
+use crate::change::{Change, ChangeKind};
 use crate::trace::{NANOS_PER_MS, OPPORTUNITY_BYTES, Trace};
 
 /// Silences kept between two calls of `take_silences`: bounds memory when nobody takes them.
@@ -39,17 +39,23 @@ pub struct AirAccounting {
     pub network_silent: Duration,
     /// By station: time in which it was silent, alone or with the network (union).
     pub station_silent: Vec<Duration>,
-    /// Downlink: the integral of capacity times MAC efficiency while the network is not silent, bits; in trace
-    /// mode the delivery opportunities outside silences, 12,000 bits each.
+    /// Downlink: the integral of the working channel's effective rate ([`AirTime`](crate::AirTime)) while the
+    /// network is not silent, bits; in trace mode the delivery opportunities outside silences, 12,000 bits
+    /// each.
     pub capacity_bits: u64,
-    /// Uplink likewise. Equal to `capacity_bits` but in trace mode; on the shared medium both directions draw on
-    /// the same bits.
+    /// The same uplink. It differs from `capacity_bits` in trace mode only. On the shared medium both
+    /// directions draw on the same bits.
     pub uplink_capacity_bits: u64,
     /// By station: downlink bits while neither it nor the network is silent.
     pub station_capacity_bits: Vec<u64>,
     /// By station: uplink bits while neither it nor the network is silent.
     pub station_uplink_capacity_bits: Vec<u64>,
-    /// Trace mode: time in gaps of the uplink trace above the threshold, which no link event tells.
+    /// By channel: time on it while the network is not silent; empty in trace mode.
+    pub usable: Vec<Duration>,
+    /// By station, for each by channel: time on it while neither the station nor the network is silent.
+    pub station_usable: Vec<Vec<Duration>>,
+    /// Trace mode: time in those gaps of the uplink trace that are longer than the threshold. No link event
+    /// tells of them.
     pub uplink_gap_time: Duration,
 }
 
@@ -73,7 +79,7 @@ impl AirAccounting {
         BitRate(ratio(self.capacity_bits as f64, self.until.as_secs_f64()).round() as u64)
     }
 
-    /// What happened between `earlier` and this snapshot (`until` becomes the length of that time).
+    /// What happened between `earlier` and this snapshot. `until` becomes the length of that time.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let durations = |now: &[Duration], then: &[Duration]| {
@@ -91,6 +97,10 @@ impl AirAccounting {
                 &self.station_uplink_capacity_bits,
                 &earlier.station_uplink_capacity_bits,
             ),
+            usable: durations(&self.usable, &earlier.usable),
+            station_usable: (self.station_usable.iter().zip(&earlier.station_usable))
+                .map(|(now, then)| durations(now, then))
+                .collect(),
             uplink_gap_time: self.uplink_gap_time.saturating_sub(earlier.uplink_gap_time),
         }
     }
@@ -100,10 +110,20 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Bits times nanoseconds: exact for any rate and time, so that totals do not depend on where they are cut.
+/// Bits times nanoseconds. They are exact for any rate and time, so that totals do not depend on where they
+/// are cut.
 type BitNanos = u128;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
+
+/// What the working channel can do between two changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Service {
+    /// Its index.
+    pub(crate) channel: usize,
+    /// The rate of full-size packets, the same both ways.
+    pub(crate) rate: BitRate,
+}
 
 /// What the air could carry, by time.
 #[derive(Clone, Debug)]
@@ -129,11 +149,15 @@ struct Totals {
     up: BitNanos,
     /// By station: (down, up) that passed while only it was silent.
     station_missed: Vec<(BitNanos, BitNanos)>,
+    /// By channel: time on it that was not silent.
+    usable: Vec<Duration>,
+    /// By station and then by channel: what of it passed while only that station was silent.
+    station_missed_time: Vec<Duration>,
     /// Opportunities passed, (down, up).
     passed: (u64, u64),
 }
 
-/// Follows the timeline and sums.
+/// Sums up what the timeline goes through.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
     capacity: Capacity,
@@ -146,16 +170,16 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn for_rate(stations: u32) -> Self {
-        Self::new(Capacity::Rate, stations)
+    pub(crate) fn for_channels(stations: u32, channels: usize) -> Self {
+        Self::new(Capacity::Rate, stations, channels)
     }
 
     pub(crate) fn for_trace(stations: u32, down: Arc<Trace>, up: Arc<Trace>, threshold: Duration) -> Self {
         let up_gaps = up.gaps(threshold);
-        Self::new(Capacity::Trace { down, up, up_gaps }, stations)
+        Self::new(Capacity::Trace { down, up, up_gaps }, stations, 0)
     }
 
-    fn new(capacity: Capacity, stations: u32) -> Self {
+    fn new(capacity: Capacity, stations: u32, channels: usize) -> Self {
         let count = stations as usize;
         let totals = Totals {
             until: Instant::ZERO,
@@ -164,6 +188,8 @@ impl Meter {
             down: 0,
             up: 0,
             station_missed: vec![(0, 0); count],
+            usable: vec![Duration::ZERO; channels],
+            station_missed_time: vec![Duration::ZERO; count * channels],
             passed: (0, 0),
         };
         Self {
@@ -175,26 +201,26 @@ impl Meter {
         }
     }
 
-    /// Sums up to a change that is about to be made; `rate` held since the last.
-    pub(crate) fn advance(&mut self, edge: Edge, rate: BitRate) {
+    /// Sums up to a change that is about to be made; `service` stood since the last.
+    pub(crate) fn advance(&mut self, change: Change, service: Service) {
         let mut totals = core::mem::take(&mut self.totals);
-        self.extend(&mut totals, edge, rate);
+        self.extend(&mut totals, change, service);
         self.totals = totals;
     }
 
-    fn extend(&self, totals: &mut Totals, edge: Edge, rate: BitRate) {
-        let length = edge.at.since(totals.until);
-        totals.until = totals.until.max(edge.at);
+    fn extend(&self, totals: &mut Totals, change: Change, service: Service) {
+        let length = change.at.since(totals.until);
+        totals.until = totals.until.max(change.at);
         let (down, up) = match &self.capacity {
             Capacity::Rate => {
-                let bits = u128::from(rate.as_bps()) * u128::from(length.as_nanos());
+                let bits = u128::from(service.rate.as_bps()) * u128::from(length.as_nanos());
                 (bits, bits)
             }
             Capacity::Trace { down, up, .. } => {
                 // Opportunities at the very time of a change: usable if a silence ends or before one starts.
-                let included = edge.rank == Rank::Start;
+                let included = change.kind == ChangeKind::Stop;
                 let taken = |trace: &Trace, passed: &mut u64| {
-                    let now = trace.opportunities_until(edge.at, included).max(*passed);
+                    let now = trace.opportunities_until(change.at, included).max(*passed);
                     let count = now - core::mem::replace(passed, now);
                     u128::from(count) * u128::from(OPPORTUNITY_BYTES) * 8 * NANOS_PER_SECOND
                 };
@@ -218,10 +244,19 @@ impl Meter {
         if !stopped {
             totals.down += down;
             totals.up += up;
+            let channels = totals.usable.len();
+            if let Some(usable) = totals.usable.get_mut(service.channel) {
+                *usable += length;
+            }
             for (station, _, _) in &self.stations {
-                if let Some(missed) = totals.station_missed.get_mut(station.0 as usize) {
+                let station = station.0 as usize;
+                if let Some(missed) = totals.station_missed.get_mut(station) {
                     missed.0 += down;
                     missed.1 += up;
+                }
+                if let Some(missed) = totals.station_missed_time.get_mut(station * channels + service.channel)
+                {
+                    *missed += length;
                 }
             }
         }
@@ -276,9 +311,9 @@ impl Meter {
         into.extend(network.chain(stations).filter(|silence| silence.start < until));
     }
 
-    pub(crate) fn snapshot(&self, until: Instant, rate: BitRate) -> AirAccounting {
+    pub(crate) fn snapshot(&self, until: Instant, service: Service) -> AirAccounting {
         let mut totals = self.totals.clone();
-        self.extend(&mut totals, Edge { at: until, rank: Rank::Start }, rate);
+        self.extend(&mut totals, Change { at: until, kind: ChangeKind::Stop }, service);
         let bits = |sum: BitNanos| u64::try_from(sum / NANOS_PER_SECOND).unwrap_or(u64::MAX);
         AirAccounting {
             until: totals.until,
@@ -296,6 +331,8 @@ impl Meter {
                 .iter()
                 .map(|missed| bits(totals.up - missed.1))
                 .collect(),
+            station_usable: by_station(&totals),
+            usable: totals.usable,
             uplink_gap_time: self.uplink_gap_time(totals.until),
         }
     }
@@ -313,6 +350,15 @@ impl Meter {
         };
         Duration::from_nanos(laps.saturating_mul(up_to(lap)) + up_to(rest))
     }
+}
+
+/// By station and channel: the usable time less what the station alone missed.
+fn by_station(totals: &Totals) -> Vec<Vec<Duration>> {
+    let usable = &totals.usable;
+    let of_station = |missed: &[Duration]| {
+        usable.iter().zip(missed).map(|(all, missed)| all.saturating_sub(*missed)).collect()
+    };
+    totals.station_missed_time.chunks_exact(usable.len().max(1)).map(of_station).collect()
 }
 
 fn slot(cause: Cause) -> usize {

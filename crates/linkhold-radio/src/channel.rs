@@ -1,31 +1,33 @@
 //! The channels a cell can work on and when it changes between them.
 //!
 //! Source: dsasync section III-A, "Channel-switch delays" and "Bandwidth fluctuation".
-//! Sees time and the primary users of all channels (the cell senses out of band as well, section III-A). States:
-//! on a channel → retuning → on a channel.
+//! Sees time and the primary users of all channels (the cell senses out of band as well, section III-A).
+//! States: on a channel → retuning → on a channel.
 
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 
+use crate::change::{Change, ChangeKind};
+use crate::mac::air_time::AirTime;
+use crate::mac::config::AirTimeModel;
 use crate::primary_user::{PrimaryUser, PrimaryUserConfig};
-use crate::silence::{Edge, Rank};
 
 /// One channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChannelConfig {
     /// Raw physical-layer rate (the paper's C).
     pub phy_rate: BitRate,
-    /// Share of the rate that the MAC leaves for IP packets (the paper's e).
+    /// Share of the rate that the MAC leaves for IP packets (the paper's e), where air time counts per byte.
     pub efficiency: Fraction,
     /// Its primary user, if it has one.
     pub primary_user: Option<PrimaryUserConfig>,
 }
 
 impl ChannelConfig {
-    /// What is left for IP packets: rate times efficiency.
+    /// How long frames take on it; `None` if the model does not know its rate.
     #[must_use]
-    pub fn effective_rate(&self) -> BitRate {
-        self.phy_rate.mul_f64(self.efficiency.get())
+    pub fn air_time(&self, model: AirTimeModel) -> Option<AirTime> {
+        AirTime::new(model, self.phy_rate, self.efficiency)
     }
 }
 
@@ -35,15 +37,16 @@ pub enum SwitchPolicy {
     /// Only scripted switches.
     #[default]
     Scripted,
-    /// Scripted switches, and: when a primary user is detected on the working channel, go to the free channel
-    /// with the most capacity (lowest number on a tie); if none is free, wait for the first that is.
+    /// Besides the scripted switches, the cell leaves a channel on which it detects a primary user, for the
+    /// free channel with the most capacity (the lowest number on a tie). If none is free it waits for the
+    /// first.
     OnPrimaryUser,
 }
 
 /// A switch at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptedSwitch {
-    /// When the radio starts to retune. To the channel it is on already: nothing happens.
+    /// When the radio starts to retune. Nothing happens if it is on that channel already.
     pub at: Instant,
     /// Index of the channel it goes to.
     pub to_channel: usize,
@@ -76,7 +79,7 @@ pub(crate) enum Condition {
 /// All channels, and which one the cell is on.
 #[derive(Clone, Debug)]
 pub(crate) struct Channels {
-    configs: Vec<ChannelConfig>,
+    air_times: Vec<AirTime>,
     users: Vec<Option<PrimaryUser>>,
     working: usize,
     delay: Duration,
@@ -96,7 +99,14 @@ enum Mover {
 }
 
 impl Channels {
-    pub(crate) fn new(configs: Vec<ChannelConfig>, working: usize, switching: Switching, seed: u64) -> Self {
+    /// Channels with their air times.
+    pub(crate) fn new(
+        configs: &[ChannelConfig],
+        air_times: Vec<AirTime>,
+        working: usize,
+        switching: Switching,
+        seed: u64,
+    ) -> Self {
         let users = configs
             .iter()
             .enumerate()
@@ -105,7 +115,7 @@ impl Channels {
         let mut script = switching.scripted;
         script.sort_by_key(|switch| switch.at);
         Self {
-            configs,
+            air_times,
             users,
             working,
             delay: switching.delay,
@@ -116,8 +126,13 @@ impl Channels {
         }
     }
 
-    pub(crate) fn working(&self) -> &ChannelConfig {
-        &self.configs[self.working]
+    /// Air time on the working channel.
+    pub(crate) fn air_time(&self) -> AirTime {
+        self.air_times[self.working]
+    }
+
+    pub(crate) const fn count(&self) -> usize {
+        self.air_times.len()
     }
 
     pub(crate) const fn working_index(&self) -> usize {
@@ -143,23 +158,23 @@ impl Channels {
         self.script.get(self.next_script).map_or(Instant::FAR_FUTURE, |switch| switch.at)
     }
 
-    pub(crate) fn next(&self) -> Edge {
+    pub(crate) fn next(&self) -> Change {
         self.next_mover().0
     }
 
-    fn next_mover(&self) -> (Edge, Mover) {
-        let mut best = (Edge { at: self.next_scripted(), rank: Rank::Start }, Mover::Script);
+    fn next_mover(&self) -> (Change, Mover) {
+        let mut best = (Change { at: self.next_scripted(), kind: ChangeKind::Stop }, Mover::Script);
         if let Some((_, until)) = self.retuning {
-            let retuned = Edge { at: until, rank: Rank::End };
+            let retuned = Change { at: until, kind: ChangeKind::Resume };
             if retuned <= best.0 {
                 best = (retuned, Mover::Retuned);
             }
         }
         for (index, user) in self.users.iter().enumerate() {
-            if let Some(edge) = user.as_ref().map(PrimaryUser::next)
-                && edge < best.0
+            if let Some(change) = user.as_ref().map(PrimaryUser::next)
+                && change < best.0
             {
-                best = (edge, Mover::User(index));
+                best = (change, Mover::User(index));
             }
         }
         best
@@ -167,7 +182,7 @@ impl Channels {
 
     /// Handles the next event.
     pub(crate) fn step(&mut self) {
-        let (edge, mover) = self.next_mover();
+        let (change, mover) = self.next_mover();
         match mover {
             Mover::User(index) => {
                 if let Some(user) = &mut self.users[index] {
@@ -177,7 +192,7 @@ impl Channels {
             Mover::Script => {
                 if let Some(switch) = self.script.get(self.next_script).copied() {
                     self.next_script += 1;
-                    self.leave_for(switch.to_channel, edge.at);
+                    self.leave_for(switch.to_channel, change.at);
                 }
             }
             Mover::Retuned => {
@@ -195,10 +210,10 @@ impl Channels {
         }
         let free = |index: &usize| self.users[*index].as_ref().is_none_or(|user| !user.is_detected());
         // `max_by_key` takes the last of equals; reversed, that is the lowest number.
-        let best = (0..self.configs.len())
+        let best = (0..self.count())
             .rev()
             .filter(free)
-            .max_by_key(|&index| self.configs[index].effective_rate().as_bps());
+            .max_by_key(|&index| self.air_times[index].effective_rate().as_bps());
         if let Some(to) = best {
             self.leave_for(to, at);
         }

@@ -1,21 +1,26 @@
 //! What goes into the air and what comes out: frames, deliveries, drops, link events.
 
 use linkhold_core::link_event::LinkEvent;
-use linkhold_core::packet::{Direction, PacketId, StationId};
+use linkhold_core::packet::PacketId;
+
+/// A radio on the air: what sends and receives frames, and has a queue of its own. A MAC may connect any two;
+/// how a cell numbers its radios stands in [`cell`](crate::cell).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RadioId(pub u32);
 
 /// One IP packet as the radio sees it. The driver keeps the packet itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The driver's token.
     pub packet: PacketId,
-    /// The station at the far end; below [`AirConfig::stations`](crate::AirConfig::stations).
-    pub station: StationId,
+    /// The radio that sends it, and in whose queue it waits.
+    pub from: RadioId,
+    /// The radio that it is sent to.
+    pub to: RadioId,
     /// Bytes from the IP header on.
     pub len: u32,
     /// Any well-mixed hash of the flow's five-tuple; `fq_codel` sorts by it.
     pub flow_hash: u32,
-    /// Downlink is queued at the base station, uplink at the station.
-    pub direction: Direction,
     /// The IP header says ECT(0) or ECT(1): a queue may mark it instead of dropping it.
     pub ecn_capable: bool,
 }
@@ -25,8 +30,8 @@ pub struct Frame {
 pub enum AirDrop {
     /// The queue was full on arrival (DropTail), or was trimmed because it overflowed (`fq_codel`).
     QueueFull,
-    /// It arrived in a silence of its station and the queue drops those ([`InSilence::Drop`](crate::InSilence)), or it was
-    /// queued when one began and the queue is lost with it ([`InSilence::Flush`](crate::InSilence)).
+    /// A silence, as the queue's [`InSilence`](crate::InSilence) has it: the frame arrived in one (`Drop`),
+    /// or was queued when one began (`Flush`).
     Silence,
     /// CoDel: it stood in the queue too long (RFC 8289).
     Codel,
@@ -42,7 +47,7 @@ impl AirDrop {
 /// Something that happened on the air.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AirEvent {
-    /// The frame's last bit arrived: downlink at the station, uplink at the base station.
+    /// The frame arrived at the radio that it was sent to.
     Delivered {
         /// The frame.
         frame: Frame,
@@ -60,8 +65,8 @@ pub enum AirEvent {
     Link(LinkEvent),
 }
 
-/// The list of events of one call, in order. The driver makes one, drains it after every call and reuses it,
-/// so a call does not allocate once the list has its working size.
+/// The list of events of one call, in order. The driver makes one list, drains it after every call and uses
+/// it again, so that no call allocates once the list has its working size.
 #[derive(Debug, Default)]
 pub struct AirOutput {
     events: Vec<AirEvent>,

@@ -1,34 +1,40 @@
 //! What the air does between a base station and its stations, sans-IO: silences, channels, queues, delivery.
 //!
-//! [`Air`] is handed frames and the time and answers with deliveries, drops and link events ([`AirOutput`]). It
-//! knows neither TCP nor whose clock it runs on, so the simulator (virtual clock) and the testbed (real clock,
-//! TUN ports) drive the same code. [`WiredPipe`] is the wired segment behind the base station.
+//! [`Air`] is handed frames and the time, and answers with deliveries, drops and link events ([`AirOutput`]).
+//! It knows neither TCP nor whose clock it runs on, so the simulator (virtual clock) and the testbed (real
+//! clock, TUN ports) drive the same code. [`WiredPipe`] is the wired segment behind the base station.
 //!
 //! The radio's own events (primary users, sensing, channel switches, trace gaps) form a timeline that no
-//! traffic can influence: one seed, one radio, whatever case runs over it (common random numbers).
+//! traffic can influence: with one seed every case runs over the same radio (common random numbers). What
+//! does depend on traffic, such as a MAC's backoffs, draws from random streams of its own.
 #![forbid(unsafe_code)]
 
 pub mod accounting;
 pub mod air;
+pub mod cell;
+mod change;
 pub mod channel;
+mod config;
 pub mod frame;
-pub mod mac;
+mod gaps;
+mod mac;
 pub mod primary_user;
-pub mod queue;
+mod queue;
 pub mod rng;
 pub mod sensing;
-mod silence;
+mod timeline;
 pub mod trace;
 pub mod wired;
 
 pub use accounting::{AirAccounting, Silence};
-pub use air::{Air, AirConfig, AirConfigError};
+pub use air::Air;
 pub use channel::{ChannelConfig, ScriptedSwitch, SwitchPolicy, Switching};
-pub use frame::{AirDrop, AirEvent, AirOutput, Frame};
-pub use mac::Mac;
+pub use config::{AirConfig, AirConfigError};
+pub use frame::{AirDrop, AirEvent, AirOutput, Frame, RadioId};
+pub use mac::air_time::AirTime;
+pub use mac::config::{AirTimeModel, Mac, TraceLink};
 pub use primary_user::PrimaryUserConfig;
-pub use queue::fq_codel::FqCodelConfig;
-pub use queue::{InSilence, QueueConfig, QueueKind};
+pub use queue::config::{FqCodelConfig, InSilence, QueueConfig, QueueKind};
 pub use sensing::{SensingConfig, StationSensing};
 pub use trace::{Trace, TraceError, TraceErrorKind};
 pub use wired::{WiredDrop, WiredPipe};

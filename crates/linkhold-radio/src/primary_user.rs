@@ -8,8 +8,8 @@
 
 use linkhold_core::time::{Duration, Instant};
 
+use crate::change::{Change, ChangeKind};
 use crate::rng::Stream;
-use crate::silence::{Edge, Rank};
 
 /// A primary user's habits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +64,12 @@ impl PrimaryUser {
         self.detected
     }
 
-    pub(crate) fn next(&self) -> Edge {
+    pub(crate) fn next(&self) -> Change {
         // On a tie the detection comes first: the burst lasted long enough to be seen.
         if self.notices_at <= self.toggles_at {
-            Edge { at: self.notices_at, rank: if self.on { Rank::Start } else { Rank::End } }
+            Change { at: self.notices_at, kind: if self.on { ChangeKind::Stop } else { ChangeKind::Resume } }
         } else {
-            Edge { at: self.toggles_at, rank: if self.on { Rank::End } else { Rank::Start } }
+            Change { at: self.toggles_at, kind: if self.on { ChangeKind::Resume } else { ChangeKind::Stop } }
         }
     }
 

@@ -6,7 +6,7 @@
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 
-use crate::silence::{Edge, Rank};
+use crate::change::{Change, ChangeKind};
 
 /// A quiet period of `duration` starts at `phase`, `phase + period`, `phase + 2 period`, ...
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +61,10 @@ impl Sensing {
         self.next_start
     }
 
-    pub(crate) fn next(&self) -> Edge {
+    pub(crate) fn next(&self) -> Change {
         match self.quiet_until {
-            Some(at) => Edge { at, rank: Rank::End },
-            None => Edge { at: self.next_start, rank: Rank::Start },
+            Some(at) => Change { at, kind: ChangeKind::Resume },
+            None => Change { at: self.next_start, kind: ChangeKind::Stop },
         }
     }
 

@@ -10,7 +10,8 @@ use linkhold_core::units::BitRate;
 
 /// Bytes one delivery opportunity carries.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
-/// Most opportunities a trace may have (11 hours at 5 Mbit/s): bounds memory on hostile input, to 8 bytes each.
+/// Most opportunities that a trace may have (11 hours at 5 Mbit/s), each of 8 bytes: bounds memory on hostile
+/// input.
 pub const MAX_OPPORTUNITIES: u32 = 1 << 24;
 
 /// A delivery trace.
@@ -104,8 +105,8 @@ impl Trace {
         }
     }
 
-    /// The same lap entered at `place`, a share of its length: the first opportunity at or after it becomes time 0.
-    /// Opportunities, gaps and length stay what they are.
+    /// The same lap entered at `place`, a share of its length: the first opportunity there or later becomes
+    /// time 0. The number of opportunities, the gaps and the length stay what they are.
     #[must_use]
     pub fn from(&self, place: f64) -> Self {
         let lap = self.lap_ms();
@@ -113,7 +114,7 @@ impl Trace {
         let first = self.times.partition_point(|&time| time < wanted).min(self.times.len() - 1);
         let (before, after) = self.times.split_at(first + 1);
         let start = before[first];
-        // What stands at the start itself comes round as the last stamp, which is the lap's length again.
+        // The opportunity at the start itself comes round as the last stamp, which is the lap's length again.
         let times = after.iter().map(|time| time - start).chain(before.iter().map(|time| lap - start + time));
         let counts = (0..self.cumulative.len()).map(|index| match index {
             0 => self.cumulative[0],
@@ -125,7 +126,7 @@ impl Trace {
             total += count;
             total
         });
-        // A stamp of 0 in the recording is the lap's last moment too; where both meet they are one.
+        // A stamp of 0 is the same moment as the lap's last one. Where both are there, they become one.
         let mut merged = Self { times: times.collect(), cumulative: cumulative.collect() };
         merged.merge_equal();
         merged
@@ -167,8 +168,8 @@ impl Trace {
         BitRate(bits * 1000 / u64::from(self.lap_ms().max(1)))
     }
 
-    /// Gaps between opportunities longer than `threshold` in one lap, as (start, end) in ms. The time from the
-    /// lap's start to its first opportunity is such a gap too: the lap before ends with an opportunity.
+    /// Gaps between opportunities longer than `threshold` in one lap, as (start, end) in ms. The time from
+    /// the lap's start to its first opportunity is such a gap too: the lap before ends with an opportunity.
     #[must_use]
     pub fn gaps(&self, threshold: Duration) -> Vec<(u32, u32)> {
         let mut last = 0;
@@ -182,13 +183,15 @@ impl Trace {
         gaps
     }
 
-    /// Opportunities from time 0 (the start of the first lap) up to `at`, those at `at` itself included or not.
+    /// Opportunities from time 0 (the start of the first lap) up to `at`, those at `at` itself included or
+    /// not.
     #[must_use]
     pub fn opportunities_until(&self, at: Instant, included: bool) -> u64 {
         let lap = self.lap_ms();
         let per_lap = u64::from(self.opportunities());
         let (at_ms, on_stamp) = (at.as_nanos() / NANOS_PER_MS, at.as_nanos().is_multiple_of(NANOS_PER_MS));
-        // `at_ms % lap` would put the end of a lap at the start of the next; the last stamp is part of this one.
+        // `at_ms % lap` would put the end of a lap at the start of the next; the last stamp is part of this
+        // one.
         let laps = at_ms.saturating_sub(1) / u64::from(lap);
         let rest = at_ms - laps * u64::from(lap);
         let within = self.times.partition_point(|&time| {

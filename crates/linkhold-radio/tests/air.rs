@@ -10,9 +10,9 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::{
-    AirConfig, AirConfigError, AirDrop, ChannelConfig, FqCodelConfig, Frame, InSilence, Mac,
+    AirConfig, AirConfigError, AirDrop, AirTimeModel, ChannelConfig, FqCodelConfig, Frame, InSilence, Mac,
     PrimaryUserConfig, QueueConfig, QueueKind, ScriptedSwitch, Silence, StationSensing, SwitchPolicy,
-    Switching, Trace,
+    Switching, Trace, TraceLink,
 };
 
 const NETWORK: Scope = Scope::Network;
@@ -392,8 +392,8 @@ fn the_policy_waits_while_every_channel_is_occupied() {
     for seed in 0..20 {
         let mut driver = Driver::new(config.clone(), seed);
         driver.run(at(5_000));
-        // Every freeze of one cause ends before it starts again, and silence is never broken by an order of events
-        // in which the last open freeze ends before the next starts.
+        // Every freeze of one cause ends before it starts again, and silence is never broken by an order of
+        // events in which the last open freeze ends before the next starts.
         let mut open = Vec::new();
         for event in &driver.links {
             match event.kind {
@@ -416,12 +416,13 @@ fn the_policy_waits_while_every_channel_is_occupied() {
 
 #[test]
 fn a_delivery_opportunity_carries_several_small_frames_and_part_of_a_large_one() {
-    let mac = Mac::Trace {
+    let mac = Mac::Trace(TraceLink {
         down: trace("10\n20\n30\n30\n40\n"),
         up: trace("5\n40\n"),
         silence_threshold: ms(1000),
         detection_delay: ms(0),
-    };
+        random_start: false,
+    });
     let mut driver = Driver::new(config(mac, 1), 1);
     driver.run(at(1));
     for (id, len) in [(0, 500), (1, 500), (2, 1000), (3, 1500), (4, 1500)] {
@@ -429,19 +430,20 @@ fn a_delivery_opportunity_carries_several_small_frames_and_part_of_a_large_one()
     }
     driver.put(at(5), up(9, 0));
     driver.run(at(100));
-    // 10 ms: 0, 1 and half of 2; 20 ms: rest of 2 and 1000 of 3; 30 ms (two): rest of 3, 4. The uplink frame came
-    // at 5 ms, too late for that opportunity.
+    // 10 ms: 0, 1 and half of 2; 20 ms: rest of 2 and 1000 of 3; 30 ms (two): rest of 3, 4. The uplink frame
+    // came at 5 ms, too late for that opportunity.
     assert_eq!(driver.deliveries(), [(10.0, 0), (10.0, 1), (20.0, 2), (30.0, 3), (30.0, 4), (40.0, 9)]);
 }
 
 #[test]
 fn a_trace_wraps_around() {
-    let mac = Mac::Trace {
+    let mac = Mac::Trace(TraceLink {
         down: trace("3\n10\n"),
         up: trace("10\n"),
         silence_threshold: ms(1000),
         detection_delay: ms(0),
-    };
+        random_start: false,
+    });
     let mut driver = Driver::new(config(mac, 1), 1);
     for id in 0..5 {
         driver.put(at(0), down(id, 0));
@@ -453,11 +455,14 @@ fn a_trace_wraps_around() {
 
 #[test]
 fn a_gap_above_the_threshold_is_told_after_the_detection_delay() {
-    let mac = |delay| Mac::Trace {
-        down: trace("10\n60\n160\n170\n400\n"),
-        up: trace("10\n"),
-        silence_threshold: ms(100),
-        detection_delay: ms(delay),
+    let mac = |delay| {
+        Mac::Trace(TraceLink {
+            down: trace("10\n60\n160\n170\n400\n"),
+            up: trace("10\n"),
+            silence_threshold: ms(100),
+            detection_delay: ms(delay),
+            random_start: false,
+        })
     };
     // Only 170..400 is longer than 100 ms.
     for delay in [0, 30] {
@@ -479,12 +484,13 @@ fn a_gap_above_the_threshold_is_told_after_the_detection_delay() {
 
 #[test]
 fn a_gap_in_the_downlink_does_not_stop_the_uplink() {
-    let mac = Mac::Trace {
+    let mac = Mac::Trace(TraceLink {
         down: trace("10\n400\n"),
         up: trace("1\n2\n3\n4\n5\n"),
         silence_threshold: ms(100),
         detection_delay: ms(0),
-    };
+        random_start: false,
+    });
     let mut driver = Driver::new(config(mac, 1), 1);
     driver.put(at(50), down(0, 0));
     driver.put(at(50), up(1, 0));
@@ -496,12 +502,13 @@ fn a_gap_in_the_downlink_does_not_stop_the_uplink() {
 #[test]
 fn sensing_laid_over_a_trace_loses_the_opportunities_in_it() {
     let stamps: String = (1..=100).map(|stamp| format!("{stamp}\n")).collect();
-    let mac = Mac::Trace {
+    let mac = Mac::Trace(TraceLink {
         down: trace(&stamps),
         up: trace("100\n"),
         silence_threshold: ms(50),
         detection_delay: ms(0),
-    };
+        random_start: false,
+    });
     let mut config = config(mac, 1);
     config.sensing = Some(sensing(100, 10, 20));
     let mut driver = Driver::new(config, 1);
@@ -578,6 +585,12 @@ fn silent_time_is_a_union_and_capacity_is_what_is_left() {
     assert_eq!(middle.network_silent, ms(105));
     assert_eq!(middle.since(&accounting).network_silent, ms(5));
     assert_eq!(middle.since(&accounting).capacity_bits, 0);
+    // One channel.
+    assert_eq!(
+        (accounting.usable, accounting.station_usable),
+        (vec![ms(900)], vec![vec![ms(900)], vec![ms(750)]])
+    );
+    assert_eq!(middle.since(&driver.air.accounting(at(1000))).usable, [ms(0)]);
     let mut silences = Vec::new();
     driver.air.open_silences(at(1005), &mut silences);
     let open = Silence { start: at(1000), end: at(1005), scope: NETWORK, cause: Cause::Sensing };
@@ -614,6 +627,61 @@ fn undetected_collisions_count_as_silence() {
     };
     assert_eq!(with(50, 0), with(0, 0));
     assert!(with(0, 20) > with(0, 0));
+}
+
+#[test]
+fn usable_time_is_counted_by_channel() {
+    let mut config = config(Mac::Shared, 1);
+    config.channels.push(channel());
+    config.switching.delay = ms(20);
+    config.switching.scripted = vec![ScriptedSwitch { at: at(300), to_channel: 1 }];
+    let mut driver = Driver::new(config, 1);
+    driver.run(at(1000));
+    assert_eq!(driver.air.accounting(at(1000)).usable, [ms(300), ms(680)]);
+}
+
+/// 24 Mbit/s, every frame an exchange of IEEE 802.11a.
+fn ieee80211a(mac: Mac, stations: u32) -> AirConfig {
+    AirConfig { air_time: AirTimeModel::Ieee80211a, ..config(mac, stations) }
+}
+
+#[test]
+fn a_saturated_802_11a_station_gets_what_its_exchanges_leave() {
+    for (mac, seed) in [(Mac::Shared, 1), (Mac::Duplex, 2)] {
+        let mut driver = Driver::new(ieee80211a(mac, 1), seed);
+        for id in 0..1000 {
+            driver.put(at(0), up(id, 0));
+        }
+        driver.run(at(10_000));
+        let end = driver.delivered.last().map(|last| last.0.as_secs_f64()).expect("a frame");
+        // 1500 x 8 bits each 681.5 us, the backoff being 67.5 us on average.
+        let rate = 1000.0 * 12_000.0 / end;
+        assert!((rate / (12_000.0 / 681.5e-6) - 1.0).abs() < 0.01, "{rate} bit/s");
+    }
+}
+
+#[test]
+fn an_802_11a_radio_tells_the_effective_rate_of_full_size_packets() {
+    let mut driver = Driver::new(ieee80211a(Mac::Shared, 1), 1);
+    driver.run(at(0));
+    let [LinkEvent { kind: LinkEventKind::ChannelSwitched { capacity, efficiency }, .. }] = driver.links[..]
+    else {
+        panic!("{:?}", driver.links)
+    };
+    assert_eq!(capacity.mul_f64(efficiency.get()), BitRate(17_608_217));
+    assert_eq!(driver.air.accounting(at(1000)).capacity_bits, 17_608_217);
+}
+
+#[test]
+fn an_802_11a_frame_that_cannot_end_before_a_scheduled_silence_waits_for_its_end() {
+    let mut config = ieee80211a(Mac::Shared, 1);
+    config.sensing = Some(sensing(100, 10, 50));
+    let mut driver = Driver::new(config, 1);
+    // The shortest exchange takes 614 us, so one that starts 600 us before the silence never ends in time.
+    driver.put(Instant::from_nanos(49_400_000), down(0, 0));
+    driver.run(at(100));
+    let (when, _) = driver.deliveries()[0];
+    assert!((60.614..=60.749).contains(&when), "{when} ms");
 }
 
 #[test]
@@ -654,6 +722,13 @@ fn a_configuration_that_names_what_is_not_there_is_refused() {
                 vec![StationSensing { station: StationId(1), sensing: sensing(100, 10, 0) }; 2];
         }),
         Some(AirConfigError::TwoSchedules(1))
+    );
+    assert_eq!(
+        refused(|config| {
+            config.air_time = AirTimeModel::Ieee80211a;
+            config.channels[0].phy_rate = BitRate::from_mbps(11);
+        }),
+        Some(AirConfigError::NoSuchRate(BitRate::from_mbps(11)))
     );
     assert_eq!(refused(|config| config.router = QueueConfig::fifo(1)), None);
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use common::*;
 use linkhold_core::time::Instant;
-use linkhold_radio::{Mac, Trace};
+use linkhold_radio::{Mac, Trace, TraceLink};
 
-/// Of `LINKHOLD_DATA`, or of the folder beside the project; `None` (said on standard error) where it is absent.
+/// Of `LINKHOLD_DATA`, or of the folder beside the project; `None` (said on standard error) where it is
+/// absent.
 fn measured(name: &str) -> Option<Arc<Trace>> {
     let folder = std::env::var_os("LINKHOLD_DATA").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
@@ -112,7 +113,13 @@ fn traces_have_the_figures_their_readme_states() {
 fn the_air_over_a_measured_trace_delivers_every_opportunity_and_tells_every_gap() {
     let (Some(down), Some(up)) = (measured(STATED[0].name), measured(STATED[1].name)) else { return };
     let lap = Instant::ZERO + down.duration();
-    let mac = Mac::Trace { down: down.clone(), up, silence_threshold: ms(100), detection_delay: ms(0) };
+    let mac = Mac::Trace(TraceLink {
+        down: down.clone(),
+        up,
+        silence_threshold: ms(100),
+        detection_delay: ms(0),
+        random_start: false,
+    });
     let mut config = config(mac, 1);
     config.router = linkhold_radio::QueueConfig::fifo(100_000);
     let mut driver = Driver::new(config, 1);

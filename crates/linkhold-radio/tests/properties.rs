@@ -10,9 +10,10 @@ use linkhold_core::link_event::{Cause, Scope};
 use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::Instant;
 use linkhold_core::units::BitRate;
+use linkhold_radio::cell::{direction_of, station_of};
 use linkhold_radio::{
-    AirConfig, ChannelConfig, FqCodelConfig, Frame, InSilence, Mac, PrimaryUserConfig, QueueConfig,
-    QueueKind, ScriptedSwitch, StationSensing, SwitchPolicy, Trace,
+    AirConfig, AirTimeModel, ChannelConfig, FqCodelConfig, Frame, InSilence, Mac, PrimaryUserConfig,
+    QueueConfig, QueueKind, ScriptedSwitch, StationSensing, SwitchPolicy, Trace, TraceLink,
 };
 use proptest::prelude::*;
 
@@ -33,12 +34,11 @@ fn any_mac() -> impl Strategy<Value = Mac> {
     prop_oneof![
         2 => Just(Mac::Shared),
         2 => Just(Mac::Duplex),
-        1 => (trace.clone(), trace, 0u64..30).prop_map(|(down, up, delay)| Mac::Trace {
+        1 => (trace.clone(), trace, 0u64..30).prop_map(|(down, up, delay)| Mac::Trace(TraceLink {
             down,
             up,
             silence_threshold: ms(30),
-            detection_delay: ms(delay),
-        }),
+            detection_delay: ms(delay), random_start: false })),
     ]
 }
 
@@ -61,45 +61,58 @@ fn any_config() -> impl Strategy<Value = AirConfig> {
             end_detection_delay: ms(end_delay),
         })
     });
-    let channels = prop::collection::vec((user, 6u64..54), 1..4);
+    let rate = prop::sample::select(vec![6u64, 9, 12, 18, 24, 36, 48, 54]);
+    let channels = prop::collection::vec((user, rate), 1..4);
+    let air_time = prop_oneof![Just(AirTimeModel::PerByte), Just(AirTimeModel::Ieee80211a)];
     let schedule = || prop::option::of((20u64..200, 1u64..30, 0u64..100));
     let switches = prop::collection::vec((1u64..600, any::<prop::sample::Index>()), 0..4);
     let switching = (0u64..20, any::<bool>(), switches);
-    (any_mac(), channels, schedule(), schedule(), switching, any_queue(), any_queue(), 0u32..4).prop_map(
-        |(mac, channels, network, own, (delay, leaves, switches), router, station_queue, retry_limit)| {
-            let mut config = config(mac, STATIONS);
-            config.channels = channels
-                .into_iter()
-                .map(|(primary_user, mbps)| ChannelConfig {
-                    phy_rate: BitRate::from_mbps(mbps),
-                    primary_user,
-                    ..channel()
-                })
-                .collect();
-            config.sensing = network.map(|(period, duration, phase)| sensing(period, duration, phase));
-            config.station_sensing = own
-                .map(|(period, duration, phase)| StationSensing {
-                    station: StationId(1),
-                    sensing: sensing(period, duration, phase),
-                })
-                .into_iter()
-                .collect();
-            config.switching.delay = ms(delay);
-            config.switching.policy =
-                if leaves { SwitchPolicy::OnPrimaryUser } else { SwitchPolicy::Scripted };
-            config.switching.scripted = switches
-                .into_iter()
-                .map(|(when, to)| ScriptedSwitch {
-                    at: at(when),
-                    to_channel: to.index(config.channels.len()),
-                })
-                .collect();
-            config.router = router;
-            config.station_queue = station_queue;
-            config.retry_limit = retry_limit;
-            config
-        },
-    )
+    ((any_mac(), air_time), channels, schedule(), schedule(), switching, any_queue(), any_queue(), 0u32..4)
+        .prop_map(
+            |(
+                (mac, air_time),
+                channels,
+                network,
+                own,
+                (delay, leaves, switches),
+                router,
+                station_queue,
+                retry_limit,
+            )| {
+                let mut config = config(mac, STATIONS);
+                config.air_time = air_time;
+                config.channels = channels
+                    .into_iter()
+                    .map(|(primary_user, mbps)| ChannelConfig {
+                        phy_rate: BitRate::from_mbps(mbps),
+                        primary_user,
+                        ..channel()
+                    })
+                    .collect();
+                config.sensing = network.map(|(period, duration, phase)| sensing(period, duration, phase));
+                config.station_sensing = own
+                    .map(|(period, duration, phase)| StationSensing {
+                        station: StationId(1),
+                        sensing: sensing(period, duration, phase),
+                    })
+                    .into_iter()
+                    .collect();
+                config.switching.delay = ms(delay);
+                config.switching.policy =
+                    if leaves { SwitchPolicy::OnPrimaryUser } else { SwitchPolicy::Scripted };
+                config.switching.scripted = switches
+                    .into_iter()
+                    .map(|(when, to)| ScriptedSwitch {
+                        at: at(when),
+                        to_channel: to.index(config.channels.len()),
+                    })
+                    .collect();
+                config.router = router;
+                config.station_queue = station_queue;
+                config.retry_limit = retry_limit;
+                config
+            },
+        )
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -136,16 +149,15 @@ fn play(config: &AirConfig, seed: u64, steps: &[Step]) -> (Driver, Vec<Frame>, V
             Step::Reclaim { station } => {
                 let scope = station.map_or(Scope::Network, |id| Scope::Station(StationId(id)));
                 let taken = driver.reclaim(scope);
-                // A frame put back after an aborted transmission comes first, whatever its flow; each flow is in order.
+                // A frame put back after an aborted transmission comes first, whatever its flow; each flow is
+                // in order.
                 let mut last = BTreeMap::new();
                 assert!(
                     taken.iter().all(|frame| last.insert(frame.flow_hash, frame.packet) < Some(frame.packet))
                 );
-                assert!(
-                    taken.iter().all(|frame| {
-                        frame.direction == Direction::Downlink && scope.covers(frame.station)
-                    })
-                );
+                assert!(taken.iter().all(|frame| {
+                    direction_of(frame) == Direction::Downlink && scope.covers(station_of(frame))
+                }));
                 reclaimed.extend(taken);
             }
         }
@@ -184,11 +196,11 @@ proptest! {
         let fifo = |queue: &QueueConfig| matches!(queue.kind, QueueKind::Fifo { .. });
         let mut last = BTreeMap::new();
         for (_, frame) in &driver.delivered {
-            let downlink = frame.direction == Direction::Downlink;
+            let downlink = direction_of(frame) == Direction::Downlink;
             let queue = if downlink { &config.router } else { &config.station_queue };
             // A FIFO keeps the order of a station, fq_codel that of a flow.
             let flow = if fifo(queue) { 0 } else { frame.flow_hash };
-            let before = last.insert((downlink, frame.station, flow), frame.packet);
+            let before = last.insert((downlink, station_of(frame), flow), frame.packet);
             prop_assert!(before < Some(frame.packet), "{before:?} then {:?}", frame.packet);
         }
     }
@@ -201,8 +213,8 @@ proptest! {
         driver.air.open_silences(at(1500), &mut silences);
         for (when, frame) in &driver.delivered {
             let broken = silences.iter().find(|silence| {
-                let covers = silence.scope.covers(frame.station)
-                    && (silence.cause != Cause::Fade || frame.direction == Direction::Downlink);
+                let covers = silence.scope.covers(station_of(frame))
+                    && (silence.cause != Cause::Fade || direction_of(frame) == Direction::Downlink);
                 covers && silence.start < *when && *when < silence.end
             });
             prop_assert!(broken.is_none(), "{frame:?} at {when} in {broken:?}");
@@ -219,6 +231,20 @@ proptest! {
         loaded.air.take_silences(&mut one);
         idle.air.take_silences(&mut other);
         prop_assert_eq!(one, other);
+    }
+
+    #[test]
+    fn silences_do_not_depend_on_the_air_time(config in any_config(), seed: u64, steps in any_steps()) {
+        let silences = |model| {
+            let config = AirConfig { air_time: model, ..config.clone() };
+            let (mut driver, _, _) = play(&config, seed, &steps);
+            let mut silences = Vec::new();
+            driver.air.take_silences(&mut silences);
+            driver.air.open_silences(at(1500), &mut silences);
+            let accounting = driver.air.accounting(at(1500));
+            (silences, accounting.network_silent, accounting.usable, accounting.station_usable)
+        };
+        prop_assert_eq!(silences(AirTimeModel::PerByte), silences(AirTimeModel::Ieee80211a));
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! Runs a figure's scenario over its variants, cases and seeds, side by side, and keeps every run where a figure
-//! can find it.
+//! Runs a figure's scenario for every variant, case and seed, side by side, and keeps all runs.
 //!
-//! Results are ordered by variant, case and seed, never by completion, so a report is the same on any number of
-//! threads.
+//! Results are ordered by variant, case and seed, never by completion, so a report is the same on any number
+//! of threads.
 
 use linkhold_results::{RunRecord, RunSeries};
 use linkhold_scenario::{Case, Scenario};
@@ -10,16 +9,16 @@ use rayon::prelude::*;
 
 use crate::{Progress, ReproduceError};
 
-/// One setting of the scenario: what stands on one curve, or one point of the x axis.
+/// One setting of the scenario: a curve of the figure, or a point on its x axis.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variant {
-    /// Stack and round trip, as shown in the rows.
+    /// Name of the setting in the rows: the stack and round trip, or the assumption that was changed.
     pub stack: String,
     /// `downlink` or `uplink`.
     pub direction: &'static str,
     /// Position on the x axis, if the figure has one.
     pub x: Option<f64>,
-    /// Another scenario in place of the figure's.
+    /// A scenario to run in place of the figure's.
     pub scenario: Option<&'static str>,
     /// Keys to change, as for `--set`.
     pub set: Vec<String>,
@@ -29,25 +28,25 @@ pub(crate) struct Variant {
 pub(crate) struct Point {
     pub variant: usize,
     pub case: String,
-    /// By seed.
+    /// One entry for each seed, ascending.
     pub runs: Vec<(RunRecord, RunSeries)>,
 }
 
 impl Point {
-    /// One number a run, by seed.
+    /// `metric` of each run, in the order of the seeds.
     pub(crate) fn values(&self, metric: impl Fn(&RunRecord) -> f64) -> Vec<f64> {
         self.runs.iter().map(|(record, _)| metric(record)).collect()
     }
 }
 
-/// Everything a figure ran.
+/// All runs of a figure.
 pub(crate) struct Grid {
     pub variants: Vec<Variant>,
     pub points: Vec<Point>,
 }
 
 impl Grid {
-    /// Runs `toml` in every variant, with every case it names, `seeds` times.
+    /// Runs the scenario `toml` in every variant and every case, each with `seeds` seeds.
     pub(crate) fn run(
         figure: &str,
         toml: &str,

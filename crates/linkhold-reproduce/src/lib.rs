@@ -1,8 +1,9 @@
 //! The papers' figures, measured again.
 //!
-//! Each figure is a folder `reproductions/<paper>/<figure>/` with its scenario and a README on how to read it; the
-//! paper's numbers stand with their source in `reproductions/<paper>/paper.toml`. All of it is compiled in, so an
-//! installed command reproduces without the checkout. A claim's `holds` is computed here from the measurement.
+//! Each figure is a folder `reproductions/<paper>/<figure>/` with its scenario and a README on how to read
+//! it. The paper's numbers and their source are in `reproductions/<paper>/paper.toml`. Scenarios and numbers
+//! are compiled in, so an installed command needs no checkout. Whether a claim holds is computed here from
+//! the measurement.
 #![forbid(unsafe_code)]
 
 mod dsasync;
@@ -18,7 +19,7 @@ pub use paper::PaperError;
 pub struct Options {
     /// Repetitions of every point, each with its own seed.
     pub seeds: u32,
-    /// Only the paper's own stack, for a first look; claims are all computed.
+    /// Run the paper's own stack only, for a first look; every claim is still computed.
     pub quick: bool,
 }
 
@@ -29,7 +30,7 @@ impl Options {
     pub const QUICK: Self = Self { seeds: 3, quick: true };
 }
 
-/// Hears how far the work is.
+/// Receives the progress of the work.
 pub trait Progress: Sync {
     /// `runs` runs of `figure` begin.
     fn begin(&self, figure: &str, runs: u64);
@@ -39,7 +40,7 @@ pub trait Progress: Sync {
     fn end(&self);
 }
 
-/// Hears nothing.
+/// Ignores the progress.
 pub struct Silent;
 
 impl Progress for Silent {
@@ -51,15 +52,15 @@ impl Progress for Silent {
 /// Why nothing was reproduced.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
-    /// No such figure.
+    /// No figure has that name.
     #[error("no figure called `{wanted}`; there are: {known}")]
     Unknown {
-        /// As asked for.
+        /// The name that was asked for.
         wanted: String,
         /// Every id, comma-separated.
         known: String,
     },
-    /// A scenario compiled in does not stand up to its own check: a bug of this program.
+    /// A compiled-in scenario is not valid: a bug of this program.
     #[error("scenario of {figure}: {message}")]
     Scenario {
         /// The figure's id.
@@ -75,7 +76,7 @@ pub enum ReproduceError {
         /// What the simulator said.
         message: String,
     },
-    /// The paper's numbers compiled in cannot be read: a bug of this program.
+    /// The compiled-in numbers of the paper cannot be read: a bug of this program.
     #[error(transparent)]
     Paper(#[from] PaperError),
 }
@@ -107,7 +108,8 @@ pub fn scenario_texts(selector: Option<&str>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Measures the figures that `selector` names: a paper (`dsasync`), one figure (`dsasync/fig4`), or everything.
+/// Measures the figures that `selector` names: a paper (`dsasync`), one figure (`dsasync/fig4`), or
+/// everything.
 ///
 /// # Errors
 /// [`ReproduceError::Unknown`] if nothing has that name; otherwise a failed run.

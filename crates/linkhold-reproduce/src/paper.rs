@@ -35,7 +35,7 @@ pub(crate) struct PaperFigure {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PaperClaim {
-    /// Names the function that measures it.
+    /// The name by which the figure's function in `claims` knows the claim.
     pub id: String,
     pub text: String,
     pub source: String,

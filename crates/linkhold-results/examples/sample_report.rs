@@ -1,4 +1,4 @@
-//! Writes the reports and Parquet files of made-up results, to look at: `sample_report FOLDER`.
+//! Writes the reports and Parquet files of made-up results, to look at them: `sample_report FOLDER`.
 
 use std::error::Error;
 use std::fs;

@@ -1,13 +1,15 @@
-//! Delays in buckets of fixed relative width, so that percentiles need memory that does not grow with the run.
+//! A histogram of delays in buckets of fixed relative width; its memory does not grow with the run.
 //!
-//! Log-linear buckets as in HdrHistogram: 64 to each power of two of nanoseconds, so a percentile is at most
-//! 1/128 off. Mean and standard deviation are exact, by sums over all values (Welford).
+//! The buckets are log-linear as in HdrHistogram: 64 for each power of two of nanoseconds, so a percentile is
+//! at most 1/128 off. Mean and standard deviation come from the values themselves (Welford's algorithm), not
+//! from the buckets.
 
 use linkhold_core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Buckets to each power of two, as a power of two.
+/// Base-2 logarithm of [`SUB`].
 const SUB_BITS: u32 = 6;
+/// Buckets for each power of two.
 const SUB: u64 = 1 << SUB_BITS;
 
 /// A histogram of delays.
@@ -76,7 +78,8 @@ impl DelayHistogram {
         if self.count == 0 { f64::NAN } else { self.mean }
     }
 
-    /// Standard deviation of the values, s (population form: they are all there); not-a-number without delays.
+    /// Standard deviation, s, in the population form, because every delay was recorded; not-a-number without
+    /// delays.
     #[must_use]
     pub fn std_s(&self) -> f64 {
         if self.count == 0 { f64::NAN } else { (self.squares / self.count as f64).max(0.0).sqrt() }
@@ -88,8 +91,8 @@ impl DelayHistogram {
         if self.count == 0 { f64::NAN } else { self.max_ns as f64 / 1e9 }
     }
 
-    /// The delay that a share `q` of all delays does not exceed (nearest rank, at the middle of its bucket), s;
-    /// not-a-number without delays.
+    /// The delay that a share `q` of all delays does not exceed, s: the middle of the bucket that holds the
+    /// nearest rank; not-a-number without delays.
     #[must_use]
     pub fn quantile_s(&self, q: f64) -> f64 {
         if self.count == 0 {
@@ -107,8 +110,8 @@ impl DelayHistogram {
         self.max_s()
     }
 
-    /// The cumulative distribution: (delay in s at the upper end of a bucket, share of delays up to there), for
-    /// every bucket that holds any.
+    /// The cumulative distribution: for every bucket that holds a delay, its upper end in s and the share of
+    /// delays up to there.
     #[must_use]
     pub fn cdf(&self) -> Vec<(f64, f64)> {
         let mut seen = 0;
@@ -122,7 +125,7 @@ impl DelayHistogram {
     }
 }
 
-/// The bucket of `nanos`: below 2^SUB_BITS one each, then SUB to each power of two.
+/// The bucket of `nanos`: one for each value below `SUB`, then `SUB` for each power of two.
 fn bucket_of(nanos: u64) -> usize {
     let shift = (u64::BITS - nanos.leading_zeros()).saturating_sub(SUB_BITS + 1);
     (u64::from(shift) * SUB + (nanos >> shift)) as usize

@@ -12,7 +12,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D:
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
-/// The same for a number that may be missing.
+/// As the parent module, for a number that may be missing.
 pub mod option {
     use super::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -27,7 +27,7 @@ pub mod option {
     }
 }
 
-/// The same for an interval: `null` unless both ends are finite.
+/// As the parent module, for an interval: `null` unless both ends are finite.
 pub mod interval {
     use super::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,4 +1,4 @@
-//! Numbers as a reader wants them: three significant digits and the unit that keeps them short.
+//! Numbers as text for readers: three significant digits and the unit that keeps them short.
 
 const RATES: [(f64, &str); 4] = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
 
@@ -8,7 +8,8 @@ pub fn rate(bps: f64) -> String {
     scaled(bps, &RATES)
 }
 
-/// A rate and half its interval, both from bit/s, in the unit of the rate: "11.06 ± 0.14 Mbit/s".
+/// A rate and half the width of its interval, both from bit/s, in the unit that suits the rate: "11.06 ± 0.14
+/// Mbit/s".
 #[must_use]
 pub fn rate_with_half_width(bps: f64, half: f64) -> String {
     if !bps.is_finite() || !half.is_finite() {
@@ -31,7 +32,7 @@ pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1} %", share * 100.0) } else { MISSING.to_owned() }
 }
 
-/// A count that may be a mean: whole above 100, else one decimal unless it is whole.
+/// A count, or a mean of counts: one decimal if it is below 100 and not whole, otherwise none.
 #[must_use]
 pub fn count(value: f64) -> String {
     if !value.is_finite() {
@@ -49,7 +50,7 @@ pub fn number(value: f64) -> String {
     if value.is_finite() { significant(value) } else { MISSING.to_owned() }
 }
 
-/// A number with the unit of a result row: `bit/s` and `s` are scaled, others stand as they are.
+/// A number with the unit of a result row: `bit/s` and `s` are scaled, other units are not.
 #[must_use]
 pub fn with_unit(value: f64, unit: &str) -> String {
     match unit {
@@ -61,7 +62,7 @@ pub fn with_unit(value: f64, unit: &str) -> String {
     }
 }
 
-/// What stands for a number that is not there.
+/// Stands in place of a number that does not exist.
 pub const MISSING: &str = "–";
 
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
@@ -75,7 +76,7 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     }
 }
 
-/// Zero is said in the unit that the scale is named after.
+/// The unit of factor 1, which zero is written in.
 fn zero_unit<'a>(units: &[(f64, &'a str)]) -> &'a str {
     units.iter().find(|(factor, _)| *factor == 1.0).map_or("", |(_, unit)| unit)
 }

@@ -1,10 +1,11 @@
-//! What a run leaves behind: the JSON contract, statistics, the terminal table, Parquet files and the HTML report.
+//! The results of a run: the JSON contract, statistics, the terminal table, Parquet files and the HTML
+//! report.
 //!
 //! - [`record`]: the objects that `--json` prints, key for key.
-//! - [`series`]: what changes over time; goes to Parquet and the charts, never into the JSON.
-//! - [`delay`]: one-way delays in buckets of fixed relative width, so memory does not grow with the run.
-//! - [`stats`]: means, 95 % intervals, and cases compared in pairs by seed.
-//! - [`table`], [`html`], [`parquet`]: the same results for a terminal, a browser and a notebook.
+//! - [`series`]: values over time, for Parquet and the charts; they are no part of the JSON.
+//! - [`delay`]: a histogram of one-way delays, whose memory does not grow with the run.
+//! - [`stats`]: means, 95 % intervals, and comparisons of cases, paired by seed.
+//! - [`table`], [`html`], [`parquet`]: the results for a terminal, a browser and a notebook.
 #![forbid(unsafe_code)]
 
 pub mod delay;

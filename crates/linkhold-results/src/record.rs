@@ -1,13 +1,13 @@
-//! The objects that `--json` prints: `linkhold.run/1` and `linkhold.reproduce/1` (DESIGN, "Commands").
+//! The objects that `--json` prints: `linkhold.run/1` and `linkhold.reproduce/1`.
 //!
-//! The keys are a contract: others may be added, none is removed or renamed. Keys come out in the order of
-//! declaration, so equal results are equal bytes. Units stand in the key: `_bps` bits per second, `_s` seconds.
-//! A number that is not finite is written as `null`.
+//! The keys are a contract: keys may be added, but none is removed or renamed. Keys are written in the order
+//! of declaration, so equal results are equal bytes. A key ends with its unit: `_bps` is bits per second,
+//! `_s` is seconds. A number that is not finite is written as `null`.
 
 use std::collections::BTreeMap;
 
 use linkhold_core::action::DropReason;
-use linkhold_core::mechanism::Metrics;
+use linkhold_core::mechanism::{Metrics, Place};
 use linkhold_core::packet::Direction;
 use serde::{Deserialize, Serialize};
 
@@ -19,21 +19,21 @@ pub const RUN_SCHEMA: &str = "linkhold.run/1";
 /// The value of [`ReproduceReport::schema`].
 pub const REPRODUCE_SCHEMA: &str = "linkhold.reproduce/1";
 
-/// Everything one `run` or `testbed` command found.
+/// The results of one `run` or `testbed` command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// Always [`RUN_SCHEMA`].
     pub schema: String,
     /// What was run.
     pub scenario: ScenarioInfo,
-    /// One entry a case and seed: cases in the order of the scenario, seeds ascending within a case.
+    /// One entry for each case and seed: cases in the order of the scenario, seeds ascending within a case.
     pub runs: Vec<RunRecord>,
     /// Every case but the first against the first.
     pub compare: Vec<CompareRow>,
 }
 
 impl RunReport {
-    /// A report over `runs`, each later case compared with the first.
+    /// A report over `runs`; `compare` holds each later case against the first.
     #[must_use]
     pub fn new(scenario: ScenarioInfo, runs: Vec<RunRecord>, compare: Vec<CompareRow>) -> Self {
         Self { schema: RUN_SCHEMA.to_owned(), scenario, runs, compare }
@@ -69,22 +69,23 @@ pub struct ScenarioInfo {
     /// Simulated time of each run, s.
     #[serde(with = "finite")]
     pub duration_s: f64,
-    /// Part of it at the start that no rate counts, s.
+    /// Time at the start of each run that no rate counts, s.
     #[serde(with = "finite")]
     pub warm_up_s: f64,
     /// `--set` overrides as given, in order.
     pub overrides: Vec<String>,
-    /// The radio and the path in plain words, one fact an entry ("shared channel of 24 Mbit/s, MAC efficiency 0.65").
+    /// The radio and the path in plain words, one fact in each entry ("shared channel of 24 Mbit/s, MAC
+    /// efficiency 0.65").
     pub facts: Vec<String>,
 }
 
-/// Whose TCP carried the flows.
+/// The TCP implementation that carried the flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stack {
-    /// linkhold's own endpoints in virtual time.
+    /// linkhold's own TCP endpoints, in virtual time.
     Simulated,
-    /// The kernel's, in real time.
+    /// The kernel's TCP, in real time.
     Linux,
 }
 
@@ -95,24 +96,25 @@ pub struct RunRecord {
     pub case: String,
     /// Seed of every random stream.
     pub seed: u64,
-    /// Whose TCP.
+    /// The TCP implementation.
     pub stack: Stack,
     /// Simulated (or, on the testbed, real) time, s.
     #[serde(with = "finite")]
     pub sim_s: f64,
-    /// Time the run took here, s. The only key that differs between two runs of one scenario and seed.
+    /// Time that the run took on this machine, s. Two simulations of one scenario and seed differ in this key
+    /// only.
     #[serde(with = "finite")]
     pub wall_s: f64,
     /// Events the engine handled.
     pub events: u64,
-    /// One entry a flow, by id.
+    /// One entry for each flow, by id.
     pub flows: Vec<FlowRecord>,
     /// The radio link.
     pub link: LinkRecord,
     /// Sums and pooled delays over all flows.
     pub totals: RunTotals,
-    /// The mechanism's counters; `null` on the plain router.
-    pub mechanism: Option<MechanismRecord>,
+    /// The counters of the mechanisms, in the order of the case; empty for the plain router.
+    pub mechanisms: Vec<MechanismRecord>,
 }
 
 /// Which way a flow's data goes.
@@ -148,8 +150,9 @@ impl From<Direction> for FlowDirection {
 /// One TCP flow of one run.
 ///
 /// Rates count from the flow's start or the end of the warm-up, whichever is later, to the flow's end or the
-/// end of the run. Delays are one-way, from the transmission by TCP of this copy of a data segment to its arrival at
-/// the other TCP. "Outside silence" counts only the segments that met no silence between the two.
+/// end of the run. Delays are one-way, from the sending TCP to the receiving TCP; of a segment that was sent
+/// again, a delay starts at the transmission of the copy that arrived (on the testbed, at the segment's
+/// latest transmission). "Outside silence" counts only the segments that met no silence on their way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {
     /// Number of the flow, from 0 in the order of the scenario.
@@ -194,14 +197,14 @@ pub struct FlowRecord {
     /// 99th percentile of the delay of segments that met no silence, s.
     #[serde(with = "finite")]
     pub delay_p99_outside_silence_s: f64,
-    /// From the flow's start to its last byte; `null` for a flow without end or not done, s.
+    /// Time from the flow's start to its last byte, s; `null` if the flow has no end or did not reach it.
     #[serde(with = "finite::option")]
     pub completion_s: Option<f64>,
     /// Timeouts that F-RTO or timestamps found to be spurious and undid.
     pub spurious_rtos: u64,
     /// Times fast recovery was entered.
     pub fast_recoveries: u64,
-    /// Median time from a silence's end to the first new data after it, s; `null` if there was none.
+    /// Median time from a silence's end to the first new data after it, s; `null` if no data followed one.
     #[serde(with = "finite::option")]
     pub resume_p50_s: Option<f64>,
 }
@@ -248,67 +251,68 @@ impl FlowRecord {
 /// The radio link over one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkRecord {
-    /// Share of time in which the whole network was silent, 0 to 1.
+    /// Share of the counted time in which the whole network was silent, 0 to 1.
     #[serde(with = "finite")]
     pub silent_fraction: f64,
-    /// Mean capacity over the run, silences counted as zero, bit/s.
+    /// Mean capacity over the counted time, bit/s; in a silence it is zero.
     #[serde(with = "finite")]
     pub capacity_mean_bps: f64,
-    /// What a perfect transport would deliver: the time integral of capacity while not silent, times the
-    /// protocol efficiency, over the counted time, bit/s. For the directions the scenario's flows use.
+    /// Goodput that a perfect transport would reach in the directions that the scenario's flows use, bit/s:
+    /// the time integral of capacity outside silences, times the protocol efficiency, over the counted time.
     #[serde(with = "finite")]
     pub goodput_limit_bps: f64,
     /// Silences of the whole network.
     pub silences: u64,
-    /// Share of time in which station i could not be reached: its own silences and the network's.
+    /// For each station, the share of the counted time in which it could not be reached: its own silences and
+    /// the network's.
     pub station_silent_fraction: Vec<f64>,
-    /// Packets the router or a station's queue dropped.
+    /// Packets that the queues of the router, the stations and the wired path dropped.
     pub queue_drops: u64,
-    /// Packets the air lost.
+    /// Packets lost on the air.
     pub air_losses: u64,
 }
 
-/// Sums over the flows of one run, and the delays of all of them pooled.
+/// Sums over the flows of one run, and the pooled delays of all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunTotals {
-    /// What all flows received together, over the whole counted time, bit/s: for flows that are not there all the time
-    /// this is less than the sum of their own rates.
+    /// Application data that all flows received in order, over the whole counted time, bit/s. It is less than
+    /// the sum of the flows' own rates if a flow does not last the whole time.
     #[serde(with = "finite")]
     pub goodput_bps: f64,
-    /// That sum divided by `link.goodput_limit_bps`.
+    /// `goodput_bps` divided by `link.goodput_limit_bps`.
     #[serde(with = "finite")]
     pub limit_share: f64,
-    /// Sum, bit/s.
+    /// Payload bytes sent again by all flows, over the whole counted time, bit/s.
     #[serde(with = "finite")]
     pub retransmit_bps: f64,
-    /// Sum.
+    /// Segments sent again.
     pub retransmits: u64,
-    /// Sum.
+    /// Retransmission timeouts.
     pub rto_events: u64,
-    /// Sum.
+    /// Timeouts found to be spurious and undone.
     pub spurious_rtos: u64,
     /// Mean one-way delay of all data segments, s.
     #[serde(with = "finite")]
     pub delay_mean_s: f64,
-    /// Standard deviation, s.
+    /// Standard deviation of the delay, s.
     #[serde(with = "finite")]
     pub delay_std_s: f64,
-    /// Median, s.
+    /// Median delay, s.
     #[serde(with = "finite")]
     pub delay_p50_s: f64,
-    /// 99th percentile, s.
+    /// 99th percentile of the delay, s.
     #[serde(with = "finite")]
     pub delay_p99_s: f64,
-    /// Median of the segments that met no silence, s.
+    /// Median delay of the segments that met no silence, s.
     #[serde(with = "finite")]
     pub delay_p50_outside_silence_s: f64,
-    /// 99th percentile of the segments that met no silence, s.
+    /// 99th percentile of the delay of the segments that met no silence, s.
     #[serde(with = "finite")]
     pub delay_p99_outside_silence_s: f64,
-    /// Jain's fairness index of the flows' goodput; 1 is equal shares.
+    /// Jain's fairness index of the flows' goodput; 1 means equal shares.
     #[serde(with = "finite")]
     pub jain_index: f64,
-    /// Mean completion time of the finite flows that ended; `null` if there is none, s.
+    /// Mean completion time of the flows that ended, s; `null` if none did.
     #[serde(with = "finite::option")]
     pub completion_mean_s: Option<f64>,
 }
@@ -321,8 +325,8 @@ impl Default for RunTotals {
 }
 
 impl RunTotals {
-    /// Totals of `flows` over `counted_s` seconds (the run without its warm-up); `delays` and `outside_silence` hold the
-    /// delays of all flows together.
+    /// Totals of `flows` over `counted_s` seconds (the run without its warm-up); `delays` and
+    /// `outside_silence` hold the delays of all flows together.
     #[must_use]
     pub fn new(
         flows: &[FlowRecord],
@@ -332,7 +336,7 @@ impl RunTotals {
         outside_silence: &DelayHistogram,
     ) -> Self {
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
-        // A run without counted time has no rates; the division gives not-a-number, which is written as null.
+        // A run without counted time has no rates: the division gives not-a-number, which is written as null.
         let over_all = |rate: fn(&FlowRecord) -> f64| {
             flows.iter().map(|flow| rate(flow) * flow.active_s).sum::<f64>() / counted_s
         };
@@ -368,12 +372,15 @@ pub fn jain_index(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// Counters of the mechanism at the end of a run ([`Metrics`] with names for the drop reasons).
+/// Counters of a mechanism at the end of a run: [`Metrics`] with names for the drop reasons. For a mechanism
+/// that stands at every station each counter is the sum over the stations, peaks included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MechanismRecord {
-    /// Its name.
+    /// Name of the mechanism.
     pub name: String,
-    /// The counters by name, without the ones of drops.
+    /// Where it stands: `base-station`, `stations` or `correspondent`.
+    pub at: String,
+    /// The counters by name, except those of drops.
     #[serde(flatten)]
     pub counters: BTreeMap<String, u64>,
     /// Packets dropped or discarded, by reason.
@@ -381,9 +388,9 @@ pub struct MechanismRecord {
 }
 
 impl MechanismRecord {
-    /// The counters of `metrics` under the mechanism's `name`.
+    /// The counters of `metrics` of the mechanism `name` at `place`.
     #[must_use]
-    pub fn new(name: &str, metrics: &Metrics) -> Self {
+    pub fn new(name: &str, place: Place, metrics: &Metrics) -> Self {
         let counters = [
             ("packets", metrics.packets),
             ("held_packets", metrics.held_packets),
@@ -403,6 +410,7 @@ impl MechanismRecord {
         ];
         Self {
             name: name.to_owned(),
+            at: place.name().to_owned(),
             counters: counters.iter().map(|&(key, value)| (key.to_owned(), value)).collect(),
             dropped: DropReason::ALL
                 .iter()
@@ -412,7 +420,7 @@ impl MechanismRecord {
         }
     }
 
-    /// One counter by name; 0 if there is none of that name.
+    /// The counter of that name; 0 if there is none.
     #[must_use]
     pub fn counter(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
@@ -447,7 +455,7 @@ pub struct CompareRow {
     /// Mean over the seeds of the case.
     #[serde(with = "finite")]
     pub value: f64,
-    /// `value / baseline_value`; `null` if the baseline's is zero.
+    /// `value / baseline_value`; `null` if `baseline_value` is zero.
     #[serde(with = "finite::option")]
     pub ratio: Option<f64>,
     /// 95 % confidence interval of `ratio`, paired by seed; `null` with fewer than two seeds.
@@ -455,7 +463,7 @@ pub struct CompareRow {
     pub ci95: Option<[f64; 2]>,
 }
 
-/// Everything `reproduce` found.
+/// The results of one `reproduce` command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReproduceReport {
     /// Always [`REPRODUCE_SCHEMA`].
@@ -475,24 +483,24 @@ impl ReproduceReport {
 /// One figure or table of a paper.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// For example `dsasync/fig4`.
+    /// Name of the figure, for example `dsasync/fig4`.
     pub id: String,
-    /// What it shows.
+    /// What the figure shows.
     pub title: String,
     /// Seeds behind every measured value.
     pub seeds: u64,
-    /// What `x` of the rows is, with its unit; empty if the rows have none.
+    /// Label of the x axis, with its unit; empty if the rows have no `x`.
     pub x_label: String,
     /// The measured points.
     pub rows: Vec<FigureRow>,
-    /// What the paper says about it.
+    /// What the paper says about the figure, put to the test.
     pub claims: Vec<Claim>,
 }
 
 /// One point of a figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FigureRow {
-    /// The case, including stack and round trip where the figure has several.
+    /// The case, with stack and round trip in brackets.
     pub case: String,
     /// The metric.
     pub metric: String,
@@ -520,12 +528,12 @@ pub struct Claim {
     /// The paper's number; `null` where it gives none.
     #[serde(with = "finite::option")]
     pub paper: Option<f64>,
-    /// The number measured; `null` if it could not be.
+    /// The measured number; `null` if nothing could be measured.
     #[serde(with = "finite::option")]
     pub measured: Option<f64>,
     /// Whether the measurement bears the claim out.
     pub holds: bool,
-    /// How `holds` was computed, and unit of the two numbers.
+    /// How `holds` was computed, and the unit of the two numbers.
     pub criterion: String,
 }
 

@@ -1,7 +1,7 @@
-//! Made-up results for tests and for looking at the report (`examples/report.rs`).
+//! Made-up results for tests and for looking at the reports (`examples/sample_report.rs`).
 
 use linkhold_core::link_event::{Cause, Scope};
-use linkhold_core::mechanism::Metrics;
+use linkhold_core::mechanism::{Metrics, Place};
 use linkhold_core::packet::StationId;
 use linkhold_core::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::stats::compare;
 /// Simulated time of the made-up runs, s.
 const SECONDS: u32 = 60;
 
-/// A stable number in [0, 1) from two.
+/// A number in [0, 1) that looks random and depends on `a` and `b` only.
 fn noise(a: u64, b: u64) -> f64 {
     let mixed =
         (a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b.wrapping_mul(0xbf58_476d_1ce4_e5b9)).rotate_left(31);
     (mixed.wrapping_mul(0x94d0_49bb_1331_11eb) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Three cases over `seeds` seeds, and their series.
+/// A report on three cases with `seeds` seeds each, and the series of its runs.
 #[must_use]
 pub fn run(seeds: u64) -> (RunReport, Vec<RunSeries>) {
     let mut runs = Vec::new();
@@ -123,8 +123,13 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         flows,
         link,
         totals,
-        mechanism: (index > 0)
-            .then(|| MechanismRecord::new(case, &Metrics { holds: 400, ..Metrics::default() })),
+        mechanisms: (index > 0)
+            .then(|| {
+                let metrics = Metrics { holds: 400, ..Metrics::default() };
+                MechanismRecord::new(case, Place::BaseStation, &metrics)
+            })
+            .into_iter()
+            .collect(),
     };
     let over_time = RunSeries {
         case: case.into(),
@@ -151,7 +156,7 @@ fn silences(seed: u64) -> Vec<SilenceRecord> {
     all
 }
 
-/// Two figures: one over an x axis, one without.
+/// A report on two figures: one has an x axis, the other has none.
 #[must_use]
 pub fn reproduce() -> ReproduceReport {
     let mut sweep = Figure {

@@ -1,4 +1,4 @@
-//! What changes over the time of a run: for Parquet and the charts, not part of the JSON.
+//! Values over the time of a run, for Parquet and the charts; they are no part of the JSON.
 
 use linkhold_core::link_event::{Cause, Scope};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct RunSeries {
     pub case: String,
     /// Seed of the run.
     pub seed: u64,
-    /// One entry a flow, by id. A driver with very many flows may leave out all but the first few.
+    /// One entry for each flow, by id. A driver with very many flows may leave out all but the first few.
     pub flows: Vec<FlowSeries>,
     /// The router and the air.
     pub router: RouterSeries,
@@ -25,7 +25,7 @@ pub struct RunSeries {
     pub delays_outside_silence: DelayHistogram,
 }
 
-/// One flow over time. All vectors have one entry an interval and the same length.
+/// One flow over time. Every vector has one entry for each interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSeries {
     /// Number of the flow.
@@ -66,16 +66,16 @@ impl FlowSeries {
     }
 }
 
-/// The router over time. All vectors have one entry an interval and the same length.
+/// The router over time. Every vector has one entry for each interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RouterSeries {
     /// End of the interval, s.
     pub t_s: Vec<f64>,
     /// Goodput of all flows during the interval, bit/s.
     pub goodput_bps: Vec<f64>,
-    /// What a perfect transport would have delivered in the interval, bit/s.
+    /// Goodput that a perfect transport would have reached in the interval, bit/s.
     pub limit_bps: Vec<f64>,
-    /// Bytes the mechanism held at the end of the interval.
+    /// Bytes that the mechanisms held at the end of the interval, all places together.
     pub held_bytes: Vec<f64>,
     /// Bytes in the router's downlink queue at the end of the interval.
     pub queue_bytes: Vec<f64>,
@@ -86,11 +86,11 @@ pub struct RouterSeries {
 pub struct SilenceRecord {
     /// Start, s.
     pub start_s: f64,
-    /// End, s; the end of the run if it was still on.
+    /// End, s; the end of the run if the silence outlasted it.
     pub end_s: f64,
-    /// Why.
+    /// Why the radio was silent.
     pub cause: Cause,
-    /// Who was silent.
+    /// Who was silent: the network or one station.
     pub scope: Scope,
 }
 

@@ -1,13 +1,14 @@
-//! Means, 95 % confidence intervals, and one case against another, paired by seed.
+//! Means, 95 % confidence intervals, and comparisons of one case with another, paired by seed.
 //!
-//! Intervals are Student's: mean ± t(0.975, n − 1) · s / √n, with s the sample standard deviation. With fewer than two
-//! seeds there is none.
+//! Intervals are Student's: mean ± t(0.975, n − 1) · s / √n, with s the sample standard deviation. With fewer
+//! than two seeds there is no interval.
 //!
-//! **Case against baseline.** Every case sees the same random radio, so seed i gives a pair (x_i, y_i). The ratio
-//! reported is that of the means, R = ȳ / x̄. Its variance is the classical one of a ratio estimator (Cochran,
-//! "Sampling Techniques", section 6.3; a first-order expansion): with residuals d_i = y_i − R·x_i, which sum to zero,
-//! Var(R) ≈ Σ d_i² / ((n − 1) · n · x̄²), and the interval is R ± t(0.975, n − 1) · √Var(R). What seeds have in common
-//! cancels in d_i, so an effect that shows in every seed is not hidden by seeds that differ.
+//! **Case against baseline.** Every case sees the same random radio, so seed i gives a pair (x_i, y_i). The
+//! ratio reported is that of the means, R = ȳ / x̄. Its variance is the classical one of a ratio estimator
+//! (Cochran, "Sampling Techniques", section 6.3; a first-order expansion): with residuals d_i = y_i − R·x_i,
+//! which sum to zero, Var(R) ≈ Σ d_i² / ((n − 1) · n · x̄²), and the interval is R ± t(0.975, n − 1) ·
+//! √Var(R). What is particular to a seed is in both x_i and y_i and cancels in d_i, so differences between
+//! seeds do not hide an effect that every seed shows.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -75,7 +76,8 @@ pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<(f64, Option<[f64; 2]>)> {
     Some((ratio, ci95))
 }
 
-/// A value at share `q` of the sorted values (nearest rank); not-a-number without values. Sorts `values`.
+/// The value that a share `q` of the values does not exceed (nearest rank); not-a-number without values.
+/// Sorts `values`.
 #[must_use]
 pub fn percentile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -83,7 +85,7 @@ pub fn percentile(values: &mut [f64], q: f64) -> f64 {
     values.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
-/// What cases are compared in: a key of [`RunTotals`].
+/// A number in which cases are compared: a key of [`RunTotals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// `goodput_bps`
@@ -168,7 +170,7 @@ impl Metric {
         }
     }
 
-    /// The value of one run; not-a-number if it has none.
+    /// The value of one run; not-a-number if the run has none.
     #[must_use]
     pub fn of(self, totals: &RunTotals) -> f64 {
         match self {
@@ -201,7 +203,7 @@ pub fn estimate(runs: &[RunRecord], case: &str, metric: Metric) -> Estimate {
     Estimate::of(&values)
 }
 
-/// Every case but the first against the first, in every metric that both have, paired by seed.
+/// Compares every case but the first with the first, in every metric that both have, paired by seed.
 #[must_use]
 pub fn compare(runs: &[RunRecord]) -> Vec<CompareRow> {
     let mut cases: Vec<&str> = Vec::new();
@@ -281,7 +283,7 @@ mod tests {
 
     #[test]
     fn the_paired_interval_covers_the_true_ratio_as_often_as_it_says() {
-        // A small linear congruential generator (Numerical Recipes) is enough here, and repeatable.
+        // A linear congruential generator (Numerical Recipes) is enough here, and it is deterministic.
         let mut state = 1_u32;
         let mut uniform = move || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -9,8 +9,8 @@ use crate::stats::{Metric, estimate};
 /// Widest table, columns.
 const WIDTH: u16 = 100;
 
-/// One row a case: goodput and how much of the limit it is, retransmissions, timeouts, delays, and goodput against
-/// the first case. Means over the seeds.
+/// One row for each case, with means over the seeds: goodput, its share of the limit, retransmissions,
+/// timeouts, delays, and goodput against the first case.
 #[must_use]
 pub fn run_table(report: &RunReport) -> String {
     let cases = report.cases();
@@ -49,7 +49,7 @@ pub fn run_table(report: &RunReport) -> String {
     )
 }
 
-/// The goodput row of `case`, if it is not the baseline.
+/// The comparison of `case` with the baseline in goodput; `None` for the baseline itself.
 pub(crate) fn goodput_row<'a>(report: &'a RunReport, case: &str) -> Option<&'a CompareRow> {
     report.compare.iter().find(|row| row.case == case && row.metric == Metric::Goodput.name())
 }
@@ -65,7 +65,7 @@ fn versus_text(report: &RunReport, case: &str) -> String {
     }
 }
 
-/// For each figure its claims: paper, measured, verdict.
+/// A table for each figure, with a row for each claim: the paper's number, the measured number, the verdict.
 #[must_use]
 pub fn reproduce_table(report: &ReproduceReport) -> String {
     let mut out = String::new();
@@ -104,7 +104,7 @@ fn new_table(header: &[&str]) -> Table {
     table
 }
 
-/// A first cell to the left, numbers to the right.
+/// A row with its first cell aligned left and the others right.
 fn row(cells: &[String]) -> Vec<Cell> {
     let aligned = |(index, text): (usize, &String)| {
         let side = if index == 0 { CellAlignment::Left } else { CellAlignment::Right };

@@ -1,15 +1,16 @@
-//! A TOML document as a tree in which every key and value knows where it came from, and onto which `--set` and a
-//! case's `set` table lay further values before anything is typed.
+//! A TOML document as a tree in which every key and value knows where it came from, and onto which `--set`
+//! and a case's `set` table lay further values before anything is typed.
 
 use std::ops::Range;
 
+use linkhold_core::text::shorten;
 use toml::de::{DeTable, DeValue};
 
 use crate::problem::{Place, Problem};
 
 /// Where a key or value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// Byte offset in the scenario file.
     File(usize),
     /// The n-th `--set`.
@@ -18,38 +19,55 @@ pub(crate) enum Origin {
     Default,
 }
 
+/// A value of the document, and where it came from.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub struct Node {
+    /// The value.
     pub value: Value,
+    /// Where it came from.
     pub origin: Origin,
 }
 
+/// What can stand behind a key.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A text.
     String(String),
+    /// A whole number; one that does not fit is the nearest that does.
     Integer(i128),
+    /// A number with a fraction.
     Float(f64),
+    /// True or false.
     Boolean(bool),
     /// A date or time; no key takes one.
     Datetime,
+    /// A list.
     Array(Vec<Node>),
+    /// A table.
     Table(Table),
 }
 
 /// Entries sorted by key, as the parser gives them; looked up from front to back because tables are small.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub struct Table {
+    /// The entries.
     pub entries: Vec<Entry>,
 }
 
+/// A key and its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
+    /// The key.
     pub key: String,
+    /// Where the key came from.
     pub key_origin: Origin,
+    /// The value.
     pub node: Node,
 }
 
 impl Table {
+    /// The entry of that key.
+    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
@@ -61,6 +79,7 @@ impl Table {
 
 impl Node {
     /// The `name` of an element of an array of tables.
+    #[must_use]
     pub fn name(&self) -> Option<&str> {
         match &self.value {
             Value::Table(table) => match &table.get("name")?.node.value {
@@ -74,24 +93,9 @@ impl Node {
 
 impl Value {
     /// What the value is, for messages.
+    #[must_use]
     pub fn describe(&self) -> String {
-        match self {
-            Self::String(text) => format!("{:?}", shorten(text)),
-            Self::Integer(number) => format!("the number {number}"),
-            Self::Float(number) => format!("the number {number}"),
-            Self::Boolean(truth) => truth.to_string(),
-            Self::Datetime => "a date".to_owned(),
-            Self::Array(_) => "an array".to_owned(),
-            Self::Table(_) => "a table".to_owned(),
-        }
-    }
-}
-
-/// At most 60 characters of a user's text, so that a message stays a line.
-pub(crate) fn shorten(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((cut, _)) => format!("{}...", &text[..cut]),
-        None => text.to_owned(),
+        self.scalar().describe()
     }
 }
 
@@ -152,7 +156,7 @@ pub(crate) fn parse(sources: &Sources) -> Result<Table, Vec<Problem>> {
                 sources.problem(origin, "", format!("this is not TOML: {message}"), "see https://toml.io")
             })
             .collect();
-        // What the parser finds after the first error of a line is mostly that error's echo.
+        // Further errors on a line mostly follow from the first.
         problems.sort();
         problems.dedup_by_key(|problem| match problem.place {
             Place::Line { line, .. } => line,
@@ -171,7 +175,8 @@ fn table_from(table: &DeTable<'_>, at: &dyn Fn(Range<usize>) -> Origin) -> Table
         .map(|(key, value)| {
             let key_origin = at(key.span());
             let mut node = Node { value: value_from(value.get_ref(), at), origin: at(value.span()) };
-            // A table or array of tables has the span of its first header or brace; its key says more.
+            // A table or array of tables has the span of its first header or brace: its key is the better
+            // place to show.
             if let Value::Table(_) = node.value {
                 node.origin = key_origin;
             }
@@ -203,7 +208,7 @@ fn value_from(value: &DeValue<'_>, at: &dyn Fn(Range<usize>) -> Origin) -> Value
     }
 }
 
-/// One step of a dotted path.
+/// The steps of a dotted path; `None` if a step is empty, or there are more than 16.
 fn split_path(path: &str) -> Option<Vec<&str>> {
     let steps: Vec<&str> = path.split('.').map(str::trim).collect();
     (steps.len() <= 16 && steps.iter().all(|step| !step.is_empty())).then_some(steps)
@@ -285,8 +290,15 @@ fn insert(target: &mut Node, steps: &[&str], node: Node, key_origin: Origin) -> 
                 table.entries.len() - 1
             });
             let entry = &mut table.entries[at];
-            if rest.is_empty() {
-                entry.key_origin = key_origin;
+            match *step {
+                _ if rest.is_empty() => entry.key_origin = key_origin,
+                "mechanism" => expand_name(&mut entry.node),
+                "mechanisms" => {
+                    if let Value::Array(items) = &mut entry.node.value {
+                        items.iter_mut().for_each(expand_name);
+                    }
+                }
+                _ => {}
             }
             insert(&mut entry.node, rest, node, key_origin)
         }
@@ -313,6 +325,16 @@ fn insert(target: &mut Node, steps: &[&str], node: Node, key_origin: Origin) -> 
                 right: "end the path one key earlier".to_owned(),
             })
         }
+    }
+}
+
+/// A mechanism may be written as its name alone. A key inside it needs the table that the name stands for.
+fn expand_name(mechanism: &mut Node) {
+    if let Value::String(name) = &mechanism.value {
+        let origin = mechanism.origin;
+        let node = Node { value: Value::String(name.clone()), origin };
+        let entry = Entry { key: "name".to_owned(), key_origin: origin, node };
+        mechanism.value = Value::Table(Table { entries: vec![entry] });
     }
 }
 

@@ -1,25 +1,23 @@
-//! The file format: every table and key, with its unit, default and documentation. Nothing else defines a default
-//! but `linkhold-tcp`'s profiles and `linkhold-core`'s mechanism presets, which `[tcp]` and `[dsasync]` start from.
+//! The file format: every table and key, with its unit, default and documentation. Nothing else defines a
+//! default but `linkhold-tcp`'s profiles, which `[tcp]` starts from, and the presets of `linkhold-core`'s
+//! mechanisms.
 
-use linkhold_core::dsasync::uplink::UplinkMode;
-use linkhold_core::dsasync::{CapacityResponse, Clamp, CloseAt, Duplicates, Mode};
-use linkhold_core::link_monitor::AlphaForm;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_radio::{AirTimeModel, InSilence, SwitchPolicy};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery};
-use schemars::{Schema, SchemaGenerator};
 
-use crate::document::{Node, Value};
-use crate::model::{InSilence, IpVersion, Profile, SwitchPolicy};
-use crate::read::{At, FromNode, Reader, Spot, file_enum, file_table};
+use crate::mechanism::{MechanismValue, MisplacedKeys, SharedSettings};
+use crate::model::{IpVersion, Profile};
+use crate::read::{At, file_enum, file_table};
 use crate::scalar::{
     FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, SourceValue, Stations,
 };
 
 file_table! {
     /// A linkhold scenario: one radio cell, its traffic, and the cases to compare.
-    File {
+    File + shared: SharedSettings {
         /// Version of this format.
         required schema: FormatVersion;
         /// Name of the scenario; also the default output folder.
@@ -44,9 +42,8 @@ file_table! {
         section tcp: Tcp;
         /// The connections.
         list flows: Flows;
-        /// Settings that all cases with a DSASync mechanism share.
-        optional dsasync: DsaSync;
-        /// The cases to compare; without any, one case `none`. The first is what the others are compared with.
+        /// The cases to compare; without any, one case `none`. The first is what the others are compared
+        /// with.
         list cases: CaseTable;
         /// What is recorded.
         section output: Output;
@@ -70,12 +67,16 @@ file_table! {
     Radio {
         /// How frames get their turn.
         default mac: MacName = "shared";
+        /// How long a frame occupies the medium.
+        default air_time: AirTimeModel = "per-byte";
         /// Number of stations, numbered from 0.
         default stations: Positive<u32> = 1;
-        /// Raw physical-layer rate of the only channel. Required unless `channels` or a trace is given.
+        /// Raw physical-layer rate of the only channel. Required unless `channels` or a trace is given. With
+        /// air_time = "802.11a" it is one of 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s.
         optional phy_rate: Positive<BitRate>;
-        /// Share of the rate that the MAC leaves for IP packets. Default: IEEE 802.11a at 24 Mbit/s without
-        /// collisions, where 500 us of a 1500-byte packet's 681.5 us are its own bits.
+        /// Share of the rate that the MAC leaves for IP packets, with air_time = "per-byte". Default: IEEE
+        /// 802.11a at 24 Mbit/s without collisions, where 500 us of a 1500-byte packet's 681.5 us are its
+        /// bits.
         default mac_efficiency: Positive<Fraction> = 0.73;
         /// The licensed user of the only channel.
         optional primary_user: PrimaryUser;
@@ -83,7 +84,8 @@ file_table! {
         list channels: Channel;
         /// Index of the channel the run starts on.
         default channel: u32 = 0;
-        /// Collisions with an undetected primary user after which a frame is given up, less one (802.11: 7).
+        /// How often a frame that collided with an undetected primary user is sent again before it is given
+        /// up (802.11: 7).
         default retry_limit: u32 = 7;
         /// Silence of one channel switch.
         default switching_delay: Duration = "20ms";
@@ -114,6 +116,12 @@ file_enum!(MacName {
     "trace" => Self::Trace, "Measured delivery opportunities, see [radio.trace].";
 });
 
+file_enum!(AirTimeModel {
+    "per-byte" => Self::PerByte, "Its length over phy_rate x mac_efficiency.";
+    "802.11a" => Self::Ieee80211a,
+        "A whole IEEE 802.11a exchange: DIFS, backoff, preamble, data, SIFS and ACK.";
+});
+
 file_enum!(SwitchPolicy {
     "scripted" => Self::Scripted, "Only the switches in the file.";
     "on-primary-user" => Self::OnPrimaryUser,
@@ -125,7 +133,7 @@ file_table! {
     Channel {
         /// Raw physical-layer rate.
         required phy_rate: Positive<BitRate>;
-        /// Share of the rate that the MAC leaves for IP packets.
+        /// Share of the rate that the MAC leaves for IP packets, with air_time = "per-byte".
         default mac_efficiency: Positive<Fraction> = 0.73;
         /// The licensed user of this channel.
         optional primary_user: PrimaryUser;
@@ -139,7 +147,8 @@ file_table! {
         required on_mean: Positive<Duration>;
         /// Mean length of the pause between bursts.
         required off_mean: Positive<Duration>;
-        /// From a burst's start to its detection; until then frames collide. 0 = silent at once.
+        /// From a burst's start to its detection. Until then frames are sent and collide; 0s: the cell is
+        /// silent at once.
         default detection_delay: Duration = "0s";
         /// From a burst's end to the cell's resuming.
         default end_detection_delay: Duration = "0s";
@@ -187,7 +196,8 @@ file_table! {
 }
 
 file_table! {
-    /// Measured delivery opportunities (mahimahi format: a millisecond stamp a line, each one 1500-byte packet).
+    /// Measured delivery opportunities (mahimahi format: a line has a millisecond stamp and is one packet of
+    /// 1500 bytes).
     Trace {
         /// File of the downlink. Relative to the scenario file; may start with ${LINKHOLD_DATA}.
         required down: String;
@@ -195,10 +205,11 @@ file_table! {
         optional up: String;
         /// A gap between downlink opportunities longer than this is a silence.
         default silence_threshold: Positive<Duration> = "100ms";
-        /// How long after its start (or end) the mechanism is told of a silence. 0 = at once (an oracle).
+        /// How long after its start (or end) the mechanism is told of a silence. 0s: at once, as by an
+        /// oracle.
         default detection_delay: Duration = "0s";
-        /// Start each repetition at a place of the trace that its seed draws, so that repetitions differ. Otherwise every
-        /// one starts at the beginning.
+        /// Start each repetition at a place of the trace that its seed draws, so that repetitions differ.
+        /// Otherwise every repetition starts at the beginning.
         default random_start: bool = false;
     }
 }
@@ -212,8 +223,8 @@ file_table! {
         optional limit: Positive<Packets>;
         /// What becomes of a packet that arrives while its station is silent.
         default in_silence: InSilence = "queue";
-        /// Router only: the mechanism sees this queue: it is told the room in it, and can take packets back. False is a router
-        /// whose driver shows neither, as in the testbed, where it is always false. Default: true.
+        /// Router only: the mechanism is told the room in this queue and can take packets back from it. False
+        /// is a router whose driver offers neither; in the testbed it is always false. Default: true.
         optional visible: bool;
         /// fq_codel: acceptable standing delay. Default: 5ms.
         optional target: Positive<Duration>;
@@ -245,7 +256,8 @@ file_enum!(QueueName {
 file_enum!(InSilence {
     "queue" => Self::Queue, "It is queued as at any other time.";
     "drop" => Self::Drop, "It is dropped.";
-    "flush" => Self::Flush, "It is dropped, and so is what was queued when a silence of the whole network began (the router's queue only).";
+    "flush" => Self::Flush,
+        "It is dropped, and so is what the router had queued when a silence of the whole network began.";
 });
 
 file_table! {
@@ -259,8 +271,8 @@ file_table! {
         optional recovery: Recovery;
         /// Maximum segment size, payload bytes. IPv6 flows use 20 less, so that packets keep their size.
         optional mss: Positive<u16>;
-        /// Receive buffer. Stated alone it is fixed, as SO_RCVBUF is; with receive_autotune it is where growth
-        /// starts.
+        /// Receive buffer. Stated alone it is fixed, as SO_RCVBUF is; with receive_autotune it is where
+        /// growth starts.
         optional receive_buffer: Positive<Bytes>;
         /// How far the receive buffer grows by itself, or "off".
         optional receive_autotune: OrOff<Positive<Bytes>>;
@@ -365,137 +377,20 @@ file_enum!(IpVersion {
 
 file_table! {
     /// One case to compare.
-    CaseTable {
+    CaseTable + _misplaced: MisplacedKeys {
         /// Its name; unique.
         required name: Name;
-        /// What runs at the base station.
-        default mechanism: MechanismName = "none";
-        /// What DSASync does in a silence. Default: the mechanism's.
-        optional mode: Mode;
-        /// DSASync's settings in this case.
-        optional dsasync: DsaSync;
+        /// The mechanism that runs: its name, or a table with its name, preset, place and settings. Default:
+        /// "none".
+        optional mechanism: MechanismValue;
+        /// The preset of `mechanism`, where that is written as a name.
+        optional preset: String;
+        /// Several mechanisms, in place of `mechanism`.
+        optional mechanisms: Vec<At<MechanismValue>>;
         /// Other keys of the file that this case changes, as { "router.queue" = "fq_codel" }.
         optional set: Overrides;
     }
 }
-
-/// `cases.mechanism`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MechanismName {
-    None,
-    DsaSync,
-    Paper,
-    Hold,
-    Freeze,
-    FreezeNudge,
-}
-
-file_enum!(MechanismName {
-    "none" => Self::None, "The plain router.";
-    "dsasync" => Self::DsaSync, "DSASync as recommended.";
-    "dsasync-paper" => Self::Paper, "DSASync as the paper prints it, with the paper's values.";
-    "dsasync-hold" => Self::Hold, "DSASync that only buffers.";
-    "dsasync-freeze" => Self::Freeze, "DSASync that buffers, closes windows and reopens them.";
-    "dsasync-freeze-nudge" => Self::FreezeNudge,
-        "The same, reopening ahead of a known end and repeating it until the sender is heard.";
-});
-
-file_enum!(Mode {
-    "hold" => Self::Hold, "Hold packets; touch no window because of a silence.";
-    "freeze" => Self::Freeze, "Hold, close windows, and reopen each when the silence ends.";
-    "freeze+nudge" => Self::FreezeNudge,
-        "The same, reopening ahead of a known end and repeating it until the sender is heard.";
-});
-
-file_table! {
-    /// DSASync's settings. What is left open comes from the case's mechanism.
-    DsaSync {
-        /// When windows are closed.
-        optional close_at: CloseAt;
-        /// B_alloc: most bytes held at once. Stated alone, B_high and B_low become a half and a quarter of it.
-        optional b_alloc: Positive<Bytes>;
-        /// B_high: windows closed for lack of space reopen when more than this is free; below B_alloc.
-        optional b_high: Positive<Bytes>;
-        /// B_low: windows close when less than this is free; below B_high.
-        optional b_low: Bytes;
-        /// Most packets held at once.
-        optional max_held_packets: Positive<Packets>;
-        /// What happens to a held segment when a second copy comes.
-        optional duplicates: Duplicates;
-        /// Take back the transmit queue when a silence starts (Algorithm 2, line 11).
-        optional reclaim: bool;
-        /// Uplink shaping.
-        optional uplink: UplinkMode;
-        /// alpha_min: shaping never slows a station below this share of its rate.
-        optional alpha_min: Fraction;
-        /// Most uplink bytes held.
-        optional uplink_limit: Positive<Bytes>;
-        /// Longest that an uplink packet is held.
-        optional uplink_max_delay: Positive<Duration>;
-        /// Delta T: the moving window that silences and rates are averaged over.
-        optional window: Positive<Duration>;
-        /// A silence that nobody ended after this long is taken to be over.
-        optional max_silence: Positive<Duration>;
-        /// How alpha is computed.
-        optional alpha_form: AlphaForm;
-        /// Answer to a loss of capacity (Algorithm 5).
-        optional capacity: CapacityResponse;
-        /// Moving window over which a station's downlink rate is measured.
-        optional rate_window: Positive<Duration>;
-        /// When the window is held down to the radio's bandwidth-delay product.
-        optional clamp: Clamp;
-        /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
-        optional standing_queue: Duration;
-        /// Most that is left in the transmit queue, as time at the channel's rate, where that is told; 0s: no matter how much.
-        optional transmit_queue: Duration;
-        /// Rate of release while the channel's capacity is unknown.
-        optional assumed_capacity: Positive<BitRate>;
-        /// Most reopenings sent for one silence to a sender that is not heard.
-        optional nudges: Positive<u8>;
-        /// Pause before the second reopening; doubles each time.
-        optional nudge_backoff: Positive<Duration>;
-        /// Keep the last uplink ACK before an announced silence back, for senders older than Linux 6.6.
-        optional keep_back: bool;
-        /// Longest time an ACK is kept back.
-        optional keep_back_delay: Duration;
-        /// Most flows tracked.
-        optional max_flows: Positive<u32>;
-    }
-}
-
-file_enum!(CloseAt {
-    "space-low" => Self::SpaceLow, "When space runs low; a silence alone closes none.";
-    "used-up" => Self::UsedUp, "When space runs low, or one flow's window is used up (Algorithm 1).";
-    "silence-start" => Self::SilenceStart, "As soon as a silence starts.";
-});
-
-file_enum!(Duplicates {
-    "replace-older" => Self::ReplaceOlder, "The newer copy takes the older one's place, as the paper says.";
-    "adaptive" => Self::Adaptive, "Flows with timestamps or SACK keep both copies, which undoes a spurious timeout.";
-});
-
-file_enum!(UplinkMode {
-    "off" => Self::Off, "No shaping.";
-    "per-station" => Self::PerStation, "Algorithm 3.";
-    "pooled" => Self::Pooled, "Algorithm 4.";
-});
-
-file_enum!(CapacityResponse {
-    "off" => Self::Off, "Nothing.";
-    "duplicate-acks" => Self::DuplicateAcks, "Three duplicate ACKs, as printed.";
-    "modern" => Self::Modern, "ECN-echo where negotiated, and the window clamped.";
-});
-
-file_enum!(Clamp {
-    "off" => Self::Off, "Never.";
-    "on-switch" => Self::OnSwitch, "For flows too fast for a new channel.";
-    "always" => Self::Always, "Always.";
-});
-
-file_enum!(AlphaForm {
-    "union" => Self::Union, "Share of the window in which the station could send; overlapping silences count once.";
-    "sum" => Self::Sum, "Equation (1) as printed: overlapping silences count twice.";
-});
 
 file_table! {
     /// What is recorded.

@@ -8,34 +8,35 @@
 //!     radio.phy_rate = "24Mbit/s"
 //!     [[flows]]
 //!     direction = "downlink"
-//! "#;
-//! let scenario = linkhold_scenario::Scenario::from_toml(text, "hello.toml", &["router.limit=50pkt".to_owned()])?;
-//! assert_eq!(scenario.cases()[0].name, "none");
+//! "#; let scenario = linkhold_scenario::Scenario::from_toml(text, "hello.toml",
+//! &["router.limit=50pkt".to_owned()])?; assert_eq!(scenario.cases()[0].name, "none");
 //! # Ok::<(), linkhold_scenario::ScenarioError>(())
 //! ```
 #![forbid(unsafe_code)]
 
 mod document;
 mod file;
-mod mechanism;
+pub mod mechanism;
 pub mod model;
 mod problem;
-mod read;
+pub mod read;
 mod resolve;
 mod scalar;
 mod summary;
 mod tcp;
 mod traces;
-pub mod units;
 
 use std::path::Path;
 
 use document::{Node, Origin, Sources, Value};
 pub use model::*;
-pub use problem::{Place, Problem, ScenarioError};
-use read::{FromNode, Reader};
-pub use scalar::FORMAT;
+pub use problem::{FileError, Place, Problem};
+use read::{FromNode, Reader, Spot};
+pub use scalar::{By, FORMAT, Positive};
 pub use traces::{Files, NoFiles, System};
+
+/// Why a scenario cannot be used: everything that is wrong with its file, its traces and the overrides.
+pub type ScenarioError = FileError;
 
 /// A scenario file, read and checked: its cases, each with everything filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +68,8 @@ impl Scenario {
         Self::parse(&text, &shown, set, &System)
     }
 
-    /// Reads a scenario from its text; `file` is its name in messages, and relative trace paths start beside it.
+    /// Reads a scenario from its text; `file` is its name in messages, and relative trace paths start beside
+    /// it.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -75,7 +77,7 @@ impl Scenario {
         Self::parse(text, file, set, &System)
     }
 
-    /// As [`from_toml`](Self::from_toml), with the outside world as `files` has it.
+    /// As [`from_toml`](Self::from_toml), with files and environment variables from `files`.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -119,27 +121,27 @@ impl Scenario {
         self.cases.clone()
     }
 
-    /// What the scenario comes to, fact by fact: what it is about ("router"), and the fact in words.
+    /// The scenario in words, fact by fact: what the fact is about ("router"), and the fact.
     #[must_use]
     pub fn facts(&self) -> Vec<(String, String)> {
         summary::facts(self)
     }
 
-    /// What the scenario comes to, for a human: the facts, a line each.
+    /// The scenario in words: the facts, a line each.
     #[must_use]
     pub fn summary(&self) -> String {
         summary::summary(self)
     }
 }
 
-/// The file's own reading, then one for every case that changes keys.
+/// Reads the file as it is, and once more for each case whose `set` changes keys.
 fn cases(
     document: &Node,
     sources: &Sources,
     reader: &Reader<'_>,
     traces: &mut traces::Traces<'_>,
 ) -> Option<Scenario> {
-    let spot = resolve::root_spot();
+    let spot = Spot::root();
     let file = file::File::from_node(document, &spot, reader)?;
     // The only version there is; a later one will branch here.
     let scalar::FormatVersion = file.schema.value;

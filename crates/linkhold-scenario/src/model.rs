@@ -5,13 +5,13 @@
 //! file format (keys, units, defaults) is described in `file.rs`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use linkhold_core::dsasync::DsaSyncConfig;
+use linkhold_core::mechanism::Place;
 use linkhold_core::packet::Direction;
+use linkhold_core::registry::MechanismSettings;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::{BitRate, Bytes, Fraction};
-use linkhold_radio::Trace;
+use linkhold_core::units::{BitRate, Bytes};
+use linkhold_radio::AirConfig;
 use linkhold_tcp::TcpConfig;
 
 /// One case to compare: a name and the whole scenario as this case sees it.
@@ -38,22 +38,21 @@ pub struct ResolvedScenario {
     pub seed: u64,
     /// Between correspondent hosts and base station.
     pub wired: Wired,
-    /// The air between base station and stations.
-    pub radio: Radio,
-    /// The base station's downlink transmit queue.
-    pub router: Queue,
-    /// The mechanism is told the room in the router's queue and can take packets back from it (the testbed: never).
+    /// The air between base station and stations, with the transmit queues at both ends. `Air::new` takes it.
+    pub radio: AirConfig,
+    /// Where the traces come from that the radio plays, if it plays any.
+    pub traces: Option<TraceFiles>,
+    /// The mechanism is told the room in the router's queue and can take packets back from it (the testbed:
+    /// never).
     pub router_visible: bool,
-    /// Each station's own uplink transmit queue.
-    pub station: Queue,
     /// The stack that `tcp` started from.
     pub tcp_profile: Profile,
     /// Both ends of every connection: the profile with the file's keys applied.
     pub tcp: TcpConfig,
     /// The connections.
     pub flows: Vec<FlowGroup>,
-    /// What runs at the base station.
-    pub mechanism: Mechanism,
+    /// The mechanisms, in the file's order; none is the plain router. No mechanism stands twice at one place.
+    pub mechanisms: Vec<PlacedMechanism>,
     /// What to record.
     pub output: Output,
 }
@@ -69,181 +68,13 @@ pub struct Wired {
     pub queue: u32,
 }
 
-/// The radio cell.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Radio {
-    /// Number of stations, numbered from 0; at least 1.
-    pub stations: u32,
-    /// How frames get their turn, and at which rate.
-    pub mac: Mac,
-    /// Quiet periods of the whole cell.
-    pub sensing: Option<Sensing>,
-    /// Quiet periods of single stations, at most one schedule a station, sorted by station.
-    pub station_sensing: Vec<StationSensing>,
-}
-
-/// How frames get their turn.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Mac {
-    /// One channel for both directions and all stations, as in a Wi-Fi cell (half duplex).
-    Shared(Cell),
-    /// Downlink and uplink each have the full rate, as with frequency-division duplex.
-    Duplex(Cell),
-    /// Measured delivery opportunities (mahimahi traces), one for each direction.
-    Trace(TraceLink),
-}
-
-/// Channels and how the cell moves between them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
-    /// The channels, at least one.
-    pub channels: Vec<Channel>,
-    /// Index of the channel the run starts on.
-    pub initial_channel: u32,
-    /// Collisions with a primary user after which a frame is given up, less one.
-    pub retry_limit: u32,
-    /// Silence of one channel switch.
-    pub switching_delay: Duration,
-    /// Scripted switches, sorted by time; within the run.
-    pub switches: Vec<Switch>,
-    /// What else makes the cell change channel.
-    pub switch_policy: SwitchPolicy,
-}
-
-/// One channel.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Channel {
-    /// Raw physical-layer rate, the paper's C.
-    pub phy_rate: BitRate,
-    /// Share of the rate that the MAC leaves for IP packets, the paper's e; above 0.
-    pub mac_efficiency: Fraction,
-    /// The licensed user of this channel, if any.
-    pub primary_user: Option<PrimaryUser>,
-}
-
-/// A primary user that comes and goes: exponential ON and OFF times.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PrimaryUser {
-    /// Mean length of a burst.
-    pub on_mean: Duration,
-    /// Mean length of the pause between bursts.
-    pub off_mean: Duration,
-    /// How long after a burst's start the cell falls silent (and the mechanism is told); frames sent in between are lost.
-    pub detection_delay: Duration,
-    /// How long after a burst's end the cell transmits again.
-    pub end_detection_delay: Duration,
-}
-
-/// A scripted channel switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Switch {
-    /// When the old channel is left.
-    pub at: Instant,
-    /// Index of the new channel.
-    pub to_channel: u32,
-}
-
-/// What makes the cell change channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SwitchPolicy {
-    /// Only the scripted switches.
-    Scripted,
-    /// Besides, a detected primary user: to the free channel of the highest usable rate, lowest index first;
-    /// stays where it is while no channel is free.
-    OnPrimaryUser,
-}
-
-/// A periodic quiet period: silent during `[phase + k·period, phase + k·period + duration)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sensing {
-    /// From one quiet period's start to the next.
-    pub period: Duration,
-    /// Length of one; shorter than `period`.
-    pub duration: Duration,
-    /// Start of the first.
-    pub phase: Duration,
-    /// Whether the mechanism is told the schedule in advance.
-    pub announced: bool,
-}
-
-/// A quiet period of one station.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StationSensing {
-    /// The station.
-    pub station: u32,
-    /// Its schedule.
-    pub sensing: Sensing,
-}
-
-/// A link that plays measured delivery opportunities; all stations share it, each direction on its own.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TraceLink {
-    /// Opportunities from base station to stations.
-    pub down: TraceFile,
-    /// Opportunities from stations to base station.
-    pub up: TraceFile,
-    /// A gap between downlink opportunities longer than this is a silence.
-    pub silence_threshold: Duration,
-    /// How long after its start the mechanism is told of a silence; 0 is an oracle.
-    pub detection_delay: Duration,
-    /// Each repetition starts at a place of the trace that its seed draws, the same in both directions.
-    pub random_start: bool,
-}
-
-/// A delivery trace, read and checked.
+/// The files whose traces a radio plays; what they say is in the radio's `mac`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TraceFile {
-    /// Where it was read from.
-    pub path: PathBuf,
-    /// What it says. Cases and repetitions share it.
-    pub trace: Arc<Trace>,
-}
-
-/// A transmit queue and what becomes of arrivals during a silence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queue {
-    /// The discipline.
-    pub discipline: Discipline,
-    /// What becomes of a packet that arrives while its station is silent.
-    pub in_silence: InSilence,
-}
-
-/// A queue discipline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Discipline {
-    /// First in, first out; an arrival at a full queue is dropped.
-    Fifo {
-        /// Most packets in it.
-        limit: u32,
-    },
-    /// Fair queueing with controlled delay (RFC 8290).
-    FqCodel {
-        /// Packets in all its queues together.
-        limit: u32,
-        /// Bytes in all its queues together.
-        memory_limit: Bytes,
-        /// Acceptable standing delay (RFC 8290 section 5.2.2).
-        target: Duration,
-        /// How long the delay may exceed the target before the first drop (section 5.2.1).
-        interval: Duration,
-        /// Bytes a queue sends per round (section 5.2.4).
-        quantum: u32,
-        /// Number of hash buckets (section 5.2.5).
-        flows: u32,
-        /// Mark ECN-capable packets instead of dropping them (section 5.2.6).
-        ecn: bool,
-    },
-}
-
-/// What becomes of a packet that arrives while its station is silent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InSilence {
-    /// It is queued as at any other time.
-    Queue,
-    /// It is dropped: the radio refuses it.
-    Drop,
-    /// It is dropped, and so is all that was queued when a silence of the whole network began.
-    Flush,
+pub struct TraceFiles {
+    /// Where the downlink's was read from.
+    pub down: PathBuf,
+    /// Where the uplink's was read from.
+    pub up: PathBuf,
 }
 
 /// A stack whose defaults apply.
@@ -312,13 +143,21 @@ pub enum IpVersion {
     V6,
 }
 
-/// What runs at the base station.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mechanism {
-    /// The plain router.
-    None,
-    /// DSASync with these settings, valid by [`DsaSyncConfig::validate`].
-    DsaSync(DsaSyncConfig),
+/// A mechanism and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedMechanism {
+    /// Where it stands: a place where the mechanism can.
+    pub place: Place,
+    /// Its settings, valid by [`MechanismSettings::validate`].
+    pub settings: MechanismSettings,
+}
+
+impl<T: Into<MechanismSettings>> From<T> for PlacedMechanism {
+    /// The mechanism at its natural place.
+    fn from(settings: T) -> Self {
+        let settings = settings.into();
+        Self { place: settings.entry().natural_place(), settings }
+    }
 }
 
 /// What to record.

@@ -1,42 +1,71 @@
-//! From an untyped document to the tables of the file format: one macro declares a table's keys, defaults and
+//! From an untyped document to the tables of a file format: one macro declares a table's keys, defaults and
 //! documentation, and both the reader and the JSON Schema follow from it.
 //!
-//! Reading goes on after a problem, so that one check of a file tells everything that is wrong with it.
+//! Scenario files and the agent's configuration are read here ([`read_file`]). Reading goes on after a
+//! problem, so that one check of a file tells everything that is wrong with it.
 
 use std::cell::RefCell;
 use std::ops::Deref;
 
+use linkhold_core::quantity::ValueError;
+use linkhold_core::text::{did_you_mean, shorten};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::document::{Entry, Node, Origin, Sources, Table, Value};
-use crate::problem::{Problem, did_you_mean};
+pub use crate::document::{Entry, Node, Origin, Table, Value};
+pub use crate::{file_enum, file_table};
+#[doc(hidden)]
+pub use linkhold_core::settings::unknown_word;
+#[doc(hidden)]
+pub use {schemars, serde_json};
+
+use crate::document::{self, Sources};
+use crate::problem::{FileError, Problem};
 
 /// Where a value stands and under which key.
 #[derive(Clone, Debug)]
-pub(crate) struct Spot {
+pub struct Spot {
+    /// Where it came from.
     pub origin: Origin,
+    /// The key in dotted form, for example `radio.channels[1].phy_rate`.
     pub key: String,
-    /// False where the file's value was reported as wrong and a default stands in: nothing that follows from it
-    /// is worth a second report.
+    /// False where the file's value was reported as wrong and a default stands in: nothing that follows from
+    /// it is worth a second report.
     pub valid: bool,
 }
 
 impl Spot {
     /// True if the user wrote it.
+    #[must_use]
     pub fn is_explicit(&self) -> bool {
         self.origin != Origin::Default
     }
 
-    fn child(&self, key: &str, origin: Origin) -> Self {
+    /// The whole file.
+    #[must_use]
+    pub const fn root() -> Self {
+        Self { origin: Origin::Default, key: String::new(), valid: true }
+    }
+
+    /// A key of the table that stands here.
+    #[must_use]
+    pub fn child(&self, key: &str, origin: Origin) -> Self {
         let key = if self.key.is_empty() { key.to_owned() } else { format!("{}.{key}", self.key) };
         Self { origin, key, valid: true }
+    }
+
+    /// An item of the list that stands here.
+    #[must_use]
+    pub fn item(&self, index: usize, origin: Origin) -> Self {
+        Self { origin, key: format!("{}[{index}]", self.key), valid: true }
     }
 }
 
 /// A value with its spot.
 #[derive(Clone, Debug)]
-pub(crate) struct At<T> {
+pub struct At<T> {
+    /// The value.
     pub value: T,
+    /// Where it stands.
     pub spot: Spot,
 }
 
@@ -48,14 +77,14 @@ impl<T> Deref for At<T> {
 }
 
 /// Collects the problems of one reading.
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     sources: &'a Sources,
     problems: RefCell<Vec<Problem>>,
 }
 
-/// What the file can say under a key.
-pub(crate) trait FromNode: Sized {
-    /// True for tables, which `"none"` takes away.
+/// A type that is read from what stands under a key.
+pub trait FromNode: Sized {
+    /// True for tables: the text `"none"` in place of one removes it.
     const TABLE: bool = false;
 
     /// Reads a value; `None` after reporting what is wrong.
@@ -66,7 +95,7 @@ pub(crate) trait FromNode: Sized {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(sources: &'a Sources) -> Self {
+    pub(crate) fn new(sources: &'a Sources) -> Self {
         Self { sources, problems: RefCell::new(Vec::new()) }
     }
 
@@ -78,11 +107,23 @@ impl<'a> Reader<'a> {
     /// Reports a problem between values, unless one of them has been reported already.
     pub fn report_between(&self, spots: &[&Spot], what: impl Into<String>, right: impl Into<String>) {
         if spots.iter().all(|spot| spot.valid) {
-            // Point at what the user wrote, if it is only one of them.
+            // Point at a value that the user wrote rather than at a default.
             if let Some(spot) = spots.iter().find(|spot| spot.is_explicit()).or(spots.first()) {
                 self.report(spot, what, right);
             }
         }
+    }
+
+    /// Where a spot is, for a message about another one.
+    #[must_use]
+    pub fn place(&self, spot: &Spot) -> String {
+        self.sources.place(spot.origin).to_string()
+    }
+
+    /// Problems reported so far.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.problems.borrow().len()
     }
 
     /// True if a problem of this key has been reported.
@@ -90,27 +131,35 @@ impl<'a> Reader<'a> {
         self.problems.borrow().iter().any(|problem| problem.key == key)
     }
 
-    pub fn add(&self, problems: Vec<Problem>) {
+    pub(crate) fn add(&self, problems: Vec<Problem>) {
         self.problems.borrow_mut().extend(problems);
     }
 
-    pub fn into_problems(self) -> Vec<Problem> {
+    pub(crate) fn into_problems(self) -> Vec<Problem> {
         self.problems.into_inner()
     }
 
-    /// The node as a table whose keys are all known; unknown keys are reported with the nearest known one.
-    pub fn table<'n>(&self, node: &'n Node, spot: &Spot, known: &[&'static str]) -> Option<&'n Table> {
+    /// The node as a table whose keys are all known. An unknown key is reported with what `hint` says of it,
+    /// or with the nearest known one.
+    pub fn table<'n>(
+        &self,
+        node: &'n Node,
+        spot: &Spot,
+        known: &[&'static str],
+        hint: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<&'n Table> {
         let Value::Table(table) = &node.value else {
             self.report(spot, format!("expected a table, got {}", node.value.describe()), known_keys(known));
             return None;
         };
         for entry in &table.entries {
             if !known.contains(&entry.key.as_str()) {
-                let right = match did_you_mean(&entry.key, known.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => known_keys(known),
+                let near = || {
+                    let near = did_you_mean(&entry.key, known.iter().copied())?;
+                    Some(format!("did you mean `{near}`?"))
                 };
-                let shown = crate::document::shorten(&entry.key);
+                let right = hint(&entry.key).or_else(near).unwrap_or_else(|| known_keys(known));
+                let shown = shorten(&entry.key);
                 self.report(&spot.child(&shown, entry.key_origin), "unknown key", right);
             }
         }
@@ -125,10 +174,12 @@ impl<'a> Reader<'a> {
         T::from_node(&entry.node, &spot, self).map(|value| Some(At { value, spot })).ok_or(())
     }
 
+    /// A key that may be left out; `None` too after reporting what is wrong with it.
     pub fn optional<T: FromNode>(&self, table: &Table, spot: &Spot, key: &'static str) -> Option<At<T>> {
         self.read(table.get(key)?, spot).ok().flatten()
     }
 
+    /// A key that must be there.
     pub fn required<T: FromNode>(
         &self,
         table: &Table,
@@ -146,6 +197,10 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A key with a default, which also stands in for a value that was reported.
+    ///
+    /// # Panics
+    /// If the default is wrong: a mistake in the declaration of the table.
     pub fn defaulted<T: FromNode>(
         &self,
         table: &Table,
@@ -164,7 +219,7 @@ impl<'a> Reader<'a> {
         At { value, spot }
     }
 
-    /// A table that stands there even if the file does not mention it.
+    /// A table whose keys can all be left out, so that the file may leave the table out.
     pub fn section<T: FromNode>(&self, table: &Table, spot: &Spot, key: &'static str) -> Option<At<T>> {
         match table.get(key).map(|entry| self.read(entry, spot)) {
             Some(Ok(Some(at))) => Some(at),
@@ -177,6 +232,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A list of tables, `[[key]]`; empty if it is left out.
     pub fn list<T: FromNode>(&self, table: &Table, spot: &Spot, key: &'static str) -> Option<Vec<At<T>>> {
         let Some(entry) = table.get(key) else { return Some(Vec::new()) };
         let spot = spot.child(key, entry.key_origin);
@@ -188,8 +244,7 @@ impl<'a> Reader<'a> {
         let mut all = Vec::new();
         let mut complete = true;
         for (index, item) in items.iter().enumerate() {
-            let key = format!("{}[{index}]", spot.key);
-            let spot = Spot { origin: item.origin, key, valid: true };
+            let spot = spot.item(index, item.origin);
             match T::from_node(item, &spot, self) {
                 Some(value) => all.push(At { value, spot }),
                 None => complete = false,
@@ -203,13 +258,14 @@ fn known_keys(known: &[&str]) -> String {
     format!("the keys here are {}", known.join(", "))
 }
 
-pub(crate) fn first_sentence(doc: &str) -> &str {
+fn first_sentence(doc: &str) -> &str {
     let doc = doc.trim();
     doc.find(". ").map_or(doc.trim_end_matches('.'), |end| &doc[..end])
 }
 
 /// Adds `description` (and `default`) to a key's schema.
-pub(crate) fn describe(mut schema: Schema, doc: &str, default: Option<serde_json::Value>) -> Schema {
+#[must_use]
+pub fn describe(mut schema: Schema, doc: &str, default: Option<serde_json::Value>) -> Schema {
     let doc = doc.trim();
     let description = match schema.get("description").and_then(|old| old.as_str()) {
         Some(old) => format!("{doc} {old}"),
@@ -222,9 +278,66 @@ pub(crate) fn describe(mut schema: Schema, doc: &str, default: Option<serde_json
     schema
 }
 
-/// Defaults as written in [`file_table!`].
-pub(crate) trait IntoDefault {
+/// Reads a text that `parse` understands.
+pub fn parsed<T>(
+    node: &Node,
+    spot: &Spot,
+    reader: &Reader<'_>,
+    parse: impl FnOnce(&str) -> Result<T, ValueError>,
+) -> Option<T> {
+    let text = String::from_node(node, spot, reader)?;
+    parse(&text).map_err(|error| reader.report(spot, error.what, error.right)).ok()
+}
+
+/// Reads a whole file as the table `T`, and goes on to what `check` makes of it. `file` is its name in
+/// messages.
+///
+/// # Errors
+/// Everything that is wrong with the file: what reading reported, and what `check` did.
+pub fn read_file<T: FromNode, U>(
+    text: &str,
+    file: &str,
+    check: impl FnOnce(T, &Reader<'_>) -> Option<U>,
+) -> Result<U, FileError> {
+    let sources = Sources::new(file, text, &[]);
+    let table = document::parse(&sources).map_err(FileError::new)?;
+    let document = Node { value: Value::Table(table), origin: Origin::Default };
+    let reader = Reader::new(&sources);
+    let read = T::from_node(&document, &Spot::root(), &reader).and_then(|table| check(table, &reader));
+    match (read, reader.into_problems()) {
+        (Some(read), problems) if problems.is_empty() => Ok(read),
+        (_, problems) => Err(FileError::new(problems)),
+    }
+}
+
+/// Keys of a table that [`file_table!`](crate::file_table) does not declare one by one.
+pub trait Extra: Sized {
+    /// The keys.
+    #[must_use]
+    fn keys() -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// What is to be done with an unknown key, if there is more to say than which known one is near.
+    #[must_use]
+    fn hint(_key: &str) -> Option<String> {
+        None
+    }
+
+    /// Reads them; `None` after reporting what is wrong.
+    fn read(table: &Table, spot: &Spot, reader: &Reader<'_>) -> Option<Self>;
+
+    /// Their JSON Schemas.
+    fn properties(_generator: &mut SchemaGenerator) -> Vec<(String, Schema)> {
+        Vec::new()
+    }
+}
+
+/// Defaults as written in [`file_table!`](crate::file_table).
+pub trait IntoDefault {
+    /// As the file would hold it.
     fn node_value(self) -> Value;
+    /// As the schema holds it.
     fn json(self) -> serde_json::Value;
 }
 
@@ -245,13 +358,15 @@ into_default!(
 );
 
 /// Declares a table of the file: documentation, keys, and for each key whether it is `required`, `optional`,
-/// has a `default`, is a `section` (a table of keys with defaults) or a `list` of tables.
+/// has a `default`, is a `section` (a table of keys with defaults) or a `list` of tables. `Name + field:
+/// Type` adds keys that another type declares ([`Extra`](crate::read::Extra)).
+#[macro_export]
 macro_rules! file_table {
-    (@type required $ty:ty) => { At<$ty> };
-    (@type optional $ty:ty) => { Option<At<$ty>> };
-    (@type default $ty:ty) => { At<$ty> };
-    (@type section $ty:ty) => { At<$ty> };
-    (@type list $ty:ty) => { Vec<At<$ty>> };
+    (@type required $ty:ty) => { $crate::read::At<$ty> };
+    (@type optional $ty:ty) => { Option<$crate::read::At<$ty>> };
+    (@type default $ty:ty) => { $crate::read::At<$ty> };
+    (@type section $ty:ty) => { $crate::read::At<$ty> };
+    (@type list $ty:ty) => { Vec<$crate::read::At<$ty>> };
     (@read required $reader:ident $table:ident $spot:ident $field:ident $doc:expr;) => {
         $reader.required($table, $spot, stringify!($field), $doc)
     };
@@ -259,7 +374,7 @@ macro_rules! file_table {
         Some($reader.optional($table, $spot, stringify!($field)))
     };
     (@read default $reader:ident $table:ident $spot:ident $field:ident $doc:expr; $default:expr) => {
-        Some($reader.defaulted($table, $spot, stringify!($field), crate::read::IntoDefault::node_value($default)))
+        Some($reader.defaulted($table, $spot, stringify!($field), $crate::read::IntoDefault::node_value($default)))
     };
     (@read section $reader:ident $table:ident $spot:ident $field:ident $doc:expr;) => {
         $reader.section($table, $spot, stringify!($field))
@@ -268,28 +383,29 @@ macro_rules! file_table {
         $reader.list($table, $spot, stringify!($field))
     };
     (@schema list $ty:ty, $generator:ident) => {
-        schemars::json_schema!({ "type": "array", "items": <$ty>::schema($generator) })
+        $crate::read::schemars::json_schema!({ "type": "array", "items": <$ty as $crate::read::FromNode>::schema($generator) })
     };
     (@schema optional $ty:ty, $generator:ident) => {
-        if <$ty>::TABLE {
-            schemars::json_schema!({ "anyOf": [<$ty>::schema($generator), { "const": "none" }] })
+        if <$ty as $crate::read::FromNode>::TABLE {
+            $crate::read::schemars::json_schema!({ "anyOf": [<$ty as $crate::read::FromNode>::schema($generator), { "const": "none" }] })
         } else {
-            <$ty>::schema($generator)
+            <$ty as $crate::read::FromNode>::schema($generator)
         }
     };
-    (@schema $kind:ident $ty:ty, $generator:ident) => { <$ty>::schema($generator) };
+    (@schema $kind:ident $ty:ty, $generator:ident) => { <$ty as $crate::read::FromNode>::schema($generator) };
     (@required required) => { true };
     (@required $kind:ident) => { false };
-    (@default $default:expr) => { Some(crate::read::IntoDefault::json($default)) };
+    (@default $default:expr) => { Some($crate::read::IntoDefault::json($default)) };
     (@default) => { None };
 
-    ($(#[doc = $table_doc:literal])* $name:ident {
+    ($(#[doc = $table_doc:literal])* $name:ident $(+ $extra:ident: $extra_ty:ty)? {
         $($(#[doc = $doc:literal])* $kind:ident $field:ident: $ty:ty $(= $default:expr)?;)*
     }) => {
         $(#[doc = $table_doc])*
         #[derive(Clone, Debug)]
         pub(crate) struct $name {
-            $($(#[doc = $doc])* pub $field: file_table!(@type $kind $ty),)*
+            $($(#[doc = $doc])* pub $field: $crate::file_table!(@type $kind $ty),)*
+            $(pub $extra: $extra_ty,)?
         }
 
         impl $name {
@@ -297,41 +413,56 @@ macro_rules! file_table {
             pub const KEYS: &[&'static str] = &[$(stringify!($field)),*];
         }
 
-        impl FromNode for $name {
+        impl $crate::read::FromNode for $name {
             const TABLE: bool = true;
 
-            fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
-                let table = reader.table(node, spot, Self::KEYS)?;
+            fn from_node(node: &$crate::read::Node,
+                spot: &$crate::read::Spot,
+                reader: &$crate::read::Reader<'_>,
+            ) -> Option<Self> {
+                #[allow(unused_mut)]
+                let mut known = Self::KEYS.to_vec();
+                $(known.extend(<$extra_ty as $crate::read::Extra>::keys());)?
+                let hint = |_key: &str| {
+                    let hint: Option<String> = None;
+                    $(let hint = hint.or_else(|| <$extra_ty as $crate::read::Extra>::hint(_key));)?
+                    hint
+                };
+                let table = reader.table(node, spot, &known, &hint)?;
+                $(let $extra = <$extra_ty as $crate::read::Extra>::read(table, spot, reader);)?
                 $(let $field = file_table!(
                     @read $kind reader table spot $field concat!($($doc),*); $($default)?
                 );)*
-                Some(Self { $($field: $field?,)* })
+                Some(Self { $($field: $field?,)* $($extra: $extra?,)? })
             }
 
-            fn schema(generator: &mut SchemaGenerator) -> Schema {
+            fn schema(generator: &mut $crate::read::schemars::SchemaGenerator) -> $crate::read::schemars::Schema {
                 generator.subschema_for::<Self>()
             }
         }
 
-        impl schemars::JsonSchema for $name {
+        impl $crate::read::schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
             }
 
-            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-                let mut properties = serde_json::Map::new();
-                let mut required: Vec<serde_json::Value> = Vec::new();
+            fn json_schema(generator: &mut $crate::read::schemars::SchemaGenerator) -> $crate::read::schemars::Schema {
+                let mut properties = $crate::read::serde_json::Map::new();
+                let mut required: Vec<$crate::read::serde_json::Value> = Vec::new();
                 $(
-                    let schema = file_table!(@schema $kind $ty, generator);
-                    let schema = crate::read::describe(
-                        schema, concat!($($doc),*), file_table!(@default $($default)?),
+                    let schema = $crate::file_table!(@schema $kind $ty, generator);
+                    let schema = $crate::read::describe(
+                        schema, concat!($($doc),*), $crate::file_table!(@default $($default)?),
                     );
                     properties.insert(stringify!($field).to_owned(), schema.into());
-                    if file_table!(@required $kind) {
+                    if $crate::file_table!(@required $kind) {
                         required.push(stringify!($field).into());
                     }
                 )*
-                schemars::json_schema!({
+                $(for (key, schema) in <$extra_ty as $crate::read::Extra>::properties(generator) {
+                    properties.insert(key, schema.into());
+                })?
+                $crate::read::schemars::json_schema!({
                     "type": "object",
                     "description": concat!($($table_doc),*).trim(),
                     "properties": properties,
@@ -344,37 +475,28 @@ macro_rules! file_table {
 }
 
 /// Says how the variants of an enum are written in the file.
+#[macro_export]
 macro_rules! file_enum {
     ($ty:ty { $($text:literal => $value:expr, $doc:literal;)* }) => {
-        impl FromNode for $ty {
-            fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        impl $crate::read::FromNode for $ty {
+            fn from_node(node: &$crate::read::Node,
+                spot: &$crate::read::Spot,
+                reader: &$crate::read::Reader<'_>,
+            ) -> Option<Self> {
                 const KNOWN: &[&str] = &[$($text),*];
                 match &node.value {
-                    $(Value::String(text) if text == $text => return Some($value),)*
-                    other => crate::read::report_unknown_word(other, KNOWN, spot, reader),
+                    $($crate::read::Value::String(text) if text == $text => Some($value),)*
+                    other => {
+                        let error = $crate::read::unknown_word(&other.scalar(), KNOWN.iter().copied());
+                        reader.report(spot, error.what, error.right);
+                        None
+                    }
                 }
-                None
             }
 
-            fn schema(_: &mut SchemaGenerator) -> Schema {
-                schemars::json_schema!({ "oneOf": [$({ "const": $text, "description": $doc }),*] })
+            fn schema(_: &mut $crate::read::schemars::SchemaGenerator) -> $crate::read::schemars::Schema {
+                $crate::read::schemars::json_schema!({ "oneOf": [$({ "const": $text, "description": $doc }),*] })
             }
         }
     };
 }
-
-pub(crate) fn report_unknown_word(value: &Value, known: &[&str], spot: &Spot, reader: &Reader<'_>) {
-    let list = format!(
-        "write one of {}",
-        known.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")
-    );
-    let right = match value {
-        Value::String(text) => {
-            did_you_mean(text, known.iter().copied()).map_or(list, |near| format!("did you mean {near:?}?"))
-        }
-        _ => list,
-    };
-    reader.report(spot, format!("{} is not known here", value.describe()), right);
-}
-
-pub(crate) use {file_enum, file_table};

@@ -1,17 +1,20 @@
-//! From the tables of the file to the model: fills in what depends on other keys, and checks what no single key
-//! can: thresholds in order, indices in range, keys that do nothing together.
+//! From the tables of the file to the model: fills in what depends on other keys, and checks what no single
+//! key can: thresholds in order, indices in range, keys that do nothing together.
 
 use std::collections::BTreeSet;
 
+use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::Bytes;
+use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_radio::{
+    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PrimaryUserConfig, QueueConfig,
+    QueueKind, ScriptedSwitch, SensingConfig, StationSensing, Switching, TraceLink,
+};
 
-use crate::document::Origin;
 use crate::file::{CaseTable, File, Flows, MacName, Queue, QueueName};
-use crate::mechanism;
+use crate::mechanism::MechanismValue;
 use crate::model::{
-    Arrivals, Cell, Channel, Discipline, FlowGroup, Mac, Output, PrimaryUser, Radio, ResolvedScenario,
-    Sensing, Source, StationSensing, Switch, TraceLink, Wired,
+    Arrivals, FlowGroup, Output, PlacedMechanism, ResolvedScenario, Source, TraceFiles, Wired,
 };
 use crate::read::{At, Reader, Spot};
 use crate::scalar::{MAX_COUNT, SourceValue, Stations};
@@ -35,13 +38,12 @@ pub(crate) fn resolve(
     let radio = radio(file, reader, traces);
     let flows = flows(file, reader);
     let tcp = tcp::resolve(&file.tcp, reader);
-    let router = queue(&file.router, reader);
-    let station = queue(&file.station, reader);
     if let Some(visible) = &file.station.visible {
         let what = "a mechanism stands at the router and sees no station's queue";
         reader.report(&visible.spot, what, "remove it, or write it under [router]");
     }
-    let mechanism = mechanism::resolve(file, case, reader);
+    let mechanisms = mechanisms(file, case, reader);
+    let (radio, traces) = radio?;
     Some(ResolvedScenario {
         name: file.name.0.clone(),
         description: file.description.value.clone(),
@@ -53,21 +55,70 @@ pub(crate) fn resolve(
             one_way_delay: Duration::from_nanos(file.wired.rtt.as_nanos() / 2),
             queue: file.wired.queue.0.0,
         },
-        radio: radio?,
-        router: router?,
+        radio,
+        traces,
         router_visible: file.router.visible.as_ref().is_none_or(|at| at.value),
-        station: station?,
         tcp_profile: *file.tcp.profile,
         tcp: tcp?,
         flows: flows?,
-        mechanism: mechanism?,
+        mechanisms: mechanisms?,
         output: Output { series_interval: **file.output.series_interval },
     })
 }
 
-fn radio(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option<Radio> {
+/// The mechanisms of a case. `None` after a report.
+fn mechanisms(file: &File, case: Option<&CaseTable>, reader: &Reader<'_>) -> Option<Vec<PlacedMechanism>> {
+    let Some(case) = case else { return Some(Vec::new()) };
+    let values: Vec<&At<MechanismValue>> = match (&case.mechanism, &case.mechanisms) {
+        (Some(one), Some(several)) => {
+            let what = format!("stands beside `mechanism` ({})", reader.place(&one.spot));
+            reader.report(&several.spot, what, "keep one of them");
+            return None;
+        }
+        (Some(one), None) => vec![one],
+        (None, Some(several)) => several.iter().collect(),
+        (None, None) => Vec::new(),
+    };
+    if let Some(preset) = &case.preset
+        && case.mechanism.is_none()
+    {
+        let right = match &case.mechanisms {
+            Some(_) => "write it in the table of the mechanism that it is for",
+            None => "write mechanism = \"dsasync\" beside it, or remove it",
+        };
+        reader.report(&preset.spot, "does nothing without `mechanism`", right);
+        return None;
+    }
+    let before = reader.count();
+    let mut placed: Vec<(PlacedMechanism, &Spot)> = Vec::new();
+    for value in values {
+        if case.mechanisms.is_some() && matches!(value.value, MechanismValue::None) {
+            let right = "remove it: where no mechanism stands there is the plain router";
+            reader.report(&value.spot, "\"none\" is no mechanism of a list", right);
+            continue;
+        }
+        let Some(one) = value.value.resolve(case.preset.as_ref(), &file.shared, reader) else { continue };
+        let same = |(other, _): &&(PlacedMechanism, &Spot)| {
+            (other.place, other.settings.name()) == (one.place, one.settings.name())
+        };
+        if let Some((_, other)) = placed.iter().find(same) {
+            let (name, place) = (one.settings.name(), one.place.name());
+            let what = format!("{name} stands at {place} already ({})", reader.place(other));
+            reader.report(&value.spot, what, "remove one, or place it elsewhere with at = ...");
+            continue;
+        }
+        placed.push((one, &value.spot));
+    }
+    (reader.count() == before).then(|| placed.into_iter().map(|(one, _)| one).collect())
+}
+
+/// The radio, and the files of its traces if it plays any.
+fn radio(
+    file: &File,
+    reader: &Reader<'_>,
+    traces: &mut Traces<'_>,
+) -> Option<(AirConfig, Option<TraceFiles>)> {
     let radio = &file.radio;
-    let stations = **radio.stations;
     let sensing = match &radio.sensing {
         None => Some(None),
         Some(s) => checked_sensing(&s.period, &s.duration, *s.phase, *s.announced, reader).map(Some),
@@ -82,19 +133,47 @@ fn radio(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option<Ra
         }
         let sensing = checked_sensing(&entry.period, &entry.duration, *entry.phase, *entry.announced, reader);
         match (&mut station_sensing, sensing, known) {
-            (Some(all), Some(sensing), true) => all.push(StationSensing { station: *entry.station, sensing }),
+            (Some(all), Some(sensing), true) => {
+                all.push(StationSensing { station: StationId(*entry.station), sensing });
+            }
             _ => station_sensing = None,
         }
     }
     if let Some(all) = &mut station_sensing {
         all.sort_by_key(|entry| entry.station);
     }
-    let mac = match *radio.mac {
-        MacName::Trace => trace_mac(file, reader, traces),
-        MacName::Shared => cell(file, reader).map(Mac::Shared),
-        MacName::Duplex => cell(file, reader).map(Mac::Duplex),
+    let link = match *radio.mac {
+        MacName::Trace => trace_link(file, reader, traces),
+        MacName::Shared => channels(file, Mac::Shared, reader),
+        MacName::Duplex => channels(file, Mac::Duplex, reader),
     };
-    Some(Radio { stations, mac: mac?, sensing: sensing?, station_sensing: station_sensing? })
+    let router = queue(&file.router, reader);
+    let station_queue = queue(&file.station, reader);
+    let link = link?;
+    let config = AirConfig {
+        stations: **radio.stations,
+        mac: link.mac,
+        air_time: *radio.air_time,
+        channels: link.channels,
+        initial_channel: link.initial_channel,
+        switching: link.switching,
+        sensing: sensing?,
+        station_sensing: station_sensing?,
+        retry_limit: link.retry_limit,
+        router: router?,
+        station_queue: station_queue?,
+    };
+    Some((config, link.traces))
+}
+
+/// What of an [`AirConfig`] depends on the kind of its MAC.
+struct Link {
+    mac: Mac,
+    channels: Vec<ChannelConfig>,
+    initial_channel: usize,
+    switching: Switching,
+    retry_limit: u32,
+    traces: Option<TraceFiles>,
 }
 
 fn checked_sensing(
@@ -103,7 +182,7 @@ fn checked_sensing(
     phase: Duration,
     announced: bool,
     reader: &Reader<'_>,
-) -> Option<Sensing> {
+) -> Option<SensingConfig> {
     if ***duration >= ***period {
         reader.report_between(
             &[&duration.spot, &period.spot],
@@ -112,7 +191,7 @@ fn checked_sensing(
         );
         return None;
     }
-    Some(Sensing { period: ***period, duration: ***duration, phase, announced })
+    Some(SensingConfig { period: ***period, duration: ***duration, phase, announced })
 }
 
 fn station_in_range(
@@ -136,9 +215,10 @@ fn report_idle(spots: &[&Spot], why: &str, right: &str, reader: &Reader<'_>) {
     }
 }
 
-fn trace_mac(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option<Mac> {
+fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option<Link> {
     let radio = &file.radio;
     let mut idle = vec![
+        &radio.air_time.spot,
         &radio.mac_efficiency.spot,
         &radio.channel.spot,
         &radio.retry_limit.spot,
@@ -160,16 +240,28 @@ fn trace_mac(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Optio
         Some(up) => traces.load(up, reader),
         None => down.clone(),
     };
-    Some(Mac::Trace(TraceLink {
-        down: down?,
-        up: up?,
-        silence_threshold: **trace.silence_threshold,
-        detection_delay: *trace.detection_delay,
-        random_start: *trace.random_start,
-    }))
+    let (down, up) = (down?, up?);
+    // Nothing is timed by it: the trace says when packets pass.
+    let channel =
+        ChannelConfig { phy_rate: down.trace.mean_rate(), efficiency: Fraction::ONE, primary_user: None };
+    Some(Link {
+        mac: Mac::Trace(TraceLink {
+            down: down.trace,
+            up: up.trace,
+            silence_threshold: **trace.silence_threshold,
+            detection_delay: *trace.detection_delay,
+            random_start: *trace.random_start,
+        }),
+        channels: vec![channel],
+        initial_channel: 0,
+        switching: Switching::default(),
+        retry_limit: 0,
+        traces: Some(TraceFiles { down: down.path, up: up.path }),
+    })
 }
 
-fn cell(file: &File, reader: &Reader<'_>) -> Option<Cell> {
+/// A MAC that works on channels.
+fn channels(file: &File, mac: Mac, reader: &Reader<'_>) -> Option<Link> {
     let radio = &file.radio;
     if let Some(trace) = &radio.trace {
         reader.report(
@@ -178,7 +270,7 @@ fn cell(file: &File, reader: &Reader<'_>) -> Option<Cell> {
             "write radio.mac = \"trace\" or remove it",
         );
     }
-    let channels: Vec<Channel> = if radio.channels.is_empty() {
+    let channels: Vec<ChannelConfig> = if radio.channels.is_empty() {
         let Some(phy_rate) = &radio.phy_rate else {
             // A rate that was written but is wrong has been reported.
             if !reader.has_reported(&format!("{}.phy_rate", radio.spot.key)) {
@@ -187,9 +279,9 @@ fn cell(file: &File, reader: &Reader<'_>) -> Option<Cell> {
             }
             return None;
         };
-        vec![Channel {
+        vec![ChannelConfig {
             phy_rate: ***phy_rate,
-            mac_efficiency: **radio.mac_efficiency,
+            efficiency: **radio.mac_efficiency,
             primary_user: radio.primary_user.as_ref().map(|user| primary_user(user)),
         }]
     } else {
@@ -200,13 +292,14 @@ fn cell(file: &File, reader: &Reader<'_>) -> Option<Cell> {
         radio
             .channels
             .iter()
-            .map(|channel| Channel {
+            .map(|channel| ChannelConfig {
                 phy_rate: **channel.phy_rate,
-                mac_efficiency: **channel.mac_efficiency,
+                efficiency: **channel.mac_efficiency,
                 primary_user: channel.primary_user.as_ref().map(|user| primary_user(user)),
             })
             .collect()
     };
+    let timed = air_time_fits(file, reader);
     let count = channels.len();
     let channel_exists = |index: u32, spot: &Spot| {
         let exists = (index as usize) < count;
@@ -219,25 +312,55 @@ fn cell(file: &File, reader: &Reader<'_>) -> Option<Cell> {
         }
         exists
     };
-    let mut fine = channel_exists(*radio.channel, &radio.channel.spot);
-    let mut switches: Vec<Switch> = Vec::new();
+    let mut fine = timed & channel_exists(*radio.channel, &radio.channel.spot);
+    let mut scripted: Vec<ScriptedSwitch> = Vec::new();
     for switch in &radio.switches {
         fine &= channel_exists(*switch.to_channel, &switch.to_channel.spot);
-        switches.push(Switch { at: Instant::ZERO + *switch.at, to_channel: *switch.to_channel });
+        let to_channel = *switch.to_channel as usize;
+        scripted.push(ScriptedSwitch { at: Instant::ZERO + *switch.at, to_channel });
     }
-    switches.sort_by_key(|switch| switch.at);
-    fine.then(|| Cell {
+    scripted.sort_by_key(|switch| switch.at);
+    fine.then(|| Link {
+        mac,
         channels,
-        initial_channel: *radio.channel,
+        initial_channel: *radio.channel as usize,
+        switching: Switching { delay: *radio.switching_delay, policy: *radio.switch_policy, scripted },
         retry_limit: *radio.retry_limit,
-        switching_delay: *radio.switching_delay,
-        switches,
-        switch_policy: *radio.switch_policy,
+        traces: None,
     })
 }
 
-fn primary_user(user: &crate::file::PrimaryUser) -> PrimaryUser {
-    PrimaryUser {
+/// Whether the air time's model knows the rates. Reports those that it does not know, and the efficiencies
+/// that it does not use.
+fn air_time_fits(file: &File, reader: &Reader<'_>) -> bool {
+    let radio = &file.radio;
+    match *radio.air_time {
+        AirTimeModel::PerByte => return true,
+        AirTimeModel::Ieee80211a => {}
+    }
+    let mut efficiencies = vec![&radio.mac_efficiency.spot];
+    let mut rates: Vec<(BitRate, &Spot)> = Vec::new();
+    if radio.channels.is_empty() {
+        rates.extend(radio.phy_rate.iter().map(|at| (***at, &at.spot)));
+    } else {
+        efficiencies = radio.channels.iter().map(|channel| &channel.mac_efficiency.spot).collect();
+        rates.extend(radio.channels.iter().map(|channel| (**channel.phy_rate, &channel.phy_rate.spot)));
+    }
+    let right = "remove it: each frame's exchange is timed as the standard does";
+    report_idle(&efficiencies, "with air_time = \"802.11a\"", right, reader);
+    let mut fine = true;
+    for (rate, spot) in rates {
+        if AirTime::new(*radio.air_time, rate, Fraction::ONE).is_none() {
+            let right = "write 6, 9, 12, 18, 24, 36, 48 or 54Mbit/s, or air_time = \"per-byte\"";
+            reader.report(spot, format!("IEEE 802.11a has no rate of {rate}"), right);
+            fine = false;
+        }
+    }
+    fine
+}
+
+fn primary_user(user: &crate::file::PrimaryUser) -> PrimaryUserConfig {
+    PrimaryUserConfig {
         on_mean: **user.on_mean,
         off_mean: **user.off_mean,
         detection_delay: *user.detection_delay,
@@ -246,10 +369,10 @@ fn primary_user(user: &crate::file::PrimaryUser) -> PrimaryUser {
 }
 
 /// RFC 8290's defaults, as `linkhold-radio` has them.
-fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<crate::model::Queue> {
-    let default = linkhold_radio::FqCodelConfig::default();
+fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
+    let default = FqCodelConfig::default();
     let limit = queue.limit.as_ref().map(|limit| limit.0.0);
-    let discipline = match *queue.queue {
+    let kind = match *queue.queue {
         QueueName::Fifo => {
             let mut idle: Vec<&Spot> = Vec::new();
             idle.extend(queue.target.iter().map(|at| &at.spot));
@@ -259,7 +382,7 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<crate::model::Queue> 
             idle.extend(queue.memory_limit.iter().map(|at| &at.spot));
             idle.extend(queue.ecn.iter().map(|at| &at.spot));
             report_idle(&idle, "with queue = \"fifo\"", "remove it, or write queue = \"fq_codel\"", reader);
-            Discipline::Fifo { limit: limit.unwrap_or(FIFO_LIMIT) }
+            QueueKind::Fifo { limit: limit.unwrap_or(FIFO_LIMIT) }
         }
         QueueName::FqCodel => {
             let quantum = match &queue.quantum {
@@ -273,7 +396,7 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<crate::model::Queue> 
                     }
                 },
             };
-            Discipline::FqCodel {
+            QueueKind::FqCodel(FqCodelConfig {
                 limit: limit.unwrap_or(default.limit),
                 memory_limit: queue.memory_limit.as_ref().map_or(default.memory_limit, |at| at.0),
                 target: queue.target.as_ref().map_or(default.target, |at| at.0),
@@ -281,10 +404,10 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<crate::model::Queue> 
                 quantum,
                 flows: queue.flows.as_ref().map_or(default.flows, |at| at.0),
                 ecn: queue.ecn.as_ref().map_or(default.ecn, |at| at.value),
-            }
+            })
         }
     };
-    Some(crate::model::Queue { discipline, in_silence: *queue.in_silence })
+    Some(QueueConfig { kind, in_silence: *queue.in_silence })
 }
 
 /// Packets; the order of a Wi-Fi driver's transmit queue.
@@ -317,7 +440,7 @@ fn flows(file: &File, reader: &Reader<'_>) -> Option<Vec<FlowGroup>> {
     }
     if file.flows.is_empty() && groups.is_some() && !reader.has_reported("flows") {
         let right = "write at least one [[flows]] with direction = \"downlink\" or \"uplink\"";
-        reader.report(&root_spot(), "there is no flow, so nothing would be measured", right);
+        reader.report(&Spot::root(), "there is no flow, so nothing would be measured", right);
         return None;
     }
     groups
@@ -377,9 +500,4 @@ fn flow_group(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Flow
         arrivals: flow.arrivals.as_ref().map(|at| Arrivals { per_second: at.per_second }),
         ip: *flow.ip,
     })
-}
-
-/// The spot of the whole file.
-pub(crate) fn root_spot() -> Spot {
-    Spot { origin: Origin::Default, key: String::new(), valid: true }
 }

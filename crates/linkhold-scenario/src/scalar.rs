@@ -1,77 +1,113 @@
-//! The values that stand under a key: quantities with units, counts, names, and the few that are a choice between
-//! a word and a quantity.
+//! The values that stand under a key: quantities with units, counts, names, and the few that are a choice
+//! between a word and a quantity.
 
+use std::fmt::{self, Debug};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 
+use linkhold_core::quantity::{self, ValueError};
+use linkhold_core::settings::{self, Form, Format, Zero};
+use linkhold_core::text::shorten;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_tcp::DelayedAck;
 use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::json;
 
-use crate::document::{Node, Table, Value, shorten};
-use crate::read::{FromNode, Reader, Spot};
-use crate::units::{self, Kind, QuantityError};
+use crate::document::{Node, Table, Value};
+use crate::read::{At, FromNode, Reader, Spot, parsed};
 
-/// Reads a quantity; a bare number gets told about units.
-fn quantity<T>(
-    node: &Node,
-    spot: &Spot,
-    reader: &Reader<'_>,
-    kind: &Kind,
-    parse: impl Fn(&str) -> Result<T, QuantityError>,
-) -> Option<T> {
-    let right = || format!("write {} such as {}", kind.noun, kind.example);
-    match &node.value {
-        Value::String(text) => match parse(text) {
-            Ok(value) => return Some(value),
-            Err(error) => reader.report(spot, error.what, error.right),
-        },
-        Value::Integer(number) if *number < 0 => {
-            reader.report(spot, format!("{number} is negative"), right())
+impl Value {
+    /// The value as a setting takes it.
+    #[must_use]
+    pub fn scalar(&self) -> settings::Value<'_> {
+        match self {
+            Self::String(text) => settings::Value::Text(text.into()),
+            Self::Integer(number) => settings::Value::Whole(*number),
+            Self::Float(number) => settings::Value::Number(*number),
+            Self::Boolean(truth) => settings::Value::Truth(*truth),
+            Self::Datetime => settings::Value::Other("a date"),
+            Self::Array(_) => settings::Value::Other("an array"),
+            Self::Table(_) => settings::Value::Other("a table"),
         }
-        Value::Float(number) if *number < 0.0 => {
-            reader.report(spot, format!("{number} is negative"), right())
-        }
-        Value::Integer(number) => reader.report(spot, format!("{number} has no unit"), right()),
-        Value::Float(number) => reader.report(spot, format!("{number} has no unit"), right()),
-        other => reader.report(spot, format!("expected {}, got {}", kind.noun, other.describe()), right()),
     }
-    None
 }
 
-fn quantity_schema(kind: &Kind) -> Schema {
-    json_schema!({
-        "type": "string", "pattern": kind.pattern(),
-        "description": format!("Written as {}, for example {}.", kind.noun, kind.example),
-    })
+/// Reports what is wrong with a value.
+pub(crate) fn checked<T>(read: Result<T, ValueError>, spot: &Spot, reader: &Reader<'_>) -> Option<T> {
+    read.map_err(|error| reader.report(spot, error.what, error.right)).ok()
 }
 
-macro_rules! quantity {
-    ($ty:ty, $kind:expr, $parse:expr) => {
+/// The JSON Schema of a form.
+pub(crate) fn form_schema(form: &Form) -> Schema {
+    let schema = match form {
+        Form::Quantity { kind, .. } => json_schema!({
+            "type": "string", "pattern": kind.pattern(),
+            "description": format!("Written as {}, for example {}.", kind.noun, kind.example),
+        }),
+        Form::Fraction { .. } => json_schema!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        Form::Whole { least, most } => {
+            json_schema!({ "type": "integer", "minimum": least, "maximum": most })
+        }
+        Form::Truth => json_schema!({ "type": "boolean" }),
+        Form::Word(words) => {
+            let words = words.iter().map(|(word, doc)| json!({ "const": word, "description": doc }));
+            json_schema!({ "oneOf": words.collect::<Vec<_>>() })
+        }
+    };
+    match form {
+        Form::Quantity { above_zero: true, .. } | Form::Fraction { above_zero: true } => {
+            crate::read::describe(schema, ABOVE_ZERO, None)
+        }
+        _ => schema,
+    }
+}
+
+const ABOVE_ZERO: &str = "Above zero.";
+
+/// Values that `linkhold-core` reads.
+macro_rules! by_format {
+    ($($ty:ty),*) => {$(
         impl FromNode for $ty {
             fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
-                quantity(node, spot, reader, &$kind, $parse)
+                checked(<$ty as Format>::read(&node.value.scalar()), spot, reader)
             }
 
             fn schema(_: &mut SchemaGenerator) -> Schema {
-                quantity_schema(&$kind)
+                form_schema(&<$ty as Format>::FORM)
             }
         }
-    };
+    )*};
 }
 
-quantity!(Duration, units::DURATION, units::duration);
-quantity!(BitRate, units::BIT_RATE, units::bit_rate);
-quantity!(Bytes, units::BYTES, units::bytes);
-quantity!(Packets, units::PACKETS, |text: &str| units::packets(text).map(Packets));
+by_format!(Duration, BitRate, Bytes, Fraction, bool);
 
 /// A number of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packets(pub u32);
 
-/// A quantity above zero.
+impl FromNode for Packets {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        checked(settings::Packets::read(&node.value.scalar()), spot, reader).map(Self)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        form_schema(&settings::Packets::FORM)
+    }
+}
+
+impl Zero for Packets {
+    fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A value above zero.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Positive<T>(pub T);
+pub struct Positive<T>(
+    /// The value.
+    pub T,
+);
 
 impl<T> Deref for Positive<T> {
     type Target = T;
@@ -80,86 +116,14 @@ impl<T> Deref for Positive<T> {
     }
 }
 
-pub(crate) trait Zero {
-    fn is_zero(&self) -> bool;
-}
-
-macro_rules! zero {
-    ($($ty:ty => $zero:expr),*) => {$(impl Zero for $ty { fn is_zero(&self) -> bool { $zero(self) } })*};
-}
-
-zero!(
-    Duration => |value: &Duration| *value == Duration::ZERO,
-    BitRate => |value: &BitRate| value.0 == 0,
-    Bytes => |value: &Bytes| value.0 == 0,
-    Packets => |value: &Packets| value.0 == 0,
-    Fraction => |value: &Fraction| value.get() == 0.0,
-    u8 => |value: &u8| *value == 0,
-    u16 => |value: &u16| *value == 0,
-    u32 => |value: &u32| *value == 0
-);
-
 impl<T: FromNode + Zero> FromNode for Positive<T> {
     fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
         let value = T::from_node(node, spot, reader)?;
-        if value.is_zero() {
-            reader.report(spot, format!("{} is zero", node.value.describe()), "it must be above zero");
-            return None;
-        }
-        Some(Self(value))
+        checked(settings::above_zero(value, &node.value.scalar()), spot, reader).map(Self)
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        crate::read::describe(T::schema(generator), "Above zero.", None)
-    }
-}
-
-impl FromNode for Fraction {
-    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
-        let number = match &node.value {
-            Value::Integer(number) => *number as f64,
-            Value::Float(number) => *number,
-            other => {
-                reader.report(
-                    spot,
-                    format!("expected a number, got {}", other.describe()),
-                    "write 0 to 1, as in 0.65",
-                );
-                return None;
-            }
-        };
-        let fraction = Self::new(number);
-        if fraction.is_err() {
-            reader.report(spot, format!("{number} is not between 0 and 1"), "write a share such as 0.65");
-        }
-        fraction.ok()
-    }
-
-    fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "number", "minimum": 0, "maximum": 1 })
-    }
-}
-
-/// A whole number in a range.
-fn whole(node: &Node, spot: &Spot, reader: &Reader<'_>, range: std::ops::RangeInclusive<u64>) -> Option<u64> {
-    let right = format!("write a whole number from {} to {}", range.start(), range.end());
-    match &node.value {
-        Value::Integer(number) => {
-            let value = u64::try_from(*number).ok().filter(|value| range.contains(value));
-            if value.is_none() {
-                let what = match *number {
-                    number if number < 0 => format!("{number} is negative"),
-                    i128::MAX => "the number is too large".to_owned(),
-                    number => format!("{number} is out of range"),
-                };
-                reader.report(spot, what, right);
-            }
-            value
-        }
-        other => {
-            reader.report(spot, format!("{} is not a whole number", other.describe()), right);
-            None
-        }
+        crate::read::describe(T::schema(generator), ABOVE_ZERO, None)
     }
 }
 
@@ -167,11 +131,12 @@ macro_rules! whole {
     ($ty:ty, $range:expr) => {
         impl FromNode for $ty {
             fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
-                whole(node, spot, reader, $range).and_then(|value| value.try_into().ok())
+                let whole = settings::read_whole(&node.value.scalar(), &$range);
+                checked(whole, spot, reader).and_then(|value| value.try_into().ok())
             }
 
             fn schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "integer", "minimum": $range.start(), "maximum": $range.end() })
+                form_schema(&Form::Whole { least: *$range.start(), most: *$range.end() })
             }
         }
     };
@@ -186,22 +151,6 @@ whole!(u32, 0..=MAX_COUNT);
 whole!(u8, 0..=u64::from(u8::MAX));
 whole!(u16, 0..=u64::from(u16::MAX));
 whole!(u64, 0..=MAX_SEED);
-
-impl FromNode for bool {
-    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
-        match &node.value {
-            Value::Boolean(truth) => Some(*truth),
-            other => {
-                reader.report(spot, format!("expected true or false, got {}", other.describe()), "");
-                None
-            }
-        }
-    }
-
-    fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "boolean" })
-    }
-}
 
 impl FromNode for String {
     fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
@@ -220,6 +169,84 @@ impl FromNode for String {
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string" })
+    }
+}
+
+/// A value that a [`Format`] of `linkhold-core` reads.
+pub struct By<F: Format>(
+    /// The value.
+    pub F::Value,
+);
+
+impl<F: Format<Value: Clone>> Clone for By<F> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<F: Format<Value: Debug>> Debug for By<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<F: Format> FromNode for By<F> {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        checked(F::read(&node.value.scalar()), spot, reader).map(Self)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        form_schema(&F::FORM)
+    }
+}
+
+impl<T: FromNode> FromNode for Vec<At<T>> {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        let Value::Array(items) = &node.value else {
+            let what = format!("expected a list, got {}", node.value.describe());
+            reader.report(spot, what, "put it in [brackets]");
+            return None;
+        };
+        let items = items.iter().enumerate().map(|(index, item)| {
+            let spot = spot.item(index, item.origin);
+            T::from_node(item, &spot, reader).map(|value| At { value, spot })
+        });
+        // Every item is read before the first wrong one counts, so that the problems of all are told.
+        let items: Vec<Option<At<T>>> = items.collect();
+        items.into_iter().collect()
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "array", "items": T::schema(generator) })
+    }
+}
+
+impl FromNode for IpAddr {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        parsed(node, spot, reader, |text| {
+            let what = || format!("{:?} is no IP address", shorten(text));
+            text.parse()
+                .map_err(|_| ValueError::new(what(), "write one such as \"192.168.7.20\" or \"fd00:7::20\""))
+        })
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }] })
+    }
+}
+
+impl FromNode for SocketAddr {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        parsed(node, spot, reader, |text| {
+            let what = || format!("{:?} is no IP address with a port", shorten(text));
+            text.parse().map_err(|_| {
+                ValueError::new(what(), "write one such as \"127.0.0.1:9464\" or \"[::1]:9464\"")
+            })
+        })
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "examples": ["127.0.0.1:9464", "[::1]:9464"] })
     }
 }
 
@@ -325,7 +352,7 @@ impl FromNode for DelayedAck {
             reader.report(spot, format!("{} has no unit", node.value.describe()), DELAYED_ACK);
             return None;
         };
-        let timer = |text: &str, make: fn(Duration) -> Self| match units::duration(text) {
+        let timer = |text: &str, make: fn(Duration) -> Self| match quantity::duration(text) {
             Ok(Duration::ZERO) => {
                 reader.report(spot, "the timer is zero", "write \"off\" for an ACK per segment");
                 None
@@ -382,7 +409,7 @@ impl FromNode for SourceValue {
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         let paced = crate::file::PacedSource::schema(generator);
-        json_schema!({ "anyOf": [{ "const": "bulk" }, quantity_schema(&units::BYTES), paced] })
+        json_schema!({ "anyOf": [{ "const": "bulk" }, Bytes::schema(generator), paced] })
     }
 }
 

@@ -1,14 +1,17 @@
-//! What a scenario comes to, for a human: `linkhold scenario check`.
+//! Describes a scenario in words, for `linkhold scenario check` and the report.
 
 use std::fmt::Write as _;
 
 use linkhold_core::packet::Direction;
-use linkhold_core::units::Bytes;
+use linkhold_core::units::{BitRate, Bytes};
+use linkhold_radio::{
+    AirConfig, AirTimeModel, ChannelConfig, FqCodelConfig, InSilence, Mac, QueueConfig, QueueKind,
+    SensingConfig, SwitchPolicy, TraceLink,
+};
 
 use crate::Scenario;
 use crate::model::{
-    Case, Cell, Channel, Discipline, FlowGroup, InSilence, IpVersion, Mac, Mechanism, Profile, Queue, Radio,
-    ResolvedScenario, Sensing, Source, SwitchPolicy,
+    Case, FlowGroup, IpVersion, PlacedMechanism, Profile, ResolvedScenario, Source, TraceFiles,
 };
 
 /// The facts, a line each.
@@ -21,7 +24,7 @@ pub(crate) fn summary(scenario: &Scenario) -> String {
     text
 }
 
-/// The first case in full, then what each case does: what it is about, and the fact.
+/// Each fact as a label ("router") and a text: the first case in full, then a line for each case.
 pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     let Some(first) = scenario.cases.first() else { return facts };
@@ -30,10 +33,10 @@ pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
     line("duration", format!("{} ({} of it warm-up), seed {}", s.duration, s.warm_up, s.seed));
     let rtt = s.wired.one_way_delay * 2;
     line("wired", format!("{}, {rtt} round trip, {} packets", s.wired.rate, s.wired.queue));
-    radio(&s.radio, &mut line);
+    radio(s, &mut line);
     let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
-    line("router", format!("{}{hidden}", queue(&s.router)));
-    line("station", queue(&s.station));
+    line("router", format!("{}{hidden}", queue(&s.radio.router)));
+    line("station", queue(&s.radio.station_queue));
     line("tcp", tcp(s));
     for group in &s.flows {
         line("flows", flows(group));
@@ -44,21 +47,16 @@ pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
     facts
 }
 
-fn radio(radio: &Radio, line: &mut dyn FnMut(&str, String)) {
+fn radio(scenario: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
+    let radio = &scenario.radio;
     let stations = count(radio.stations as usize, "station");
     match &radio.mac {
-        Mac::Shared(cell) => channels(&format!("shared, {stations}"), cell, line),
-        Mac::Duplex(cell) => channels(&format!("duplex, {stations}"), cell, line),
-        Mac::Trace(trace) => {
+        Mac::Shared => channels(&format!("shared, {stations}"), radio, line),
+        Mac::Duplex => channels(&format!("duplex, {stations}"), radio, line),
+        Mac::Trace(link) => {
             line("radio", format!("measured trace, {stations}"));
-            for (label, file) in [("down", &trace.down), ("up", &trace.up)] {
-                let lap = file.trace.duration();
-                line(label, format!("{} ({lap} long, mean {})", file.path.display(), file.trace.mean_rate()));
-            }
-            let told = trace.detection_delay;
-            line("silence", format!("a gap over {}, told {told} after it begins", trace.silence_threshold));
-            if trace.random_start {
-                line("start", "at a place of the trace that each repetition's seed draws".to_owned());
+            if let Some(files) = &scenario.traces {
+                trace(link, files, line);
             }
         }
     }
@@ -66,33 +64,47 @@ fn radio(radio: &Radio, line: &mut dyn FnMut(&str, String)) {
         line("sensing", describe_sensing(sensing));
     }
     for entry in &radio.station_sensing {
-        line("sensing", format!("station {}: {}", entry.station, describe_sensing(&entry.sensing)));
+        line("sensing", format!("station {}: {}", entry.station.0, describe_sensing(&entry.sensing)));
     }
 }
 
-fn channels(head: &str, cell: &Cell, line: &mut dyn FnMut(&str, String)) {
+fn trace(link: &TraceLink, files: &TraceFiles, line: &mut dyn FnMut(&str, String)) {
+    for (label, path, trace) in [("down", &files.down, &link.down), ("up", &files.up, &link.up)] {
+        let lap = trace.duration();
+        line(label, format!("{} ({lap} long, mean {})", path.display(), trace.mean_rate()));
+    }
+    let told = link.detection_delay;
+    line("silence", format!("a gap over {}, told {told} after it begins", link.silence_threshold));
+    if link.random_start {
+        line("start", "at a place of the trace that each repetition's seed draws".to_owned());
+    }
+}
+
+fn channels(head: &str, radio: &AirConfig, line: &mut dyn FnMut(&str, String)) {
     line("radio", head.to_owned());
-    for (index, channel) in cell.channels.iter().enumerate() {
-        line(&format!("channel {index}"), describe_channel(channel));
+    for (index, channel) in radio.channels.iter().enumerate() {
+        line(&format!("channel {index}"), describe_channel(channel, radio.air_time));
     }
-    for switch in &cell.switches {
-        line(
-            "switch",
-            format!("at {} to channel {} ({} silent)", switch.at, switch.to_channel, cell.switching_delay),
-        );
+    let silent = radio.switching.delay;
+    for switch in &radio.switching.scripted {
+        line("switch", format!("at {} to channel {} ({silent} silent)", switch.at, switch.to_channel));
     }
-    match cell.switch_policy {
+    match radio.switching.policy {
         SwitchPolicy::Scripted => {}
         SwitchPolicy::OnPrimaryUser => {
-            line("switch", format!("when a primary user is detected ({} silent)", cell.switching_delay));
+            line("switch", format!("when a primary user is detected ({silent} silent)"));
         }
     }
 }
 
-fn describe_channel(channel: &Channel) -> String {
-    let efficiency = channel.mac_efficiency.get();
-    let net = channel.phy_rate.mul_f64(efficiency);
-    let mut text = format!("{} x {efficiency} = {net}", channel.phy_rate);
+fn describe_channel(channel: &ChannelConfig, model: AirTimeModel) -> String {
+    let net = channel.air_time(model).map_or(BitRate(0), |air_time| air_time.effective_rate());
+    let mut text = match model {
+        AirTimeModel::PerByte => format!("{} x {} = {net}", channel.phy_rate, channel.efficiency.get()),
+        AirTimeModel::Ieee80211a => {
+            format!("{} as IEEE 802.11a, {net} in full-size packets", channel.phy_rate)
+        }
+    };
     if let Some(user) = &channel.primary_user {
         let (on, off) = (user.on_mean.as_secs_f64(), user.off_mean.as_secs_f64());
         let share = 100.0 * on / (on + off);
@@ -102,16 +114,16 @@ fn describe_channel(channel: &Channel) -> String {
     text
 }
 
-fn describe_sensing(sensing: &Sensing) -> String {
+fn describe_sensing(sensing: &SensingConfig) -> String {
     let share = 100.0 * sensing.duration.as_secs_f64() / sensing.period.as_secs_f64();
     let told = if sensing.announced { "announced" } else { "not announced" };
     format!("{} every {} ({share:.1} %), {told}", sensing.duration, sensing.period)
 }
 
-fn queue(queue: &Queue) -> String {
-    let discipline = match queue.discipline {
-        Discipline::Fifo { limit } => format!("fifo of {limit} packets"),
-        Discipline::FqCodel { limit, target, interval, .. } => {
+fn queue(queue: &QueueConfig) -> String {
+    let discipline = match queue.kind {
+        QueueKind::Fifo { limit } => format!("fifo of {limit} packets"),
+        QueueKind::FqCodel(FqCodelConfig { limit, target, interval, .. }) => {
             format!("fq_codel of {limit} packets, target {target}, interval {interval}")
         }
     };
@@ -160,31 +172,31 @@ fn flows(group: &FlowGroup) -> String {
     format!("{direction}, {how_many} on each of {stations}, {source}, {ip}, from {}{stop}", group.start)
 }
 
-/// A setting's value as it is written in a scenario.
-fn key_name(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        Ok(_) | Err(_) => "?".to_owned(),
-    }
-}
-
 fn case_line(case: &Case, first: &ResolvedScenario) -> String {
-    let mechanism = match &case.scenario.mechanism {
-        Mechanism::None => "plain router".to_owned(),
-        Mechanism::DsaSync(config) => {
-            format!(
-                "dsasync, mode {}, windows closed: {}, held down: {}, B_alloc {}",
-                key_name(&config.mode),
-                key_name(&config.close_at),
-                key_name(&config.clamp),
-                config.b_alloc
-            )
-        }
+    let mechanisms = match &case.scenario.mechanisms[..] {
+        [] => "plain router".to_owned(),
+        [one] => mechanism(one, one.place != one.settings.entry().natural_place()),
+        several => several.iter().map(|one| mechanism(one, true)).collect::<Vec<_>>().join("; "),
     };
     let same_but_mechanism =
-        ResolvedScenario { mechanism: first.mechanism, ..case.scenario.clone() } == *first;
+        ResolvedScenario { mechanisms: first.mechanisms.clone(), ..case.scenario.clone() } == *first;
     let differs = if same_but_mechanism { "" } else { ", with keys of its own" };
-    format!("{}: {mechanism}{differs}", case.name)
+    format!("{}: {mechanisms}{differs}", case.name)
+}
+
+/// Its name, its place if that is to be said, its preset, and the settings that are not the preset's.
+fn mechanism(mechanism: &PlacedMechanism, with_place: bool) -> String {
+    let PlacedMechanism { place, settings } = mechanism;
+    let mut text = settings.name().to_owned();
+    if with_place {
+        let _ = write!(text, " at {}", place.name());
+    }
+    let (preset, changed) = settings.nearest_preset();
+    let _ = write!(text, ", preset {preset}");
+    for (index, (key, value)) in changed.iter().enumerate() {
+        let _ = write!(text, "{} {key} {value}", if index == 0 { " with" } else { "," });
+    }
+    text
 }
 
 fn count(number: usize, noun: &str) -> String {

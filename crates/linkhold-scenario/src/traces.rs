@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use linkhold_radio::{Trace, TraceErrorKind};
 
-use crate::model::TraceFile;
 use crate::read::{At, Reader};
 
 /// Where traces lie when the path starts with it.
@@ -15,7 +14,16 @@ const DATA: &str = "${LINKHOLD_DATA}";
 /// Largest trace that is read: a day of a fast link is some 100 MB.
 const MAX_TRACE_BYTES: u64 = 1 << 30;
 
-/// What reading a scenario asks of the outside, so that tests and fuzzers need no disk.
+/// A delivery trace, read and checked.
+#[derive(Clone, Debug)]
+pub(crate) struct TraceFile {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// What it says. Cases and repetitions share it.
+    pub trace: Arc<Trace>,
+}
+
+/// The outside world as the reading of a scenario needs it; tests and fuzzers have one without a disk.
 pub trait Files {
     /// The whole file.
     ///

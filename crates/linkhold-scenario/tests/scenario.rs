@@ -1,16 +1,17 @@
-//! What the scenario file promises: each wrong file is refused with file, line, key and what would be right; each
-//! right one resolves to what it says.
+//! What the scenario file promises: each wrong file is refused with file, line, key and what would be right;
+//! each right one resolves to what it says.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
 use linkhold_core::dsasync::{DsaSyncConfig, Mode};
+use linkhold_core::mechanism::Place;
+use linkhold_core::registry::{MechanismSettings, entries};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
-use linkhold_scenario::{
-    Discipline, Files, Mac, Mechanism, NoFiles, Scenario, ScenarioError, Source, SwitchPolicy, json_schema,
-};
+use linkhold_radio::{AirTimeModel, Mac, QueueKind, SwitchPolicy};
+use linkhold_scenario::{Files, NoFiles, PlacedMechanism, Scenario, ScenarioError, Source, json_schema};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery, TcpConfig};
 
 const BASE: &str = r#"schema = "linkhold.scenario/1"
@@ -93,12 +94,17 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
             "dir/s.toml:10:13: dsasync.alpha_min: 1.5 is not between 0 and 1",
         ),
         (
-            "[[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\ndsasync = { b_low = \"60MB\", b_high = \"40MB\" }",
-            "dir/s.toml:12:21: cases[0].dsasync.b_low: B_low (60.0 MB) must be below B_high (40.0 MB); write b_alloc > b_high > b_low",
+            "[[cases]]\nname = \"a\"\n[cases.mechanism]\nname = \"dsasync\"\nb_low = \"60MB\"\nb_high = \"40MB\"",
+            "dir/s.toml:13:9: cases[0].mechanism.b_low: b_low (60.0 MB) must be below b_high (40.0 MB); write b_alloc > b_high > b_low",
         ),
         (
-            "[[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\ndsasync.b_high = \"80MB\"",
-            "dir/s.toml:12:18: cases[0].dsasync.b_high: B_high (80.0 MB) must be below B_alloc (64.0 MB)",
+            "[[cases]]\nname = \"a\"\nmechanism = { name = \"dsasync\", b_high = \"80MB\" }",
+            "dir/s.toml:11:42: cases[0].mechanism.b_high: b_high (80.0 MB) must be below b_alloc (64.0 MB)",
+        ),
+        (
+            "[dsasync]\nb_alloc = \"8MB\"\n[[cases]]\nname = \"a\"\nmechanism = { name = \"dsasync\", b_high = \"80MB\" }\n\
+             [[cases]]\nname = \"b\"\nmechanism = { name = \"dsasync\", preset = \"paper\", b_low = \"4MB\" }",
+            "dir/s.toml:16:59: cases[1].mechanism.b_low: b_low (4.0 MB) must be below b_high (4.0 MB)",
         ),
         (
             "[[flows]]\ndirection = \"uplink\"\nstation = 2",
@@ -125,7 +131,6 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
             "dir/s.toml:12:8: cases[1].name: there is a case `a` already",
         ),
         ("[[cases]]\nname = \"a b\"", "dir/s.toml:10:8: cases[0].name: \"a b\" cannot be a name"),
-        ("[[cases]]\nname = \"a\"\nmode = \"hold\"", "cases[0].mode: does nothing with mechanism = \"none\""),
         (
             "[[cases]]\nname = \"a\"\nset = { \"router.limt\" = \"5pkt\" }",
             "dir/s.toml:11:9: router.limt: unknown key; did you mean `limit`?",
@@ -226,6 +231,30 @@ fn what_is_wrong_at_the_top_is_told_too() {
             &BASE.replace("[radio]", "[radio]\nmac = \"trace\""),
             "radio.phy_rate: does nothing with mac = \"trace\"",
         ),
+        (
+            &BASE.replace("[radio]", "[radio]\nmac = \"trace\"\nair_time = \"802.11a\""),
+            "radio.air_time: does nothing with mac = \"trace\"",
+        ),
+        (
+            &BASE.replace("phy_rate = \"24Mbit/s\"", "air_time = \"802.11a\"\nphy_rate = \"11Mbit/s\""),
+            "dir/s.toml:6:12: radio.phy_rate: IEEE 802.11a has no rate of 11.00 Mbit/s; write 6, 9, 12, 18, 24, 36, 48 \
+             or 54Mbit/s, or air_time = \"per-byte\"",
+        ),
+        (
+            &BASE.replace("phy_rate = ", "air_time = \"802.11a\"\nmac_efficiency = 0.7\nphy_rate = "),
+            "dir/s.toml:6:18: radio.mac_efficiency: does nothing with air_time = \"802.11a\"",
+        ),
+        (
+            &BASE.replace(
+                "phy_rate = \"24Mbit/s\"",
+                "air_time = \"802.11a\"\nchannels = [{ phy_rate = \"6Mbit/s\", mac_efficiency = 1 }, { phy_rate = \"7Mbit/s\" }]",
+            ),
+            "radio.channels[0].mac_efficiency: does nothing with air_time = \"802.11a\"",
+        ),
+        (
+            &BASE.replace("phy_rate = \"24Mbit/s\"", "air_time = \"802.11a\"\nchannels = [{ phy_rate = \"7Mbit/s\" }]"),
+            "radio.channels[0].phy_rate: IEEE 802.11a has no rate of 7.00 Mbit/s",
+        ),
     ] {
         let told = refused(text, &NoFiles);
         assert!(told.contains(message), "{text}\nshould tell: {message}\nbut told:    {told}");
@@ -235,16 +264,16 @@ fn what_is_wrong_at_the_top_is_told_too() {
 #[test]
 fn all_problems_of_a_file_are_told_at_once_and_only_once() {
     let text = with(
-        "[router]\nlimitt = \"10pkt\"\n[wired]\nrate = \"-1Mbit/s\"\n[[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\n\
-         dsasync = { alpha_min = 2, b_low = \"60MB\", b_high = \"40MB\" }\n[[cases]]\nname = \"b\"\nset = { \"router.limit\" = 5 }\n",
+        "[router]\nlimitt = \"10pkt\"\n[wired]\nrate = \"-1Mbit/s\"\n[[cases]]\nname = \"a\"\n\
+         mechanism = { name = \"dsasync\", alpha_min = 2, b_low = \"60MB\", b_high = \"40MB\" }\n[[cases]]\nname = \"b\"\nset = { \"router.limit\" = 5 }\n",
     );
     let error = parse(&text).expect_err("five problems");
     let keys: Vec<&str> = error.problems().iter().map(|problem| problem.key.as_str()).collect();
     let expected = [
         "router.limitt",
         "wired.rate",
-        "cases[0].dsasync.alpha_min",
-        "cases[0].dsasync.b_low",
+        "cases[0].mechanism.alpha_min",
+        "cases[0].mechanism.b_low",
         "router.limit",
     ];
     assert_eq!(keys, expected, "{error}");
@@ -270,9 +299,10 @@ fn a_trace_is_found_read_and_checked() {
         ("dir/up.txt", "5\n"),
     ]));
     let scenario = Scenario::parse(TRACE, "dir/s.toml", &[], &files).expect("both traces are fine");
-    let Mac::Trace(link) = &scenario.cases()[0].scenario.radio.mac else { panic!("not a trace") };
-    assert_eq!(link.down.trace.opportunities(), 4);
-    assert_eq!(link.up.path, Path::new("dir/up.txt"));
+    let resolved = &scenario.cases()[0].scenario;
+    let Mac::Trace(link) = &resolved.radio.mac else { panic!("not a trace") };
+    assert_eq!(link.down.opportunities(), 4);
+    assert_eq!(resolved.traces.as_ref().map(|files| files.up.as_path()), Some(Path::new("dir/up.txt")));
     assert_eq!(link.silence_threshold, Duration::from_millis(100));
 
     for (down, up, message) in [
@@ -304,18 +334,29 @@ fn a_missing_file_is_named() {
 fn keys_left_out_take_the_documented_defaults() {
     let case = &parse(BASE).expect("valid").cases()[0];
     let s = &case.scenario;
-    assert_eq!((case.name.as_str(), s.mechanism), ("none", Mechanism::None));
+    assert_eq!((case.name.as_str(), &s.mechanisms[..]), ("none", &[][..]));
     assert_eq!((s.seed, s.warm_up, s.duration), (1, Duration::ZERO, Duration::from_secs(20)));
     assert_eq!((s.wired.rate, s.wired.one_way_delay), (BitRate::from_mbps(100), Duration::from_micros(1500)));
-    assert_eq!(s.router.discipline, Discipline::Fifo { limit: 100 });
+    assert_eq!(s.radio.router.kind, QueueKind::Fifo { limit: 100 });
     assert!(s.router_visible);
     assert_eq!(s.tcp, TcpConfig::linux(Congestion::Cubic));
-    let Mac::Shared(cell) = &s.radio.mac else { panic!("not shared") };
-    assert_eq!((cell.channels.len(), cell.retry_limit, cell.switch_policy), (1, 7, SwitchPolicy::Scripted));
+    assert_eq!((&s.radio.mac, &s.traces), (&Mac::Shared, &None));
+    let policy = s.radio.switching.policy;
+    assert_eq!((s.radio.channels.len(), s.radio.retry_limit, policy), (1, 7, SwitchPolicy::Scripted));
     assert_eq!(
         (s.flows[0].count, s.flows[0].stations.clone(), s.flows[0].source),
         (1, vec![0], Source::Bulk)
     );
+}
+
+#[test]
+fn an_802_11a_cell_is_summed_up_by_what_full_size_packets_get() {
+    let text = BASE.replace("phy_rate", "air_time = \"802.11a\"\nphy_rate");
+    let scenario = parse(&text).expect("valid");
+    assert_eq!(scenario.cases()[0].scenario.radio.air_time, AirTimeModel::Ieee80211a);
+    let summary = scenario.summary();
+    let line = "24.00 Mbit/s as IEEE 802.11a, 17.61 Mbit/s in full-size packets";
+    assert!(summary.contains(line), "{summary}");
 }
 
 #[test]
@@ -343,20 +384,30 @@ fn a_stated_receive_buffer_is_fixed_and_its_scale_follows() {
     assert_eq!((tcp.receive_autotune, tcp.window_scale), (None, Some(9)));
 }
 
+/// The settings of a case's only mechanism.
+fn dsasync(scenario: &Scenario, case: usize) -> DsaSyncConfig {
+    match &scenario.cases()[case].scenario.mechanisms[..] {
+        [PlacedMechanism { place: Place::BaseStation, settings: MechanismSettings::DsaSync(config) }] => {
+            *config
+        }
+        other => panic!("not one DSASync at the base station: {other:?}"),
+    }
+}
+
 #[test]
 fn mechanisms_are_presets_with_settings_on_top() {
     let text = with(
         "[dsasync]\nalpha_min = 0.7\nwindow = \"5s\"\n\
-         [[cases]]\nname = \"a\"\nmechanism = \"dsasync-paper\"\n\
-         [[cases]]\nname = \"b\"\nmechanism = \"dsasync\"\nmode = \"hold\"\ndsasync = { alpha_min = 0.9, b_alloc = \"8MB\" }\n\
-         [[cases]]\nname = \"c\"\nmechanism = \"dsasync-hold\"\n[[cases]]\nname = \"d\"\nmechanism = \"dsasync-freeze\"\n\
-         [[cases]]\nname = \"e\"\nmechanism = \"dsasync-freeze-nudge\"\n[[cases]]\nname = \"f\"\n",
+         [[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\npreset = \"paper\"\n\
+         [[cases]]\nname = \"b\"\nmechanism = { name = \"dsasync\", mode = \"hold\", alpha_min = 0.9, b_alloc = \"8MB\" }\n\
+         [[cases]]\nname = \"c\"\nmechanism = { name = \"dsasync\", preset = \"hold\" }\n\
+         [[cases]]\nname = \"d\"\nmechanism = { name = \"dsasync\" }\npreset = \"freeze\"\n\
+         [[cases]]\nname = \"e\"\nmechanisms = [{ name = \"dsasync\", preset = \"freeze+nudge\", at = \"base-station\" }]\n\
+         [[cases]]\nname = \"f\"\n\
+         [[cases]]\nname = \"g\"\nmechanism = \"none\"\n[[cases]]\nname = \"h\"\nmechanisms = []\n",
     );
-    let cases = parse(&text).expect("valid").cases();
-    let config = |index: usize| match cases[index].scenario.mechanism {
-        Mechanism::DsaSync(config) => config,
-        Mechanism::None => panic!("no mechanism"),
-    };
+    let scenario = parse(&text).expect("valid");
+    let config = |index: usize| dsasync(&scenario, index);
     let mut paper = DsaSyncConfig::paper();
     paper.uplink.alpha_min = Fraction::clamped(0.7);
     paper.uplink.window = Duration::from_secs(5);
@@ -370,7 +421,114 @@ fn mechanisms_are_presets_with_settings_on_top() {
     );
     let modes = [config(2).mode, config(3).mode, config(4).mode];
     assert_eq!(modes, [Mode::Hold, Mode::Freeze, Mode::FreezeNudge]);
-    assert_eq!(cases[5].scenario.mechanism, Mechanism::None);
+    for plain in 5..8 {
+        assert_eq!(scenario.cases()[plain].scenario.mechanisms, []);
+    }
+}
+
+#[test]
+fn a_wrong_mechanism_is_told_with_what_there_is() {
+    // Appended to BASE and a case's first two lines: its further lines start at line 11.
+    for (more, message) in [
+        (
+            "mechanism = \"dsasink\"",
+            "s.toml:11:13: cases[0].mechanism: \"dsasink\" is not known here; did you mean \"dsasync\"?",
+        ),
+        (
+            "mechanism = \"snoop\"",
+            "cases[0].mechanism: \"snoop\" is not known here; write one of \"none\", \"dsasync\"",
+        ),
+        (
+            "mechanism = \"dsasync-paper\"",
+            "s.toml:11:13: cases[0].mechanism: \"dsasync-paper\" is not known here; write \"dsasync\" with preset = \"paper\"",
+        ),
+        (
+            "mechanism = \"dsasync-freeze-nudge\"",
+            "\"dsasync-freeze-nudge\" is not known here; write \"dsasync\" with preset = \"freeze+nudge\"",
+        ),
+        ("mechanism = 7", "cases[0].mechanism: expected a mechanism, got the number 7"),
+        ("mechanism = { preset = \"paper\" }", "cases[0].mechanism: the key `name` is missing"),
+        (
+            "mechanism = \"dsasync\"\npreset = \"papr\"",
+            "s.toml:12:10: cases[0].preset: \"papr\" is not known here; did you mean \"paper\"?",
+        ),
+        (
+            "mechanism = { name = \"dsasync\", preset = \"best\" }",
+            "cases[0].mechanism.preset: \"best\" is not known here; write one of \"recommended\", \"paper\"",
+        ),
+        (
+            "mechanism = { name = \"dsasync\", preset = \"hold\" }\npreset = \"hold\"",
+            "s.toml:12:10: cases[0].preset: the mechanism's table has a preset already (dir/s.toml:11:42)",
+        ),
+        ("preset = \"paper\"", "cases[0].preset: does nothing without `mechanism`"),
+        (
+            "mechanism = \"none\"\npreset = \"paper\"",
+            "cases[0].preset: does nothing with mechanism = \"none\"",
+        ),
+        (
+            "mechanism = { name = \"none\", mode = \"hold\" }",
+            "s.toml:11:30: cases[0].mechanism.mode: does nothing with name = \"none\"",
+        ),
+        (
+            "mechanism = { name = \"dsasync\", clmp = \"off\" }",
+            "cases[0].mechanism.clmp: unknown key; did you mean `clamp`?",
+        ),
+        (
+            "mechanism = { name = \"dsasync\", at = \"stations\" }",
+            "s.toml:11:38: cases[0].mechanism.at: dsasync cannot stand at \"stations\"; it can stand at \"base-station\"",
+        ),
+        (
+            "mechanism = { name = \"dsasync\", at = \"moon\" }",
+            "cases[0].mechanism.at: \"moon\" is not known here; write one of \"base-station\"",
+        ),
+        (
+            "mechanism = \"dsasync\"\nmechanisms = [\"dsasync\"]",
+            "s.toml:12:14: cases[0].mechanisms: stands beside `mechanism` (dir/s.toml:11:13); keep one of them",
+        ),
+        (
+            "mechanisms = [\"dsasync\", { name = \"dsasync\" }]",
+            "s.toml:11:26: cases[0].mechanisms[1]: dsasync stands at base-station already (dir/s.toml:11:15)",
+        ),
+        ("mechanisms = [\"none\"]", "cases[0].mechanisms[0]: \"none\" is no mechanism of a list"),
+        ("mechanisms = \"dsasync\"", "cases[0].mechanisms: expected a list, got \"dsasync\""),
+        (
+            "mechanism = \"dsasync\"\nmode = \"hold\"",
+            "cases[0].mode: unknown key; write it in the mechanism's own table: mechanism = { name = \"dsasync\", mode = ... }",
+        ),
+        (
+            "mechanism = \"dsasync\"\ndsasync = { uplink = \"pooled\" }",
+            "cases[0].dsasync: unknown key; write it in the mechanism's own table",
+        ),
+    ] {
+        let told = refused(&with(&format!("[[cases]]\nname = \"a\"\n{more}\n")), &NoFiles);
+        assert!(told.contains(message), "{more}\nshould tell: {message}\nbut told:    {told}");
+    }
+}
+
+#[test]
+fn overrides_reach_a_mechanisms_settings_however_it_is_written() {
+    let text = with(
+        "[[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\n\
+         [[cases]]\nname = \"b\"\nmechanism = { name = \"dsasync\", mode = \"freeze\" }\n\
+         [[cases]]\nname = \"c\"\nmechanisms = [\"dsasync\"]\n",
+    );
+    let modes = |set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
+        let scenario = Scenario::parse(&text, "s.toml", &set, &NoFiles).expect("valid");
+        [0, 1, 2].map(|case| dsasync(&scenario, case).mode)
+    };
+    use Mode::{Freeze, FreezeNudge, Hold};
+    assert_eq!(modes(&[]), [FreezeNudge, Freeze, FreezeNudge]);
+    assert_eq!(modes(&["dsasync.mode=hold"]), [Hold, Freeze, Hold]);
+    assert_eq!(
+        modes(&["cases.a.mechanism.mode=freeze", "cases.c.mechanisms.dsasync.mode=hold"]),
+        [Freeze, Freeze, Hold]
+    );
+    assert_eq!(modes(&["cases.b.mechanism.mode=hold", "cases.a.preset=hold"]), [Hold, Hold, FreezeNudge]);
+    let set = ["cases.a.mechanism.mode=melt".to_owned()];
+    let told = Scenario::parse(&text, "s.toml", &set, &NoFiles).expect_err("wrong").to_string();
+    let message = "--set cases.a.mechanism.mode=melt: cases[0].mechanism.mode: \"melt\" is not known here";
+    assert!(told.contains(message), "{told}");
 }
 
 #[test]
@@ -387,14 +545,13 @@ fn overrides_and_case_settings_lie_on_top_of_the_file() {
     ];
     let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
     let cases = Scenario::parse(&text, "s.toml", &set, &NoFiles).expect("valid").cases();
-    let limit = |index: usize| cases[index].scenario.router.discipline;
-    assert_eq!((limit(0), limit(1)), (Discipline::Fifo { limit: 20 }, Discipline::Fifo { limit: 30 }));
-    assert_eq!(cases[0].scenario.station.discipline, Discipline::Fifo { limit: 5 });
+    let limit = |index: usize| cases[index].scenario.radio.router.kind;
+    assert_eq!((limit(0), limit(1)), (QueueKind::Fifo { limit: 20 }, QueueKind::Fifo { limit: 30 }));
+    assert_eq!(cases[0].scenario.radio.station_queue.kind, QueueKind::Fifo { limit: 5 });
     assert_eq!(cases[1].scenario.tcp.congestion, Congestion::Reno);
     assert_eq!(cases[0].scenario.wired.one_way_delay, Duration::from_millis(25));
     for (case, user) in [(0, true), (1, false)] {
-        let Mac::Shared(cell) = &cases[case].scenario.radio.mac else { panic!("not shared") };
-        assert_eq!(cell.channels[0].primary_user.is_some(), user);
+        assert_eq!(cases[case].scenario.radio.channels[0].primary_user.is_some(), user);
     }
 }
 
@@ -419,12 +576,12 @@ fn switches_are_sorted_and_channels_kept() {
         + "[[radio.channels]]\nphy_rate = \"24Mbit/s\"\n[[radio.channels]]\nphy_rate = \"12Mbit/s\"\nmac_efficiency = 0.5\n\
            [[radio.switches]]\nat = \"9s\"\nto_channel = 0\n[[radio.switches]]\nat = \"5s\"\nto_channel = 1\n";
     let case = &parse(&text).expect("valid").cases()[0];
-    let Mac::Shared(cell) = &case.scenario.radio.mac else { panic!("not shared") };
+    let radio = &case.scenario.radio;
     assert_eq!(
-        cell.switches.iter().map(|s| s.at).collect::<Vec<_>>(),
+        radio.switching.scripted.iter().map(|s| s.at).collect::<Vec<_>>(),
         [Instant::from_millis(5000), Instant::from_millis(9000)]
     );
-    assert_eq!(cell.channels[1].mac_efficiency, Fraction::clamped(0.5));
+    assert_eq!(radio.channels[1].efficiency, Fraction::clamped(0.5));
 }
 
 #[test]
@@ -460,5 +617,25 @@ fn the_schema_documents_every_key() {
         }
     }
     assert!(keys > 80, "{keys}");
+    for entry in entries() {
+        assert!(schema["properties"].get(entry.name).is_some(), "{}", entry.name);
+        let shared = tables[entry.name]["properties"].as_object().expect("keys");
+        let own = tables[&format!("{}-mechanism", entry.name)]["properties"].as_object().expect("keys");
+        for key in &entry.keys {
+            assert!(shared.contains_key(key.name) && own.contains_key(key.name), "{}", key.name);
+        }
+        assert!(["name", "preset", "at"].iter().all(|key| own.contains_key(*key)));
+    }
     assert_eq!(tables["Wired"]["properties"]["rate"]["default"], "100Mbit/s");
+}
+
+#[test]
+fn a_summary_says_where_each_of_several_mechanisms_stands() {
+    let text = format!(
+        "{BASE}[[cases]]\nname = \"both\"\n\
+         mechanisms = [\"dsasync\", {{ name = \"cr-aware\", at = \"stations\", preset = \"paper\" }}]\n"
+    );
+    let summary = parse(&text).expect("valid").summary();
+    let expected = "both: dsasync at base-station, preset recommended; cr-aware at stations, preset paper";
+    assert!(summary.contains(expected), "{summary}");
 }

@@ -1,8 +1,8 @@
 //! An observer that writes every packet, as both hosts see it, to a pcapng file.
 //!
-//! Two interfaces: `correspondent` (the wired host) and `station`. A packet stands in the file once where it is sent
-//! and once where it arrives; one that is lost, or held by the mechanism at the end, only where it was sent.
-//! Times are simulated, to the nanosecond.
+//! Two interfaces: `correspondent` (the wired host) and `station`. A packet stands in the file once where it
+//! is sent and once where it arrives; one that is lost, or held by a mechanism at the end, stands only where
+//! it was sent. Times are simulated, to the nanosecond.
 
 use std::io::Write;
 
@@ -28,7 +28,7 @@ pub struct Capture<W: Write> {
 }
 
 impl<W: Write> Capture<W> {
-    /// Starts a capture; `comment` says of what. Give it a buffered writer.
+    /// Starts a capture; `comment` says what is captured. Give it a buffered writer.
     ///
     /// # Errors
     /// [`CaptureError::Io`].
@@ -45,7 +45,7 @@ impl<W: Write> Capture<W> {
         self.packets
     }
 
-    /// Ends the capture and answers what it was written to, flushed.
+    /// Ends the capture and returns its writer, flushed.
     ///
     /// # Errors
     /// The first [`CaptureError`] of the run.

@@ -1,20 +1,22 @@
-//! Checks in debug builds that a mechanism keeps its contract: no acknowledgment the receiver did not send, no
-//! window the receiver did not offer. (That each held packet is named once is checked on the packet itself.)
+//! Checks in debug builds that a mechanism keeps its contract: no acknowledgment the receiver did not send,
+//! no window the receiver did not offer. (That each held packet is named once is checked on the packet
+//! itself.)
 
 use linkhold_core::action::AckSpec;
 use linkhold_core::packet::{Direction, TcpFlags};
 use linkhold_core::units::Seq;
 
-use crate::slab::{FlowIndex, Packet};
+use crate::flow::FlowIndex;
+use crate::slab::Packet;
 
-/// What the receiver at one end of a flow has said, as far as the base station has seen.
+/// What the receiver at one end of a flow has said, as far as the mechanism has seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
     /// Highest acknowledgment.
     ack: Seq,
     /// Largest window field offered.
     largest_window: u16,
-    /// It has said something.
+    /// True once the receiver has said something.
     any: bool,
 }
 
@@ -53,7 +55,8 @@ impl ContractCheck {
         if !segment.flags.contains(TcpFlags::ACK) {
             return;
         }
-        // A SYN's window is not scaled, an ACK that repeats it is (RFC 7323 section 2.2); both ends here scale, or neither.
+        // The window field of a SYN is not scaled; an ACK that repeats that window scales it (RFC 7323
+        // section 2.2). Both ends scale here, or neither does.
         let is_syn = segment.flags.contains(TcpFlags::SYN);
         let shift = segment.syn.window_scale.filter(|_| is_syn).unwrap_or(0);
         let said = &mut self.flows[packet.flow.get()][side(packet.direction)];

@@ -2,28 +2,31 @@
 
 use std::collections::VecDeque;
 
-use linkhold_core::packet::Direction;
+use linkhold_core::action::SenderCommand;
+use linkhold_core::packet::{Direction, PacketId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, RouterSeries};
 use linkhold_tcp::{Endpoint, Source};
 
-use crate::engine::Edge;
+use crate::cell::AIR;
+use crate::engine::Hosts;
+use crate::flow::FlowIndex;
 use crate::meter::Meter;
-use crate::network::Network;
+use crate::network::{HostCommand, Network};
 use crate::observer::{Observer, Tap};
 use crate::plan::{FlowPlan, Plan};
 use crate::queue::Wakeup;
 use crate::recorder::Recorder;
-use crate::slab::{FlowIndex, Packet};
+use crate::slab::{Packet, Sending};
 
 /// Index of the correspondent's end in a pair.
 const CORRESPONDENT: usize = 0;
 /// Index of the station's end.
 const STATION: usize = 1;
-/// Flows whose series are kept: the first of the plan.
+/// How many flows' series are kept: those of the lowest ids.
 const SERIES_FLOWS: u32 = 64;
 
-/// What an edge event means, packed in 32 bits: the kind above, a number below.
+/// What an event of the hosts means, packed in 32 bits: the kind in the upper 3, a number below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
     /// An endpoint's timer: flow times two plus side.
@@ -95,22 +98,22 @@ const fn receiver_of(direction: Direction) -> usize {
     }
 }
 
-/// What all flows left behind.
+/// The results of all flows.
 #[derive(Debug, Default)]
 pub struct FlowResults {
-    /// By id.
+    /// Each flow's record, by id.
     pub records: Vec<FlowRecord>,
-    /// Of the first flows, by id.
+    /// Series of the first flows, by id.
     pub series: Vec<FlowSeries>,
-    /// The router's.
+    /// The router's series.
     pub router: RouterSeries,
-    /// Pooled delays.
+    /// Delays of all flows' segments.
     pub delays: DelayHistogram,
-    /// Of the segments that met no silence.
+    /// Delays of the segments that met no silence.
     pub delays_outside_silence: DelayHistogram,
 }
 
-/// The endpoints of all flows. An [`Edge`] of the engine.
+/// The endpoints of all flows: the simulator's [`Hosts`].
 #[derive(Debug)]
 pub struct Endpoints<'o, O> {
     plan: Plan,
@@ -126,7 +129,8 @@ pub struct Endpoints<'o, O> {
 }
 
 impl<'o, O: Observer> Endpoints<'o, O> {
-    /// The endpoints of a plan; schedules all that will happen by itself.
+    /// The endpoints of a plan. Schedules what is known beforehand: openings, stops, the first random
+    /// arrivals, the end of the warm-up and the first sample.
     pub fn new(
         plan: Plan,
         warm_up: Duration,
@@ -170,7 +174,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         if plan.id < SERIES_FLOWS {
             meter.keep_series(self.recorder.interval(), self.recorder.samples());
         }
-        meter.opened(network.silences().ended(plan.station));
+        meter.opened(network.radio(AIR).silences().ended(plan.station));
         // The data sender opens the connection, as iperf's client does.
         let end = |side: usize| {
             let tcp = if side == sender {
@@ -188,7 +192,8 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         let index = match reusable.and_then(|position| self.retired.remove(position)) {
             Some(index) => {
                 network.replace_flow(index, plan.key, plan.station);
-                // The old flow's wake-ups may still be in the queue: keep what is armed, so they are told apart.
+                // The old flow's wake-ups may still be in the queue. The new flow takes over what is armed,
+                // so that stale ones are recognised.
                 for (new, old) in flow.ends.iter_mut().zip(&self.flows[index.get()].ends) {
                     new.wakeup = old.wakeup;
                 }
@@ -210,20 +215,26 @@ impl<'o, O: Observer> Endpoints<'o, O> {
     fn pump(&mut self, now: Instant, index: FlowIndex, side: usize, network: &mut Network) {
         let end = &mut self.flows[index.get()].ends[side];
         while let Some(out) = end.tcp.poll_transmit(now) {
+            let sending = Sending {
+                flow: index,
+                direction: direction_from(side),
+                segment: out.segment,
+                ecn: out.ecn,
+                retransmit: out.retransmit,
+            };
             if self.observe_packets {
                 let tap = if side == CORRESPONDENT { Tap::Correspondent } else { Tap::Station };
                 let info = network.flow(index);
-                let packet =
-                    Packet::new(now, index, info, direction_from(side), out.segment, out.ecn, out.retransmit);
+                let packet = Packet::new(now, info.entry(sending.direction), info, &sending);
                 self.observer.on_packet(now, tap, &info.key, &packet);
             }
-            network.send(now, index, direction_from(side), out.segment, out.ecn, out.retransmit);
+            network.send(now, &sending);
         }
         let token = Token::Timer(index.0 * 2 + side as u32).pack();
         network.arm(&mut end.wakeup, end.tcp.next_timeout(), token);
     }
 
-    /// A flow whose both ends are closed leaves its results and gives its place to a later one.
+    /// Retires a flow if both its ends are closed: keeps its results, and frees its number for a later flow.
     fn retire_if_closed(&mut self, now: Instant, index: FlowIndex) {
         let flow = &mut self.flows[index.get()];
         if flow.open && flow.ends.iter().all(|end| end.tcp.is_closed()) {
@@ -275,7 +286,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             flow.meter.sample(&flow.ends[flow.sender].tcp, interval);
         }
         let delivered = self.delivered();
-        for silence in network.take_silences() {
+        for silence in network.take_silences(AIR) {
             self.recorder.silence(silence);
             self.observer.on_silence(&silence);
         }
@@ -302,9 +313,9 @@ impl<'o, O: Observer> Endpoints<'o, O> {
     }
 }
 
-impl<O: Observer> Edge for Endpoints<'_, O> {
+impl<O: Observer> Hosts for Endpoints<'_, O> {
     #[inline]
-    fn on_arrival(&mut self, now: Instant, packet: Packet, network: &mut Network) {
+    fn on_arrival(&mut self, now: Instant, _id: PacketId, packet: Packet, network: &mut Network) {
         let side = receiver_of(packet.direction);
         if self.observe_packets {
             let tap = if side == CORRESPONDENT { Tap::Correspondent } else { Tap::Station };
@@ -314,13 +325,24 @@ impl<O: Observer> Edge for Endpoints<'_, O> {
         let end = &mut flow.ends[side].tcp;
         end.on_segment(now, &packet.segment, packet.ecn);
         if packet.segment.payload_len > 0 && side != flow.sender {
-            flow.meter.data_arrived(now, &packet, end.delivered(), network.silences());
+            flow.meter.data_arrived(now, &packet, end.delivered(), network.radio(AIR).silences());
         }
         let finite = flow.meter.is_finite();
         self.pump(now, packet.flow, side, network);
         if finite {
             self.retire_if_closed(now, packet.flow);
         }
+    }
+
+    fn on_command(&mut self, now: Instant, command: HostCommand, network: &mut Network) {
+        let HostCommand { flow, direction, command } = command;
+        let side = receiver_of(direction.opposite());
+        let tcp = &mut self.flows[flow.get()].ends[side].tcp;
+        match command {
+            SenderCommand::Freeze => tcp.freeze(now),
+            SenderCommand::Thaw => tcp.thaw(now),
+        }
+        self.pump(now, flow, side, network);
     }
 
     fn on_wake(&mut self, at: Instant, token: u32, network: &mut Network) -> bool {

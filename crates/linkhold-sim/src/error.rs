@@ -11,7 +11,7 @@ pub enum SimError {
     /// The mechanism's settings contradict each other.
     #[error("mechanism {mechanism} cannot be built: {reason}")]
     Mechanism {
-        /// Its name.
+        /// The mechanism's name.
         mechanism: &'static str,
         /// What is wrong.
         reason: String,
@@ -23,7 +23,7 @@ pub enum SimError {
         group: usize,
         /// The station.
         station: u32,
-        /// How many there are.
+        /// How many stations there are.
         stations: u32,
     },
 }

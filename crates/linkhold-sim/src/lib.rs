@@ -1,35 +1,44 @@
 //! The linkhold simulator: scenario case in, results out, in virtual time.
 //!
-//! [`run_case`] is the door. Inside, [`engine::Engine`] takes events in order from a [`queue::EventQueue`];
-//! [`network::Network`] is the cell (wired pipes, mechanism, router queue, air); [`endpoints::Endpoints`] are the
-//! TCP ends and their measurements. Engine and network know no clock and no TCP, so the testbed drives the same
-//! ones on a real clock with ports in place of endpoints.
+//! [`run_case`] is the entry point. [`engine::Engine`] takes events in order from a [`queue::EventQueue`];
+//! [`network::Network`] carries packets over links (wires, the air) along paths, and drives the mechanisms
+//! that tap them; [`cell::Cell`] puts one together. [`endpoints::Endpoints`] are the TCP ends and their
+//! measurements. Engine and network know no clock and no TCP, so the testbed drives the same ones on a real
+//! clock, with TUN ports in place of the endpoints.
 //!
-//! One scenario and one seed give one result, byte for byte. Memory does not grow with simulated time: packets
-//! live in a slab, statistics stream, series thin out.
+//! One scenario and one seed give one result, byte for byte. Memory does not grow with simulated time:
+//! packets live in a slab, statistics stream, series thin out.
 #![forbid(unsafe_code)]
 
 pub mod build;
 pub mod capture;
+mod carrier;
+pub mod cell;
 mod contract;
 pub mod endpoints;
 pub mod engine;
 pub mod error;
+pub mod flow;
 pub mod limit;
+pub mod link;
 pub mod meter;
 pub mod network;
 pub mod observer;
+pub mod path;
 pub mod plan;
 pub mod queue;
 pub mod recorder;
 pub mod report;
 pub mod run;
 pub mod series;
-pub mod silence;
+pub mod silence_tracker;
 pub mod slab;
+pub mod tap;
+mod touched;
 
 pub use capture::Capture;
-pub use engine::{Edge, Engine};
+pub use cell::Cell;
+pub use engine::{Engine, Hosts};
 pub use error::SimError;
 pub use observer::{NoObserver, Observer, Tap};
 pub use report::scenario_info;

@@ -1,28 +1,34 @@
 //! What a perfect transport would deliver: `goodput_limit_bps`.
 //!
-//! The limit is the time integral of (capacity x MAC efficiency) while not silent, times the share of it that
-//! is application payload:
+//! Where air time counts per byte, the limit is the time integral of (capacity x MAC efficiency) while not
+//! silent, times the share of it that is application payload:
 //!
 //! ```text
 //! p  payload of a full segment = MSS - option bytes (12 with timestamps)
 //! W  its length on the wire    = IP header + 20 + options + p
 //! A  an ACK's length           = IP header + 20 + options
-//! r  segments an ACK           = 2 with any delayed ACK, 1 without
+//! r  segments per ACK          = 2 with any delayed ACK, 1 without
 //!
 //! shared medium:  share = r p / (r W + A)      ACKs take air time from data
-//! duplex, trace:  share = p / W                and where data flows both ways: r p / (r W + A) in each direction
+//! duplex, trace:  share = p / W
+//!   both ways:    share = r p / (r W + A)      in each direction, where data flows in both
 //! ```
-//! Flows of different kinds count by the mean of their shares. A direction can never carry more than the wire does:
-//! its limit is at most rate x time x p / W there. If all flows belong to one station, its own sensing counts as
-//! silence too; with several stations the air is lost only while the whole network is silent, since another
-//! station can be served meanwhile.
+//! Where each frame is an exchange with costs of its own (`802.11a`), a packet of length L takes a mean time
+//! t(L) on a channel. There the limit is a sum over channels: the time usable on the channel, times the rate
+//! at which payload passes, which is the share above with t(W) for W and t(A) for A.
 //!
-//! Counted from the end of a warm-up, goodput can exceed the limit a little: what stood in queues by then was
-//! carried by capacity of the warm-up's.
+//! Flows of different kinds count by the mean of their shares. A direction can never carry more than the wire
+//! does: its limit is at most rate x time x p / W there. If all flows belong to one station, its own sensing
+//! counts as silence too; with several stations the air is lost only while the whole network is silent, since
+//! another station can be served meanwhile.
+//!
+//! Goodput counted from the end of a warm-up can exceed the limit a little, because data that stood in queues
+//! at that moment had already used capacity of the warm-up.
 
 use linkhold_core::packet::Direction;
+use linkhold_core::time::Duration;
 use linkhold_core::units::BitRate;
-use linkhold_radio::AirAccounting;
+use linkhold_radio::{AirAccounting, AirTime};
 use linkhold_tcp::{DelayedAck, TcpConfig};
 
 /// How the two directions share the air.
@@ -34,6 +40,15 @@ pub enum Sharing {
     Separate,
 }
 
+/// How the air counts the time of a frame.
+#[derive(Clone, Debug)]
+pub enum FrameTimes {
+    /// By its bytes.
+    PerByte,
+    /// By its exchange, with the times of each channel.
+    ByChannel(Vec<AirTime>),
+}
+
 /// Lengths of one flow's packets.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
@@ -43,10 +58,23 @@ struct Lengths {
     per_ack: f64,
 }
 
+impl Lengths {
+    /// Payload bytes per unit of the air's resource (bytes, or seconds of air time); `cost` tells how many
+    /// units a packet of some length takes.
+    fn share(&self, with_acks: bool, cost: impl Fn(f64) -> f64) -> f64 {
+        if with_acks {
+            self.per_ack * self.payload / (self.per_ack * cost(self.wire) + cost(self.ack))
+        } else {
+            self.payload / cost(self.wire)
+        }
+    }
+}
+
 /// Computes the limit from what the air could have carried.
 #[derive(Clone, Debug)]
 pub struct GoodputLimit {
     sharing: Sharing,
+    times: FrameTimes,
     wired: BitRate,
     /// By direction (downlink, uplink): the flows' lengths.
     flows: [Vec<Lengths>; 2],
@@ -66,11 +94,11 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 impl GoodputLimit {
     /// A limit for no flow yet.
     #[must_use]
-    pub fn new(sharing: Sharing, wired: BitRate) -> Self {
-        Self { sharing, wired, flows: [Vec::new(), Vec::new()], station: None }
+    pub fn new(sharing: Sharing, times: FrameTimes, wired: BitRate) -> Self {
+        Self { sharing, times, wired, flows: [Vec::new(), Vec::new()], station: None }
     }
 
-    /// Counts a kind of flow in.
+    /// Adds a kind of flow.
     pub fn add(&mut self, direction: Direction, station: u32, ip_header: u32, tcp: &TcpConfig) {
         let first = self.flows.iter().all(Vec::is_empty);
         self.station = if first || self.station == Some(station) { Some(station) } else { None };
@@ -97,6 +125,30 @@ impl GoodputLimit {
         ]
     }
 
+    /// Payload bits of the `flows` that the air could have carried in direction `side`.
+    fn carried<'a>(
+        &self,
+        air: &AirAccounting,
+        side: usize,
+        flows: impl Iterator<Item = &'a Lengths> + Clone,
+        with_acks: bool,
+    ) -> f64 {
+        match &self.times {
+            FrameTimes::PerByte => {
+                self.capacity(air)[side] * mean(flows.map(|flow| flow.share(with_acks, |bytes| bytes)))
+            }
+            FrameTimes::ByChannel(times) => {
+                let own = self.station.and_then(|station| air.station_usable.get(station as usize));
+                let on_channel = |(usable, time): (&Duration, &AirTime)| {
+                    let seconds = |bytes: f64| time.mean(bytes as u32).as_secs_f64();
+                    let bytes_a_second = mean(flows.clone().map(|flow| flow.share(with_acks, seconds)));
+                    usable.as_secs_f64() * bytes_a_second * 8.0
+                };
+                own.unwrap_or(&air.usable).iter().zip(times).map(on_channel).sum()
+            }
+        }
+    }
+
     /// The limit over the time that `air` accounts for, bit/s; 0 without flows or time.
     #[must_use]
     pub fn bps(&self, air: &AirAccounting) -> f64 {
@@ -104,35 +156,28 @@ impl GoodputLimit {
         if seconds <= 0.0 {
             return 0.0;
         }
-        let with_acks = |flow: &Lengths| flow.per_ack * flow.payload / (flow.per_ack * flow.wire + flow.ack);
-        let alone = |flow: &Lengths| flow.payload / flow.wire;
         let wired = |direction: usize| {
-            self.wired.as_bps() as f64 * seconds * mean(self.flows[direction].iter().map(alone))
+            let shares = self.flows[direction].iter().map(|flow| flow.share(false, |bytes| bytes));
+            self.wired.as_bps() as f64 * seconds * mean(shares)
         };
-        let capacity = self.capacity(air);
         let bits = match self.sharing {
             Sharing::Shared => {
-                let share = mean(self.flows.iter().flatten().map(with_acks));
                 let wire: f64 = (0..2).filter(|&d| !self.flows[d].is_empty()).map(wired).sum();
-                (capacity[0] * share).min(wire)
+                self.carried(air, 0, self.flows.iter().flatten(), true).min(wire)
             }
             Sharing::Separate => {
                 let both = self.flows.iter().all(|flows| !flows.is_empty());
                 (0..2)
                     .filter(|&d| !self.flows[d].is_empty())
-                    .map(|d| {
-                        let flows = self.flows[d].iter();
-                        let share = if both { mean(flows.map(with_acks)) } else { mean(flows.map(alone)) };
-                        (capacity[d] * share).min(wired(d))
-                    })
+                    .map(|d| self.carried(air, d, self.flows[d].iter(), both).min(wired(d)))
                     .sum()
             }
         };
         bits / seconds
     }
 
-    /// Mean capacity over the same time, silences counted as zero, bit/s: of the direction that the flows use,
-    /// downlink if both.
+    /// Mean capacity over the same time, silences counted as zero, bit/s: of the direction that the flows
+    /// use, downlink if both.
     #[must_use]
     pub fn capacity_mean_bps(&self, air: &AirAccounting) -> f64 {
         let seconds = air.until.as_secs_f64();
@@ -156,6 +201,8 @@ const fn side(direction: Direction) -> usize {
 mod tests {
     use super::*;
     use linkhold_core::time::Instant;
+    use linkhold_core::units::Fraction;
+    use linkhold_radio::AirTimeModel;
     use linkhold_tcp::Congestion;
 
     fn ten_seconds_of(bits: u64) -> AirAccounting {
@@ -177,7 +224,7 @@ mod tests {
             (Sharing::Shared, 24e6 * 2.0 * 1448.0 / (2.0 * 1500.0 + 52.0)),
             (Sharing::Separate, 24e6 * 1448.0 / 1500.0),
         ] {
-            let mut limit = GoodputLimit::new(sharing, BitRate::from_mbps(100));
+            let mut limit = GoodputLimit::new(sharing, FrameTimes::PerByte, BitRate::from_mbps(100));
             limit.add(Direction::Downlink, 1, 20, &tcp);
             assert!((limit.bps(&air) - want).abs() < 1.0, "{sharing:?}: {}", limit.bps(&air));
         }
@@ -187,10 +234,10 @@ mod tests {
     fn the_wire_bounds_it_and_one_stations_own_sensing_counts() {
         let tcp = TcpConfig::linux(Congestion::Cubic);
         let air = ten_seconds_of(240_000_000);
-        let mut limit = GoodputLimit::new(Sharing::Separate, BitRate::from_mbps(10));
+        let mut limit = GoodputLimit::new(Sharing::Separate, FrameTimes::PerByte, BitRate::from_mbps(10));
         limit.add(Direction::Downlink, 0, 20, &tcp);
         assert!((limit.bps(&air) - 10e6 * 1448.0 / 1500.0).abs() < 1.0);
-        let mut limit = GoodputLimit::new(Sharing::Separate, BitRate::from_mbps(100));
+        let mut limit = GoodputLimit::new(Sharing::Separate, FrameTimes::PerByte, BitRate::from_mbps(100));
         limit.add(Direction::Downlink, 0, 20, &tcp);
         assert!((limit.bps(&air) - 12e6 * 1448.0 / 1500.0).abs() < 1.0);
         limit.add(Direction::Downlink, 1, 20, &tcp);
@@ -198,8 +245,46 @@ mod tests {
     }
 
     #[test]
+    fn exchanges_count_by_their_time_on_each_channel() {
+        let time = |mbps| {
+            AirTime::new(AirTimeModel::Ieee80211a, BitRate::from_mbps(mbps), Fraction::ONE)
+                .expect("a rate of 802.11a")
+        };
+        let seconds = Duration::from_secs;
+        let air = AirAccounting {
+            until: Instant::from_millis(10_000),
+            usable: vec![seconds(4), seconds(5)],
+            station_usable: vec![vec![seconds(2), seconds(5)], vec![seconds(4), seconds(5)]],
+            ..AirAccounting::default()
+        };
+        let tcp = TcpConfig::linux(Congestion::Cubic);
+        let limit = |sharing, stations: &[u32]| {
+            let times = FrameTimes::ByChannel(vec![time(24), time(12)]);
+            let mut limit = GoodputLimit::new(sharing, times, BitRate::from_mbps(100));
+            for station in stations {
+                limit.add(Direction::Downlink, *station, 20, &tcp);
+            }
+            limit.bps(&air)
+        };
+        // Microseconds at 24 and 12 Mbit/s: 681.5 and 1197.5 for 1500 bytes, 197.5 and 233.5 for a 52-byte
+        // ACK.
+        let shared = |a: f64, b: f64| {
+            2.0 * 1448.0 * 8.0 * (a / (2.0 * 681.5 + 197.5) + b / (2.0 * 1197.5 + 233.5)) * 1e6 / 10.0
+        };
+        let separate = 1448.0 * 8.0 * (4.0 / 681.5 + 5.0 / 1197.5) * 1e6 / 10.0;
+        for (sharing, stations, want) in [
+            (Sharing::Shared, [0, 1], shared(4.0, 5.0)),
+            (Sharing::Shared, [0, 0], shared(2.0, 5.0)),
+            (Sharing::Separate, [0, 1], separate),
+        ] {
+            let got = limit(sharing, &stations);
+            assert!((got / want - 1.0).abs() < 1e-9, "{sharing:?}, {stations:?}: {got}, not {want}");
+        }
+    }
+
+    #[test]
     fn without_flows_or_time_there_is_nothing_to_deliver() {
-        let mut limit = GoodputLimit::new(Sharing::Shared, BitRate::from_mbps(100));
+        let mut limit = GoodputLimit::new(Sharing::Shared, FrameTimes::PerByte, BitRate::from_mbps(100));
         assert_eq!(limit.bps(&ten_seconds_of(1)), 0.0);
         limit.add(Direction::Uplink, 0, 40, &TcpConfig::linux(Congestion::Reno));
         assert_eq!(limit.bps(&AirAccounting::default()), 0.0);

@@ -3,10 +3,10 @@
 //! - Goodput counts application bytes delivered in order from the flow's start or the end of the warm-up,
 //!   whichever is later, to the flow's completion or the end of the run.
 //! - Delay is one-way: from the moment the sender's TCP sent this copy of the segment (for data sent again:
-//!   its latest transmission) to its arrival at the receiver's TCP, for every segment with payload, duplicates
-//!   included. "Outside silence" are the segments during whose way their station met no silence.
-//! - Resume is the time from a silence's end to the first data segment at the receiver that moved the stream on, less
-//!   silences in between.
+//!   its latest transmission) to its arrival at the receiver's TCP, for every segment with payload,
+//!   duplicates included. "Outside silence" are the segments whose station met no silence meanwhile.
+//! - Resume is the time from a silence's end to the first data segment at the receiver that moved the stream
+//!   on, less silences in between.
 
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use linkhold_results::{DelayHistogram, FlowDirection, FlowRecord, FlowSeries};
 use linkhold_tcp::{Endpoint, Stats};
 
 use crate::series::{Series, Thinning};
-use crate::silence::SilenceTracker;
+use crate::silence_tracker::SilenceTracker;
 use crate::slab::Packet;
 
 /// One flow's measurements.
@@ -26,9 +26,10 @@ pub struct Meter {
     start: Instant,
     /// Bytes of a finite source.
     total: Option<u64>,
-    /// Its source is finite, or was stopped.
+    /// True if its source is finite, or was stopped.
     ends: bool,
-    /// From when on it counts, and what had been by then.
+    /// When counting began, and what had been delivered by then; `base` is the sender's counters at that
+    /// time.
     counted_from: Instant,
     base_delivered: u64,
     base: Stats,
@@ -120,7 +121,7 @@ impl Meter {
         self.ends
     }
 
-    /// Its application stops though its source had no end.
+    /// Its application stops, so a source without end ends all the same.
     pub const fn ends(&mut self) {
         self.ends = true;
     }
@@ -178,7 +179,7 @@ impl Meter {
         }
     }
 
-    /// One more interval of the series has passed; answers the bytes delivered in it.
+    /// Adds one more interval to the series, if they are kept. Returns the bytes delivered in it, or 0.
     pub fn sample(&mut self, sender: &Endpoint, interval: Duration) -> u64 {
         let Some(columns) = self.columns.as_deref_mut() else {
             return 0;

@@ -1,571 +1,528 @@
-//! The cell of one run: wired pipes, mechanism, router queue and air, and the packets inside them.
+//! The network of one run: links, paths over them, and the mechanisms that tap them.
 //!
 //! ```text
-//! correspondent ─ wired pipe ─► mechanism ─► router queue ─► air ─► station
-//! correspondent ◄─ wired pipe ─ mechanism ◄──────── air ◄─ station queue ─ station
+//! correspondent ─ wire ─► [tap] base station ─ air ─► [tap] station ─► its host
+//! correspondent ◄─ wire ─ base station [tap] ◄─ air ─ station [tap] ◄─ its host
 //! ```
-//! [`Network`] is the driver of a [`Mechanism`] (its duties stand in `linkhold_core::mechanism`): it builds the
-//! packet views, applies verdicts, drains every action after every call, hands reclaimed frames back last first,
-//! and tells the room in the transmit queue. It knows no TCP endpoint and no clock, so the simulator's endpoints
-//! and the testbed's ports use the same one.
+//! [`Network`] is the driver of every [`Mechanism`](linkhold_core::mechanism::Mechanism) in it (a driver's
+//! duties stand in `linkhold_core::mechanism`): it builds the packet views, applies verdicts, drains every
+//! action after every call, hands over frames taken back from the transmit queue (the last one first), and
+//! tells how much room that queue has. It knows no TCP endpoint and no clock, so the simulator's endpoints
+//! and the testbed's ports use the same network.
+//!
+//! A node without a mechanism has no tap: a plain router costs nothing but its links.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
-use linkhold_core::action::{AckSpec, Action, Actions, DropReason, Rewrite, Verdict};
+use linkhold_core::action::{AckSpec, Action, DropReason, SenderCommand, Verdict};
 use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
-use linkhold_core::mechanism::Mechanism;
 use linkhold_core::packet::{
     Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment,
 };
 use linkhold_core::time::Instant;
-use linkhold_core::units::Bytes;
-use linkhold_radio::{Air, AirDrop, AirEvent, AirOutput, Frame, Silence, WiredPipe};
+use linkhold_radio::{AirEvent, Silence};
 
-use crate::contract::ContractCheck;
+use crate::carrier::Carrier;
+use crate::flow::{FlowIndex, FlowInfo};
+use crate::link::{AirLink, Armed, Link};
+use crate::path::{Hop, HopIndex, LinkId, Next, NodeId, Route, TapId};
 use crate::queue::{EventQueue, Wakeup};
-use crate::silence::SilenceTracker;
-use crate::slab::{FlowIndex, Packet, PacketSlab};
+use crate::slab::{Packet, Sending};
+use crate::tap::Tap;
+use crate::touched::Component;
 
-/// One in this many places of the router queue is not told as room. Releases stop short of the queue's limit, so that
-/// packets forwarded in the moments after the last release find a place and are not dropped.
-const RESERVED_SHARE: u32 = 8;
+pub use crate::carrier::Losses;
 
 /// What can wake the engine. Eight bytes, so the heap stays small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The air has something to do.
-    Air,
-    /// A packet arrives at the base station from the wire.
-    WiredDown,
-    /// A packet arrives at the correspondent from the wire.
-    WiredUp,
-    /// The mechanism's timeout.
-    Mechanism,
-    /// Something of the edge's own; the number is the edge's.
-    Edge(u32),
+    /// A link has something to do.
+    Link(LinkId),
+    /// A mechanism's timeout, or a signal of its radio that reaches it.
+    Tap(TapId),
+    /// An event of the hosts; the number is their own token.
+    Host(u32),
 }
 
-/// What the cell knows of a flow.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowInfo {
-    /// Addresses and ports.
-    pub key: FlowKey,
-    /// The station at its radio end.
-    pub station: StationId,
-    /// Bytes of IP header: 20 or 40.
-    pub ip_header: u32,
-    /// What `fq_codel` sorts it by.
-    flow_hash: u32,
-    /// Packets of the flow inside the cell.
-    in_flight: u32,
+/// A command of a mechanism to the TCP sender at its own node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCommand {
+    /// The connection.
+    pub flow: FlowIndex,
+    /// Which way the sender's data goes.
+    pub direction: Direction,
+    /// What the sender is to do.
+    pub command: SenderCommand,
 }
 
-impl FlowInfo {
-    /// A flow with no packet yet.
-    #[must_use]
-    pub fn new(key: FlowKey, station: StationId) -> Self {
-        let ip_header = if key.station.addr.is_ipv6() { 40 } else { 20 };
-        Self { key, station, ip_header, flow_hash: hash_of(&key), in_flight: 0 }
-    }
-
-    /// Packets of the flow inside the cell; a flow's number may be given to another flow only at 0.
-    #[must_use]
-    pub const fn in_flight(&self) -> u32 {
-        self.in_flight
-    }
-}
-
-/// FNV-1a over addresses and ports, finished by a multiplicative mix: the same on every machine.
-fn hash_of(key: &FlowKey) -> u32 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut byte = |b: u8| hash = (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
-    for end in [key.correspondent, key.station] {
-        match end.addr {
-            std::net::IpAddr::V4(v4) => v4.octets().into_iter().for_each(&mut byte),
-            std::net::IpAddr::V6(v6) => v6.octets().into_iter().for_each(&mut byte),
-        }
-        end.port.to_be_bytes().into_iter().for_each(&mut byte);
-    }
-    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
-}
-
-/// Packets that got lost inside the cell, by place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
-    /// On the wire's DropTail queues.
-    pub wired: u64,
-    /// In the router's or a station's queue: full, in a silence, or by CoDel.
-    pub queue: u64,
-    /// On the air.
-    pub air: u64,
-    /// By the mechanism, with a reason of its own.
-    pub mechanism: u64,
-}
-
-/// The cell. See the module's documentation.
-#[derive(Debug)]
+/// The network. See the module's documentation.
+#[derive(Debug, Default)]
 pub struct Network {
     /// Events to come.
     pub(crate) queue: EventQueue<Event>,
-    /// Packets inside.
-    slab: PacketSlab,
-    flows: Vec<FlowInfo>,
-    by_key: HashMap<FlowKey, FlowIndex>,
-    air: Air,
-    wired_down: WiredPipe,
-    wired_up: WiredPipe,
-    mechanism: MechanismSlot,
-    /// Packets that have reached an end and wait for the engine to hand them over.
-    arrived: VecDeque<PacketId>,
-    air_output: AirOutput,
-    actions: Actions,
-    reclaim: VecDeque<Scope>,
-    frames: Vec<Frame>,
+    carrier: Carrier,
+    /// The links that are airs.
+    airs: Vec<LinkId>,
+    /// When the first of the airs has something to do.
+    next_air: Instant,
+    taps: Vec<Tap>,
+    /// The routes of a cell, by station.
+    routes: Vec<Route>,
+    /// Scratch for frames that a mechanism did not want back.
     forwarded: Vec<PacketId>,
-    silences: SilenceTracker,
-    /// The mechanism is told the room in the router queue, and its reclaims are served.
-    queue_visible: bool,
-    /// Room never told: see [`RESERVED_SHARE`].
-    reserve: (u32, Bytes),
-    /// The room last told to the mechanism.
-    room_told: (u32, Bytes),
-    wake_air: Wakeup,
-    wake_wired_down: Wakeup,
-    wake_wired_up: Wakeup,
-    wake_mechanism: Wakeup,
-    losses: Losses,
-    check: ContractCheck,
-}
-
-/// A mechanism; its own type so that `Network` can be printed.
-struct MechanismSlot(Box<dyn Mechanism>);
-
-impl std::fmt::Debug for MechanismSlot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0.name())
-    }
+    commands: VecDeque<HostCommand>,
+    /// The radios' events for the hosts, if they asked for them.
+    reports: Option<VecDeque<LinkEvent>>,
 }
 
 impl Network {
-    /// An empty cell.
+    /// A network without links.
     #[must_use]
-    pub fn new(
-        air: Air,
-        stations: u32,
-        wired_down: WiredPipe,
-        wired_up: WiredPipe,
-        mechanism: Box<dyn Mechanism>,
-    ) -> Self {
-        let mut network = Self {
-            queue: EventQueue::new(),
-            slab: PacketSlab::new(),
-            flows: Vec::new(),
-            by_key: HashMap::new(),
-            reserve: {
-                let (packets, bytes) = air.room();
-                let unlimited = bytes.0 == u64::MAX;
-                let reserved_bytes = if unlimited { 0 } else { bytes.0 / u64::from(RESERVED_SHARE) };
-                (packets / RESERVED_SHARE, Bytes(reserved_bytes))
-            },
-            room_told: (0, Bytes::ZERO),
-            queue_visible: true,
-            air,
-            wired_down,
-            wired_up,
-            mechanism: MechanismSlot(mechanism),
-            arrived: VecDeque::with_capacity(64),
-            air_output: AirOutput::new(),
-            actions: Actions::new(),
-            reclaim: VecDeque::new(),
-            frames: Vec::new(),
-            forwarded: Vec::new(),
-            silences: SilenceTracker::new(stations),
-            wake_air: Wakeup::default(),
-            wake_wired_down: Wakeup::default(),
-            wake_wired_up: Wakeup::default(),
-            wake_mechanism: Wakeup::default(),
-            losses: Losses::default(),
-            check: ContractCheck::default(),
-        };
-        network.rearm();
-        network
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// The mechanism neither hears of room in the router queue nor gets packets back from it, as before most drivers.
-    #[must_use]
-    pub fn with_hidden_queue(mut self) -> Self {
-        self.queue_visible = false;
-        self
+    // ---- building ----
+
+    /// Adds a link; numbers count up from 0.
+    pub fn add_link(&mut self, link: impl Into<Link>) -> LinkId {
+        let id = LinkId(self.carrier.links.len() as u32);
+        let link = link.into();
+        if matches!(link, Link::Air(_)) {
+            self.airs.push(id);
+        }
+        let wake = Wakeup::new(self.queue.place(Event::Link(id)));
+        self.carrier.links.push(Armed { link, wake });
+        self.carrier.touched.link(id);
+        self.rearm();
+        id
     }
 
-    /// Registers a flow; its number counts up from 0.
+    /// Adds a mechanism; numbers count up from 0. Paths added afterwards may lead through it.
+    ///
+    /// # Panics
+    /// If the tap's radio is no air of this network.
+    pub fn add_tap(&mut self, mut tap: Tap) -> TapId {
+        let id = TapId(self.taps.len() as u32);
+        tap.wake = Wakeup::new(self.queue.place(Event::Tap(id)));
+        let air = self.carrier.air_mut(tap.radio);
+        air.listeners.push(id);
+        if tap.sees_queue() {
+            debug_assert!(air.queue_seen_by.is_none(), "a queue is shown to one tap, the one next to it");
+            air.queue_seen_by = Some(id);
+        }
+        self.taps.push(tap);
+        self.carrier.touched.tap(id);
+        self.rearm();
+        id
+    }
+
+    /// Adds a path and returns its first hop.
+    ///
+    /// # Panics
+    /// If its last hop does not lead out of the network, or another hop does.
+    pub fn add_path(&mut self, path: &[Hop]) -> HopIndex {
+        let Carrier { hops, links, .. } = &mut self.carrier;
+        hops.add(path, |link| matches!(links[link.get()].link, Link::Air(_)))
+    }
+
+    /// Adds the route of the next station, counting up from 0.
+    pub fn add_route(&mut self, route: Route) {
+        self.routes.push(route);
+    }
+
+    /// Registers a flow between the correspondent and a station; its number counts up from 0.
+    ///
+    /// # Panics
+    /// If the station has no route.
     pub fn add_flow(&mut self, key: FlowKey, station: StationId) -> FlowIndex {
-        let index = FlowIndex(self.flows.len() as u32);
-        self.flows.push(FlowInfo::new(key, station));
-        self.by_key.insert(key, index);
-        self.check.reset(index);
+        let index = FlowIndex(self.carrier.flows.len() as u32);
+        let route = self.routes[station.0 as usize];
+        self.carrier.flows.push(FlowInfo::new(key, station, route));
+        self.begin(index, key);
         index
     }
 
     /// Gives the number of a flow with no packet left inside to a new flow.
     ///
     /// # Panics
-    /// If a packet of the old flow is still inside.
+    /// If a packet of the old flow is still inside, or the station has no route.
     pub fn replace_flow(&mut self, index: FlowIndex, key: FlowKey, station: StationId) {
-        let flow = &mut self.flows[index.get()];
+        let route = self.routes[station.0 as usize];
+        let flow = &mut self.carrier.flows[index.get()];
         assert_eq!(flow.in_flight, 0, "a flow's number is reused only when none of its packets is inside");
-        self.by_key.remove(&flow.key);
-        *flow = FlowInfo::new(key, station);
-        self.by_key.insert(key, index);
-        self.check.reset(index);
+        let old = std::mem::replace(flow, FlowInfo::new(key, station, route));
+        self.carrier.by_key.remove(&old.key);
+        self.begin(index, key);
     }
 
-    /// A flow.
-    #[must_use]
-    pub fn flow(&self, index: FlowIndex) -> &FlowInfo {
-        &self.flows[index.get()]
-    }
-
-    /// Sends a segment from the correspondent (`Downlink`) or the station (`Uplink`) of a flow.
-    #[inline]
-    pub fn send(
-        &mut self,
-        now: Instant,
-        flow: FlowIndex,
-        direction: Direction,
-        segment: TcpSegment,
-        ecn: Ecn,
-        retransmit: bool,
-    ) {
-        let (id, len) = self.admit(now, flow, direction, segment, ecn, retransmit);
-        match direction {
-            Direction::Downlink => {
-                if self.wired_down.enqueue(now, id, len).is_err() {
-                    self.losses.wired += 1;
-                    self.forget(id);
-                }
-            }
-            Direction::Uplink => self.transmit(now, id),
+    fn begin(&mut self, index: FlowIndex, key: FlowKey) {
+        self.carrier.by_key.insert(key, index);
+        for tap in &mut self.taps {
+            tap.check.reset(index);
         }
     }
 
-    fn admit(
-        &mut self,
-        now: Instant,
-        flow: FlowIndex,
-        direction: Direction,
-        segment: TcpSegment,
-        ecn: Ecn,
-        retransmit: bool,
-    ) -> (PacketId, u32) {
-        let info = &mut self.flows[flow.get()];
-        info.in_flight += 1;
-        let packet = Packet::new(now, flow, info, direction, segment, ecn, retransmit);
-        let len = packet.len;
-        (self.slab.insert(packet), len)
+    /// Keeps the radios' events for the hosts: see [`pop_report`](Self::pop_report).
+    pub fn report_links(&mut self) {
+        self.reports.get_or_insert_default();
     }
 
-    /// Takes a packet out of the cell.
+    // ---- packets ----
+
+    /// Sends a segment from the correspondent (`Downlink`) or the station (`Uplink`) of a flow.
     #[inline]
-    fn forget(&mut self, id: PacketId) -> Packet {
-        let packet = self.slab.remove(id);
-        self.flows[packet.flow.get()].in_flight -= 1;
-        packet
+    pub fn send(&mut self, now: Instant, sending: &Sending) -> PacketId {
+        let at = self.carrier.flows[sending.flow.get()].entry(sending.direction);
+        self.send_from(now, at, sending)
     }
 
-    /// The next packet that has reached its end.
+    /// Sends a segment of a flow from the hop `at`, which may be any hop of any path.
     #[inline]
-    pub fn pop_arrived(&mut self) -> Option<Packet> {
-        let id = self.arrived.pop_front()?;
-        Some(self.forget(id))
+    pub fn send_from(&mut self, now: Instant, at: HopIndex, sending: &Sending) -> PacketId {
+        let id = self.carrier.admit(now, at, sending);
+        self.advance(now, id);
+        id
     }
 
-    /// Handles what is due at `at` for the event armed for `armed`; false if an earlier one has overtaken it.
-    pub(crate) fn on_event(&mut self, armed: Instant, at: Instant, event: Event) -> bool {
+    /// The next packet that has reached its end, with the token it had.
+    #[inline]
+    pub fn pop_arrived(&mut self) -> Option<(PacketId, Packet)> {
+        let id = self.carrier.arrived.pop_front()?;
+        Some((id, self.carrier.forget(id)))
+    }
+
+    /// The next command of a mechanism to a sender at its node.
+    #[inline]
+    pub fn pop_command(&mut self) -> Option<HostCommand> {
+        self.commands.pop_front()
+    }
+
+    /// The next event of a radio, if the hosts asked for them.
+    #[inline]
+    pub fn pop_report(&mut self) -> Option<LinkEvent> {
+        self.reports.as_mut()?.pop_front()
+    }
+
+    /// Lets a packet that has come to its hop go on from there: through the hop's tap, then onward.
+    #[inline]
+    fn advance(&mut self, now: Instant, id: PacketId) {
+        let hop = self.carrier.hops.get(self.carrier.slab.get(id).hop);
+        match hop.tap {
+            None => self.onward(now, id, hop.next),
+            Some(tap) => self.tapped(now, id, tap),
+        }
+    }
+
+    #[inline(never)]
+    fn tapped(&mut self, now: Instant, id: PacketId, tap: TapId) {
+        self.tap_packet(now, tap, id, Origin::Arrival);
+        self.serve_reclaims(now, tap);
+    }
+
+    /// Lets a packet go on behind the tap of its hop.
+    #[inline]
+    fn onward(&mut self, now: Instant, id: PacketId, next: Next) {
+        match next {
+            Next::Wire(link) => self.carrier.send_wire(now, id, link),
+            Next::Air { link, from, to } => self.carrier.send_air(now, id, link, from, to),
+            Next::Out => self.carrier.arrived.push_back(id),
+            Next::Here => self.next_here(now, id),
+        }
+    }
+
+    /// Lets a packet go on to the next hop at the same node. A function of its own, because hardly any path
+    /// has such a hop.
+    #[inline(never)]
+    fn next_here(&mut self, now: Instant, id: PacketId) {
+        self.step(id);
+        self.advance(now, id);
+    }
+
+    /// Moves a packet to the next hop of its path.
+    #[inline]
+    fn step(&mut self, id: PacketId) {
+        let packet = self.carrier.slab.get_mut(id);
+        packet.hop = packet.hop.next();
+    }
+
+    // ---- events ----
+
+    /// Lets every air handle what is due by `now`, as `Air`'s contract asks before any other call at that
+    /// time. The engine calls this before every event.
+    #[inline]
+    pub(crate) fn settle_airs(&mut self, now: Instant) {
+        if self.next_air > now {
+            return;
+        }
+        for index in 0..self.airs.len() {
+            self.air_event(now, self.airs[index]);
+        }
+        // Each air that had something to do is touched now, so `rearm` brings `next_air` up to date.
+    }
+
+    /// When the first of several airs has something to do.
+    #[cold]
+    fn first_of_airs(&self) -> Instant {
+        let due = |&link: &LinkId| self.carrier.links[link.get()].link.next_event();
+        self.airs.iter().filter_map(due).min().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    /// Handles at `now` an event that was armed for the time `armed`. False if the event is stale, because an
+    /// earlier wake-up of the same component has overtaken it.
+    pub(crate) fn on_event(&mut self, armed: Instant, now: Instant, event: Event) -> bool {
         match event {
-            // The engine has settled the air before every event.
-            Event::Air => return self.wake_air.fire(armed),
-            Event::WiredDown => {
-                if !self.wake_wired_down.fire(armed) {
+            Event::Link(link) => {
+                if !self.carrier.links[link.get()].wake.fire(armed) {
                     return false;
                 }
-                while let Some(id) = self.wired_down.pop(at) {
-                    self.base_station(at, id, Origin::Arrival);
-                    self.serve_reclaims(at);
-                }
+                self.carrier.touched.link(link);
+                // An air has nothing left to do here: `settle_airs` ran before this event.
+                self.wire_event(now, link);
             }
-            Event::WiredUp => {
-                if !self.wake_wired_up.fire(armed) {
+            Event::Tap(tap) => {
+                if !self.taps[tap.get()].wake.fire(armed) {
                     return false;
                 }
-                while let Some(id) = self.wired_up.pop(at) {
-                    self.arrived.push_back(id);
-                }
+                self.carrier.touched.tap(tap);
+                self.tap_event(now, tap);
             }
-            Event::Mechanism => {
-                if !self.wake_mechanism.fire(armed) {
-                    return false;
-                }
-                if self.mechanism.0.next_timeout().is_some_and(|due| due <= at) {
-                    self.mechanism.0.on_timeout(at, &mut self.actions);
-                    self.run_actions(at);
-                    self.serve_reclaims(at);
-                }
-            }
-            Event::Edge(_) => {}
+            Event::Host(_) => {}
         }
         true
     }
 
-    /// Lets every component that wants an earlier call have it. After every event.
     #[inline]
-    pub(crate) fn rearm(&mut self) {
-        self.wake_air.arm(&mut self.queue, self.air.next_event(), Event::Air);
-        self.wake_wired_down.arm(&mut self.queue, self.wired_down.next_arrival(), Event::WiredDown);
-        self.wake_wired_up.arm(&mut self.queue, self.wired_up.next_arrival(), Event::WiredUp);
-        self.wake_mechanism.arm(&mut self.queue, self.mechanism.0.next_timeout(), Event::Mechanism);
-    }
-
-    /// Lets the air handle everything due by `now`: its contract before any other call at that time.
-    #[inline]
-    pub(crate) fn settle_air(&mut self, now: Instant) {
-        while self.air.next_event().is_some_and(|due| due <= now) {
-            self.air.on_event(now, &mut self.air_output);
-            self.run_air_output(now);
+    fn wire_event(&mut self, at: Instant, link: LinkId) {
+        while let Link::Wire(pipe) = &mut self.carrier.links[link.get()].link
+            && let Some(id) = pipe.pop(at)
+        {
+            self.step(id);
+            self.advance(at, id);
         }
     }
 
-    fn run_air_output(&mut self, now: Instant) {
-        if self.air_output.is_empty() {
-            return;
+    #[inline]
+    fn air_event(&mut self, at: Instant, link: LinkId) {
+        while let Link::Air(air) = &mut self.carrier.links[link.get()].link
+            && air.air.next_event().is_some_and(|due| due <= at)
+        {
+            self.carrier.touched.link(link);
+            air.air.on_event(at, &mut air.output);
+            if !air.output.is_empty() {
+                self.run_air_output(at, link);
+            }
         }
-        self.silences.update(&mut self.air);
-        // Taken out so that what follows may use the air; `enqueue` writes to the empty list put in its place.
-        let mut output = std::mem::take(&mut self.air_output);
-        let mut freeze_ended = false;
+    }
+
+    fn run_air_output(&mut self, now: Instant, link: LinkId) {
+        let air = self.carrier.air_mut(link);
+        air.silences.update(&mut air.air);
+        // Taken out so that what follows may use the air; `enqueue` writes to the empty list put in its
+        // place.
+        let mut output = std::mem::take(&mut air.output);
+        let mut silence_ended = false;
         for event in output.drain() {
             match event {
-                AirEvent::Delivered { frame, ce } => self.delivered(now, frame, ce),
-                AirEvent::Dropped { frame, reason } => self.air_dropped(frame, reason),
-                AirEvent::Link(link) => {
-                    freeze_ended |= matches!(link.kind, LinkEventKind::FreezeEnded { .. });
-                    self.tell(now, link);
+                AirEvent::Delivered { frame, ce } => {
+                    if ce {
+                        self.carrier.slab.get_mut(frame.packet).ecn = Ecn::Ce;
+                    }
+                    self.step(frame.packet);
+                    self.advance(now, frame.packet);
+                }
+                AirEvent::Dropped { frame, reason } => self.carrier.air_dropped(frame, reason),
+                AirEvent::Link(event) => {
+                    silence_ended |= matches!(event.kind, LinkEventKind::FreezeEnded { .. });
+                    self.radio_reports(now, link, event);
                 }
             }
         }
-        debug_assert!(self.air_output.is_empty(), "what an enqueue put out has been handled");
-        self.air_output = output;
-        if self.queue_visible && (freeze_ended || self.mechanism.0.is_holding()) {
-            self.tell_room(now, freeze_ended);
+        let air = self.carrier.air_mut(link);
+        debug_assert!(air.output.is_empty(), "what an enqueue put out has been handled");
+        air.output = output;
+        if let Some(tap) = air.queue_seen_by
+            && let Some((packets, bytes)) = self.taps[tap.get()].room_to_tell(air.air(), silence_ended)
+        {
+            let kind = LinkEventKind::TransmitRoom { packets, bytes };
+            self.tell(now, tap, LinkEvent::at(now, kind));
+            self.taps[tap.get()].room_told(self.carrier.air(link).air());
         }
     }
 
-    #[inline]
-    fn delivered(&mut self, now: Instant, frame: Frame, ce: bool) {
-        if ce {
-            self.slab.get_mut(frame.packet).ecn = Ecn::Ce;
+    fn radio_reports(&mut self, now: Instant, link: LinkId, event: LinkEvent) {
+        if let Some(reports) = &mut self.reports {
+            reports.push_back(event);
         }
-        match frame.direction {
-            Direction::Downlink => self.arrived.push_back(frame.packet),
-            Direction::Uplink => {
-                self.base_station(now, frame.packet, Origin::Arrival);
-                self.serve_reclaims(now);
+        for index in 0..self.carrier.air(link).listeners.len() {
+            let id = self.carrier.air(link).listeners[index];
+            let tap = &mut self.taps[id.get()];
+            if !tap.hears(event.kind.scope()) {
+                continue;
+            }
+            self.carrier.touched.tap(id);
+            if let Some(event) = tap.signal(now, event) {
+                self.tell(now, id, event);
             }
         }
     }
 
-    fn air_dropped(&mut self, frame: Frame, reason: AirDrop) {
-        match reason {
-            AirDrop::QueueFull | AirDrop::Silence | AirDrop::Codel => self.losses.queue += 1,
-            AirDrop::RetryLimit => self.losses.air += 1,
+    // ---- taps ----
+
+    fn tap_event(&mut self, now: Instant, id: TapId) {
+        while let Some(event) = self.taps[id.get()].arrived_signal(now) {
+            self.tell(now, id, event);
         }
-        self.forget(frame.packet);
-    }
-
-    fn tell(&mut self, now: Instant, event: LinkEvent) {
-        self.mechanism.0.on_link(now, event, &mut self.actions);
-        self.run_actions(now);
-        self.serve_reclaims(now);
-    }
-
-    /// The room in the router queue that releases may fill: what is free, less a reserve.
-    fn room(&self) -> (u32, Bytes) {
-        let (packets, bytes) = self.air.room();
-        (packets.saturating_sub(self.reserve.0), bytes.saturating_sub(self.reserve.1))
-    }
-
-    /// Tells the mechanism the room in the router queue if it has changed (or in any case if `always`).
-    fn tell_room(&mut self, now: Instant, always: bool) {
-        let (packets, bytes) = self.room();
-        if !always && (packets, bytes) == self.room_told {
-            return;
+        let tap = &mut self.taps[id.get()];
+        if tap.mechanism.next_timeout().is_some_and(|due| due <= now) {
+            tap.mechanism.on_timeout(now, &mut tap.actions);
+            self.run_actions(now, id);
+            self.serve_reclaims(now, id);
         }
-        self.tell(now, LinkEvent::at(now, LinkEventKind::TransmitRoom { packets, bytes }));
-        self.room_told = self.room();
     }
 
-    /// A packet at the base station: from the wire, from the air, or back from the transmit queue.
+    fn tell(&mut self, now: Instant, id: TapId, event: LinkEvent) {
+        let tap = &mut self.taps[id.get()];
+        tap.mechanism.on_link(now, event, &mut tap.actions);
+        self.carrier.touched.tap(id);
+        self.run_actions(now, id);
+        self.serve_reclaims(now, id);
+    }
+
+    /// Asks a tap's mechanism about a packet at the tap's hop.
     #[inline]
-    fn base_station(&mut self, now: Instant, id: PacketId, origin: Origin) {
-        let packet = self.slab.get(id);
-        self.check.seen(packet);
+    fn tap_packet(&mut self, now: Instant, id: TapId, packet_id: PacketId, origin: Origin) {
+        let packet = self.carrier.slab.get(packet_id);
+        let tap = &mut self.taps[id.get()];
+        tap.check.seen(packet);
         let view = PacketView {
-            id,
+            id: packet_id,
             direction: packet.direction,
             origin,
             station: packet.station,
-            flow: &self.flows[packet.flow.get()].key,
+            flow: &self.carrier.flows[packet.flow.get()].key,
             tcp: &packet.segment,
             len: packet.len,
             ecn: packet.ecn,
         };
-        let verdict = self.mechanism.0.on_packet(now, &view, &mut self.actions);
+        let verdict = tap.mechanism.on_packet(now, &view, &mut tap.actions);
+        self.carrier.touched.tap(id);
         // The verdict comes before the actions: an action may name the packet just held.
         match verdict {
-            Verdict::Forward(rewrite) => match origin {
-                Origin::Arrival => self.onward(now, id, rewrite),
-                Origin::TransmitQueue => {
-                    self.rewrite(id, rewrite);
-                    self.forwarded.push(id);
+            Verdict::Forward(rewrite) => {
+                self.carrier.rewrite(packet_id, rewrite);
+                match origin {
+                    Origin::Arrival => self.behind_tap(now, packet_id),
+                    Origin::TransmitQueue => self.forwarded.push(packet_id),
                 }
-            },
-            Verdict::Hold => self.slab.get_mut(id).held = true,
-            Verdict::Drop(reason) => self.mechanism_drop(id, reason),
+            }
+            Verdict::Hold => self.carrier.slab.get_mut(packet_id).held = true,
+            Verdict::Drop(reason) => self.mechanism_drop(packet_id, reason),
         }
-        self.run_actions(now);
+        self.run_actions(now, id);
+    }
+
+    /// Lets a packet go on from the hop it stands at, whose tap has decided.
+    #[inline]
+    fn behind_tap(&mut self, now: Instant, id: PacketId) {
+        let next = self.carrier.hops.get(self.carrier.slab.get(id).hop).next;
+        self.onward(now, id, next);
     }
 
     fn mechanism_drop(&mut self, id: PacketId, _reason: DropReason) {
-        self.losses.mechanism += 1;
-        self.forget(id);
+        self.carrier.losses.mechanism += 1;
+        self.carrier.forget(id);
     }
 
-    /// Drains the mechanism's actions in order.
+    /// Drains a mechanism's actions in order.
     #[inline]
-    fn run_actions(&mut self, now: Instant) {
-        if self.actions.is_empty() {
+    fn run_actions(&mut self, now: Instant, id: TapId) {
+        let tap = &mut self.taps[id.get()];
+        if tap.actions.is_empty() {
             return;
         }
-        let mut actions = std::mem::take(&mut self.actions);
+        let mut actions = std::mem::take(&mut tap.actions);
         for action in actions.drain() {
             match action {
                 Action::Release { packet, rewrite } => {
                     self.let_go(packet);
-                    self.onward(now, packet, rewrite);
+                    self.carrier.rewrite(packet, rewrite);
+                    self.behind_tap(now, packet);
                 }
                 Action::Discard { packet, reason } => {
                     self.let_go(packet);
                     self.mechanism_drop(packet, reason);
                 }
-                Action::InjectAck(spec) => self.inject(now, &spec),
+                Action::InjectAck(spec) => self.inject(now, id, &spec),
                 Action::Reclaim { scope } => {
-                    if self.queue_visible {
-                        self.reclaim.push_back(scope);
+                    let tap = &mut self.taps[id.get()];
+                    if tap.sees_queue() {
+                        tap.reclaims.push_back(scope);
                     }
                 }
-                // Endpoints of this cell are not on the base station; nobody here takes commands.
-                Action::Sender { .. } => {}
+                Action::Sender { flow, command } => self.command(id, &flow, command),
             }
         }
-        self.actions = actions;
+        self.taps[id.get()].actions = actions;
     }
 
     fn let_go(&mut self, id: PacketId) {
-        let packet = self.slab.get_mut(id);
+        let packet = self.carrier.slab.get_mut(id);
         debug_assert!(packet.held, "a mechanism named a packet that it does not hold");
         packet.held = false;
     }
 
-    /// Takes back what the mechanism asked for and hands it over, last first.
-    #[inline]
-    fn serve_reclaims(&mut self, now: Instant) {
-        while let Some(scope) = self.reclaim.pop_front() {
-            let mut frames = std::mem::take(&mut self.frames);
-            self.air.reclaim(scope, &mut frames);
-            for frame in frames.drain(..).rev() {
-                self.base_station(now, frame.packet, Origin::TransmitQueue);
+    /// A command reaches the sender only where mechanism and sender are on one host.
+    fn command(&mut self, id: TapId, key: &FlowKey, command: SenderCommand) {
+        let direction = match self.taps[id.get()].node {
+            NodeId::Correspondent => Direction::Downlink,
+            NodeId::Station(_) => Direction::Uplink,
+            NodeId::BaseStation => {
+                debug_assert!(false, "a mechanism commanded a sender that is not on its host");
+                return;
             }
-            self.frames = frames;
-            // What it does not want goes back in its old order.
-            while let Some(id) = self.forwarded.pop() {
-                self.transmit(now, id);
-            }
-        }
-    }
-
-    fn rewrite(&mut self, id: PacketId, rewrite: Rewrite) {
-        if rewrite.is_none() {
-            return;
-        }
-        let packet = self.slab.get_mut(id);
-        if let Some(window) = rewrite.window {
-            debug_assert!(window <= packet.segment.window, "a mechanism made a window larger");
-            packet.segment.window = window;
-        }
-        if rewrite.set_ece {
-            packet.segment.flags = packet.segment.flags | TcpFlags::ECE;
-        }
-        if rewrite.mark_ce {
-            debug_assert!(packet.ecn != Ecn::NotEct, "a mechanism marked a packet that is not ECN-capable");
-            packet.ecn = Ecn::Ce;
-        }
-    }
-
-    /// From the base station on: downlink to the transmit queue, uplink to the wire.
-    #[inline]
-    fn onward(&mut self, now: Instant, id: PacketId, rewrite: Rewrite) {
-        self.rewrite(id, rewrite);
-        let packet = self.slab.get(id);
-        match packet.direction {
-            Direction::Downlink => self.transmit(now, id),
-            Direction::Uplink => {
-                let len = packet.len;
-                if self.wired_up.enqueue(now, id, len).is_err() {
-                    self.losses.wired += 1;
-                    self.forget(id);
-                }
-            }
-        }
-    }
-
-    /// Into the transmit queue at its end of the radio.
-    #[inline]
-    fn transmit(&mut self, now: Instant, id: PacketId) {
-        let packet = self.slab.get(id);
-        let frame = Frame {
-            packet: id,
-            station: packet.station,
-            len: packet.len,
-            flow_hash: self.flows[packet.flow.get()].flow_hash,
-            direction: packet.direction,
-            ecn_capable: matches!(packet.ecn, Ecn::Ect0 | Ecn::Ect1),
         };
-        self.air.enqueue(now, frame, &mut self.air_output);
-        if self.air_output.is_empty() {
-            return;
+        // The sender may be gone: a mechanism does not see every connection end.
+        if let Some(&flow) = self.carrier.by_key.get(key) {
+            self.commands.push_back(HostCommand { flow, direction, command });
         }
-        let mut output = std::mem::take(&mut self.air_output);
-        for event in output.drain() {
-            match event {
-                AirEvent::Dropped { frame, reason } => self.air_dropped(frame, reason),
-                AirEvent::Delivered { .. } | AirEvent::Link(_) => {
-                    unreachable!("the air delivers and reports in on_event, never in enqueue")
-                }
-            }
-        }
-        self.air_output = output;
     }
 
-    fn inject(&mut self, now: Instant, spec: &AckSpec) {
-        let Some(&flow) = self.by_key.get(&spec.flow) else {
+    /// Takes back the frames that a mechanism asked for, and hands them to it, the last one first.
+    #[inline]
+    fn serve_reclaims(&mut self, now: Instant, id: TapId) {
+        while let Some(scope) = self.taps[id.get()].reclaims.pop_front() {
+            self.serve_reclaim(now, id, scope);
+        }
+    }
+
+    fn serve_reclaim(&mut self, now: Instant, id: TapId, scope: Scope) {
+        let radio = self.taps[id.get()].radio;
+        self.carrier.touched.link(radio);
+        let mut frames = self.carrier.air_mut(radio).reclaim(scope);
+        for frame in frames.drain(..).rev() {
+            self.tap_packet(now, id, frame.packet, Origin::TransmitQueue);
+        }
+        self.carrier.air_mut(radio).frames = frames;
+        // Frames that the mechanism forwards go back into the queue in their old order.
+        while let Some(packet) = self.forwarded.pop() {
+            self.behind_tap(now, packet);
+        }
+    }
+
+    fn inject(&mut self, now: Instant, id: TapId, spec: &AckSpec) {
+        let Some(&flow) = self.carrier.by_key.get(&spec.flow) else {
             debug_assert!(false, "a mechanism acknowledged on an unknown flow");
             return;
         };
-        self.check.injected(flow, spec);
-        let mut flags = TcpFlags::ACK;
-        if spec.ece {
-            flags = flags | TcpFlags::ECE;
-        }
+        let tap = &self.taps[id.get()];
+        tap.check.injected(flow, spec);
+        let entry = self.carrier.flows[flow.get()].entry(spec.direction);
+        let Some(at) = self.carrier.hops.of_tap(entry, id) else {
+            debug_assert!(false, "a mechanism acknowledged on a flow that does not pass it");
+            return;
+        };
+        let flags = if spec.ece { TcpFlags::ACK | TcpFlags::ECE } else { TcpFlags::ACK };
         let segment = TcpSegment {
             seq: spec.seq,
             ack: spec.ack,
@@ -574,57 +531,107 @@ impl Network {
             timestamp: spec.timestamp,
             ..TcpSegment::default()
         };
-        let (id, _) = self.admit(now, flow, spec.direction, segment, Ecn::NotEct, false);
-        self.onward(now, id, Rewrite::NONE);
+        let sending =
+            Sending { flow, direction: spec.direction, segment, ecn: Ecn::NotEct, retransmit: false };
+        let packet = self.carrier.admit(now, at, &sending);
+        self.behind_tap(now, packet);
     }
 
-    /// Ends the run for the mechanism: everything it holds goes on its way.
+    /// Arms the wake-ups of the links and taps that this event touched. The engine calls this after every
+    /// event.
+    #[inline]
+    pub(crate) fn rearm(&mut self) {
+        while let Some(component) = self.carrier.touched.pop() {
+            match component {
+                Component::Link(id) => {
+                    let armed = &mut self.carrier.links[id.get()];
+                    let next = armed.link.next_event();
+                    armed.wake.arm(&mut self.queue, next, Event::Link(id));
+                    if matches!(armed.link, Link::Air(_)) {
+                        let alone = self.airs.len() == 1;
+                        self.next_air =
+                            if alone { next.unwrap_or(Instant::FAR_FUTURE) } else { self.first_of_airs() };
+                    }
+                }
+                Component::Tap(id) => {
+                    let tap = &mut self.taps[id.get()];
+                    let next = tap.next_event();
+                    tap.wake.arm(&mut self.queue, next, Event::Tap(id));
+                }
+            }
+        }
+    }
+
+    /// Flushes the mechanisms at the end of a run: every packet that they hold goes on its way.
     pub fn flush(&mut self, now: Instant) {
-        self.settle_air(now);
-        self.mechanism.0.flush(now, &mut self.actions);
-        self.run_actions(now);
-        self.serve_reclaims(now);
+        for id in (0..self.taps.len() as u32).map(TapId) {
+            let tap = &mut self.taps[id.get()];
+            tap.mechanism.flush(now, &mut tap.actions);
+            self.carrier.touched.tap(id);
+            self.run_actions(now, id);
+            self.serve_reclaims(now, id);
+        }
         self.rearm();
     }
 
-    /// The mechanism.
+    // ---- what is there ----
+
+    /// The mechanisms and where they stand.
     #[must_use]
-    pub fn mechanism(&self) -> &dyn Mechanism {
-        self.mechanism.0.as_ref()
+    pub fn taps(&self) -> &[Tap] {
+        &self.taps
     }
 
-    /// The air.
+    /// The number of a flow that is registered.
     #[must_use]
-    pub const fn air(&self) -> &Air {
-        &self.air
+    pub fn flow_of(&self, key: &FlowKey) -> Option<FlowIndex> {
+        self.carrier.by_key.get(key).copied()
     }
 
-    /// Silences so far.
+    /// The node of a hop: for a packet that has left, where it came out.
     #[must_use]
-    pub const fn silences(&self) -> &SilenceTracker {
-        &self.silences
+    pub fn node(&self, hop: HopIndex) -> NodeId {
+        self.carrier.hops.get(hop).node
     }
 
-    /// Takes the silences that ended since the last call, in order of their end.
-    pub fn take_silences(&mut self) -> impl Iterator<Item = Silence> + '_ {
-        self.silences.take()
+    /// A flow.
+    #[must_use]
+    pub fn flow(&self, index: FlowIndex) -> &FlowInfo {
+        &self.carrier.flows[index.get()]
+    }
+
+    /// The air of link `link`.
+    ///
+    /// # Panics
+    /// If it is a wire.
+    #[must_use]
+    pub fn radio(&self, link: LinkId) -> &AirLink {
+        self.carrier.air(link)
+    }
+
+    /// Takes a radio's silences that ended since the last call, in order of their end.
+    ///
+    /// # Panics
+    /// If the link is a wire.
+    pub fn take_silences(&mut self, link: LinkId) -> impl Iterator<Item = Silence> + '_ {
+        self.carrier.air_mut(link).silences.take()
     }
 
     /// Packets lost so far.
     #[must_use]
     pub const fn losses(&self) -> Losses {
-        self.losses
+        self.carrier.losses
     }
 
-    /// Places for flows ever needed at once.
+    /// How many numbers flows have needed: the most flows that had one at the same time.
     #[must_use]
     pub const fn flow_count(&self) -> usize {
-        self.flows.len()
+        self.carrier.flows.len()
     }
 
-    /// Packets inside the cell.
+    /// Packets inside the network.
     #[must_use]
     pub fn packets_inside(&self) -> usize {
-        self.slab.len()
+        self.carrier.slab.len()
     }
 }

@@ -25,10 +25,10 @@ pub trait Observer {
     /// A packet left (`packet.sent_at == now`) or reached a host.
     fn on_packet(&mut self, _now: Instant, _tap: Tap, _flow: &FlowKey, _packet: &Packet) {}
 
-    /// A silence is over (or was cut by the end of the run). In order of their end.
+    /// A silence is over, or the end of the run cut it. Silences come in the order of their end.
     fn on_silence(&mut self, _silence: &Silence) {}
 
-    /// Once every series interval of simulated time.
+    /// Another series interval of simulated time has passed.
     fn on_progress(&mut self, _now: Instant) {}
 }
 

@@ -1,7 +1,7 @@
 //! Which connections a scenario opens, when, and under which addresses.
 //!
-//! Plans depend on the scenario's flow groups and the seed only, never on the case, so every case sees the same
-//! arrivals and the same initial sequence numbers (common random numbers).
+//! Plans depend on the scenario's flow groups and the seed only, never on the case, so every case sees the
+//! same arrivals and the same initial sequence numbers (common random numbers).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -36,7 +36,7 @@ pub struct FlowPlan {
     pub key: FlowKey,
     /// When it opens.
     pub start: Instant,
-    /// When its application falls silent for good.
+    /// When its application stops writing for good.
     pub stop: Option<Instant>,
     /// What the data sender's application does.
     pub source: linkhold_tcp::Source,
@@ -169,7 +169,7 @@ impl Plan {
         };
         let mut tcp = self.tcp.clone();
         if group.ip == IpVersion::V6 {
-            // The scenario's MSS is IPv4's; packets stay as long on the wire.
+            // The scenario's MSS is IPv4's. IPv6's header is 20 bytes longer, and packets stay as long.
             tcp.mss = tcp.mss.saturating_sub(20).max(1);
         }
         FlowPlan {

@@ -1,32 +1,66 @@
-//! The event queue: a 4-ary heap of small events, first-in first-out among equal times.
+//! The event queue: a lane for the busiest components and a 4-ary heap of small events for all others,
+//! first-in first-out among equal times.
 //!
-//! The key is (time, insertion epoch), so two events of one instant leave in the order they were put in, on every
-//! machine and in every run. Four children a node keep the heap half as deep as a binary one, and the
+//! The key is (time, insertion epoch), so two events of one instant leave in the order they were put in, on
+//! every machine and in every run. Four children a node keep the heap half as deep as a binary one, and the
 //! siblings that a removal compares lie side by side.
+//!
+//! A link's wake-up moves with nearly every packet, and there are few links: the lane keeps one time for each
+//! of the first eight components that ask for a place in it, and finding the earliest of those is cheaper
+//! than a heap.
 
 use linkhold_core::time::Instant;
 
 /// Children of a node.
 const ARITY: usize = 4;
 
+/// Places in the lane.
+const LANE: usize = 8;
+
+/// When an event is due, and how many were put in before it.
 #[derive(Clone, Copy, Debug)]
-struct Entry<E> {
+struct Key {
     at: Instant,
     epoch: u64,
+}
+
+impl Key {
+    const NEVER: Self = Self { at: Instant::FAR_FUTURE, epoch: u64::MAX };
+
+    #[inline]
+    fn before(self, other: Self) -> bool {
+        // As one number: a comparison without a branch.
+        let number = |key: Self| u128::from(key.at.as_nanos()) << 64 | u128::from(key.epoch);
+        number(self) < number(other)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<E> {
+    key: Key,
     event: E,
 }
 
 impl<E> Entry<E> {
+    #[inline]
     fn before(&self, other: &Self) -> bool {
-        (self.at, self.epoch) < (other.at, other.epoch)
+        self.key.before(other.key)
     }
 }
+
+/// A component's place in the lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u8);
 
 /// A priority queue of `(Instant, E)`, earliest first, equal times in insertion order.
 #[derive(Debug)]
 pub struct EventQueue<E> {
     heap: Vec<Entry<E>>,
     next_epoch: u64,
+    /// By place: when its component wants to be called; [`Key::NEVER`] if it does not.
+    lane: [Key; LANE],
+    /// By place: the component's event.
+    lane_events: Vec<E>,
 }
 
 impl<E: Copy> Default for EventQueue<E> {
@@ -39,48 +73,107 @@ impl<E: Copy> EventQueue<E> {
     /// An empty queue.
     #[must_use]
     pub fn new() -> Self {
-        Self { heap: Vec::with_capacity(64), next_epoch: 0 }
+        Self {
+            heap: Vec::with_capacity(64),
+            next_epoch: 0,
+            lane: [Key::NEVER; LANE],
+            lane_events: Vec::with_capacity(LANE),
+        }
+    }
+
+    /// A place in the lane for a component with `event`; `None` if all are taken.
+    pub fn place(&mut self, event: E) -> Option<Place> {
+        if self.lane_events.len() == LANE {
+            return None;
+        }
+        self.lane_events.push(event);
+        Some(Place(self.lane_events.len() as u8 - 1))
+    }
+
+    fn key(&mut self, at: Instant) -> Key {
+        let epoch = self.next_epoch;
+        self.next_epoch += 1;
+        Key { at, epoch }
+    }
+
+    /// Lets the event of a place come out at `at`, in place of any time that was set before.
+    #[inline]
+    fn put(&mut self, place: Place, at: Instant) {
+        let key = self.key(at);
+        self.lane[usize::from(place.0)] = key;
     }
 
     /// Adds an event.
     pub fn push(&mut self, at: Instant, event: E) {
-        let entry = Entry { at, epoch: self.next_epoch, event };
-        self.next_epoch += 1;
+        let entry = Entry { key: self.key(at), event };
         self.heap.push(entry);
         self.sift_up(self.heap.len() - 1, entry);
+    }
+
+    /// The place of the lane that is due first, and when.
+    #[inline]
+    fn first_of_lane(&self) -> (usize, Key) {
+        let mut first = (0, self.lane[0]);
+        for (index, &key) in self.lane.iter().enumerate().take(self.lane_events.len().min(LANE)).skip(1) {
+            first = if key.before(first.1) { (index, key) } else { first };
+        }
+        first
     }
 
     /// When the earliest event is due.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
-        self.heap.first().map(|entry| entry.at)
+        let lane = self.first_of_lane().1;
+        let first =
+            self.heap.first().map_or(lane, |entry| if entry.key.before(lane) { entry.key } else { lane });
+        (first.at != Instant::FAR_FUTURE).then_some(first.at)
     }
 
     /// Takes the earliest event out.
     pub fn pop(&mut self) -> Option<(Instant, E)> {
-        let last = self.heap.pop()?;
-        let Some(first) = self.heap.first().copied() else {
-            return Some((last.at, last.event));
-        };
-        self.sift_down(last);
-        Some((first.at, first.event))
+        self.pop_due(Instant::FAR_FUTURE)
     }
 
     /// Takes the earliest event out if it is due at `now` or before.
+    #[inline]
     pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, E)> {
-        if self.next_at()? <= now { self.pop() } else { None }
+        let (index, key) = self.first_of_lane();
+        if let Some(entry) = self.heap.first()
+            && entry.key.before(key)
+        {
+            let Entry { key, event } = *entry;
+            if key.at > now {
+                return None;
+            }
+            self.remove_first();
+            return Some((key.at, event));
+        }
+        if key.at > now || key.at == Instant::FAR_FUTURE {
+            return None;
+        }
+        self.lane[index] = Key::NEVER;
+        Some((key.at, self.lane_events[index]))
+    }
+
+    fn remove_first(&mut self) {
+        if let Some(last) = self.heap.pop()
+            && !self.heap.is_empty()
+        {
+            self.sift_down(last);
+        }
     }
 
     /// How many events wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.heap.len()
+        let in_lane = self.lane.iter().filter(|key| key.at != Instant::FAR_FUTURE).count();
+        self.heap.len() + in_lane
     }
 
     /// True if none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len() == 0
     }
 
     /// Moves `entry` from the free place `index` towards the root.
@@ -123,22 +216,29 @@ impl<E: Copy> EventQueue<E> {
 
 /// The one live wake-up of a component, armed lazily.
 ///
-/// A component (a pipe, the air, a TCP endpoint) says when it wants to be called next, and that time changes with
-/// nearly every packet. Moving the deadline later costs nothing: the armed event fires early, finds nothing due and
-/// arms the new deadline. Only an earlier deadline puts a new event in the queue; the one it overtakes is recognised
-/// as stale when it comes out.
+/// A component (a pipe, the air, a TCP endpoint) says when it wants to be called next, and that time changes
+/// with nearly every packet. Moving the deadline later costs nothing: the armed event fires early, finds
+/// nothing due and arms the new deadline. Only an earlier deadline puts a new event in the queue; the one it
+/// overtakes is recognised as stale when it comes out. (In the lane the new deadline replaces the old one.)
 #[derive(Clone, Copy, Debug)]
 pub struct Wakeup {
     armed: Instant,
+    place: Option<Place>,
 }
 
 impl Default for Wakeup {
     fn default() -> Self {
-        Self { armed: Instant::FAR_FUTURE }
+        Self::new(None)
     }
 }
 
 impl Wakeup {
+    /// A wake-up that is not armed, of a component with or without a place in the queue's lane.
+    #[must_use]
+    pub const fn new(place: Option<Place>) -> Self {
+        Self { armed: Instant::FAR_FUTURE, place }
+    }
+
     /// Makes sure that `event` comes out of the queue at `deadline` or before.
     #[inline]
     pub fn arm<E: Copy>(&mut self, queue: &mut EventQueue<E>, deadline: Option<Instant>, event: E) {
@@ -146,7 +246,10 @@ impl Wakeup {
             && at < self.armed
         {
             self.armed = at;
-            queue.push(at, event);
+            match self.place {
+                Some(place) => queue.put(place, at),
+                None => queue.push(at, event),
+            }
         }
     }
 
@@ -206,18 +309,55 @@ mod tests {
         assert!(!wakeup.fire(at));
     }
 
+    #[test]
+    fn the_lane_and_the_heap_are_one_queue() {
+        let mut queue = EventQueue::new();
+        let mut places: Vec<Wakeup> = (0..9).map(|n| Wakeup::new(queue.place(n))).collect();
+        assert!(places[7].place.is_some() && places[8].place.is_none(), "the lane has eight places");
+        let at = Instant::from_millis(5);
+        queue.push(at, 100);
+        places[3].arm(&mut queue, Some(at), 3);
+        places[8].arm(&mut queue, Some(at), 8);
+        queue.push(at, 101);
+        places[0].arm(&mut queue, Some(at), 0);
+        // Moved ahead: in the lane the earlier time takes the place of the later.
+        places[3].arm(&mut queue, Some(Instant::from_millis(4)), 3);
+        assert_eq!((queue.len(), queue.next_at()), (5, Some(Instant::from_millis(4))));
+        let order: Vec<i32> = std::iter::from_fn(|| queue.pop()).map(|(_, event)| event).collect();
+        assert_eq!(order, [3, 100, 8, 101, 0]);
+        assert!(queue.is_empty() && queue.next_at().is_none() && queue.pop_due(at).is_none());
+    }
+
     proptest! {
         #[test]
-        fn it_agrees_with_a_stable_sort(operations in proptest::collection::vec((0u64..50, proptest::bool::ANY), 1..300)) {
+        fn it_agrees_with_a_stable_sort(
+            operations in proptest::collection::vec((0u64..50, proptest::bool::ANY, 0usize..6), 1..300),
+        ) {
             let mut queue = EventQueue::new();
+            let places: Vec<Option<Place>> = (0..3).map(|n| queue.place(1000 + n)).collect();
             let mut model: Vec<(u64, usize)> = Vec::new();
-            for (index, (at, pop)) in operations.into_iter().enumerate() {
-                queue.push(Instant::from_nanos(at), index);
-                model.push((at, index));
+            // The model's order is time, then this number: it stands for the insertion epoch of a lane's
+            // event.
+            let mut names: std::collections::HashMap<usize, usize> = std::collections::HashMap::new();
+            for (number, (at, pop, to)) in operations.into_iter().enumerate() {
+                let event = match places.get(to) {
+                    Some(&Some(place)) => {
+                        queue.put(place, Instant::from_nanos(at));
+                        // What stood there before is overtaken.
+                        model.retain(|(_, other)| names.get(other) != Some(&(1000 + to)));
+                        1000 + to
+                    }
+                    _ => {
+                        queue.push(Instant::from_nanos(at), number);
+                        number
+                    }
+                };
+                names.insert(number, event);
+                model.push((at, number));
                 if pop {
                     model.sort();
-                    let (at, index) = model.remove(0);
-                    prop_assert_eq!(queue.pop(), Some((Instant::from_nanos(at), index)));
+                    let (at, number) = model.remove(0);
+                    prop_assert_eq!(queue.pop(), Some((Instant::from_nanos(at), names[&number])));
                 }
             }
             prop_assert_eq!(queue.len(), model.len());

@@ -1,10 +1,12 @@
-//! What is measured of the cell as a whole: the router's series, silences, and what the air could have carried.
+//! What is measured of the cell as a whole: the router's series, silences, and what the air could have
+//! carried.
 
 use linkhold_core::link_event::Scope;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::{AirAccounting, Silence};
 use linkhold_results::{LinkRecord, RouterSeries, SilenceRecord};
 
+use crate::cell::AIR;
 use crate::limit::GoodputLimit;
 use crate::network::Network;
 use crate::series::{Series, Thinning};
@@ -36,7 +38,7 @@ impl Recorder {
     /// Measures with one point every `interval`.
     #[must_use]
     pub fn new(interval: Duration, limit: GoodputLimit, network: &Network) -> Self {
-        let at_zero = network.air().accounting(Instant::ZERO);
+        let at_zero = network.radio(AIR).air().accounting(Instant::ZERO);
         Self {
             interval,
             limit,
@@ -69,7 +71,7 @@ impl Recorder {
 
     /// Counting begins.
     pub fn warm_up_over(&mut self, now: Instant, network: &Network) {
-        self.base = network.air().accounting(now);
+        self.base = network.radio(AIR).air().accounting(now);
         self.base_losses = network.losses();
         self.counted_from = now;
     }
@@ -80,11 +82,12 @@ impl Recorder {
         let bytes = delivered.saturating_sub(self.last_delivered);
         self.last_delivered = delivered;
         self.goodput.push(bytes as f64 * 8.0 / self.interval.as_secs_f64());
-        let air = network.air().accounting(now);
+        let air = network.radio(AIR).air().accounting(now);
         self.limit_bps.push(self.limit.bps(&air.since(&self.last)));
         self.last = air;
-        self.held_bytes.push(network.mechanism().metrics().held_bytes as f64);
-        let (_, backlog) = network.air().downlink_backlog();
+        self.held_bytes
+            .push(network.taps().iter().map(|tap| tap.mechanism().metrics().held_bytes).sum::<u64>() as f64);
+        let (_, backlog) = network.radio(AIR).air().downlink_backlog();
         self.queue_bytes.push(backlog.0 as f64);
     }
 
@@ -118,7 +121,7 @@ impl Recorder {
     /// The link's results from the end of the warm-up to `now`.
     #[must_use]
     pub fn link(&self, now: Instant, stations: u32, network: &Network) -> LinkRecord {
-        let air = network.air().accounting(now).since(&self.base);
+        let air = network.radio(AIR).air().accounting(now).since(&self.base);
         let losses = network.losses();
         LinkRecord {
             silent_fraction: air.silent_fraction(),

@@ -1,14 +1,18 @@
 //! One case with one seed, from scenario to results.
 
+use linkhold_core::mechanism::{Metrics, Place};
 use linkhold_core::time::Instant;
 use linkhold_results::{MechanismRecord, RunRecord, RunSeries, RunTotals, Stack};
-use linkhold_scenario::{Case, Mechanism};
+use linkhold_scenario::{Case, PlacedMechanism};
 
 use crate::build;
+use crate::cell::AIR;
 use crate::endpoints::Endpoints;
 use crate::engine::Engine;
 use crate::error::SimError;
+use crate::network::Network;
 use crate::observer::{NoObserver, Observer};
+use crate::path::NodeId;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 
@@ -74,21 +78,21 @@ impl<'a, O: Observer> Simulation<'a, O> {
         &self.engine
     }
 
-    /// Lets the mechanism go: it releases everything it holds and reopens every window.
+    /// Flushes the mechanisms: they release everything they hold and reopen every window.
     pub fn flush(&mut self) {
         let now = self.engine.now();
-        self.engine.with_edge(now, |_, network| network.flush(now));
+        self.engine.with_hosts(now, |_, network| network.flush(now));
     }
 
-    /// Ends the run at the time reached. `wall_s` is left at 0: this has no clock.
+    /// Ends the run at the time reached. `wall_s` is left at 0: a simulation has no real clock.
     #[must_use]
     pub fn finish(self) -> (RunRecord, RunSeries) {
         let scenario = &self.case.scenario;
         let (now, events) = (self.engine.now(), self.engine.events());
         let (mut network, endpoints) = self.engine.into_parts();
         let (flows, mut recorder, observer) = endpoints.finish(now);
-        let mut silences: Vec<_> = network.take_silences().collect();
-        network.air().open_silences(now, &mut silences);
+        let mut silences: Vec<_> = network.take_silences(AIR).collect();
+        network.radio(AIR).air().open_silences(now, &mut silences);
         for silence in silences {
             recorder.silence(silence);
             observer.on_silence(&silence);
@@ -97,13 +101,8 @@ impl<'a, O: Observer> Simulation<'a, O> {
         let counted_s = now.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
         let totals =
             RunTotals::new(&flows.records, counted_s, &link, &flows.delays, &flows.delays_outside_silence);
-        let mechanism = match scenario.mechanism {
-            Mechanism::None => None,
-            Mechanism::DsaSync(_) => {
-                let mechanism = network.mechanism();
-                Some(MechanismRecord::new(mechanism.name(), &mechanism.metrics()))
-            }
-        };
+        let mechanisms =
+            scenario.mechanisms.iter().map(|placed| mechanism_record(placed, &network)).collect();
         let series = RunSeries {
             case: self.case.name.clone(),
             seed: self.seed,
@@ -123,8 +122,21 @@ impl<'a, O: Observer> Simulation<'a, O> {
             flows: flows.records,
             link,
             totals,
-            mechanism,
+            mechanisms,
         };
         (record, series)
     }
+}
+
+/// The counters of a mechanism, summed over the nodes where it stands.
+fn mechanism_record(placed: &PlacedMechanism, network: &Network) -> MechanismRecord {
+    let is_at = |node: NodeId| match placed.place {
+        Place::BaseStation => node == NodeId::BaseStation,
+        Place::Correspondent => node == NodeId::Correspondent,
+        Place::Stations => matches!(node, NodeId::Station(_)),
+    };
+    let name = placed.settings.name();
+    let taps = network.taps().iter().filter(|tap| is_at(tap.node()) && tap.mechanism().name() == name);
+    let metrics = taps.fold(Metrics::default(), |sum, tap| sum.plus(&tap.mechanism().metrics()));
+    MechanismRecord::new(name, placed.place, &metrics)
 }

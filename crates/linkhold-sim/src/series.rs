@@ -17,7 +17,8 @@ pub enum Thinning {
     Last,
 }
 
-/// One number every interval, in at most [`MAX_POINTS`] points: when full, neighbours merge and the interval doubles.
+/// One number every interval, in at most [`MAX_POINTS`] points: when full, neighbours merge and the interval
+/// doubles.
 #[derive(Clone, Debug)]
 pub struct Series {
     thinning: Thinning,

@@ -1,24 +1,13 @@
-//! The packets in flight: a slab, so that queues hold 8-byte tokens and no packet is allocated twice.
+//! The packets in flight: a slab, so that queues hold 8-byte tokens and slots are used again.
 //!
-//! A [`PacketId`] is the slot number in its low 32 bits and the slot's generation above, so a token that outlives
-//! its packet is caught in debug builds instead of naming somebody else's packet.
+//! A [`PacketId`] is the slot number in its low 32 bits and the slot's generation above, so a token that
+//! outlives its packet is caught in debug builds instead of naming somebody else's packet.
 
 use linkhold_core::packet::{Direction, Ecn, PacketId, StationId, TcpSegment};
 use linkhold_core::time::Instant;
 
-use crate::network::FlowInfo;
-
-/// A flow's number in the engine: the order of its planning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowIndex(pub u32);
-
-impl FlowIndex {
-    /// The number as an index of a list.
-    #[must_use]
-    pub const fn get(self) -> usize {
-        self.0 as usize
-    }
-}
+use crate::flow::{FlowIndex, FlowInfo};
+use crate::path::HopIndex;
 
 /// A packet somewhere between its two ends.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +18,8 @@ pub struct Packet {
     pub sent_at: Instant,
     /// Its flow.
     pub flow: FlowIndex,
+    /// Where it stands.
+    pub hop: HopIndex,
     /// The station at the radio end.
     pub station: StationId,
     /// Length on the wire from the IP header on, bytes.
@@ -37,27 +28,36 @@ pub struct Packet {
     pub direction: Direction,
     /// ECN field of its IP header.
     pub ecn: Ecn,
-    /// True while the mechanism holds it.
+    /// True while a mechanism holds it.
     pub held: bool,
     /// Its sender has sent these bytes before.
     pub retransmit: bool,
 }
 
+/// What a sender states of a packet that it sends.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    /// Its flow.
+    pub flow: FlowIndex,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Its TCP header.
+    pub segment: TcpSegment,
+    /// ECN field of its IP header.
+    pub ecn: Ecn,
+    /// Its sender has sent these bytes before.
+    pub retransmit: bool,
+}
+
 impl Packet {
-    /// A packet as its sender sends it at `now`.
+    /// A packet of the flow `info` as its sender sends it at `now`, standing at `hop`.
     #[must_use]
-    pub fn new(
-        now: Instant,
-        flow: FlowIndex,
-        info: &FlowInfo,
-        direction: Direction,
-        segment: TcpSegment,
-        ecn: Ecn,
-        retransmit: bool,
-    ) -> Self {
+    #[inline]
+    pub fn new(now: Instant, hop: HopIndex, info: &FlowInfo, sending: &Sending) -> Self {
+        let Sending { flow, direction, segment, ecn, retransmit } = *sending;
         let len = info.ip_header + segment.header_len() + segment.payload_len;
         let station = info.station;
-        Self { segment, sent_at: now, flow, station, len, direction, ecn, held: false, retransmit }
+        Self { segment, sent_at: now, flow, hop, station, len, direction, ecn, held: false, retransmit }
     }
 }
 
@@ -75,9 +75,11 @@ pub struct PacketSlab {
     free: Vec<u32>,
 }
 
-/// The slot number of a token.
-fn slot_of(id: PacketId) -> usize {
-    (id.0 & u64::from(u32::MAX)) as usize
+/// The slot number of a token: no two packets inside have the same, so that a driver can keep something
+/// beside each.
+#[must_use]
+pub const fn slot_of(id: PacketId) -> usize {
+    (id.0 & u32::MAX as u64) as usize
 }
 
 fn generation_of(id: PacketId) -> u32 {
@@ -125,7 +127,7 @@ impl PacketSlab {
         slot.packet.as_mut().expect("a packet in flight is in the slab until it is removed once")
     }
 
-    /// True if the token names a packet in flight: the check that a mechanism's answers go through.
+    /// True if the token names a packet in flight.
     #[must_use]
     pub fn contains(&self, id: PacketId) -> bool {
         self.slots
@@ -168,6 +170,7 @@ mod tests {
             segment: TcpSegment::default(),
             sent_at: Instant::ZERO,
             flow: FlowIndex(0),
+            hop: HopIndex::default(),
             station: StationId(0),
             len,
             direction: Direction::Downlink,

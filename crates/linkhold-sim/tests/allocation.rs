@@ -1,4 +1,4 @@
-//! A run that has found its working size allocates nothing more but for what a sample of the series takes.
+//! Once a run has reached its working size, only the samples of its series allocate.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_scenario::Mechanism;
+use linkhold_scenario::PlacedMechanism;
 use linkhold_sim::{NoObserver, Simulation};
 use linkhold_tcp::Congestion;
 
@@ -41,10 +41,11 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_minute_of_traffic_allocates_next_to_nothing_after_its_first_seconds() {
-    for mechanism in [Mechanism::None, Mechanism::DsaSync(DsaSyncConfig::default())] {
+    let dsasync: PlacedMechanism = DsaSyncConfig::default().into();
+    for mechanisms in [Vec::new(), vec![dsasync]] {
         let mut scenario =
             common::quarter_silent(Congestion::Cubic, Duration::from_millis(50), Duration::from_secs(80));
-        scenario.mechanism = mechanism;
+        scenario.mechanisms.clone_from(&mechanisms);
         let case = common::case("allocation", scenario);
         let mut observer = NoObserver;
         let mut simulation = Simulation::new(&case, 1, &mut observer).expect("the scenario is valid");
@@ -53,7 +54,7 @@ fn a_minute_of_traffic_allocates_next_to_nothing_after_its_first_seconds() {
         simulation.advance(Instant::from_millis(80_000));
         let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
         let events = simulation.engine().events() - events;
-        println!("{mechanism:?}: {allocations} allocations in {events} events");
+        println!("{mechanisms:?}: {allocations} allocations in {events} events");
         // Sixty samples of the series take a handful each; a rare longer burst lets a queue grow.
         assert!(allocations < 1_500, "{allocations} allocations in {events} events");
         assert!(events > 100_000);

@@ -1,4 +1,5 @@
-//! Observers see what happens: a capture holds every packet, silences come in order, progress comes every interval.
+//! Observers see what happens: a capture holds every packet, silences come in order, progress comes every
+//! interval.
 
 mod common;
 

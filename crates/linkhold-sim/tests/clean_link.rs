@@ -8,7 +8,8 @@ use linkhold_tcp::{Congestion, Recovery, TcpConfig};
 
 const RTT: Duration = Duration::from_millis(2);
 
-/// Plan: 24 Mb/s, 2 ms, 100 packets of DropTail, 5 s of warm-up and 15 s counted. Check: payload fills the link.
+/// Plan: 24 Mb/s, 2 ms, 100 packets of DropTail, 5 s of warm-up and 15 s counted. Check: payload fills the
+/// link.
 fn fills_the_link(name: &str, tcp: TcpConfig) -> Result<(), String> {
     let mut scenario = common::clean(tcp, RTT, Duration::from_secs(20));
     scenario.warm_up = Duration::from_secs(5);
@@ -65,7 +66,8 @@ fn the_sawtooths_average_window_is_seven_ninths_of_its_top() {
     let counted: Vec<f64> =
         flow.t_s.iter().zip(&flow.cwnd_bytes).filter(|(t, _)| **t > 10.0).map(|(_, w)| *w).collect();
     let average = counted.iter().sum::<f64>() / counted.len() as f64 / 1460.0;
-    // The pipe: 2 ms of propagation and the transmission times of a packet on radio and wire, at 2000 packets a second.
+    // The pipe: 2 ms of propagation and the transmission times of a packet on radio and wire, at 2000 packets
+    // a second.
     let pipe = 2000.0 * (0.002 + 0.0005 + 0.000_012);
     let closed_form = 7.0 / 9.0 * (100.0 + pipe);
     assert!((average / closed_form - 1.0).abs() < 0.05, "{average:.1} packets, closed form {closed_form:.1}");

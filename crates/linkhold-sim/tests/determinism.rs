@@ -6,12 +6,12 @@ use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Bytes;
-use linkhold_scenario::{Arrivals, Case, IpVersion, Mechanism, Source};
+use linkhold_scenario::{Arrivals, Case, IpVersion, PlacedMechanism, Source};
 use linkhold_sim::run_case;
 use linkhold_tcp::Congestion;
 
 /// Everything at once: silences, several stations, both directions, short flows at random, IPv4 and IPv6.
-fn busy(mechanism: Mechanism) -> Case {
+fn busy(mechanisms: Vec<PlacedMechanism>) -> Case {
     let mut scenario =
         common::quarter_silent(Congestion::Cubic, Duration::from_millis(20), Duration::from_secs(8));
     scenario.radio.stations = 3;
@@ -27,7 +27,7 @@ fn busy(mechanism: Mechanism) -> Case {
     short.source = Source::Finite(Bytes(30_000));
     short.arrivals = Some(Arrivals { per_second: 5.0 });
     scenario.flows = vec![down, up, short];
-    scenario.mechanism = mechanism;
+    scenario.mechanisms = mechanisms;
     common::case("busy", scenario)
 }
 
@@ -40,8 +40,8 @@ fn text(case: &Case, seed: u64) -> String {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_twice_and_on_other_threads() {
-    for mechanism in [Mechanism::None, Mechanism::DsaSync(DsaSyncConfig::default())] {
-        let case = busy(mechanism);
+    for mechanisms in [Vec::new(), vec![DsaSyncConfig::default().into()]] {
+        let case = busy(mechanisms);
         let first = text(&case, 7);
         assert_eq!(first, text(&case, 7), "twice on one thread");
         std::thread::scope(|scope| {
@@ -57,12 +57,9 @@ fn the_same_seed_gives_the_same_bytes_twice_and_on_other_threads() {
 #[test]
 fn every_case_of_a_seed_sees_the_same_silences_and_the_same_arrivals() {
     let mut radios = Vec::new();
-    for mechanism in [
-        Mechanism::None,
-        Mechanism::DsaSync(DsaSyncConfig::default()),
-        Mechanism::DsaSync(DsaSyncConfig::paper()),
-    ] {
-        let (record, series) = run_case(&busy(mechanism), 3).unwrap();
+    for mechanisms in [Vec::new(), vec![DsaSyncConfig::default().into()], vec![DsaSyncConfig::paper().into()]]
+    {
+        let (record, series) = run_case(&busy(mechanisms), 3).unwrap();
         let starts: Vec<_> = record.flows.iter().map(|flow| (flow.id, flow.start_s)).collect();
         assert!(starts.len() > 20 && series.silences.len() > 15);
         radios.push((series.silences, starts, record.link.goodput_limit_bps, record.link.silent_fraction));

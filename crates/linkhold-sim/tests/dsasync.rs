@@ -1,22 +1,22 @@
-//! The promise of issue 1: `dsasync` keeps 97 % of what a perfect transport would deliver, at a quarter of silence.
+//! The promise of issue 1: `dsasync` keeps 97 % of what a perfect transport would deliver, on a radio
+//! that is silent a quarter of the time.
 
 mod common;
 
 use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::time::Duration;
-use linkhold_scenario::Mechanism;
 use linkhold_sim::run_case;
 use linkhold_tcp::Congestion;
 
-/// Plan: one downlink bulk flow, `linux` profile, shared 24 Mb/s, primary user 20 % of the time in bursts of 0.2 s,
-/// 25 ms of sensing every 0.5 s, 3 seeds of 30 s. Check: the mean share of the limit.
+/// Plan: one downlink bulk flow, `linux` profile, shared 24 Mb/s, primary user 20 % of the time in bursts of
+/// 0.2 s, 25 ms of sensing every 0.5 s, 3 seeds of 30 s. Check: the mean share of the limit.
 fn share_of_the_limit(congestion: Congestion, rtt_ms: u64) -> f64 {
     let mut shares = 0.0;
     for seed in 1..=3 {
         let mut scenario =
             common::quarter_silent(congestion, Duration::from_millis(rtt_ms), Duration::from_secs(32));
         scenario.warm_up = Duration::from_secs(2);
-        scenario.mechanism = Mechanism::DsaSync(DsaSyncConfig::default());
+        scenario.mechanisms = vec![DsaSyncConfig::default().into()];
         let (record, _) = run_case(&common::case("dsasync", scenario), seed).expect("the scenario is valid");
         assert!((0.15..0.35).contains(&record.link.silent_fraction), "{}", record.link.silent_fraction);
         shares += record.totals.limit_share;

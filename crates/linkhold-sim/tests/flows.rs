@@ -6,7 +6,7 @@ use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};
-use linkhold_scenario::{Arrivals, IpVersion, Mechanism, ResolvedScenario, Source};
+use linkhold_scenario::{Arrivals, IpVersion, ResolvedScenario, Source};
 use linkhold_sim::{NoObserver, Simulation, run_case};
 use linkhold_tcp::{Congestion, TcpConfig};
 
@@ -71,11 +71,8 @@ fn short_flows_arrive_at_their_rate_and_leave_no_more_places_than_were_open_at_o
 
 #[test]
 fn when_every_flow_is_done_no_packet_is_left_inside() {
-    for mechanism in [
-        Mechanism::None,
-        Mechanism::DsaSync(DsaSyncConfig::default()),
-        Mechanism::DsaSync(DsaSyncConfig::paper()),
-    ] {
+    for mechanisms in [Vec::new(), vec![DsaSyncConfig::default().into()], vec![DsaSyncConfig::paper().into()]]
+    {
         let mut scenario =
             common::quarter_silent(Congestion::Cubic, Duration::from_millis(20), Duration::from_secs(60));
         let mut down = common::bulk(Direction::Downlink);
@@ -84,16 +81,16 @@ fn when_every_flow_is_done_no_packet_is_left_inside() {
         let mut up = down.clone();
         up.direction = Direction::Uplink;
         scenario.flows = vec![down, up];
-        scenario.mechanism = mechanism;
+        scenario.mechanisms.clone_from(&mechanisms);
         let case = common::case("leak", scenario);
         let mut observer = NoObserver;
         let mut simulation = Simulation::new(&case, 5, &mut observer).unwrap();
         simulation.advance(Instant::from_millis(59_000));
         simulation.flush();
         simulation.advance(Instant::from_millis(60_000));
-        assert_eq!(simulation.engine().network().packets_inside(), 0, "{mechanism:?}");
+        assert_eq!(simulation.engine().network().packets_inside(), 0, "{mechanisms:?}");
         let (record, _) = simulation.finish();
-        assert!(record.flows.iter().all(|flow| flow.bytes == 2_000_000), "{mechanism:?}");
+        assert!(record.flows.iter().all(|flow| flow.bytes == 2_000_000), "{mechanisms:?}");
     }
 }
 

@@ -1,4 +1,5 @@
-//! What the endpoints alone cost: 100 s of one bulk flow over a bare 24 Mb/s, 2 ms pipe with 100 packets of buffer.
+//! What the endpoints alone cost: 100 s of one bulk flow over a bare 24 Mb/s, 2 ms pipe with 100 packets of
+//! buffer.
 //!
 //! `cargo run --release -p linkhold-tcp --example segment_cost`
 

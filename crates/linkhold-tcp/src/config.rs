@@ -1,15 +1,17 @@
 //! What an endpoint is made of, and the three profiles that name a whole stack.
 //!
-//! - `linux`: a 2020s kernel. RACK-TLP (RFC 8985), SACK, PRR (6937), F-RTO (5682), timestamp and D-SACK undo (3522,
-//!   4015), initial window 10 (6928), RTO floor 200 ms on the variance term, adaptive delayed ACK, receive window
-//!   autotuning up to 6 MiB, CUBIC and HyStart as `tcp_cubic.c` has them, and [`Details::Linux`].
-//! - `linux-2009`: Linux 2.6.2x as the dsasync paper used it. SACK recovery (6675), timestamps, initial window per
-//!   RFC 3390, 256 KB of fixed window, the window update rule of that time, one ACK one step of growth.
-//!   F-RTO is on (`sysctl_tcp_frto = 2` since 2.6.24) and answers a spurious timeout with one ordinary decrease
-//!   (`sysctl_tcp_frto_response = 0`, `tcp_ratehalving_spur_to_response`); where it gives up, timestamps and D-SACKs undo
-//!   (`tcp_may_undo`). Read in `net/ipv4/tcp_input.c` of 2.6.3x. Deviations: loss detection is RFC 6675's, not FACK with
-//!   its search for lost retransmissions; the decrease is at once, not by one segment each second ACK; an undo is not
-//!   held to three segments more than are in flight (`tcp_moderate_cwnd`); there is no HyStart (2.6.29).
+//! - `linux`: a 2020s kernel. RACK-TLP (RFC 8985), SACK, PRR (6937), F-RTO (5682), timestamp and D-SACK undo
+//!   (3522, 4015), initial window 10 (6928), RTO floor 200 ms on the variance term, adaptive delayed ACK,
+//!   receive window autotuning up to 6 MiB, CUBIC and HyStart as `tcp_cubic.c` has them, and
+//!   [`Details::Linux`].
+//! - `linux-2009`: Linux 2.6.2x as the dsasync paper used it. SACK recovery (6675), timestamps, initial
+//!   window per RFC 3390, 256 KB of fixed window, the window update rule of that time, one ACK one step of
+//!   growth. F-RTO is on (`sysctl_tcp_frto = 2` since 2.6.24) and answers a spurious timeout with one
+//!   ordinary decrease (`sysctl_tcp_frto_response = 0`, `tcp_ratehalving_spur_to_response`); where it gives
+//!   up, timestamps and D-SACKs undo (`tcp_may_undo`). Read in `net/ipv4/tcp_input.c` of 2.6.3x. Deviations:
+//!   loss detection is RFC 6675's, not FACK with its search for lost retransmissions; the decrease is at
+//!   once, not by one segment each second ACK; an undo is not held to three segments more than are in flight
+//!   (`tcp_moderate_cwnd`); there is no HyStart (2.6.29).
 //! - `classic`: RFC 5681/6582 as a textbook has it. No SACK, no timestamps, RTO floor 1 s.
 
 use linkhold_core::time::Duration;
@@ -39,17 +41,19 @@ pub enum Congestion {
     Cubic,
 }
 
-/// When the receiver acknowledges in-order data. Out-of-order data is always acknowledged at once (RFC 5681 4.2).
+/// When the receiver acknowledges in-order data. Out-of-order data is always acknowledged at once (RFC 5681
+/// 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayedAck {
     /// Every segment at once.
     Off,
     /// Every second full-sized segment, or this long after the first unacknowledged one (RFC 1122 4.2.3.2).
     Timer(Duration),
-    /// Every second full-sized segment, or at the next tick of a free-running clock of this period (BSD's 200 ms).
+    /// Every second full-sized segment, or at the next tick of a free-running clock of this period (BSD's 200
+    /// ms).
     Heartbeat(Duration),
-    /// Linux: at once for the first 16 segments, after idling and after duplicates; then every second full-sized
-    /// segment, or 40 ms.
+    /// Linux: at once for the first 16 segments, after idling and after duplicates; then every second
+    /// full-sized segment, or 40 ms.
     Linux,
 }
 
@@ -75,15 +79,15 @@ pub enum WindowProbe {
 /// What happens to cwnd when a connection sends again after having been quiet for longer than an RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleRestart {
-    /// Nothing.
+    /// cwnd stays as it was.
     Off,
     /// Straight back to the restart window, RFC 5681 section 4.1, whatever kept the sender quiet.
     RestartWindow,
-    /// Halved per RTO of quiet, never below the restart window, whatever kept the sender quiet: a closed window
-    /// counts (Linux 2.6.2x checked when it transmitted, `tcp_event_data_sent`).
+    /// Halved per RTO of quiet, never below the restart window, whatever kept the sender quiet: a closed
+    /// window counts (Linux 2.6.2x checked when it transmitted, `tcp_event_data_sent`).
     HalveAtSend,
-    /// The same, but only when the application had nothing to send (Linux since 4.x checks in `tcp_sendmsg`, where
-    /// a sender with a full send queue does not come by).
+    /// The same, but only when the application had nothing to send (Linux since 4.x checks in `tcp_sendmsg`,
+    /// which a sender with a full send queue does not reach).
     HalveAtWrite,
 }
 
@@ -92,8 +96,8 @@ pub enum IdleRestart {
 pub enum SpuriousResponse {
     /// The window from before the timeout (RFC 4015; Linux since 3.10).
     Undo,
-    /// One ordinary decrease from the window before the timeout (Linux before, `tcp_frto_response` 0). While F-RTO has
-    /// not decided, timestamps and D-SACKs are not asked.
+    /// One ordinary decrease from the window before the timeout (Linux before, `tcp_frto_response` 0). While
+    /// F-RTO has not decided, timestamps and D-SACKs are not asked.
     Decrease,
 }
 
@@ -102,10 +106,7 @@ pub enum SpuriousResponse {
 pub enum Details {
     /// The RFCs as written.
     Rfc,
-    /// Linux 6.x, function by function: when a timeout reduces again and F-RTO is asked (`tcp_enter_loss`), what undo brings
-    /// back (`tcp_undo_cwnd_reduction`), how losses after undo and of retransmissions are answered
-    /// (`tcp_fastretrans_alert`), how the timers are set (`tcp_rearm_rto`, `tcp_schedule_loss_probe`, `tcp_rack_reo_timeout`),
-    /// what reduction and growth count (`tcp_cwnd_reduction`, `tcp_cong_avoid`), and `tcp_cubic.c`.
+    /// Linux 6.x. Each difference is a method in `linux.rs`, with the kernel's function and the RFC's rule.
     Linux,
 }
 
@@ -135,7 +136,8 @@ pub struct TcpConfig {
     pub window_scale: Option<u8>,
     /// Receive buffer: the largest window offered before autotuning.
     pub receive_buffer: Bytes,
-    /// Grow the receive buffer with what arrives per round trip, up to this much (Linux `tcp_rcv_space_adjust`).
+    /// Grow the receive buffer with what arrives per round trip, up to this much (Linux
+    /// `tcp_rcv_space_adjust`).
     pub receive_autotune: Option<Bytes>,
     /// How fast the receiving application reads; `None` reads at once.
     pub application_read_rate: Option<BitRate>,
@@ -145,8 +147,8 @@ pub struct TcpConfig {
     pub initial_window_segments: Option<u32>,
     /// Floor of the retransmission timeout.
     pub rto_min: Duration,
-    /// True: the floor is under the variance term, RTO = SRTT + max(4 RTTVAR, floor), as Linux has it. False: the
-    /// floor is under the sum (RFC 6298 rule 2.4).
+    /// True: the floor is under the variance term, RTO = SRTT + max(4 RTTVAR, floor), as Linux has it. False:
+    /// the floor is under the sum (RFC 6298 rule 2.4).
     pub rto_min_on_variance: bool,
     /// RTO before the first RTT sample.
     pub rto_initial: Duration,
@@ -172,16 +174,16 @@ pub struct TcpConfig {
     pub accept_window_shrink_same_ack: bool,
     /// How a zero window is probed.
     pub window_probe: WindowProbe,
-    /// Growth per ACK.
+    /// What one ACK counts for when cwnd grows.
     pub ack_counting: AckCounting,
-    /// What quiet does to cwnd.
+    /// What happens to cwnd after a time without sending.
     pub idle_restart: IdleRestart,
     /// What a decrease starts from.
     pub window_reduction: WindowReduction,
-    /// What the RFCs leave open.
+    /// Whose rules fill what the RFCs leave open.
     pub details: Details,
-    /// Tick of the timers: they fire late, by the timer wheel's rounding (Linux `calc_wheel_index`); 4 ms is a kernel of 250 Hz,
-    /// Debian's. `None`: to the nanosecond.
+    /// Tick of the timers: they fire late, by the timer wheel's rounding (Linux `calc_wheel_index`); 4 ms is
+    /// a kernel of 250 Hz, Debian's. `None`: to the nanosecond.
     pub timer_tick: Option<Duration>,
 }
 
@@ -251,8 +253,8 @@ impl TcpConfig {
         }
     }
 
-    /// The textbook: RFC 5681/6582; see the head of this file. With [`Recovery::Sack`] or [`Recovery::RackTlp`]
-    /// SACK is on, and with the latter timestamps too.
+    /// The textbook: RFC 5681/6582; see the head of this file. With [`Recovery::Sack`] or
+    /// [`Recovery::RackTlp`] SACK is on, and with the latter timestamps too.
     #[must_use]
     pub fn classic(recovery: Recovery, congestion: Congestion) -> Self {
         let sack = match recovery {

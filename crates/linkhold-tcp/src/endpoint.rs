@@ -2,8 +2,8 @@
 //!
 //! Source: RFC 9293 section 3.10, RFC 7323 sections 2.5 and 4.2, RFC 3168 section 6.1.1 (ECN set-up).
 //! closed -> SYN sent / listening -> SYN received -> established -> closed (both FINs acknowledged, or RST).
-//! Deviations: no simultaneous open and no TIME-WAIT (addresses are not reused here); a RST is obeyed without a sequence
-//! check, and none is ever sent.
+//! Deviations: no simultaneous open and no TIME-WAIT (addresses are not reused here); a RST is obeyed without
+//! a sequence check, and none is ever sent.
 
 use linkhold_core::packet::{Ecn, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use linkhold_core::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use linkhold_core::units::Seq;
 
 use crate::config::TcpConfig;
 use crate::receiver::Receiver;
-use crate::sender::{AckIn, Plan, Sender};
+use crate::sender::{AckIn, Kind, Sender};
 use crate::source::Source;
 use crate::stats::Stats;
 use crate::wheel;
@@ -60,20 +60,20 @@ pub struct Endpoint {
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
-    /// What was agreed on.
+    /// Options that both ends agreed to use.
     timestamps: bool,
     sack: bool,
     ecn: bool,
     peer_scale: u8,
     peer_syn: SynOptions,
-    /// The time of the last call: the paced source's next write is after it.
+    /// Time of the last call. A paced source's next write comes after it.
     clock: Instant,
     stats: Stats,
 }
 
 /// The TSval clock: milliseconds, never 0 (RFC 7323 section 5.4 allows 1 ms to 1 s a tick).
 #[inline]
-fn ts_clock(now: Instant) -> u32 {
+pub(crate) fn ts_clock(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32 + 1
 }
 
@@ -115,9 +115,20 @@ impl Endpoint {
     }
 
     /// A segment arrived; `ecn` is its IP header's ECN field.
+    #[inline]
     pub fn on_segment(&mut self, now: Instant, segment: &TcpSegment, ecn: Ecn) {
         self.clock = now;
         self.stats.segments_in += 1;
+        if self.state == State::Established && !segment.flags.contains(TcpFlags::RST) {
+            self.on_established(now, segment, ecn);
+        } else {
+            self.on_other(now, segment, ecn);
+        }
+    }
+
+    /// A segment outside the established state, or a reset.
+    #[cold]
+    fn on_other(&mut self, now: Instant, segment: &TcpSegment, ecn: Ecn) {
         if segment.flags.contains(TcpFlags::RST) {
             if self.state != State::Listen {
                 self.state = State::Closed;
@@ -208,8 +219,8 @@ impl Endpoint {
         let timestamp = segment.timestamp.filter(|_| self.timestamps);
         if let Some(ts) = timestamp {
             if self.receiver.fails_paws(ts.value) {
-                // RFC 7323 section 5.3 R1: drop, and acknowledge. A pure ACK is dropped in silence, as an answer would
-                // only start a dialogue of ACKs (Linux tcp_disordered_ack lets it pass).
+                // RFC 7323 section 5.3 R1: drop, and acknowledge. A pure ACK is dropped in silence, as an
+                // answer would only start a dialogue of ACKs (Linux tcp_disordered_ack lets it pass).
                 if segment.seq_len() > 0 {
                     self.stats.paws_drops += 1;
                     self.receiver.request_ack();
@@ -222,16 +233,14 @@ impl Endpoint {
         let len = u64::from(segment.payload_len);
         let fin = segment.flags.contains(TcpFlags::FIN);
         if len == 0 && !fin && !self.receiver.accepts_empty(start) {
-            // RFC 9293 section 3.10.7.4, first step: answered, and not heard. Linux's window probe lives by the answer.
+            // RFC 9293 section 3.10.7.4, first step: answered, and not heard. Linux's window probe lives by
+            // the answer.
             self.receiver.request_ack();
             return;
         }
-        if segment.flags.contains(TcpFlags::ACK) {
-            let ack = self.ack_in(segment, timestamp);
-            if !self.sender.on_ack(now, ts_now, &ack, &mut self.stats) {
-                self.receiver.request_ack();
-                return;
-            }
+        if segment.flags.contains(TcpFlags::ACK) && !self.on_ack(now, ts_now, segment, timestamp) {
+            self.receiver.request_ack();
+            return;
         }
         if len > 0 || fin {
             if self.ecn {
@@ -251,10 +260,43 @@ impl Endpoint {
         }
     }
 
-    fn ack_in(&self, segment: &TcpSegment, timestamp: Option<TcpTimestamp>) -> AckIn {
+    /// False if the segment acknowledges what was never sent.
+    #[inline(always)]
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        ts_now: u32,
+        segment: &TcpSegment,
+        timestamp: Option<TcpTimestamp>,
+    ) -> bool {
+        if self.sender.is_silent() && segment.sack.is_empty() && !segment.flags.contains(TcpFlags::ECE) {
+            let window = u64::from(segment.window) << self.peer_scale;
+            return self.sender.hear_window(segment.seq, self.offset(segment.ack), window, &mut self.stats);
+        }
+        self.on_ack_of_data(now, ts_now, segment, timestamp)
+    }
+
+    fn on_ack_of_data(
+        &mut self,
+        now: Instant,
+        ts_now: u32,
+        segment: &TcpSegment,
+        timestamp: Option<TcpTimestamp>,
+    ) -> bool {
+        let ack = self.ack_in(segment, timestamp);
+        self.sender.on_ack(now, ts_now, &ack, &mut self.stats)
+    }
+
+    /// Offset in our stream of a sequence number of ours; numbers before our SYN give 0.
+    #[inline]
+    fn offset(&self, seq: Seq) -> u64 {
         let una = self.sender.una();
-        let una_seq = self.iss + una as u32;
-        let offset = |seq: Seq| una.saturating_add_signed(i64::from(seq.minus(una_seq)));
+        una.saturating_add_signed(i64::from(seq.minus(self.iss + una as u32)))
+    }
+
+    #[inline]
+    fn ack_in(&self, segment: &TcpSegment, timestamp: Option<TcpTimestamp>) -> AckIn {
+        let offset = |seq: Seq| self.offset(seq);
         let ack = offset(segment.ack);
         let mut blocks = [(0, 0); 4];
         let mut dsack = None;
@@ -265,7 +307,8 @@ impl Endpoint {
             if left >= right || right > self.sender.nxt() {
                 continue;
             }
-            // RFC 2883 section 4: the first block is a D-SACK if it is below the cumulative ACK, or inside the second.
+            // RFC 2883 section 4: the first block is a D-SACK if it is below the cumulative ACK, or inside
+            // the second.
             let inside_second =
                 all.get(1).is_some_and(|second| offset(second.left) <= left && right <= offset(second.right));
             if index == 0 && (right <= ack || inside_second) {
@@ -288,31 +331,57 @@ impl Endpoint {
     }
 
     /// The next segment to send now, if any.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         self.clock = now;
-        match self.state {
-            State::Listen => None,
-            State::SynSent | State::SynReceived => self.poll_handshake(now),
-            State::Established => {
-                if let Some(plan) = self.sender.poll(now, ts_clock(now), &mut self.stats) {
-                    return Some(self.data_segment(now, plan));
-                }
-                self.poll_ack(now)
-            }
-            State::Closed => self.poll_ack(now),
-        }
-    }
-
-    fn poll_ack(&mut self, now: Instant) -> Option<Transmit> {
-        if !self.receiver.ack_due() {
+        if self.state == State::Established && self.sender.is_silent() && !self.receiver.ack_due() {
             return None;
         }
-        self.stats.acks_out += 1;
-        let segment = self.segment(now, self.iss + self.sender.nxt() as u32);
-        // RFC 3168 section 6.1.4: pure ACKs are not ECN-capable.
-        Some(self.count(Transmit { segment, ecn: Ecn::NotEct, retransmit: false }))
+        self.next_transmit(now)
     }
 
+    fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        let plan = match self.state {
+            State::Listen => return None,
+            State::SynSent | State::SynReceived => return self.poll_handshake(now),
+            State::Established => self.sender.poll(now, &mut self.stats),
+            State::Closed => None,
+        };
+        let start = match &plan {
+            Some(plan) => plan.start,
+            None if self.receiver.ack_due() => self.sender.nxt(),
+            None => return None,
+        };
+        self.stats.segments_sent += 1;
+        let mut segment = self.segment(now, self.iss + start as u32);
+        let Some(plan) = plan else {
+            self.stats.acks_out += 1;
+            // RFC 3168 section 6.1.4: pure ACKs are not ECN-capable.
+            return Some(Transmit { segment, ecn: Ecn::NotEct, retransmit: false });
+        };
+        segment.payload_len = plan.payload;
+        if plan.fin {
+            segment.flags = segment.flags | TcpFlags::FIN;
+        }
+        if plan.cwr {
+            segment.flags = segment.flags | TcpFlags::CWR;
+        }
+        if plan.payload > 0 || plan.fin {
+            self.stats.data_segments_sent += 1;
+            self.stats.bytes_sent += u64::from(plan.payload);
+        }
+        let retransmit = plan.kind == Kind::Retransmission;
+        if retransmit {
+            self.stats.retransmits += 1;
+            self.stats.retransmit_bytes += u64::from(plan.payload);
+        }
+        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, nor (6.1.6) are window probes.
+        let capable = self.ecn && plan.payload > 0 && plan.kind == Kind::New;
+        let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+        Some(Transmit { segment, ecn, retransmit })
+    }
+
+    #[cold]
     fn poll_handshake(&mut self, now: Instant) -> Option<Transmit> {
         if !core::mem::replace(&mut self.handshake.send, false) {
             return None;
@@ -353,33 +422,12 @@ impl Endpoint {
             sack: SackBlocks::EMPTY,
             syn: SynOptions { mss: Some(self.cfg.mss), window_scale: scale, sack_permitted: self.sack },
         };
-        Some(self.count(Transmit { segment, ecn: Ecn::NotEct, retransmit: again }))
+        self.stats.segments_sent += 1;
+        Some(Transmit { segment, ecn: Ecn::NotEct, retransmit: again })
     }
 
-    fn data_segment(&mut self, now: Instant, plan: Plan) -> Transmit {
-        let mut segment = self.segment(now, self.iss + plan.start as u32);
-        segment.payload_len = plan.payload;
-        if plan.fin {
-            segment.flags = segment.flags | TcpFlags::FIN;
-        }
-        if plan.cwr {
-            segment.flags = segment.flags | TcpFlags::CWR;
-        }
-        if plan.payload > 0 || plan.fin {
-            self.stats.data_segments_sent += 1;
-            self.stats.bytes_sent += u64::from(plan.payload);
-        }
-        if plan.retransmit {
-            self.stats.retransmits += 1;
-            self.stats.retransmit_bytes += u64::from(plan.payload);
-        }
-        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, nor (6.1.6) are window probes.
-        let capable = self.ecn && plan.payload > 0 && !plan.retransmit && !plan.probe;
-        let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
-        self.count(Transmit { segment, ecn, retransmit: plan.retransmit })
-    }
-
-    /// A segment with the acknowledgment, and so an end to any delayed one.
+    /// A segment that carries the acknowledgment, so that no ACK is owed after it.
+    #[inline]
     fn segment(&mut self, now: Instant, seq: Seq) -> TcpSegment {
         let timestamp =
             self.timestamps.then(|| TcpTimestamp { value: ts_clock(now), echo: self.receiver.ts_recent() });
@@ -403,12 +451,8 @@ impl Endpoint {
         }
     }
 
-    fn count(&mut self, transmit: Transmit) -> Transmit {
-        self.stats.segments_sent += 1;
-        transmit
-    }
-
     /// When `on_timeout` is due, if ever.
+    #[inline]
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
@@ -444,21 +488,21 @@ impl Endpoint {
         }
     }
 
-    /// Stops the sending direction: cwnd, ssthresh, RTT estimate and RTO stay as they are, timers stand still, ACKs are
-    /// still taken in and sent. Freezing twice is freezing once.
+    /// Stops the sending direction: cwnd, ssthresh, RTT estimate and RTO stay as they are, timers stand
+    /// still, ACKs are still taken in and sent. Freezing twice is freezing once.
     pub fn freeze(&mut self, now: Instant) {
         self.clock = now;
         self.sender.freeze(now);
     }
 
-    /// Goes on from the frozen state as if no time had passed; nothing when not frozen.
+    /// Goes on from the frozen state as if no time had passed. Does nothing to a sender that is not frozen.
     pub fn thaw(&mut self, now: Instant) {
         self.clock = now;
-        self.sender.thaw(now, ts_clock(now));
+        self.sender.thaw(now);
     }
 
-    /// The application stops writing; a FIN follows what it has written. Nothing before the handshake is done or for
-    /// a finite source, which ends by itself.
+    /// The application stops writing; a FIN follows what it has written. Nothing before the handshake is done
+    /// or for a finite source, which ends by itself.
     pub fn end_source(&mut self, now: Instant) {
         self.clock = now;
         if self.is_established() {
@@ -467,6 +511,7 @@ impl Endpoint {
     }
 
     /// Application bytes received in order so far.
+    #[inline]
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.receiver.delivered()

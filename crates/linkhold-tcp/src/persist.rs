@@ -2,8 +2,8 @@
 //!
 //! Source: RFC 9293 sections 3.10.7.4 (SND.WL1, SND.WL2) and 3.8.6.1 (zero-window probing); Linux
 //! `tcp_may_update_window`.
-//! Deviation: RFC 9293 also takes an update that repeats sequence and acknowledgment number and shrinks the window.
-//! Linux (and BSD) ignore such a shrink; since 6.6 Linux takes it if the window is zero
+//! Deviation: RFC 9293 also takes an update that repeats sequence and acknowledgment number and shrinks the
+//! window. Linux (and BSD) ignore such a shrink; since 6.6 Linux takes it if the window is zero
 //! (`accept_window_shrink_same_ack`). That decides whether a zero window sent by a base station is obeyed.
 
 use linkhold_core::time::Duration;
@@ -25,11 +25,15 @@ pub(crate) struct SendWindow {
 }
 
 /// What an ACK did to the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WindowChange {
-    pub changed: bool,
-    pub closed: bool,
-    pub opened: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WindowChange {
+    None,
+    /// It was open before and is open now, with another size.
+    Moved,
+    /// It became zero.
+    Closed,
+    /// It was zero.
+    Opened,
 }
 
 impl SendWindow {
@@ -48,28 +52,26 @@ impl SendWindow {
     /// An acceptable ACK of `ack` arrived in a segment with sequence number `seq`.
     #[inline]
     pub fn update(&mut self, seq: Seq, ack: u64, window: u64) -> WindowChange {
-        let mut change = WindowChange::default();
         let newer = ack > self.wl2
             || seq.after(self.wl1)
             || (seq == self.wl1
                 && ack == self.wl2
                 && (window > self.window || (self.accept_shrink_same_ack && window == 0)));
         if !newer || ack < self.wl2 {
-            return change;
+            return WindowChange::None;
         }
         self.wl1 = seq;
         self.wl2 = ack;
-        if window != self.window {
-            change.changed = true;
-            change.closed = window == 0;
-            change.opened = self.window == 0;
-            self.window = window;
-            self.largest = self.largest.max(window);
-            if window > 0 {
-                self.probes = 0;
-            }
+        if window == self.window {
+            return WindowChange::None;
         }
-        change
+        let before = core::mem::replace(&mut self.window, window);
+        if window == 0 {
+            return WindowChange::Closed;
+        }
+        self.largest = self.largest.max(window);
+        self.probes = 0;
+        if before == 0 { WindowChange::Opened } else { WindowChange::Moved }
     }
 
     #[inline]
@@ -81,8 +83,8 @@ impl SendWindow {
         self.largest
     }
 
-    /// How long to wait for the next probe. RFC 9293 section 3.8.6.1: the first after an RTO, then exponentially
-    /// rarer.
+    /// How long to wait for the next probe. RFC 9293 section 3.8.6.1: the first after an RTO, then
+    /// exponentially rarer.
     pub fn probe_interval(&self, rto: Duration, ceiling: Duration) -> Duration {
         (rto * (1 << self.probes.min(16))).min(ceiling)
     }
@@ -102,7 +104,8 @@ mod tests {
 
     #[test]
     fn which_updates_count() {
-        // (seq, ack, window, window after: old rule, window after: Linux 6.6); start is seq 100, ack 50, window 1000.
+        // (seq, ack, window, window after: old rule, window after: Linux 6.6); start is seq 100, ack 50,
+        // window 1000.
         let table = [
             (100, 51, 0, 0, 0, "a newer ack closes"),
             (101, 50, 0, 0, 0, "newer data closes"),
@@ -118,8 +121,8 @@ mod tests {
                 w.open(1000, Seq(100), 50);
                 let change = w.update(Seq(seq), ack, window);
                 assert_eq!(w.window(), expected, "{what} ({flag})");
-                assert_eq!(change.changed, expected != 1000, "{what} ({flag})");
-                assert_eq!(change.closed, expected == 0, "{what} ({flag})");
+                assert_eq!(change != WindowChange::None, expected != 1000, "{what} ({flag})");
+                assert_eq!(change == WindowChange::Closed, expected == 0, "{what} ({flag})");
             }
         }
     }

@@ -1,10 +1,11 @@
 //! The receiving half: reassembly, acknowledgments, the offered window.
 //!
-//! Source: RFC 9293 sections 3.10.7.4 and 3.8.6, RFC 5681 section 4.2 and RFC 1122 section 4.2.3.2 (delayed ACK), RFC 2018 and
-//! 2883 (SACK, D-SACK), RFC 7323 section 4.3 (TS.Recent), RFC 3168 section 6.1.3 (ECN echo); Linux `tcp_event_data_recv` and
-//! `__tcp_ack_snd_check` (quickack), `tcp_rcv_space_adjust` (autotuning).
-//! Deviations: the offered window starts at the whole buffer, without Linux's `rcv_ssthresh` ramp; the buffer counts
-//! payload, not the memory its packets take.
+//! Source: RFC 9293 sections 3.10.7.4 and 3.8.6, RFC 5681 section 4.2 and RFC 1122 section 4.2.3.2 (delayed
+//! ACK), RFC 2018 and 2883 (SACK, D-SACK), RFC 7323 section 4.3 (TS.Recent), RFC 3168 section 6.1.3 (ECN
+//! echo); Linux `tcp_event_data_recv` and `__tcp_ack_snd_check` (quickack), `tcp_rcv_space_adjust`
+//! (autotuning).
+//! Deviations: the offered window starts at the whole buffer, without Linux's `rcv_ssthresh` ramp; the buffer
+//! counts payload, not the memory its packets take.
 
 use linkhold_core::packet::{SackBlock, SackBlocks};
 use linkhold_core::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use crate::stats::Stats;
 const LINUX_DELAY: Duration = Duration::from_millis(40);
 /// Linux TCP_MAX_QUICKACKS.
 const LINUX_QUICKACKS: u32 = 16;
-/// Linux leaves quickack mode's timer at the RTO; a gap this long starts it over.
+/// After a gap longer than this, quickack mode begins anew. Linux compares with the RTO, whose floor this is.
 const LINUX_IDLE: Duration = Duration::from_millis(200);
 
 /// A stretch of data beyond a hole.
@@ -27,6 +28,24 @@ struct Range {
     right: u64,
     /// Larger is more recent.
     stamp: u64,
+}
+
+/// Whether an acknowledgment is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AckDue {
+    Nothing,
+    /// With the next segment, or by then (RFC 1122 section 4.2.3.2).
+    By(Instant),
+    Now,
+}
+
+/// The peer's FIN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fin {
+    Unknown,
+    /// It has this offset; data before it is missing.
+    At(u64),
+    Received,
 }
 
 #[derive(Clone, Debug)]
@@ -40,8 +59,7 @@ pub(crate) struct Receiver {
     /// Data beyond `nxt`, in order, disjoint and not touching.
     ranges: Vec<Range>,
     stamp: u64,
-    fin_at: Option<u64>,
-    fin_received: bool,
+    fin: Fin,
     /// Right edge of the window as offered; never moves left.
     right_edge: u64,
     buffer: u64,
@@ -52,8 +70,7 @@ pub(crate) struct Receiver {
     dsack: Option<(u64, u64)>,
     /// In-order bytes not acknowledged yet.
     unacked: u64,
-    ack_now: bool,
-    delayed_at: Option<Instant>,
+    due: AckDue,
     quickacks: u32,
     last_data: Option<Instant>,
     /// Last.ACK.sent.
@@ -88,8 +105,7 @@ impl Receiver {
             nxt: 0,
             ranges: Vec::new(),
             stamp: 0,
-            fin_at: None,
-            fin_received: false,
+            fin: Fin::Unknown,
             right_edge: 0,
             buffer: cfg.receive_buffer.0,
             tune: cfg.receive_autotune.map(|max| Autotune {
@@ -106,8 +122,7 @@ impl Receiver {
             sack_ok: false,
             dsack: None,
             unacked: 0,
-            ack_now: false,
-            delayed_at: None,
+            due: AckDue::Nothing,
             quickacks: LINUX_QUICKACKS,
             last_data: None,
             last_ack_sent: 1,
@@ -137,12 +152,13 @@ impl Receiver {
     }
 
     /// Offset of a sequence number of the peer; numbers before its SYN give 0.
+    #[inline]
     pub fn offset(&self, seq: Seq) -> u64 {
         self.nxt.saturating_add_signed(i64::from(seq.minus(self.ack_number())))
     }
 
-    /// True if a segment of no length at this offset is acceptable (RFC 9293 section 3.10.7.4). One that the last ACK crossed is,
-    /// as in Linux (`tcp_sequence`, from `rcv_wup` on): reordered, it still tells.
+    /// True if a segment of no length at this offset is acceptable (RFC 9293 section 3.10.7.4). One that the
+    /// last ACK crossed is, as in Linux (`tcp_sequence`, from `rcv_wup` on): reordered, it still tells.
     pub fn accepts_empty(&self, start: u64) -> bool {
         (self.last_ack_sent..=self.right_edge.max(self.nxt)).contains(&start)
     }
@@ -161,15 +177,15 @@ impl Receiver {
         (ts_value.wrapping_sub(self.ts_recent) as i32) < 0
     }
 
-    /// RFC 7323 section 4.3 (2): TS.Recent from a segment that covers Last.ACK.sent.
+    /// RFC 7323 section 4.3 (2): TS.Recent from a segment that passes PAWS and covers Last.ACK.sent.
     pub fn note_timestamp(&mut self, start: u64, ts_value: u32) {
-        if start <= self.last_ack_sent && !self.fails_paws(ts_value) {
+        if start <= self.last_ack_sent {
             self.ts_recent = ts_value;
         }
     }
 
     pub fn request_ack(&mut self) {
-        self.ack_now = true;
+        self.due = AckDue::Now;
     }
 
     /// RFC 3168 section 6.1.3: echo congestion until the sender says it reduced.
@@ -187,6 +203,7 @@ impl Receiver {
     }
 
     /// Payload `start .. start + len`, then perhaps a FIN. `rtt_hint` is the age of the timestamp it echoes.
+    #[inline]
     pub fn on_data(
         &mut self,
         now: Instant,
@@ -202,12 +219,12 @@ impl Receiver {
                 // RFC 2883 section 4.1.1: all of it is here already.
                 self.duplicate(start, end, stats);
             }
-            self.ack_now = true;
+            self.due = AckDue::Now;
             return;
         }
         if start > self.right_edge || (start == self.right_edge && len > 0) {
             // Beyond the window (a zero-window probe lands here): say where the window is.
-            self.ack_now = true;
+            self.due = AckDue::Now;
             return;
         }
         let mut fin = fin;
@@ -215,8 +232,8 @@ impl Receiver {
             end = self.right_edge;
             fin = false;
         }
-        if fin {
-            self.fin_at = Some(end - 1);
+        if fin && self.fin != Fin::Received {
+            self.fin = Fin::At(end - 1);
         }
         let gap = self.last_data.map(|at| now.since(at));
         self.last_data = Some(now);
@@ -231,14 +248,16 @@ impl Receiver {
         }
     }
 
+    #[cold]
     fn duplicate(&mut self, start: u64, end: u64, stats: &mut Stats) {
         stats.duplicate_segments_in += 1;
         self.dsack = Some((start, end));
         // Linux tcp_send_dupack: the sender's ACKs got lost, be quick for a while.
         self.quickacks = LINUX_QUICKACKS;
-        self.ack_now = true;
+        self.due = AckDue::Now;
     }
 
+    #[inline(always)]
     fn in_order(&mut self, now: Instant, end: u64, gap: Option<Duration>, rtt_hint: Option<Duration>) {
         let before = self.nxt;
         self.nxt = end;
@@ -246,20 +265,23 @@ impl Receiver {
         if had_hole {
             self.absorb_ranges();
         }
-        if self.fin_at.is_some_and(|at| self.nxt > at) {
-            self.fin_received = true;
-            self.ack_now = true;
+        if let Fin::At(at) = self.fin
+            && self.nxt > at
+        {
+            self.fin = Fin::Received;
+            self.due = AckDue::Now;
         }
         self.autotune(now, rtt_hint);
         self.unacked += self.nxt - before;
         if had_hole {
             // RFC 5681 section 4.2: at once when a segment fills all or part of a gap.
-            self.ack_now = true;
+            self.due = AckDue::Now;
         }
         self.schedule_ack(now, gap);
     }
 
     /// Moves what has become in order out of the ranges.
+    #[cold]
     fn absorb_ranges(&mut self) {
         let mut taken = 0;
         for range in &self.ranges {
@@ -272,43 +294,42 @@ impl Receiver {
         self.ranges.drain(..taken);
     }
 
+    /// In-order data arrived, `gap` after the last.
+    #[inline]
     fn schedule_ack(&mut self, now: Instant, gap: Option<Duration>) {
-        if self.ack_now {
+        if self.due == AckDue::Now {
             return;
         }
-        let at = match self.mode {
-            DelayedAck::Off => {
-                self.ack_now = true;
-                return;
-            }
+        let (at_once, by) = match self.mode {
+            DelayedAck::Off => (true, now),
             // RFC 5681 section 4.2: at least every second full-sized segment.
-            DelayedAck::Timer(delay) => {
-                self.ack_now = self.unacked >= 2 * self.mss;
-                now + delay
-            }
+            DelayedAck::Timer(delay) => (self.unacked >= 2 * self.mss, now + delay),
             DelayedAck::Heartbeat(period) => {
-                self.ack_now = self.unacked >= 2 * self.mss;
                 let period = period.as_nanos().max(1);
-                Instant::from_nanos((now.as_nanos() / period + 1).saturating_mul(period))
+                let tick = (now.as_nanos() / period + 1).saturating_mul(period);
+                (self.unacked >= 2 * self.mss, Instant::from_nanos(tick))
             }
             DelayedAck::Linux => {
                 if gap.is_none_or(|gap| gap > LINUX_IDLE) {
-                    // tcp_event_data_recv: the first data, or data after a long gap: the sender is in slow start.
+                    // tcp_event_data_recv: the first data, or data after a long gap: the sender is in slow
+                    // start.
                     self.quickacks = LINUX_QUICKACKS;
                 }
                 // __tcp_ack_snd_check: more than one full segment, or quickack mode.
-                self.ack_now = self.unacked > self.mss || self.quickacks > 0;
-                now + LINUX_DELAY
+                (self.unacked > self.mss || self.quickacks > 0, now + LINUX_DELAY)
             }
         };
-        if !self.ack_now && self.delayed_at.is_none() {
-            self.delayed_at = Some(at);
+        if at_once {
+            self.due = AckDue::Now;
+        } else if self.due == AckDue::Nothing {
+            self.due = AckDue::By(by);
         }
     }
 
+    #[inline(never)]
     fn ahead_of_hole(&mut self, start: u64, end: u64, stats: &mut Stats) {
         // RFC 5681 section 4.2: an immediate duplicate ACK.
-        self.ack_now = true;
+        self.due = AckDue::Now;
         self.stamp += 1;
         let first = self.ranges.partition_point(|range| range.right < start);
         let mut merged = Range { left: start, right: end, stamp: self.stamp };
@@ -375,6 +396,7 @@ impl Receiver {
     }
 
     /// Lets the application read up to `now`.
+    #[inline]
     fn read_on(&mut self, now: Instant) {
         match self.read_rate {
             None => self.read = self.nxt,
@@ -393,10 +415,10 @@ impl Receiver {
     }
 
     /// The window field of a segment sent now; `unscaled` for a SYN.
+    #[inline(always)]
     pub fn offer(&mut self, now: Instant, unscaled: bool) -> u16 {
         self.read_on(now);
-        let waiting = self.nxt - self.read;
-        let free = self.buffer.saturating_sub(waiting);
+        let free = self.buffer.saturating_sub(self.nxt - self.read);
         let scale = if unscaled { 0 } else { self.scale };
         let limit = u64::from(u16::MAX) << scale;
         let candidate = self.nxt + free.min(limit);
@@ -415,21 +437,27 @@ impl Receiver {
             self.update_at = Some(now + rate.time_for(Bytes(missing)).max(Duration::from_nanos(1)));
         }
         let window = self.right_edge.saturating_sub(self.nxt).min(limit);
+        // No more than the limit, so that the field holds it rounded up.
         let field = window.div_ceil(1 << scale);
         // The peer's view of the edge is what counts (Linux aligns up as well).
-        self.right_edge = self.right_edge.max(self.nxt + (field << scale).min(limit));
-        field.min(u64::from(u16::MAX)) as u16
+        self.right_edge = self.right_edge.max(self.nxt + (field << scale));
+        field as u16
     }
 
     /// Up to `room` SACK blocks: the D-SACK, then the most recently changed first (RFC 2018 section 4).
+    #[inline]
     pub fn sack_blocks(&mut self, room: usize) -> SackBlocks {
-        let mut blocks = SackBlocks::EMPTY;
-        if !self.sack_ok {
-            self.dsack = None;
-            return blocks;
+        if self.dsack.is_none() && self.ranges.is_empty() {
+            return SackBlocks::EMPTY;
         }
+        self.blocks(room)
+    }
+
+    #[inline(never)]
+    fn blocks(&mut self, room: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::EMPTY;
         let dsack = self.dsack.take();
-        if dsack.is_none() && self.ranges.is_empty() {
+        if !self.sack_ok {
             return blocks;
         }
         let mut left = room;
@@ -452,43 +480,52 @@ impl Receiver {
         SackBlock { left: self.irs + left as u32, right: self.irs + right as u32 }
     }
 
+    #[inline]
     pub fn ack_due(&self) -> bool {
-        self.ack_now
+        self.due == AckDue::Now
     }
 
     /// A segment with the acknowledgment went out.
+    #[inline]
     pub fn ack_sent(&mut self) {
-        self.ack_now = false;
-        self.delayed_at = None;
+        self.due = AckDue::Nothing;
         self.unacked = 0;
         self.last_ack_sent = self.nxt;
         self.quickacks = self.quickacks.saturating_sub(1);
     }
 
+    #[inline]
     pub fn next_timeout(&self) -> Option<Instant> {
-        match (self.delayed_at, self.update_at) {
+        let delayed = match self.due {
+            AckDue::By(at) => Some(at),
+            AckDue::Nothing | AckDue::Now => None,
+        };
+        match (delayed, self.update_at) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
     }
 
     pub fn on_timeout(&mut self, now: Instant) {
-        if self.delayed_at.is_some_and(|at| at <= now) {
-            self.delayed_at = None;
-            self.ack_now = true;
+        if let AckDue::By(at) = self.due
+            && at <= now
+        {
+            self.due = AckDue::Now;
         }
         if self.update_at.is_some_and(|at| at <= now) {
             self.update_at = None;
-            self.ack_now = true;
+            self.due = AckDue::Now;
         }
     }
 
     /// Application bytes received in order.
+    #[inline]
     pub fn delivered(&self) -> u64 {
-        self.nxt.saturating_sub(1 + u64::from(self.fin_received))
+        self.nxt.saturating_sub(1 + u64::from(self.fin_received()))
     }
 
+    #[inline]
     pub fn fin_received(&self) -> bool {
-        self.fin_received
+        self.fin == Fin::Received
     }
 }

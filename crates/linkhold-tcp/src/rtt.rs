@@ -1,8 +1,9 @@
 //! Round-trip time and retransmission timeout.
 //!
-//! Source: RFC 6298; with the floor on the variance term, Linux `tcp_rtt_estimator` (RTTVAR follows the largest
-//! deviation of the last round trip, falls slowly, and never below the floor).
-//! Sees RTT samples, gives SRTT, RTO with backoff, and the smallest RTT of the last 300 s (Linux `tcp_min_rtt`).
+//! Source: RFC 6298; with the floor on the variance term, Linux `tcp_rtt_estimator` (RTTVAR follows the
+//! largest deviation of the last round trip, falls slowly, and never below the floor).
+//! Sees RTT samples, gives SRTT, RTO with backoff, and the smallest RTT of the last 300 s (Linux
+//! `tcp_min_rtt`).
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ pub(crate) struct RttEstimator {
     mdev: Duration,
     mdev_max: Duration,
     round_end: u64,
+    /// RTO without the backoff.
+    base: Duration,
     rto: Duration,
     backoff: u32,
     min_rtt: Option<(Duration, Instant)>,
@@ -35,7 +38,8 @@ impl RttEstimator {
             mdev: Duration::ZERO,
             mdev_max: Duration::ZERO,
             round_end: 0,
-            rto: initial,
+            base: initial,
+            rto: initial.min(ceiling),
             backoff: 0,
             min_rtt: None,
             floor,
@@ -76,13 +80,15 @@ impl RttEstimator {
                 self.srtt = Some(Duration::from_nanos((7 * s + r) / 8));
             }
         }
-        self.rto = self.computed();
+        self.base = self.computed();
+        self.apply_backoff();
     }
 
     /// Linux `tcp_rtt_estimator`.
     fn linux_variance(&mut self, deviation: u64, falling: bool, una: u64, nxt: u64) {
         let mdev = self.mdev.as_nanos();
-        // A falling RTT beyond the deviation counts an eighth as much, so that the RTO does not rise on good news.
+        // A falling RTT beyond the deviation counts an eighth as much, so that the RTO does not rise on good
+        // news.
         let mdev = if falling && deviation > mdev {
             mdev + (deviation - mdev) / 32
         } else {
@@ -115,17 +121,26 @@ impl RttEstimator {
     /// RFC 6298 (5.5): RTO <- RTO * 2.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
+        self.apply_backoff();
     }
 
     /// New data was acknowledged: the path answers (Linux resets the backoff; RFC 6298 section 5 allows it).
     pub fn reset_backoff(&mut self) {
-        self.backoff = 0;
+        if self.backoff > 0 {
+            self.backoff = 0;
+            self.apply_backoff();
+        }
+    }
+
+    #[inline]
+    fn apply_backoff(&mut self) {
+        self.rto = (self.base * (1 << self.backoff)).min(self.ceiling);
     }
 
     /// The timeout to arm.
     #[inline]
     pub fn rto(&self) -> Duration {
-        (self.rto * (1 << self.backoff)).min(self.ceiling)
+        self.rto
     }
 
     pub fn srtt(&self) -> Option<Duration> {

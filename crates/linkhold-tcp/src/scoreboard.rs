@@ -1,23 +1,25 @@
 //! What is outstanding: a ring of the segments between SND.UNA and SND.NXT and what is known of each.
 //!
-//! Source: RFC 6675 section 3 (scoreboard, pipe), RFC 8985 section 5.2 (per-segment state), and the counters of Linux
-//! (`sacked_out`, `lost_out`, `retrans_out`), from which pipe is a sum rather than a walk.
+//! Source: RFC 6675 section 3 (scoreboard, pipe), RFC 8985 section 5.2 (per-segment state), and the counters
+//! of Linux (`sacked_out`, `lost_out`, `retrans_out`), from which pipe is a sum rather than a walk.
 //!
-//! Positions are 64-bit offsets into the stream (SYN is offset 0), so nothing wraps. A segment has an id that stays
-//! its own while it is outstanding. Segments are also chained in the order of their last transmission, which is the
-//! order RACK looks at them (Linux `tsorted_sent_queue`).
+//! Positions are 64-bit offsets into the stream (SYN is offset 0), so nothing wraps. A segment has an id that
+//! stays its own while it is outstanding. Segments are also chained in the order of their last transmission,
+//! which is the order RACK looks at them (Linux `tsorted_sent_queue`).
 
-use std::collections::VecDeque;
+mod ring;
 
 use linkhold_core::time::Instant;
 
-const SACKED: u8 = 1;
-const LOST: u8 = 2;
+use ring::Ring;
+
+const SACKED: u32 = 1;
+const LOST: u32 = 2;
 /// Retransmitted, and that retransmission is outstanding.
-const RETRANS: u8 = 4;
+const RETRANS: u32 = 4;
 /// Retransmitted at least once.
-const EVER_RETRANS: u8 = 8;
-const CHAINED: u8 = 16;
+const EVER_RETRANS: u32 = 8;
+const CHAINED: u32 = 16;
 
 /// No segment. Ids wrap after 2^32 segments (6 TB), which no run reaches.
 const NIL: u32 = u32::MAX;
@@ -25,18 +27,25 @@ const NIL: u32 = u32::MAX;
 /// One outstanding segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
+    /// Offset of its first byte.
     pub start: u64,
-    pub end: u64,
     /// Last transmission.
     pub sent: Instant,
+    len: u32,
     prev: u32,
     next: u32,
-    flags: u8,
+    flags: u32,
 }
 
 impl Record {
+    #[inline]
     pub fn len(&self) -> u64 {
-        self.end - self.start
+        u64::from(self.len)
+    }
+    /// Offset just after its last byte.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.start + self.len()
     }
     pub fn is_sacked(&self) -> bool {
         self.flags & SACKED != 0
@@ -70,13 +79,13 @@ pub(crate) struct AckSummary {
     pub delivered: u64,
     /// Bytes newly SACKed.
     pub sacked: u64,
-    /// Oldest transmission time among the segments newly cumulatively acknowledged that were sent once: the RTT
-    /// sample of RFC 6298 (Karn's rule).
+    /// Oldest transmission time among the segments newly cumulatively acknowledged that were sent once: the
+    /// RTT sample of RFC 6298 (Karn's rule).
     pub first_sent: Option<Instant>,
-    /// A retransmitted segment was cumulatively acknowledged: the ACK is ambiguous, and what it covers beyond may have
-    /// waited behind the hole (Karn; Linux FLAG_RETRANS_DATA_ACKED).
+    /// A retransmitted segment was cumulatively acknowledged: the ACK is ambiguous, and what it covers beyond
+    /// may have waited behind the hole (Karn; Linux FLAG_RETRANS_DATA_ACKED).
     pub retransmission_acked: bool,
-    /// The youngest of them.
+    /// Latest transmission time among the segments that `first_sent` is the oldest of.
     pub last_sent: Option<Instant>,
     /// The youngest newly SACKed segment that was sent once.
     pub sacked_sent: Option<Instant>,
@@ -86,9 +95,10 @@ pub(crate) struct AckSummary {
     pub newest: Option<Delivered>,
     /// The first newly SACKed segment that was sent once (Linux `first_sackt`).
     pub first_sacked_sent: Option<Instant>,
-    /// Where a cumulative ACK covers a segment retransmitted at or after this, the ACK is the original's: its echoed timestamp is
-    /// older (RFC 8985 section 6.2 step 2, Linux `tcp_skb_spurious_retrans`). A SACK's echo tells nothing of the SACKed
-    /// segment: it is that of the last segment in order (RFC 7323 section 4.3).
+    /// Where a cumulative ACK covers a segment retransmitted at or after this, the ACK is the original's: its
+    /// echoed timestamp is older (RFC 8985 section 6.2 step 2, Linux `tcp_skb_spurious_retrans`). A SACK's
+    /// echo tells nothing of the SACKed segment: it is that of the last segment in order (RFC 7323 section
+    /// 4.3).
     pub echo_before: Option<Instant>,
     /// A never retransmitted segment was delivered below the highest one delivered: the path reorders.
     pub reordered: bool,
@@ -98,23 +108,27 @@ impl AckSummary {
     /// A segment is newly delivered; `cumulative` if it is not by SACK.
     fn note(&mut self, record: &Record, cumulative: bool) {
         self.delivered += record.len();
-        if cumulative
-            && record.ever_retransmitted()
-            && self.echo_before.is_some_and(|before| record.sent >= before)
-        {
-            return;
+        let retransmitted = record.ever_retransmitted();
+        let original =
+            cumulative && retransmitted && self.echo_before.is_some_and(|before| record.sent >= before);
+        if !original {
+            self.note_newest(Delivered {
+                end: record.end(),
+                sent: record.sent,
+                ever_retransmitted: retransmitted,
+            });
         }
-        // RFC 8985 section 6.2 step 2: keep the most recently sent, the higher sequence at equal times.
+    }
+
+    /// RFC 8985 section 6.2 step 2: keeps the most recently sent, the higher sequence at equal times.
+    #[inline]
+    fn note_newest(&mut self, delivered: Delivered) {
         let newer = match self.newest {
             None => true,
-            Some(best) => (record.sent, record.end) > (best.sent, best.end),
+            Some(best) => (delivered.sent, delivered.end) > (best.sent, best.end),
         };
         if newer {
-            self.newest = Some(Delivered {
-                end: record.end,
-                sent: record.sent,
-                ever_retransmitted: record.ever_retransmitted(),
-            });
+            self.newest = Some(delivered);
         }
     }
 }
@@ -122,9 +136,7 @@ impl AckSummary {
 /// The ring. See the head of this file.
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
-    ring: VecDeque<Record>,
-    /// Id of the ring's first record.
-    base: u32,
+    ring: Ring,
     chain_head: u32,
     chain_tail: u32,
     sacked_bytes: u64,
@@ -138,7 +150,7 @@ pub(crate) struct Scoreboard {
     hint: u32,
     /// Highest offset (S)ACKed so far (RFC 8985 RACK.fack).
     fack: u64,
-    /// Highest SACKed offset above SND.UNA, or lower.
+    /// Highest SACKed offset. SND.UNA may have passed it.
     highest_sacked: u64,
     /// RFC 6675 IsLost has been applied below this id.
     lost_mark: u32,
@@ -146,15 +158,14 @@ pub(crate) struct Scoreboard {
     seen: [(u64, u64); 4],
     /// Segments taken for lost so far, retransmissions again (Linux `tp->lost`).
     losses: u64,
-    /// `original_delivered` counts up to here.
+    /// A segment that ends beyond this offset does not set `original_delivered`.
     pub original_limit: u64,
 }
 
 impl Scoreboard {
     pub fn new() -> Self {
         Self {
-            ring: VecDeque::new(),
-            base: 0,
+            ring: Ring::new(),
             chain_head: NIL,
             chain_tail: NIL,
             sacked_bytes: 0,
@@ -175,9 +186,15 @@ impl Scoreboard {
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.ring.is_empty()
+        self.ring.len() == 0
     }
-    pub fn segments(&self) -> usize {
+    /// True if no segment is lost and not retransmitted since.
+    #[inline]
+    pub fn none_waits(&self) -> bool {
+        self.waiting == 0
+    }
+    #[inline]
+    pub fn segments(&self) -> u32 {
         self.ring.len()
     }
     pub fn sacked_segments(&self) -> u32 {
@@ -192,133 +209,160 @@ impl Scoreboard {
     pub fn retrans_segments(&self) -> u32 {
         self.retrans_segments
     }
+    #[inline]
     pub fn front(&self) -> Option<&Record> {
-        self.ring.front()
+        self.ring.get(self.ring.base())
     }
     pub fn back_id(&self) -> Option<u32> {
-        if self.ring.is_empty() { None } else { Some(self.base.wrapping_add(self.ring.len() as u32 - 1)) }
+        if self.is_empty() { None } else { Some(self.ring.id(self.ring.len() - 1)) }
     }
     pub fn front_id(&self) -> Option<u32> {
-        if self.ring.is_empty() { None } else { Some(self.base) }
-    }
-    #[inline]
-    fn index(&self, id: u32) -> usize {
-        id.wrapping_sub(self.base) as usize
+        if self.is_empty() { None } else { Some(self.ring.base()) }
     }
     #[inline]
     pub fn get(&self, id: u32) -> Option<&Record> {
-        self.ring.get(self.index(id))
+        self.ring.get(id)
     }
 
     /// RFC 6675 pipe: what is outstanding, less what has left the network, plus what was sent again.
     #[inline]
     pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
-        // Sacked and lost segments are disjoint parts of [una, nxt); retransmitted ones are among the lost or the
-        // sent, so the sum cannot fall below zero.
+        // Sacked and lost segments are disjoint parts of [una, nxt); retransmitted ones are among the lost or
+        // the sent, so the sum cannot fall below zero.
         (nxt - una + self.retrans_bytes).saturating_sub(self.sacked_bytes + self.lost_bytes)
     }
 
+    /// Puts a segment at the end of the order of transmission.
     fn chain(&mut self, id: u32) {
         let tail = self.chain_tail;
-        let index = self.index(id);
-        if let Some(record) = self.ring.get_mut(index) {
+        if let Some(record) = self.ring.get_mut(id) {
             record.prev = tail;
             record.next = NIL;
             record.flags |= CHAINED;
         }
+        self.append(id);
+    }
+
+    #[inline]
+    fn append(&mut self, id: u32) {
+        let tail = core::mem::replace(&mut self.chain_tail, id);
         if tail == NIL {
             self.chain_head = id;
-        } else {
-            let tail_index = self.index(tail);
-            if let Some(record) = self.ring.get_mut(tail_index) {
-                record.next = id;
-            }
+        } else if let Some(record) = self.ring.get_mut(tail) {
+            record.next = id;
         }
-        self.chain_tail = id;
     }
 
-    fn unchain(&mut self, prev: u32, next: u32) {
-        if prev == NIL {
+    /// Takes a segment out of the order of transmission.
+    #[inline(never)]
+    fn unchain(&mut self, id: u32) {
+        let Some(record) = self.ring.get_mut(id) else { return };
+        if record.flags & CHAINED == 0 {
+            return;
+        }
+        record.flags &= !CHAINED;
+        let (prev, next) = (record.prev, record.next);
+        // The head's `prev` may name a segment that is gone.
+        if id == self.chain_head {
             self.chain_head = next;
-        } else {
-            let index = self.index(prev);
-            if let Some(record) = self.ring.get_mut(index) {
-                record.next = next;
-            }
+        } else if let Some(record) = self.ring.get_mut(prev) {
+            record.next = next;
         }
-        if next == NIL {
-            self.chain_tail = prev;
-        } else {
-            let index = self.index(next);
-            if let Some(record) = self.ring.get_mut(index) {
-                record.prev = prev;
-            }
-        }
-    }
-
-    fn unchain_id(&mut self, id: u32) {
-        let index = self.index(id);
-        if let Some(record) = self.ring.get_mut(index)
-            && record.flags & CHAINED != 0
-        {
-            record.flags &= !CHAINED;
-            let (prev, next) = (record.prev, record.next);
-            self.unchain(prev, next);
+        if id == self.chain_tail {
+            self.chain_tail = if self.chain_head == NIL { NIL } else { prev };
+        } else if let Some(record) = self.ring.get_mut(next) {
+            record.prev = prev;
         }
     }
 
     /// A new segment `start .. end` was sent.
+    #[inline]
     pub fn push(&mut self, start: u64, end: u64, now: Instant) {
-        let id = self.base.wrapping_add(self.ring.len() as u32);
-        self.ring.push_back(Record { start, end, sent: now, prev: NIL, next: NIL, flags: 0 });
-        self.chain(id);
+        let id = self.ring.next_id();
+        let len = (end - start) as u32;
+        self.ring.push(Record { start, sent: now, len, prev: self.chain_tail, next: NIL, flags: CHAINED });
+        self.append(id);
     }
 
     /// Everything below `ack` arrived.
     pub fn acknowledge(&mut self, ack: u64, summary: &mut AckSummary) {
-        while let Some(record) = self.ring.front().copied() {
-            if record.start >= ack {
+        let mut delivered = 0;
+        let mut last_plain = None;
+        let mut last_end = 0;
+        loop {
+            let id = self.ring.base();
+            let Some(record) = self.ring.get(id) else { break };
+            let (end, sent) = (record.end(), record.sent);
+            if end > ack {
+                if record.start < ack {
+                    self.trim_front(ack, summary);
+                }
                 break;
             }
-            if record.end > ack {
-                self.trim_front(ack, summary);
-                break;
+            last_end = end;
+            if record.flags != CHAINED {
+                self.acknowledge_marked(id, summary);
+                continue;
             }
-            if record.flags & CHAINED != 0 {
-                self.unchain(record.prev, record.next);
+            // Sent once, and nothing else is known of it: the usual case. Times of such transmissions rise
+            // with the offsets, so that only the first and the last tell more than their length.
+            delivered += record.len();
+            if id == self.chain_head {
+                self.chain_head = record.next;
+            } else {
+                self.unchain(id);
             }
-            self.ring.pop_front();
-            self.base = self.base.wrapping_add(1);
-            self.forget(&record);
-            summary.retransmission_acked |= record.ever_retransmitted();
-            if !record.is_sacked() {
-                summary.note(&record, true);
-                if record.end < self.fack && !record.ever_retransmitted() {
-                    summary.reordered = true;
-                }
-                if !record.ever_retransmitted() {
-                    if record.end <= self.original_limit {
-                        summary.original_delivered = true;
-                    }
-                    summary.last_sent = Some(record.sent);
-                    if summary.first_sent.is_none() {
-                        summary.first_sent = Some(record.sent);
-                    }
-                }
+            self.ring.pop();
+            if summary.first_sent.is_none() {
+                summary.first_sent = Some(sent);
+                summary.original_delivered |= end <= self.original_limit;
+                summary.reordered |= end < self.fack;
             }
-            self.fack = self.fack.max(record.end);
+            last_plain = Some((end, sent));
         }
+        if self.chain_head == NIL {
+            self.chain_tail = NIL;
+        }
+        summary.delivered += delivered;
+        if let Some((end, sent)) = last_plain {
+            summary.last_sent = summary.last_sent.max(Some(sent));
+            summary.note_newest(Delivered { end, sent, ever_retransmitted: false });
+        }
+        self.fack = self.fack.max(last_end);
         if summary.retransmission_acked {
             summary.first_sent = None;
             summary.last_sent = None;
         }
     }
 
+    /// Takes the first segment away, of which more is known than that it was sent.
+    #[cold]
+    fn acknowledge_marked(&mut self, id: u32, summary: &mut AckSummary) {
+        let Some(&record) = self.ring.get(id) else { return };
+        self.unchain(id);
+        self.ring.pop();
+        self.forget(&record);
+        let sent_once = !record.ever_retransmitted();
+        summary.retransmission_acked |= !sent_once;
+        if record.is_sacked() {
+            return;
+        }
+        summary.note(&record, true);
+        if sent_once {
+            summary.reordered |= record.end() < self.fack;
+            summary.original_delivered |= record.end() <= self.original_limit;
+            summary.last_sent = Some(record.sent);
+            summary.first_sent.get_or_insert(record.sent);
+        }
+    }
+
     /// The peer acknowledged part of the first segment (its buffer held no more).
+    #[cold]
     fn trim_front(&mut self, ack: u64, summary: &mut AckSummary) {
-        let Some(record) = self.ring.front_mut() else { return };
+        let Some(record) = self.ring.get_mut(self.ring.base()) else { return };
         let cut = ack - record.start;
         record.start = ack;
+        record.len -= cut as u32;
         let flags = record.flags;
         if flags & SACKED != 0 {
             self.sacked_bytes -= cut;
@@ -346,7 +390,7 @@ impl Scoreboard {
     }
 
     /// Index of the first record that starts at or after `offset`.
-    fn first_from(&self, offset: u64) -> usize {
+    fn first_from(&self, offset: u64) -> u32 {
         self.ring.partition_point(|record| record.start < offset)
     }
 
@@ -370,16 +414,18 @@ impl Scoreboard {
         self.seen = *blocks;
     }
 
+    #[inline(never)]
     fn sack_range(&mut self, left: u64, right: u64, summary: &mut AckSummary) {
         let mut index = self.first_from(left);
-        while let Some(record) = self.ring.get(index).copied() {
+        while index < self.ring.len() {
+            let record = self.ring[index];
             // A segment counts only when it is covered whole (RFC 6675 section 4 Update, Linux alike).
-            if record.end > right {
+            let end = record.end();
+            if end > right {
                 break;
             }
             if !record.is_sacked() {
-                let id = self.base.wrapping_add(index as u32);
-                self.unchain_id(id);
+                self.unchain(self.ring.id(index));
                 self.forget_transmission(&record);
                 let flags = &mut self.ring[index].flags;
                 *flags = *flags & EVER_RETRANS | SACKED;
@@ -389,17 +435,17 @@ impl Scoreboard {
                 summary.sacked += len;
                 summary.note(&record, false);
                 if !record.ever_retransmitted() {
-                    if record.end < self.fack {
+                    if end < self.fack {
                         summary.reordered = true;
                     }
-                    if record.end <= self.original_limit {
+                    if end <= self.original_limit {
                         summary.original_delivered = true;
                     }
                     summary.sacked_sent = Some(record.sent);
                     summary.first_sacked_sent.get_or_insert(record.sent);
                 }
-                self.fack = self.fack.max(record.end);
-                self.highest_sacked = self.highest_sacked.max(record.end);
+                self.fack = self.fack.max(end);
+                self.highest_sacked = self.highest_sacked.max(end);
             }
             index += 1;
         }
@@ -422,13 +468,13 @@ impl Scoreboard {
     }
 
     /// Takes a segment for lost: the original, or its outstanding retransmission. True if that is news.
+    #[inline(never)]
     pub fn mark_lost(&mut self, id: u32) -> bool {
-        let index = self.index(id);
-        let Some(record) = self.ring.get(index).copied() else { return false };
+        let Some(&record) = self.ring.get(id) else { return false };
         if record.is_sacked() || record.waits_for_retransmission() {
             return false;
         }
-        self.unchain_id(id);
+        self.unchain(id);
         let len = record.len();
         if record.retransmission_outstanding() {
             self.retrans_bytes -= len;
@@ -437,13 +483,14 @@ impl Scoreboard {
         if !record.is_lost() {
             self.lost_bytes += len;
         }
+        let index = self.ring.index(id);
         let flags = &mut self.ring[index].flags;
         *flags = *flags & EVER_RETRANS | LOST;
-        if self.index(self.hint) >= self.ring.len() {
+        if self.ring.index(self.hint) >= self.ring.len() {
             // The hint's segment was acknowledged meanwhile; what waits may be anywhere.
-            self.hint = self.base;
+            self.hint = self.ring.base();
         }
-        if self.waiting == 0 || index < self.index(self.hint) {
+        if self.waiting == 0 || index < self.ring.index(self.hint) {
             self.hint = id;
         }
         self.waiting += 1;
@@ -457,13 +504,13 @@ impl Scoreboard {
             return None;
         }
         // Ids below the base belong to segments acknowledged meanwhile.
-        let mut index = self.index(self.hint);
+        let mut index = self.ring.index(self.hint);
         if index >= self.ring.len() {
             index = 0;
         }
-        while let Some(record) = self.ring.get(index) {
-            if record.waits_for_retransmission() {
-                self.hint = self.base.wrapping_add(index as u32);
+        while index < self.ring.len() {
+            if self.ring[index].waits_for_retransmission() {
+                self.hint = self.ring.id(index);
                 return Some(self.hint);
             }
             index += 1;
@@ -474,12 +521,13 @@ impl Scoreboard {
     /// RFC 6675 NextSeg rule 3: the first segment below the highest SACKed one that is neither SACKed nor
     /// retransmitted.
     pub fn next_unsacked_below_highest(&self) -> Option<u32> {
-        for (index, record) in self.ring.iter().enumerate() {
-            if record.end > self.highest_sacked {
+        for index in 0..self.ring.len() {
+            let record = &self.ring[index];
+            if record.end() > self.highest_sacked {
                 return None;
             }
             if record.flags & (SACKED | LOST | RETRANS) == 0 {
-                return Some(self.base.wrapping_add(index as u32));
+                return Some(self.ring.id(index));
             }
         }
         None
@@ -487,8 +535,7 @@ impl Scoreboard {
 
     /// The segment was sent again.
     pub fn retransmitted(&mut self, id: u32, now: Instant) {
-        let index = self.index(id);
-        let Some(record) = self.ring.get(index).copied() else { return };
+        let Some(&record) = self.ring.get(id) else { return };
         if record.waits_for_retransmission() {
             self.waiting -= 1;
         }
@@ -496,15 +543,16 @@ impl Scoreboard {
             self.retrans_bytes += record.len();
             self.retrans_segments += 1;
         }
-        self.unchain_id(id);
-        let slot = &mut self.ring[index];
-        slot.flags |= RETRANS | EVER_RETRANS;
-        slot.sent = now;
+        self.unchain(id);
+        if let Some(record) = self.ring.get_mut(id) {
+            record.flags |= RETRANS | EVER_RETRANS;
+            record.sent = now;
+        }
         self.chain(id);
     }
 
-    /// RFC 6675 section 4 IsLost, for every segment: lost when `dup_thresh` segments above it are SACKED. Each
-    /// segment is looked at once, as SACKs move the line up. True if any is newly lost.
+    /// RFC 6675 section 4 IsLost, for every segment: lost when `dup_thresh` segments above it are SACKED.
+    /// Each segment is looked at once, as SACKs move the line up. True if any is newly lost.
     pub fn mark_lost_below_sacked(&mut self, dup_thresh: u32) -> bool {
         if self.sacked_segments < dup_thresh || dup_thresh == 0 {
             return false;
@@ -521,39 +569,38 @@ impl Scoreboard {
             return false;
         }
         // Everything below `index` has dup_thresh SACKed segments above it.
-        let mark = self.index(self.lost_mark);
+        let mark = self.ring.index(self.lost_mark);
         let from = if mark > self.ring.len() { 0 } else { mark };
         let mut news = false;
         for i in from..index {
             if self.ring[i].flags & (SACKED | LOST | RETRANS) == 0 {
-                news |= self.mark_lost(self.base.wrapping_add(i as u32));
+                news |= self.mark_lost(self.ring.id(i));
             }
         }
         if index > from {
-            self.lost_mark = self.base.wrapping_add(index as u32);
+            self.lost_mark = self.ring.id(index);
         }
         news
     }
 
     /// Everything not SACKed is lost (RFC 5681 timeout), save what `spare` says.
+    #[cold]
     pub fn mark_all_lost(&mut self, mut spare: impl FnMut(&Record) -> bool) {
-        // RFC 2018 section 8: the receiver may have thrown SACKed data away; a head that it reported and did not
-        // acknowledge proves it (Linux tcp_timeout_mark_lost).
-        if self.ring.front().is_some_and(Record::is_sacked) {
+        // RFC 2018 section 8: the receiver may have thrown SACKed data away; a head that it reported and did
+        // not acknowledge proves it (Linux tcp_timeout_mark_lost).
+        if self.front().is_some_and(Record::is_sacked) {
             self.forget_sacks();
         }
         for index in 0..self.ring.len() {
             if index > 0 && spare(&self.ring[index]) {
                 continue;
             }
-            self.mark_lost(self.base.wrapping_add(index as u32));
+            self.mark_lost(self.ring.id(index));
         }
     }
 
     fn forget_sacks(&mut self) {
-        for record in &mut self.ring {
-            record.flags &= !SACKED;
-        }
+        self.ring.for_each(|record| record.flags &= !SACKED);
         self.sacked_bytes = 0;
         self.sacked_segments = 0;
         self.highest_sacked = 0;
@@ -561,18 +608,19 @@ impl Scoreboard {
     }
 
     /// The losses were none: no segment waits for retransmission any more (Linux `tcp_undo_cwnd_reduction`).
+    #[cold]
     pub fn unmark_lost(&mut self) {
         for index in 0..self.ring.len() {
             let flags = self.ring[index].flags;
             self.ring[index].flags &= !LOST;
             if flags & (LOST | CHAINED) == LOST {
                 // Back in the order of transmission as a late arrival: RACK may judge it again.
-                self.chain(self.base.wrapping_add(index as u32));
+                self.chain(self.ring.id(index));
             }
         }
         self.lost_bytes = 0;
         self.waiting = 0;
-        self.lost_mark = self.base;
+        self.lost_mark = self.ring.base();
     }
 
     /// The first segment by time of last transmission, among those RACK may judge.
@@ -590,9 +638,7 @@ impl Scoreboard {
 
     /// Moves every transmission time later: the clock stood still meanwhile.
     pub fn shift_times(&mut self, by: linkhold_core::time::Duration) {
-        for record in &mut self.ring {
-            record.sent += by;
-        }
+        self.ring.for_each(|record| record.sent += by);
     }
 }
 

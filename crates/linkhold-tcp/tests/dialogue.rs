@@ -245,7 +245,8 @@ fn rfc_2018_section_4_blocks_name_the_most_recent_first() {
         let blocks: Vec<_> = acks[0].sack.as_slice().iter().map(|b| (b.left.0, b.right.0)).collect();
         assert_eq!((acks[0].ack.0, blocks), (base + 500, expected));
     }
-    // "Suppose at this point, the 4th packet is received out of order": blocks 2 to 4 become one, and come first.
+    // "Suppose at this point, the 4th packet is received out of order": blocks 2 to 4 become one, and come
+    // first.
     let acks = talk.arrives(200, base + 1500, 500);
     let blocks: Vec<_> = acks[0].sack.as_slice().iter().map(|b| (b.left.0, b.right.0)).collect();
     assert_eq!(blocks, [(base + 1000, base + 2500), block(6)]);
@@ -376,7 +377,8 @@ fn the_rto_in_a_zero_window_enters_loss_and_retransmits_the_head_only() {
     );
     assert!(talk.end.cwnd_bytes() < cwnd);
     assert_eq!((talk.end.stats().rto_events, talk.end.stats().rto_in_zero_window), (1, 1));
-    // The held originals come out after the silence: the echo of an early timestamp undoes the loss (RFC 3522).
+    // The held originals come out after the silence: the echo of an early timestamp undoes the loss (RFC
+    // 3522).
     talk.echo = Some(101);
     talk.ack(450, 1001, &[]);
     // Back, and grown by what the ACK acknowledges.
@@ -447,11 +449,13 @@ fn rfc_8985_a_lost_tail_is_found_by_a_probe_and_repaired_without_a_timeout() {
     // Segments 4 and 5 are lost; the ACKs of the first three come at 200 ms.
     talk.ack(200, 3001, &[]);
     let (when, sent) = talk.fire();
-    // PTO is 2 * SRTT + 2 ms after the ACK; the RTO that bounds it (section 7.2) is 300 ms after the ACK in Linux.
+    // PTO is 2 * SRTT + 2 ms after the ACK; the RTO that bounds it (section 7.2) is 300 ms after the ACK in
+    // Linux.
     assert_eq!((when, data(&sent)), (402, vec![(4001, 1000)]), "the last segment again");
     assert!(sent[0].segment.flags.contains(TcpFlags::FIN));
     assert_eq!(talk.end.stats().tlp_probes, 1);
-    // The probe's SACK shows the hole: 100 ms after it RACK has segment 4 lost at once, it was sent long before.
+    // The probe's SACK shows the hole: 100 ms after it RACK has segment 4 lost at once, it was sent long
+    // before.
     let sent = talk.ack(502, 3001, &[(4001, 5002)]);
     assert_eq!(data(&sent), [(3001, 1000)]);
     assert_eq!((talk.end.stats().rto_events, talk.end.stats().fast_recoveries), (0, 1));

@@ -1,4 +1,5 @@
-//! The endpoints on a clean link: goodput of every variant, and the sawtooth's mean window against its closed form.
+//! The endpoints on a clean link: goodput of every variant, and the sawtooth's mean window against its closed
+//! form.
 
 mod common;
 
@@ -31,8 +32,8 @@ fn every_variant_fills_a_clean_link_to_within_one_percent() {
     let mut bad = Vec::new();
     for (name, config) in variants() {
         let mut net = Net::new((&config, Source::Bulk), (&config, Source::None), LINK);
-        // Slow start's overshoot is over after 5 s. RFC 5681's Reno cannot repair its many losses without an RTO of 1 s,
-        // 3.6 % of the first 30 s; every other variant is within 1 % from the first second on.
+        // Slow start's overshoot is over after 5 s. RFC 5681's Reno cannot repair its many losses without an
+        // RTO of 1 s, 3.6 % of the first 30 s; every other variant is within 1 % from the first second on.
         net.run(at(5_000));
         let before = net.ends[1].delivered();
         net.run(at(35_000));
@@ -95,8 +96,9 @@ fn the_sawtooth_has_three_quarters_of_its_peak_as_its_mean() {
         let mean = sum / count;
         // Wmax = BDP + buffer, in segments: the propagation both ways and one serialisation.
         let bdp = RATE.as_bps() as f64 * (2.0 * delay.as_secs_f64()) / (8.0 * 1500.0) + 1.0;
-        // A time mean, not one over round trips: the window's time weights differ as the RTT grows with the queue,
-        // so the closed form is that of a line in RTTs, whose lengths grow with the window once the queue stands.
+        // A time mean, not one over round trips: the window's time weights differ as the RTT grows with the
+        // queue, so the closed form is that of a line in RTTs, whose lengths grow with the window once the
+        // queue stands.
         let peak = bdp + 100.0;
         let closed = closed_form(peak, bdp);
         println!("{recovery:?}: mean {mean:.1}, closed form {closed:.1}, 3/4 Wmax {:.1}", 0.75 * peak);
@@ -106,8 +108,8 @@ fn the_sawtooth_has_three_quarters_of_its_peak_as_its_mean() {
     }
 }
 
-/// Time mean of a window that grows by one segment a round trip from Wmax/2 to Wmax, where a round trip at window w
-/// takes max (w, BDP) serialisation times.
+/// Time mean of a window that grows by one segment a round trip from Wmax/2 to Wmax, where a round trip at
+/// window w takes max (w, BDP) serialisation times.
 fn closed_form(peak: f64, bdp: f64) -> f64 {
     let (mut weight, mut sum) = (0.0, 0.0);
     let mut w = peak / 2.0;
@@ -122,7 +124,8 @@ fn closed_form(peak: f64, bdp: f64) -> f64 {
 
 #[test]
 fn autotuning_opens_the_window_of_a_long_path() {
-    // 24 Mb/s and 100 ms need 300 kB: the 64 KiB that the receiver starts with would give a fifth of the rate.
+    // 24 Mb/s and 100 ms need 300 kB: the 64 KiB that the receiver starts with would give a fifth of the
+    // rate.
     for (max, low, high) in [(Some(Bytes(6 << 20)), 0.9, 1.0), (None, 0.1, 0.25)] {
         let mut config = TcpConfig::linux(Congestion::Cubic);
         config.receive_autotune = max;
@@ -174,8 +177,8 @@ fn a_silence_with_held_packets_costs_a_stack_its_window_unless_it_can_undo() {
         assert_eq!(stats.spurious_rtos >= 1, config.timestamp_undo);
         after.push(net.ends[0].cwnd_bytes() as f64 / cwnd as f64);
     }
-    // Linux since 3.10 takes the reduction back; in 2009 F-RTO left one ordinary decrease; without undo the window starts
-    // from one segment.
+    // Linux since 3.10 takes the reduction back; in 2009 F-RTO left one ordinary decrease; without undo the
+    // window starts from one segment.
     assert!(after[0] >= 1.0, "{after:?}");
     assert!((0.5..1.0).contains(&after[1]), "{after:?}");
     assert!(after[2] < after[1], "{after:?}");

@@ -1,6 +1,8 @@
-//! Dialogues with the `linux` profile where the kernel does other than the RFCs say, or more; each names the function.
+//! Dialogues with the `linux` profile where the kernel does other than the RFCs say, or more; each names the
+//! function.
 //!
-//! The endpoint's initial sequence number is 0, the peer's 1000; segments carry 1000 bytes; the round trip is 100 ms.
+//! The endpoint's initial sequence number is 0, the peer's 1000; segments carry 1000 bytes; the round trip is
+//! 100 ms.
 
 mod common;
 
@@ -117,8 +119,8 @@ fn a_syn_s_timer_is_in_the_wheel_too() {
 
 #[test]
 fn the_second_timeout_in_a_zero_window_forgets_the_window_that_the_first_saved() {
-    // tcp_retransmit_timer does not count (icsk_retransmits) what it sends into a zero window, and tcp_enter_loss saves
-    // prior_cwnd once more in the loss state when nothing is counted.
+    // tcp_retransmit_timer does not count (icsk_retransmits) what it sends into a zero window, and
+    // tcp_enter_loss saves prior_cwnd once more in the loss state when nothing is counted.
     for (window, timeouts, restored) in [(0, 1, 40), (0, 2, 1), (62_500, 2, 40)] {
         let mut talk = Talk::with_window(&reno(), 40);
         talk.ack(150, 1, &[]);
@@ -147,8 +149,8 @@ fn the_second_timeout_in_a_zero_window_forgets_the_window_that_the_first_saved()
 
 #[test]
 fn a_probe_that_a_closed_window_stops_does_not_put_the_timeout_off() {
-    // tcp_send_loss_probe: __tcp_retransmit_skb refuses the last segment beyond the window, icsk_pending stays
-    // ICSK_TIME_LOSS_PROBE, and tcp_rearm_rto counts from the head's transmission.
+    // tcp_send_loss_probe: __tcp_retransmit_skb refuses the last segment beyond the window, icsk_pending
+    // stays ICSK_TIME_LOSS_PROBE, and tcp_rearm_rto counts from the head's transmission.
     let mut talk = Talk::with_window(&reno(), 10);
     talk.window = 0;
     talk.ack(120, 1, &[]);
@@ -158,7 +160,8 @@ fn a_probe_that_a_closed_window_stops_does_not_put_the_timeout_off() {
 
 #[test]
 fn a_timeout_after_progress_in_the_loss_state_reduces_again() {
-    // tcp_enter_loss: icsk_ca_state == TCP_CA_Loss && !icsk_retransmits; an advancing ACK has zeroed the count (tcp_ack).
+    // tcp_enter_loss: icsk_ca_state == TCP_CA_Loss && !icsk_retransmits; an advancing ACK has zeroed the
+    // count (tcp_ack).
     for (progress, expected) in [(false, 20), (true, 2)] {
         let mut talk = Talk::with_window(&TcpConfig { frto: false, ..reno() }, 40);
         talk.window = 62_500;
@@ -202,7 +205,8 @@ fn the_reordering_timer_lets_one_retransmission_go_and_acks_clock_the_rest() {
 
 #[test]
 fn slow_start_counts_the_hole_and_not_what_was_sacked_behind_it() {
-    // tcp_cong_avoid gets acked_sacked, what the ACK newly delivers; what was SACKed before was delivered before.
+    // tcp_cong_avoid gets acked_sacked, what the ACK newly delivers; what was SACKed before was delivered
+    // before.
     let mut talk = Talk::with_window(&TcpConfig { frto: false, ..reno() }, 20);
     talk.ack(200, 1, &[(1001, 20_001)]);
     assert_eq!(talk.end.stats().fast_recoveries, 1, "the head was lost, and its retransmission is lost too");
@@ -217,8 +221,8 @@ fn slow_start_counts_the_hole_and_not_what_was_sacked_behind_it() {
 
 #[test]
 fn a_sack_s_old_echo_does_not_make_a_retransmission_an_original() {
-    // tcp_skb_spurious_retrans is asked for cumulative ACKs only: out of order, the echo is that of older data (RFC 7323
-    // section 4.3), and tcp_sacktag_one takes the retransmission for delivered.
+    // tcp_skb_spurious_retrans is asked for cumulative ACKs only: out of order, the echo is that of older
+    // data (RFC 7323 section 4.3), and tcp_sacktag_one takes the retransmission for delivered.
     let mut talk = Talk::with_window(&reno(), 20);
     talk.echo = Some(101);
     // 0 and 5 are lost. Both are sent again; 0 is lost again, 5 arrives 100 ms after.

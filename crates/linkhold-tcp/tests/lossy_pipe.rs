@@ -1,5 +1,6 @@
-//! Two endpoints over a pipe that loses, reorders, delays and closes windows: whatever it does, every byte arrives once
-//! and in order, the FINs complete, nothing is sent beyond the offered window, and nothing hangs.
+//! Two endpoints over a pipe that loses, reorders, delays and closes windows: whatever it does, every byte
+//! arrives once and in order, the FINs complete, nothing is sent beyond the offered window, and nothing
+//! hangs.
 
 mod common;
 
@@ -138,7 +139,8 @@ fn run(case: &Case) {
                 seen.shrunk = Some(format!("at {now}: {edge:?} after {:?}", seen.last_edge));
             }
             seen.last_edge = Some(edge);
-            // What the sender gets to see: the base station may close the window, and then the edge is the ack.
+            // What the sender gets to see: the base station may close the window, and then the edge is the
+            // ack.
             let mut told = edge;
             if case.zero_window && silent && !is_syn {
                 segment.window = 0;
@@ -174,8 +176,8 @@ fn run(case: &Case) {
         net.now = now;
         net.ends[0].thaw(now);
     }
-    // Karn's rule keeps a backed-off RTO until something gets through at once, so heavy loss costs minutes a segment;
-    // with a ceiling of 10 s an hour is ample.
+    // Karn's rule keeps a backed-off RTO until something gets through at once, so heavy loss costs minutes a
+    // segment; with a ceiling of 10 s an hour is ample.
     let limit = at(3_600_000);
     let alive = net.run_while(limit, |net| !(net.ends[0].is_closed() && net.ends[1].is_closed()));
     let seen = seen.borrow();
@@ -188,8 +190,8 @@ fn run(case: &Case) {
         assert_eq!(net.ends[0].acknowledged(), case.bytes);
         assert_eq!(net.ends[0].in_flight_bytes(), 0);
     } else {
-        // No TIME-WAIT: once one end is closed its last ACK may be lost with nobody to answer but a retransmission,
-        // which the other end's timer sends.
+        // No TIME-WAIT: once one end is closed its last ACK may be lost with nobody to answer but a
+        // retransmission, which the other end's timer sends.
         panic!("stuck at {}: {:?}", net.now, net.ends);
     }
 }

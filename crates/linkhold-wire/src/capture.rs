@@ -1,7 +1,8 @@
-//! Packet captures of a run as pcapng: Wireshark and tshark open them with simulated time to the nanosecond.
+//! Packet captures of a run as pcapng, which Wireshark and tshark open; time stamps are in nanoseconds.
 //!
-//! One interface a place where packets were seen, raw IP as link type. Headers are written whole and the payload
-//! (zeros in a simulation) is left out, with its length kept: a minute of traffic is megabytes, not gigabytes.
+//! Each place where packets are captured is an interface with raw IP as its link type. Of a simulated packet
+//! the headers are written whole and the payload, which is all zeros, is left out; its length is kept. So a
+//! minute of traffic takes megabytes, not gigabytes.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -35,7 +36,7 @@ pub enum CaptureError {
     Emit(#[from] EmitError),
 }
 
-/// Writes one capture file. Give it a buffered writer.
+/// Writes one capture file; its writer should be buffered.
 pub struct PcapngWriter<W: Write> {
     blocks: Blocks<W>,
     interfaces: u32,
@@ -43,8 +44,8 @@ pub struct PcapngWriter<W: Write> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Starts a capture; `comment` describes it. At most `snap_len` bytes of each packet are kept, and headers
-    /// always.
+    /// Starts a capture; `comment` describes it. Of each packet at most `snap_len` bytes are kept, but never
+    /// less than the headers.
     ///
     /// # Errors
     /// [`CaptureError::Io`].
@@ -82,7 +83,7 @@ impl<W: Write> PcapngWriter<W> {
         Ok(id)
     }
 
-    /// Captures a simulated packet: headers with right checksums, payload left out.
+    /// Captures a simulated packet: headers with correct checksums, without the payload.
     ///
     /// # Errors
     /// [`CaptureError`].
@@ -147,7 +148,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 }
 
-/// An option's length field has 16 bits.
+/// Cuts `text` to what an option can hold, whose length field has 16 bits.
 fn option_text(text: &str) -> String {
     let mut end = text.len().min(usize::from(u16::MAX) - 3);
     while !text.is_char_boundary(end) {

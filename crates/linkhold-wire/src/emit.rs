@@ -1,4 +1,5 @@
-//! A TCP segment to bytes: IPv4 (RFC 791) or IPv6 (RFC 8200) and TCP (RFC 9293) with right checksums.
+//! Writes a TCP segment as bytes: IPv4 (RFC 791) or IPv6 (RFC 8200) and TCP (RFC 9293) with correct
+//! checksums.
 //!
 //! Options are packed so that the header is exactly [`TcpSegment::header_len`] bytes: NOPs first, then MSS,
 //! window scale, SACK-permitted, timestamps, SACK.
@@ -17,10 +18,10 @@ use crate::parse::{FLAGS_OFFSET, ecn_to_bits};
 /// Time to live or hop limit of emitted packets (the value Linux uses).
 const HOP_LIMIT: u8 = 64;
 
-/// No header that [`emit`] writes is longer: IPv6 and TCP with 40 bytes of options.
+/// Longest headers that [`emit`] writes: IPv6 and TCP with 40 bytes of options.
 pub const MAX_HEADER_LEN: usize = IPV6_HEADER_LEN + 60;
 
-/// What to write.
+/// A packet to write, except its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSpec {
     /// Sender; its address family decides the IP version.
@@ -36,11 +37,11 @@ pub struct PacketSpec {
 /// What follows the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload<'a> {
-    /// `payload_len` zero bytes, written.
+    /// `payload_len` zero bytes, which are written.
     Zeros,
-    /// `payload_len` zero bytes, counted in lengths and checksum but not written: for captures.
+    /// `payload_len` zero bytes, which count in lengths and checksum but are not written: for captures.
     Omitted,
-    /// These bytes; as many as `payload_len` says.
+    /// These bytes, of which there have to be `payload_len`.
     Bytes(&'a [u8]),
 }
 
@@ -50,10 +51,10 @@ pub enum EmitError {
     /// One end is IPv4, the other IPv6.
     #[error("the two ends are of different IP versions")]
     MixedFamilies,
-    /// More options than the 40 bytes that a TCP header has for them.
+    /// The options take more than the 40 bytes that a TCP header has for them.
     #[error("the options take more than 40 bytes")]
     TooManyOptions,
-    /// Longer than the IP length field can say.
+    /// The packet is longer than the IP length field can say.
     #[error("the packet is longer than 65535 bytes")]
     TooLong,
     /// The caller's buffer is shorter than the packet.
@@ -64,7 +65,7 @@ pub enum EmitError {
     PayloadLength,
 }
 
-/// Whole length of the packet on the wire, from the IP header on, bytes.
+/// Length of the packet on the wire, from the IP header on, bytes.
 #[must_use]
 pub fn packet_len(spec: &PacketSpec) -> usize {
     ip_header_len(spec.src.addr) + spec.tcp.header_len() as usize + spec.tcp.payload_len as usize
@@ -77,7 +78,7 @@ const fn ip_header_len(addr: IpAddr) -> usize {
     }
 }
 
-/// Writes the packet at the start of `buffer`; returns how many bytes were written.
+/// Writes the packet at the start of `buffer`; returns the number of bytes written.
 ///
 /// # Errors
 /// See [`EmitError`]; `buffer` may then hold part of the packet.
@@ -145,7 +146,8 @@ fn write_ip(spec: &PacketSpec, length: u16, buffer: &mut [u8]) -> Result<(), Emi
     }
 }
 
-/// `body` is the payload as written; one that was omitted is all zeros and adds nothing to the sum.
+/// Writes the TCP header. `body` is the payload as written; an omitted one is all zeros, so the checksum is
+/// the same without it.
 fn write_tcp(spec: &PacketSpec, body: &[u8], buffer: &mut [u8]) {
     let length = buffer.len() as u32 + spec.tcp.payload_len;
     if let Some(flags) = buffer.get_mut(FLAGS_OFFSET) {
@@ -172,12 +174,12 @@ pub(crate) fn pseudo_header(src: IpAddr, dst: IpAddr, length: u32) -> u16 {
     checksum::pseudo_header(&IpAddress::from(src), &IpAddress::from(dst), IpProtocol::Tcp, length)
 }
 
-/// Writes the options at the end of `area`, NOPs before them.
+/// Writes the options at the end of `area` and fills the room before them with NOPs.
 fn write_options(tcp: &TcpSegment, area: &mut [u8]) {
     let mut packed = [0_u8; 40];
     let mut len = 0;
     let mut put = |bytes: &[u8]| {
-        // Never longer than the area: `header_len` counted every option, and `emit` checked it.
+        // The options always fit: `header_len` counted each of them, and `emit` checked the sum.
         if let Some(room) = packed.get_mut(len..len + bytes.len()) {
             room.copy_from_slice(bytes);
             len += bytes.len();
@@ -215,7 +217,7 @@ fn write_options(tcp: &TcpSegment, area: &mut [u8]) {
     }
 }
 
-/// The TCP header of the acknowledgment that `spec` asks for.
+/// The TCP header of the acknowledgment that `spec` describes.
 #[must_use]
 pub fn ack_segment(spec: &AckSpec) -> TcpSegment {
     TcpSegment {
@@ -230,11 +232,12 @@ pub fn ack_segment(spec: &AckSpec) -> TcpSegment {
     }
 }
 
-/// Writes the pure acknowledgment that a mechanism asked for; returns its length. It is not ECN-capable
-/// (RFC 3168 section 6.1.4). [`MAX_HEADER_LEN`] bytes are always enough.
+/// Writes the pure acknowledgment that a mechanism asked for; returns its length. The packet is not
+/// ECN-capable (RFC 3168 section 6.1.4). A buffer of [`MAX_HEADER_LEN`] bytes is always long enough.
 ///
 /// # Errors
-/// [`EmitError::BufferTooSmall`], or [`EmitError::MixedFamilies`] for a flow that cannot exist.
+/// [`EmitError::BufferTooSmall`], or [`EmitError::MixedFamilies`] if the flow's ends are of different IP
+/// versions.
 pub fn build_ack(spec: &AckSpec, buffer: &mut [u8]) -> Result<usize, EmitError> {
     let (src, dst) = match spec.direction {
         Direction::Downlink => (spec.flow.correspondent, spec.flow.station),

@@ -1,9 +1,9 @@
-//! Packets between bytes and the types that mechanisms see.
+//! Converts packets between bytes and the types that mechanisms see.
 //!
-//! - [`parse`]: IPv4 or IPv6 bytes to [`ParsedPacket`]; safe on anything an attacker may send.
-//! - [`emit`](mod@emit): a [`TcpSegment`](linkhold_core::packet::TcpSegment) to bytes with right checksums.
+//! - [`parse`]: IPv4 or IPv6 bytes to [`ParsedPacket`]; safe on any bytes that an attacker may send.
+//! - [`emit`](mod@emit): a [`TcpSegment`](linkhold_core::packet::TcpSegment) to bytes with correct checksums.
 //! - [`rewrite`]: header changes in place, checksums updated incrementally (RFC 1624).
-//! - [`capture`]: pcapng files that Wireshark and tshark open.
+//! - [`capture`]: pcapng files for Wireshark and tshark.
 #![forbid(unsafe_code)]
 
 pub mod capture;

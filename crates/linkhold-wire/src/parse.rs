@@ -1,10 +1,10 @@
-//! IPv4 and IPv6 bytes to a TCP header as mechanisms see it (RFC 791, RFC 8200, RFC 9293).
+//! Parses IPv4 and IPv6 bytes to a TCP header as mechanisms see it (RFC 791, RFC 8200, RFC 9293).
 //!
-//! Takes any bytes: it answers a packet or a [`ParseError`] and never panics. Checksums are not checked here: a
-//! packet on its way through a router may carry one that hardware is still to fill in.
+//! The parser takes any bytes, returns a packet or a [`ParseError`], and never panics. It does not check
+//! checksums: a packet on its way through a router may carry one that hardware has yet to fill in.
 //!
-//! TCP options that are cut short or carry an impossible length end the list, and what came before counts: that
-//! is what Linux does (`tcp_parse_options`), so linkhold sees the flow as its two ends do.
+//! A TCP option that is cut short or has an impossible length ends the list; the options before it count.
+//! Linux does the same (`tcp_parse_options`), so linkhold sees the flow as its two ends do.
 
 use core::net::IpAddr;
 
@@ -14,11 +14,11 @@ use linkhold_core::packet::{
 use linkhold_core::units::Seq;
 use smoltcp::wire::{IpProtocol, Ipv4Packet, Ipv6Packet, TcpOption, TcpPacket};
 
-/// IPv6 extension headers to step over before giving up: more than the four kinds that may stand before TCP,
-/// each once, and destination options twice (RFC 8200 section 4.1).
+/// IPv6 extension headers to step over before giving up. RFC 8200 section 4.1 expects at most four of the
+/// kinds that can be stepped over: hop-by-hop options, routing, and destination options twice.
 const MAX_EXTENSION_HEADERS: usize = 6;
 
-/// Largest window scale shift (RFC 7323 section 2.3); receivers take a larger one as this.
+/// Largest window scale shift; receivers treat a larger one as this (RFC 7323 section 2.3).
 const MAX_WINDOW_SCALE: u8 = 14;
 
 /// Option kind of SACK (RFC 2018 section 3).
@@ -33,18 +33,18 @@ pub struct ParsedPacket {
     pub dst: Endpoint,
     /// TCP header.
     pub tcp: TcpSegment,
-    /// Whole length by the IP header, bytes; what follows in the buffer is padding.
+    /// Length of the packet by the IP header, bytes; the rest of the buffer is padding.
     pub ip_len: u32,
-    /// Where the TCP header starts: IP header with its options or extension headers, bytes.
+    /// Offset of the TCP header: the length of the IP header with its options or extension headers, bytes.
     pub tcp_offset: usize,
-    /// TCP header with options, bytes.
+    /// Length of the TCP header with options, bytes.
     pub tcp_header_len: usize,
     /// The IP header's ECN field.
     pub ecn: Ecn,
 }
 
 impl ParsedPacket {
-    /// Where the payload starts.
+    /// Offset of the payload, bytes.
     #[must_use]
     pub const fn payload_offset(&self) -> usize {
         self.tcp_offset + self.tcp_header_len
@@ -60,22 +60,22 @@ impl ParsedPacket {
     }
 }
 
-/// Why bytes are no TCP packet that a mechanism could look at. Such a packet goes its way untouched.
+/// Why the bytes are no TCP packet for a mechanism. Such a packet is to be forwarded unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The bytes end before the headers do, or before the length that the IP header states.
     #[error("the packet is cut short")]
     Truncated,
-    /// Neither IPv4 nor IPv6.
+    /// The packet is neither IPv4 nor IPv6.
     #[error("IP version {0} is neither 4 nor 6")]
     Version(u8),
-    /// A header contradicts itself.
+    /// A header has a length that cannot be.
     #[error("a header length is impossible")]
     BadHeader,
-    /// Part of a fragmented datagram: ports and flags are missing or the checksum covers more than is here.
+    /// The packet is a fragment: it lacks ports and flags, or its checksum covers more than its own bytes.
     #[error("the packet is a fragment")]
     Fragment,
-    /// Not TCP, or behind an extension header that cannot be stepped over.
+    /// The packet is not TCP, or TCP follows an extension header that cannot be stepped over.
     #[error("the packet is not TCP")]
     NotTcp,
 }
@@ -92,8 +92,8 @@ pub fn parse_ip_tcp(bytes: &[u8]) -> Result<ParsedPacket, ParseError> {
     parse_located(bytes, &located)
 }
 
-/// As [`parse_ip_tcp`], but the payload may be cut off (a queue that hands over only the first bytes, a capture
-/// with a snap length); the payload's length is taken from the IP header.
+/// As [`parse_ip_tcp`], but the payload may be cut off, by a queue that hands over only the first bytes or by
+/// a capture with a snap length. The payload's length is taken from the IP header.
 ///
 /// # Errors
 /// See [`ParseError`].
@@ -105,7 +105,7 @@ pub fn parse_ip_tcp_headers(bytes: &[u8]) -> Result<ParsedPacket, ParseError> {
 pub(crate) struct Located {
     pub(crate) src: IpAddr,
     pub(crate) dst: IpAddr,
-    /// Length by the IP header; `tcp_offset` is below it.
+    /// Length of the packet by the IP header; `tcp_offset` is at most this.
     pub(crate) ip_len: u32,
     pub(crate) tcp_offset: usize,
     pub(crate) ecn: Ecn,
@@ -154,7 +154,7 @@ fn locate_v6(bytes: &[u8]) -> Result<Located, ParseError> {
         return Err(ParseError::Truncated);
     }
     let ip = Ipv6Packet::new_unchecked(bytes);
-    // A payload length of zero announces a jumbogram (RFC 2675): not TCP as we know it.
+    // A payload length of zero announces a jumbogram (RFC 2675). It is refused below, as too short for TCP.
     let ip_len = ip.total_len();
     let mut next = ip.next_header();
     let mut offset = smoltcp::wire::IPV6_HEADER_LEN;
@@ -219,7 +219,7 @@ fn parse_located(bytes: &[u8], located: &Located) -> Result<ParsedPacket, ParseE
     })
 }
 
-/// Where the flags stand in the TCP header (RFC 9293 section 3.1).
+/// Offset of the flags in the TCP header, bytes (RFC 9293 section 3.1).
 pub(crate) const FLAGS_OFFSET: usize = 13;
 
 fn read_options(mut options: &[u8], tcp: &mut TcpSegment) {
@@ -235,7 +235,7 @@ fn read_options(mut options: &[u8], tcp: &mut TcpSegment) {
             TcpOption::TimeStamp { tsval, tsecr } => {
                 tcp.timestamp = Some(TcpTimestamp { value: tsval, echo: tsecr });
             }
-            // smoltcp keeps three blocks of up to four.
+            // An option may have four blocks, of which smoltcp keeps three.
             TcpOption::SackRange(_) => tcp.sack = read_sack(options),
             TcpOption::NoOperation | TcpOption::Unknown { .. } => {}
         }
@@ -246,7 +246,7 @@ fn read_options(mut options: &[u8], tcp: &mut TcpSegment) {
     }
 }
 
-/// The blocks of a SACK option that `TcpOption::parse` found well-formed at the start of `options`.
+/// The blocks of the SACK option at the start of `options`, which `TcpOption::parse` found well-formed.
 fn read_sack(options: &[u8]) -> SackBlocks {
     let mut blocks = SackBlocks::EMPTY;
     if let [OPTION_SACK, length, rest @ ..] = options {

@@ -1,11 +1,12 @@
-//! Header changes in place, with the checksums updated incrementally (RFC 1624, equation 3).
+//! Changes headers in place and updates their checksums incrementally (RFC 1624, equation 3).
 //!
-//! **Checksums that hardware is to fill in.** A packet from a local socket or out of GSO/GRO may carry a *partial*
-//! TCP checksum: the field holds only the sum of the pseudo header, and what sends the packet adds the rest
-//! (Linux `CHECKSUM_PARTIAL`; `VIRTIO_NET_HDR_F_NEEDS_CSUM` on a TUN device; `NFQA_SKB_CSUMNOTREADY` on NFQUEUE).
-//! Window and flags are not in the pseudo header, so a change to them leaves that field as it is; the
-//! incremental update would break it. Linux does the same in `inet_proto_csum_replace4`. Where the partial state is lost
-//! on the way (NFQUEUE hands a packet with a changed payload on as `CHECKSUM_NONE`), call [`fill_tcp_checksum`] first.
+//! **Checksums that hardware is to fill in.** A packet from a local socket or out of GSO/GRO may carry a
+//! *partial* TCP checksum: the field holds only the sum of the pseudo header, and the device that sends the
+//! packet adds the rest (Linux `CHECKSUM_PARTIAL`; `VIRTIO_NET_HDR_F_NEEDS_CSUM` on a TUN device;
+//! `NFQA_SKB_CSUMNOTREADY` on NFQUEUE). Window and flags are not in the pseudo header, so a change to them
+//! must leave that field as it is; an incremental update would make it wrong. Linux does the same in
+//! `inet_proto_csum_replace4`. Where the partial state is lost on the way (NFQUEUE hands a packet with a
+//! changed payload on as `CHECKSUM_NONE`), call [`fill_tcp_checksum`] first.
 
 use linkhold_core::action::Rewrite;
 use linkhold_core::packet::{Ecn, TcpFlags};
@@ -23,26 +24,27 @@ pub enum TcpChecksum {
     Partial,
 }
 
-/// Why a packet was not rewritten. It is then as it was.
+/// Why a packet was not rewritten. The packet is then unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
-    /// No TCP packet.
+    /// The bytes are no TCP packet.
     #[error(transparent)]
     Parse(#[from] ParseError),
-    /// The new window is larger than the one it replaces: the receiver never offered it.
+    /// The new window is larger than the one that it replaces, so the receiver never offered it.
     #[error("window {want} is larger than the {have} it would replace")]
     WindowGrows {
-        /// In the packet.
+        /// The window in the packet.
         have: u16,
-        /// Asked for.
+        /// The window that was asked for.
         want: u16,
     },
-    /// A congestion mark on a packet whose transport does not use ECN.
+    /// A congestion mark was asked for on a packet whose transport does not use ECN.
     #[error("the packet is not ECN-capable")]
     NotEcnCapable,
 }
 
-/// Changes window, ECN-echo flag and the IP header's ECN field as `rewrite` says. All or nothing.
+/// Changes window, ECN-echo flag and the IP header's ECN field as `rewrite` says: all of them or, after an
+/// error, none.
 ///
 /// # Errors
 /// See [`RewriteError`].
@@ -73,7 +75,7 @@ pub fn apply_rewrite(
         TcpPacket::new_unchecked(&mut header[..]).set_window_len(window);
     }
     if rewrite.set_ece {
-        // Data offset and flags share the 16-bit word that the checksum counts.
+        // Data offset and flags share a 16-bit word, the unit of the checksum.
         let [.., offset, flags] = &mut header[..=FLAGS_OFFSET] else {
             return Err(ParseError::Truncated.into());
         };
@@ -107,7 +109,7 @@ fn updated(sum: u16, old: u16, new: u16) -> u16 {
     !checksum::combine(&[!sum, !old, new])
 }
 
-/// Sets the ECN field to CE; `bytes` are a located packet.
+/// Sets the ECN field to CE; `bytes` are a packet that [`locate`] accepted.
 fn mark_ce(bytes: &mut [u8]) {
     let [first, second, ..] = bytes else { return };
     let old = u16::from_be_bytes([*first, *second]);
@@ -140,7 +142,7 @@ pub fn fill_tcp_checksum(bytes: &mut [u8]) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// True if the TCP checksum and, on IPv4, the header checksum of a whole packet are right.
+/// True if the TCP checksum and, on IPv4, the header checksum of a whole packet are correct.
 ///
 /// # Errors
 /// [`ParseError`] if the bytes are not a whole TCP packet.

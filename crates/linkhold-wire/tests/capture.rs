@@ -1,4 +1,4 @@
-//! tshark opens what is captured and finds nothing wrong with it.
+//! tshark opens the captures and finds nothing wrong with them.
 // Helper functions outside #[test] may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
 
@@ -124,7 +124,7 @@ fn tshark_finds_no_malformed_packet_and_no_wrong_checksum() {
         let n = packet + 1;
         assert_eq!(time, format!("{n}.{n:09}"));
         assert_eq!(interface, if index % 2 == 0 { "wire" } else { "air0" });
-        // 1 good, 2 not checked because the payload is cut off.
+        // tshark's checksum status: 1 is good; 2 is not checked, here because the payload is cut off.
         let whole = packet % 6 != 3;
         assert_eq!(tcp_sum, if whole { "1" } else { "2" }, "{row:?}");
         assert_eq!(ip_sum, if packet < 6 { "1" } else { "" }, "{row:?}");

@@ -1,4 +1,4 @@
-//! Emission, parsing and rewriting agree with each other on every packet that can exist.
+//! Emission, parsing and rewriting agree with each other on any packet.
 // Helper functions outside #[test] may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
 
@@ -48,7 +48,7 @@ prop_compose! {
         let flags = TcpFlags(flags);
         let syn = flags.contains(TcpFlags::SYN);
         let timestamp = timestamp.map(|(value, echo)| TcpTimestamp { value, echo });
-        // What fits in 40 bytes of options: a SYN has no SACK blocks, a timestamp leaves room for three.
+        // 40 bytes of options hold four SACK blocks, or three beside a timestamp. A SYN has none.
         let sack = match (syn, timestamp) {
             (true, _) => SackBlocks::EMPTY,
             (false, Some(_)) => three,
@@ -174,7 +174,7 @@ proptest! {
 
     #[test]
     fn random_bytes_never_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), version in 0_u8..3) {
-        // Two of three start like IPv4 or IPv6, or nearly all would end at the version.
+        // Two inputs of three start like IPv4 or IPv6; otherwise the version would end nearly all.
         if let (Some(first), 1..) = (bytes.first_mut(), version) {
             *first = if version == 1 { 0x45 } else { 0x60 };
         }

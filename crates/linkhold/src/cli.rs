@@ -1,15 +1,15 @@
-//! The command line: what can be asked for. The help text is the manual.
+//! The command line as types. Their help texts are the manual.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use linkhold_core::quantity::{bit_rate, bytes, duration};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_linux::agent::DEFAULT_SOCKET;
 use linkhold_linux::agent::protocol::Cause;
-use linkhold_scenario::units::{bit_rate, bytes, duration};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -113,8 +113,8 @@ pub struct RunArgs {
     pub scenario: PathBuf,
     /// Change a key of the file, as in router.limit=1000pkt or flows.0.count=4.
     ///
-    /// A dotted path; an element of a list is named by its index from 0, by its name, or by * for all. A text needs
-    /// no quotes. A case's own `set` lies on top. May be given several times.
+    /// A dotted path; an element of a list is named by its index from 0, by its name, or by * for all. A text
+    /// needs no quotes. A case's own `set` lies on top. May be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Repetitions, each with its own seed; two or more give 95 % confidence intervals.
@@ -171,8 +171,28 @@ pub struct ReproduceArgs {
     pub out: Option<PathBuf>,
 }
 
+/// Help on the mechanisms that a scenario's case can name, from the registry of mechanisms.
+fn mechanisms() -> String {
+    let mut text = "Mechanisms:\n  none: the plain router.\n".to_owned();
+    for entry in linkhold_core::registry::entries() {
+        let presets: Vec<&str> = entry.presets.iter().map(|(name, _)| *name).collect();
+        let places: Vec<&str> = entry.places.iter().map(|place| place.name()).collect();
+        let keys: Vec<&str> = entry.keys.iter().map(|key| key.name).collect();
+        text.push_str(&format!(
+            "  {}\n    Presets: {}.\n    Places: {}.\n    Settings: {}.\n",
+            entry.summary,
+            presets.join(", "),
+            places.join(", "),
+            keys.join(", ")
+        ));
+    }
+    text.push_str("  `linkhold scenario schema` says what each setting does.");
+    text
+}
+
 /// `linkhold scenario`.
 #[derive(Debug, Subcommand)]
+#[command(after_long_help = mechanisms())]
 pub enum ScenarioCommand {
     /// Print the JSON Schema of the scenario file: every key with its unit, default and meaning.
     Schema,
@@ -278,8 +298,8 @@ pub struct SignalArgs {
 pub enum SignalEvent {
     /// The radio falls silent.
     Freeze {
-        /// How long: the agent ends the silence by itself. Without it, a `thaw` ends it, or the configuration's
-        /// `silence.max`.
+        /// How long: the agent ends the silence by itself. Without it, a `thaw` ends it, or the
+        /// configuration's `silence.max`.
         #[arg(long = "for", value_name = "TIME", value_parser = duration)]
         lasting: Option<Duration>,
         /// How long it is expected to last; it still takes a `thaw` to end it.

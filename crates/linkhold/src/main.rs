@@ -11,11 +11,11 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 
-/// Why a command ends without its result. Two kinds decide the exit code, which is all that a caller can use, so
-/// this is one enum and not a chain of boxed errors.
+/// Why a command failed. The variant decides the exit code, which is all that a caller can act on, so this is
+/// one enum and not a chain of boxed errors.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The user can mend it: exit code 2. Each line starts with what it is about.
+    /// The user can correct the input: exit code 2. Each line of the text starts with what it is about.
     #[error("{0}")]
     BadInput(String),
     /// A run failed or its results could not be written: exit code 1.

@@ -1,4 +1,4 @@
-//! Results on standard output and in a folder: whole or not at all.
+//! Writes results to standard output, and into a folder once all of its files are complete.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::Failure;
 
-/// Prints to standard output. A reader that has gone away (`| head`) is no failure.
+/// Prints to standard output. It is no failure if the reader has gone away (`| head`).
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -19,8 +19,9 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// A folder of results. Files are written into a hidden folder beside their place and moved when all are there;
-/// dropped before that, nothing remains.
+/// A folder of results. Files are first written into a hidden folder, in `target` or in the nearest ancestor
+/// that exists, and moved to `target` by [`finish`](Self::finish). Without that call, nothing remains of
+/// them.
 pub struct OutputFolder {
     target: PathBuf,
     partial: TempDir,
@@ -49,7 +50,7 @@ impl OutputFolder {
         Ok(Self { target: target.to_path_buf(), partial })
     }
 
-    /// Where files are written meanwhile.
+    /// The hidden folder that holds the files until [`finish`](Self::finish).
     pub fn path(&self) -> &Path {
         self.partial.path()
     }
@@ -60,7 +61,7 @@ impl OutputFolder {
             .map_err(|error| Failure::Failed(format!("{}: {error}", self.target.join(name).display())))
     }
 
-    /// Moves every file to its place, each replacing an older one as a whole; answers the folder.
+    /// Moves every file to `target`, where each replaces an older one as a whole; returns `target`.
     pub fn finish(self) -> Result<PathBuf, Failure> {
         let fail = |error: io::Error| Failure::Failed(format!("{}: {error}", self.target.display()));
         fs::create_dir_all(&self.target).map_err(fail)?;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar of `steps`; invisible where nobody watches.
+/// A bar of `steps`, which is hidden if standard error is no terminal.
 pub fn bar(label: &str, steps: u64) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()
@@ -21,7 +21,7 @@ pub fn bar(label: &str, steps: u64) -> ProgressBar {
     bar
 }
 
-/// A bar per figure.
+/// A progress bar for each figure, one after the other.
 #[derive(Default)]
 pub struct FigureProgress {
     current: Mutex<Option<ProgressBar>>,
@@ -29,7 +29,7 @@ pub struct FigureProgress {
 
 impl FigureProgress {
     fn with(&self, act: impl FnOnce(&mut Option<ProgressBar>)) {
-        // A poisoned lock means another thread panicked; its bar is then nothing to care about.
+        // A poisoned lock means that another thread panicked; then the bar no longer matters.
         if let Ok(mut current) = self.current.lock() {
             act(&mut current);
         }

@@ -1,5 +1,5 @@
-//! What the command promises to its callers: exit codes, errors that name file, line and key, whole files or none,
-//! and the same JSON for the same seed.
+//! What the command promises to its callers: exit codes, errors that name file, line and key, whole files or
+//! none, and the same JSON for the same seed.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ name = "dsasync"
 mechanism = "dsasync"
 "#;
 
-/// The command, in a folder of its own.
+/// The command with `folder` as its working folder.
 fn linkhold(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::cargo_bin("linkhold").expect("the binary was built for this test");
     command.current_dir(folder).args(args).env_remove("LINKHOLD_DATA");
@@ -40,7 +40,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Writes `scenario` as s.toml, runs it, and expects exit 2, `message` on standard error, and nothing written.
+/// Writes `scenario` as s.toml, runs it, and expects exit 2, `message` on standard error, and nothing
+/// written.
 #[track_caller]
 fn refused(scenario: &str, files: &[(&str, &str)], args: &[&str], message: &str) {
     let folder = TempDir::new().expect("a temporary folder");
@@ -88,18 +89,20 @@ fn a_negative_rate_is_refused() {
 
 #[test]
 fn alpha_min_above_one_is_refused() {
-    let text = format!("{SCENARIO}dsasync.alpha_min = 1.1\n");
-    refused(&text, &[], RUN, "s.toml:16:21: cases[1].dsasync.alpha_min: 1.1 is not between 0 and 1");
+    let text =
+        SCENARIO.replace("mechanism = \"dsasync\"", "mechanism = { name = \"dsasync\", alpha_min = 1.1 }");
+    refused(&text, &[], RUN, "s.toml:15:45: cases[1].mechanism.alpha_min: 1.1 is not between 0 and 1");
 }
 
 #[test]
 fn b_low_above_b_high_is_refused() {
-    let text = format!("{SCENARIO}dsasync = {{ b_low = \"50MB\", b_high = \"40MB\" }}\n");
+    let table = "mechanism = { name = \"dsasync\", b_low = \"50MB\", b_high = \"40MB\" }";
+    let text = SCENARIO.replace("mechanism = \"dsasync\"", table);
     refused(
         &text,
         &[],
         RUN,
-        "s.toml:16:21: cases[1].dsasync.b_low: B_low (50.0 MB) must be below B_high (40.0 MB)",
+        "s.toml:15:41: cases[1].mechanism.b_low: b_low (50.0 MB) must be below b_high (40.0 MB)",
     );
 }
 
@@ -254,7 +257,7 @@ fn a_run_writes_its_files_whole_and_replaces_older_ones_only() {
     assert_eq!(fs::read_to_string(out.join("scenario.toml")).expect("read"), SCENARIO);
     let capture = fs::read(out.join("none-seed1.pcapng")).expect("read");
     assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a], "pcapng's section header");
-    // Without --out the scenario's name decides, and the table names the report.
+    // Without --out the folder is named after the scenario, and the output says where the report is.
     let output = linkhold(folder.path(), &["run", "s.toml"]).output().expect("it starts");
     assert!(String::from_utf8_lossy(&output.stdout).contains("out/small/report.html"));
     assert!(folder.path().join("out/small/report.html").is_file());
@@ -270,7 +273,7 @@ fn the_example_scenarios_are_valid() {
         let mut command = linkhold(&scenarios, &["scenario", "check"]);
         command.arg(&path);
         if text.contains("${LINKHOLD_DATA}") {
-            // Any trace will do for a check.
+            // A check needs some trace, no particular one.
             let data = TempDir::new().expect("a temporary folder");
             for end in ["down", "up"] {
                 fs::write(data.path().join(format!("ATT-LTE-driving-2016.{end}")), "1\n2\n500\n")
@@ -291,7 +294,7 @@ const AGENT: &str = "wired = [\"eth0\"]\nradio = [\"wlan0\"]\n";
 fn an_agents_configuration_is_refused_with_file_line_and_key() {
     let broken = format!("{AGENT}[silence]\nmax = \"ten\"\n");
     for args in [&["agent", "--config", "a.toml"][..], &["agent", "check", "a.toml"]] {
-        refused(SCENARIO, &[("a.toml", &broken)], args, "a.toml:4: silence.max: \"ten\" is not a duration");
+        refused(SCENARIO, &[("a.toml", &broken)], args, "a.toml:4:7: silence.max: \"ten\" is not a duration");
     }
     refused(SCENARIO, &[], &["agent", "--config", "none.toml"], "none.toml: No such file");
     refused(SCENARIO, &[], &["agent"], "--config <FILE>");
@@ -381,6 +384,21 @@ fn the_help_is_the_manual() {
         let output = linkhold(folder.path(), args).env("COLUMNS", "100").output().expect("it starts");
         assert!(output.status.success());
         insta::assert_snapshot!(name, String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
+fn the_help_on_scenarios_lists_every_mechanism_with_its_settings() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let output = linkhold(folder.path(), &["scenario", "--help"]).output().expect("it starts");
+    let help = String::from_utf8_lossy(&output.stdout).into_owned();
+    // The help breaks long lists into lines, so single words are looked for.
+    let words: Vec<&str> = help.split(|c: char| c.is_whitespace() || ",.:".contains(c)).collect();
+    for entry in linkhold_core::registry::entries() {
+        let presets = entry.presets.iter().map(|(name, _)| *name);
+        for name in presets.chain(entry.keys.iter().map(|key| key.name)) {
+            assert!(words.contains(&name), "{}: {name} is not in\n{help}", entry.name);
+        }
     }
 }
 

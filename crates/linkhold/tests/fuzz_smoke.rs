@@ -1,5 +1,6 @@
-//! A short run of the fuzz targets on the stable toolchain: their bodies over mutated seeds, the same ones each time.
-//! The long runs are `cargo +nightly fuzz run scenario|trace|packet|log|control|nfqueue`.
+//! A short run of the fuzz targets on the stable toolchain: their bodies get mutated seeds, the same in every
+//! run. The long runs are `cargo +nightly fuzz run
+//! scenario|agent_config|trace|packet|log|control|nfqueue`.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod bodies;
@@ -107,6 +108,15 @@ fn any_bytes_are_a_scenario_or_refused() {
 }
 
 #[test]
+fn any_bytes_are_an_agents_configuration_or_refused() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/agent.toml");
+    let example = std::fs::read_to_string(example).expect("the example is part of the project");
+    // The second seed also has the settings that the example comments out.
+    let all = example.replace("\n# [", "\n[").replace(" = ", "=").replace("\n# ", "\n");
+    smoke(&[example.into_bytes(), all.into_bytes()], 2_000, bodies::agent_config);
+}
+
+#[test]
 fn any_bytes_are_a_trace_or_refused() {
     let seeds = [b"0\n0\n5\n17\n17\n100\n".to_vec(), b"1\r\n2\r\n4294967295".to_vec(), b"7".to_vec()];
     smoke(&seeds, 20_000, bodies::trace);
@@ -153,7 +163,7 @@ fn any_bytes_are_a_packet_or_refused() {
     smoke(&seeds, 20_000, bodies::packet);
 }
 
-/// As the body reads them: a length, and so many bytes.
+/// `text` in pieces of `size` bytes, as the body of `control` reads them: a length, then as many bytes.
 fn in_pieces(text: &str, size: usize) -> Vec<u8> {
     text.as_bytes()
         .chunks(size)
@@ -184,7 +194,8 @@ fn any_client_is_answered_or_cut_off() {
 
 #[test]
 fn any_bytes_are_a_queued_packet_or_refused() {
-    // nlmsghdr, nfgenmsg, and attributes: packet header, both interfaces, length, kind of checksum, first bytes.
+    // A message is nlmsghdr, nfgenmsg and attributes. The attributes here are: packet header, both
+    // interfaces, captured length, kind of checksum, first bytes of the packet.
     let attribute = |kind: u16, value: &[u8]| {
         let mut out = [(4 + value.len() as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
         out.extend_from_slice(value);

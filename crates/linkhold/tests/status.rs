@@ -1,4 +1,5 @@
-//! `linkhold status` against an agent that answers from a script: what other tools read (`linkhold.status/1`), and what a person does.
+//! `linkhold status` against an agent that answers from a script: the output for other tools
+//! (`linkhold.status/1`), and the output for people.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;

@@ -22,7 +22,7 @@ create_exception!(
     "A run could not start. The text names its case and seed."
 );
 
-/// The exception that tells all of `problems`.
+/// The exception that names all of `problems`.
 pub fn scenario_error(py: Python<'_>, problems: &Problems) -> PyErr {
     let error = ScenarioError::new_err(problems.to_string());
     let told = problems.problems().iter().map(|problem| describe(py, problem)).collect::<PyResult<Vec<_>>>();

@@ -1,8 +1,9 @@
-//! The native half of the Python package `linkhold`: scenarios in, results out; the rest is Python.
+//! The native half of the Python package `linkhold`: it takes scenarios and returns results. The rest is
+//! Python.
 //!
-//! Nothing is computed here that the command does not compute too: records, comparison, tables and Parquet come
-//! from `linkhold-results`, runs from `linkhold-sim`. Results cross over as the JSON text of the contract, and as
-//! Parquet files for what is long.
+//! This crate computes nothing that the command does not compute too: records, comparison, tables and Parquet
+//! come from `linkhold-results`, runs from `linkhold-sim`. Python gets records as the JSON text of the
+//! contract, and long tables as Parquet files.
 
 mod error;
 mod results;

@@ -1,4 +1,4 @@
-//! What a run left, in the forms that Python reads.
+//! The results of a scenario's runs, in the forms that Python reads.
 
 use std::path::PathBuf;
 
@@ -15,9 +15,9 @@ type Estimated = (usize, f64, f64, Option<(f64, f64)>);
 #[pyclass(frozen, module = "linkhold._native")]
 pub struct Run {
     report: RunReport,
-    /// Empty if they were not kept.
+    /// Empty if the caller did not want the series.
     series: Vec<RunSeries>,
-    /// The scenario file.
+    /// Text of the scenario file.
     toml: String,
 }
 
@@ -55,7 +55,8 @@ impl Run {
         .map_err(|error| PyOSError::new_err(error.to_string()))
     }
 
-    /// One-way delays of a case over all its seeds: delays in s, and the share of segments up to each.
+    /// Distribution of the one-way delays of a case over all its seeds: delays in s, and for each the share
+    /// of segments that took no longer.
     fn delay_cdf(&self, case: &str, outside_silence: bool) -> PyResult<(Vec<f64>, Vec<f64>)> {
         self.knows(case)?;
         let mut delays = DelayHistogram::new();
@@ -65,7 +66,7 @@ impl Run {
         Ok(delays.cdf().into_iter().unzip())
     }
 
-    /// Number of seeds, mean, standard deviation and 95 % interval of a metric of a case.
+    /// Number of seeds, mean, standard deviation and 95 % interval of a case's metric.
     fn estimate(&self, case: &str, metric: &str) -> PyResult<Estimated> {
         self.knows(case)?;
         let metric = Metric::ALL.into_iter().find(|known| known.name() == metric).ok_or_else(|| {

@@ -1,7 +1,8 @@
 //! Runs points × cases × seeds side by side, without the interpreter's lock, until done or interrupted.
 //!
-//! Results come in the order of points, cases and seeds, whatever ends first. The calling thread only waits, and asks
-//! now and then whether the user pressed Ctrl-C; the runs look at a flag after every slice of simulated time.
+//! Results come in the order of points, cases and seeds, whichever run ends first. The calling thread only
+//! waits and asks now and then whether the user pressed Ctrl-C; if so, it sets a flag that every run reads
+//! before each slice of simulated time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -18,9 +19,9 @@ use crate::error::{RunError, scenario_error};
 use crate::results::Run;
 use crate::source::Source;
 
-/// How long the user waits at most between Ctrl-C and its being seen.
+/// Longest time until Ctrl-C is noticed.
 const PATIENCE: WallDuration = WallDuration::from_millis(50);
-/// Simulated time between two looks at the flag; a few milliseconds of work.
+/// Simulated time between two looks at the flag: a few milliseconds of work.
 const SLICE: Duration = Duration::from_millis(100);
 
 struct Job<'a> {
@@ -49,7 +50,7 @@ pub fn run_points(
     keep_series: bool,
 ) -> PyResult<Vec<Run>> {
     let source = Source::new(file, text);
-    // All are checked before any work is spent.
+    // Every point is checked before the first run.
     let scenarios = points
         .iter()
         .map(|set| source.load(set).map_err(|problems| scenario_error(py, &problems)))
@@ -93,7 +94,7 @@ fn simulate(
         std::thread::scope(|scope| {
             let (done, finished) = mpsc::channel::<()>();
             let worker = scope.spawn(move || {
-                // Dropped at the end, or when a run panics: either way the wait below is over.
+                // `done` is dropped at the end, or when a run panics; either ends the wait below.
                 let _done = done;
                 work()
             });

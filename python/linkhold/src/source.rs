@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 
 use crate::error::scenario_error;
 
-/// What messages call a scenario that was given as a text.
+/// Stands in messages for the file name of a scenario that was given as a text.
 const NAMELESS: &str = "<scenario text>";
 
 /// Where a scenario comes from.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Path as the user gave it; `None` for a text of no file.
+    /// Path as the user gave it; `None` for a text without a file.
     file: Option<String>,
     /// The text, if it is not to be read from the file.
     text: Option<String>,
@@ -26,7 +26,7 @@ impl Source {
         Self { file, text }
     }
 
-    /// Reads and checks it.
+    /// Reads and checks the scenario, with the overrides `set`.
     pub fn load(&self, set: &[String]) -> Result<Scenario, ScenarioError> {
         let file = self.file.as_deref().unwrap_or(NAMELESS);
         match &self.text {
@@ -44,7 +44,7 @@ impl Source {
         }
     }
 
-    /// What was run, as the command tells it.
+    /// The scenario in short, as in the command's report.
     pub fn info(&self, scenario: &Scenario, set: &[String]) -> ScenarioInfo {
         linkhold_sim::scenario_info(scenario, self.file.as_deref().unwrap_or_default(), set)
     }

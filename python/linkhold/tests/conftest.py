@@ -1,4 +1,4 @@
-"""What the tests share: a small scenario, and the command to compare with."""
+"""Shared by the tests: a small scenario, and the command to compare with."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def command() -> str:
 
 @pytest.fixture
 def run_command(command: str, scenario: pathlib.Path):
-    """Runs the command beside the scenario."""
+    """A function that runs the command in the scenario's folder."""
 
     def act(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

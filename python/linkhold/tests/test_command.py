@@ -1,4 +1,4 @@
-"""The package and the command say the same."""
+"""The package and the command give the same results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def without_wall_time(report: dict) -> dict:
     return report
 
 
-@pytest.mark.parametrize("overrides", [[], ["wired.rtt=50ms", "flows.0.count=2", "cases.dsasync.mode=hold"]])
+@pytest.mark.parametrize("overrides", [[], ["wired.rtt=50ms", "flows.0.count=2", "cases.dsasync.mechanism.mode=hold"]])
 def test_same_scenario_and_seeds_give_the_json_of_the_command(run_command, scenario, monkeypatch, overrides):
     monkeypatch.chdir(scenario.parent)
     set_arguments = [part for text in overrides for part in ("--set", text)]

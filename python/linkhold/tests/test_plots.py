@@ -1,4 +1,4 @@
-"""`plots`: what the figures show is what the result says."""
+"""`plots`: the figures show the numbers of the result."""
 
 from __future__ import annotations
 

@@ -246,5 +246,5 @@ def test_other_threads_of_python_go_on_meanwhile():
     spent = time.monotonic() - started
     over.set()
     counter.join()
-    # A busy machine delays ticks; with the lock held there would be one or none.
+    # A busy machine delays ticks, but if the run held the lock there would be one tick or none.
     assert ticks > min(5, spent * 10), f"{ticks} ticks in {spent:.2f} s with {os.cpu_count()} cores"

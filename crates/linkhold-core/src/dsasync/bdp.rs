@@ -1,29 +1,32 @@
 //! How much a flow needs in flight: base round trip, share of the radio, and the window clamp made of them.
 //!
-//! Beside the paper (`dsasync`), whose section IV-B c leaves windows alone. "The goodput of a deep buffer with the
-//! delay of a short one": a window of one base round trip plus a short standing queue keeps the radio busy, and a
-//! sender held to it cannot fill the router's queue, nor the hold buffer in a silence.
+//! Beside the paper (`dsasync`), whose section IV-B c leaves windows alone. A window of one base round trip
+//! plus a short standing queue keeps the radio busy, and a sender held to it fills neither the router's queue
+//! nor, in a silence, the hold buffer: the goodput of a deep buffer with the delay of a short one.
 //!
-//! - **Base round trip** = wired part (an uplink packet passes → the correspondent's answer passes) + radio part (a
-//!   segment goes down to an empty radio → its ACK comes up). The standing queue sits before the radio, so it is in
-//!   neither: an estimate taken end to end would count its own queue, grow the window by it, and so on.
-//! - **Rate**, where the channel's is told: what stations acknowledge at most in 200 ms, between 0.8 and 1 times C·e. On a
-//!   shared medium the ACKs take airtime too, and C·e alone would leave that tenth of the base round trip standing as
-//!   a queue.
-//! - **Rate**, where it is not told (it varies, or nobody knows): what stations acknowledge at most in one base
-//!   round trip, over the last 10 to 20 s, silences left out: BBR's maximum filter (Cardwell et al. 2016,
-//!   draft-ietf-ccwg-bbr). The window is twice what that rate needs, so the estimate never confirms itself:
-//!   a radio that becomes faster runs through the second half of the window, and is seen. A time in which the radio ran
-//!   dry may raise the estimate but does not age it, as BBR does with application-limited samples; until the radio has been busy
-//!   for as long as a measurement takes, nothing is held down.
-//! - **Trim**: both windows are cut by up to half, to where the shortest time a segment spends in the radio is the radio
-//!   part plus the standing queue. It takes back the doubling where the rate stands still, and what shares measured too
-//!   small add. Once the radio runs dry the whole window is given again, at once.
-//! - **Share**: `clamp = trim · gain · rate · (base + standing queue) / n`, where `n = bytes of all flows / bytes of the
-//!   largest` over a short epoch, and one segment for the delayed ACK. For n equal flows that is n; thin flows beside a bulk
-//!   one hardly count, so the bulk flow keeps what they leave.
+//! - **Base round trip** = wired part (an uplink packet passes → the correspondent's answer passes) + radio
+//!   part (a segment goes down to an empty radio → its ACK comes up). The standing queue sits before the
+//!   radio, so it is in neither: an estimate taken end to end would count its own queue, grow the window by
+//!   it, and so on.
+//! - **Rate**, where the channel's rate is told: the most that stations acknowledged in 200 ms, but between
+//!   0.8 and 1 times C·e. On a shared medium the ACKs take airtime too, about a tenth; with C·e alone that
+//!   tenth of the base round trip would stand as a queue.
+//! - **Rate**, where it is not told (it varies, or nobody knows): the most that stations acknowledged in one
+//!   base round trip, over the last 10 to 20 s, silences left out: BBR's maximum filter (Cardwell et al.
+//!   2016, draft-ietf-ccwg-bbr). The window is twice what that rate needs, so the estimate never confirms
+//!   itself: a radio that becomes faster runs through the second half of the window, and is seen. A time in
+//!   which the radio ran dry may raise the estimate but does not age it, as BBR does with application-limited
+//!   samples; until the radio has been busy for as long as a measurement takes, nothing is held down.
+//! - **Trim**: both windows are cut by up to half, until the shortest time that a segment spends in the radio
+//!   is the radio part plus the standing queue. The trim takes back the doubling where the rate stands still,
+//!   and the excess where shares were measured too small. Once the radio runs dry the whole window is given
+//!   again, at once.
+//! - **Share**: `clamp = trim · gain · rate · (base + standing queue) / n`, and one segment more for the
+//!   delayed ACK. Here `n = bytes of all flows / bytes of the largest` over a short epoch: the number of
+//!   flows if they are equal. Thin flows beside a bulk flow hardly count, so the bulk flow keeps what they
+//!   leave.
 
-use super::EMPTY_RADIO;
+use super::round_trip::EMPTY_RADIO;
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction};
 
@@ -65,34 +68,38 @@ impl MinFilter {
     }
 }
 
-/// Shortest epoch over which shares are measured, and the fewest bytes that say something about shares.
+/// Shares are measured over at least this time.
 const EPOCH: Duration = Duration::from_millis(500);
+/// Shares are measured over at least this many bytes: fewer say nothing.
 const EPOCH_BYTES: u64 = 32 * 1500;
 
-/// Time over which the delivered rate is measured on a channel that is told, and the most on one that is not; the
-/// least, a few milliseconds' bunches of ACKs long; and the least share of C·e that is believed: below it the
-/// radio has simply not been busy.
+/// The delivered rate is measured over this time where the channel's rate is told, and over no more where it
+/// is not.
 const BIN: Duration = Duration::from_millis(200);
+/// The delivered rate is measured over at least this time: ACKs come in bunches of a few milliseconds.
 const LEAST_BIN: Duration = Duration::from_millis(50);
+/// The least share of C·e that is believed. A lower one only says that the radio was not busy.
 const LEAST_SHARE: f64 = 0.8;
 
-/// Window over the bandwidth-delay product when the rate is estimated: a rate that doubles within a round trip still
-/// shows (BBR's cwnd_gain, 2; `bbr_cwnd_gain` of Linux).
+/// Window over the bandwidth-delay product when the rate is estimated: a rate that doubles within a round
+/// trip still shows (BBR's cwnd_gain, 2; `bbr_cwnd_gain` of Linux).
 const UNKNOWN_GAIN: f64 = 2.0;
 
 /// The trim's limit: it takes back what [`UNKNOWN_GAIN`] adds.
 const LEAST_TRIM: f64 = 1.0 / UNKNOWN_GAIN;
 
-/// Over how many epochs the trim takes back an excess. A rate that is not told may vary, and then runs dry again soon: it is
-/// given the eight that BBR lets pass between two probes (Cardwell et al. 2016).
+/// Over how many epochs the trim takes back an excess where the rate is told.
 const TOLD_DAMPING: f64 = 2.0;
+/// The same where the rate is not told: it may vary, and the radio then runs dry again soon. Eight is what
+/// BBR lets pass between two probes (Cardwell et al. 2016).
 const UNKNOWN_DAMPING: f64 = 8.0;
 
 /// Room that pacing by the estimate leaves to discover a higher one (BBR's pacing gain while it probes).
 const PACING_GAIN: f64 = 1.25;
 
-/// Slowest pace that an estimate may set: a full packet each 0.1 s. Less was measured while a station was away unannounced; what is held
-/// must not wait for seconds on the word of that, nor can the estimate rise while little is let go.
+/// Slowest pace that an estimate may set: a full packet each 0.1 s. A lower estimate was measured while a
+/// station was away unannounced. Held packets must not wait for seconds because of it, and the estimate could
+/// not rise while so little is let go.
 const LEAST_PACE: BitRate = BitRate(120_000);
 
 /// The clamp's cell-wide part.
@@ -113,9 +120,9 @@ pub(super) struct Bdp {
     /// Highest delivered rate of this and of the previous half-window, bytes/ns, and this one's start.
     fastest: [f64; 2],
     fastest_since: Instant,
-    /// The radio was busy all through a bin: before, the rate is the senders', not the radio's.
+    /// The radio was busy all through a bin. Until it is, the measured rate is the senders', not the radio's.
     filled: bool,
-    /// Share of the window that is given: what leaves the radio the standing queue at its lowest.
+    /// Share of the window that is given, so that the radio's queue is the standing queue at its shortest.
     trim: f64,
     trim_since: Instant,
     /// Shortest time in the radio of this trim epoch.
@@ -149,7 +156,8 @@ impl Bdp {
         }
     }
 
-    /// A station acknowledged `bytes`; so many are in the radio still. True if the rate was measured anew.
+    /// A station acknowledged `bytes`; `outstanding` are in the radio still. True if the rate was measured
+    /// anew.
     pub fn on_delivered(&mut self, now: Instant, bytes: u64, outstanding: u64) -> bool {
         self.bin_bytes += bytes;
         self.bin_low = self.bin_low.min(outstanding);
@@ -187,8 +195,8 @@ impl Bdp {
         self.bin_low = u64::MAX;
     }
 
-    /// A segment was this long in the radio, no silence in between. Once in two base round trips, since what
-    /// changes now shows a round trip later, the trim moves.
+    /// A segment was this long in the radio, with no silence in between. The trim moves once in two base
+    /// round trips, because a change shows a round trip later.
     pub fn on_radio_time(&mut self, now: Instant, time: Duration) {
         let low = self.trim_low.map_or(time, |low| low.min(time));
         self.trim_low = Some(low);
@@ -203,7 +211,7 @@ impl Bdp {
             self.trim = 1.0;
             return;
         }
-        // Part of a step, so that one epoch's chance does not swing it.
+        // Only a part of the step, so that chance in one epoch does not swing the window.
         let damping = if self.bytes_per_ns > 0.0 { TOLD_DAMPING } else { UNKNOWN_DAMPING };
         let step = (self.radio + standing - low) / (gain * (self.base + standing)) / damping;
         self.trim = (self.trim + step).clamp(LEAST_TRIM, 1.0);
@@ -272,8 +280,9 @@ impl Bdp {
         }
     }
 
-    /// The window, bytes, for a flow with this base round trip; `None` while no rate is known. One segment more than the radio
-    /// needs, for the one that a delayed ACK keeps from being told of, and at least two, so that it never stops the flow.
+    /// The window, bytes, for a flow with this base round trip; `None` while no rate is known. It is one
+    /// segment more than the radio needs, because a delayed ACK leaves one arrived segment untold, and at
+    /// least two, so that it never stops the flow.
     pub fn clamp(&self, wired: Duration, radio: Duration, mss: u32) -> Option<u32> {
         let (rate, gain) = self.rate()?;
         let nanos = (wired + radio + self.standing).as_nanos() as f64;

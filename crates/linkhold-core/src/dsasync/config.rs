@@ -3,8 +3,9 @@
 //! Paper: `dsasync` section IV-B (B_alloc, B_low, B_high, α_min, ΔT) and VI-A (default values).
 //!
 //! The paper's values contradict its own condition B_alloc > B_high > B_low: with a buffer of 500 MB and
-//! B_high = 500 MB, `hold` would never clear, because B_free can never exceed B_alloc. [`DsaSyncConfig::paper`]
-//! therefore keeps the 500 MB and B_low = 400 MB, and sets B_high to 499 MB: the nearest value that works.
+//! B_high = 500 MB, `hold` would never clear, because B_free can never exceed B_alloc.
+//! [`DsaSyncConfig::paper`] therefore keeps the 500 MB and B_low = 400 MB, and sets B_high to 499 MB: the
+//! nearest value that works.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,10 +34,11 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CloseAt {
-    /// All windows when B_free < B_low, and none for a silence alone. A window that is used up stops its sender as well as
-    /// a zero does, and leaves it whole: while the window is zero Linux enters loss again at each timeout
-    /// without counting it, so that the second one saves a window of one segment as what to go back to
-    /// (`tcp_retransmit_timer`, `tcp_enter_loss`).
+    /// All windows when B_free < B_low; a silence alone closes none. A window that its sender has used up
+    /// stops the sender as well as a zero window does, and without harm. While the window is zero, Linux
+    /// enters the loss state at every timeout without counting the timeout, so the second one of a silence
+    /// saves a congestion window of one segment as the one to go back to (`tcp_retransmit_timer`,
+    /// `tcp_enter_loss`).
     #[default]
     SpaceLow,
     /// Algorithm 1 as printed: besides, one flow's when it is used up.
@@ -52,7 +54,7 @@ pub enum Duplicates {
     /// As the paper says: the newer copy takes the older one's place.
     ReplaceOlder,
     /// As the paper says for flows with neither timestamps nor SACK. Other flows keep both copies: the older
-    /// one's timestamp (RFC 3522) and the D-SACK for the newer one (RFC 2883) are what tells the sender that its
+    /// one's timestamp (RFC 3522) and the D-SACK for the newer one (RFC 2883) tell the sender that its
     /// timeout or loss probe was spurious. With one copy Linux keeps the cwnd of the spurious timeout.
     #[default]
     Adaptive,
@@ -116,20 +118,22 @@ pub struct DsaSyncConfig {
     pub clamp: Clamp,
     /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
     pub standing_queue: Duration,
-    /// Most that is left in the transmit queue, as time at the channel's rate, where that is told; zero: no matter how much. What
-    /// comes faster waits in the hold buffer: a router's queue is seldom ours to take back, and CoDel drops what a silence
-    /// kept in it.
+    /// Most that is left in the router's transmit queue, as time at the channel's rate; zero: no limit. It
+    /// counts only where that rate is told. What comes faster waits in the hold buffer, because a router's
+    /// queue can seldom be taken back, and CoDel drops what a silence kept in it.
     pub transmit_queue: Duration,
-    /// Rate of release while the channel's capacity is neither told nor yet measured, and nobody tells the room in
-    /// the transmit queue. Below the channel's rate it would make the mechanism the bottleneck, and its buffer a standing
-    /// queue; above, the burst only moves to the radio's queue, where it would be without a mechanism: so it is high.
+    /// Rate of release while the channel's capacity is neither told nor measured yet, and nobody tells the
+    /// room in the transmit queue. The rate is high on purpose: below the channel's rate the mechanism would
+    /// be the bottleneck and its buffer a standing queue; above, the burst only moves on to the radio's
+    /// queue.
     pub assumed_capacity: BitRate,
     /// Most reopenings sent for one silence to a sender that is not heard (`freeze+nudge`).
     pub nudges: u8,
     /// Pause before the second reopening; doubles each time.
     pub nudge_backoff: Duration,
-    /// Keep the last uplink ACK before an announced silence back, so that a zero window can go out on a new ACK number:
-    /// Linux before 6.6 ignores a zero window that repeats ACK and sequence number (`freeze+nudge`).
+    /// Keep the last uplink ACK before an announced silence back, so that a zero window can go out on a new
+    /// ACK number: Linux before 6.6 ignores a zero window that repeats ACK and sequence number
+    /// (`freeze+nudge`).
     pub keep_back: bool,
     /// Longest time an ACK is kept back.
     pub keep_back_delay: Duration,
@@ -140,12 +144,12 @@ pub struct DsaSyncConfig {
 }
 
 impl Default for DsaSyncConfig {
-    /// The recommended settings: `freeze+nudge` with windows closed only when space runs low, window clamp always, 2 ms in the
-    /// transmit queue, no uplink shaping.
+    /// The recommended settings: `freeze+nudge` with windows closed only when space runs low, window clamp
+    /// always, 2 ms in the transmit queue, no uplink shaping.
     ///
-    /// No uplink shaping, because an ACK kept back is data that comes later: the clamp leaves one round trip
-    /// plus 5 ms of data in flight, so ACKs delayed by a silence's length would let the radio run dry. Shaping
-    /// was to stop spurious timeouts; on a sender that detects and undoes those it buys nothing.
+    /// There is no uplink shaping, because an ACK kept back is data that comes later: the clamp leaves one
+    /// round trip plus 5 ms of data in flight, so ACKs delayed by a silence's length would let the radio run
+    /// dry. Shaping prevents spurious timeouts; a sender that detects and undoes them gains nothing by it.
     fn default() -> Self {
         Self {
             mode: Mode::FreezeNudge,
@@ -175,8 +179,9 @@ impl Default for DsaSyncConfig {
 }
 
 impl DsaSyncConfig {
-    /// The mechanism as the paper prints it, with its default values (section VI-A): `freeze`, windows closed when
-    /// space runs low or one is used up, Algorithm 4 on the uplink, three duplicate ACKs on a switch, no clamp.
+    /// The mechanism as the paper prints it, with its default values (section VI-A): `freeze`, windows closed
+    /// when space runs low or one is used up, Algorithm 4 on the uplink, three duplicate ACKs on a switch, no
+    /// clamp.
     #[must_use]
     pub fn paper() -> Self {
         Self {
@@ -238,7 +243,7 @@ impl DsaSyncConfig {
             ("max_held_packets", self.max_held_packets == 0),
             ("max_flows", self.max_flows == 0),
             ("rate_window", self.rate_window.is_zero()),
-            ("monitor.window", self.monitor.window.is_zero()),
+            ("window", self.monitor.window.is_zero()),
             ("assumed_capacity", self.assumed_capacity == BitRate(0)),
             ("nudges", self.nudges == 0),
             ("nudge_backoff", self.nudge_backoff.is_zero()),
@@ -262,9 +267,7 @@ pub enum ConfigError {
         high: Bytes,
     },
     /// B_high ≥ B_alloc: `hold` would never clear, because free space cannot exceed B_alloc.
-    #[error(
-        "b_high ({high}) must be below b_alloc ({alloc}): free space never exceeds it, so closed windows would stay closed"
-    )]
+    #[error("b_high ({high}) must be below b_alloc ({alloc})")]
     HighNotBelowAlloc {
         /// B_high.
         high: Bytes,

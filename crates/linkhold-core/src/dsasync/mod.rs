@@ -1,436 +1,335 @@
 //! DSASync at the base station: holds packets in a silence, and manages the windows of the senders meanwhile.
 //!
-//! Paper: `dsasync` (Kumar and Shin), sections III and IV. Sees every TCP packet of both directions and the radio's
-//! events; emits verdicts, releases, ACKs that repeat what a station acknowledged, and `Reclaim`.
+//! Paper: `dsasync` (Kumar and Shin), sections III and IV. Sees every TCP packet of both directions and the
+//! radio's events; emits verdicts, releases, ACKs that repeat what a station acknowledged, and `Reclaim`.
 //!
-//! | Algorithm | File |
-//! |---|---|
-//! | 1 and 2, what is held and when it leaves | this file, `downlink.rs`, `pacer.rs` |
-//! | 1 and 2, what windows senders are told | `windows.rs` |
-//! | 3 and 4, uplink shaping | `uplink.rs`, and `uplink_path.rs`, which feeds it |
-//! | 5, loss of capacity | `capacity.rs` |
-//! | beside the paper: window clamp | `bdp.rs` |
+//! [`DsaSync`] hands each input to the parts that it concerns. A part owns its state and gets the rest as
+//! arguments: first of all `Shared`, which every part needs.
+//!
+//! | Algorithm | Part | Files |
+//! |---|---|---|
+//! | 1 and 2, what is held and when it leaves | `Downlink` | `downlink.rs`, `hold_buffer.rs`, `pacer.rs` |
+//! | 1 and 2, what windows senders are told | `Windows` | `windows.rs`, `window.rs`, `keep_back.rs` |
+//! | 3 and 4, uplink shaping | `UplinkPath` | `uplink_path.rs`, `uplink.rs` |
+//! | 5, loss of capacity | `Capacity` | `capacity.rs` |
+//! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs`, `bdp.rs` |
+//! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
 //!
 //! A station: forwarding → silent (TFP: hold) → draining (silence over, queue not yet empty) → forwarding.
 //! Space: plenty → low (B_free < B_low: the paper's `hold`, all windows closed) → plenty (B_free > B_high).
 //!
 //! Deviations are recorded in the file they concern. Common to all: Algorithm 2 is run on events, not on a
-//! periodic timer, and a packet that does not fit into B_alloc is dropped (the paper does not say). Nothing is taken back
-//! from the transmit queue (line 11) for a cause whose silences end more than 2 ms before that is noticed.
+//! periodic timer. Nothing is taken back from the transmit queue (line 11) for a cause of silences whose ends
+//! are noticed more than 2 ms late.
 
 mod bdp;
 mod capacity;
 pub mod config;
 mod downlink;
-mod flows;
+mod flow;
+mod flow_table;
+mod handshake;
+mod hold_buffer;
+mod keep_back;
 mod pacer;
+mod per_station;
+mod round_trip;
+mod settings;
+mod shared;
 pub mod uplink;
 mod uplink_path;
+mod window;
 mod windows;
 
 #[cfg(test)]
 mod tests;
 
-use core::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-use crate::action::{Action, Actions, DropReason, Rewrite, Verdict};
+use crate::action::{Action, Actions, Rewrite, Verdict};
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{Direction, Origin, PacketId, PacketView, StationId, TcpFlags};
+use crate::packet::{Direction, Origin, PacketView, TcpFlags};
 use crate::time::{Duration, Instant};
-use crate::units::Seq;
 
-use bdp::Bdp;
-use downlink::{Arrived, HoldBuffer};
-use flows::{FlowTable, KeptAck, NONE, RadioProbe, Touched};
-use pacer::Pacer;
-use uplink::{UplinkMode, UplinkShaper};
-use uplink_path::Shaped;
+use capacity::{Capacity, Channel};
+use downlink::{Downlink, Leaving};
+use flow_table::Touched;
+use keep_back::release_kept;
+use round_trip::{RoundTrips, SentDown, probe_wired};
+use shared::Shared;
+use uplink::UplinkMode;
+use uplink_path::UplinkPath;
+use windows::Windows;
 
 pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode};
 
-/// Bytes in the radio below which a segment is taken to find it empty: two full packets.
-const EMPTY_RADIO: u64 = 3000;
-
-/// A silence's end that is noticed later than this is late: the timer slack of a general-purpose kernel, twice.
+/// A silence's end that is noticed later than this is late: twice the timer slack of a general-purpose
+/// kernel.
 const LATE: Duration = Duration::from_millis(2);
 
 /// DSASync: Algorithms 1 to 5 as one [`Mechanism`].
 #[derive(Debug)]
 pub struct DsaSync {
-    config: DsaSyncConfig,
-    monitor: LinkMonitor,
-    flows: FlowTable,
-    buffer: HoldBuffer,
-    pacer: Pacer,
-    bdp: Bdp,
-    shaper: UplinkShaper,
-    shaped: Vec<Shaped>,
-    shaped_free: Vec<u32>,
-    due: Vec<PacketId>,
-    /// The paper's `hold`: space ran low.
-    low_space: bool,
-    closed: Vec<(u32, u32)>,
-    nudges: BinaryHeap<Reverse<(Instant, u32, u32)>>,
-    kept: Vec<(u32, u32)>,
-    kept_bytes: u64,
+    shared: Shared,
+    downlink: Downlink,
+    windows: Windows,
+    uplink: UplinkPath,
+    round_trips: RoundTrips,
+    capacity: Capacity,
     /// By cause: the last silence's end was noticed late, so the next one's will be.
     ends_late: [bool; Cause::ALL.len()],
-    /// Bytes in the radio that stations have not acknowledged, over all flows.
-    outstanding: u64,
-    metrics: Metrics,
+    /// The earliest of the parts' timeouts, found once for each input: drivers ask for it more often.
+    next_timeout: Option<Instant>,
 }
 
 impl DsaSync {
-    /// An agent that has seen nothing.
+    /// A mechanism that has seen no packet and no event yet.
     ///
     /// # Errors
     /// What [`DsaSyncConfig::validate`] finds.
     pub fn new(config: &DsaSyncConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self {
-            config: *config,
-            monitor: LinkMonitor::new(&config.monitor),
-            flows: FlowTable::new(config.max_flows, config.flow_seed),
-            buffer: HoldBuffer::new(config.monitor.max_stations),
-            pacer: Pacer::new(config.assumed_capacity, config.transmit_queue),
-            bdp: Bdp::new(config.standing_queue),
-            shaper: UplinkShaper::new(&config.uplink),
-            shaped: Vec::new(),
-            shaped_free: Vec::new(),
-            due: Vec::new(),
-            low_space: false,
-            closed: Vec::new(),
-            nudges: BinaryHeap::new(),
-            kept: Vec::new(),
-            kept_bytes: 0,
+            shared: Shared::new(config),
+            downlink: Downlink::new(config),
+            windows: Windows::default(),
+            uplink: UplinkPath::new(&config.uplink),
+            round_trips: RoundTrips::new(config),
+            capacity: Capacity::new(config),
             ends_late: [false; Cause::ALL.len()],
-            outstanding: 0,
-            metrics: Metrics::default(),
+            next_timeout: None,
         })
     }
 
-    /// Its settings.
+    /// The settings it was made with.
     #[must_use]
     pub fn config(&self) -> &DsaSyncConfig {
-        &self.config
+        &self.shared.config
     }
 
-    /// What it knows of the radio.
+    /// What is known of the radio.
     #[must_use]
     pub fn monitor(&self) -> &LinkMonitor {
-        &self.monitor
+        &self.shared.monitor
     }
 
-    fn held_bytes(&self) -> u64 {
-        self.buffer.bytes() + self.shaper.held_bytes().0 + self.kept_bytes
-    }
+    // ---- flows ----
 
-    fn free_bytes(&self) -> u64 {
-        self.config.b_alloc.0.saturating_sub(self.held_bytes())
-    }
-
-    fn note_peak(&mut self) {
-        self.metrics.held_bytes_peak = self.metrics.held_bytes_peak.max(self.held_bytes());
-    }
-
-    fn radio_part(&self, station: StationId) -> Duration {
-        self.buffer.radio_part(station).unwrap_or(Duration::ZERO)
-    }
-
-    /// The packet's flow, made if need be; `None` only for a reset that goes on at once, of a flow that is not known.
+    /// The packet's flow, made if need be; `None` only for a reset that goes on at once, of a flow that is
+    /// not known.
+    #[inline]
     fn flow_of(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
-        // A reset needs no flow, and a flood of them must evict none; but one that has to be held does, or it
-        // would go into the silence, or overtake what is held, or taken back from the transmit queue after it.
-        let held = match packet.direction {
-            Direction::Downlink => {
-                packet.origin == Origin::TransmitQueue
-                    || self.monitor.tfp(packet.station)
-                    || self.buffer.has(packet.station)
-            }
-            Direction::Uplink => self.shaper.has(packet.station),
-        };
-        if packet.tcp.flags.contains(TcpFlags::RST) && !held {
-            return self.flows.find(packet.flow);
+        // A reset needs no flow, and a flood of resets must evict none. But a reset that has to be held needs
+        // one: without it the reset would go into the silence, or overtake packets that are held.
+        if packet.tcp.flags.contains(TcpFlags::RST) && !self.must_hold(packet) {
+            return self.shared.flows.find(packet.flow);
         }
+        let newest = self.shared.flows.touch_newest(packet.flow);
+        if newest.is_some() { newest } else { self.touch_or_add(now, packet, out) }
+    }
+
+    /// Finds a flow that is not the one used last, or makes it.
+    #[inline(never)]
+    fn touch_or_add(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
         loop {
-            match self.flows.touch(packet.flow, packet.station) {
+            match self.shared.flows.touch(packet.flow, packet.station) {
                 Touched::Known(slot) => return Some(slot),
                 Touched::New(slot) => {
-                    self.monitor.learn_station(packet.station);
+                    self.shared.monitor.learn_station(packet.station);
                     if !packet.tcp.flags.contains(TcpFlags::SYN) {
-                        self.metrics.midstream_flows += 1;
+                        self.shared.metrics.midstream_flows += 1;
                     }
                     return Some(slot);
                 }
                 Touched::Full => {
-                    let oldest = self.flows.oldest()?;
-                    self.metrics.flow_evictions += 1;
+                    let oldest = self.shared.flows.oldest()?;
+                    self.shared.metrics.flow_evictions += 1;
                     self.forget(now, oldest, out);
                 }
             }
         }
     }
 
+    /// The packet may not go on at once, whatever its flow.
+    #[cold]
+    fn must_hold(&self, packet: &PacketView<'_>) -> bool {
+        match packet.direction {
+            Direction::Downlink => {
+                packet.origin == Origin::TransmitQueue
+                    || self.shared.monitor.tfp(packet.station)
+                    || self.downlink.has(packet.station)
+            }
+            Direction::Uplink => self.uplink.has(packet.station),
+        }
+    }
+
     /// Takes a flow out of the table: what it holds is discarded, what we closed is reopened.
+    #[cold]
     fn forget(&mut self, now: Instant, slot: u32, out: &mut Actions) {
-        while let Some(head) = self.flows.get(slot).map(|flow| flow.held_head).filter(|&head| head != NONE) {
-            let held = self.buffer.remove(self.flows.at(slot), head);
-            self.discard(held.packet, DropReason::FlowEvicted, out);
-        }
-        if let Some(kept) = self.flows.at(slot).kept.take() {
-            self.release_kept(kept, kept.rewrite, out);
-        }
-        self.reopen(now, slot, out);
-        self.outstanding -= self.flows.at(slot).outstanding();
-        self.flows.remove(slot);
+        self.downlink.forget(&mut self.shared, slot, out);
+        release_kept(&mut self.shared, slot, out);
+        self.windows.reopen(now, &mut self.shared, &self.round_trips, slot, out);
+        self.round_trips.forget(self.shared.flows.at(slot));
+        self.shared.flows.remove(slot);
     }
 
-    fn discard(&mut self, packet: PacketId, reason: DropReason, out: &mut Actions) {
-        self.metrics.dropped[reason as usize] += 1;
-        out.push(Action::Discard { packet, reason });
-    }
-
-    fn drop_packet(&mut self, reason: DropReason) -> Verdict {
-        self.metrics.dropped[reason as usize] += 1;
-        Verdict::Drop(reason)
-    }
-
-    fn release_kept(&mut self, kept: KeptAck, rewrite: Rewrite, out: &mut Actions) {
-        self.kept_bytes -= u64::from(kept.len);
-        self.metrics.released += 1;
-        out.push(Action::Release { packet: kept.packet, rewrite });
-    }
-
-    // ---- downlink: Algorithm 1 ----
-
-    fn on_downlink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
-        let station = packet.station;
-        let Some(slot) = self.flow_of(now, packet, out) else {
-            self.pacer.on_sent(now, packet.len);
-            return Verdict::Forward(Rewrite::NONE);
-        };
-        let arrival = packet.origin == Origin::Arrival;
-        if arrival {
-            self.buffer.station(station).rate.add(now, self.config.rate_window, packet.len);
-            let before = self.flows.at(slot).outstanding();
-            self.flows.at(slot).on_downlink(packet.tcp);
-            // Only a reused connection, which starts anew, has less in the radio now.
-            self.outstanding -= before - self.flows.at(slot).outstanding();
-            self.answer_wired(now, slot, packet);
-            self.stop_nudging(slot);
-        } else {
-            self.pacer.on_taken_back(packet.len);
-            self.flows.at(slot).radio_probe = None;
-        }
-        // line 5
-        let silent = self.monitor.tfp(station);
-        // lines 6 and 7; behind a queue that still drains it waits its turn, or the flow would be reordered.
-        if arrival && !silent && !self.buffer.has(station) && !self.pacer.must_wait(now) {
-            self.sent_down(now, slot, packet.tcp.seq_end(), packet.tcp.seq_len(), packet.len, Some(now));
-            if self.flows.at(slot).is_over() {
-                self.forget(now, slot, out);
-            }
-            return Verdict::Forward(Rewrite::NONE);
-        }
-        let verdict = self.hold_downlink(now, slot, packet, out);
-        if self.config.mode != Mode::Hold {
-            self.close_as_needed(now, slot, packet, silent, out);
-        }
-        verdict
-    }
-
-    /// Algorithm 1 line 9.
-    fn hold_downlink(
-        &mut self,
-        now: Instant,
-        slot: u32,
-        packet: &PacketView<'_>,
-        out: &mut Actions,
-    ) -> Verdict {
-        let arrival = packet.origin == Origin::Arrival;
-        let flow = self.flows.at(slot);
-        let probe = flow.is_probe(packet.tcp);
-        let replaces = match self.config.duplicates {
-            Duplicates::ReplaceOlder => true,
-            Duplicates::Adaptive => probe || !flow.detects_spurious(),
-        };
-        let older = if arrival && replaces { self.buffer.older_copy(flow, packet, probe) } else { None };
-        let freed = older.map_or(0, |index| u64::from(self.buffer.len_of(index)));
-        if self.held_bytes() - freed + u64::from(packet.len) > self.config.b_alloc.0
-            || (older.is_none() && self.buffer.packets() >= self.config.max_held_packets)
-        {
-            return self.drop_packet(DropReason::BufferFull);
-        }
-        match older {
-            Some(index) => {
-                let packet = self.buffer.replace(index, packet);
-                self.discard(packet, DropReason::Superseded, out);
-            }
-            None => {
-                let silent = self.monitor.tfp(packet.station);
-                let at = (arrival && !silent).then(|| (now, self.monitor.silences()));
-                self.buffer.push(self.flows.at(slot), slot, packet, Arrived { at, probe, front: !arrival });
-            }
-        }
-        self.metrics.holds += 1;
-        self.note_peak();
-        Verdict::Hold
-    }
-
-    /// Algorithm 1 lines 10 to 25.
-    fn close_as_needed(
-        &mut self,
-        now: Instant,
-        slot: u32,
-        packet: &PacketView<'_>,
-        silent: bool,
-        out: &mut Actions,
-    ) {
-        if !self.low_space && self.free_bytes() < self.config.b_low.0 {
-            // lines 11 to 15
-            self.low_space = true;
-            self.close_all(now, Scope::Network, out);
-            return;
-        }
-        if packet.origin == Origin::TransmitQueue {
-            return;
-        }
-        let flow = self.flows.at(slot);
-        if flow.closed {
-            // lines 22 to 24; also when only this flow was closed.
-            if flow.is_probe(packet.tcp) && flow.shaped == 0 && self.inject(slot, 0, false, out) {
-                self.metrics.probes_answered += 1;
-            }
-        } else if self.low_space {
-            // A flow that began after the others were closed.
-            self.close(now, slot, out);
-        } else if silent && flow.opened_early != Some(self.monitor.silences()) {
-            let close = match self.config.close_at {
-                CloseAt::SpaceLow => false,
-                // lines 17 to 19
-                CloseAt::UsedUp => flow.is_window_used_up(packet.tcp.payload_len),
-                CloseAt::SilenceStart => true,
-            };
-            if close {
-                self.close(now, slot, out);
-            }
-        }
-    }
-
-    /// A downlink packet goes to the transmit queue now.
-    fn sent_down(
-        &mut self,
-        now: Instant,
-        slot: u32,
-        end: Seq,
-        seq_len: u32,
-        len: u32,
-        arrived: Option<Instant>,
-    ) {
-        let ahead = self.pacer.on_sent(now, len);
-        let (flow, bdp) = (self.flows.at(slot), &mut self.bdp);
-        bdp.on_sent(now, len, &mut flow.epoch, &mut flow.epoch_bytes);
-        if seq_len == 0 {
-            return;
-        }
-        let before = flow.outstanding();
-        let is_new = flow.down_sent.is_none_or(|sent| end.after(sent));
-        if is_new {
-            flow.down_sent = Some(end);
-            let empty = self.outstanding <= EMPTY_RADIO;
-            // A time with a silence in it is of no use: the next segment takes its place.
-            let silences = self.monitor.silences();
-            if flow.radio_probe.is_none_or(|old| (empty && !old.empty) || old.silences != silences) {
-                flow.radio_probe =
-                    Some(RadioProbe { at: now, end, empty, silences, arrived, ahead, next: None });
-            } else if let Some(probe) = &mut flow.radio_probe
-                && probe.next.is_none()
-            {
-                probe.next = Some((now, end, ahead));
-            }
-        }
-        // Less than before is possible with sequence numbers from nowhere, half the space away.
-        let after = flow.outstanding();
-        self.outstanding = self.outstanding + after - before;
-    }
-
-    // ---- downlink: Algorithm 2 ----
-
-    /// Lines 6 to 10: releases what may leave, and lines 1 to 5.
-    fn release(&mut self, now: Instant, out: &mut Actions) {
-        while let Some(index) = self.buffer.next(|station| !self.monitor.tfp(station)) {
-            if !self.pacer.allows(now, self.buffer.get(index).len) {
-                break;
-            }
-            self.release_one(now, index, out);
-        }
-        self.check_space(now, out);
-    }
-
-    fn release_one(&mut self, now: Instant, index: u32, out: &mut Actions) {
-        let slot = self.buffer.get(index).slot;
-        let held = self.buffer.remove(self.flows.at(slot), index);
-        self.buffer.end_turn();
-        // What a silence kept here says nothing of the queue that stands outside silences.
-        let silences = self.monitor.silences();
-        let arrived = held.arrived.filter(|&(_, before)| before == silences).map(|(at, _)| at);
-        self.sent_down(now, slot, held.seq + held.seq_len, held.seq_len, held.len, arrived);
-        self.metrics.released += 1;
-        out.push(Action::Release { packet: held.packet, rewrite: Rewrite::NONE });
-        let flow = self.flows.at(slot);
-        if flow.held == 0 && flow.is_over() {
+    /// Forgets a flow that is over and of which nothing is held.
+    #[inline]
+    fn forget_if_over(&mut self, now: Instant, slot: u32, out: &mut Actions) {
+        let flow = self.shared.flows.at(slot);
+        if flow.is_over() && flow.held == 0 {
             self.forget(now, slot, out);
         }
     }
 
-    /// Algorithm 2 lines 1 to 5.
-    fn check_space(&mut self, now: Instant, out: &mut Actions) {
-        if self.low_space && self.free_bytes() > self.config.b_high.0 {
-            self.low_space = false;
-            self.reopen_all(now, false, out);
+    // ---- downlink: Algorithms 1 and 2 ----
+
+    fn on_downlink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        let Some(slot) = self.flow_of(now, packet, out) else {
+            self.downlink.pacer.on_sent(now, packet.len);
+            return Verdict::Forward(Rewrite::NONE);
+        };
+        let flow = self.shared.flows.at(slot);
+        let arrival = packet.origin == Origin::Arrival;
+        if arrival {
+            self.capacity.on_arrival(now, packet.station, packet.len);
+            self.round_trips.on_arrival(now, flow, packet.tcp);
+            flow.window.heard();
+        } else {
+            self.downlink.pacer.on_taken_back(packet.len);
+            self.round_trips.on_taken_back(flow);
+        }
+        // lines 5 to 7
+        let silent = self.shared.monitor.tfp(packet.station);
+        if arrival && !silent && !self.downlink.must_wait(now, packet.station) {
+            let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
+            self.sent_down(now, slot, &SentDown { end, seq_len, len: packet.len, arrived: Some(now) });
+            self.forget_if_over(now, slot, out);
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        let verdict = self.downlink.hold(now, &mut self.shared, slot, packet, out);
+        if self.shared.config.mode != Mode::Hold {
+            self.windows.close_as_needed(now, &mut self.shared, slot, packet, out);
+        }
+        verdict
+    }
+
+    /// A downlink packet goes to the transmit queue now.
+    #[inline]
+    fn sent_down(&mut self, now: Instant, slot: u32, sent: &SentDown) {
+        let ahead = self.downlink.pacer.on_sent(now, sent.len);
+        self.round_trips.on_sent(now, &mut self.shared, slot, sent, ahead);
+    }
+
+    /// Algorithm 2 lines 6 to 10, then lines 1 to 5.
+    fn release(&mut self, now: Instant, out: &mut Actions) {
+        while let Some(leaving) = self.downlink.pop(now, &mut self.shared) {
+            self.release_one(now, &leaving, out);
+        }
+        if self.shared.space.recovers() {
+            self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
         }
     }
 
-    /// `cause`: of the event that changed it; `None` if an announced time came.
+    #[inline]
+    fn release_one(&mut self, now: Instant, leaving: &Leaving, out: &mut Actions) {
+        self.sent_down(now, leaving.slot, &leaving.sent);
+        self.shared.metrics.released += 1;
+        out.push(Action::Release { packet: leaving.packet, rewrite: Rewrite::NONE });
+        self.forget_if_over(now, leaving.slot, out);
+    }
+
+    // ---- uplink ----
+
+    fn on_uplink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        let Some(slot) = self.flow_of(now, packet, out) else {
+            return Verdict::Forward(Rewrite::NONE);
+        };
+        let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &mut self.round_trips);
+        round_trips.on_uplink(now, shared, slot, packet, &mut self.downlink.pacer);
+        release_kept(shared, slot, out);
+        let rewrite = windows.pass_uplink(shared, round_trips, slot, packet.tcp);
+        let verdict = if shared.config.uplink.mode == UplinkMode::Off {
+            probe_wired(now, shared.flows.at(slot), packet.tcp);
+            windows.kept.keep_back(now, shared, slot, packet, rewrite)
+        } else {
+            self.uplink.shape(now, shared, windows, round_trips, slot, packet, rewrite, out)
+        };
+        self.forget_if_over(now, slot, out);
+        match verdict {
+            // The verdict takes effect before the actions: forwarded, it would overtake what this call
+            // releases.
+            Verdict::Forward(rewrite)
+                if out.as_slice().iter().any(|action| matches!(action, Action::Release { .. })) =>
+            {
+                self.shared.metrics.holds += 1;
+                self.shared.metrics.released += 1;
+                out.push(Action::Release { packet: packet.id, rewrite });
+                Verdict::Hold
+            }
+            Verdict::Forward(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
+        }
+    }
+
+    // ---- the radio ----
+
+    /// Carries out a change of TFP. `cause` is that of the event; `None` if the time of an announced change
+    /// came.
     fn on_tfp_change(&mut self, now: Instant, change: TfpChange, cause: Option<Cause>, out: &mut Actions) {
-        let late = cause.is_some_and(|cause| self.ends_late[cause as usize]);
         match change {
             TfpChange::None => {}
-            TfpChange::NetworkBegan => self.silence_began(now, Scope::Network, late, out),
-            TfpChange::StationBegan(station) => self.silence_began(now, Scope::Station(station), late, out),
+            TfpChange::NetworkBegan => self.silence_began(now, Scope::Network, cause, out),
+            TfpChange::StationBegan(station) => {
+                self.silence_began(now, Scope::Station(station), cause, out);
+            }
             TfpChange::NetworkEnded | TfpChange::StationEnded(_) => {
                 if change == TfpChange::NetworkEnded {
-                    self.pacer.resume(now);
+                    self.downlink.pacer.resume(now);
                 }
-                self.bdp.restart_bin(now);
-                self.reopen_all(now, false, out);
+                self.round_trips.bdp.restart_bin(now);
+                self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
                 self.release(now, out);
             }
         }
     }
 
-    fn silence_began(&mut self, now: Instant, scope: Scope, ends_late: bool, out: &mut Actions) {
-        self.bdp.restart_bin(now);
+    fn silence_began(&mut self, now: Instant, scope: Scope, cause: Option<Cause>, out: &mut Actions) {
+        self.round_trips.bdp.restart_bin(now);
         if scope == Scope::Network {
-            self.pacer.pause(now);
+            self.downlink.pacer.pause(now);
         }
-        // line 11: back from the transmit queue, if there is room for it. Not if the radio will work again before we
-        // know: what is left there is all that it can send until then.
-        if self.config.reclaim && !ends_late && self.free_bytes() >= self.config.b_low.0 {
+        // line 11: packets come back from the transmit queue, if there is space for them. Not if the radio
+        // will work again before we know it: until then it can send only what is left in its queue.
+        let ends_late = cause.is_some_and(|cause| self.ends_late[cause as usize]);
+        if self.shared.config.reclaim && !ends_late && self.shared.space.is_ample() {
             out.push(Action::Reclaim { scope });
         }
-        self.close_kept(now, scope, out);
-        if self.config.mode != Mode::Hold && self.config.close_at == CloseAt::SilenceStart {
-            self.close_all(now, scope, out);
+        self.windows.silence_began(now, &mut self.shared, scope, out);
+    }
+
+    /// The channel's rate became known, changed (Algorithm 5), or is not known any more.
+    fn on_channel(&mut self, now: Instant, old: Option<Channel>, new: Channel, out: &mut Actions) {
+        let (rate, efficiency) = new;
+        self.round_trips.bdp.set_capacity(rate, efficiency);
+        if rate.as_bps() == 0 {
+            self.downlink.pacer.forget_rate();
+        } else {
+            self.downlink.pacer.set_rate(now, rate.mul_f64(efficiency.get()), true);
+            self.capacity.on_switch(now, &mut self.shared, old, new, out);
         }
     }
 
-    fn next_release(&self) -> Option<Instant> {
-        let at = self.pacer.next_time()?;
-        self.buffer.any_may_leave(|station| !self.monitor.tfp(station)).then_some(at)
+    /// The earliest of the parts' timeouts.
+    #[inline]
+    fn find_next_timeout(&self) -> Option<Instant> {
+        let never = Instant::FAR_FUTURE;
+        let monitor = self.shared.monitor.next_timeout().unwrap_or(never);
+        let uplink = self.uplink.next_timeout().unwrap_or(never);
+        let kept = self.windows.kept.next_timeout(&self.shared).unwrap_or(never);
+        let nudge = self.windows.next_nudge().unwrap_or(never);
+        let downlink = self.downlink.next_timeout(&self.shared).unwrap_or(never);
+        let earliest = monitor.min(uplink).min(kept).min(nudge).min(downlink);
+        (earliest < Instant::FAR_FUTURE).then_some(earliest)
     }
 }
 
@@ -440,117 +339,86 @@ impl Mechanism for DsaSync {
     }
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
-        match (packet.direction, packet.origin) {
-            (Direction::Downlink, Origin::TransmitQueue) => self.on_downlink(now, packet, out),
-            (Direction::Downlink, Origin::Arrival) => {
-                self.metrics.packets += 1;
-                self.on_downlink(now, packet, out)
-            }
-            (Direction::Uplink, _) => {
-                self.metrics.packets += 1;
-                self.on_uplink(now, packet, out)
-            }
-        }
+        self.shared.metrics.packets += u64::from(packet.origin == Origin::Arrival);
+        let verdict = match packet.direction {
+            Direction::Downlink => self.on_downlink(now, packet, out),
+            Direction::Uplink => self.on_uplink(now, packet, out),
+        };
+        self.next_timeout = self.find_next_timeout();
+        verdict
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
-        let old = self.monitor.capacity();
-        let change = self.monitor.on_event(now, &event);
-        let cause = match event.kind {
-            LinkEventKind::FreezeStarted { cause, .. } => Some(cause),
+        let old = self.shared.monitor.capacity();
+        let change = self.shared.monitor.on_event(now, &event);
+        match event.kind {
+            LinkEventKind::FreezeStarted { cause, .. } => self.on_tfp_change(now, change, Some(cause), out),
             LinkEventKind::FreezeEnded { cause, .. } => {
                 self.ends_late[cause as usize] = event.effective_at.is_some_and(|at| now.since(at) > LATE);
-                Some(cause)
+                self.on_tfp_change(now, change, Some(cause), out);
             }
-            LinkEventKind::ChannelSwitched { .. }
-            | LinkEventKind::SensingSchedule { .. }
-            | LinkEventKind::Snr { .. }
-            | LinkEventKind::Grant { .. }
-            | LinkEventKind::TransmitRoom { .. } => None,
-        };
-        self.on_tfp_change(now, change, cause, out);
-        match event.kind {
             LinkEventKind::ChannelSwitched { capacity, efficiency } => {
-                self.on_capacity(now, old, (capacity, efficiency), out);
+                self.on_channel(now, old, (capacity, efficiency), out);
             }
             LinkEventKind::TransmitRoom { packets, bytes } => {
-                self.pacer.set_room(packets, bytes);
+                self.downlink.pacer.set_room(packets, bytes);
                 self.release(now, out);
             }
-            LinkEventKind::FreezeStarted { .. }
-            | LinkEventKind::FreezeEnded { .. }
-            | LinkEventKind::SensingSchedule { .. }
+            LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. } => {}
         }
+        self.next_timeout = self.find_next_timeout();
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
-        while self.monitor.next_timeout().is_some_and(|at| at <= now) {
-            let change = self.monitor.on_timeout(now);
+        while self.shared.monitor.next_timeout().is_some_and(|at| at <= now) {
+            let change = self.shared.monitor.on_timeout(now);
             self.on_tfp_change(now, change, None, out);
         }
-        let (monitor, due) = (&self.monitor, &mut self.due);
-        match self.config.uplink.mode {
-            UplinkMode::Off => {}
-            UplinkMode::PerStation => {
-                self.shaper.on_timeout(now, |station| monitor.alpha(now, station), |id| due.push(id));
-            }
-            UplinkMode::Pooled => {
-                self.shaper.on_timeout(now, |_| monitor.alpha_network(now), |id| due.push(id));
-            }
+        let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &self.round_trips);
+        if self.uplink.next_timeout().is_some_and(|due| due <= now) {
+            self.uplink.on_timeout(now, shared, windows, round_trips, out);
         }
-        self.release_due(out);
-        self.expire_kept(now, out);
-        self.run_nudges(now, out);
+        windows.kept.expire(now, shared, out);
+        if windows.next_nudge().is_some_and(|due| due <= now) {
+            windows.run_nudges(now, shared, round_trips, out);
+        }
         self.release(now, out);
+        self.next_timeout = self.find_next_timeout();
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        [
-            self.monitor.next_timeout(),
-            self.shaper.next_timeout(),
-            self.next_kept(),
-            self.next_nudge(),
-            self.next_release(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        self.next_timeout
     }
 
     fn is_holding(&self) -> bool {
-        self.buffer.packets() > 0
+        self.downlink.packets() > 0
     }
 
     fn flush(&mut self, now: Instant, out: &mut Actions) {
-        while let Some(index) = self.buffer.next(|_| true) {
-            self.release_one(now, index, out);
+        while let Some(leaving) = self.downlink.pop_any(&mut self.shared) {
+            self.release_one(now, &leaving, out);
         }
-        self.low_space = false;
-        self.expire_kept(Instant::FAR_FUTURE, out);
+        let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &self.round_trips);
+        shared.space.call_plenty();
+        windows.kept.expire(Instant::FAR_FUTURE, shared, out);
         // A flow opens before its ACKs leave the shaper, so that they pass with the windows they came with.
-        self.shaper.flush(|id| self.due.push(id));
-        self.reopen_all(now, true, out);
-        self.release_due(out);
-        self.nudges.clear();
+        windows.flush(now, shared, round_trips, out);
+        self.uplink.flush(shared, windows, round_trips, out);
+        self.next_timeout = self.find_next_timeout();
     }
 
     fn metrics(&self) -> Metrics {
         Metrics {
-            held_packets: u64::from(self.buffer.packets())
-                + self.shaper.held_packets()
-                + self
-                    .kept
-                    .iter()
-                    .filter(|&&(slot, generation)| {
-                        self.flows.get(slot).is_some_and(|f| f.generation == generation && f.kept.is_some())
-                    })
-                    .count() as u64,
-            held_bytes: self.held_bytes(),
-            flows: self.flows.len() as u64,
-            silences: self.monitor.silences(),
-            ..self.metrics
+            held_packets: u64::from(self.downlink.packets())
+                + self.uplink.packets()
+                + self.windows.kept.count(&self.shared) as u64,
+            held_bytes: self.shared.space.held(),
+            held_bytes_peak: self.shared.space.peak(),
+            flows: self.shared.flows.len() as u64,
+            silences: self.shared.monitor.silences(),
+            ..self.shared.metrics
         }
     }
 }

@@ -1,52 +1,61 @@
 //! How fast packets go down: releases (Algorithm 2, lines 6 to 10), and arrivals too fast for the radio.
 //!
-//! Paper: `dsasync` section IV-B a. Sees what goes down, the room that the driver tells, the channel's rate, and how long
-//! segments took until they were acknowledged; answers when the next packet may follow.
+//! Paper: `dsasync` section IV-B a. Sees what goes down, the room that the driver tells, the channel's rate,
+//! and how long segments took until they were acknowledged; answers when the next packet may follow.
 //!
-//! A router's transmit queue: short (packets go down as they come) → full enough (they wait here) → short. In a silence it stands still.
+//! The router's transmit queue, as estimated here: short (packets go down as they come) → long enough
+//! (packets wait in the hold buffer) → short. In a silence it stands still.
 //!
-//! Deviations: Algorithm 2 runs on "a sufficiently frequent timer"; here a packet leaves when there is room: as told by the
-//! driver, and paced at the channel's rate. The paper's base station is the driver and takes its queue back; an agent above
-//! a router's queue cannot. So it leaves little there (`transmit_queue`), in a silence or not: what is here a silence cannot
-//! spoil, and CoDel (RFC 8289) cannot drop. The channel's rate alone would not do: a shared medium's ACKs take
-//! a share that nobody tells, so ACKs correct it.
+//! Deviations: Algorithm 2 runs on "a sufficiently frequent timer"; here a packet leaves when the driver
+//! tells room, and at the channel's rate. The paper's base station can take its transmit queue back when a
+//! silence begins; an agent above a router cannot. It therefore leaves only `transmit_queue` of time there,
+//! always: a packet that waits here is neither lost in a silence nor dropped by CoDel (RFC 8289). The
+//! channel's rate is corrected by what ACKs tell of the time that segments waited, because the ACKs on a
+//! shared medium take a share that nobody tells.
 
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Bytes};
 
-/// Credit that a late timer may make good: the timer slack of a general-purpose kernel, twice.
+/// How far behind its schedule a release may be and still catch up: twice the timer slack of a
+/// general-purpose kernel.
 const PACING_CREDIT: Duration = Duration::from_millis(2);
 
-/// What a late sample may slow releases to is `1 - MOST_SLOWING` of the told rate: the share that the clamp believes in, too.
-/// An ACK is also late when stations send much, and that must not stop the downlink.
+/// Late ACKs slow releases to no less than `1 - MOST_SLOWING` of the told rate, the least share that the
+/// clamp believes in too. ACKs are also late when stations send much, and that must not stop the downlink.
 const MOST_SLOWING: f64 = 0.2;
 
-/// Samples of which the least counts: a station acknowledges every second segment, so that every other one seems to wait
-/// for the next.
+/// One correction takes the least of this many samples. A station acknowledges every second segment, so that
+/// every other segment seems to have waited for the next one.
 const SAMPLES: u8 = 4;
 
-/// Longest time between corrections that one answers for.
+/// The longest time that one correction makes up for.
 const CORRECTION_SPAN: Duration = Duration::from_millis(50);
 
 /// How fast packets may go down.
 ///
-/// `drained` is when the radio will have sent all that went down, by what is known: the bytes at the channel's rate, put right by what
-/// ACKs say of the wait that a segment really had.
+/// `drained` is the estimated time at which the radio will have sent all that went down: the bytes at the
+/// channel's rate, corrected by how long segments really waited.
 #[derive(Debug)]
 pub(super) struct Pacer {
+    /// Packets and bytes that fit into the transmit queue; `None` if the driver does not see it.
     room: Option<(u32, u64)>,
     /// The last look found too little room: nothing leaves before the driver speaks again.
     full: bool,
     drained: Instant,
     rate: BitRate,
-    /// The rate is the channel's as told, not an estimate.
-    told: bool,
-    /// Most that is left in a transmit queue whose channel is told; zero: no matter how much.
-    most: Duration,
-    /// In a silence: what the transmit queue held when it began.
+    /// Length of the last packet, and how long it takes at `rate`: most are of one length.
+    last: (u32, Duration),
+    /// Most that is left in a transmit queue whose channel is told, if it is kept short at all.
+    short: Option<Duration>,
+    /// Most that is left in the transmit queue at present. `None` where the rate is an estimate, or the queue
+    /// not kept short: no matter how much.
+    most: Option<Duration>,
+    /// In a silence: what the transmit queue held when the silence began, as time at `rate`.
     paused: Option<Duration>,
+    /// When `drained` was last corrected.
     corrected: Instant,
-    /// By how much segments waited longer than was thought since the last correction, ns: the least, and of how many.
+    /// Since then: by how much segments waited longer than was thought, ns (the least), and how many were
+    /// looked at.
     excess: i64,
     samples: u8,
 }
@@ -58,8 +67,9 @@ impl Pacer {
             full: false,
             drained: Instant::ZERO,
             rate: assumed,
-            told: false,
-            most,
+            last: (0, Duration::ZERO),
+            short: (!most.is_zero()).then_some(most),
+            most: None,
             paused: None,
             corrected: Instant::ZERO,
             excess: i64::MAX,
@@ -70,7 +80,7 @@ impl Pacer {
     /// The channel drains at this rate from now on; so does what was sent down before.
     pub fn set_rate(&mut self, now: Instant, rate: BitRate, told: bool) {
         if rate.as_bps() > 0 && rate != self.rate {
-            // What the old rate would take so long for: at a new one it is gone sooner or later.
+            // Converts queued bytes from time at the old rate to time at the new one.
             let old = self.rate;
             let at_new_rate = |left: Duration| rate.time_for(old.bytes_in(left));
             self.paused = self.paused.map(at_new_rate);
@@ -78,57 +88,62 @@ impl Pacer {
                 self.drained = now + at_new_rate(self.drained.since(now));
             }
             self.rate = rate;
+            self.last = (0, Duration::ZERO);
         }
-        self.told = told;
+        self.most = self.short.filter(|_| told);
     }
 
-    /// The driver sees its queue, and this fits.
+    /// The driver sees its transmit queue: so many packets and bytes fit.
     pub fn set_room(&mut self, packets: u32, bytes: Bytes) {
         self.room = Some((packets, bytes.0));
         self.full = false;
     }
 
-    /// The transmit queue is kept short: what comes too fast for it waits in the hold buffer.
-    fn is_short(&self) -> bool {
-        self.told && !self.most.is_zero()
-    }
-
     /// Time decides, too: where the driver tells no room, or the queue is kept short.
     fn is_timed(&self) -> bool {
-        self.room.is_none() || self.is_short()
+        self.room.is_none() || self.most.is_some()
     }
 
     /// When the next packet may leave, as far as time decides.
     fn due(&self) -> Instant {
-        if self.is_short() { self.drained - self.most } else { self.drained }
+        self.drained - self.most.unwrap_or(Duration::ZERO)
     }
 
     /// An arrival has to wait, for the transmit queue holds enough.
+    #[inline]
     pub fn must_wait(&self, now: Instant) -> bool {
-        self.is_short() && self.due() > now
+        self.most.is_some_and(|most| self.drained - most > now)
     }
 
+    /// A packet of this length may leave now.
+    #[inline]
     pub fn allows(&mut self, now: Instant, len: u32) -> bool {
         self.full = self.room.is_some_and(|(packets, bytes)| packets == 0 || bytes < u64::from(len));
         !self.full && (!self.is_timed() || self.due() <= now)
     }
 
-    /// A packet goes down: released or forwarded. Answers how long it will wait there, as far as is known.
+    /// A packet goes down: released or forwarded. Answers how long it is thought to wait in the transmit
+    /// queue.
+    #[inline]
     pub fn on_sent(&mut self, now: Instant, len: u32) -> Duration {
         if let Some((packets, bytes)) = &mut self.room {
             *packets = packets.saturating_sub(1);
             *bytes = bytes.saturating_sub(u64::from(len));
         }
         let ahead = self.drained.since(now);
-        let credit = if self.is_short() { Duration::ZERO } else { PACING_CREDIT };
-        self.drained = self.drained.max(now - credit) + self.rate.time_for(Bytes(u64::from(len)));
+        let credit = if self.most.is_some() { Duration::ZERO } else { PACING_CREDIT };
+        if self.last.0 != len {
+            self.last = (len, self.rate.time_for(Bytes(u64::from(len))));
+        }
+        self.drained = self.drained.max(now - credit) + self.last.1;
         ahead
     }
 
-    /// A segment that went down at `sent`, behind `ahead` as was thought, really waited `waited`. Only those that went down since
-    /// the last correction say anything new.
+    /// A segment that went down at `sent` was thought to wait for `ahead` and really waited for `waited`.
+    /// Only segments that went down since the last correction count.
     pub fn on_waited(&mut self, now: Instant, sent: Instant, ahead: Duration, waited: Duration) {
-        if !self.is_short() || sent < self.corrected || self.paused.is_some() {
+        let Some(most) = self.most else { return };
+        if sent < self.corrected || self.paused.is_some() {
             return;
         }
         let excess = waited.as_nanos() as i64 - ahead.as_nanos() as i64;
@@ -143,19 +158,19 @@ impl Pacer {
             let span = now.since(self.corrected).min(CORRECTION_SPAN);
             self.drained = self.drained.max(now) + size.min(span.mul_f64(MOST_SLOWING));
         } else {
-            self.drained = self.drained - size.min(self.most);
+            self.drained = self.drained - size.min(most);
         }
         self.samples = 0;
         self.corrected = now;
     }
 
-    /// A packet that had been sent down came back.
+    /// A packet came back from the transmit queue.
     pub fn on_taken_back(&mut self, len: u32) {
         if let Some((packets, bytes)) = &mut self.room {
             *packets = packets.saturating_add(1);
             *bytes = bytes.saturating_add(u64::from(len));
         }
-        // The queue is empty after a reclaim: nothing to wait for.
+        // The queue is empty after a reclaim, so nothing has to be waited for.
         self.drained = Instant::ZERO;
         self.paused = self.paused.map(|_| Duration::ZERO);
     }
@@ -167,7 +182,7 @@ impl Pacer {
 
     /// The channel's rate is not known any more.
     pub fn forget_rate(&mut self) {
-        self.told = false;
+        self.most = None;
     }
 
     /// The radio works again.
@@ -178,6 +193,7 @@ impl Pacer {
     }
 
     /// When the next packet may leave, if that is a matter of time.
+    #[inline]
     pub fn next_time(&self) -> Option<Instant> {
         (self.is_timed() && !self.full).then(|| self.due())
     }

@@ -1,13 +1,14 @@
-//! Dialogues with [`DsaSync`]: each line is an input, and what it must answer. Comments name the algorithm's line.
+//! Dialogues with [`DsaSync`]: each line is an input, and what it must answer. Comments name the algorithm's
+//! line.
 
 use core::net::IpAddr;
 
 use super::*;
-use crate::action::AckSpec;
+use crate::action::{AckSpec, DropReason};
 use crate::link_event::Cause;
 use crate::link_monitor::LinkMonitorConfig;
-use crate::packet::{Endpoint, FlowKey, SynOptions, TcpSegment, TcpTimestamp};
-use crate::units::{BitRate, Bytes, Fraction};
+use crate::packet::{Endpoint, FlowKey, PacketId, StationId, SynOptions, TcpSegment, TcpTimestamp};
+use crate::units::{BitRate, Bytes, Fraction, Seq};
 
 mod hold;
 mod windows;
@@ -174,7 +175,8 @@ fn told(b: &mut Bench) {
     });
 }
 
-/// Room for five packets of 1040 bytes; windows close when the fourth is held and open when three or more fit again.
+/// Room for five packets of 1040 bytes; windows close when the fourth is held and open when three or more fit
+/// again.
 fn tight(mode: Mode) -> DsaSyncConfig {
     DsaSyncConfig { b_alloc: Bytes(5200), b_high: Bytes(3000), b_low: Bytes(2000), ..plain(mode) }
 }

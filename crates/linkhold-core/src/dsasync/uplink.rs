@@ -1,28 +1,32 @@
 //! Uplink shaping: spreads the packets that stations send between silences over the silences too.
 //!
-//! Paper: `dsasync` section IV-B b, equation (2), Algorithm 3 (a queue a station) and Algorithm 4 (one queue).
+//! Paper: `dsasync` section IV-B b, equation (2), Algorithm 3 (a queue a station) and Algorithm 4 (one
+//! queue).
 //!
-//! Sees every uplink packet (data and ACKs alike) and α; emits releases at D_eff = max(α, α_min) · D, so that a
-//! queue builds up while the radio works and drains while it is silent. Never reorders packets of one station.
+//! Sees every uplink packet (data and ACKs alike) and α; emits releases at D_eff = max(α, α_min) · D, so that
+//! a queue builds up while the radio works and drains while it is silent. Never reorders packets of one
+//! station.
 //!
 //! One queue: `empty → holding → empty`; a packet that meets an empty queue and is due goes straight on.
 //!
 //! # Deviations from the paper
-//! - D must be the rate *between* silences. Measured, as printed, as the average over a window that contains
-//!   silences, it has α in it already; shaping that average by β again makes departures slower than arrivals,
-//!   and the queue grows for ever. So D is the window's average divided by α, or the rate of the last instants
-//!   where that is higher (a connection in slow start is many times faster than its own past).
-//! - With that D, departures are exactly as fast as arrivals, and a queue once built up by chance would stand
-//!   for ever and, in TCP's closed loop, confirm its own rate. `headroom` (default 1.1) drains it; 1 is the paper.
-//! - Printed, D = 0 never lets the first packet go (size/elapsed < 0), and after an idle period the old D would
-//!   hold a fresh burst back. Here the first packet goes at once, and a window without a packet starts anew.
+//! - D must be the rate *between* silences. The paper measures it as the average over a window that contains
+//!   silences, so that it has α in it already; shaping that average by β again makes departures slower than
+//!   arrivals, and the queue grows for ever. Here D is the window's average divided by α, or the rate of the
+//!   last instants where that is higher (a connection in slow start is many times faster than its own past).
+//! - With that D, departures are exactly as fast as arrivals. A queue once built up by chance would stand for
+//!   ever and, in TCP's closed loop, confirm its own rate. `headroom` (default 1.1) drains it; the paper's
+//!   form is 1.
+//! - As printed, D = 0 never lets the first packet go (size/elapsed < 0), and after an idle period the old D
+//!   holds a fresh burst back. Here the first packet goes at once, and a window without a packet starts anew.
 //! - No packet is held longer than `max_delay`, so a wrong D or α can delay but never starve.
-//! - With α = 1 there is no silence to spread over: everything goes at once. Printed, bursts would still be
+//! - With α = 1 there is no silence to spread over, and everything goes at once. As printed, bursts are still
 //!   smoothed to their average rate, which costs delay and hides nothing.
-//! - The clock T_src advances by the planned departure, not by the late timer that carried it out; else every
-//!   late timer would slow the shaper down for good.
-//! - Algorithm 3's scan for a packet whose station may send is a queue for each station: same order, no scan.
-//! - A packet that finds its queue empty and the buffer full of others' packets goes on unshaped.
+//! - The clock T_src advances to the planned departure, not to the time of the late timer that carried it
+//!   out; otherwise every late timer would slow the shaper down for good.
+//! - Instead of Algorithm 3's scan for a packet whose station may send, each station has a queue. The order
+//!   is the same.
+//! - A packet that finds its own queue empty and the buffer full of other stations' packets goes on unshaped.
 
 use std::collections::VecDeque;
 
@@ -86,20 +90,21 @@ pub enum UplinkVerdict {
     Forward,
     /// Held until released.
     Hold,
-    /// Does not fit; nothing changed. Call [`UplinkShaper::make_room`] and hand it in again (loses nothing), or
-    /// drop it. Never forward it: packets of its flow are held.
+    /// Does not fit; nothing changed. Call [`UplinkShaper::make_room`] and hand it in again (loses nothing),
+    /// or drop it. Never forward it: packets of its flow are held.
     Full,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct Waiting {
     id: PacketId,
     len: u32,
     arrived: Instant,
 }
 
 const SLICES: usize = 32;
-/// An arrival rate is taken over at least this part of the window: two packets a microsecond apart are not 12 Gb/s.
+/// An arrival rate is taken over at least the window divided by this: two packets a microsecond apart are not
+/// 12 Gb/s.
 const LEAST_PART: u64 = 100;
 
 /// Bytes that arrived in a moving window, in slices of 1/32 of it.
@@ -160,7 +165,7 @@ impl Arrivals {
 /// One queue with its clock: a station's (Algorithm 3) or everybody's (Algorithm 4).
 #[derive(Debug)]
 struct Queue {
-    held: VecDeque<Held>,
+    held: VecDeque<Waiting>,
     arrivals: Arrivals,
     /// T: the last planned departure; none before the first packet.
     last_departure: Option<Instant>,
@@ -179,9 +184,15 @@ impl Queue {
     }
 
     /// When a packet may leave that is first in the queue at `now`.
-    fn departure(&mut self, config: &UplinkConfig, now: Instant, packet: Held, alpha: Fraction) -> Instant {
+    fn departure(
+        &mut self,
+        config: &UplinkConfig,
+        now: Instant,
+        packet: Waiting,
+        alpha: Fraction,
+    ) -> Instant {
         let Some(last) = self.last_departure else { return now };
-        // Below this share nothing can be told about the rate between silences.
+        // With a smaller share of time to send, nothing can be told about the rate between silences.
         const LEAST_ALPHA: f64 = 0.01;
         let alpha = alpha.get().max(LEAST_ALPHA);
         if alpha >= 1.0 {
@@ -257,7 +268,7 @@ impl UplinkShaper {
             return UplinkVerdict::Full;
         }
         queue.arrivals.add(now, len);
-        let packet = Held { id, len, arrived: now };
+        let packet = Waiting { id, len, arrived: now };
         if !waiting {
             let due = queue.departure(&self.config, now, packet, alpha);
             if due <= now || !fits {
@@ -281,7 +292,7 @@ impl UplinkShaper {
     }
 
     /// Takes the first packet out of a queue.
-    fn pop(&mut self, index: u32) -> Option<Held> {
+    fn pop(&mut self, index: u32) -> Option<Waiting> {
         let queue = &mut self.queues[index as usize];
         let packet = queue.held.pop_front()?;
         if queue.held.is_empty() {
@@ -300,8 +311,8 @@ impl UplinkShaper {
             });
             let Some(index) = oldest else { break };
             let Some(packet) = self.pop(index) else { break };
-            // The first packet of this queue changed: its plan stays until the next arrival or timer, which is
-            // earlier than its own would be, never later than its `max_delay`.
+            // The queue has another first packet now. The old plan stays until the next arrival or timer: it
+            // is earlier than the new packet's own would be, so never later than that packet's `max_delay`.
             self.queues[index as usize].last_departure = Some(now);
             release(packet.id);
         }
@@ -436,7 +447,8 @@ mod tests {
             let (departures, most) = run(&mut shaper(mode), &arrivals, alpha(0.75));
             let silent = |at: Instant| at.as_nanos() / 1_000_000 % 1_000 >= 755;
             let in_silence = departures.iter().filter(|(at, _)| silent(*at)).count();
-            // A fifth of all packets would be a perfect spread (245 ms of each second); the headroom takes some.
+            // A fifth of all packets would be a perfect spread (245 ms of each second); the headroom takes
+            // some.
             assert!(in_silence * 100 > arrivals.len() * 12, "{mode:?}: {in_silence} of {}", arrivals.len());
             let late = departures.iter().filter(|(at, _)| at.as_secs_f64() > 5.0);
             let longest = late.clone().zip(late.skip(1)).map(|(a, b)| b.0.since(a.0)).max();

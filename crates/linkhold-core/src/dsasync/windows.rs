@@ -1,339 +1,427 @@
 //! Closing, holding down and reopening the windows that senders are told.
 //!
-//! Paper: `dsasync` section IV-B a, Algorithm 1 (lines 10 to 25) and "overwrites the rwin field to 0 in outgoing
-//! packets". Sees the ACKs that pass; emits window rewrites and ACKs that repeat what the station acknowledged.
+//! Paper: `dsasync` section IV-B a, Algorithm 1 (lines 10 to 25) and "overwrites the rwin field to 0 in
+//! outgoing packets". Sees the ACKs that pass; emits window rewrites and ACKs that repeat what the station
+//! acknowledged.
 //!
-//! A flow's window: open → closed (a zero we made up) → open (an update of ours, or the station's next ACK).
+//! The states of a flow's window are in `window.rs`.
 //!
-//! Deviations: windows are reopened as soon as the silence is over and space is there; the paper leaves them to the sender's
-//! persist timer. Only flows with downlink data are closed: the others have nothing to stop. While a flow's ACKs
-//! wait in the uplink shaper no ACK is made up for it, since it would overtake them; they carry the window.
-//! Repeated reopenings go to SACK senders up to the configured number, to others once: three equal ACKs would be
-//! taken for a loss.
+//! Deviations: windows are reopened as soon as the silence is over and space is there; the paper leaves them
+//! to the sender's persist timer. Only flows with downlink data are closed: the others have nothing to stop.
+//! While a flow's ACKs wait in the uplink shaper no ACK is made up for it, since it would overtake them; they
+//! carry the window. Repeated reopenings go to SACK senders up to the configured number, to others once:
+//! three equal ACKs would be taken for a loss.
 //!
-//! Never: an ACK number the station did not send, a window larger than the station last offered, a right edge below
-//! one already told (but for zero).
+//! A sender is never told an ACK number that the station did not send, a window larger than the station last
+//! offered, or a right edge below one it was told before (but for a window of zero).
 
 use core::cmp::Reverse;
+use std::collections::BinaryHeap;
 
-use super::flows::ProbeKind;
-use super::{Clamp, DsaSync, Mode};
-use crate::action::{AckSpec, Action, Actions, Rewrite};
+use super::flow::Flow;
+use super::flow_table::FlowId;
+use super::handshake::EcnEcho;
+use super::keep_back::{KeptAcks, release_kept_closed};
+use super::round_trip::RoundTrips;
+use super::shared::Shared;
+use super::window::{Nudge, Window};
+use super::{Clamp, CloseAt, Mode};
+use crate::action::{Actions, Rewrite};
 use crate::link_event::Scope;
-use crate::packet::{Direction, PacketView, StationId, TcpFlags, TcpSegment};
-use crate::time::{Duration, Instant};
+use crate::packet::{Origin, PacketView, TcpFlags, TcpSegment};
+use crate::time::Instant;
 use crate::units::Seq;
 
-/// A probe that found no answer by then makes room for another.
-const PROBE_LIFE: Duration = Duration::from_secs(1);
+/// Closes and reopens windows.
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    /// The flows whose window is closed. Some may have been opened since.
+    closed: Vec<FlowId>,
+    /// Openings that are planned. One that its flow does not know any more was called off.
+    nudges: BinaryHeap<Reverse<(Instant, FlowId)>>,
+    pub kept: KeptAcks,
+}
 
-impl DsaSync {
-    /// Sends a copy of the flow's last ACK with this window. True if one could be made.
-    pub(super) fn inject(&mut self, slot: u32, window: u16, ece: bool, out: &mut Actions) -> bool {
-        let flow = self.flows.at(slot);
-        let (Some(ack), Some(seq)) = (flow.acked, flow.up_next) else { return false };
-        debug_assert!(window <= flow.offer || window <= flow.passed, "never larger than what was offered");
-        out.push(Action::InjectAck(AckSpec {
-            flow: flow.key,
-            direction: Direction::Uplink,
-            seq,
-            ack,
-            window,
-            timestamp: flow.up_timestamp,
-            ece,
-        }));
-        flow.passed = window;
-        self.metrics.acks_injected += 1;
-        true
-    }
-
-    pub(super) fn mark_closed(&mut self, slot: u32) {
-        let flow = self.flows.at(slot);
-        if !flow.closed {
-            flow.closed = true;
-            let generation = flow.generation;
-            self.closed.push((slot, generation));
-            self.metrics.windows_closed += 1;
-            self.metrics.windows_closed_now += 1;
+impl Windows {
+    /// Changes the state of a flow's window. Everything that counts closed windows is here.
+    #[cold]
+    fn transition_to(&mut self, shared: &mut Shared, slot: u32, next: Window) {
+        let window = &mut shared.flows.at(slot).window;
+        let was_closed = window.is_closed();
+        window.transition_to(next);
+        match (was_closed, next.is_closed()) {
+            (false, true) => {
+                self.closed.push(shared.flows.id(slot));
+                shared.metrics.windows_closed += 1;
+                shared.metrics.windows_closed_now += 1;
+            }
+            (true, false) => {
+                shared.metrics.windows_reopened += 1;
+                shared.metrics.windows_closed_now -= 1;
+            }
+            (true, true) | (false, false) => {}
         }
     }
 
-    fn mark_open(&mut self, slot: u32) {
-        let flow = self.flows.at(slot);
-        if flow.closed {
-            flow.closed = false;
-            self.metrics.windows_reopened += 1;
-            self.metrics.windows_closed_now -= 1;
+    fn mark_closed(&mut self, shared: &mut Shared, slot: u32) {
+        let window = shared.flows.at(slot).window;
+        if !window.is_closed() {
+            self.transition_to(shared, slot, Window::Closed(window.nudge()));
+        }
+    }
+
+    fn mark_open(&mut self, shared: &mut Shared, slot: u32) {
+        if let Window::Closed(nudge) = shared.flows.at(slot).window {
+            self.transition_to(shared, slot, Window::Reopening(nudge));
         }
     }
 
     /// Advertises a zero window for one flow (Algorithm 1 lines 14 and 18).
-    pub(super) fn close(&mut self, now: Instant, slot: u32, out: &mut Actions) {
-        let Some(flow) = self.flows.get(slot) else { return };
+    #[cold]
+    fn close(&mut self, now: Instant, shared: &mut Shared, slot: u32, out: &mut Actions) {
+        let flow = shared.flows.at(slot);
         // A window that the station itself has closed is its own to open.
-        if flow.closed || !flow.has_data || flow.offer == 0 || flow.is_over() {
+        if flow.window.is_closed() || !flow.has_data || flow.offer == 0 || flow.is_over() {
             return;
         }
-        let station = flow.station;
         if flow.shaped == 0 {
-            if let Some(kept) = self.flows.at(slot).kept.take() {
-                self.release_kept(kept, Rewrite { window: Some(0), ..kept.rewrite }, out);
-                self.flows.at(slot).passed = 0;
-            } else if !self.inject(slot, 0, false, out) {
+            if release_kept_closed(shared, slot, out) {
+                shared.flows.at(slot).passed = 0;
+            } else if !shared.inject(slot, 0, out) {
                 return;
             }
         }
-        self.mark_closed(slot);
-        self.plan_early_opening(now, slot, station);
+        self.mark_closed(shared, slot);
+        self.plan_early_opening(now, shared, slot);
     }
 
     /// Closes every flow of the scope, in slot order.
-    pub(super) fn close_all(&mut self, now: Instant, scope: Scope, out: &mut Actions) {
-        for slot in 0..self.flows.slot_count() {
-            if self.flows.get(slot).is_some_and(|flow| scope.covers(flow.station)) {
-                self.close(now, slot, out);
+    #[cold]
+    fn close_all(&mut self, now: Instant, shared: &mut Shared, scope: Scope, out: &mut Actions) {
+        for slot in 0..shared.flows.slot_count() {
+            if shared.flows.get(slot).is_some_and(|flow| scope.covers(flow.station)) {
+                self.close(now, shared, slot, out);
             }
         }
     }
 
-    /// `freeze+nudge`: the window should be open again one wired round trip before the silence ends, so that the
-    /// sender's next data arrives as the radio comes back.
-    fn plan_early_opening(&mut self, now: Instant, slot: u32, station: StationId) {
-        if self.config.mode != Mode::FreezeNudge || self.low_space {
+    /// Algorithm 1 lines 10 to 25, for a packet that was just held or dropped.
+    #[inline]
+    pub fn close_as_needed(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        slot: u32,
+        packet: &PacketView<'_>,
+        out: &mut Actions,
+    ) {
+        if shared.space.runs_low() {
+            // lines 11 to 15
+            self.close_all(now, shared, Scope::Network, out);
             return;
         }
-        let Some(end) = self.monitor.expected_end(station) else { return };
-        let flow = self.flows.at(slot);
+        if packet.origin == Origin::TransmitQueue {
+            return;
+        }
+        let flow = shared.flows.at(slot);
+        if flow.window.is_closed() {
+            // lines 22 to 24; also when only this flow was closed.
+            if flow.is_probe(packet.tcp) && flow.shaped == 0 && shared.inject(slot, 0, out) {
+                shared.metrics.probes_answered += 1;
+            }
+        } else if shared.space.is_low() {
+            // A flow that began after the others were closed.
+            self.close(now, shared, slot, out);
+        } else if shared.monitor.tfp(packet.station)
+            && !flow.window.was_opened_early_in(shared.monitor.silences())
+        {
+            let close = match shared.config.close_at {
+                CloseAt::SpaceLow => false,
+                // lines 17 to 19
+                CloseAt::UsedUp => flow.is_window_used_up(packet.tcp.payload_len),
+                CloseAt::SilenceStart => true,
+            };
+            if close {
+                self.close(now, shared, slot, out);
+            }
+        }
+    }
+
+    /// A silence begins. Kept ACKs go out as zero windows on a new ACK number.
+    pub fn silence_began(&mut self, now: Instant, shared: &mut Shared, scope: Scope, out: &mut Actions) {
+        let mut kept = core::mem::take(&mut self.kept);
+        kept.close_all(shared, scope, out, |shared, slot, out| self.close(now, shared, slot, out));
+        self.kept = kept;
+        if shared.config.mode != Mode::Hold && shared.config.close_at == CloseAt::SilenceStart {
+            self.close_all(now, shared, scope, out);
+        }
+    }
+
+    /// `freeze+nudge`: the window should be open again one wired round trip before the silence ends, so that
+    /// the sender's next data arrives as the radio comes back.
+    fn plan_early_opening(&mut self, now: Instant, shared: &mut Shared, slot: u32) {
+        if shared.config.mode != Mode::FreezeNudge || shared.space.is_low() {
+            return;
+        }
+        let flow = shared.flows.at(slot);
+        let Some(end) = shared.monitor.expected_end(flow.station) else { return };
         let Some(wired) = flow.wired.get() else { return };
         let at = end - wired;
         if at > now {
-            self.plan_nudge(slot, at);
+            let sent = flow.window.nudge().sent;
+            self.plan_nudge(shared, slot, at, sent);
         }
     }
 
-    fn plan_nudge(&mut self, slot: u32, at: Instant) {
-        let flow = self.flows.at(slot);
-        flow.nudge_at = at;
-        let generation = flow.generation;
-        self.nudges.push(Reverse((at, slot, generation)));
-    }
-
-    /// What the sender may be told now: the station's last offer, held down to the clamp.
-    fn reopened_window(&self, slot: u32) -> u16 {
-        let Some(flow) = self.flows.get(slot) else { return 0 };
-        match (flow.acked, flow.offer_shift) {
-            (Some(acked), Some(shift)) => self.clamped(slot, acked, flow.offer, shift),
-            (Some(_), None) => flow.offer,
-            (None, _) => 0,
-        }
+    fn plan_nudge(&mut self, shared: &mut Shared, slot: u32, at: Instant, sent: u8) {
+        let id = shared.flows.id(slot);
+        let window = &mut shared.flows.at(slot).window;
+        *window = window.with_nudge(Nudge { at: Some(at), sent });
+        self.nudges.push(Reverse((at, id)));
     }
 
     /// Opens a closed window again.
-    pub(super) fn reopen(&mut self, now: Instant, slot: u32, out: &mut Actions) {
-        let Some(flow) = self.flows.get(slot) else { return };
-        if !flow.closed {
+    pub fn reopen(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        slot: u32,
+        out: &mut Actions,
+    ) {
+        if let Window::Closed(nudge) = shared.flows.at(slot).window {
+            self.open_as(Window::Reopening(nudge), now, shared, round_trips, slot, out);
+        }
+    }
+
+    /// Opens a closed window; `state` is the one that it has afterwards.
+    fn open_as(
+        &mut self,
+        state: Window,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        slot: u32,
+        out: &mut Actions,
+    ) {
+        self.transition_to(shared, slot, state);
+        let flow = shared.flows.at(slot);
+        // ACKs that wait in the shaper carry a window of their own; after a RST nobody listens.
+        if flow.shaped > 0 || flow.is_over() || !tell_window(shared, round_trips, slot, out) {
             return;
         }
-        let (shaped, over) = (flow.shaped, flow.is_over());
-        let window = self.reopened_window(slot);
-        self.mark_open(slot);
-        // In the shaper wait ACKs with a window of their own; after a RST nobody listens.
-        if window > 0 && shaped == 0 && !over && self.inject(slot, window, false, out) {
-            self.note_edge(slot, window);
-            let flow = self.flows.at(slot);
-            flow.nudges_sent = 1;
-            if self.config.mode == Mode::FreezeNudge {
-                self.plan_nudge(slot, now + self.config.nudge_backoff);
-            }
+        let nudge = Nudge { sent: 1, ..state.nudge() };
+        shared.flows.at(slot).window = state.with_nudge(nudge);
+        if shared.config.mode == Mode::FreezeNudge {
+            self.plan_nudge(shared, slot, now + shared.config.nudge_backoff, nudge.sent);
         }
     }
 
-    fn note_edge(&mut self, slot: u32, window: u16) {
-        let flow = self.flows.at(slot);
-        if let (Some(acked), Some(shift)) = (flow.acked, flow.offer_shift) {
-            let edge = acked + (u32::from(window) << shift);
-            flow.edge = Some(flow.edge.map_or(edge, |old| old.max(edge)));
-        }
-    }
-
-    /// Opens every closed window that nothing keeps closed any more. `force`: whatever the radio's state.
-    pub(super) fn reopen_all(&mut self, now: Instant, force: bool, out: &mut Actions) {
-        let mut closed = core::mem::take(&mut self.closed);
-        closed.retain(|&(slot, generation)| {
-            let Some(flow) = self.flows.get(slot) else { return false };
-            if flow.generation != generation || !flow.closed {
-                return false;
-            }
-            if !force && (self.low_space || self.monitor.tfp(flow.station)) {
-                return true;
-            }
-            self.reopen(now, slot, out);
-            false
+    /// Opens every closed window that nothing keeps closed any more.
+    pub fn reopen_all(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        out: &mut Actions,
+    ) {
+        self.reopen_where(now, shared, round_trips, out, |shared, flow| {
+            !shared.space.is_low() && !shared.monitor.tfp(flow.station)
         });
-        closed.append(&mut self.closed);
+    }
+
+    /// Opens every closed window, whatever the radio's state, and plans nothing any more.
+    pub fn flush(&mut self, now: Instant, shared: &mut Shared, round_trips: &RoundTrips, out: &mut Actions) {
+        self.reopen_where(now, shared, round_trips, out, |_, _| true);
+        self.nudges.clear();
+    }
+
+    fn reopen_where(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        out: &mut Actions,
+        may_open: impl Fn(&Shared, &Flow) -> bool,
+    ) {
+        let mut closed = core::mem::take(&mut self.closed);
+        closed.retain(|&id| {
+            let Some(flow) = shared.flows.by_id(id).filter(|flow| flow.window.is_closed()) else {
+                return false;
+            };
+            let opens = may_open(shared, flow);
+            if opens {
+                self.reopen(now, shared, round_trips, id.slot, out);
+            }
+            !opens
+        });
+        debug_assert!(self.closed.is_empty(), "opening closes nothing");
         self.closed = closed;
     }
 
     /// Early and repeated openings that are due.
-    pub(super) fn run_nudges(&mut self, now: Instant, out: &mut Actions) {
-        while let Some(&Reverse((at, slot, generation))) = self.nudges.peek() {
-            if at > now {
-                break;
-            }
+    pub fn run_nudges(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        out: &mut Actions,
+    ) {
+        while let Some(&Reverse((at, id))) = self.nudges.peek().filter(|Reverse((at, _))| *at <= now) {
             self.nudges.pop();
-            let Some(flow) = self.flows.get(slot) else { continue };
-            if flow.generation != generation || flow.nudge_at != at {
+            let Some(flow) = shared.flows.by_id(id) else { continue };
+            if flow.window.nudge().at != Some(at) {
                 continue;
             }
-            let (closed, sent, sack, shaped) = (flow.closed, flow.nudges_sent, flow.sack(), flow.shaped);
-            let silent = self.monitor.tfp(flow.station);
-            self.flows.at(slot).nudge_at = Instant::FAR_FUTURE;
-            if closed {
-                if !self.low_space {
-                    self.flows.at(slot).opened_early = silent.then(|| self.monitor.silences());
-                    self.reopen(now, slot, out);
+            let (station, sack) = (flow.station, flow.handshake.sack());
+            let flow = shared.flows.at(id.slot);
+            let nudge = Nudge { at: None, ..flow.window.nudge() };
+            flow.window = flow.window.with_nudge(nudge);
+            if flow.window.is_closed() {
+                if !shared.space.is_low() {
+                    let state = if shared.monitor.tfp(station) {
+                        Window::OpenedEarly { silence: shared.monitor.silences(), nudge }
+                    } else {
+                        Window::Reopening(nudge)
+                    };
+                    self.open_as(state, now, shared, round_trips, id.slot, out);
                 }
                 continue;
             }
-            let limit = if sack { self.config.nudges } else { self.config.nudges.min(2) };
-            let window = self.reopened_window(slot);
-            if sent < limit && window > 0 && shaped == 0 && self.inject(slot, window, false, out) {
-                self.note_edge(slot, window);
-                let flow = self.flows.at(slot);
-                flow.nudges_sent = sent + 1;
-                let pause = self.config.nudge_backoff * (1 << u32::from(sent).min(16));
-                self.plan_nudge(slot, now + pause);
+            let limit = if sack { shared.config.nudges } else { shared.config.nudges.min(2) };
+            if nudge.sent < limit && flow.shaped == 0 && tell_window(shared, round_trips, id.slot, out) {
+                let pause = shared.config.nudge_backoff * (1 << u32::from(nudge.sent).min(16));
+                self.plan_nudge(shared, id.slot, now + pause, nudge.sent + 1);
             }
-        }
-    }
-
-    /// The sender is heard, or an ACK of its station passed: no further opening is needed.
-    pub(super) fn stop_nudging(&mut self, slot: u32) {
-        let flow = self.flows.at(slot);
-        if !flow.closed {
-            flow.nudge_at = Instant::FAR_FUTURE;
-            flow.nudges_sent = 0;
         }
     }
 
     /// When the first early or repeated opening is due (it may have been called off since).
-    pub(super) fn next_nudge(&self) -> Option<Instant> {
-        self.nudges.peek().map(|Reverse((at, ..))| *at)
-    }
-
-    /// A window held down to the clamp: never above `window`, never below an edge already told.
-    pub(super) fn clamped(&self, slot: u32, ack: Seq, window: u16, shift: u8) -> u16 {
-        let Some(flow) = self.flows.get(slot) else { return window };
-        let wanted = match self.config.clamp {
-            Clamp::Off => false,
-            Clamp::OnSwitch => flow.clamp_on,
-            Clamp::Always => true,
-        };
-        let Some(wired) = flow.wired.get().filter(|_| wanted && flow.has_data) else { return window };
-        let radio = self.radio_part(flow.station);
-        let Some(bytes) = self.bdp.clamp(wired, radio, flow.mss) else { return window };
-        // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two segments
-        // stays two. With one and a bit a sender sends one and waits for the delayed ACK.
-        let told = flow.edge.map_or(0, |edge| u32::try_from(edge.minus(ack)).unwrap_or(0));
-        let field = bytes.div_ceil(1 << shift).max(told.div_ceil(1 << shift)).max(1);
-        u16::try_from(field).unwrap_or(u16::MAX).min(window)
+    #[inline]
+    pub fn next_nudge(&self) -> Option<Instant> {
+        self.nudges.peek().map(|Reverse((at, _))| *at)
     }
 
     /// What becomes of the window of an uplink segment that passes now, and of the flow's state with it.
-    pub(super) fn pass_uplink(&mut self, slot: u32, tcp: &TcpSegment) -> Rewrite {
-        let flow = self.flows.at(slot);
+    #[inline]
+    pub fn pass_uplink(
+        &mut self,
+        shared: &mut Shared,
+        round_trips: &mut RoundTrips,
+        slot: u32,
+        tcp: &TcpSegment,
+    ) -> Rewrite {
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.intersects(TcpFlags::RST) {
             return Rewrite::NONE;
         }
-        let shift = flow.shift_of(tcp);
-        let set_ece = flow.ece_pending && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::ECE);
+        let flow = shared.flows.at(slot);
+        let shift = flow.handshake.shift_of(tcp);
+        let set_ece =
+            flow.handshake.ecn == EcnEcho::Due && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::ECE);
         let mut rewrite = Rewrite { set_ece, ..Rewrite::NONE };
         if tcp.flags.contains(TcpFlags::SYN) || !flow.has_data {
             flow.passed = tcp.window;
-            flow.edge = shift.map(|shift| tcp.ack + (u32::from(tcp.window) << shift));
+            flow.told_edge = shift.map(|shift| tcp.ack + (u32::from(tcp.window) << shift));
             return rewrite;
         }
-        if self.must_stay_closed(slot) {
-            self.flows.at(slot).passed = 0;
+        if must_stay_closed(shared, slot) {
+            shared.flows.at(slot).passed = 0;
             if tcp.window > 0 {
                 rewrite.window = Some(0);
-                self.mark_closed(slot);
+                self.mark_closed(shared, slot);
             }
             return rewrite;
         }
-        let flow = self.flows.at(slot);
-        let (wired, station) = (flow.wired.get(), flow.station);
-        if let Some(wired) = wired {
-            self.bdp.note_base(wired, self.radio_part(station));
+        self.mark_open(shared, slot);
+        let flow = shared.flows.at(slot);
+        if let Some(wired) = flow.wired.get() {
+            let radio = round_trips.radio_part(flow.station);
+            round_trips.bdp.note_base(wired, radio);
         }
-        let window = match shift {
-            Some(shift) => self.clamped(slot, tcp.ack, tcp.window, shift),
-            None => tcp.window,
-        };
+        let mut window = tcp.window;
+        if let Some(shift) = shift {
+            window = clamped(shared.config.clamp, round_trips, flow, tcp.ack, tcp.window, shift);
+            flow.note_edge(tcp.ack, window, shift);
+        }
         if window < tcp.window {
             rewrite.window = Some(window);
-            self.metrics.windows_clamped += 1;
+            shared.metrics.windows_clamped += 1;
         }
-        self.mark_open(slot);
-        let flow = self.flows.at(slot);
         flow.passed = window;
-        if let Some(shift) = shift {
-            let edge = tcp.ack + (u32::from(window) << shift);
-            flow.edge = Some(flow.edge.map_or(edge, |old| old.max(edge)));
-        }
         if window > 0 {
-            self.stop_nudging(slot);
+            flow.window.heard();
         }
         rewrite
     }
 
-    /// A zero window is due on whatever passes: space is low (the paper's `hold`), or the flow was closed in a
-    /// silence that still lasts.
-    pub(super) fn must_stay_closed(&self, slot: u32) -> bool {
-        if self.config.mode == Mode::Hold {
-            return false;
+    /// The window of an ACK that leaves the shaper: zero if its flow is closed now, else what the station
+    /// offered, held down as ever; none if that is the window it came with.
+    pub fn on_leaving_shaper(
+        &mut self,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        slot: u32,
+        ack: Seq,
+        window: u16,
+        shift: Option<u8>,
+    ) -> Option<u16> {
+        if must_stay_closed(shared, slot) {
+            self.mark_closed(shared, slot);
+            return Some(0);
         }
-        let Some(flow) = self.flows.get(slot) else { return false };
-        self.low_space || (flow.closed && self.monitor.tfp(flow.station))
+        // Decided anew: by now the correspondent may know of a further edge than when this ACK came.
+        let shift = shift?;
+        let flow = shared.flows.at(slot);
+        let told = clamped(shared.config.clamp, round_trips, flow, ack, window, shift);
+        flow.note_edge(ack, told, shift);
+        (told < window).then_some(told)
     }
+}
 
-    /// Starts or ends measuring the wired round trip with an uplink segment that passes now.
-    pub(super) fn probe_wired(&mut self, now: Instant, slot: u32, tcp: &TcpSegment) {
-        let flow = self.flows.at(slot);
-        let probe = if tcp.seq_len() > 0 {
-            (tcp.seq_end().0, ProbeKind::Sequence)
-        } else if let Some(timestamp) = tcp.timestamp.filter(|_| flow.new_tick) {
-            // Only the first ACK of a timestamp tick: answers to the others look the same.
-            (timestamp.value, ProbeKind::Timestamp)
-        } else {
-            return;
-        };
-        if flow.wired_probe.is_none_or(|old| now.since(old.at) > PROBE_LIFE) {
-            flow.wired_probe = Some(super::flows::WiredProbe { at: now, value: probe.0, kind: probe.1 });
-        }
-    }
+/// A zero window is due on whatever passes: space is low (the paper's `hold`), or the flow was closed in a
+/// silence that still lasts.
+fn must_stay_closed(shared: &mut Shared, slot: u32) -> bool {
+    let flow = shared.flows.at(slot);
+    shared.config.mode != Mode::Hold
+        && (shared.space.is_low() || (flow.window.is_closed() && shared.monitor.tfp(flow.station)))
+}
 
-    /// Takes the sample when the correspondent's answer comes.
-    pub(super) fn answer_wired(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>) {
-        let flow = self.flows.at(slot);
-        let Some(probe) = flow.wired_probe else { return };
-        let answered = match probe.kind {
-            ProbeKind::Timestamp => {
-                // Only a segment that this very ACK set off: one that echoes a later tick says nothing of it.
-                let Some(timestamp) = packet.tcp.timestamp else { return };
-                let distance = timestamp.echo.wrapping_sub(probe.value) as i32;
-                if distance > 0 {
-                    flow.wired_probe = None;
-                }
-                distance == 0
-            }
-            ProbeKind::Sequence => {
-                packet.tcp.flags.contains(TcpFlags::ACK) && !packet.tcp.ack.before(Seq(probe.value))
-            }
-        };
-        if answered {
-            flow.wired.add(now, now.since(probe.at));
-            flow.wired_probe = None;
+/// Tells the sender the station's last offer, held down to the clamp. False if that is zero or not known.
+fn tell_window(shared: &mut Shared, round_trips: &RoundTrips, slot: u32, out: &mut Actions) -> bool {
+    let flow = shared.flows.at(slot);
+    let window = match (flow.acked, flow.offer_shift) {
+        (Some(acked), Some(shift)) => {
+            clamped(shared.config.clamp, round_trips, flow, acked, flow.offer, shift)
         }
+        (Some(_), None) => flow.offer,
+        (None, _) => 0,
+    };
+    if window == 0 || !shared.inject(slot, window, out) {
+        return false;
     }
+    let flow = shared.flows.at(slot);
+    if let (Some(acked), Some(shift)) = (flow.acked, flow.offer_shift) {
+        flow.note_edge(acked, window, shift);
+    }
+    true
+}
+
+/// A window held down to the clamp: never above `window`, never below an edge already told.
+fn clamped(clamp: Clamp, round_trips: &RoundTrips, flow: &Flow, ack: Seq, window: u16, shift: u8) -> u16 {
+    let wanted = match clamp {
+        Clamp::Off => false,
+        Clamp::OnSwitch => flow.clamp_on,
+        Clamp::Always => true,
+    };
+    if !wanted || !flow.has_data {
+        return window;
+    }
+    let Some(wired) = flow.wired.get() else { return window };
+    let radio = round_trips.radio_part(flow.station);
+    let Some(bytes) = round_trips.bdp.clamp(wired, radio, flow.handshake.mss) else { return window };
+    // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two
+    // segments stays two. With one and a bit a sender sends one and waits for the delayed ACK.
+    let told = flow.told_edge.map_or(0, |edge| u32::try_from(edge.minus(ack)).unwrap_or(0));
+    let field = bytes.max(told).saturating_add((1 << shift) - 1) >> shift;
+    u16::try_from(field.max(1)).unwrap_or(u16::MAX).min(window)
 }

@@ -2,17 +2,18 @@
 //!
 //! Source: `dsasync` section IV-A parameters 8 to 11, and TFP of Algorithms 1 and 2.
 //!
-//! One freeze: `Idle → Announced → Active → Idle`, or `Idle → Active → Idle`; `Announced → Idle` when withdrawn.
+//! One freeze: `Idle → Announced → Active → Idle`, or `Idle → Active → Idle`; `Announced → Idle` when
+//! withdrawn.
 
 use crate::link_event::Cause;
 use crate::time::{Duration, Instant};
 
 use super::history::{History, Interval};
 
-/// How the scope's own silence changed.
+/// How the scope's own silence changed with one call.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Edge {
+pub(crate) enum SilenceChange {
     None,
     Began,
     Ended,
@@ -22,13 +23,13 @@ pub(crate) enum Edge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Freeze {
     Idle,
-    /// Known ahead; `end` where its end was announced too.
+    /// Announced for later; `end` is set if its end was announced too.
     Announced {
         start: Instant,
         expected: Option<Duration>,
         end: Option<Instant>,
     },
-    /// `ends_at` is the announced end, or else when we stop believing in it (`overdue`).
+    /// `ends_at` is the announced end, or else the time at which the freeze is given up (`overdue`).
     Active {
         start: Instant,
         expected_end: Option<Instant>,
@@ -77,22 +78,22 @@ impl FreezeSet {
         self.next_timeout
     }
 
-    /// A start of `cause` was reported at `now`, on the air at `at`.
+    /// A freeze of `cause` was reported at `now` to start on the air at `at`.
     pub(crate) fn start(
         &mut self,
         now: Instant,
         cause: Cause,
         at: Instant,
         expected: Option<Duration>,
-    ) -> Edge {
-        let edge = match self.freezes[cause as usize] {
+    ) -> SilenceChange {
+        let change = match self.freezes[cause as usize] {
             Freeze::Idle | Freeze::Announced { .. } if at > now => {
                 self.freezes[cause as usize] = Freeze::Announced { start: at, expected, end: None };
-                Edge::None
+                SilenceChange::None
             }
             Freeze::Idle | Freeze::Announced { .. } => self.activate(now, cause, at, expected, None),
-            // A repeated start only refreshes what is expected (the contract of `FreezeStarted`): the source is
-            // alive, so the limit starts anew.
+            // A repeated start only refreshes what is expected (the contract of `FreezeStarted`): the source
+            // is alive, so the limit starts anew.
             Freeze::Active { start, .. } => {
                 self.freezes[cause as usize] = Freeze::Active {
                     start,
@@ -100,20 +101,20 @@ impl FreezeSet {
                     ends_at: now + self.max_silence,
                     overdue: true,
                 };
-                Edge::None
+                SilenceChange::None
             }
         };
         self.find_next_timeout();
-        edge
+        change
     }
 
-    /// An end of `cause` was reported at `now`, on the air at `at`.
-    pub(crate) fn end(&mut self, now: Instant, cause: Cause, at: Instant) -> Edge {
-        let edge = match &mut self.freezes[cause as usize] {
-            Freeze::Idle => Edge::None,
+    /// A freeze of `cause` was reported at `now` to end on the air at `at`.
+    pub(crate) fn end(&mut self, now: Instant, cause: Cause, at: Instant) -> SilenceChange {
+        let change = match &mut self.freezes[cause as usize] {
+            Freeze::Idle => SilenceChange::None,
             Freeze::Announced { end, .. } if at > now => {
                 *end = Some(at);
-                Edge::None
+                SilenceChange::None
             }
             Freeze::Announced { start, .. } => {
                 // Over before it was acted upon; the silence was real if its start has passed.
@@ -123,7 +124,7 @@ impl FreezeSet {
                 if self.active == 0 {
                     self.silences.push(silence);
                 }
-                Edge::None
+                SilenceChange::None
             }
             Freeze::Active { ends_at, overdue, expected_end, .. } if at > now => {
                 // An end announced beyond the limit stays bounded by the limit.
@@ -132,20 +133,20 @@ impl FreezeSet {
                     *overdue = false;
                 }
                 *expected_end = Some(at);
-                Edge::None
+                SilenceChange::None
             }
             Freeze::Active { .. } => self.deactivate(cause, at),
         };
         self.find_next_timeout();
-        edge
+        change
     }
 
     /// Carries out the first transition due by `now`: what changed, and whether it was an overdue end.
-    pub(crate) fn on_timeout(&mut self, now: Instant) -> Option<(Edge, bool)> {
+    pub(crate) fn on_timeout(&mut self, now: Instant) -> Option<(SilenceChange, bool)> {
         let due = self.next_timeout.filter(|at| *at <= now)?;
         let cause = Cause::ALL.into_iter().find(|cause| self.due(*cause) == Some(due))?;
         let result = match self.freezes[cause as usize] {
-            Freeze::Idle => (Edge::None, false),
+            Freeze::Idle => (SilenceChange::None, false),
             Freeze::Announced { start, expected, end } => {
                 (self.activate(now, cause, start, expected, end), false)
             }
@@ -162,7 +163,7 @@ impl FreezeSet {
         at: Instant,
         expected: Option<Duration>,
         end: Option<Instant>,
-    ) -> Edge {
+    ) -> SilenceChange {
         let start = at.max(self.causes[cause as usize].last_end());
         let limit = now + self.max_silence;
         self.freezes[cause as usize] = Freeze::Active {
@@ -177,24 +178,24 @@ impl FreezeSet {
         if began {
             self.open_since = start;
             self.open_ended = start;
-            Edge::Began
+            SilenceChange::Began
         } else {
             self.open_since = self.open_since.min(start);
-            Edge::None
+            SilenceChange::None
         }
     }
 
-    fn deactivate(&mut self, cause: Cause, at: Instant) -> Edge {
-        let Freeze::Active { start, .. } = self.freezes[cause as usize] else { return Edge::None };
+    fn deactivate(&mut self, cause: Cause, at: Instant) -> SilenceChange {
+        let Freeze::Active { start, .. } = self.freezes[cause as usize] else { return SilenceChange::None };
         self.freezes[cause as usize] = Freeze::Idle;
         self.causes[cause as usize].push(Interval { start, end: at });
         self.active &= !(1 << cause as u8);
         self.open_ended = self.open_ended.max(at);
         if self.active != 0 {
-            return Edge::None;
+            return SilenceChange::None;
         }
         self.silences.push(Interval { start: self.open_since, end: self.open_ended });
-        Edge::Ended
+        SilenceChange::Ended
     }
 
     fn due(&self, cause: Cause) -> Option<Instant> {

@@ -38,8 +38,8 @@ impl History {
         Self { ring: VecDeque::new(), limit, forgotten_until: Instant::ZERO }
     }
 
-    /// Adds an interval that ends no earlier than the last one. What overlaps the last one is cut off, so that
-    /// a silence reported late cannot be counted twice.
+    /// Adds an interval that ends no earlier than the last one. What overlaps the last one is cut off, so
+    /// that a silence reported late cannot be counted twice.
     pub(crate) fn push(&mut self, interval: Interval) {
         let start = interval.start.max(self.last_end());
         if start >= interval.end {
@@ -58,7 +58,7 @@ impl History {
         self.ring.back().map_or(self.forgotten_until, |interval| interval.end)
     }
 
-    /// Before this the memory is incomplete: a share must be taken of the time after it only.
+    /// Before this time the memory is incomplete: a share must be computed over the time after it only.
     pub(crate) fn complete_from(&self) -> Instant {
         self.forgotten_until
     }

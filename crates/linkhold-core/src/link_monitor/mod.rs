@@ -2,27 +2,28 @@
 //!
 //! Paper: `dsasync` section IV-A (DSASync_LL) and equation (1).
 //!
-//! Sees every [`LinkEvent`]; emits [`TfpChange`]s, and answers questions about now (TFP, expected end), the past
-//! (α, the eleven [`LinkParameters`]) and the future (announced silences).
+//! Sees every [`LinkEvent`]; emits [`TfpChange`]s, and answers questions about now (TFP, expected end), the
+//! past (α, the eleven [`LinkParameters`]) and the future (announced silences).
 //!
-//! A scope (network or station): `sending → silent → sending`; silent while any cause is active. A station's
-//! effective TFP is its own or the network's: SW | S | S_i | PU, and the further causes fade and grant.
+//! A scope (network or station): `sending → silent → sending`. It is silent while any cause is active. A
+//! station's effective TFP is its own or the network's: SW | S | S_i | PU, and the further causes fade and
+//! grant.
 //!
 //! # Deviations from the paper
 //! - Equation (1) prints each term as E\[f(t)·t(t)·t\]. Frequency times duration is a share already, so the
-//!   expectation of share times t is not a length of time within the window (integrated it is, which is how we
-//!   read it: f·t·ΔT); and the PU term lacks a frequency. The sum also counts a moment twice when two causes
-//!   overlap, which drives α below the truth: 25 ms of sensing during a primary user's burst silence nobody
-//!   further. [`AlphaForm::Sum`] is the printed sum, read so that the dimensions fit;
-//!   [`AlphaForm::Union`], the default, measures the share of the window in which somebody could send.
-//! - The window cannot reach back before the epoch. While less than a quarter of ΔT has been seen, α is taken
-//!   as if a quarter had been, the rest without silence: a silence in the first moment is no reason to expect
-//!   silence for ever.
-//! - α is computed on a grid of ΔT/256 and kept until the grid moves on or an event comes, because it is asked
-//!   for once a packet.
-//! - The paper has no remedy for a lost "silence over" message: here `max_silence` ends such a freeze.
-//! - An announced sensing schedule fixes f and t and predicts silences; it does not itself start one. The radio
-//!   says when it falls silent.
+//!   expectation of share times t is not a length of time within the window. Integrated it is, which is how
+//!   we read it: f·t·ΔT. The PU term lacks a frequency. The sum also counts a moment twice when two causes
+//!   overlap, which drives α too low: 25 ms of sensing during a primary user's burst add no silence.
+//!   [`AlphaForm::Sum`] is the printed sum, read so that the dimensions fit; [`AlphaForm::Union`], the
+//!   default, measures the share of the window in which somebody could send.
+//! - The window cannot reach back before the epoch. While less than a quarter of ΔT has been seen, α is
+//!   computed as if a quarter had been seen, the unseen part without silence: a silence in the first moment
+//!   is no reason to expect silence for ever.
+//! - α is computed on a grid of ΔT/256 and kept until the grid moves on or an event comes, because it is
+//!   asked for once a packet.
+//! - The paper has no remedy for a lost "silence over" message. Here `max_silence` ends such a freeze.
+//! - An announced sensing schedule fixes f and t and predicts silences; it does not itself start one. The
+//!   radio says when it falls silent.
 
 mod freeze;
 mod history;
@@ -37,15 +38,15 @@ use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction};
 
-use freeze::{Edge, FreezeSet};
+use freeze::{FreezeSet, SilenceChange};
 use history::{Interval, union_time};
 use parameters::Schedule;
 pub use parameters::{Frequency, LinkParameters, OnTimes, Provenance, Recurrence};
 
-/// Silences remembered of the network. With ΔT = 10 s this covers one every 20 ms; beyond, α is taken over the
-/// time the memory covers.
+/// Silences of the network that are remembered. With ΔT = 10 s this covers one every 20 ms. If there are
+/// more, α is computed over the time that the memory covers.
 const NETWORK_HISTORY: usize = 512;
-/// Silences remembered of one station.
+/// Silences of one station that are remembered.
 const STATION_HISTORY: usize = 256;
 /// Steps of α in one window.
 const ALPHA_GRID: u64 = 256;
@@ -54,8 +55,8 @@ const ALPHA_GRID: u64 = 256;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AlphaForm {
-    /// Measured: the share of the window in which neither the network nor the station was silent; silences that
-    /// overlap count once.
+    /// Measured: the share of the window in which neither the network nor the station was silent; silences
+    /// that overlap count once.
     #[default]
     Union,
     /// As equation (1) prints it: the sum of frequency × duration over the causes; overlaps count twice.
@@ -69,7 +70,7 @@ pub struct LinkMonitorConfig {
     pub window: Duration,
     /// A freeze that nobody has ended after this long is taken to be over.
     pub max_silence: Duration,
-    /// Most stations tracked; one numbered higher is taken to share the network's state only.
+    /// Most stations tracked. A station with a higher number is taken to have the network's silences only.
     pub max_stations: u32,
     /// Form of α.
     pub alpha_form: AlphaForm,
@@ -110,16 +111,16 @@ struct CachedAlpha {
     alpha: Fraction,
 }
 
-/// One station. Its freezes take memory only once it has had one.
+/// What is kept of one station. Its freezes take memory only once it has had one.
 #[derive(Debug)]
-struct Station {
+struct StationState {
     silent: bool,
     own: Option<Box<FreezeSet>>,
     schedule: Option<Schedule>,
     alpha: Cell<Option<CachedAlpha>>,
 }
 
-impl Station {
+impl StationState {
     const fn new() -> Self {
         Self { silent: false, own: None, schedule: None, alpha: Cell::new(None) }
     }
@@ -134,7 +135,7 @@ pub struct LinkMonitor {
     /// α_dsan, and α of a station without silences of its own.
     network_alpha: Cell<Option<CachedAlpha>>,
     shared_alpha: Cell<Option<CachedAlpha>>,
-    stations: Vec<Station>,
+    stations: Vec<StationState>,
     silent_stations: u32,
     capacity: Option<(BitRate, Fraction)>,
     silences: u64,
@@ -166,8 +167,8 @@ impl LinkMonitor {
         }
     }
 
-    /// Takes in one event of the radio. An event announced for later (`effective_at` after `now`) takes effect
-    /// through [`on_timeout`](Self::on_timeout).
+    /// Takes in one event of the radio. An event announced for later (`effective_at` after `now`) takes
+    /// effect through [`on_timeout`](Self::on_timeout).
     pub fn on_event(&mut self, now: Instant, event: &LinkEvent) -> TfpChange {
         // A time of detection that lies ahead is a wrong clock, not an announcement.
         let at = event.effective_at.unwrap_or(event.detected_at.min(now));
@@ -207,23 +208,23 @@ impl LinkMonitor {
         }
     }
 
-    /// The station's entry, made if it is below `max_stations`. Stations are numbered from 0 by the driver, so
-    /// the number is the index.
-    fn station_mut(&mut self, station: StationId) -> Option<&mut Station> {
+    /// The station's entry, made if it is below `max_stations`. Stations are numbered from 0 by the driver,
+    /// so the number is the index.
+    fn station_mut(&mut self, station: StationId) -> Option<&mut StationState> {
         if station.0 >= self.config.max_stations {
             return None;
         }
         let index = station.0 as usize;
         if index >= self.stations.len() {
-            self.stations.resize_with(index + 1, Station::new);
+            self.stations.resize_with(index + 1, StationState::new);
         }
         self.stations.get_mut(index)
     }
 
     /// Applies one change to the freezes of `scope`.
-    fn change(&mut self, scope: Scope, apply: impl FnOnce(&mut FreezeSet) -> Edge) -> TfpChange {
+    fn change(&mut self, scope: Scope, apply: impl FnOnce(&mut FreezeSet) -> SilenceChange) -> TfpChange {
         self.version += 1;
-        let edge = match scope {
+        let change = match scope {
             Scope::Network => apply(&mut self.network),
             Scope::Station(id) => {
                 let max_silence = self.config.max_silence;
@@ -233,31 +234,31 @@ impl LinkMonitor {
                 };
                 let own =
                     station.own.get_or_insert_with(|| Box::new(FreezeSet::new(STATION_HISTORY, max_silence)));
-                let edge = apply(own);
+                let change = apply(own);
                 station.silent = own.is_silent();
-                edge
+                change
             }
         };
         self.find_next_timeout();
-        self.report(scope, edge)
+        self.report(scope, change)
     }
 
     /// Turns the change of a scope's own state into the change of effective TFP.
-    fn report(&mut self, scope: Scope, edge: Edge) -> TfpChange {
+    fn report(&mut self, scope: Scope, change: SilenceChange) -> TfpChange {
         let network_silent = self.network.is_silent();
-        match (edge, scope) {
-            (Edge::None, _) => TfpChange::None,
-            (Edge::Began, Scope::Network) => {
+        match (change, scope) {
+            (SilenceChange::None, _) => TfpChange::None,
+            (SilenceChange::Began, Scope::Network) => {
                 self.silences += 1;
                 TfpChange::NetworkBegan
             }
-            (Edge::Ended, Scope::Network) => TfpChange::NetworkEnded,
-            (Edge::Began, Scope::Station(id)) => {
+            (SilenceChange::Ended, Scope::Network) => TfpChange::NetworkEnded,
+            (SilenceChange::Began, Scope::Station(id)) => {
                 self.silences += 1;
                 self.silent_stations += 1;
                 if network_silent { TfpChange::None } else { TfpChange::StationBegan(id) }
             }
-            (Edge::Ended, Scope::Station(id)) => {
+            (SilenceChange::Ended, Scope::Station(id)) => {
                 self.silent_stations -= 1;
                 if network_silent { TfpChange::None } else { TfpChange::StationEnded(id) }
             }
@@ -266,9 +267,11 @@ impl LinkMonitor {
 
     /// TFP of a station: it, or the whole network, must not send. O(1).
     #[must_use]
+    #[inline]
     pub fn tfp(&self, station: StationId) -> bool {
         self.network.is_silent()
-            || self.stations.get(station.0 as usize).is_some_and(|station| station.silent)
+            || (self.silent_stations > 0
+                && self.stations.get(station.0 as usize).is_some_and(|station| station.silent))
     }
 
     /// True if the whole network is silent.
@@ -279,6 +282,7 @@ impl LinkMonitor {
 
     /// True if the network or any station is silent.
     #[must_use]
+    #[inline]
     pub fn any_tfp(&self) -> bool {
         self.network.is_silent() || self.silent_stations > 0
     }
@@ -362,7 +366,7 @@ impl LinkMonitor {
     }
 
     /// α over `window`, of a station, or of one that shares the network's silences only.
-    fn alpha_of(&self, window: Interval, station: Option<&Station>) -> Fraction {
+    fn alpha_of(&self, window: Interval, station: Option<&StationState>) -> Fraction {
         let own = station.and_then(|station| station.own.as_deref());
         let complete_from =
             self.network.complete_from().max(own.map_or(Instant::ZERO, FreezeSet::complete_from));
@@ -441,6 +445,7 @@ impl LinkMonitor {
 
     /// Silences so far: times the network fell silent, and times a station did by a cause of its own.
     #[must_use]
+    #[inline]
     pub fn silences(&self) -> u64 {
         self.silences
     }
@@ -457,8 +462,9 @@ impl LinkMonitor {
         self.untracked_events
     }
 
-    /// When `on_timeout` wants to be called.
+    /// When [`on_timeout`](Self::on_timeout) wants to be called.
     #[must_use]
+    #[inline]
     pub fn next_timeout(&self) -> Option<Instant> {
         self.next_timeout
     }
@@ -476,11 +482,11 @@ impl LinkMonitor {
         };
         let mut timed_out = false;
         let change = self.change(scope, |freezes| match freezes.on_timeout(now) {
-            Some((edge, overdue)) => {
+            Some((change, overdue)) => {
                 timed_out = overdue;
-                edge
+                change
             }
-            None => Edge::None,
+            None => SilenceChange::None,
         });
         self.timed_out_freezes += u64::from(timed_out);
         change
@@ -492,7 +498,7 @@ impl LinkMonitor {
     }
 }
 
-fn station_timeout(station: &Station) -> Option<Instant> {
+fn station_timeout(station: &StationState) -> Option<Instant> {
     station.own.as_ref().and_then(|own| own.next_timeout())
 }
 

@@ -19,7 +19,8 @@ pub struct World {
     pub b_alloc: u64,
     /// `max_silence`.
     pub max_silence: Duration,
-    /// The driver sees its transmit queue of this many packets; else it sees none, and the queue has no limit.
+    /// The driver sees its transmit queue of this many packets; else it sees none, and the queue has no
+    /// limit.
     pub queue: Option<usize>,
     /// Timers run this late, µs.
     pub lag: u64,
@@ -263,8 +264,8 @@ impl<'m> Driver<'m> {
         };
         let verdict = self.mechanism.on_packet(self.now, &view, &mut self.out);
         self.note(packet.flow, || format!("{id:?} {origin:?}: {verdict:?}"));
-        // The actions were decided before the verdict is carried out, but a copy that takes an older one's place
-        // takes its rank first.
+        // The actions were decided before the verdict is carried out, but a copy that takes an older one's
+        // place takes its rank first.
         for action in self.out.as_slice() {
             if let Action::Discard { packet: older, reason: DropReason::Superseded } = action {
                 let older = self.packets[older];
@@ -452,7 +453,8 @@ impl<'m> Driver<'m> {
             let told = i32::from(spec.window) << flow.shift();
             assert!(told <= edge, "{told} bytes told, {edge} offered");
             assert!(!spec.ack.after(flow.told.ack), "an ACK overtakes one that is held");
-            // RFC 9293 section 3.10.7.4: an ACK whose sequence number is not the next expected one is not heard.
+            // RFC 9293 section 3.10.7.4: an ACK whose sequence number is not the next expected one is not
+            // heard.
             assert_eq!(spec.seq, flow.ch_rcv, "an ACK that the correspondent ignores");
             assert_eq!(spec.timestamp.is_some(), flow.plan.timestamps);
             assert!(!spec.ece || flow.plan.ecn);

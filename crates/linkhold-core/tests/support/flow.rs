@@ -1,5 +1,5 @@
-//! Both ends of one TCP connection, as simple as the properties need: a sender that keeps to the window it was
-//! told, a receiver that acknowledges what arrived and never takes an offered window back.
+//! Both ends of one TCP connection, as simple as the properties need: a sender that keeps to the window it
+//! was told, a receiver that acknowledges what arrived and never takes an offered window back.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -114,7 +114,8 @@ impl Flow {
         };
         let options =
             |window_scale| SynOptions { mss: Some(MSS as u16), window_scale, sack_permitted: plan.sack };
-        // RFC 7323 section 2.2: an answer carries the option only if the SYN did. The correspondent offers it always.
+        // RFC 7323 section 2.2: an answer carries the option only if the SYN did. The correspondent offers it
+        // always.
         let (pushed, shift) = (plan.pushed, plan.shift);
         let (from_station, from_correspondent) =
             (options(shift), options(if pushed { Some(7) } else { shift.map(|_| 7) }));

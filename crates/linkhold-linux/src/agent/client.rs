@@ -10,10 +10,10 @@ use super::status::Status;
 
 /// An agent that takes longer than this is stuck.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// No reply is longer, bytes.
+/// Longest reply, bytes.
 const MAX_REPLY: u64 = 1 << 20;
 
-/// Why the agent did not do as told.
+/// Why a command to the agent failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens.
@@ -42,7 +42,7 @@ pub enum ClientError {
 /// Tells the agent what happened on the radio, in the name of `source`.
 ///
 /// # Errors
-/// [`ClientError`] if it does not get there or is refused.
+/// [`ClientError`] if the agent cannot be reached or refuses.
 pub fn signal(socket: &Path, source: &str, event: Event) -> Result<(), ClientError> {
     let message = Message {
         source: Some(source.to_owned()),
@@ -75,7 +75,7 @@ pub fn status(socket: &Path) -> Result<Status, ClientError> {
 /// Sends one message and waits for the reply.
 ///
 /// # Errors
-/// [`ClientError`] if it does not get there or is refused.
+/// [`ClientError`] if the agent cannot be reached or refuses.
 pub fn send(socket: &Path, message: &Message) -> Result<Reply, ClientError> {
     let mut stream = UnixStream::connect(socket)
         .map_err(|source| ClientError::NoAgent { path: socket.to_owned(), source })?;

@@ -1,18 +1,19 @@
-//! A client of the control socket or of the metrics port: non-blocking, and bounded in what it can make us keep.
+//! A client of the control socket or of the metrics port: non-blocking, and bounded in the memory that it can
+//! take.
 
 use std::io::{self, Read, Write};
 
-/// Most bytes of answers that wait for a client to read; one that reads slower is cut off.
+/// Most bytes of answers that wait for a client to read them; a client that lets more wait is cut off.
 const MAX_OUTPUT: usize = 256 * 1024;
-/// Lines handled for one client before the others, and the packets, have their turn.
+/// Most lines handled for one client before the other clients and the packets have their turn.
 const LINES_PER_TURN: usize = 16;
 
 /// What became of a client's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It stays.
+    /// The client stays.
     Stays,
-    /// It is gone, or must go.
+    /// The client is gone or must go.
     Ends,
 }
 

@@ -1,4 +1,4 @@
-//! The agent's doors: the control socket (Unix) and the metrics port (loopback), both served from the event loop.
+//! The control socket (Unix) and the metrics port (loopback), both served from the event loop.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -12,14 +12,14 @@ use super::config::{ControlSection, MetricsSection};
 use super::connection::{Connection, Turn};
 use super::protocol::MAX_LINE;
 
-/// Scrapers at once; more wait in the kernel's backlog.
+/// Most scrapers of metrics at once; more wait in the kernel's backlog.
 const MAX_SCRAPERS: usize = 4;
-/// A scraper has this long from connection to answer.
+/// A scraper's connection is closed after this time.
 const SCRAPE_TIME_LIMIT: Duration = Duration::from_secs(5);
-/// Clients taken from the backlog in one turn.
+/// Most clients taken from the backlog in one turn.
 const ACCEPTS_PER_TURN: usize = 8;
 
-/// Why a door does not open.
+/// Why the socket or the port cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// Another agent answers there.
@@ -35,7 +35,7 @@ pub enum ControlError {
     },
 }
 
-/// What a request wants to know or do.
+/// Answers what clients ask.
 pub trait Service {
     /// Answers a line of the control socket.
     fn answer_line(&mut self, line: &[u8], out: &mut Vec<u8>);
@@ -55,13 +55,13 @@ pub struct Control {
 }
 
 impl Control {
-    /// Opens the doors.
+    /// Opens the control socket, and the metrics port if one is configured.
     ///
     /// # Errors
     /// [`ControlError`] if another agent is there or the system refuses.
     pub fn open(control: &ControlSection, metrics: &MetricsSection) -> Result<Self, ControlError> {
         let listener = open_socket(&control.socket, control.mode.0)?;
-        // From here on the socket file is ours to remove.
+        // From here on, dropping `this` removes the socket file.
         let mut this = Self {
             socket_path: control.socket.clone(),
             listener,
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(heard(&mut first, &mut control), "first\n");
         assert_eq!(heard(&mut second, &mut control), "second\n");
         assert_eq!(heard(&mut third, &mut control), "");
-        // Not even looked at while there is no room.
+        // A further client is not looked at while there is no room.
         assert_eq!(control.descriptors().count(), 2);
         drop(first);
         assert_eq!(heard(&mut third, &mut control), "third\n");

@@ -1,7 +1,7 @@
 //! Between data path and mechanism: packets in, verdicts and actions out.
 //!
-//! The verdict on a packet is carried out before the actions of the same call, as in the simulator: an action may name
-//! the packet just held.
+//! The verdict on a packet is carried out before the actions of the same call, as in the simulator: an action
+//! may name the packet just held.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,29 +19,33 @@ use serde::{Deserialize, Serialize};
 use super::stations::Stations;
 use crate::datapath::{Arrived, DataPath};
 
-/// Held packets up to this length are copied, so that they can leave rewritten: every pure acknowledgment is shorter.
+/// Held packets up to this length, bytes, are copied, so that they can leave rewritten. Every pure
+/// acknowledgment is shorter.
 const COPY_HELD_UP_TO: u32 = 160;
-/// A packet longer than the data path's copy cannot be rewritten; an own acknowledgment of this size says the same.
+/// Room for an own acknowledgment, bytes. It says what a packet should have said that is longer than the data
+/// path's copy and so cannot be rewritten.
 const ACK_BUFFER: usize = 128;
 
 /// What the driver counts beside mechanism and data path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DriverCounters {
-    /// Packets that are no TCP a mechanism could look at (fragments, damaged): passed untouched.
+    /// Packets that a mechanism cannot look at, since they are no TCP, fragments or damaged; they pass
+    /// untouched.
     pub unparsed: u64,
-    /// Rewrites said by an own acknowledgment behind the packet, because it was too long to be replaced.
+    /// Rewrites that an own acknowledgment made behind the packet, because the packet was too long to be
+    /// replaced.
     pub rewrites_by_ack: u64,
-    /// Rewrites that could not be done in either way: the packet passed as it was.
+    /// Rewrites that neither way could make; the packet passed as it was.
     pub rewrites_skipped: u64,
-    /// Actions that named a packet not held: bugs of ours.
+    /// Actions that named a packet that is not held. Each is a bug of linkhold.
     pub unknown_packets: u64,
 }
 
 /// A held packet, as far as the agent needs it.
 #[derive(Debug)]
-struct Held {
+struct HeldPacket {
     checksum: TcpChecksum,
-    /// All of it, if it is short.
+    /// The whole packet, if it is short.
     bytes: Option<Box<[u8]>>,
 }
 
@@ -51,13 +55,13 @@ pub struct Driver<D> {
     mechanism: Box<dyn Mechanism>,
     stations: Stations,
     actions: Actions,
-    held: HashMap<PacketId, Held, foldhash::fast::RandomState>,
+    held: HashMap<PacketId, HeldPacket, foldhash::fast::RandomState>,
     scratch: Vec<u8>,
     counters: DriverCounters,
 }
 
 impl<D: DataPath> Driver<D> {
-    /// Joins the two.
+    /// Joins a data path and a mechanism.
     #[must_use]
     pub fn new(datapath: D, mechanism: Box<dyn Mechanism>, stations: Stations) -> Self {
         Self {
@@ -136,7 +140,7 @@ impl<D: DataPath> Driver<D> {
     pub fn let_go(&mut self, now: Instant) {
         self.mechanism.flush(now, &mut self.actions);
         self.run_actions();
-        // What the mechanism forgot, if anything, leaves all the same: oldest first.
+        // If the mechanism forgot a packet, it leaves all the same, the oldest first.
         let mut forgotten: Vec<PacketId> = self.held.keys().copied().collect();
         forgotten.sort();
         for id in forgotten {
@@ -147,7 +151,7 @@ impl<D: DataPath> Driver<D> {
         self.datapath.flush();
     }
 
-    /// Lets pass what still waits for a verdict and what comes from now on; for the very end.
+    /// Accepts what still waits for a verdict and what arrives from now on. It is the agent's last act.
     pub fn pass_everything(&mut self) {
         self.datapath.pass_everything();
     }
@@ -184,7 +188,7 @@ impl<D: DataPath> Driver<D> {
     fn hold(&mut self, arrived: &Arrived) {
         let bytes = self.datapath.bytes();
         let whole = arrived.len <= COPY_HELD_UP_TO && bytes.len() == arrived.len as usize;
-        let held = Held { checksum: checksum_state(arrived), bytes: whole.then(|| bytes.into()) };
+        let held = HeldPacket { checksum: checksum_state(arrived), bytes: whole.then(|| bytes.into()) };
         self.held.insert(arrived.id, held);
         self.datapath.hold(arrived.id);
     }

@@ -2,8 +2,8 @@
 //!
 //! Opened → running → (stop is readable) → everything let go, rules removed.
 //!
-//! It waits in `ppoll` with the nearest deadline: mechanism, end of a silence, start of a scheduled one. Packets come in
-//! bounded batches, so neither a flood of them nor of lines starves a timer.
+//! It waits in `ppoll` with the nearest deadline: mechanism, end of a silence, start of a scheduled one.
+//! Packets come in bounded batches, so neither a flood of them nor of lines starves a timer.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,6 +20,8 @@ use super::clock::Clock;
 use super::config::AgentConfig;
 use super::control::{Control, Service};
 use super::driver::Driver;
+use super::error::AgentError;
+use super::guardian::Guardian;
 use super::lock::InstanceLock;
 use super::metrics::Exporter;
 use super::protocol::{Event, Message, Query, Reply, Target, parse_line};
@@ -27,16 +29,15 @@ use super::schedule::Schedule;
 use super::silences::Silences;
 use super::stations::Stations;
 use super::status::{Channel, Packets, Status, Windows};
-use super::{AgentError, guardian::Guardian};
 use crate::datapath::DataPath;
 use crate::datapath::nfqueue::NfQueue;
 use crate::datapath::rules::{self, Rules};
 
 /// Packets handled between two looks at timers and clients: a few hundred microseconds.
 const PACKETS_PER_TURN: usize = 64;
-/// A guardian that lives shorter than this is not replaced: whatever ended it would end the next one, too.
+/// A guardian that lived for less than this is not replaced: what ended it would end the next one, too.
 const GUARDIAN_MIN_LIFE: Duration = Duration::from_secs(1);
-/// Event sources counted apart; more are counted as `other`.
+/// Most event sources that are counted apart; events of further ones count as `other`.
 const MAX_SOURCES: usize = 64;
 /// Source of an event that names none.
 const UNNAMED_SOURCE: &str = "socket";
@@ -48,12 +49,12 @@ pub struct Agent {
     core: Core,
     control: Control,
     rules: Option<Rules>,
-    /// It, and since when.
+    /// The guardian and when it started.
     guardian: Option<(Guardian, Instant)>,
     _lock: InstanceLock,
 }
 
-/// Everything but the doors, so that a client's turn can borrow it.
+/// Everything but the control socket and the metrics port, so that a client's turn can borrow it.
 struct Core {
     clock: Clock,
     instance: String,
@@ -64,7 +65,7 @@ struct Core {
     sources: BTreeMap<String, u64>,
     exporter: Exporter,
     max_silence: Duration,
-    /// As last told.
+    /// The radio's capacity, as last told.
     channel: Option<Channel>,
 }
 
@@ -83,7 +84,7 @@ impl Agent {
         let guardian = if config.guardian { Some((start_guardian(&datapath)?, clock.now())) } else { None };
         datapath.bind()?;
         let rules = Rules::install(&config.rules(), backend)?;
-        let mut stations = Stations::new(&config.stations);
+        let mut stations = Stations::new(config.stations.iter().map(|station| station.addresses.as_slice()));
         let (now, wall) = (clock.now(), Clock::wall());
         let schedules = config
             .schedules
@@ -119,7 +120,7 @@ impl Agent {
         Ok(Self { core, control, rules: Some(rules), guardian, _lock: lock })
     }
 
-    /// Works until `stop` is readable, then lets everything go and removes the rules.
+    /// Runs until `stop` is readable, then lets everything go and removes the rules.
     ///
     /// # Errors
     /// [`AgentError::Broken`] when the data path breaks or waiting fails; everything is let go then, too.
@@ -160,7 +161,7 @@ impl Agent {
         }
     }
 
-    /// Waits for the first of: a descriptor, a deadline.
+    /// Waits until a descriptor is ready or a deadline has come.
     fn wait(&self, stop: BorrowedFd<'_>, next_pet: Option<Instant>, more_packets: bool) -> io::Result<Ready> {
         let now = self.core.clock.now();
         let control_timeout = self.control.next_timeout().map(|at| {
@@ -197,7 +198,8 @@ impl Agent {
         Ok(Ready { stop, packets, guardian, control: ready.any(|ready| ready) || timed_out })
     }
 
-    /// The guardian was killed (what else ends it?): held packets shall not depend on the agent alone.
+    /// Replaces a guardian that is gone, most likely killed: held packets are not to depend on the agent
+    /// alone.
     fn replace_guardian(&mut self) {
         let Some((dead, since)) = self.guardian.take() else { return };
         drop(dead);
@@ -222,8 +224,8 @@ impl Agent {
         let now = self.core.clock.now();
         let held = self.core.driver.mechanism().metrics().held_packets;
         self.core.driver.let_go(now);
-        // Removing the rules takes programs, and so milliseconds in which packets still come: they must not wait for a reader
-        // that is gone, nor be overtaken by those that come after the rules.
+        // Programs remove the rules, which takes milliseconds in which packets still arrive. These must not
+        // wait for a reader that is gone, nor be overtaken by packets that arrive after the rules are gone.
         self.core.driver.pass_everything();
         drop(self.rules.take());
         if let Some((guardian, _)) = self.guardian.take() {
@@ -236,7 +238,7 @@ impl Agent {
 struct Ready {
     stop: bool,
     packets: bool,
-    /// It is gone.
+    /// The guardian is gone.
     guardian: bool,
     control: bool,
 }
@@ -265,7 +267,7 @@ impl Core {
             .min()
     }
 
-    /// Everything whose time has come, silences before the mechanism's own timers.
+    /// Does everything whose time has come: silences first, then the mechanism's own timers.
     fn handle_time(&mut self) {
         let now = self.clock.now();
         while let Some(event) = self.silences.end_due(now) {
@@ -338,7 +340,7 @@ impl Core {
         Ok(())
     }
 
-    /// The event in the core's terms; silences are noted.
+    /// The event in the core's terms. A silence that it begins or ends is noted.
     fn link_event(
         &mut self,
         now: Instant,
@@ -456,7 +458,8 @@ impl Service for Core {
         };
         match serde_json::to_vec(&reply) {
             Ok(bytes) => out.extend_from_slice(&bytes),
-            // A status holds no value that JSON cannot say; if one did, the client must not wait for ever.
+            // Every value of a status can be written as JSON. If one could not, the client must still get an
+            // answer.
             Err(_) => out.extend_from_slice(b"{\"ok\":false}"),
         }
         out.push(b'\n');

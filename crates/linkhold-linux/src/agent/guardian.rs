@@ -1,14 +1,15 @@
-//! What outlives the agent by a moment: a child process that lets held packets go when the agent is killed.
+//! The guardian: a child process that outlives a killed agent by a moment and lets the held packets go.
 //!
-//! When the process that reads an NFQUEUE dies, the kernel drops everything in the queue, so a SIGKILL in a silence would cost every
-//! sender its flight, and a backed-off timeout. The guardian shares the queue's socket, so the queue lives on; it waits for
-//! the agent's end of a pipe to close, tells the kernel to accept all that waits, and ends; then the rules' bypass
-//! carries the traffic. What the receivers then acknowledge reopens the senders' windows.
+//! When the process that reads an NFQUEUE dies, the kernel drops everything in the queue, so a SIGKILL in a
+//! silence would lose every sender's flight and leave the senders waiting for a backed-off timeout. The
+//! guardian shares the queue's socket, so the queue lives on. It waits for the agent's end of a pipe to
+//! close, tells the kernel to accept everything that waits, and ends. From then on the rules' bypass carries
+//! the traffic. What the receivers then acknowledge reopens the senders' windows.
 //!
 //! Waiting → (pipe closed) → accept everything → gone; waiting → (dismissed) → gone.
 //!
-//! The child does nothing but `read`, `send` and `_exit`, so it may be forked from a process that has threads. Signals that
-//! end the agent do not end it: it goes when the agent has gone.
+//! The child does nothing but `read`, `send` and `_exit`, so it may be forked from a process that has
+//! threads. Signals that end the agent do not end the guardian: it goes when the agent has gone.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -18,13 +19,14 @@ use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, pipe2, write};
 
-use super::AgentError;
+use super::error::AgentError;
 use crate::datapath::nfqueue::accept_everything;
 
-/// What the agent writes when it ends in order.
+/// The byte that the agent writes when it ends in order.
 const DISMISSED: u8 = b'.';
 
-/// The agent's side: dropping it without [`dismiss`](Self::dismiss) means that the agent has failed.
+/// The agent's handle on its guardian. Dropping it without [`dismiss`](Self::dismiss) means that the agent
+/// has failed.
 #[derive(Debug)]
 pub struct Guardian {
     pipe: OwnedFd,
@@ -63,7 +65,8 @@ impl Guardian {
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        // The child ends when the pipe closes, which happens after this: close it first, then take its status.
+        // The child ends when the pipe closes, which happens after this: close it first, then take its
+        // status.
         if let Ok(null) = std::fs::File::open("/dev/null") {
             self.pipe = null.into();
             let _ = waitpid(self.child, None);
@@ -96,13 +99,14 @@ fn stand_by(keep: [RawFd; 2], last_will: &[u8]) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Closes inherited descriptors: the control socket must not live on in here, and who reads the agent's output must
-/// see its end.
+/// Closes inherited descriptors. The control socket must not stay open in this process, and a reader of the
+/// agent's output must see the output end.
 fn close_all_but(keep: [RawFd; 2]) {
     let (low, high) = (keep[0].min(keep[1]), keep[0].max(keep[1]));
     for (first, last) in [(0, low - 1), (low + 1, high - 1), (high + 1, RawFd::MAX)] {
         if first <= last {
-            // SAFETY: close_range takes numbers only; nothing in this process uses the descriptors afterwards.
+            // SAFETY: close_range takes numbers only; nothing in this process uses the descriptors
+            // afterwards.
             unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
         }
     }

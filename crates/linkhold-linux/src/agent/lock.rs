@@ -1,4 +1,5 @@
-//! One agent a name and network namespace: an abstract Unix socket, which is exactly that wide, and goes with the process.
+//! At most one agent of a name in a network namespace. An abstract Unix socket makes sure: its name is unique
+//! in its network namespace, and it goes with the process.
 //!
 //! Source: unix(7), abstract sockets.
 
@@ -7,9 +8,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-use super::AgentError;
+use super::error::AgentError;
 
-/// The guardian of an agent killed at its very start may have the socket for a moment.
+/// Longest wait for the socket: the guardian of an agent that was killed at its very start may have it for a
+/// moment.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -37,7 +39,7 @@ impl InstanceLock {
                         std::thread::sleep(PAUSE);
                     }
                 }
-                // Whoever cannot have such a socket cannot have rivals that do.
+                // Where no such socket can be made, no rival has one.
                 Err(error) => {
                     tracing::warn!(%error, "cannot tell whether another agent of this name runs");
                     return Ok(Self { _socket: None });

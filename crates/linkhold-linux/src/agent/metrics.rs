@@ -1,7 +1,7 @@
 //! The status as Prometheus metrics: names `linkhold_*`, formatted by `metrics-exporter-prometheus`.
 //!
-//! Only its recorder is used; the text is served by the agent's own event loop, so there is no second thread and no async
-//! runtime in a daemon that forwards packets.
+//! Only its recorder is used; the text is served by the agent's own event loop, so there is no second thread
+//! and no async runtime in a daemon that forwards packets.
 
 use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};

@@ -1,8 +1,9 @@
 //! The agent: a daemon on a router that keeps TCP fast across the radio's silences.
 //!
-//! [`run_agent`] is `linkhold agent --config FILE`; [`client`] is `linkhold signal` and `linkhold status`; [`protocol::schema`] is
-//! `linkhold agent schema`. Packets come by [`crate::datapath`], meet a [`Mechanism`](linkhold_core::mechanism::Mechanism) in
-//! [`driver`], and everything happens in turn in [`event_loop`].
+//! [`run_agent`] is `linkhold agent --config FILE`; [`client`] is `linkhold signal` and `linkhold status`;
+//! [`protocol::schema`] is `linkhold agent schema`. [`crate::datapath`] brings packets, [`driver`] hands them
+//! to a [`Mechanism`](linkhold_core::mechanism::Mechanism), and [`event_loop`] does everything in turn on one
+//! thread.
 
 pub mod client;
 pub mod clock;
@@ -10,12 +11,12 @@ pub mod config;
 pub mod connection;
 pub mod control;
 pub mod driver;
+pub mod error;
 pub mod event_loop;
 mod guardian;
 mod lock;
 pub mod metrics;
 pub mod protocol;
-mod quantity;
 pub mod schedule;
 pub mod silences;
 pub mod stations;
@@ -31,75 +32,20 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 pub use client::{ClientError, signal, status};
 pub use config::{AgentConfig, AgentConfigError, DEFAULT_SOCKET};
+pub use error::AgentError;
 pub use event_loop::Agent;
 
-use crate::datapath::nfqueue::NfQueueError;
-use crate::datapath::rules::RulesError;
-
-/// Why the agent does not run, or ended.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    /// The configuration file is wrong.
-    #[error(transparent)]
-    Config(#[from] AgentConfigError),
-    /// The mechanism's settings are wrong.
-    #[error("{path}: mechanism: {message}")]
-    Mechanism {
-        /// The file.
-        path: std::path::PathBuf,
-        /// What is wrong.
-        message: String,
-    },
-    /// The queues cannot be used.
-    #[error(transparent)]
-    Queue(#[from] NfQueueError),
-    /// The rules cannot be set.
-    #[error(transparent)]
-    Rules(#[from] RulesError),
-    /// The control socket or metrics port cannot be opened.
-    #[error(transparent)]
-    Control(#[from] control::ControlError),
-    /// Two agents of one name would remove each other's rules.
-    #[error("an agent called \"{0}\" runs here already: stop it, or set another `instance`")]
-    InstanceTaken(String),
-    /// There is no second process.
-    #[error("start the guardian: {0}")]
-    Guardian(io::Error),
-    /// Signals cannot be caught.
-    #[error("catch signals: {0}")]
-    Signals(io::Error),
-    /// The data path broke while running.
-    #[error("the data path broke: {0}")]
-    Broken(io::Error),
-}
-
-impl AgentError {
-    /// True if the user's input is at fault (exit status 2), false if the run failed (1).
-    #[must_use]
-    pub fn is_bad_input(&self) -> bool {
-        match self {
-            Self::Config(_) | Self::Mechanism { .. } => true,
-            Self::Queue(_)
-            | Self::Rules(_)
-            | Self::Control(_)
-            | Self::InstanceTaken(_)
-            | Self::Guardian(_)
-            | Self::Signals(_)
-            | Self::Broken(_) => false,
-        }
-    }
-}
-
-/// Runs the agent until SIGTERM or SIGINT. To be called on the main thread.
+/// Runs the agent until SIGTERM or SIGINT. Call it on the main thread.
 ///
 /// # Errors
 /// [`AgentError`]; whatever happens, nothing held and no rule stays behind.
 pub fn run_agent(config_path: &Path) -> Result<(), AgentError> {
     let config = AgentConfig::load(config_path)?;
     let seed = RandomState::new().hash_one(std::process::id());
-    let mechanism = config
-        .build_mechanism(seed)
-        .map_err(|message| AgentError::Mechanism { path: config_path.to_owned(), message })?;
+    let mechanism = config.build_mechanism(seed).map_err(|error| AgentError::Mechanism {
+        path: config_path.to_owned(),
+        message: error.to_string(),
+    })?;
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
@@ -124,11 +70,12 @@ pub fn run_agent(config_path: &Path) -> Result<(), AgentError> {
     agent.run(stop.as_fd())
 }
 
-/// Nice value that the agent asks for: every packet waits for it, so it goes before what else the router computes.
+/// Nice value that the agent asks for. Every packet waits for the agent, so the agent goes before the
+/// router's other work.
 const NICE: libc::c_int = -15;
 
-/// Raises the calling thread's priority (and that of the guardian, which inherits it), unless whoever started it chose one.
-/// That takes CAP_SYS_NICE: without it the service manager's `Nice=` does the same.
+/// Raises the calling thread's priority (and that of the guardian, which inherits it), unless whoever started
+/// it chose one. This takes CAP_SYS_NICE. Without it, the service manager's `Nice=` does the same.
 fn ask_for_priority() {
     // SAFETY: both calls take numbers; 0 is the calling thread on Linux.
     let refused = unsafe {
@@ -141,8 +88,8 @@ fn ask_for_priority() {
     }
 }
 
-/// Sends logs to standard error: `info` and above, or as `LINKHOLD_LOG` says (the syntax of `tracing`'s env filter). Colours
-/// are for terminals: a journal keeps plain text.
+/// Sends logs to standard error: `info` and above, or as `LINKHOLD_LOG` says (the syntax of `tracing`'s env
+/// filter). Colours are for terminals: a journal keeps plain text.
 pub fn init_logging() {
     use io::IsTerminal;
     use tracing_subscriber::EnvFilter;

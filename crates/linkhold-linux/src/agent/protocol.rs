@@ -1,7 +1,7 @@
 //! What is said on the control socket: one JSON object a line, one JSON object back for each.
 //!
-//! `linkhold agent schema` prints [`schema`]. Times are relative, in seconds, so that a radio driver needs no common
-//! clock with the agent.
+//! `linkhold agent schema` prints [`schema`]. Times are relative, in seconds, so that a radio driver needs no
+//! common clock with the agent.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,8 @@ const MAX_SECONDS: f64 = 86_400.0;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// Who says it: letters, digits, `.`, `_` and `-`, at most 32; counted apart in the status. Default: `socket`.
+    /// Who says it: letters, digits, `.`, `_` and `-`, at most 32; counted apart in the status. Default:
+    /// `socket`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// How long ago the source noticed it, seconds. Default: now.
@@ -57,7 +58,8 @@ pub enum Event {
         /// Why.
         #[serde(default)]
         cause: Cause,
-        /// How long it is expected to last, seconds. It still takes a `thaw` (or the configured maximum) to end.
+        /// How long it is expected to last, seconds. It still takes a `thaw` (or the configured maximum) to
+        /// end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_s: Option<f64>,
         /// How long it lasts, seconds: the agent ends it by itself. A `thaw` may come earlier.
@@ -111,7 +113,8 @@ pub enum Event {
         /// How much it may send.
         bytes: u64,
     },
-    /// Room in the radio's transmit queue; told once, it must be told again whenever it grows while packets are held.
+    /// Room in the radio's transmit queue; told once, it must be told again whenever it grows while packets
+    /// are held.
     Room {
         /// Packets that fit.
         packets: u32,
@@ -178,7 +181,8 @@ impl Cause {
 }
 
 impl Default for Cause {
-    /// What a silence of unknown cause is most like: it comes unannounced, and nobody knows how long it lasts.
+    /// What a silence of unknown cause is most like: it comes unannounced, and nobody knows how long it
+    /// lasts.
     fn default() -> Self {
         Self(link_event::Cause::PrimaryUser)
     }
@@ -227,7 +231,7 @@ impl Reply {
     }
 }
 
-/// Text of others in messages of ours: short, and without control characters.
+/// A client's text, fit for our messages: short, and without control characters.
 fn shorten(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     short.escape_debug().to_string()

@@ -1,7 +1,7 @@
-//! Silences by the clock: sensing and satellite reconfiguration come every so often, on the wall clock.
+//! Silences at times of the wall clock, such as sensing and a satellite's reconfiguration.
 //!
-//! Waiting for start → silent → waiting for start. Every start is computed anew from the wall clock, so a clock that is
-//! being disciplined by NTP is followed; within a silence only the monotonic clock counts.
+//! Waiting for start → silent → waiting for start. Every start is computed anew from the wall clock, so
+//! starts follow a clock that NTP adjusts. Within a silence only the monotonic clock counts.
 
 use linkhold_core::link_event::Scope;
 use linkhold_core::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Silences under way: the agent ends those that say how long they last, and those that nobody ends.
 //!
-//! The mechanism follows freezes by scope and cause itself; this table only knows when one must be over.
+//! The mechanism itself follows freezes by scope and cause; this table only knows when each must be over.
 
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use linkhold_core::time::{Duration, Instant};
@@ -15,7 +15,7 @@ struct Active {
     cause: Cause,
     /// When it takes or took effect.
     from: Instant,
-    /// When the agent ends it, and whether that is what its source asked for.
+    /// When the agent ends the silence. `asked_for` tells whether its source asked for that end.
     until: Instant,
     asked_for: bool,
 }
@@ -34,13 +34,14 @@ pub struct Silences {
 }
 
 impl Silences {
-    /// None under way; one that nobody ends is over after `max`.
+    /// A table without silences. A silence that nobody ends is over after `max`.
     #[must_use]
     pub fn new(max: Duration) -> Self {
         Self { active: Vec::new(), max, overdue: 0 }
     }
 
-    /// A silence begins at `from` (or is said again) and lasts `lasting`, if that is known for sure.
+    /// A silence begins at `from`, or its source says so again. It lasts `lasting` if the source knows that
+    /// for sure.
     ///
     /// # Errors
     /// [`TooManySilences`].
@@ -68,7 +69,8 @@ impl Silences {
         Ok(())
     }
 
-    /// A silence was ended by its source, or will be `at` a later time; not later than it would have ended anyway.
+    /// The source ends a silence now, or at a later time `at`, which counts only if it is no later than the
+    /// end that is planned.
     pub fn end(&mut self, scope: Scope, cause: Cause, now: Instant, at: Instant) {
         let concerned = |active: &Active| active.scope == scope && active.cause == cause;
         if at <= now {
@@ -87,7 +89,7 @@ impl Silences {
         self.active.iter().map(|active| active.until).min()
     }
 
-    /// Ends one whose time has come; call until `None`.
+    /// Ends one silence whose time has come; call it until it returns `None`.
     pub fn end_due(&mut self, now: Instant) -> Option<LinkEvent> {
         let index = self.active.iter().position(|active| active.until <= now)?;
         let Active { scope, cause, from, until, asked_for } = self.active.remove(index);
@@ -100,7 +102,7 @@ impl Silences {
         Some(LinkEvent { detected_at: now, effective_at: Some(until), kind })
     }
 
-    /// How many are under way; one announced for later is not yet.
+    /// How many are under way now, without those announced for later.
     #[must_use]
     pub fn under_way(&self, now: Instant) -> usize {
         self.active.iter().filter(|active| active.from <= now).count()

@@ -1,17 +1,15 @@
-//! Which station an address on the radio side belongs to. Bounded, whatever addresses come.
+//! Which station an address on the radio side belongs to. The table is bounded, whatever addresses appear.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use linkhold_core::packet::StationId;
 
-use super::config::StationSection;
-
-/// Most stations told apart. Addresses beyond share one more id, and so one fate in silences of single stations; a cell has
-/// fewer, but one host may make up addresses.
+/// Most stations told apart. Addresses beyond them share one more id, and so they fall silent together. A
+/// cell has fewer stations, but one host may make up addresses.
 pub const MAX_STATIONS: u32 = 4096;
 
-/// Addresses to [`StationId`]s, numbered as they appear.
+/// Maps addresses to [`StationId`]s, which are numbered in the order of their appearance.
 #[derive(Debug)]
 pub struct Stations {
     ids: HashMap<IpAddr, StationId, foldhash::fast::RandomState>,
@@ -20,13 +18,13 @@ pub struct Stations {
 }
 
 impl Stations {
-    /// A table that knows the configured stations.
+    /// A table that knows the configured stations by their addresses.
     #[must_use]
-    pub fn new(configured: &[StationSection]) -> Self {
+    pub fn new<'a>(configured: impl IntoIterator<Item = &'a [IpAddr]>) -> Self {
         let mut this = Self { ids: HashMap::default(), next: 0, overflowed: false };
-        for station in configured {
+        for addresses in configured {
             let id = this.fresh();
-            for addr in &station.addresses {
+            for addr in addresses {
                 this.ids.insert(*addr, id);
             }
         }
@@ -53,13 +51,13 @@ impl Stations {
         id
     }
 
-    /// How many are known.
+    /// How many stations are known.
     #[must_use]
     pub fn len(&self) -> usize {
         self.next as usize
     }
 
-    /// True if none is known.
+    /// True if no station is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.next == 0
@@ -78,11 +76,8 @@ mod tests {
 
     #[test]
     fn addresses_of_one_configured_station_are_one_station() {
-        let section = StationSection {
-            name: "kitchen".to_owned(),
-            addresses: vec!["10.0.0.5".parse().unwrap(), "fd00::5".parse().unwrap()],
-        };
-        let mut stations = Stations::new(&[section]);
+        let addresses: [IpAddr; 2] = ["10.0.0.5".parse().unwrap(), "fd00::5".parse().unwrap()];
+        let mut stations = Stations::new([&addresses[..]]);
         let id = stations.id("10.0.0.5".parse().unwrap());
         assert_eq!(stations.id("fd00::5".parse().unwrap()), id);
         let other = stations.id("10.0.0.6".parse().unwrap());
@@ -93,7 +88,7 @@ mod tests {
 
     #[test]
     fn made_up_addresses_do_not_grow_the_table_without_end() {
-        let mut stations = Stations::new(&[]);
+        let mut stations = Stations::new([]);
         for number in 0..3 * MAX_STATIONS {
             let id = stations.id(IpAddr::from(number.to_be_bytes()));
             assert!(id.0 <= MAX_STATIONS);

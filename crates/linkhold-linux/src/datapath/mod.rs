@@ -1,7 +1,7 @@
 //! How packets that cross the router reach the agent and leave it again.
 //!
-//! A [`DataPath`] hands over one packet at a time, keeps those that are held, and carries out what became of each.
-//! NFQUEUE ([`nfqueue`]) is the first; the trait is small so that an eBPF path can stand beside it.
+//! A [`DataPath`] hands over one packet at a time, keeps those that are held, and carries out what became of
+//! each. NFQUEUE ([`nfqueue`]) is the first; the trait is small so that an eBPF path can stand beside it.
 
 pub mod nfqueue;
 pub mod rules;
@@ -11,7 +11,8 @@ use std::os::fd::BorrowedFd;
 
 use linkhold_core::packet::{Direction, PacketId};
 
-/// A packet that has just arrived. Its first bytes are [`DataPath::bytes`] until the next one is asked for.
+/// A packet that has just arrived. [`DataPath::bytes`] has its first bytes until the next packet is asked
+/// for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// The data path's token; stays valid while the packet is held.
@@ -52,14 +53,15 @@ pub struct DataPathCounters {
 /// How packets reach the agent and leave it again.
 ///
 /// # Calling contract
-/// Every packet from [`next_packet`](Self::next_packet) gets exactly one of `accept`, `replace`, `discard` or `hold`
-/// before the next one is asked for; a held one gets exactly one of `release`, `replace_held` or `discard_held` later. Verdicts
-/// take effect in the order they are given, at [`flush`](Self::flush) or before.
+/// Every packet from [`next_packet`](Self::next_packet) gets exactly one of `accept`, `replace`, `discard` or
+/// `hold` before the next one is asked for; a held one gets exactly one of `release`, `replace_held` or
+/// `discard_held` later. Verdicts take effect in the order they are given, at [`flush`](Self::flush) or
+/// before.
 pub trait DataPath {
-    /// Its name in logs and status.
+    /// The data path's name in logs and in the status.
     fn name(&self) -> &'static str;
 
-    /// Readable when a packet waits.
+    /// The descriptor to poll: it is readable while a packet waits.
     fn readable(&self) -> BorrowedFd<'_>;
 
     /// The next packet, or `None` if none waits.
@@ -68,7 +70,8 @@ pub trait DataPath {
     /// When the path is broken; the agent ends then.
     fn next_packet(&mut self) -> io::Result<Option<Arrived>>;
 
-    /// First bytes of the packet that `next_packet` last answered, from the IP header on; all of it if short.
+    /// The first bytes of the packet that `next_packet` returned last, from the IP header on; the whole
+    /// packet if it is short.
     fn bytes(&self) -> &[u8];
 
     /// The last packet goes on as it is.
@@ -98,8 +101,8 @@ pub trait DataPath {
     /// Carries out all verdicts given so far.
     fn flush(&mut self);
 
-    /// Lets pass everything that still waits, seen or not, and everything that comes from now on: the last call before the
-    /// end.
+    /// Accepts everything that still waits, seen or not, and everything that arrives from now on. It is the
+    /// last call before the end.
     fn pass_everything(&mut self);
 
     /// Counters so far.

@@ -1,18 +1,20 @@
 //! NFQUEUE: the kernel keeps the packets and asks for a verdict on each (linux/netfilter/nfnetlink_queue.h).
 //!
-//! The kernel keeps every held packet in its own queue; the agent sees the first bytes only and later names the packet by
-//! its id. So holding a packet costs the agent nothing, and verdicts in order are a release in order.
+//! The kernel keeps every held packet in its own queue. The agent sees only a packet's first bytes and names
+//! the packet by its id later. So holding a packet costs the agent no memory, and packets leave in the order
+//! of their verdicts.
 //!
-//! **Two queues**, downlink and uplink, on one socket. The kernel finds a packet by walking its queue from the
-//! oldest, so acknowledgments must not stand behind tens of thousands of held data packets; and the
-//! two directions copy different amounts: downlink data needs only its headers, uplink packets must be whole to be rewritten,
-//! since NFQUEUE replaces a packet entirely or not at all.
+//! **Two queues**, downlink and uplink, on one socket. The kernel finds a packet by walking its queue from
+//! the oldest on, so acknowledgments must not stand behind tens of thousands of held data packets. The two
+//! directions also copy different amounts: of downlink data the agent needs only the headers, but it needs
+//! the whole of an uplink packet to rewrite it, since NFQUEUE replaces a packet entirely or not at all.
 //!
-//! What is said to the kernel and read from it is in `nfqueue/message.rs`, the batching of verdicts in `nfqueue/verdicts.rs`,
-//! and how own packets leave in `nfqueue/raw.rs`; here are the netlink socket and its queues.
+//! `nfqueue/message.rs` writes and reads the kernel's messages, `nfqueue/verdicts.rs` batches verdicts, and
+//! `nfqueue/raw.rs` sends the agent's own packets. This file has the netlink socket and its queues.
 //!
-//! Why not the `nfq` crate (DESIGN.md): a verdict there needs the whole received message, so every held packet would pin a
-//! buffer of 4 kB and more; its descriptor cannot be polled; it panics on malformed attributes; no batches.
+//! Why not the `nfq` crate: a verdict there needs the whole received message, so every held
+//! packet would pin a buffer of 4 kB and more; its descriptor cannot be polled; it panics on malformed
+//! attributes; no batches.
 
 mod message;
 mod raw;
@@ -40,11 +42,12 @@ use verdicts::Verdicts;
 
 use super::{Arrived, DataPath, DataPathCounters};
 
-/// Metadata around a packet's bytes in a message, generously.
+/// Room for what surrounds a packet's bytes in a message; more than the kernel writes.
 const METADATA: usize = 1024;
-/// Downlink: the longest headers (IPv6 with some extension headers, TCP with all options).
+/// Bytes copied of a downlink packet: the longest headers (IPv6 with some extension headers, TCP with all
+/// options).
 const DOWNLINK_COPY: u32 = 192;
-/// Uplink: every packet up to a usual MTU whole, because its acknowledgment field may be rewritten.
+/// Bytes copied of an uplink packet: a usual MTU, because a packet whose window is rewritten must be whole.
 const UPLINK_COPY: u32 = 2048;
 /// Socket buffer for packets on their way to the agent, bytes; beyond it the kernel fails open.
 const RECEIVE_BUFFER: usize = 8 << 20;
@@ -110,7 +113,8 @@ impl NfQueue {
         Ok(this)
     }
 
-    /// Opens the sockets only: whoever must know the descriptor before there is anything to lose does so now.
+    /// Opens the sockets without binding the queues, for a caller that needs the descriptor before the first
+    /// packet can be held.
     ///
     /// # Errors
     /// [`NfQueueError`] without CAP_NET_RAW.
@@ -192,8 +196,8 @@ impl NfQueue {
             .map_err(system("set the queue's length"))
     }
 
-    /// Sends one configuration message and waits for the kernel's answer; packets cannot come before the rules
-    /// exist, and those that do (rules left by a dead agent) are accepted unseen.
+    /// Sends one configuration message and waits for the kernel's answer; packets cannot come before the
+    /// rules exist, and those that do (rules left by a dead agent) are accepted unseen.
     fn request(&mut self, queue: u16, attributes: &[(u16, &[u8])]) -> Result<(), Errno> {
         let mut message = Vec::with_capacity(64);
         put_message(&mut message, NFQNL_MSG_CONFIG, NLM_F_REQUEST | NLM_F_ACK, queue, attributes, &[]);
@@ -245,7 +249,8 @@ impl NfQueue {
                 Ok(_) => break,
                 Err(Errno::EINTR) => {}
                 Err(errno) => {
-                    // The packets stay in the kernel's queue; only a bug of ours or a lack of memory leads here.
+                    // The packets stay in the kernel's queue; only a bug of ours or a lack of memory leads
+                    // here.
                     self.counters.verdict_errors += 1;
                     tracing::error!(%errno, "the kernel took no verdicts");
                     break;
@@ -279,7 +284,7 @@ impl DataPath for NfQueue {
                     }
                 }
                 Err(Errno::EAGAIN) => return Ok(None),
-                // Overruns are switched off, but a kernel under memory pressure may say it still.
+                // NETLINK_NO_ENOBUFS is set, but a kernel under memory pressure may still report an overrun.
                 Err(Errno::EINTR | Errno::ENOBUFS) => {}
                 Err(errno) => return Err(errno.into()),
             }

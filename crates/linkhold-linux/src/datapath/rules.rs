@@ -1,11 +1,12 @@
 //! The firewall rules that bring packets to the queues, and their removal.
 //!
-//! Forwarded TCP between a wired and a radio interface goes to an NFQUEUE, with bypass: while no agent listens, packets
-//! pass as if the rule were not there. nftables' `queue` statement is used where the kernel has it, `-j NFQUEUE` of
-//! iptables and ip6tables otherwise; which of them works is found out by trying, and logged.
+//! Forwarded TCP between a wired and a radio interface goes to an NFQUEUE, with bypass: while no agent
+//! listens, packets pass as if the rule were not there. The rules use nftables' `queue` statement where the
+//! kernel has it, and `-j NFQUEUE` of iptables and ip6tables otherwise. The agent tries which of them works,
+//! and logs it.
 //!
-//! Everything has a name of this instance (table `linkhold_<instance>`, chain `LINKHOLD-<instance>`), so that rules an agent
-//! left behind are found and removed by the next start.
+//! Everything has a name of this instance (table `linkhold_<instance>`, chain `LINKHOLD-<instance>`), so that
+//! rules an agent left behind are found and removed by the next start.
 
 use std::fmt::Write as _;
 
@@ -13,23 +14,23 @@ use crate::command::{CommandError, is_installed, run, run_with_input};
 
 /// Longest instance name: an iptables chain name has 28 characters.
 pub const MAX_INSTANCE_NAME: usize = 16;
-/// The mangle table's place in FORWARD, before filtering (iptables has its own there).
+/// Priority of the chain in FORWARD: the mangle table's, before filtering.
 const FORWARD_PRIORITY: i32 = -150;
 
-/// What puts the rules into the kernel.
+/// The program and statement that put the rules into the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// nftables with its own `queue` statement.
     Nftables,
     /// iptables and ip6tables with the NFQUEUE target.
     Iptables {
-        /// False if ip6tables cannot do it: IPv6 is then not managed.
+        /// False if ip6tables cannot queue here; IPv6 flows then pass unmanaged.
         ipv6: bool,
     },
 }
 
 impl Backend {
-    /// Its name in logs and status.
+    /// The backend's name in logs and in the status.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,7 +68,7 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// The rules in nftables' language: a table of their own, as one change.
+    /// The rules as an nft script: a table of their own, put in as one change.
     #[must_use]
     pub fn nft_script(&self) -> String {
         let mut script = format!(
@@ -85,7 +86,8 @@ impl RuleSet {
         script
     }
 
-    /// The rules in the language of iptables-restore and ip6tables-restore: a chain of their own and the jump to it.
+    /// The rules in the language of iptables-restore and ip6tables-restore: a chain of their own and the jump
+    /// to it.
     #[must_use]
     pub fn iptables_script(&self) -> String {
         let chain = chain_name(&self.instance);
@@ -190,8 +192,8 @@ impl Drop for Rules {
     }
 }
 
-/// Removes what an earlier agent of this instance left, and finds a backend that works. To be called before the queue is
-/// opened: rules that were left would fill it while nobody reads.
+/// Removes what an earlier agent of this instance left, and finds a backend that works. Call it before the
+/// queue is opened: rules that were left would fill the queue while nobody reads it.
 ///
 /// # Errors
 /// [`RulesError::NoBackend`] with what each of them said.
@@ -202,8 +204,8 @@ pub fn prepare(instance: &str, choice: BackendChoice) -> Result<Backend, RulesEr
     probe(instance, choice)
 }
 
-/// Finds what works, and leaves nothing behind but what a kill in the middle leaves, which [`prepare`] for the same instance
-/// removes.
+/// Finds a backend that works. It leaves nothing behind; if the process is killed in the middle, [`prepare`]
+/// for the same instance removes what is left.
 ///
 /// # Errors
 /// [`RulesError::NoBackend`] with what each of them said.
@@ -234,7 +236,8 @@ fn first_line(error: &CommandError) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-/// Does the kernel know nftables' `queue`? `nft --check` asks it without changing anything.
+/// Finds out whether the kernel knows nftables' `queue`. `nft --check` asks the kernel without changing
+/// anything.
 fn probe_nftables(instance: &str) -> Result<(), CommandError> {
     let set = RuleSet {
         instance: instance.to_owned(),
@@ -245,7 +248,8 @@ fn probe_nftables(instance: &str) -> Result<(), CommandError> {
     run_with_input("nft", &["--check", "-f", "-"], &set.nft_script()).map(|_| ())
 }
 
-/// Does the kernel know the NFQUEUE target? There is no way to ask but a chain that nothing leads to.
+/// Finds out whether the kernel knows the NFQUEUE target, by a chain that nothing leads to: there is no other
+/// way to ask.
 fn probe_iptables(program: &str, instance: &str) -> Result<(), CommandError> {
     let chain = chain_name(instance);
     iptables(program, &["-N", &chain])?;
@@ -264,18 +268,19 @@ fn chain_name(instance: &str) -> String {
 }
 
 fn iptables(program: &str, args: &[&str]) -> Result<String, CommandError> {
-    // Another program may hold the lock of the legacy back end: wait for it, not for ever.
+    // Another program may hold the legacy back end's lock (xtables): wait for it, but not for ever.
     let mut all = vec!["-w", "10", "-t", "mangle"];
     all.extend_from_slice(args);
     run(program, &all)
 }
 
-/// Puts chain and rules in as one change: there is no time with half of them, and one program is faster than six.
+/// Puts the chain and the rules in as one change: there is never half of them, and one program is faster than
+/// six.
 fn install_iptables(program: &str, set: &RuleSet) -> Result<(), CommandError> {
     run_with_input(program, &["--noflush", "--wait", "10"], &set.iptables_script()).map(|_| ())
 }
 
-/// Removes the chain, if it is there; true if it was.
+/// Removes the chain; true if there was one.
 fn remove_iptables(program: &str, instance: &str) -> bool {
     let chain = chain_name(instance);
     if iptables(program, &["-S", &chain]).is_err() {
@@ -294,7 +299,8 @@ fn remove_iptables(program: &str, instance: &str) -> bool {
     true
 }
 
-/// Removes what any earlier agent of this instance left, whatever backend it used; true if there was something.
+/// Removes what any earlier agent of this instance left, whatever backend it used; true if there was
+/// something.
 pub fn remove_stale(instance: &str) -> bool {
     let mut found = false;
     if is_installed("nft") {

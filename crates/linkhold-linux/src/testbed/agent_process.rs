@@ -1,16 +1,20 @@
 //! The agent under test: `linkhold agent` as a process of its own in the base station's namespace.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration as StdDuration;
 
-use linkhold_scenario::{Mechanism, ResolvedScenario};
+use linkhold_core::registry::MechanismSettings;
+use linkhold_core::settings::Value;
+use linkhold_scenario::{PlacedMechanism, ResolvedScenario};
 
+use super::error::RunError;
 use super::link::AgentLink;
-use super::run::RunError;
 use super::topology::{BS_RADIO, BS_WIRE, Family, Topology, station_address};
+use crate::agent::config::runs_on_a_router;
 use crate::agent::status::Status;
 
 /// How long it may take to let go of everything.
@@ -25,21 +29,28 @@ pub struct AgentProcess {
 }
 
 impl AgentProcess {
-    /// Starts `program agent` with the scenario's settings and waits until it listens.
+    /// Starts `program agent` with the scenario's stations and the mechanism's settings, and waits until it
+    /// listens.
     ///
     /// # Errors
     /// [`RunError::Agent`] with what it said.
-    pub fn start(topology: &Topology, scenario: &ResolvedScenario, program: &Path) -> Result<Self, RunError> {
+    pub fn start(
+        topology: &Topology,
+        scenario: &ResolvedScenario,
+        settings: &MechanismSettings,
+        program: &Path,
+    ) -> Result<Self, RunError> {
         let fail = |what: &str, error: std::io::Error| RunError::Agent(format!("{what}: {error}"));
         let folder = tempfile::tempdir().map_err(|error| fail("make a folder", error))?;
         let config = folder.path().join("agent.toml");
-        let text = agent_config(scenario, &folder.path().join("agent.sock"))?;
+        let text = agent_config(scenario, settings, &folder.path().join("agent.sock"))?;
         std::fs::File::create(&config)
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| fail("write its configuration", error))?;
         let log = std::fs::File::create(folder.path().join("agent.log"))
             .map_err(|error| fail("open its log", error))?;
-        // A router does not share its processor with the hosts that it serves; here it does, and so goes before them.
+        // A router does not share its processor with the hosts that it serves; here it does, and so goes
+        // before them.
         let child = topology
             .bs
             .command("chrt")
@@ -122,8 +133,38 @@ impl Drop for AgentProcess {
     }
 }
 
-/// The agent's configuration for a scenario: its interfaces here, and the very settings the simulator uses.
-fn agent_config(scenario: &ResolvedScenario, socket: &Path) -> Result<String, RunError> {
+/// The mechanism that the agent is to run in a scenario; `None` for the plain router.
+///
+/// # Errors
+/// [`RunError::Unsupported`] with the name of a mechanism that the testbed has no place for.
+pub fn agent_mechanism(scenario: &ResolvedScenario) -> Result<Option<&MechanismSettings>, RunError> {
+    let unsupported = |what: String| Err(RunError::Unsupported(what));
+    match &scenario.mechanisms[..] {
+        [] => Ok(None),
+        [PlacedMechanism { place, settings }] => {
+            let (name, places) = (settings.name(), settings.entry().places);
+            match runs_on_a_router(name, places, *place) {
+                Ok(()) => Ok(Some(settings)),
+                Err(error) => unsupported(format!("mechanism: {error}")),
+            }
+        }
+        several => {
+            let names: Vec<&str> = several.iter().map(|one| one.settings.name()).collect();
+            unsupported(format!(
+                "mechanisms: the testbed runs one, at the base station; the case has {}",
+                names.join(" and ")
+            ))
+        }
+    }
+}
+
+/// The agent's configuration for a scenario: its interfaces here, and the very settings that the simulator
+/// uses.
+fn agent_config(
+    scenario: &ResolvedScenario,
+    settings: &MechanismSettings,
+    socket: &Path,
+) -> Result<String, RunError> {
     #[derive(serde::Serialize)]
     struct Config {
         wired: [&'static str; 1],
@@ -131,7 +172,7 @@ fn agent_config(scenario: &ResolvedScenario, socket: &Path) -> Result<String, Ru
         control: Control,
         silence: Silence,
         station: Vec<Station>,
-        mechanism: Settings,
+        mechanism: BTreeMap<&'static str, Value<'static>>,
     }
     #[derive(serde::Serialize)]
     struct Control {
@@ -146,17 +187,11 @@ fn agent_config(scenario: &ResolvedScenario, socket: &Path) -> Result<String, Ru
         name: String,
         addresses: Vec<IpAddr>,
     }
-    #[derive(serde::Serialize)]
-    struct Settings {
-        settings: linkhold_core::dsasync::DsaSyncConfig,
-    }
-    let Mechanism::DsaSync(settings) = &scenario.mechanism else {
-        return Err(RunError::Agent("the plain router has no agent".to_owned()));
-    };
     let station = |number: u32| Station {
         name: format!("sh{number}"),
         addresses: [Family::V4, Family::V6].map(|family| station_address(family, number)).to_vec(),
     };
+    let name = ("name", Value::Text(settings.name().into()));
     let config = Config {
         wired: [BS_WIRE],
         radio: [BS_RADIO],
@@ -164,26 +199,47 @@ fn agent_config(scenario: &ResolvedScenario, socket: &Path) -> Result<String, Ru
         // The testbed's radio ends every silence that it begins.
         silence: Silence { max: format!("{}s", scenario.duration.as_secs_f64().ceil() as u64 + 1) },
         station: (0..scenario.radio.stations).map(station).collect(),
-        mechanism: Settings { settings: *settings },
+        mechanism: settings.values().into_iter().chain([name]).collect(),
     };
     toml::to_string(&config).map_err(|error| RunError::Agent(format!("write its configuration: {error}")))
 }
 
 #[cfg(test)]
 mod tests {
+    use linkhold_core::mechanism::Place;
+    use linkhold_core::registry::entries;
+
     use super::*;
+
+    fn scenario() -> ResolvedScenario {
+        let text = "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\n[radio]\nphy_rate = \"24Mbit/s\"\nstations = 2\n\
+                    [[flows]]\ndirection = \"downlink\"\n";
+        let scenario = linkhold_scenario::Scenario::from_toml(text, "t.toml", &[]).unwrap();
+        scenario.cases()[0].scenario.clone()
+    }
 
     #[test]
     fn the_agent_reads_back_the_very_settings_of_the_scenario() {
-        let text = "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\n[radio]\nphy_rate = \"24Mbit/s\"\nstations = 2\n\
-                    [[flows]]\ndirection = \"downlink\"\n\
-                    [[cases]]\nname = \"a\"\nmechanism = \"dsasync\"\n[[cases]]\nname = \"b\"\nmechanism = \"dsasync-paper\"\n";
-        for case in linkhold_scenario::Scenario::from_toml(text, "t.toml", &[]).unwrap().cases() {
-            let text = agent_config(&case.scenario, Path::new("/tmp/agent.sock")).unwrap();
-            let config = crate::agent::AgentConfig::parse(Path::new("agent.toml"), &text).unwrap();
-            let Mechanism::DsaSync(settings) = &case.scenario.mechanism else { panic!("{}", case.name) };
-            assert_eq!(config.mechanism.settings.as_ref(), Some(settings), "{}", case.name);
-            assert_eq!(config.stations.len(), 2);
+        for entry in entries().iter().filter(|entry| entry.places.contains(&Place::BaseStation)) {
+            for (preset, _) in &entry.presets {
+                let settings = entry.preset(preset).unwrap();
+                let text = agent_config(&scenario(), &settings, Path::new("/tmp/agent.sock")).unwrap();
+                let config = crate::agent::AgentConfig::parse(Path::new("agent.toml"), &text).unwrap();
+                assert_eq!(config.mechanism.as_ref(), Some(&settings), "{} {preset}: {text}", entry.name);
+                assert_eq!(config.stations.len(), 2);
+            }
         }
+    }
+
+    #[test]
+    fn what_has_no_place_in_the_testbed_is_refused_by_name() {
+        let recommended = || PlacedMechanism::from(entries()[0].recommended());
+        let with = |mechanisms| ResolvedScenario { mechanisms, ..scenario() };
+        assert!(matches!(agent_mechanism(&with(Vec::new())), Ok(None)));
+        assert!(matches!(agent_mechanism(&with(vec![recommended()])), Ok(Some(_))));
+        let elsewhere = PlacedMechanism { place: Place::Stations, ..recommended() };
+        let told = |mechanisms| agent_mechanism(&with(mechanisms)).unwrap_err().to_string();
+        assert!(told(vec![elsewhere.clone()]).contains("dsasync would run at \"stations\""));
+        assert!(told(vec![recommended(), elsewhere]).contains("the case has dsasync and dsasync"));
     }
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use linkhold_core::time::Instant;
 use linkhold_wire::PcapngWriter;
 
-use super::ether::{Capture, Side};
+use super::ports::{Capture, Side};
 use super::tun::MTU;
 
 /// Bytes of each packet that are kept; headers always are.
@@ -38,7 +38,7 @@ pub struct Packets {
 }
 
 impl PcapCapture {
-    /// Starts a capture into `path`; `comment` says of what.
+    /// Starts a capture into `path`; `comment` says what is captured.
     ///
     /// # Errors
     /// In words, if the file cannot be written.

@@ -1,9 +1,11 @@
-//! Many runs: cells (case × congestion control × seed) side by side, as many as the host keeps up with, kept on disk.
+//! Many runs: cells (case × congestion control × seed) side by side, as many as the host keeps up with, kept
+//! on disk.
 //!
 //! A cell's results are stored whole or not at all, under a key of everything that decides them, so that an
-//! interrupted table goes on where it was. How many run at once adapts, as TCP's window does: one more after each that
-//! was punctual, half as many after one that was late, and that one is run again. What one hiccup of the host spoilt of cells side by
-//! side halves once (as RFC 6582's recovery does). Lateness is measured (`run::MAX_LATENESS`), never guessed.
+//! interrupted table goes on where it was. How many run at once adapts as TCP's window does: one more after
+//! each punctual cell, half as many after a late one, which is run again. If one hiccup of the host spoils
+//! several cells that run side by side, the number is halved only once (as in RFC 6582's recovery). Lateness
+//! is measured ([`MAX_LATENESS`]), never guessed.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -12,17 +14,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use linkhold_results::{RunRecord, RunSeries};
-use linkhold_scenario::{Case, Mechanism};
+use linkhold_scenario::Case;
 use serde::{Deserialize, Serialize};
 
-use super::outcome::{LinuxRecord, Outcome};
-use super::run::{self, MAX_LATENESS, Options, RunError};
+use super::error::RunError;
+use super::outcome::{LinuxRecord, MAX_LATENESS, Outcome};
+use super::run::{self, Options};
 
 /// The value of `schema` in a cell's file.
 const CELL_SCHEMA: &str = "linkhold.cell/1";
 /// How often a cell is run before its lateness is an error.
 const MAX_ATTEMPTS: u32 = 4;
-/// [`Fleet::max_stalled`] of what is to be reported: a queue of 5 ms before the radio runs dry if a sender stands still for longer.
+/// [`Fleet::max_stalled`] for results that are to be reported. A queue of 5 ms before the radio runs dry if
+/// its sender stands still for longer than 5 ms.
 pub const MAX_STALLED: f64 = 0.005;
 /// Most cells side by side for each core.
 const MAX_PER_CORE: usize = 8;
@@ -47,11 +51,12 @@ pub struct Fleet {
     pub jobs: Option<usize>,
     /// Folder of finished cells, if they are kept.
     pub store: Option<PathBuf>,
-    /// Take what is in the store already.
+    /// Whether results that are in the store already are taken.
     pub resume: bool,
     /// Folder for packet captures.
     pub captures: Option<PathBuf>,
-    /// Share of a run for which its hosts' programs may stand still for want of a processor; a run beyond it counts as late.
+    /// Share of a run for which its hosts' programs may stand still for want of a processor; a run beyond it
+    /// counts as late.
     pub max_stalled: f64,
     /// Set to end early.
     pub stop: Arc<AtomicBool>,
@@ -94,7 +99,7 @@ pub enum FleetError {
     Store(String),
 }
 
-/// What is missing to run anything here: privileges, programs, devices; with what helps.
+/// What is missing to run the testbed here (privileges, programs, devices), and what helps.
 #[must_use]
 pub fn missing_requirement() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
@@ -113,7 +118,8 @@ pub fn missing_requirement() -> Option<String> {
         .map(|(program, package)| format!("`{program}` is not installed: apt-get install {package}"))
 }
 
-/// Runs `cells`, the longest first so that the last ones do not run alone, and answers their results in the order given.
+/// Runs `cells`, the longest first so that the last ones do not run alone, and answers their results in the
+/// order given.
 ///
 /// # Errors
 /// [`FleetError`]; what was finished is in the store, if there is one.
@@ -208,17 +214,17 @@ struct Shared {
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     index: usize,
-    /// The how-manieth attempt it is.
+    /// Attempt number, from 1.
     attempt: u32,
-    /// How often the number side by side had been cut when it began.
+    /// How often the number of cells side by side had been cut when this one began.
     cuts: u32,
 }
 
 struct State {
-    /// Cells to run, and the how-manieth attempt it will be.
+    /// Cells to run, each with the number of its next attempt.
     waiting: VecDeque<(usize, u32)>,
     running: usize,
-    /// How many may run at once; adapts between 1 and `most`.
+    /// How many cells may run at once; it adapts between 1 and `most`.
     jobs: usize,
     most: usize,
     /// How often it was cut.
@@ -274,7 +280,7 @@ impl Shared {
         let progress = match outcome {
             Ok(outcome) => {
                 let late = outcome.linux.edge_late_p99_s.max(outcome.linux.event_late_p99_s);
-                // Only a full house tells that there is room for one more.
+                // Only when as many run as may does a punctual cell tell that there is room for one more.
                 if beside == state.jobs && late < MAX_LATENESS.as_secs_f64() / 4.0 {
                     state.jobs = (state.jobs + 1).min(state.most);
                 }
@@ -282,7 +288,7 @@ impl Shared {
                 Progress::Done
             }
             Err(RunError::Late { .. } | RunError::Stalled { .. }) if attempt < MAX_ATTEMPTS => {
-                // One that began before the last cut ran beside those that brought it about.
+                // A cell that began before the last cut ran beside the cells that brought it about.
                 if cuts == state.cuts {
                     state.jobs = (state.jobs.min(beside) / 2).max(1);
                     state.cuts += 1;
@@ -301,15 +307,12 @@ impl Shared {
     }
 }
 
-/// Everything that decides a cell's results, as a name for its file. Results with an agent are those of one build of
-/// the program; a plain router's are the kernel's and the radio model's.
+/// Everything that decides a cell's results, as a name for its file. Results with an agent are those of one
+/// build of the program; a plain router's are the kernel's and the radio model's.
 fn key(cell: &Cell<'_>, program: u128) -> String {
-    let program = match &cell.case.scenario.mechanism {
-        Mechanism::None => 0,
-        Mechanism::DsaSync(_) => program,
-    };
+    let program = if cell.case.scenario.mechanisms.is_empty() { 0 } else { program };
     let mut scenario = cell.case.scenario.clone();
-    // Words of its own change no result.
+    // The description changes no result.
     scenario.description.clear();
     let text = format!(
         "{} {} {} {} {} {program}",
@@ -322,8 +325,8 @@ fn key(cell: &Cell<'_>, program: u128) -> String {
     format!("{:032x}", fnv(text.as_bytes()))
 }
 
-/// What a scenario says, one value a line, without options that are off: one that a later version adds, and this scenario does not
-/// use, leaves the key as it was.
+/// What a scenario says, one value a line, without options that are off. So an option that a later version
+/// adds, and that this scenario does not use, leaves the key as it was.
 fn said(scenario: &impl std::fmt::Debug) -> String {
     let all = format!("{scenario:#?}");
     let off = |line: &&str| line.ends_with(": None,") || line.ends_with(": false,");
@@ -360,7 +363,7 @@ impl Store {
         Ok(Self { folder: folder.to_owned() })
     }
 
-    /// A cell's results; a file that is damaged or of another version is as good as none.
+    /// A cell's results; a file that is damaged or of another version counts as none.
     fn load(&self, key: &str) -> Option<Outcome> {
         let text = std::fs::read(self.folder.join(format!("{key}.json"))).ok()?;
         let stored: Stored =
@@ -370,7 +373,7 @@ impl Store {
         Some(Outcome { record: stored.record, linux: stored.linux, series })
     }
 
-    /// The JSON comes last: where it is, all is.
+    /// The JSON is written last: where it is, the rest is, too.
     fn save(&self, key: &str, outcome: &Outcome) -> Result<(), String> {
         let series = postcard::to_stdvec(&outcome.series).map_err(|error| error.to_string())?;
         self.write(&format!("{key}.series"), &series)?;

@@ -1,9 +1,10 @@
-//! What the engine learns of each TCP flow from the packets it carries: goodput, delay, retransmission, resumption.
+//! What the engine learns of each TCP flow from the packets it carries: goodput, delay, retransmission,
+//! resumption.
 //!
-//! Measured at the same places and by the same definitions as in the simulator (`linkhold_sim::meter`), so the numbers
-//! mean the same: sent is when the packet leaves the sending host, received when it reaches the receiving one,
-//! delivered what has arrived there in order. Delay counts from a segment's latest transmission. Nothing counts before the
-//! warm-up is over.
+//! Measured at the same places and by the same definitions as in the simulator (`linkhold_sim::meter`), so
+//! the numbers mean the same: sent is when the packet leaves the sending host, received when it reaches the
+//! receiving one, delivered what has arrived there in order. Delay counts from a segment's latest
+//! transmission. Nothing counts before the warm-up is over.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,10 +12,10 @@ use linkhold_core::packet::{Direction, FlowKey, StationId, TcpFlags};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
 use linkhold_results::DelayHistogram;
-use linkhold_sim::silence::SilenceTracker;
+use linkhold_sim::silence_tracker::SilenceTracker;
 use linkhold_wire::ParsedPacket;
 
-use super::silences::{HELD, Seen, What};
+use super::seen::{HELD_LONGER_THAN, Seen, What};
 use super::topology::station_of;
 
 /// Most flows logged; more are carried but not measured.
@@ -23,7 +24,7 @@ const MAX_FLOWS: usize = 4096;
 const MAX_IN_FLIGHT: usize = 1 << 18;
 /// Most pieces of one stream that wait for what is missing before them.
 const MAX_PIECES: usize = 4096;
-/// Most packets kept for telling what happened around silences (some minutes of a 24 Mbit/s link).
+/// Most packets remembered for the stories of silences: some minutes of a 24 Mbit/s link.
 const MAX_SEEN: usize = 1 << 21;
 
 /// A byte stream put together from segments: how much of it is there without a gap.
@@ -191,7 +192,8 @@ impl FlowLog {
             by_key: HashMap::new(),
             sent: HashMap::new(),
             transit: DelayHistogram::new(),
-            // All at once: a vector that grows would make the air late. What is not used is never touched.
+            // The whole capacity is reserved now: a vector that grows would make the air late. Memory that is
+            // not used is never touched.
             seen: Vec::with_capacity(MAX_SEEN),
             warm_up,
             interval,
@@ -230,7 +232,8 @@ impl FlowLog {
         let flags = packet.tcp.flags;
         let syn = (flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK)).then_some(packet.tcp.seq);
         if let Some(&found) = self.by_key.get(&key) {
-            // Another SYN opens another connection on the same ports: a host may take one again that it has closed.
+            // A SYN with another number opens another connection: a host may use a port again after it has
+            // closed it.
             let old = self.flows.get(found).and_then(|flow| flow.syn);
             if syn.is_none() || old.is_none() || syn == old {
                 return Some(found);
@@ -292,7 +295,7 @@ impl FlowLog {
         if now >= self.warm_up {
             self.transit.record(now.since(since));
         }
-        if now.since(since) > HELD
+        if now.since(since) > HELD_LONGER_THAN
             && let Some(&number) = self.by_key.get(&packet.flow(Direction::Downlink))
         {
             self.see(now, number, Direction::Downlink, What::Left { since });
@@ -523,7 +526,7 @@ mod tests {
         log.on_received(ms(103), &packet(DOWN, 2400, 1, 1400), DOWN, &silences);
         let track = log.flows()[0].track(DOWN);
         assert!((track.resumes.mean_s() - 0.003).abs() < 1e-9);
-        // It was sent before the silence ended, so its delay holds the silence.
+        // The segment was sent before the silence ended, so its delay contains the silence.
         assert_eq!((track.delays.count(), track.delays_outside_silence.count()), (2, 1));
     }
 }

@@ -1,6 +1,7 @@
-//! What the kernel says of its own TCP: counters of a namespace, and windows of its sockets.
+//! What the kernel tells of its own TCP: the counters of a namespace and the windows of its sockets.
 //!
-//! Source: /proc/net/netstat and /proc/net/snmp (the counters `nstat` prints), sock_diag(7) (what `ss -ti` reads).
+//! Source: /proc/net/netstat and /proc/net/snmp (the counters `nstat` prints), sock_diag(7) (what `ss -ti`
+//! reads).
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -112,7 +113,7 @@ const MESSAGE: usize = 72;
 const PIECE: usize = 32 * 1024;
 
 impl Sockets {
-    /// Opens the way to the kernel in `netns`.
+    /// Opens a netlink socket in `netns`.
     ///
     /// # Errors
     /// [`NetNsError`] if the namespace cannot be entered or has no socket diagnostics.

@@ -1,7 +1,7 @@
 //! The way from the testbed's radio to the agent: one JSON object a line on its control socket.
 //!
-//! The engine must never wait for the agent, so a thread of its own writes and reads the answers; what the agent
-//! does not take in time is counted, never waited for.
+//! The engine must never wait for the agent, so a separate thread writes the events and reads the answers.
+//! Events that the agent does not take in time are counted, not waited for.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
 
-use super::ether::LinkSink;
+use super::ports::LinkSink;
 use super::topology::{Family, station_address};
 use crate::agent::protocol::{Cause, Event, Message, Reply, Target};
 
@@ -35,7 +35,8 @@ pub struct AgentLink {
 }
 
 impl AgentLink {
-    /// Connects to the agent's socket, waiting for it to appear. Stations are named by their address of `family`.
+    /// Connects to the agent's socket, waiting for it to appear. Stations are named by their address of
+    /// `family`.
     ///
     /// # Errors
     /// The system's, if there is no agent after five seconds.
@@ -145,7 +146,8 @@ fn message(event: &LinkEvent, family: Family) -> Option<Message> {
             in_s: seconds_from_detection(at),
             bytes: bytes.0,
         },
-        // A router's kernel does not tell its driver's queue; neither does the testbed's radio.
+        // A router's kernel does not tell what its driver's queue holds, and neither does the testbed's
+        // radio.
         LinkEventKind::TransmitRoom { .. } => return None,
     };
     let effective_in_s = event.effective_at.map(|at| {

@@ -1,8 +1,9 @@
-//! From what a run left behind to its record: the contract's object, and what only a kernel can tell.
+//! Turns what a run left behind into its record: the contract's object, and what only a kernel can tell.
 
 use std::collections::HashMap;
 use std::time::Duration as StdDuration;
 
+use linkhold_core::mechanism::Place;
 use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_results::stats::percentile;
@@ -13,15 +14,20 @@ use linkhold_results::{
 use linkhold_scenario::{Case, ResolvedScenario};
 use serde::{Deserialize, Serialize};
 
+use super::error::RunError;
 use super::ether::EtherReport;
 use super::flowlog::Flow;
 use super::kernel::Counters;
-use super::run::{MAX_LATENESS, RunError, Watched, WindowSample};
-use super::silences::{SilenceStory, SilenceSummary, merged, stories};
-use super::traffic::{Completion, SIZED_PORT};
-use super::workload::Workload;
+use super::silence_story::{SilenceStory, merged, stories};
+use super::silence_summary::SilenceSummary;
+use super::traffic::Completion;
+use super::watched::{Watched, WindowSample};
+use super::workload::{SIZED_PORT, Workload};
 use crate::agent::status::Status;
 
+/// A run is refused if the edges of its silences, or its other events, were handled later than this at the
+/// 99th percentile: frames that come late carry less than the link's rate.
+pub const MAX_LATENESS: Duration = Duration::from_millis(1);
 /// Most flows with a series of their own.
 const MAX_SERIES: usize = 64;
 
@@ -49,7 +55,8 @@ pub struct LinuxRecord {
     pub edge_late_p99_s: f64,
     /// The same of everything else the air did, s.
     pub event_late_p99_s: f64,
-    /// How long the hosts' programs stood still for want of a processor, s: goodput and delay suffer, though the air is punctual.
+    /// How long the hosts' programs stood still for want of a processor, s: goodput and delay suffer from it
+    /// although the air is punctual.
     #[serde(default)]
     pub stalled_s: f64,
     /// Packets that a port or the engine had no room for.
@@ -58,7 +65,7 @@ pub struct LinuxRecord {
     pub transit_p50_s: Option<f64>,
     /// The same, 99th percentile, s.
     pub transit_p99_s: Option<f64>,
-    /// From a silence's end to the first new data, over all flows and silences: how many, s, s.
+    /// How many times were measured from a silence's end to the first new data, over all flows and silences.
     pub resumes: u64,
     /// Median.
     pub resume_p50_s: Option<f64>,
@@ -68,10 +75,11 @@ pub struct LinuxRecord {
     pub completions: Option<Completions>,
     /// The first flow's window before and after each silence.
     pub windows: Vec<SilenceWindow>,
-    /// What each silence did to the first flow: those that began after the warm-up and were over before the end.
+    /// What each silence did to the first flow, of those that began after the warm-up and were over before
+    /// the end.
     #[serde(default)]
     pub silences: Vec<SilenceStory>,
-    /// The same summed up; `None` where there was no silence, or no flow.
+    /// The stories summed up; `None` where there was no silence, or no flow.
     #[serde(default)]
     pub silence_summary: Option<SilenceSummary>,
     /// Least and greatest receive window that senders heard of, bytes.
@@ -83,7 +91,7 @@ pub struct LinuxRecord {
 }
 
 impl LinuxRecord {
-    /// A record of nothing.
+    /// An empty record.
     #[cfg(test)]
     pub(super) fn empty(congestion: &str, case: &str) -> Self {
         Self {
@@ -113,11 +121,11 @@ impl LinuxRecord {
 /// How sized flows ended, as their applications saw it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Completions {
-    /// That ended with the right bytes.
+    /// Flows that ended with the right bytes.
     pub finished: usize,
-    /// Under way at the end of the run.
+    /// Flows under way at the end of the run.
     pub unfinished: usize,
-    /// With wrong bytes.
+    /// Flows with wrong bytes.
     pub corrupt: u64,
     /// Median time from `connect` to the last byte, s.
     pub p50_s: Option<f64>,
@@ -211,7 +219,7 @@ pub(super) fn outcome(
         resumes.merge(&track.resumes);
         zero_windows += track.zero_windows;
     }
-    // The kernel tells timeouts of the host, not of the flow: they stand with the first.
+    // The kernel counts timeouts by host, not by flow: the first flow's record has them all.
     if let Some(first) = flows.first_mut() {
         first.rto_events = watched.kernel.get("TCPTimeouts").copied().unwrap_or(0);
         first.spurious_rtos = watched.kernel.get("TCPSpuriousRTOs").copied().unwrap_or(0);
@@ -229,7 +237,7 @@ pub(super) fn outcome(
         flows,
         link,
         totals,
-        mechanism: agent.as_ref().map(mechanism_record),
+        mechanisms: agent.iter().map(mechanism_record).collect(),
     };
     let some = |value: f64| value.is_finite().then_some(value);
     let heard: Vec<u32> = watched.windows.iter().filter_map(|sample| sample.send_window).collect();
@@ -263,8 +271,8 @@ pub(super) fn outcome(
     Ok(Outcome { record, linux, series })
 }
 
-/// The flows that carry the scenario's data, in its order: without iperf3's control connections, which are the first to
-/// each of its servers.
+/// The flows that carry the scenario's data, in its order: without iperf3's control connections, which are
+/// the first to each of its servers.
 fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, completions: &[Completion]) -> Vec<DataFlow<'a>> {
     let mut has_control = vec![false; workload.iperf.len()];
     let sized: HashMap<(u32, u16), usize> =
@@ -362,7 +370,12 @@ fn mechanism_record(status: &Status) -> MechanismRecord {
         ("standing_queue", packets.dropped_standing_queue),
     ];
     let named = |list: &[(&str, u64)]| list.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
-    MechanismRecord { name: status.mechanism.clone(), counters: named(&counters), dropped: named(&dropped) }
+    MechanismRecord {
+        name: status.mechanism.clone(),
+        at: Place::BaseStation.name().to_owned(),
+        counters: named(&counters),
+        dropped: named(&dropped),
+    }
 }
 
 fn samples_of<'a>(

@@ -1,79 +1,61 @@
-//! Packet bytes inside the testbed's engine: fixed buffers, reused, named by [`PacketId`].
+//! Bytes of the packets inside the testbed's network, each beside the network's own record of the packet.
 
 use linkhold_core::packet::PacketId;
-use linkhold_core::time::Instant;
+use linkhold_sim::slab::slot_of;
 
 use super::tun::MTU;
 
-/// One packet on its way through the engine.
-pub struct Held {
-    /// Its bytes, from the IP header on.
-    pub bytes: [u8; MTU as usize],
-    /// How many of them are used.
-    pub len: u16,
-    /// When the engine read it.
-    pub read_at: Instant,
+struct Buffer {
+    bytes: [u8; MTU as usize],
+    len: u16,
 }
 
-/// Buffers, grown on demand up to a bound and reused.
+/// Buffers by the slot that the network gave the packet. A slot that is used again overwrites its buffer, so
+/// nothing has to be freed; there are as many as packets were ever inside at once.
+#[derive(Default)]
 pub struct Packets {
-    slots: Vec<Held>,
-    free: Vec<u32>,
-    limit: usize,
+    buffers: Vec<Buffer>,
 }
 
 impl Packets {
-    /// No packets; at most `limit` at once.
-    #[must_use]
-    pub fn new(limit: usize) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), limit }
-    }
-
-    /// Takes a copy of `bytes`; `None` if it is longer than an MTU or `limit` packets are inside.
-    pub fn insert(&mut self, bytes: &[u8], read_at: Instant) -> Option<PacketId> {
-        if bytes.len() > usize::from(MTU) {
-            return None;
+    /// Keeps a copy of a packet's bytes; false if they are longer than an MTU.
+    pub fn keep(&mut self, id: PacketId, bytes: &[u8]) -> bool {
+        let slot = slot_of(id);
+        while self.buffers.len() <= slot {
+            self.buffers.push(Buffer { bytes: [0; MTU as usize], len: 0 });
         }
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None if self.slots.len() < self.limit => {
-                self.slots.push(Held { bytes: [0; MTU as usize], len: 0, read_at });
-                (self.slots.len() - 1) as u32
-            }
-            None => return None,
+        let (Some(buffer), Ok(len)) = (self.buffers.get_mut(slot), u16::try_from(bytes.len())) else {
+            return false;
         };
-        let slot = self.slots.get_mut(index as usize)?;
-        slot.bytes[..bytes.len()].copy_from_slice(bytes);
-        slot.len = bytes.len() as u16;
-        slot.read_at = read_at;
-        Some(PacketId(u64::from(index)))
-    }
-
-    /// The packet's bytes.
-    #[must_use]
-    pub fn bytes(&self, id: PacketId) -> &[u8] {
-        self.slots.get(id.0 as usize).map_or(&[], |slot| &slot.bytes[..usize::from(slot.len)])
+        let Some(room) = buffer.bytes.get_mut(..bytes.len()) else { return false };
+        room.copy_from_slice(bytes);
+        buffer.len = len;
+        true
     }
 
     /// The packet's bytes, to change.
     pub fn bytes_mut(&mut self, id: PacketId) -> &mut [u8] {
-        self.slots.get_mut(id.0 as usize).map_or(&mut [], |slot| &mut slot.bytes[..usize::from(slot.len)])
+        match self.buffers.get_mut(slot_of(id)) {
+            Some(buffer) => buffer.bytes.get_mut(..usize::from(buffer.len)).unwrap_or_default(),
+            None => &mut [],
+        }
     }
+}
 
-    /// Gives the buffer back.
-    pub fn remove(&mut self, id: PacketId) {
-        self.free.push(id.0 as u32);
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Packets inside.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
-    /// True if there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    #[test]
+    fn a_slot_used_again_holds_the_new_packet() {
+        let mut packets = Packets::default();
+        assert!(packets.keep(PacketId(3), b"first"));
+        assert!(packets.keep(PacketId(0), b"other"));
+        // The same slot in its next generation.
+        assert!(packets.keep(PacketId(1 << 32 | 3), b"2nd"));
+        assert_eq!(packets.bytes_mut(PacketId(1 << 32 | 3)), b"2nd");
+        assert_eq!(packets.bytes_mut(PacketId(0)), b"other");
+        assert!(packets.bytes_mut(PacketId(9)).is_empty());
+        assert!(!packets.keep(PacketId(1), &[0; MTU as usize + 1]), "longer than an MTU");
     }
 }

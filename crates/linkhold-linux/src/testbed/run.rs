@@ -1,8 +1,8 @@
-//! One run of the testbed: a case of a scenario, one congestion control, one seed, in real time.
+//! Makes one run of the testbed: one case of a scenario, one congestion control and one seed, in real time.
 //!
-//! Build the namespaces, start the agent in the base station (unless the case is the plain router), the servers, the
-//! air, the clients; wait for the end, read everything, remove everything. A run whose air was late is an error, not
-//! a result.
+//! Build the namespaces, start the agent in the base station (unless the case is the plain router), the
+//! servers, the air, the clients; wait for the end, read everything, remove everything. A run whose air was
+//! late is an error, not a result.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,26 +10,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
 use linkhold_core::packet::Direction;
-use linkhold_core::time::{Duration, Instant};
-use linkhold_scenario::{Case, Mechanism, Profile, ResolvedScenario};
+use linkhold_core::time::Instant;
+use linkhold_scenario::{Case, Profile, ResolvedScenario};
 
-use super::agent_process::AgentProcess;
+use super::agent_process::{AgentProcess, agent_mechanism};
 use super::capture::PcapCapture;
-use super::ether::{self, EtherParts, LinkSink, NoSink};
+use super::error::RunError;
+use super::ether::{self, EtherParts};
 use super::flowlog::FlowLog;
-use super::kernel::{self, Counters, Socket, Sockets};
+use super::kernel::{self, Counters, Sockets};
 use super::outcome::{self, Outcome};
+use super::ports::{Capture, LinkSink, NoSink};
 use super::topology::{MAX_STATIONS, Topology};
-use super::traffic::{Completion, Traffic, TrafficError};
+use super::traffic::Traffic;
+use super::watched::{SOCKET_INTERVAL, Stalls, Watched, WindowSample};
 use super::workload::Workload;
-use crate::command::CommandError;
 use crate::netns::{NetNs, NetNsError};
-
-/// A run whose silence edges were handled later than this, at the 99th percentile, is refused. So is one whose other
-/// events were: frames that come late carry less than the link's rate.
-pub const MAX_LATENESS: Duration = Duration::from_millis(1);
-/// How often the senders' windows are looked at.
-const SOCKET_INTERVAL: StdDuration = StdDuration::from_millis(20);
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -44,65 +40,6 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Why a run has no result.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// Namespaces or devices.
-    #[error(transparent)]
-    NetNs(#[from] NetNsError),
-    /// A program.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    /// Traffic.
-    #[error(transparent)]
-    Traffic(#[from] TrafficError),
-    /// The scenario cannot be built.
-    #[error(transparent)]
-    Scenario(#[from] linkhold_sim::SimError),
-    /// The scenario asks for what the testbed has not got.
-    #[error("{0}")]
-    Unsupported(String),
-    /// The engine's ports.
-    #[error("the testbed's air: {0}")]
-    Ether(std::io::Error),
-    /// The packet capture.
-    #[error("packet capture: {0}")]
-    Capture(String),
-    /// The agent.
-    #[error("agent: {0}")]
-    Agent(String),
-    /// The host was too slow.
-    #[error(
-        "this host was too slow: {what} came {p99_ms:.2} ms late (99th percentile; {limit_ms} ms is the limit). \
-         Close other programs, or run fewer cells side by side (--jobs)."
-    )]
-    Late {
-        /// What was late.
-        what: &'static str,
-        /// Measured, ms.
-        p99_ms: f64,
-        /// Limit, ms.
-        limit_ms: f64,
-    },
-    /// The hosts' programs got no processor.
-    #[error(
-        "this host was too busy: its senders and receivers got no processor for {stalled_s:.2} s of the run \
-         ({limit_percent} % is the limit). Close other programs, or run fewer cells side by side (--jobs)."
-    )]
-    Stalled {
-        /// Measured, s.
-        stalled_s: f64,
-        /// Limit, percent of the run.
-        limit_percent: f64,
-    },
-    /// The result could not be kept.
-    #[error("{0}")]
-    Store(String),
-    /// Stopped before the end.
-    #[error("stopped")]
-    Stopped,
-}
-
 /// The congestion controls that the kernel has.
 ///
 /// # Errors
@@ -112,7 +49,7 @@ pub fn available_congestion_controls() -> std::io::Result<Vec<String>> {
         .map(|text| text.split_whitespace().map(str::to_owned).collect())
 }
 
-/// What the testbed cannot do of `scenario`, before anything is built.
+/// Refuses a scenario that the testbed cannot run, before anything is built.
 ///
 /// # Errors
 /// [`RunError::Unsupported`].
@@ -123,6 +60,7 @@ pub fn check(scenario: &ResolvedScenario) -> Result<(), RunError> {
             scenario.radio.stations
         )));
     }
+    agent_mechanism(scenario)?;
     Workload::new(scenario, 0, "").map(|_| ())
 }
 
@@ -139,10 +77,8 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
     for host in std::iter::once(&topology.ch).chain(&topology.stations) {
         tune(host, scenario)?;
     }
-    let mut agent = match &scenario.mechanism {
-        Mechanism::None => None,
-        Mechanism::DsaSync(_) => Some(AgentProcess::start(&topology, scenario, &options.program)?),
-    };
+    let start = |settings| AgentProcess::start(&topology, scenario, settings, &options.program);
+    let mut agent = agent_mechanism(scenario)?.map(start).transpose()?;
     let link = agent.as_ref().map(AgentProcess::link).transpose()?;
     let faults = link.as_ref().map(|link| link.faults());
     let sink: Box<dyn LinkSink> = match link {
@@ -158,16 +94,16 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
         None => (None, None),
     };
     let warm_up = Instant::ZERO + scenario.warm_up;
+    let (network, wire) = linkhold_sim::build::open_network(scenario, seed)?;
     let Topology { ch, wan, bs, stations, tuns } = topology;
     let parts = EtherParts {
-        air: linkhold_sim::build::air(scenario, seed)?,
-        down: linkhold_sim::build::wired_pipe(scenario),
-        up: linkhold_sim::build::wired_pipe(scenario),
+        network,
+        wire,
         tuns,
         log: FlowLog::new(warm_up, scenario.output.series_interval),
         warm_up,
         sink,
-        capture: capture.map(|capture| Box::new(capture) as Box<dyn ether::Capture>),
+        capture: capture.map(|capture| Box::new(capture) as Box<dyn Capture>),
     };
     let traffic = Traffic::prepare(&ch, &workload)?;
     let end = Instant::ZERO + scenario.duration;
@@ -179,7 +115,7 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
         .map_err(RunError::Ether)?;
     let hosts = Hosts { ch: &ch, stations: &stations };
     let watched = hosts.drive(scenario, options, &workload, traffic);
-    // Also on an error; on success it is over anyway.
+    // After an error the engine must be stopped; without one it has ended.
     if watched.is_err() {
         stop.store(true, Ordering::Relaxed);
     }
@@ -204,9 +140,10 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
 fn tune(host: &NetNs, scenario: &ResolvedScenario) -> Result<(), NetNsError> {
     let tcp = &scenario.tcp;
     let switch = |on: bool| if on { "1" } else { "0" };
-    // The programs choose the scenario's congestion control by socket, since a namespace's default may only be one that
-    // this machine allows to everybody. But a connection begins with the default, and one that began with BBR stays paced
-    // for its life, whatever it changes to: the default here is the one that every kernel has and allows.
+    // The programs choose the scenario's congestion control by socket, since a namespace's default may only
+    // be one that this machine allows to everybody. But a connection begins with the default, and one that
+    // began with BBR stays paced all its life, whatever it changes to. So the default here is Reno, which
+    // every kernel has and allows.
     host.sysctl("net/ipv4/tcp_congestion_control", "reno")?;
     host.sysctl("net/ipv4/tcp_sack", switch(tcp.sack))?;
     host.sysctl("net/ipv4/tcp_timestamps", switch(tcp.timestamps))?;
@@ -214,100 +151,21 @@ fn tune(host: &NetNs, scenario: &ResolvedScenario) -> Result<(), NetNsError> {
         host.sysctl("net/ipv4/tcp_ecn", "1")?;
     }
     if tcp.receive_autotune.is_none() {
-        // Half of the buffer is the window (tcp_adv_win_scale 1, and the start of the ratio that replaced it).
+        // Half of the buffer is the window (tcp_adv_win_scale 1, and the start of the ratio that replaced
+        // it).
         let buffer = tcp.receive_buffer.0.saturating_mul(2);
         host.sysctl("net/ipv4/tcp_rmem", &format!("4096 {buffer} {buffer}"))?;
         host.sysctl("net/ipv4/tcp_moderate_rcvbuf", "0")?;
     }
     match scenario.tcp_profile {
         Profile::Linux => Ok(()),
-        // An old stack in today's kernel: without RACK and tail loss probes, timeouts as the profile says. It keeps PRR
-        // and today's initial window.
+        // An old stack in today's kernel: without RACK and tail loss probes, timeouts as the profile says. It
+        // keeps PRR and today's initial window.
         Profile::Linux2009 | Profile::Classic => {
             host.sysctl("net/ipv4/tcp_recovery", "0")?;
             host.sysctl("net/ipv4/tcp_early_retrans", "0")?;
             host.sysctl("net/ipv4/tcp_frto", if tcp.frto { "2" } else { "0" })
         }
-    }
-}
-
-/// A sender's connection at one time.
-#[derive(Clone, Copy, Debug)]
-pub struct WindowSample {
-    /// When, s after the start of the run.
-    pub at_s: f64,
-    /// The station's port.
-    pub station_port: u16,
-    /// The correspondent host's port.
-    pub correspondent_port: u16,
-    /// Congestion window, segments.
-    pub cwnd: u32,
-    /// Slow-start threshold, segments; `None` while infinite.
-    pub ssthresh: Option<u32>,
-    /// Smoothed round-trip time, s.
-    pub rtt_s: f64,
-    /// Segments in flight.
-    pub in_flight: u32,
-    /// Window last heard from the receiver, bytes.
-    pub send_window: Option<u32>,
-}
-
-impl WindowSample {
-    fn new(at_s: f64, direction: Direction, socket: &Socket) -> Self {
-        let (station_port, correspondent_port) = match direction {
-            Direction::Downlink => (socket.peer_port, socket.local_port),
-            Direction::Uplink => (socket.local_port, socket.peer_port),
-        };
-        Self {
-            at_s,
-            station_port,
-            correspondent_port,
-            cwnd: socket.cwnd,
-            ssthresh: socket.ssthresh,
-            rtt_s: f64::from(socket.rtt_us) / 1e6,
-            in_flight: socket.unacked,
-            send_window: socket.send_window,
-        }
-    }
-}
-
-/// What the hosts' side of a run saw.
-pub struct Watched {
-    /// What the senders' kernels counted.
-    pub kernel: Counters,
-    /// Sized flows.
-    pub completions: Vec<Completion>,
-    /// Sized flows whose bytes were wrong.
-    pub corrupt: u64,
-    /// Senders' windows over time.
-    pub windows: Vec<WindowSample>,
-    /// How long the hosts' programs stood still for want of a processor.
-    pub stalled: StdDuration,
-}
-
-/// Adds up the times in which a program that should run did not, as seen from looks a [`SOCKET_INTERVAL`] apart.
-struct Stalls {
-    looked: std::time::Instant,
-    waits: Vec<StdDuration>,
-    total: StdDuration,
-}
-
-impl Stalls {
-    fn new(now: std::time::Instant) -> Self {
-        Self { looked: now, waits: Vec::new(), total: StdDuration::ZERO }
-    }
-
-    /// A look: `waits` is how long each program has waited so far. Waits of some microseconds are usual; what counts is an
-    /// interval's worth between two looks, or a look that comes an interval late itself.
-    fn look(&mut self, now: std::time::Instant, waits: Vec<StdDuration>) {
-        let before = self.waits.iter().copied().chain(std::iter::repeat(StdDuration::ZERO));
-        let waited = waits.iter().zip(before).map(|(now, before)| now.saturating_sub(before)).max();
-        let late = now.duration_since(self.looked).saturating_sub(SOCKET_INTERVAL);
-        let stalled = waited.unwrap_or_default().max(late);
-        if stalled >= SOCKET_INTERVAL {
-            self.total += stalled;
-        }
-        (self.looked, self.waits) = (now, waits);
     }
 }
 
@@ -374,7 +232,7 @@ impl Hosts<'_> {
             stalls.look(std::time::Instant::now(), traffic.waits().collect());
             for sender in &mut senders {
                 let at_s = began.elapsed().as_secs_f64();
-                // A sample missed is no fault of the run.
+                // A missed sample does not spoil the run.
                 for socket in sender.sockets.read().unwrap_or_default() {
                     windows.push(WindowSample::new(at_s, sender.direction, &socket));
                 }
@@ -387,32 +245,13 @@ impl Hosts<'_> {
             }
         }
         let (completions, corrupt) = traffic.finish();
-        Ok(Watched { kernel: total, completions, corrupt, windows, stalled: stalls.total })
+        Ok(Watched { kernel: total, completions, corrupt, windows, stalled: stalls.total() })
     }
 }
 
-/// Whether `path` can be written is known only when it is opened; this names the file of one run.
+/// The file for the packets of one run.
 #[must_use]
 pub fn capture_path(folder: &Path, case: &str, congestion: &str, seed: u64) -> PathBuf {
     let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_+.".contains(c), "_");
     folder.join(format!("{}-{}-seed{seed}.pcapng", plain(case), plain(congestion)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stall_is_a_long_wait_or_a_late_look() {
-        let (start, ms) = (std::time::Instant::now(), StdDuration::from_millis);
-        let mut stalls = Stalls::new(start);
-        stalls.look(start + ms(20), vec![ms(3), ms(1)]);
-        assert_eq!(stalls.total, ms(0), "short waits are usual");
-        stalls.look(start + ms(45), vec![ms(8), ms(31)]);
-        assert_eq!(stalls.total, ms(30), "the second program waited for 30 ms more");
-        stalls.look(start + ms(165), vec![ms(8), ms(31)]);
-        assert_eq!(stalls.total, ms(130), "a look 100 ms late");
-        stalls.look(start + ms(185), vec![ms(9), ms(32), ms(2)]);
-        assert_eq!(stalls.total, ms(130), "a program that is new");
-    }
 }

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM while cells run: the first ends them in order, the second (or a cell that does not end) removes
-//! the namespaces and ends the process.
+//! Ctrl-C and SIGTERM while cells run: the first ends them in order, the second (or a cell that does not end)
+//! removes the namespaces and ends the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,8 @@ use crate::netns::{NetNsError, remove_all};
 /// How long cells get to end in order.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Answers a flag that the first signal sets. To be called on the main thread before any other thread starts: threads
-/// inherit the blocked signals, and the one that waits for them is made here.
+/// Answers a flag that the first signal sets. To be called on the main thread before any other thread starts:
+/// threads inherit the blocked signals, and the one that waits for them is made here.
 ///
 /// # Errors
 /// [`NetNsError::System`] if signals cannot be blocked or no thread can be made.

@@ -3,9 +3,10 @@
 //! ```text
 //!  ch ──veth── wan ──TUN──▷ wire ▷──TUN── bs ──TUN──▷ air ▷──TUN── sh0, sh1, …
 //! ```
-//! `wire` and `air` are the engine: [`WiredPipe`](linkhold_radio::WiredPipe) and [`Air`](linkhold_radio::Air) on a
-//! real clock. The wired delay lies on the wire, not on the radio: a base station far from its correspondents sees
-//! its own zero windows take half a round trip to the sender, and so must the agent under test.
+//! `wire` and `air` are the engine: [`WiredPipe`](linkhold_radio::WiredPipe) and [`Air`](linkhold_radio::Air)
+//! on a real clock. The wired delay lies on the wire, not on the radio: from a base station far from its
+//! correspondents, a zero window takes half a round trip to the sender, and so it must from the agent under
+//! test.
 //!
 //! Every address is in 10.0.0.0/8 or fd00::/8 and lives only inside the namespaces made here.
 

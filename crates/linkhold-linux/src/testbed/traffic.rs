@@ -1,5 +1,5 @@
-//! The testbed's traffic: iperf3 for bulk and paced flows; our own small server for flows of a given size, where every
-//! transfer is checked byte by byte.
+//! The testbed's traffic: iperf3 for bulk and paced flows; our own small server for flows of a given size,
+//! where every transfer is checked byte by byte.
 //!
 //! Stations are the clients: a downlink flow is iperf3's reverse mode, as a download is.
 
@@ -14,63 +14,23 @@ use std::time::{Duration, Instant};
 
 use linkhold_core::packet::Direction;
 
-use super::topology::{Family, ch_address};
-use super::workload::Workload;
+use super::error::TrafficError;
+use super::topology::ch_address;
+use super::workload::{IPERF_PORT, Iperf, SIZED_PORT, SizedFlows, Workload};
 use crate::command::CommandError;
-use crate::netns::{NetNs, NetNsError};
+use crate::netns::NetNs;
 
-/// Port of the first iperf3 server; each client has one of its own, since a server takes one test at a time.
-pub const IPERF_PORT: u16 = 5201;
-/// Port of the server of sized flows.
-pub const SIZED_PORT: u16 = 7001;
 /// Largest sized flow, bytes.
 const MAX_SIZE: u64 = 1 << 40;
-/// Of iperf3, below zero: hosts of their own would not wait for this machine's other work.
+/// Nice value of iperf3. It is below zero because separate hosts would not wait for this machine's other
+/// work.
 const NICE: &str = "-10";
-/// Longest wait for a peer that says nothing.
+/// Longest wait for a peer that sends nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a waiting transfer looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(200);
 /// How long servers get to open their ports.
 const SERVER_START: Duration = Duration::from_millis(300);
-
-/// One iperf3 client.
-#[derive(Clone, Debug)]
-pub struct Iperf {
-    /// Number of its group in the scenario.
-    pub group: usize,
-    /// The station it runs on.
-    pub station: u32,
-    /// Which way the data goes.
-    pub direction: Direction,
-    /// Connections.
-    pub count: u32,
-    /// After the start of the run.
-    pub start: Duration,
-    /// How long it sends.
-    pub duration: Duration,
-    /// Bits per second of each connection; `None`: as much as TCP takes.
-    pub rate_bps: Option<u64>,
-    /// Internet protocol.
-    pub family: Family,
-}
-
-/// Flows of a given size on one station.
-#[derive(Clone, Debug)]
-pub struct SizedFlows {
-    /// Number of their group in the scenario.
-    pub group: usize,
-    /// The station at the radio end.
-    pub station: u32,
-    /// Which way the data goes.
-    pub direction: Direction,
-    /// Size of each, bytes.
-    pub bytes: u64,
-    /// When each begins, after the start of the run; in order.
-    pub starts: Vec<Duration>,
-    /// Internet protocol.
-    pub family: Family,
-}
 
 /// One sized flow's end, as its application saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,30 +45,6 @@ pub struct Completion {
     pub start_s: f64,
     /// From `connect` to the last byte, s; `None` if it did not end in time or its bytes were wrong.
     pub took_s: Option<f64>,
-}
-
-/// Why traffic could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum TrafficError {
-    /// A namespace.
-    #[error(transparent)]
-    NetNs(#[from] NetNsError),
-    /// A program did not start.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    /// The server of sized flows.
-    #[error("server of sized flows: {0}")]
-    Server(std::io::Error),
-    /// A client ended before its time.
-    #[error("iperf3 on station {station} ended early ({status}): {message}")]
-    Ended {
-        /// The station.
-        station: u32,
-        /// Its exit status in words.
-        status: String,
-        /// What it said.
-        message: String,
-    },
 }
 
 /// An iperf3 client that runs.
@@ -147,7 +83,7 @@ impl Traffic {
         };
         for index in 0..workload.iperf.len() {
             let port = (IPERF_PORT + index as u16).to_string();
-            // What it has to say, its client says too.
+            // The client's output tells what went wrong, too.
             let server = ch
                 .command("nice")
                 .args(["-n", NICE, "iperf3", "-s", "-1", "-p", &port])
@@ -205,8 +141,9 @@ impl Traffic {
         if let Some(rate) = client.rate_bps {
             iperf.push_str(&format!(" -b {rate}"));
         }
-        // Every word above is a number or a name from this program; nothing of the scenario's text reaches the shell
-        // but the congestion control, which `check_congestion` has found among the kernel's own names.
+        // Every word above is a number or a name from this program; nothing of the scenario's text reaches
+        // the shell but the congestion control, which `check_congestion` has found among the kernel's own
+        // names.
         let script = format!("sleep {}; {iperf}", client.start.as_secs_f64());
         let child = netns
             .command("sh")
@@ -241,8 +178,8 @@ impl Traffic {
         Ok(())
     }
 
-    /// How long each program has waited for a processor so far (proc(5), schedstat): longer ones than a radio's silence are the
-    /// host's doing. One that the system does not tell of has waited 0.
+    /// How long each program has waited for a processor so far (proc(5), schedstat). A program that the
+    /// system tells nothing of has waited 0.
     pub fn waits(&self) -> impl Iterator<Item = Duration> + '_ {
         let clients = self.clients.iter().map(|client| client.child.id());
         self.servers.iter().map(Child::id).chain(clients).map(|pid| {
@@ -254,8 +191,8 @@ impl Traffic {
     fn serve_sized_flows(&mut self, ch: &NetNs, congestion: &str) -> Result<(), TrafficError> {
         let listen = || TcpListener::bind((std::net::Ipv6Addr::UNSPECIFIED, SIZED_PORT));
         let listener = ch.enter(listen)?.map_err(TrafficError::Server)?;
-        // Its connections inherit it. By socket and not by sysctl: that one is closed to congestion controls that this
-        // machine does not allow to everybody.
+        // The listener's connections inherit its congestion control. It is set by socket, since the sysctl
+        // refuses congestion controls that this machine does not allow to everybody.
         set_congestion(&listener, congestion).map_err(TrafficError::Server)?;
         listener.set_nonblocking(true).map_err(TrafficError::Server)?;
         let stop = self.stop.clone();
@@ -362,7 +299,7 @@ const fn pattern(index: u64) -> u8 {
 const REQUEST: usize = 9;
 const DOWNLOAD: u8 = b'd';
 const UPLOAD: u8 = b'u';
-/// What the server says to an upload that arrived right.
+/// The byte with which the server answers an upload whose bytes were right.
 const RIGHT: u8 = b'!';
 
 enum Fault {
@@ -455,7 +392,7 @@ fn receive_pattern(stream: &mut TcpStream, bytes: u64, stop: &AtomicBool) -> Res
     Ok(())
 }
 
-/// At least one byte, or why there is none.
+/// Reads at least one byte, or tells why there is none.
 fn read_some(stream: &mut TcpStream, buffer: &mut [u8], stop: &AtomicBool) -> Result<usize, Fault> {
     stream.set_read_timeout(Some(LOOK)).map_err(|_| Fault::Network)?;
     loop {
@@ -473,7 +410,8 @@ fn set_congestion(socket: &impl AsFd, name: &str) -> std::io::Result<()> {
     nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::TcpCongestion, &name).map_err(Into::into)
 }
 
-/// A timeout, or an interruption: with a timeout a socket is interrupted even when its process stood still and goes on (signal(7)).
+/// True for a timeout or an interruption. A read with a timeout is interrupted even when its process was
+/// stopped and goes on (signal(7)).
 fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
@@ -481,6 +419,7 @@ fn is_passing(error: &std::io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::topology::Family;
     use super::*;
 
     /// Runs both ends over loopback; the client's outcome, and what the network between them changed.

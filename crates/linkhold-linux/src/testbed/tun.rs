@@ -1,7 +1,8 @@
 //! TUN devices inside network namespaces: where the kernel's packets enter and leave the simulated air.
 //!
-//! Source: Documentation/networking/tuntap.rst. A TUN carries IP packets without a link layer; with segmentation
-//! offload off (the default) the kernel hands over packets of at most one MTU, as a radio would get them.
+//! Source: Documentation/networking/tuntap.rst. A TUN carries IP packets without a link layer; with
+//! segmentation offload off (the default) the kernel hands over packets of at most one MTU, as a radio would
+//! get them.
 
 use std::io;
 use std::os::fd::AsRawFd;

@@ -2,15 +2,57 @@
 
 use std::time::Duration as StdDuration;
 
+use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_scenario::{FlowGroup, IpVersion, ResolvedScenario, Source};
 
-use super::run::RunError;
+use super::error::RunError;
 use super::topology::Family;
-use super::traffic::{IPERF_PORT, Iperf, SizedFlows};
 
-/// Most iperf3 clients: each has a server, and a port below those that the kernel hands out (32768 and up).
+/// Port of the first iperf3 server; each client has one of its own, since a server takes one test at a time.
+pub const IPERF_PORT: u16 = 5201;
+/// Port of the server of sized flows.
+pub const SIZED_PORT: u16 = 7001;
+/// Most iperf3 clients: each needs a server with a port below those that the kernel hands out (32768 and up).
 const MAX_CLIENTS: usize = 1000;
+
+/// One iperf3 client.
+#[derive(Clone, Debug)]
+pub struct Iperf {
+    /// Number of its group in the scenario.
+    pub group: usize,
+    /// The station it runs on.
+    pub station: u32,
+    /// Which way the data goes.
+    pub direction: Direction,
+    /// Connections.
+    pub count: u32,
+    /// After the start of the run.
+    pub start: StdDuration,
+    /// How long it sends.
+    pub duration: StdDuration,
+    /// Bits per second of each connection; `None`: as much as TCP takes.
+    pub rate_bps: Option<u64>,
+    /// Internet protocol.
+    pub family: Family,
+}
+
+/// Flows of a given size on one station.
+#[derive(Clone, Debug)]
+pub struct SizedFlows {
+    /// Number of their group in the scenario.
+    pub group: usize,
+    /// The station at the radio end.
+    pub station: u32,
+    /// Which way the data goes.
+    pub direction: Direction,
+    /// Size of each, bytes.
+    pub bytes: u64,
+    /// When each begins, after the start of the run; in order.
+    pub starts: Vec<StdDuration>,
+    /// Internet protocol.
+    pub family: Family,
+}
 
 /// What to start.
 #[derive(Clone, Debug, Default)]

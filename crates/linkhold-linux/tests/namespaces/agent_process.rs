@@ -13,10 +13,10 @@ use linkhold_linux::topology;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Set to a configuration file, this program is the agent.
+/// Environment variable: if it names a configuration file, this program is the agent.
 pub const ROLE: &str = "LINKHOLD_TEST_AGENT";
 
-/// This process's life as the agent.
+/// Runs this process as the agent.
 pub fn be_the_agent(config: &Path) -> ExitCode {
     agent::init_logging();
     match agent::run_agent(config) {
@@ -28,8 +28,8 @@ pub fn be_the_agent(config: &Path) -> ExitCode {
     }
 }
 
-/// Looks, so many of them 2 ms apart that they take `limit`. Looks are counted, not time: where the whole machine is stopped for
-/// a while, the agent has not had that time either.
+/// As many looks, 2 ms apart, as take `limit`. Looks are counted instead of time: if the whole machine stands
+/// still for a while, the agent has not had that time either.
 fn patience(limit: Duration) -> impl Iterator<Item = ()> {
     let pause = Duration::from_millis(2);
     let looks = limit.as_millis() / pause.as_millis();
@@ -120,7 +120,7 @@ impl AgentProcess {
         agent::status(&self.socket).unwrap_or_else(|error| panic!("{error}\n{}", self.log()))
     }
 
-    /// Waits until its status is as wanted.
+    /// Waits until the agent's status is as wanted.
     pub fn wait_until(&self, wanted: impl Fn(&Status) -> bool) -> Status {
         let deadline = Instant::now() + Duration::from_secs(15);
         loop {
@@ -133,13 +133,13 @@ impl AgentProcess {
         }
     }
 
-    /// Tells it what happened on the radio: the event as JSON.
+    /// Tells the agent what happened on the radio; the event is JSON.
     pub fn signal(&self, event: &str) {
         let event: Event = serde_json::from_str(event).expect("an event");
         agent::signal(&self.socket, "test", event).unwrap_or_else(|error| panic!("{error}\n{}", self.log()));
     }
 
-    /// Says a whole message to it, as JSON.
+    /// Sends the agent a whole message, as JSON.
     pub fn say(&self, message: &str) {
         let message: Message = serde_json::from_str(message).expect("a message");
         agent::client::send(&self.socket, &message).unwrap_or_else(|error| panic!("{error}\n{}", self.log()));
@@ -149,7 +149,7 @@ impl AgentProcess {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("send a signal");
     }
 
-    /// Its one child, the guardian.
+    /// The agent's one child, the guardian.
     pub fn child(&self) -> Pid {
         let id = self.child.id();
         let path = format!("/proc/{id}/task/{id}/children");
@@ -157,9 +157,9 @@ impl AgentProcess {
         Pid::from_raw(children.trim().parse().unwrap_or_else(|_| panic!("not one child: {children:?}")))
     }
 
-    /// Waits for its end; true if it ended well.
+    /// Waits for the agent's end; true if it ended without an error.
     pub fn wait(&mut self) -> bool {
-        for _ in patience(Duration::from_secs(10)) {
+        for _ in patience(Duration::from_secs(30)) {
             if let Some(status) = self.child.try_wait().expect("the agent's state") {
                 return status.success();
             }

@@ -11,11 +11,11 @@ use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 use crate::Outcome;
 use crate::agent_process::AgentProcess;
 use crate::capture::Capture;
-use crate::packets::{data, first_from, gaps};
+use crate::packets::{data, first_from, gaps, story};
 use crate::transfer::{Amount, Transfer};
 
 pub const MEGABYTE: u64 = 1_000_000;
-/// A steady flow, bytes per second: it lasts as long as a test needs, and a capture keeps up with it.
+/// A steady flow, bytes per second. It lasts as long as a test needs, and a capture keeps up with it.
 pub const STEADY: Amount = Amount::Rate(20 * MEGABYTE);
 
 /// The rules of the base station, as text.
@@ -57,7 +57,7 @@ pub fn transfer_arrives_whole() -> Outcome {
         assert_eq!(status.packets.verdict_errors, 0, "{}", agent.log());
         assert_eq!(status.driver.unknown_packets, 0, "{}", agent.log());
         assert_eq!(status.packets.held, 0);
-        // Windows are made smaller in passing, and no receiver finds fault with a checksum.
+        // The mechanism makes windows smaller in passing, and no receiver finds a wrong checksum.
         assert_eq!(status.packets.rewritten > 0, mechanism == "dsasync", "{status}");
         assert_eq!(status.driver.rewrites_skipped, 0, "{status}");
         for host in [&path.ch, &path.sh] {
@@ -68,7 +68,8 @@ pub fn transfer_arrives_whole() -> Outcome {
     Ok(())
 }
 
-/// A burst of 64 KiB would be 26 ms of a 20 Mbit/s radio, where 2 ms are to stand.
+/// On a radio of 20 Mbit/s, an aggregate of 64 KiB takes 26 ms, but no more than 2 ms are to stand in the
+/// router's queue.
 pub fn aggregates_are_split() -> Outcome {
     let path = Path::build()?;
     // (aggregates, least and most bytes of data for each packet seen, ACKs and all)
@@ -97,11 +98,11 @@ pub fn tcp_counter(host: &NetNs, file: &str, prefix: &str, name: &str) -> u64 {
 }
 
 /// Closes windows as soon as the radio is silent.
-const CLOSE_AT_ONCE: &str =
-    "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nmode = \"freeze\"\nclose_at = \"silence-start\"\n";
+const CLOSE_AT_ONCE: &str = "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\nmode = \"freeze\"\nclose_at = \"silence-start\"\n";
 
-/// Downlink data on a connection that the station opened, as behind any home router: the agent's own acknowledgments, too, come
-/// from the router's address, or the correspondent host would not know them.
+/// Downlink data on a connection that the station opened, as behind any home router: the agent's own
+/// acknowledgments, too, must come from the router's address, or the correspondent host would not take them
+/// for the flow's.
 pub fn transfer_through_nat() -> Outcome {
     let path = Path::build()?;
     path.masquerade()?;
@@ -145,7 +146,7 @@ pub fn silence_holds_and_releases_in_order() -> Outcome {
     path.set_offloads(false)?;
     let agent = AgentProcess::start(
         &path,
-        "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\npreset = \"hold-only\"\n",
+        "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\npreset = \"hold\"\n",
     );
     let capture = Capture::start(&path.sh);
     let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6200, STEADY);
@@ -168,7 +169,7 @@ pub fn silence_holds_and_releases_in_order() -> Outcome {
     assert!(after.packets.released >= during.packets.held, "{after}");
     let packets = data(&captured, Path::SH_V4);
     let in_silence = packets.iter().filter(|packet| (frozen..thawing).contains(&packet.at)).count();
-    assert_eq!(in_silence, 0, "data crossed in the silence");
+    assert_eq!(in_silence, 0, "data crossed in the silence\n{}", story(&captured, frozen, 100));
     let delay = first_from(&packets, thawing).at.duration_since(thawed).unwrap_or_default();
     assert!(delay < Duration::from_millis(50), "first data {delay:?} after the silence");
     assert_eq!(gaps(&packets), 0, "packets were lost or overtook others");
@@ -211,7 +212,7 @@ pub fn scheduled_silence() -> Outcome {
         &path,
         "[channel]\ncapacity = \"1Gbit/s\"\n[[schedule]]\nname = \"sensing\"\nperiod = \"400ms\"\nduration = \"200ms\"\n",
     );
-    // A silence whose start the agent missed is none to it.
+    // The agent may miss the start of the first silence, and such a silence does not count.
     agent.wait_until(|status| status.silences >= 1);
     let capture = Capture::start(&path.sh);
     let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6400, STEADY);
@@ -221,10 +222,12 @@ pub fn scheduled_silence() -> Outcome {
     assert!(status.silences as f64 <= most, "{status}");
     assert!(status.packets.holds > 0, "{status}");
     assert_eq!(status.silences_overdue, 0, "{status}");
-    // It is announced once, and tells of every start; the agent's timer ends them.
+    // The schedule is one event when it is announced and one at every start; the agent's timer ends the
+    // silences.
     assert_eq!(status.events.get("sensing"), Some(&(status.silences + 1)), "{status}");
     assert!(status.events.get("timer").is_some_and(|ends| *ends + 1 >= status.silences), "{status}");
-    // On the wall clock: silent in the first half of every period. A busy host may wake the agent late, but not by 50 ms.
+    // On the wall clock: silent in the first half of every period. A busy host may wake the agent late, but
+    // not by 50 ms.
     let into_period =
         |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() % 400_000;
     let packets = data(&capture.finish(), Path::SH_V4);
@@ -233,7 +236,7 @@ pub fn scheduled_silence() -> Outcome {
     Ok(())
 }
 
-/// A silence that is told of before it begins: traffic flows until it does.
+/// A silence is announced before it begins: traffic flows until the silence begins.
 pub fn announced_silence() -> Outcome {
     let path = Path::build()?;
     path.set_offloads(false)?;

@@ -1,12 +1,13 @@
-//! What crosses an interface, as a packet socket sees it, with the kernel's own time of each packet: when this thread gets to
-//! read them is a matter of the host's load (socket(7), SO_TIMESTAMPNS; packet(7)).
+//! What crosses an interface, as a packet socket sees it, with the kernel's own time of each packet, since
+//! when this thread reads a packet depends on the host's load (socket(7), SO_TIMESTAMPNS; packet(7)).
 
 use std::io::IoSliceMut;
+use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use linkhold_linux::netns::{NetNs, NetNsError};
 use nix::errno::Errno;
@@ -19,15 +20,18 @@ use nix::sys::time::{TimeSpec, TimeVal, TimeValLike};
 /// linux/if_packet.h
 const PACKET_STATISTICS: libc::c_int = 6;
 
+/// Packets sent to see whether the kernel stamps them, a millisecond apart.
+const MOST_LOOKS: u32 = 10_000;
+
 /// A packet from the IP header on, and when it crossed (the kernel's wall clock).
 pub struct Captured {
     pub at: SystemTime,
     pub bytes: Vec<u8>,
 }
 
-/// A capture under way.
+/// A capture under way; it ends when dropped.
 pub struct Capture {
-    thread: JoinHandle<Result<Vec<Captured>, NetNsError>>,
+    thread: Option<JoinHandle<Result<Vec<Captured>, NetNsError>>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -35,16 +39,24 @@ impl Capture {
     /// Captures everything on every interface of a namespace (both ways).
     pub fn start(netns: &NetNs) -> Self {
         let socket = netns.enter(open).expect("enter").expect("a packet socket");
+        netns.enter(wait_for_timestamps).expect("enter").expect("the kernel stamps packets");
         let stop = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&stop);
         let thread = netns.spawn("capture", move || collect(&socket, &ended)).expect("start the capture");
-        Self { thread, stop }
+        Self { thread: Some(thread), stop }
     }
 
-    /// Ends it, when all that had crossed by now is read.
-    pub fn finish(self) -> Vec<Captured> {
+    /// Ends the capture once everything that has crossed by now is read.
+    pub fn finish(mut self) -> Vec<Captured> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the capture's thread").expect("enter")
+        let thread = self.thread.take().expect("a capture is finished once");
+        thread.join().expect("the capture's thread").expect("enter")
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 
@@ -57,12 +69,36 @@ fn open() -> nix::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Waits until the kernel stamps packets as they cross. The kernel begins some time after the first socket
+/// asked for stamps: `net_enable_timestamp` leaves that to a worker, which may have to wait for a processor.
+/// A packet that crossed before then bears the time at which it is read (`__sock_recv_timestamp`), and would
+/// seem to have crossed late.
+fn wait_for_timestamps() -> nix::Result<()> {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).map_err(errno)?;
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+    let own = socket.local_addr().map_err(errno)?;
+    let mut buffer = [0; 1];
+    for _ in 0..MOST_LOOKS {
+        socket.send_to(&[0], own).map_err(errno)?;
+        let sent = SystemTime::now();
+        std::thread::sleep(Duration::from_millis(1));
+        if receive(&socket, &mut buffer)?.is_some_and(|packet| packet.at <= sent) {
+            return Ok(());
+        }
+    }
+    Err(Errno::ETIME)
+}
+
+fn errno(error: std::io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
 fn collect(socket: &OwnedFd, stop: &AtomicBool) -> Vec<Captured> {
     let mut buffer = vec![0u8; 65_536];
     let mut all = Vec::new();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < deadline {
-        // Asked before reading: what crossed before the end was asked for is read.
+    loop {
+        // The flag is read before the socket, so that everything is read that crossed before the flag was
+        // set.
         let ending = stop.load(Ordering::Relaxed);
         match receive(socket, &mut buffer) {
             Ok(Some(packet)) => all.push(packet),
@@ -76,7 +112,7 @@ fn collect(socket: &OwnedFd, stop: &AtomicBool) -> Vec<Captured> {
 }
 
 /// The next packet; `None` if none came for a while.
-fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> nix::Result<Option<Captured>> {
+fn receive(socket: &impl AsRawFd, buffer: &mut [u8]) -> nix::Result<Option<Captured>> {
     let mut control = nix::cmsg_space!(TimeSpec);
     let mut parts = [IoSliceMut::new(buffer)];
     let message = match recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty()) {

@@ -13,13 +13,14 @@ use crate::behaviour::{mentions_us, rules, tcp_counter};
 use crate::standstill;
 use crate::transfer::{Amount, Transfer};
 
-/// Each flow's load, bytes per second: eight of them leave two cores time to compute and check every byte.
+/// Each flow's load, bytes per second. Eight such flows leave two cores the time to compute and check every
+/// byte.
 const RATE: u64 = 4_000_000;
 const SETTINGS: &str = "[channel]\ncapacity = \"1Gbit/s\"\n[silence]\nmax = \"2s\"\n";
-/// Every flow goes on within this after a kill. A loaded machine may schedule late; an RTO that backed off would be
-/// beyond it.
+/// Every flow must go on within this time after a kill. It allows for late scheduling on a loaded machine,
+/// but not for an RTO that backed off.
 const IDLE_LIMIT: Duration = Duration::from_millis(1000);
-/// A flow that has got nothing new for so long is looked at while it stands.
+/// After this time without new data, the test looks at the flow while it stands still.
 const STANDSTILL: Duration = Duration::from_secs(5);
 
 pub fn a_few() -> Outcome {
@@ -123,7 +124,7 @@ fn survive(kills: u32, seed: u64) -> Outcome {
         // Every byte was checked as it came, and all that were sent have come.
         assert!(transfer.finish().bytes > 0);
     }
-    // The next start cleans up, and its end leaves nothing.
+    // The next agent's start cleans up, and its end leaves nothing behind.
     let mut last = AgentProcess::start(&path, SETTINGS);
     last.send_signal(Signal::SIGTERM);
     assert!(last.wait(), "{}", last.log());

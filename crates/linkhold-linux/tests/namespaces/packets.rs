@@ -42,8 +42,8 @@ pub fn data(captured: &[Captured], to: IpAddr) -> Vec<Data> {
         .collect()
 }
 
-/// The packets that crossed from `from` on, a line each, for a test that failed: time from then, ms; source, flags, sequence
-/// number and length, ACK and window.
+/// The packets that crossed from `from` on, a line each, for a test that failed: time from then, ms; source,
+/// flags, sequence number and length, ACK and window.
 pub fn story(captured: &[Captured], from: SystemTime, most: usize) -> String {
     let lines = captured.iter().filter(|packet| packet.at >= from).filter_map(|packet| {
         let parsed = parse_ip_tcp_headers(&packet.bytes).ok()?;
@@ -62,8 +62,8 @@ fn is_after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() > 0
 }
 
-/// How often new data came before older data had: what is new arrives in order, only what was sent before may come again
-/// (a retransmission).
+/// How often new data came before older data had: what is new arrives in order, only what was sent before may
+/// come again (a retransmission).
 pub fn gaps(packets: &[Data]) -> usize {
     let mut next = packets[0].seq;
     let mut gaps = 0;

@@ -1,4 +1,5 @@
-//! A radio that can fall silent: a TUN pair in place of the veth between base station and station, and a short queue.
+//! A radio that can fall silent: a TUN pair in place of the veth between base station and station, and a
+//! short queue.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,7 +15,7 @@ use linkhold_linux::topology::{HOST, Path, RADIO};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// Packets that wait for the air in each direction; what comes beyond is lost, as in a driver's queue.
-const QUEUE: usize = 100;
+pub const QUEUE: usize = 100;
 
 /// The radio between base station and station, on air until told otherwise.
 pub struct Radio {

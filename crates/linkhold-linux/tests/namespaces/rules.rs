@@ -10,7 +10,7 @@ use crate::agent_process::AgentProcess;
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
 use crate::transfer::Transfer;
 
-/// nft reads the rules as they are meant, and the kernel takes them but for `queue` itself, where it has none.
+/// nft reads the rules as they are meant. The kernel takes them, except for `queue` itself where it has none.
 pub fn nftables_reads_the_rules() -> Outcome {
     if !is_installed("nft") {
         println!("skipped: `nft` is not installed");
@@ -51,7 +51,8 @@ pub fn nftables_reads_the_rules() -> Outcome {
     Ok(())
 }
 
-/// `auto` takes what works, and says why it is not nftables; who insists is told why it cannot be.
+/// `auto` takes what works and says why that is not nftables. With `nftables`, the agent says why it cannot
+/// run.
 pub fn a_backend_is_chosen_by_trying() -> Outcome {
     let path = Path::build()?;
     let mut insisting = AgentProcess::spawn(&path, "[datapath]\nbackend = \"nftables\"\n", &[]);
@@ -72,8 +73,8 @@ pub fn a_backend_is_chosen_by_trying() -> Outcome {
     Ok(())
 }
 
-/// A firewall that flushes everything takes the agent's rules away: what it holds leaves all the same, the rest passes
-/// unmanaged, and the agent's end is clean.
+/// A firewall that flushes everything takes the agent's rules away: what it holds leaves all the same, the
+/// rest passes unmanaged, and the agent's end is clean.
 pub fn flushed_rules_block_nothing() -> Outcome {
     let path = Path::build()?;
     let mut agent = AgentProcess::start(&path, "");

@@ -1,5 +1,6 @@
-//! What a test says when something stands still that should move: where processes wait, and what the kernel's queues and
-//! connections look like. Once in hundreds of runs on a loaded machine the reason must be in the output, for there is no second look.
+//! What a test prints when something stands still that should move: where processes wait, and what the
+//! kernel's queues and connections hold. Such a failure comes once in hundreds of runs on a loaded machine,
+//! so its reason must be in the first output.
 
 use std::fmt::Write;
 
@@ -21,7 +22,8 @@ pub fn processes(pid: u32) -> String {
 pub fn of(path: &Path) -> String {
     let mut text = String::new();
     for (name, netns, program, args) in [
-        // Queue, reader, waiting, copy mode and range, dropped for a full queue, dropped for a full socket, last id.
+        // Queue, reader, waiting, copy mode and range, dropped for a full queue, dropped for a full socket,
+        // last id.
         ("queues", &path.bs, "cat", &["/proc/net/netfilter/nfnetlink_queue"][..]),
         ("rules", &path.bs, "iptables", &["-w", "10", "-t", "mangle", "-S"]),
         ("correspondent host", &path.ch, "ss", &["-tinmo"]),

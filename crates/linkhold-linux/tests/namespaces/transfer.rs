@@ -23,7 +23,7 @@ fn expected(at: u64) -> u8 {
 pub enum Amount {
     /// So many, checked byte by byte.
     Bytes(u64),
-    /// As many as fit in a time, only counted: computing them would be slower than the path.
+    /// As many as fit in a time. They are only counted, since computing them would be slower than the path.
     #[allow(dead_code)] // The benchmark's.
     For(Duration),
     /// So many a second until it is stopped, checked byte by byte.
@@ -92,12 +92,18 @@ impl Transfer {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Waits until more than `bytes` have arrived.
+    /// Waits until more than `bytes` have arrived, however slowly they come: a busy machine is no failure.
     pub fn wait_for(&self, bytes: u64) {
-        assert!(self.goes_beyond(bytes, STALL), "the transfer stands still at {} bytes", self.received());
+        loop {
+            let received = self.received();
+            if received > bytes {
+                return;
+            }
+            assert!(self.goes_beyond(received, STALL), "the transfer stands still at {received} bytes");
+        }
     }
 
-    /// How it ended, if it did: its sender's and its receiver's last words.
+    /// How the transfer ended, if it did: the results of its sender and its receiver.
     pub fn end(self) -> Option<String> {
         (self.sender.is_finished() || self.receiver.is_finished()).then(|| {
             self.stop();
@@ -141,7 +147,8 @@ impl Transfer {
 
 fn send(mut stream: TcpStream, amount: Amount, stop: &AtomicBool) -> std::io::Result<u64> {
     stream.set_write_timeout(Some(STALL))?;
-    // One period of the pattern's low bits does not exist: bytes are computed, a chunk at a time.
+    // The pattern has no short period that could be sent again and again, so the bytes are computed, a chunk
+    // at a time.
     let mut chunk = vec![0u8; CHUNK];
     let plain = matches!(amount, Amount::For(_));
     let deadline = match amount {
@@ -173,13 +180,14 @@ fn send(mut stream: TcpStream, amount: Amount, stop: &AtomicBool) -> std::io::Re
         }
     }
     stream.shutdown(std::net::Shutdown::Write)?;
-    // The end comes back as the receiver's close: all has arrived.
+    // The receiver closes its side when everything has arrived.
     stream.set_read_timeout(Some(STALL))?;
     let _ = read(&mut stream, &mut chunk)?;
     Ok(sent)
 }
 
-/// Reads on when it was interrupted: with a timeout, a socket is even by a process that stood still and goes on (signal(7)).
+/// Reads on after an interruption. A read with a timeout is interrupted even when its process was stopped and
+/// goes on (signal(7)).
 fn read(stream: &mut TcpStream, chunk: &mut [u8]) -> std::io::Result<usize> {
     loop {
         match stream.read(chunk) {

@@ -1,5 +1,5 @@
-//! Conditions that several plans share: a run under them is made once a stack. They are short, since on Linux every second
-//! is a second.
+//! Conditions that several plans share; a run under them is made once on each stack. They are short, since a
+//! second on Linux takes a second.
 
 use crate::plan::{Conditions, Source};
 
@@ -8,7 +8,8 @@ pub const CUBIC: &[&str] = &["cubic"];
 /// One seed is enough where the radio is scripted.
 pub const ONE: &[u64] = &[1];
 
-/// A radio that never falls silent. Window and queues are such that slow start loses nothing, and a few seconds tell all.
+/// A radio that never falls silent. Window and queues are such that slow start loses nothing, and a few
+/// seconds tell all.
 const CLEAN: Conditions = Conditions {
     name: "clean",
     scenario: Source::File("clean.toml"),
@@ -40,8 +41,8 @@ pub const CLEAN_100_MS: Conditions = Conditions {
     ..CLEAN
 };
 
-/// One download at 50 ms over a radio that a primary user and sensing silence a quarter of the time, behind routers
-/// as they are and the mechanism's modes.
+/// One download at 50 ms over a radio that a primary user and sensing silence a quarter of the time, behind
+/// routers as they are and the mechanism's modes.
 pub const QUARTER_SILENT: Conditions = Conditions {
     name: "quarter silent",
     scenario: Source::File("testbed-table.toml"),
@@ -86,13 +87,16 @@ direction = "downlink"
 name = "none"
 [[cases]]
 name = "hold"
-mechanism = "dsasync-hold"
+mechanism = "dsasync"
+preset = "hold"
 [[cases]]
 name = "freeze"
-mechanism = "dsasync-freeze"
+mechanism = "dsasync"
+preset = "freeze"
 [[cases]]
 name = "freeze+nudge"
-mechanism = "dsasync-freeze-nudge"
+mechanism = "dsasync"
+preset = "freeze+nudge"
 [[cases]]
 name = "dsasync"
 mechanism = "dsasync"
@@ -108,8 +112,8 @@ pub const SENSED: Conditions = Conditions {
     seeds: ONE,
 };
 
-/// The same over IPv6. A new namespace may answer its first IPv6 packet late: a SYN sent again after a second is over
-/// before counting starts.
+/// The same over IPv6. A new namespace may answer its first IPv6 packet late: a SYN sent again after a second
+/// is over before counting starts.
 pub const SENSED_V6: Conditions = Conditions {
     name: "sensing, IPv6",
     set: &["flows.0.ip=v6", "duration=6s", "warm_up=3s"],
@@ -117,8 +121,8 @@ pub const SENSED_V6: Conditions = Conditions {
     ..SENSED
 };
 
-/// Downloads of 1 MB at 50 ms, silences of 200 ms, and 30 kB for everything that is held, where a window's worth is five
-/// times as much.
+/// Downloads of 1 MB at 50 ms, silences of 200 ms, and 30 kB for everything that is held, where a window's
+/// worth is five times as much.
 pub const SMALL_MEMORY: Conditions = Conditions {
     name: "30 kB to hold in",
     set: &[

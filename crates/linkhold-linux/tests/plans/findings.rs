@@ -1,4 +1,5 @@
-//! What a check finds: every number beside its bound, so that a failure shows all of them and a pass its margins.
+//! What a check finds: every number beside its bound, so that a failure shows all of them and a pass its
+//! margins.
 
 use crate::runs::Evidence;
 

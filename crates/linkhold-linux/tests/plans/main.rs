@@ -1,10 +1,11 @@
-//! One body of tests on both stacks: every plan (conditions, run, check) is executed on the simulator and on Linux.
+//! One body of tests on both stacks: every plan (conditions, run, check) is executed on the simulator and on
+//! Linux.
 //!
-//! `simulator::<plan>` runs in virtual time everywhere. `linux::<plan>` runs in real time on this machine's kernel, and
-//! `both::<plan>` lays the two beside each other; they need root, iperf3 and /dev/net/tun, and are skipped with the reason
-//! without them. The check is the same. All runs on Linux that the wanted trials need are made side by side before the first of
-//! them is judged. `--nocapture` shows every number that was checked, and its bound. The test program is also the
-//! agent's process (`agent --config FILE`).
+//! `simulator::<plan>` runs in virtual time everywhere. `linux::<plan>` runs in real time on this machine's
+//! kernel, and `both::<plan>` compares the two. `linux` and `both` need root, iperf3 and /dev/net/tun, and
+//! are skipped with the reason without them. The check is the same. All runs on Linux that the wanted trials
+//! need are made side by side before the first of them is judged. `--nocapture` shows every number that was
+//! checked, and its bound. The test program is also the agent's process (`agent --config FILE`).
 
 mod conditions;
 mod findings;

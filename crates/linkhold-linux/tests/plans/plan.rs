@@ -34,8 +34,8 @@ pub struct Conditions {
     pub set: &'static [&'static str],
     /// Those of its cases that run.
     pub cases: &'static [&'static str],
-    /// The senders' congestion controls. What a stack has not got it does not run: the simulator has no BBR, a kernel
-    /// may lack one.
+    /// The senders' congestion controls. What a stack has not got it does not run: the simulator has no BBR,
+    /// a kernel may lack one.
     pub congestion: &'static [&'static str],
     /// Seeds.
     pub seeds: &'static [u64],

@@ -1,4 +1,5 @@
-//! Plans about the radio: the same on both stacks and in every case, per station, and across a channel switch.
+//! Plans about the radio: the same on both stacks and in every case, per station, and across a channel
+//! switch.
 
 use crate::Answer;
 use crate::conditions::{CUBIC, ONE};
@@ -63,8 +64,8 @@ fn same_silences_on_both(simulator: &Runs, linux: &Runs, findings: &mut Findings
     Ok(())
 }
 
-/// Same number, same edges, same share. On a real clock an edge is handled late, by less than 1 ms in 99 of 100 (or the
-/// run is refused), and the run's last moment is not exact.
+/// Same number, same edges, same share. On a real clock an edge is handled late, by less than 1 ms in 99 of
+/// 100 (or the run is refused), and the run's last moment is not exact.
 fn same_silences(one: &Evidence, other: &Evidence, findings: &mut Findings) {
     findings.equal(one, "silences", one.record.link.silences, other.record.link.silences);
     findings.equal(one, "recorded", one.series.silences.len() as u64, other.series.silences.len() as u64);
@@ -105,7 +106,8 @@ source = { rate = "4Mbit/s" }
 name = "none"
 [[cases]]
 name = "freeze+nudge"
-mechanism = "dsasync-freeze-nudge"
+mechanism = "dsasync"
+preset = "freeze+nudge"
 "#,
     ),
     set: &[],
@@ -166,7 +168,8 @@ direction = "downlink"
 name = "none"
 [[cases]]
 name = "freeze+nudge"
-mechanism = "dsasync-freeze-nudge"
+mechanism = "dsasync"
+preset = "freeze+nudge"
 [[cases]]
 name = "dsasync"
 mechanism = "dsasync"

@@ -1,5 +1,5 @@
-//! What both stacks leave behind, in one form; and the making of it: each distinct run once a stack, those on Linux side by
-//! side.
+//! What a run leaves behind, in one form for both stacks, and the making of the runs: each distinct run once
+//! on each stack, those on Linux side by side.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -36,7 +36,8 @@ pub struct Evidence {
     pub series: RunSeries,
     /// Zero windows that reached the senders' hosts.
     pub zero_windows: u64,
-    /// How the applications of sized flows saw them end; the simulator has none, and no bytes that could be wrong.
+    /// How the applications of sized flows saw them end; the simulator has none, and no bytes that could be
+    /// wrong.
     pub applications: Option<Completions>,
 }
 
@@ -71,7 +72,7 @@ impl Evidence {
     /// # Errors
     /// On a plain router.
     pub fn mechanism(&self) -> Result<&MechanismRecord, Failed> {
-        self.record.mechanism.as_ref().ok_or_else(|| format!("{self}: there is no mechanism").into())
+        self.record.mechanisms.first().ok_or_else(|| format!("{self}: there is no mechanism").into())
     }
 }
 
@@ -230,13 +231,13 @@ fn simulate(run: &Run) -> Result<Evidence, String> {
     Ok(Evidence::new(run, record, series, zero_windows.0, None))
 }
 
-/// Runs on Linux at once. A quiet host does four times as many; one that has other things to do would then let senders and
-/// receivers wait for a processor, though the air stays punctual.
+/// Most runs on Linux at once. A quiet host could do four times as many. On a busy one, senders and receivers
+/// would then wait for a processor although the air stays punctual.
 fn side_by_side() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A run whose hosts stood still for longer than this share of it says what this machine had else to do.
+/// A run whose hosts stood still for a greater share of it than this tells of this machine's other work.
 const MOST_STALLED: f64 = 0.03;
 
 fn measure(runs: &[Run], wanted: &[usize], stop: &Arc<AtomicBool>) -> Result<Vec<Evidence>, String> {

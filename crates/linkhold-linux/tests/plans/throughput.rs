@@ -1,4 +1,5 @@
-//! Plans about what a bulk download gets, and what it waits: plain routers, and the mechanism's modes beside them.
+//! Plans about what a bulk download gets, and what it waits: plain routers, and the mechanism's modes beside
+//! them.
 
 use crate::Answer;
 use crate::conditions::{
@@ -108,7 +109,7 @@ fn plain_routers(runs: &Runs, findings: &mut Findings) -> Answer {
     Ok(())
 }
 
-/// The kernel's goodput and the simulator's, where neither hangs on the hair of one timeout.
+/// The kernel's goodput and the simulator's, in cells where neither depends on a single timeout.
 fn same_goodput(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
     let calm = ["fifo-100", "fifo-5000", "freeze+nudge"];
     for (one, other) in
@@ -158,7 +159,8 @@ fn hold_and_default(runs: &Runs, findings: &mut Findings) -> Answer {
     Ok(())
 }
 
-/// Not the router that drops, nor the mode that says a reopening once: what they lose waits for a timer.
+/// The router that drops is left out, and so is the mode that announces a reopened window once: what they
+/// lose waits for a timer.
 fn data_resumes(runs: &Runs, findings: &mut Findings) -> Answer {
     for one in runs.iter().filter(|one| !["drop", "freeze"].contains(&one.case.as_str())) {
         let resumed = one.record.flows.first().and_then(|flow| flow.resume_p50_s).unwrap_or(f64::NAN);

@@ -1,18 +1,18 @@
-//! Those who have something to send: the base station (contender 0) and each station (its id plus 1), their queues,
-//! and the frames that go back to the head after a failed or postponed transmission.
+//! The radios of a cell that have something to send, their queues, and the frames that go back to the head
+//! after a failed or postponed transmission.
 
 use core::ops::Range;
 
 use linkhold_core::link_event::Scope;
-use linkhold_core::packet::{Direction, StationId};
+use linkhold_core::packet::StationId;
 use linkhold_core::time::Instant;
 
-use crate::frame::{AirOutput, Frame};
-use crate::queue::{Queue, QueueKind, is_blocked};
-use crate::silence::Timeline;
-
-/// The base station among the contenders.
-pub(crate) const BASE_STATION: usize = 0;
+use crate::cell::station_of;
+use crate::frame::{AirOutput, Frame, RadioId};
+use crate::queue::Queue;
+use crate::queue::blocked::is_blocked;
+use crate::queue::config::QueueKind;
+use crate::timeline::Timeline;
 
 /// A frame out of its queue.
 #[derive(Clone, Copy, Debug)]
@@ -27,60 +27,55 @@ pub(crate) struct Pending {
 /// All queues of the cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Contenders {
-    down: Queue,
-    up: Vec<Queue>,
-    /// By station: a downlink frame to send before any queued one.
+    /// By radio: what it has to send.
+    queues: Vec<Queue>,
+    /// By receiver: a frame that the base station sends to it before any queued one.
     down_heads: Vec<Option<Pending>>,
     down_heads_count: u32,
-    /// By station: likewise uplink.
+    /// By sender: a frame that a station sends before any queued one.
     up_heads: Vec<Option<Pending>>,
-    /// By station: nothing to or from it is started now, because it is silent or a frame would not end before its
-    /// next scheduled silence.
+    /// By radio: nothing to or from it is started now, because its station is silent or a frame would not end
+    /// before the station's next scheduled silence.
     blocked: Vec<bool>,
-    /// By contender, 64 a word: it may have a frame that can start.
+    /// By radio, 64 a word: it may have a frame that can start.
     ready: Vec<u64>,
 }
 
+const BASE_STATION: usize = RadioId::BASE_STATION.0 as usize;
+
 impl Contenders {
     pub(crate) fn new(stations: u32, router: QueueKind, station_queue: QueueKind) -> Self {
-        let count = stations as usize;
+        let radios = stations as usize + 1;
+        let station_queues = (1..radios).map(|_| Queue::new(station_queue));
         Self {
-            down: Queue::new(router),
-            up: (0..count).map(|_| Queue::new(station_queue)).collect(),
-            down_heads: vec![None; count],
+            queues: core::iter::once(Queue::new(router)).chain(station_queues).collect(),
+            down_heads: vec![None; radios],
             down_heads_count: 0,
-            up_heads: vec![None; count],
-            blocked: vec![false; count],
-            ready: vec![0; (count + 1).div_ceil(64)],
+            up_heads: vec![None; radios],
+            blocked: vec![false; radios],
+            ready: vec![0; radios.div_ceil(64)],
         }
     }
 
-    /// Queues a frame; answers its contender.
-    pub(crate) fn enqueue(&mut self, now: Instant, frame: Frame, out: &mut AirOutput) -> usize {
-        let (queue, contender) = match frame.direction {
-            Direction::Downlink => (&mut self.down, BASE_STATION),
-            Direction::Uplink => {
-                let station = frame.station.0 as usize;
-                (&mut self.up[station], station + 1)
-            }
-        };
-        queue.enqueue(now, frame, out);
-        self.set_ready(contender);
-        contender
+    /// Queues a frame at the radio that sends it.
+    pub(crate) fn enqueue(&mut self, now: Instant, frame: Frame, out: &mut AirOutput) {
+        let sender = frame.from.0 as usize;
+        self.queues[sender].enqueue(now, frame, out);
+        self.set_ready(sender);
     }
 
-    /// The next frame that `contender` may start, if it has one.
-    pub(crate) fn take(&mut self, contender: usize, now: Instant, out: &mut AirOutput) -> Option<Pending> {
-        let taken = if contender == BASE_STATION {
+    /// The next frame that `sender` may start, if it has one.
+    pub(crate) fn take(&mut self, sender: usize, now: Instant, out: &mut AirOutput) -> Option<Pending> {
+        let taken = if sender == BASE_STATION {
             self.take_head_down().or_else(|| {
-                let (frame, ce) = self.down.dequeue(now, &self.blocked, out)?;
+                let (frame, ce) = self.queues[BASE_STATION].dequeue(now, &self.blocked, out)?;
                 Some(Pending { frame, ce, collisions: 0 })
             })
         } else {
-            self.take_up(contender - 1, now, out)
+            self.take_up(sender, now, out)
         };
         if taken.is_none() {
-            self.ready[contender / 64] &= !(1 << (contender % 64));
+            self.ready[sender / 64] &= !(1 << (sender % 64));
         }
         taken
     }
@@ -89,70 +84,71 @@ impl Contenders {
         if self.down_heads_count == 0 {
             return None;
         }
-        let station = (0..self.down_heads.len())
-            .find(|&station| self.down_heads[station].is_some() && !self.blocked[station])?;
+        let receiver = (0..self.down_heads.len())
+            .find(|&receiver| self.down_heads[receiver].is_some() && !self.blocked[receiver])?;
         self.down_heads_count -= 1;
-        self.down_heads[station].take()
+        self.down_heads[receiver].take()
     }
 
-    fn take_up(&mut self, station: usize, now: Instant, out: &mut AirOutput) -> Option<Pending> {
-        if self.blocked[station] {
+    fn take_up(&mut self, sender: usize, now: Instant, out: &mut AirOutput) -> Option<Pending> {
+        if self.blocked[sender] {
             return None;
         }
-        if let Some(pending) = self.up_heads[station].take() {
+        if let Some(pending) = self.up_heads[sender].take() {
             return Some(pending);
         }
-        let (frame, ce) = self.up[station].dequeue(now, &[], out)?;
+        let (frame, ce) = self.queues[sender].dequeue(now, &[], out)?;
         Some(Pending { frame, ce, collisions: 0 })
     }
 
-    /// Puts a frame back to the head of its contender.
+    /// Puts a frame back to the head of its sender's queue.
     pub(crate) fn put_back(&mut self, pending: Pending) {
-        let station = pending.frame.station.0 as usize;
-        let (head, contender) = match pending.frame.direction {
-            Direction::Downlink => {
-                self.down_heads_count += 1;
-                (&mut self.down_heads[station], BASE_STATION)
-            }
-            Direction::Uplink => (&mut self.up_heads[station], station + 1),
+        let (sender, receiver) = (pending.frame.from.0 as usize, pending.frame.to.0 as usize);
+        let head = if sender == BASE_STATION {
+            self.down_heads_count += 1;
+            &mut self.down_heads[receiver]
+        } else {
+            &mut self.up_heads[sender]
         };
         debug_assert!(head.is_none(), "one frame a station and direction is out of its queue at a time");
         *head = Some(pending);
-        self.set_ready(contender);
+        self.set_ready(sender);
     }
 
     /// Starts nothing to or from `station` before the radio changes.
     pub(crate) fn block(&mut self, station: StationId) {
-        if let Some(blocked) = self.blocked.get_mut(station.0 as usize) {
+        if let Some(blocked) = self.blocked.get_mut(RadioId::from(station).0 as usize) {
             *blocked = true;
         }
     }
 
     /// Takes over who is silent, and looks at every queue again.
     pub(crate) fn on_radio_change(&mut self, radio: &Timeline) {
-        for (station, blocked) in (0..).zip(&mut self.blocked) {
+        for (station, blocked) in (0..).zip(&mut self.blocked[BASE_STATION + 1..]) {
             *blocked = radio.stops_station(StationId(station));
         }
-        self.down.unblock();
-        if self.down.packets() > 0 || self.down_heads_count > 0 {
-            self.set_ready(BASE_STATION);
-        }
-        for station in 0..self.up.len() {
-            if self.up[station].packets() > 0 || self.up_heads[station].is_some() {
-                self.set_ready(station + 1);
+        self.queues[BASE_STATION].unblock();
+        for sender in 0..self.queues.len() {
+            let put_back = if sender == BASE_STATION {
+                self.down_heads_count > 0
+            } else {
+                self.up_heads[sender].is_some()
+            };
+            if put_back || self.queues[sender].packets() > 0 {
+                self.set_ready(sender);
             }
         }
     }
 
     pub(crate) fn is_blocked(&self, station: StationId) -> bool {
-        is_blocked(&self.blocked, station)
+        is_blocked(&self.blocked, station.into())
     }
 
-    fn set_ready(&mut self, contender: usize) {
-        self.ready[contender / 64] |= 1 << (contender % 64);
+    fn set_ready(&mut self, sender: usize) {
+        self.ready[sender / 64] |= 1 << (sender % 64);
     }
 
-    /// The first contender of `among` at or after `from`, going round, that may have a frame to start.
+    /// The first radio of `among` at or after `from`, going round, that may have a frame to start.
     pub(crate) fn next_ready(&self, among: &Range<usize>, from: usize) -> Option<usize> {
         self.first_ready(from, among.end).or_else(|| self.first_ready(among.start, from))
     }
@@ -170,37 +166,38 @@ impl Contenders {
         None
     }
 
-    /// Takes the scope's downlink frames out, in order of arrival.
+    /// Takes the downlink frames of the scope's stations out, in order of arrival.
     pub(crate) fn reclaim(&mut self, scope: Scope, into: &mut Vec<Frame>) {
-        for (station, head) in (0..).zip(&mut self.down_heads) {
-            if scope.covers(StationId(station))
-                && let Some(pending) = head.take()
-            {
+        let wanted = |frame: &Frame| scope.covers(station_of(frame));
+        for head in &mut self.down_heads {
+            if let Some(pending) = head.take_if(|pending| wanted(&pending.frame)) {
                 self.down_heads_count -= 1;
                 into.push(pending.frame);
             }
         }
-        self.down.reclaim(scope, into);
+        self.queues[BASE_STATION].reclaim(wanted, into);
     }
 
-    pub(crate) const fn downlink(&self) -> &Queue {
-        &self.down
+    /// The base station's queue.
+    pub(crate) fn downlink(&self) -> &Queue {
+        &self.queues[BASE_STATION]
     }
 
     /// Downlink packets and bytes waiting, those put back included.
     pub(crate) fn downlink_backlog(&self) -> (u32, u64) {
+        let queue = self.downlink();
         if self.down_heads_count == 0 {
-            return (self.down.packets(), self.down.bytes());
+            return (queue.packets(), queue.bytes());
         }
         let put_back: u64 =
             self.down_heads.iter().flatten().map(|pending| u64::from(pending.frame.len)).sum();
-        (self.down.packets() + self.down_heads_count, self.down.bytes() + put_back)
+        (queue.packets() + self.down_heads_count, queue.bytes() + put_back)
     }
 
     /// Frames waiting in both directions.
     pub(crate) fn frames(&self) -> u64 {
-        let up: u64 = self.up.iter().map(|queue| u64::from(queue.packets())).sum();
+        let queued: u64 = self.queues.iter().map(|queue| u64::from(queue.packets())).sum();
         let up_heads = self.up_heads.iter().flatten().count() as u64;
-        u64::from(self.down.packets()) + u64::from(self.down_heads_count) + up + up_heads
+        queued + u64::from(self.down_heads_count) + up_heads
     }
 }

@@ -1,53 +1,25 @@
 //! Who may send when: the shared half-duplex medium, a duplex pair, or a measured delivery trace.
 
-mod contenders;
+pub(crate) mod air_time;
+pub(crate) mod config;
+pub(crate) mod contenders;
+pub(crate) mod context;
 mod duplex;
 mod shared;
 mod trace;
 
-use std::sync::Arc;
+use linkhold_core::time::Instant;
 
-use linkhold_core::time::{Duration, Instant};
+use crate::frame::RadioId;
+use crate::rng::Stream;
 
-use crate::frame::AirOutput;
-use crate::silence::Timeline;
-use crate::trace::Trace;
-
-pub(crate) use contenders::{Contenders, Pending};
+use config::Mac;
+use context::Context;
 use duplex::Duplex;
 use shared::Medium;
 use trace::TraceMac;
 
-/// The medium access of the cell.
-#[derive(Clone, Debug)]
-pub enum Mac {
-    /// One half-duplex medium; base station and stations with something to send take turns, a frame each.
-    Shared,
-    /// An independent transmitter each way.
-    Duplex,
-    /// Measured delivery opportunities each way; phy rate and efficiency of the channels are not used.
-    Trace {
-        /// Base station to stations.
-        down: Arc<Trace>,
-        /// Stations to base station (may be the same trace).
-        up: Arc<Trace>,
-        /// A gap between opportunities longer than this is a silence (cause `Fade`).
-        silence_threshold: Duration,
-        /// From a silence's start (or end) to the link event that tells it; 0 = oracle. Only the downlink's
-        /// silences are told: a link event has no direction, and what a base station holds is downlink.
-        detection_delay: Duration,
-    },
-}
-
-/// What a MAC needs to look at and to change.
-pub(crate) struct Cell<'a> {
-    pub(crate) contenders: &'a mut Contenders,
-    pub(crate) radio: &'a Timeline,
-    pub(crate) retry_limit: u32,
-    pub(crate) out: &'a mut AirOutput,
-}
-
-/// One of the three at work.
+/// A MAC at work.
 #[derive(Clone, Debug)]
 pub(crate) enum Access {
     Shared(Medium),
@@ -56,11 +28,11 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    pub(crate) fn new(mac: &Mac, stations: u32) -> Self {
+    pub(crate) fn new(mac: &Mac, stations: u32, seed: u64) -> Self {
         match mac {
-            Mac::Shared => Self::Shared(Medium::new(0..stations + 1)),
-            Mac::Duplex => Self::Duplex(Duplex::new(stations)),
-            Mac::Trace { down, up, .. } => Self::Trace(TraceMac::new(down.clone(), up.clone(), stations)),
+            Mac::Shared => Self::Shared(Medium::new(0..stations + 1, Stream::new(seed, "mac", 0))),
+            Mac::Duplex => Self::Duplex(Duplex::new(stations, seed)),
+            Mac::Trace(link) => Self::Trace(TraceMac::new(link.down.clone(), link.up.clone(), stations)),
         }
     }
 
@@ -73,30 +45,30 @@ impl Access {
         }
     }
 
-    /// Handles it.
-    pub(crate) fn step(&mut self, cell: &mut Cell<'_>) {
+    /// Handles that end or opportunity.
+    pub(crate) fn step(&mut self, context: &mut Context<'_>) {
         match self {
-            Self::Shared(medium) => medium.step(cell),
-            Self::Duplex(pair) => pair.step(cell),
-            Self::Trace(trace) => trace.step(cell),
+            Self::Shared(medium) => medium.step(context),
+            Self::Duplex(pair) => pair.step(context),
+            Self::Trace(trace) => trace.step(context),
         }
     }
 
-    /// A frame was queued for `contender`.
-    pub(crate) fn on_enqueue(&mut self, now: Instant, contender: usize, cell: &mut Cell<'_>) {
+    /// A frame was queued at `sender`.
+    pub(crate) fn on_enqueue(&mut self, now: Instant, sender: RadioId, context: &mut Context<'_>) {
         match self {
-            Self::Shared(medium) => medium.start(now, cell),
-            Self::Duplex(pair) => pair.start(now, contender, cell),
-            Self::Trace(trace) => trace.on_enqueue(now, contender, cell),
+            Self::Shared(medium) => medium.start(now, context),
+            Self::Duplex(pair) => pair.start(now, sender, context),
+            Self::Trace(trace) => trace.on_enqueue(now, sender, context),
         }
     }
 
     /// The radio's condition changed.
-    pub(crate) fn on_radio_change(&mut self, now: Instant, cell: &mut Cell<'_>) {
+    pub(crate) fn on_radio_change(&mut self, now: Instant, context: &mut Context<'_>) {
         match self {
-            Self::Shared(medium) => medium.on_radio_change(now, cell),
-            Self::Duplex(pair) => pair.on_radio_change(now, cell),
-            Self::Trace(trace) => trace.on_radio_change(now, cell),
+            Self::Shared(medium) => medium.on_radio_change(now, context),
+            Self::Duplex(pair) => pair.on_radio_change(now, context),
+            Self::Trace(trace) => trace.on_radio_change(now, context),
         }
     }
 

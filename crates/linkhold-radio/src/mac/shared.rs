@@ -1,22 +1,26 @@
 //! A medium that carries one frame at a time, shared in turns.
 //!
-//! Sees ready contenders; emits deliveries and retry-limit drops. A frame takes `len * 8 / (rate * efficiency)`.
+//! Sees ready contenders; emits deliveries and retry-limit drops. How long a frame takes stands in
+//! `air_time.rs`.
 //! States: idle → on the air → idle.
 //! Simplifications:
-//! - contenders take turns, a frame each. That stands for the equal chances of 802.11's DCF (as in dsasync section
-//!   VI-A); backoff and collisions among contenders are in the MAC efficiency;
+//! - contenders take turns, a frame each. That stands for the equal chances of 802.11's DCF (as in dsasync
+//!   section VI-A); collisions among contenders are in the MAC efficiency, or not modelled (`802.11a`);
 //! - a collision with a primary user is retried on the contender's next turn, up to `retry_limit` times;
-//! - no frame starts that would not end by the next scheduled silence of its station (a sensing quiet period or a
-//!   scripted switch), as 802.11's quiet element demands; it waits for its end. A frame on the air when a silence
-//!   comes unscheduled (a detected primary user) is aborted and sent again first, not counted as a collision.
+//! - no frame starts that would not end by the next scheduled silence of its station (a sensing quiet period
+//!   or a scripted switch), as 802.11's quiet element demands; it waits for its end. A frame on the air when
+//!   a silence comes unscheduled (a detected primary user) is aborted and sent again first, not counted as a
+//!   collision.
 
 use core::ops::Range;
 
 use linkhold_core::time::Instant;
-use linkhold_core::units::Bytes;
 
-use super::{Cell, Pending};
+use super::contenders::Pending;
+use super::context::Context;
+use crate::cell::station_of;
 use crate::frame::AirDrop;
+use crate::rng::Stream;
 
 /// A transmission.
 #[derive(Clone, Copy, Debug)]
@@ -34,12 +38,14 @@ pub(crate) struct Medium {
     on_air: Option<OnAir>,
     /// When the transmission ends; far future when idle.
     ends_at: Instant,
+    /// For backoffs.
+    stream: Stream,
 }
 
 impl Medium {
-    pub(crate) fn new(contenders: Range<u32>) -> Self {
+    pub(crate) fn new(contenders: Range<u32>, stream: Stream) -> Self {
         let contenders = contenders.start as usize..contenders.end as usize;
-        Self { turn: contenders.start, contenders, on_air: None, ends_at: Instant::FAR_FUTURE }
+        Self { turn: contenders.start, contenders, on_air: None, ends_at: Instant::FAR_FUTURE, stream }
     }
 
     pub(crate) const fn next(&self) -> Instant {
@@ -51,54 +57,55 @@ impl Medium {
     }
 
     /// The transmission ends.
-    pub(crate) fn step(&mut self, cell: &mut Cell<'_>) {
+    pub(crate) fn step(&mut self, context: &mut Context<'_>) {
         let now = self.ends_at;
         self.ends_at = Instant::FAR_FUTURE;
         let Some(OnAir { mut pending, collided }) = self.on_air.take() else { return };
         if !collided {
-            cell.out.delivered(pending.frame, pending.ce);
-        } else if pending.collisions >= cell.retry_limit {
-            cell.out.dropped(pending.frame, AirDrop::RetryLimit);
+            context.out.delivered(pending.frame, pending.ce);
+        } else if pending.collisions >= context.retry_limit {
+            context.out.dropped(pending.frame, AirDrop::RetryLimit);
         } else {
             pending.collisions += 1;
-            cell.contenders.put_back(pending);
+            context.contenders.put_back(pending);
         }
-        self.start(now, cell);
+        self.start(now, context);
     }
 
     /// Starts the next transmission if the medium is idle and the radio may send.
-    pub(crate) fn start(&mut self, now: Instant, cell: &mut Cell<'_>) {
-        if self.on_air.is_some() || cell.radio.stops_network() {
+    pub(crate) fn start(&mut self, now: Instant, context: &mut Context<'_>) {
+        if self.on_air.is_some() || context.radio.stops_network() {
             return;
         }
-        while let Some(contender) = cell.contenders.next_ready(&self.contenders, self.turn) {
-            let Some(pending) = cell.contenders.take(contender, now, cell.out) else { continue };
-            let station = pending.frame.station;
-            let ends_at = now + cell.radio.rate().time_for(Bytes(u64::from(pending.frame.len)));
+        while let Some(contender) = context.contenders.next_ready(&self.contenders, self.turn) {
+            let Some(pending) = context.contenders.take(contender, now, context.out) else { continue };
+            let station = station_of(&pending.frame);
+            let ends_at = now + context.radio.air_time().draw(pending.frame.len, &mut self.stream);
             // A channel without capacity never ends a transmission: nothing starts on it.
-            if ends_at > cell.radio.quiet_at(station) || ends_at == Instant::FAR_FUTURE {
-                cell.contenders.put_back(pending);
-                cell.contenders.block(station);
+            if ends_at > context.radio.quiet_at(station) || ends_at == Instant::FAR_FUTURE {
+                context.contenders.put_back(pending);
+                context.contenders.block(station);
                 continue;
             }
             self.ends_at = ends_at;
-            self.on_air = Some(OnAir { pending, collided: cell.radio.collides() });
+            self.on_air = Some(OnAir { pending, collided: context.radio.collides() });
             self.turn =
                 if contender + 1 == self.contenders.end { self.contenders.start } else { contender + 1 };
             return;
         }
     }
 
-    pub(crate) fn on_radio_change(&mut self, now: Instant, cell: &mut Cell<'_>) {
+    pub(crate) fn on_radio_change(&mut self, now: Instant, context: &mut Context<'_>) {
         if let Some(on_air) = &mut self.on_air {
-            if cell.radio.stops_network() || cell.radio.stops_station(on_air.pending.frame.station) {
-                cell.contenders.put_back(on_air.pending);
+            if context.radio.stops_network() || context.radio.stops_station(station_of(&on_air.pending.frame))
+            {
+                context.contenders.put_back(on_air.pending);
                 self.on_air = None;
                 self.ends_at = Instant::FAR_FUTURE;
-            } else if cell.radio.collides() {
+            } else if context.radio.collides() {
                 on_air.collided = true;
             }
         }
-        self.start(now, cell);
+        self.start(now, context);
     }
 }

@@ -1,16 +1,15 @@
-//! First in, first out, with a limit in packets (DropTail). A silent station's frames let others pass.
+//! First in, first out, with a limit in packets (DropTail). Frames to a silent radio let others pass.
 //!
-//! Sees frames and which stations are blocked. A frame whose station is blocked when its turn comes is parked;
-//! parked frames are all older than those in the main line, so once their station may be served again they go
-//! first, and order within a station never changes. Each frame is parked at most once, and looked at once more per
-//! [`unblock`](Fifo::unblock).
+//! Sees frames and which radios are blocked. A frame to a radio that is blocked when its turn comes is
+//! parked. Parked frames are all older than those in the main line, so they go first once their radio may be
+//! sent to again, and the order of frames to one radio never changes. Each frame is parked at most once, and
+//! looked at once more per [`unblock`](Fifo::unblock).
 
 use std::collections::VecDeque;
 
-use linkhold_core::link_event::Scope;
 use linkhold_core::units::Bytes;
 
-use super::is_blocked;
+use super::blocked::is_blocked;
 use crate::frame::Frame;
 
 /// The queue.
@@ -74,7 +73,7 @@ impl Fifo {
             return None;
         }
         while let Some(frame) = self.parked.pop_front() {
-            if !is_blocked(blocked, frame.station) {
+            if !is_blocked(blocked, frame.to) {
                 return Some(frame);
             }
             self.still_parked.push_back(frame);
@@ -86,7 +85,7 @@ impl Fifo {
 
     fn next_in_line(&mut self, blocked: &[bool]) -> Option<Frame> {
         while let Some(frame) = self.main.pop_front() {
-            if !is_blocked(blocked, frame.station) {
+            if !is_blocked(blocked, frame.to) {
                 return Some(frame);
             }
             self.parked.push_back(frame);
@@ -94,7 +93,7 @@ impl Fifo {
         None
     }
 
-    /// Some station may be served again.
+    /// Some radio may be sent to again.
     pub(crate) fn unblock(&mut self) {
         while let Some(frame) = self.still_parked.pop_back() {
             self.parked.push_front(frame);
@@ -102,11 +101,11 @@ impl Fifo {
         self.look = !self.parked.is_empty();
     }
 
-    /// Takes the scope's frames out, oldest first.
-    pub(crate) fn reclaim(&mut self, scope: Scope, into: &mut Vec<Frame>) {
+    /// Takes out the frames that are `wanted`, oldest first.
+    pub(crate) fn reclaim(&mut self, wanted: impl Fn(&Frame) -> bool, into: &mut Vec<Frame>) {
         for line in [&mut self.still_parked, &mut self.parked, &mut self.main] {
             line.retain(|frame| {
-                let taken = scope.covers(frame.station);
+                let taken = wanted(frame);
                 if taken {
                     self.bytes -= u64::from(frame.len);
                     into.push(*frame);
@@ -119,25 +118,26 @@ impl Fifo {
 
 #[cfg(test)]
 mod tests {
-    use linkhold_core::packet::{Direction, PacketId, StationId};
+    use linkhold_core::packet::PacketId;
 
     use super::*;
+    use crate::frame::RadioId;
 
-    fn frame(id: u64, station: u32) -> Frame {
+    fn frame(id: u64, receiver: u32) -> Frame {
         Frame {
             packet: PacketId(id),
-            station: StationId(station),
+            from: RadioId(9),
+            to: RadioId(receiver),
             len: 100,
-            flow_hash: station,
-            direction: Direction::Downlink,
+            flow_hash: receiver,
             ecn_capable: false,
         }
     }
 
-    fn filled(stations: &[u32]) -> Fifo {
+    fn filled(receivers: &[u32]) -> Fifo {
         let mut fifo = Fifo::new(100);
-        for (id, &station) in (0..).zip(stations) {
-            assert!(fifo.enqueue(frame(id, station)));
+        for (id, &receiver) in (0..).zip(receivers) {
+            assert!(fifo.enqueue(frame(id, receiver)));
         }
         fifo
     }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_station_lets_others_pass_and_goes_first_afterwards() {
+    fn frames_to_a_silent_radio_let_others_pass_and_go_first_afterwards() {
         let mut fifo = filled(&[0, 1, 0, 1, 2]);
         assert_eq!(fifo.dequeue(&[true, false, false]).map(|frame| frame.packet.0), Some(1));
         fifo.unblock();
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn reclaim_takes_the_scope_in_order_of_arrival() {
+    fn reclaim_takes_what_is_wanted_in_order_of_arrival() {
         let mut fifo = filled(&[0, 1, 0, 1, 2]);
         assert_eq!(fifo.dequeue(&[true, true, false]).map(|frame| frame.packet.0), Some(4));
         assert!(fifo.enqueue(frame(5, 1)));
         let mut taken = Vec::new();
-        fifo.reclaim(Scope::Station(StationId(1)), &mut taken);
+        fifo.reclaim(|frame| frame.to == RadioId(1), &mut taken);
         assert_eq!(taken.iter().map(|frame| frame.packet.0).collect::<Vec<_>>(), [1, 3, 5]);
-        fifo.reclaim(Scope::Network, &mut taken);
+        fifo.reclaim(|_| true, &mut taken);
         assert_eq!(taken[3..].iter().map(|frame| frame.packet.0).collect::<Vec<_>>(), [0, 2]);
         assert_eq!((fifo.packets(), fifo.bytes()), (0, 0));
     }

@@ -1,54 +1,22 @@
 //! Flow-queueing CoDel: hashed flow queues under DRR++ with CoDel on each (RFC 8290, RFC 8289).
 //!
 //! Sees frames and their time in the queue; emits drops, or marks on ECN-capable frames.
-//! States of a flow queue (RFC 8290 section 4.1): empty → new → old → empty; and, with `blocked` stations, new or
-//! old → blocked → old.
+//! States of a flow queue (RFC 8290 section 4.1): empty → new → old → empty; and, with `blocked` radios, new
+//! or old → blocked → old.
 //! Deviations:
-//! - a flow queue whose head is for a blocked (silent) station leaves the rounds until some station is unblocked,
-//!   so other stations' flows pass. CoDel does not see it meanwhile; the time it stands counts as sojourn time;
-//! - on overflow up to 64 packets, or half the bytes, are dropped from the head of the longest queue at once, as
-//!   Linux does (`fq_codel_drop`), so that the search for it is amortised;
+//! - a flow queue whose head is for a blocked (silent) radio leaves the rounds until some radio is unblocked,
+//!   so that flows to others pass. CoDel does not see it meanwhile; the time it stands counts as sojourn
+//!   time;
+//! - on overflow up to 64 packets, or half the bytes, are dropped from the head of the longest queue at once,
+//!   as Linux does (`fq_codel_drop`), so that the search for it is amortised;
 //! - time is in nanoseconds and `interval / sqrt(count)` in floating point, not Linux's fixed point.
 
-use linkhold_core::link_event::Scope;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Bytes;
 
-use super::is_blocked;
+use super::blocked::is_blocked;
+use super::config::FqCodelConfig;
 use crate::frame::{AirDrop, AirOutput, Frame};
-
-/// Parameters of `fq_codel` (RFC 8290 section 5.2, defaults of the RFC and of Linux).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FqCodelConfig {
-    /// Packets in all queues together.
-    pub limit: u32,
-    /// Number of hash buckets.
-    pub flows: u32,
-    /// Acceptable standing delay.
-    pub target: Duration,
-    /// Time the delay must stand before the first drop.
-    pub interval: Duration,
-    /// Bytes a flow may send per round, at least 256; also the longest packet, below which CoDel never drops.
-    pub quantum: u32,
-    /// Bytes in all queues together.
-    pub memory_limit: Bytes,
-    /// Mark ECN-capable frames instead of dropping them.
-    pub ecn: bool,
-}
-
-impl Default for FqCodelConfig {
-    fn default() -> Self {
-        Self {
-            limit: 10_240,
-            flows: 1024,
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-            quantum: 1514,
-            memory_limit: Bytes(32 << 20),
-            ecn: true,
-        }
-    }
-}
 
 /// End of a list.
 const NIL: u32 = u32::MAX;
@@ -74,7 +42,7 @@ enum Place {
     Empty,
     New,
     Old,
-    /// Its head waits for its station.
+    /// Its head waits for a radio that is silent.
     Blocked,
 }
 
@@ -269,8 +237,8 @@ impl FqCodel {
                     self.flows[place].place = Place::Blocked;
                     self.blocked_flows.push_back(&mut self.flows, index);
                 } else if from_new && self.old_flows.head != NIL {
-                    // A new flow that ran empty goes to the end of the old flows first: coming back as new at once, it
-                    // could starve them.
+                    // A new flow that ran empty goes to the end of the old flows first: coming back as new at
+                    // once, it could starve them.
                     self.put_on_old(index);
                 } else {
                     self.flows[place].place = Place::Empty;
@@ -294,11 +262,12 @@ impl FqCodel {
 
     fn head_is_blocked(&self, flow: usize, blocked: &[bool]) -> bool {
         let head = self.flows[flow].head;
-        head != NIL && is_blocked(blocked, self.nodes[head as usize].frame.station)
+        head != NIL && is_blocked(blocked, self.nodes[head as usize].frame.to)
     }
 
-    /// `dequeue()` of RFC 8289 section 5.5, with marks in the place of drops where ECN allows (RFC 8290 has the
-    /// same in `codel_dequeue` of its reference code). `None`: empty, or the head waits for its station.
+    /// `dequeue()` of RFC 8289 section 5.5, with marks in the place of drops where ECN allows (RFC 8290 has
+    /// the same in `codel_dequeue` of its reference code). `None`: empty, or the head waits for a silent
+    /// radio.
     fn codel_dequeue(
         &mut self,
         flow: usize,
@@ -338,8 +307,8 @@ impl FqCodel {
         if !ok_to_drop {
             return Some((node.frame, false));
         }
-        // The sojourn time has been above target for an interval: enter the dropping state, at the rate that it
-        // was left with if that was recently.
+        // The sojourn time has been above target for an interval: enter the dropping state, at the rate that
+        // it was left with if that was recently.
         let config = self.config;
         let codel = &mut self.flows[flow].codel;
         codel.dropping = true;
@@ -376,22 +345,22 @@ impl FqCodel {
         Some((node, now >= flow.codel.first_above_time))
     }
 
-    /// Some station may be served again: blocked flows rejoin the rounds, as old ones.
+    /// Some radio may be sent to again: blocked flows rejoin the rounds, as old ones.
     pub(crate) fn unblock(&mut self) {
         while let Some(index) = self.blocked_flows.pop_front(&self.flows) {
             self.put_on_old(index);
         }
     }
 
-    /// Takes the scope's frames out, in order of arrival over all flows.
-    pub(crate) fn reclaim(&mut self, scope: Scope, into: &mut Vec<Frame>) {
+    /// Takes out the frames that are `wanted`, in order of arrival over all flows.
+    pub(crate) fn reclaim(&mut self, wanted: impl Fn(&Frame) -> bool, into: &mut Vec<Frame>) {
         let mut taken = core::mem::take(&mut self.taken);
         for flow in 0..self.flows.len() {
             let mut at = core::mem::replace(&mut self.flows[flow].head, NIL);
             self.flows[flow].tail = NIL;
             while at != NIL {
                 let node = self.nodes[at as usize];
-                if scope.covers(node.frame.station) {
+                if wanted(&node.frame) {
                     self.packets -= 1;
                     self.bytes -= u64::from(node.frame.len);
                     self.flows[flow].bytes -= u64::from(node.frame.len);

@@ -1,9 +1,9 @@
 //! `fq_codel` against the behaviour that RFC 8290 and RFC 8289 describe.
 
-use linkhold_core::packet::{Direction, PacketId, StationId};
+use linkhold_core::packet::PacketId;
 
 use super::*;
-use crate::frame::AirEvent;
+use crate::frame::{AirEvent, RadioId};
 
 const LEN: u32 = 1500;
 
@@ -14,10 +14,10 @@ fn at(ms: u64) -> Instant {
 fn frame(id: u64, flow: u32) -> Frame {
     Frame {
         packet: PacketId(id),
-        station: StationId(flow % 4),
+        from: RadioId(9),
+        to: RadioId(flow % 4),
         len: LEN,
         flow_hash: flow,
-        direction: Direction::Downlink,
         ecn_capable: false,
     }
 }
@@ -243,7 +243,7 @@ fn reclaim_takes_the_scope_in_order_of_arrival_over_all_flows() {
         bench.put(0, flow);
     }
     let mut taken = Vec::new();
-    bench.queue.reclaim(Scope::Station(StationId(0)), &mut taken);
+    bench.queue.reclaim(|frame| frame.to == RadioId(0), &mut taken);
     assert_eq!(taken.iter().map(|frame| frame.packet.0).collect::<Vec<_>>(), [0, 2, 3, 5, 6]);
     assert_eq!((bench.queue.packets(), bench.queue.bytes()), (2, 3000));
     assert_eq!(

@@ -1,77 +1,21 @@
 //! The queues in front of the air: one at the base station (downlink), one at each station (uplink).
 //!
-//! There is no queue below them: a frame leaves its queue when its transmission starts (what byte queue limits
-//! strive for in a real driver). Frames that are queued when a silence starts wait in their queue.
+//! There is no queue below them: a frame leaves its queue when its transmission starts (what byte queue
+//! limits strive for in a real driver). Frames that are queued when a silence starts wait in their queue.
 
-pub(crate) mod fifo;
-pub mod fq_codel;
+pub(crate) mod blocked;
+pub(crate) mod config;
+mod fifo;
+mod fq_codel;
 
-use linkhold_core::link_event::Scope;
-use linkhold_core::packet::StationId;
 use linkhold_core::time::Instant;
 use linkhold_core::units::Bytes;
 
-use crate::frame::{AirDrop, AirOutput, Frame};
+use config::QueueKind;
 use fifo::Fifo;
-use fq_codel::{FqCodel, FqCodelConfig};
+use fq_codel::FqCodel;
 
-/// What a queue does with a frame that arrives while its station is silent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InSilence {
-    /// Queue it as at any other time.
-    #[default]
-    Queue,
-    /// Drop it.
-    Drop,
-    /// Drop it, and with it what was queued when a silence of the whole network began: a radio that is switched
-    /// off or reset, and loses its transmit queue. A silence of one station only drops arrivals.
-    Flush,
-}
-
-impl InSilence {
-    /// True if what arrives in a silence is lost.
-    #[must_use]
-    pub const fn drops_arrivals(self) -> bool {
-        match self {
-            Self::Queue => false,
-            Self::Drop | Self::Flush => true,
-        }
-    }
-}
-
-/// The discipline of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueKind {
-    /// First in, first out, DropTail.
-    Fifo {
-        /// Most packets in it.
-        limit: u32,
-    },
-    /// Flow-queueing CoDel.
-    FqCodel(FqCodelConfig),
-}
-
-/// A queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueConfig {
-    /// Its discipline.
-    pub kind: QueueKind,
-    /// What becomes of arrivals in a silence.
-    pub in_silence: InSilence,
-}
-
-impl QueueConfig {
-    /// A DropTail FIFO of `limit` packets that queues in silences.
-    #[must_use]
-    pub const fn fifo(limit: u32) -> Self {
-        Self { kind: QueueKind::Fifo { limit }, in_silence: InSilence::Queue }
-    }
-}
-
-/// Whether `station` may not be served now; stations past the slice's end may.
-pub(crate) fn is_blocked(blocked: &[bool], station: StationId) -> bool {
-    blocked.get(station.0 as usize).copied().unwrap_or(false)
-}
+use crate::frame::{AirDrop, AirOutput, Frame};
 
 /// A queue of either discipline.
 #[derive(Clone, Debug)]
@@ -99,7 +43,7 @@ impl Queue {
         }
     }
 
-    /// The next frame of a station that is not blocked, and whether it is to be marked congestion-experienced.
+    /// The next frame to a radio that is not blocked, and whether it is to be marked congestion-experienced.
     pub(crate) fn dequeue(
         &mut self,
         now: Instant,
@@ -112,7 +56,7 @@ impl Queue {
         }
     }
 
-    /// Some station may be served again.
+    /// Some radio may be sent to again.
     pub(crate) fn unblock(&mut self) {
         match self {
             Self::Fifo(queue) => queue.unblock(),
@@ -120,11 +64,11 @@ impl Queue {
         }
     }
 
-    /// Takes the scope's frames out, in order of arrival.
-    pub(crate) fn reclaim(&mut self, scope: Scope, into: &mut Vec<Frame>) {
+    /// Takes out the frames that are `wanted`, in order of arrival.
+    pub(crate) fn reclaim(&mut self, wanted: impl Fn(&Frame) -> bool, into: &mut Vec<Frame>) {
         match self {
-            Self::Fifo(queue) => queue.reclaim(scope, into),
-            Self::FqCodel(queue) => queue.reclaim(scope, into),
+            Self::Fifo(queue) => queue.reclaim(wanted, into),
+            Self::FqCodel(queue) => queue.reclaim(wanted, into),
         }
     }
 

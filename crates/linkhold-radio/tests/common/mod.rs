@@ -6,8 +6,8 @@ use linkhold_core::packet::{Direction, PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
-    Air, AirConfig, AirDrop, AirEvent, AirOutput, ChannelConfig, Frame, Mac, QueueConfig, SensingConfig,
-    Switching,
+    Air, AirConfig, AirDrop, AirEvent, AirOutput, AirTimeModel, ChannelConfig, Frame, Mac, QueueConfig,
+    SensingConfig, Switching, cell,
 };
 
 pub fn ms(count: u64) -> Duration {
@@ -27,6 +27,7 @@ pub fn config(mac: Mac, stations: u32) -> AirConfig {
     AirConfig {
         stations,
         mac,
+        air_time: AirTimeModel::PerByte,
         channels: vec![channel()],
         initial_channel: 0,
         switching: Switching::default(),
@@ -43,18 +44,16 @@ pub fn sensing(period: u64, duration: u64, phase: u64) -> SensingConfig {
 }
 
 pub fn down(id: u64, station: u32) -> Frame {
-    Frame {
-        packet: PacketId(id),
-        station: StationId(station),
-        len: 1500,
-        flow_hash: station,
-        direction: Direction::Downlink,
-        ecn_capable: false,
-    }
+    frame(id, Direction::Downlink, station)
 }
 
 pub fn up(id: u64, station: u32) -> Frame {
-    Frame { direction: Direction::Uplink, ..down(id, station) }
+    frame(id, Direction::Uplink, station)
+}
+
+fn frame(id: u64, direction: Direction, station: u32) -> Frame {
+    let (from, to) = cell::ends(direction, StationId(station));
+    Frame { packet: PacketId(id), from, to, len: 1500, flow_hash: station, ecn_capable: false }
 }
 
 /// Drives an [`Air`] by its contract.

@@ -1,25 +1,26 @@
 //! The paper's claims put to the test, on the paper's stack with its algorithms as printed.
 //!
-//! A claim with a number holds if the measured mean is within a fifth of the paper's, or the paper's number lies in
-//! the measured 95 % interval; a cost that the paper bounds holds if the measured cost is at most the paper's; a
-//! claim in words holds by the criterion that stands beside it in the report. Thresholds for words like
-//! "significantly" are ours and stated, never fitted to a result.
+//! A claim with a number holds if the measured mean is within a fifth of the paper's number, or if the
+//! paper's number lies in the measured 95 % interval. A claim that bounds a number holds if the measured mean
+//! is at most the paper's number. A claim in words holds by the criterion that stands beside it in the
+//! report. The thresholds for words like "significantly" are chosen here and stated, never fitted to a
+//! result.
 
 use linkhold_results::stats::Estimate;
 
 use super::figures::{DISTURBED, ONE_CLIENT, PAPER_STACK, gains_of, held_peak, per_second};
 use crate::grid::{Grid, Point};
 
-/// What was measured for a claim.
+/// The measurement for a claim, and the test that decides whether the claim holds.
 pub(crate) struct Finding {
     pub measured: f64,
     ci95: Option<[f64; 2]>,
     test: Test,
 }
 
-/// When a claim holds.
+/// The condition under which a claim holds.
 enum Test {
-    /// Near the paper's number.
+    /// Within a fifth of the paper's number, or the measured interval contains that number.
     Near,
     /// Not above the paper's number.
     AtMostPaper,
@@ -57,7 +58,7 @@ impl Finding {
 
 fn of(values: &[f64], test: Test) -> Option<Finding> {
     let estimate = Estimate::of(values);
-    // Adding zero turns a negative zero into a plain one.
+    // Adding zero turns a negative zero into a positive one.
     (!values.is_empty()).then_some(Finding { measured: estimate.mean + 0.0, ci95: estimate.ci95, test })
 }
 
@@ -81,7 +82,7 @@ fn gains(grid: &Grid, direction: &str, x: Option<f64>) -> Option<Vec<f64>> {
     Some(gains_of(regular, dsasync))
 }
 
-/// The same in the variant of another name.
+/// As [`gains`], on the downlink, in the variant that is called `stack`.
 fn gains_in(grid: &Grid, stack: &str) -> Option<Vec<f64>> {
     let find = |case| grid.find(case, |variant| variant.stack == stack && variant.direction == "downlink");
     Some(gains_of(find("regular")?, find("dsasync-paper")?))
@@ -100,7 +101,7 @@ pub(super) fn overhead(grid: &Grid, claim: &str) -> Option<Finding> {
             let added: Vec<f64> = after.iter().zip(&before).map(|(a, b)| (a - b) * 1e3).collect();
             of(&added, Test::AtMostPaper)
         }
-        // "Far outweighs": the gain with DSA active, less the cost without it, is above zero.
+        // "Far outweighs" is taken as: the gain with DSA active, less the cost without it, is not below zero.
         "gain-outweighs-cost" => {
             let gain = mean(&gains_in(grid, DISTURBED)?);
             of(&[gain + mean(&gains(grid, "downlink", None)?)], Test::AtLeast(0.0))
@@ -117,7 +118,7 @@ pub(super) fn fig3(grid: &Grid, claim: &str) -> Option<Finding> {
             let better = (0..seconds)
                 .filter(|&second| mean(&per_second(dsasync, second)) > mean(&per_second(regular, second)))
                 .count();
-            // One noisy second in ten does not refute a curve drawn from a few runs.
+            // One second in ten may be noise: the curve comes from a few runs.
             of(&[better as f64 / seconds as f64], Test::AtLeast(0.9))
         }
         "downlink-gains-more" => {
@@ -149,7 +150,7 @@ pub(super) fn fig5(grid: &Grid, claim: &str) -> Option<Finding> {
     let deviation = |point: &Point| point.values(|run| run.totals.delay_std_s);
     let ratio = |a: Vec<f64>, b: Vec<f64>| a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<f64>>();
     match claim {
-        // "Significant": a third less.
+        // "Significant" is taken as a third less.
         "uplink-deviation-falls" => of(&ratio(deviation(dsasync), deviation(regular)), Test::AtMost(0.67)),
         "downlink-deviation-higher" => {
             let downlink = point(grid, "dsasync-paper", "downlink", None)?;
@@ -159,7 +160,8 @@ pub(super) fn fig5(grid: &Grid, claim: &str) -> Option<Finding> {
     }
 }
 
-/// Mean goodput of the paper's DSASync at every x of a direction, in the order of x.
+/// Pairs of x and the mean goodput of `case`, bit/s, on the paper's stack in one direction, in the order of
+/// x.
 fn curve(grid: &Grid, case: &str, direction: &str) -> Vec<(f64, f64)> {
     let mut curve: Vec<(f64, f64)> = grid
         .variants
@@ -184,15 +186,16 @@ pub(super) fn fig6(grid: &Grid, claim: &str) -> Option<Finding> {
             of(&[falling as f64 / steps.len() as f64], Test::AtLeast(1.0))
         }
         "gain-grows" => {
-            // 0.2 is the paper's default utilisation; 0.6 is past the knee it sees.
-            // A difference, not a ratio: a gain may be negative.
+            // 0.2 is the paper's default utilisation; 0.6 is past the knee that it reports. The test takes
+            // the difference of the gains, because their ratio says nothing if one is negative.
             let low = mean(&gains(grid, "downlink", Some(0.2))?);
             let high = mean(&gains(grid, "downlink", Some(0.6))?);
             of(&[high - low], Test::AtLeast(0.0))
         }
         "knee-at-half" => {
-            // At 0.5 half the air time is gone and no transport keeps the undisturbed goodput. So the drop is
-            // that below what the remaining air time carries: none up to 0.5 beyond a fifth of it.
+            // At 0.5 half the air time is gone, so no transport keeps the undisturbed goodput. Goodput is
+            // therefore compared with what the remaining air time carries: up to 0.5 it is at least 0.8 of
+            // that.
             let shares: Vec<f64> = (1..=5)
                 .filter_map(|tenth| point(grid, "dsasync-paper", "downlink", Some(f64::from(tenth) / 10.0)))
                 .map(|point| mean(&point.values(|run| run.totals.limit_share)))
@@ -201,7 +204,8 @@ pub(super) fn fig6(grid: &Grid, claim: &str) -> Option<Finding> {
             of(&[least], Test::AtLeast(0.8))
         }
         "uplink-drops-quickly" => {
-            // Quickly: from 0.1 to 0.6 the uplink loses a larger part of its goodput than the downlink.
+            // "Quickly" is taken as: from 0.1 to 0.6 the uplink loses a larger part of its goodput than the
+            // downlink.
             let kept = |direction| {
                 let at = |x| {
                     point(grid, "dsasync-paper", direction, Some(x))
@@ -212,7 +216,8 @@ pub(super) fn fig6(grid: &Grid, claim: &str) -> Option<Finding> {
             of(&[kept("uplink")? / kept("downlink")?], Test::AtMost(1.0))
         }
         "buffer-grows" => {
-            // The upper half of the curve against the lower: single points differ by more than they mean.
+            // The mean of the curve's upper half is compared with that of the lower; single points are too
+            // noisy.
             let peak = |tenth: u32| {
                 let point = point(grid, "dsasync-paper", "downlink", Some(f64::from(tenth) / 10.0))?;
                 Some(mean(&point.values(held_peak)))
@@ -226,10 +231,10 @@ pub(super) fn fig6(grid: &Grid, claim: &str) -> Option<Finding> {
     }
 }
 
-/// Figure 7's switch, s.
+/// Time of the channel switch in figure 7, s.
 pub(super) const SWITCH_S: f64 = 5.0;
 
-/// Mean goodput over the seconds that end in `(from, to]`, Mbit/s, by seed.
+/// Mean goodput over the intervals that end in `(from, to]`, Mbit/s, by seed.
 pub(super) fn mean_between(point: &Point, from: f64, to: f64) -> Vec<f64> {
     point
         .runs
@@ -258,7 +263,7 @@ pub(super) fn fig7(grid: &Grid, claim: &str) -> Option<Finding> {
             of(&drop, Test::Near)
         }
         "regular-recovery" => {
-            // Recovered: the first second at 95 % of what the new channel carries in the end.
+            // The flow has recovered in the first second that reaches 95 % of the goodput from 15 to 20 s.
             let settled = mean(&mean_between(regular, 15.0, 20.0));
             let recovery: Vec<f64> = regular
                 .runs
@@ -292,7 +297,7 @@ pub(super) fn fig7(grid: &Grid, claim: &str) -> Option<Finding> {
     }
 }
 
-/// Beside the paper: nothing is claimed.
+/// For the sensitivity study, which has no claims.
 pub(super) fn none(_grid: &Grid, _claim: &str) -> Option<Finding> {
     None
 }

@@ -5,25 +5,26 @@ use linkhold_results::{FigureRow, RunRecord};
 
 use crate::grid::{Grid, Point, Variant};
 
-/// The paper's stack at its own (LAN) round trip: what its claims are about.
+/// The paper's TCP stack at its own (LAN) round trip, on which its claims are tested.
 pub(super) const PAPER_STACK: &str = "linux-2009, 3 ms";
 
-/// Figure 4's scenario among the variants of another figure.
+/// Figure 4's scenario as a variant of figure 8.
 pub(super) const ONE_CLIENT: &str = "linux-2009, 3 ms, one client";
+/// Figure 4's scenario as a variant of the overhead.
 pub(super) const DISTURBED: &str = "linux-2009, 3 ms, DSA active";
 
-/// The plain router loses its transmit queue when a silence begins; DSASync takes it back in time (Algorithm 2 line 11),
-/// so only the first case is changed.
+/// The plain router loses its transmit queue when a silence begins. DSASync takes the queued packets back
+/// before that (Algorithm 2 line 11), so only the first case, `regular`, is changed.
 const FLUSH: &str = "cases.0.set={\"router.in_silence\"=\"flush\"}";
 
-/// The cell waits its incumbent out instead of leaving the channel.
+/// The cell stays on its channel while the incumbent is on, instead of switching to another.
 const STAY: &str = "radio.switch_policy=\"scripted\"";
 
-/// Today's kernel in place of the paper's.
+/// The TCP of today's kernel in place of the paper's.
 const TODAY: [&str; 3] =
     ["tcp.profile=\"linux\"", "tcp.receive_buffer=\"128KiB\"", "tcp.receive_autotune=\"6MiB\""];
 
-/// The stacks and round trips of every figure: the paper's, and today's at 3, 50 and 100 ms.
+/// The stacks and round trips of every figure: the paper's stack, and today's at 3, 50 and 100 ms.
 fn stacks(quick: bool) -> Vec<(String, Vec<String>)> {
     let mut stacks = vec![(PAPER_STACK.to_owned(), Vec::new())];
     if !quick {
@@ -48,7 +49,8 @@ fn variants(quick: bool, directions: &[&'static str]) -> Vec<Variant> {
     variants
 }
 
-/// The overhead's variants, and beside them one with the silences of figure 4, whose gain the overhead is held against.
+/// The overhead's variants, and one that runs figure 4's scenario: the overhead is compared with the gain
+/// there.
 pub(super) fn overhead_variants(quick: bool) -> Vec<Variant> {
     let mut all = downlink_on_every_stack(quick);
     all.push(Variant {
@@ -60,7 +62,8 @@ pub(super) fn overhead_variants(quick: bool) -> Vec<Variant> {
     all
 }
 
-/// Figure 7's variants: the stacks, older senders, and what else might make a switch cost more than its capacity.
+/// Figure 7's variants: the stacks, older senders, and other conditions under which a switch might cost more
+/// goodput than the change of capacity explains.
 pub(super) fn switch_variants(quick: bool) -> Vec<Variant> {
     let mut all = downlink_on_every_stack(quick);
     if quick {
@@ -102,13 +105,13 @@ pub(super) fn both_directions_on_every_stack(quick: bool) -> Vec<Variant> {
     variants(quick, &["downlink", "uplink"])
 }
 
-/// Share of time the incumbent must be on, with 5 % sensing beside it, for the radio to be silent a share of
-/// `utilisation`: the two are independent, so silent = 1 - (1 - sensing)(1 - incumbent).
+/// Share of time that the incumbent has to be on so that, with 5 % sensing, the radio is silent for a share
+/// `utilisation`. The two are independent, so silent = 1 - (1 - sensing)(1 - incumbent).
 fn incumbent_share(utilisation: f64) -> f64 {
     1.0 - (1.0 - utilisation) / 0.95
 }
 
-/// Figure 6's x axis. The mean burst stays 200 ms; the pauses between bursts shrink.
+/// Figure 6's x axis. The mean burst is 200 ms at every point; the pauses between bursts shrink.
 const UTILISATIONS: [f64; 8] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
 
 pub(super) fn utilisation_sweep(quick: bool) -> Vec<Variant> {
@@ -130,7 +133,7 @@ pub(super) fn utilisation_sweep(quick: bool) -> Vec<Variant> {
 
 pub(super) fn macro_variants(quick: bool) -> Vec<Variant> {
     let mut all = both_directions_on_every_stack(quick);
-    // What "even better in a larger-scale situation" is compared with: figure 4.
+    // The claim "even better in a larger-scale situation" compares with figure 4.
     all.push(Variant {
         stack: ONE_CLIENT.to_owned(),
         direction: "downlink",
@@ -159,7 +162,7 @@ pub(super) fn macro_variants(quick: bool) -> Vec<Variant> {
     all
 }
 
-/// One row of the mean over the seeds.
+/// A row with the mean of `value` over the seeds and its interval.
 fn row(
     variant: &Variant,
     point: &Point,
@@ -197,10 +200,10 @@ pub(super) fn goodput_rows(grid: &Grid) -> Vec<FigureRow> {
     })
 }
 
-/// Most bytes that the base station held, 0 on the plain router.
+/// Most bytes that the case's first mechanism held; 0 for the plain router.
 pub(super) fn held_peak(run: &RunRecord) -> f64 {
-    run.mechanism
-        .as_ref()
+    run.mechanisms
+        .first()
         .and_then(|mechanism| mechanism.counters.get("held_bytes_peak"))
         .map_or(0.0, |&bytes| bytes as f64)
 }
@@ -217,7 +220,7 @@ pub(super) fn goodput_and_retransmission_rows(grid: &Grid) -> Vec<FigureRow> {
             }),
         ]
     });
-    // Section VI-C2 prints these two for one client; figure 8's values are only drawn.
+    // Section VI-C2 prints these two numbers for one client; the paper only draws those of figure 8.
     let single = grid.points.iter().all(|point| point.runs.iter().all(|(record, _)| record.flows.len() == 1));
     if single {
         for (case, rate) in [("regular", 3.1), ("dsasync-paper", 0.018)] {
@@ -251,7 +254,8 @@ pub(super) fn deviation_rows(grid: &Grid) -> Vec<FigureRow> {
     })
 }
 
-/// Gain in goodput over `regular`, %, paired by seed and weighted by regular's mean, as the paper compares averages.
+/// Gain in goodput over `regular`, %, by seed. Each seed's difference is divided by the mean of `regular`
+/// over all seeds, because the paper compares averages.
 pub(super) fn gains_of(regular: &Point, other: &Point) -> Vec<f64> {
     let regular = regular.values(|run| run.totals.goodput_bps);
     let base = Estimate::of(&regular).mean;
@@ -259,7 +263,7 @@ pub(super) fn gains_of(regular: &Point, other: &Point) -> Vec<f64> {
     other.iter().zip(&regular).map(|(other, regular)| (other - regular) / base * 100.0).collect()
 }
 
-/// Figure 4's numbers under each assumption: regular DSA as it is, the others as gains over it.
+/// Figure 4's numbers under each assumption: those of regular DSA, and the gains of the other cases over it.
 pub(super) fn sensitivity_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
         if point.case == "regular" {
@@ -286,7 +290,8 @@ pub(super) fn sensitivity_rows(grid: &Grid) -> Vec<FigureRow> {
     })
 }
 
-/// What the paper leaves open, changed one assumption at a time; the first of each direction is figure 4 itself.
+/// Changes one assumption at a time that the paper leaves open; the first variant of each direction is figure
+/// 4 itself.
 pub(super) fn sensitivity_variants(_quick: bool) -> Vec<Variant> {
     let mut all = Vec::new();
     let mut add = |direction: &'static str, stack: &str, set: &[&str]| {
@@ -351,7 +356,7 @@ pub(super) fn sensitivity_variants(_quick: bool) -> Vec<Variant> {
     all
 }
 
-/// Figure 7: goodput of each second, and what the switch cost.
+/// Figure 7: goodput of each second, and goodput, losses and delay around the switch.
 pub(super) fn switch_rows(grid: &Grid) -> Vec<FigureRow> {
     let mut rows = rows_of(grid, |variant, point| {
         let mut drop = row(variant, point, "goodput in the two seconds after the switch", "Mbit/s", |_| 0.0);

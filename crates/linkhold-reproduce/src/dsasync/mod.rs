@@ -1,4 +1,5 @@
-//! `dsasync`: overhead and figures 3 to 8 (section VI-C), each with the paper's stack and, beside it, today's.
+//! `dsasync`: the overhead, figures 3 to 8 (section VI-C) and a sensitivity study. The overhead and the
+//! figures run on the paper's TCP stack and, beside it, on today's.
 
 mod claims;
 mod figures;
@@ -28,9 +29,9 @@ macro_rules! scenario {
     };
 }
 
-/// Figure 6 at utilisation 0.
+/// The overhead's scenario, which has no silences: also figure 6's point at utilisation 0.
 const UNDISTURBED: &str = scenario!("overhead");
-/// Figure 4 beside the overhead and figure 8.
+/// Figure 4's scenario, with which the overhead and figure 8 are compared.
 const ONE_CLIENT: &str = scenario!("fig4");
 
 /// Every figure, in the paper's order.
@@ -170,7 +171,7 @@ mod tests {
     fn every_figure_has_its_numbers_and_every_number_its_figure() {
         let paper = Paper::parse(PAPER).unwrap();
         for figure in FIGURES {
-            // The sensitivity study is ours; the paper claims nothing about it.
+            // The sensitivity study is not in the paper, so it has no claims.
             assert_eq!(
                 paper.figure(figure.id).unwrap().claim.is_empty(),
                 figure.id == "sensitivity",

@@ -1,7 +1,7 @@
 //! Charts as plotly.js figures.
 //!
-//! Colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind readers can tell apart; lines
-//! differ in their dashes as well. A trace never depends on colour alone.
+//! Colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind readers can tell
+//! apart. Lines differ in their dashes as well, so that no line is told by its colour alone.
 
 use linkhold_core::link_event::Scope;
 use serde_json::{Value, json};
@@ -16,9 +16,10 @@ const DASHES: [&str; 4] = ["solid", "dash", "dot", "dashdot"];
 const SYMBOLS: [&str; 6] = ["circle", "square", "diamond", "triangle-up", "cross", "x"];
 const GREY: &str = "#57606a";
 const GRID: &str = "#e6e9ed";
-/// Points of one line; more cannot be told apart on a screen and make the page heavy.
+/// Most points of one line; more cannot be told apart on a screen and make the page heavy.
 const MAX_POINTS: usize = 2000;
-/// Points of one line of goodput, which swings with every silence: with more, lines hide each other.
+/// Most points of one line of goodput. Goodput swings with every silence: with more points, lines hide each
+/// other.
 const MAX_GOODPUT_POINTS: usize = 150;
 
 fn colour(index: usize) -> &'static str {
@@ -43,7 +44,7 @@ fn figure(data: Vec<Value>, x: Value, y: Value, height: usize) -> Value {
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}}})
 }
 
-/// Adds a key to one of the figure's objects.
+/// Sets a key in one of the figure's objects; `path` is a JSON pointer, and its last part is the key.
 fn set(figure: &mut Value, path: &str, value: Value) {
     let (parent, key) = path.rsplit_once('/').unwrap_or(("", path));
     if let Some(Value::Object(object)) = figure.pointer_mut(parent) {
@@ -51,7 +52,7 @@ fn set(figure: &mut Value, path: &str, value: Value) {
     }
 }
 
-/// Goodput of each case with its 95 % interval, and the limit as a line.
+/// Goodput of each case as a bar with its 95 % interval, and the limit as a line.
 pub(super) fn case_against_case(report: &RunReport) -> Value {
     let mut data = Vec::new();
     let mut labels = Vec::new();
@@ -78,7 +79,7 @@ pub(super) fn case_against_case(report: &RunReport) -> Value {
     y["categoryarray"] = json!(labels);
     let mut out = figure(data, x, y, height);
     set(&mut out, "/layout/hovermode", json!("closest"));
-    // The limit's label stands between the chart and the buttons at the top.
+    // Room for the limit's label between the chart and the buttons at the top.
     set(&mut out, "/layout/margin/t", json!(66));
     if limit.is_finite() {
         set(
@@ -97,14 +98,14 @@ pub(super) fn case_against_case(report: &RunReport) -> Value {
     out
 }
 
-/// The first seed's series of every case, with the case's place in the report.
+/// The first seed's series of every case, with the case's index in the report.
 pub(super) fn one_seed<'a>(report: &RunReport, series: &'a [RunSeries]) -> Vec<(usize, &'a RunSeries)> {
     let Some(seed) = report.runs.first().map(|run| run.seed) else { return Vec::new() };
     let of = |case: &str| series.iter().find(|series| series.case == case && series.seed == seed);
     report.cases().into_iter().enumerate().filter_map(|(index, case)| Some((index, of(case)?))).collect()
 }
 
-/// How long an interval one point of [`goodput_over_time`] covers, s.
+/// Length of the interval that one point of [`goodput_over_time`] covers, s.
 pub(super) fn goodput_interval_s(run: &RunSeries) -> f64 {
     let t = &run.router.t_s;
     let step = match t.as_slice() {
@@ -151,7 +152,7 @@ pub(super) fn cwnd_over_time(series: &[(usize, &RunSeries)]) -> Value {
     over_time(data, series, "congestion window (kB)")
 }
 
-/// Bytes that the mechanism holds, of every case that ever holds any; `None` if none does.
+/// Bytes held over time, for every case whose mechanisms ever hold any; `None` if there is no such case.
 pub(super) fn held_over_time(series: &[(usize, &RunSeries)]) -> Option<Value> {
     let holding: Vec<_> =
         series.iter().filter(|(_, run)| run.router.held_bytes.iter().any(|&held| held > 0.0)).collect();
@@ -205,7 +206,7 @@ fn over_time(mut data: Vec<Value>, series: &[(usize, &RunSeries)], y_title: &str
     x["range"] = json!([0, end]);
     let mut y = axis(y_title);
     y["rangemode"] = json!("tozero");
-    // The shades are on the lower of two axes, so that they lie below the lines.
+    // The silences are drawn on the lower of two axes, so that they lie below the lines.
     y["overlaying"] = json!("y");
     y["side"] = json!("left");
     let hidden = json!({"range": [0, 1], "visible": false, "fixedrange": true});
@@ -244,15 +245,15 @@ fn shade(
         "fillcolor": fill, "line": {"width": 0}, "hoverinfo": "skip"}))
 }
 
-/// Share of segments that took longer than a delay, over all seeds that have series; both axes logarithmic, because
-/// what tells cases apart is the last per cent.
+/// Share of segments that took longer than a delay, over all seeds that have series. Both axes are
+/// logarithmic, because cases differ in the last per cent of segments.
 pub(super) fn delay_distribution(report: &RunReport, series: &[RunSeries]) -> Option<Value> {
     let mut data = Vec::new();
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for (index, case) in report.cases().into_iter().enumerate() {
         let mut delays = crate::delay::DelayHistogram::new();
         series.iter().filter(|run| run.case == case).for_each(|run| delays.merge(&run.delays));
-        // The last point would be zero, which a logarithmic axis does not have.
+        // The last share is zero, which a logarithmic axis cannot show; the filter removes it.
         let points: Vec<(f64, f64)> = delays
             .cdf()
             .into_iter()
@@ -285,10 +286,11 @@ pub(super) fn delay_distribution(report: &RunReport, series: &[RunSeries]) -> Op
     Some(out)
 }
 
-/// Smallest share of segments that the delay chart shows, per cent: below are a handful of segments.
+/// Smallest share of segments that the delay chart shows, per cent; a smaller one is a handful of segments.
 const LEAST_SHARE: f64 = 0.005;
 
-/// Tick values 1, 2, 5, 10, ... from the last one below `least` to the first above `most`.
+/// Tick values 1, 2, 5, 10, ... from the power of ten below `least` to five times the power of ten above
+/// `most`.
 fn one_two_five(least: f64, most: f64) -> Vec<f64> {
     let first = least.log10().floor() as i32;
     let last = most.log10().ceil() as i32;
@@ -296,7 +298,8 @@ fn one_two_five(least: f64, most: f64) -> Vec<f64> {
     (first..=last).flat_map(decade).collect()
 }
 
-/// One chart a metric of a paper's figure: measured with intervals, the paper's numbers as open diamonds.
+/// The chart of one metric of a paper's figure: measured values with intervals, and the paper's numbers as
+/// open diamonds.
 pub(super) fn paper_figure(paper: &Figure, metric: &str, unit: &str) -> Value {
     let rows: Vec<&FigureRow> =
         paper.rows.iter().filter(|row| row.metric == metric && row.unit == unit).collect();
@@ -376,7 +379,8 @@ fn scale(values: &[f64], factor: f64) -> Vec<f64> {
     values.iter().map(|value| value * factor).collect()
 }
 
-/// At most `most` points: means of equal runs of neighbours.
+/// Reduces a line to at most `most` points. Each is the mean of the same number of neighbours and stands at
+/// the time of the last of them.
 fn thin(t: &[f64], y: &[f64], most: usize) -> (Vec<f64>, Vec<Option<f64>>) {
     let run = t.len().div_ceil(most).max(1);
     let finite = |value: f64| value.is_finite().then(|| rounded(value));
@@ -385,7 +389,7 @@ fn thin(t: &[f64], y: &[f64], most: usize) -> (Vec<f64>, Vec<Option<f64>>) {
     (times, values)
 }
 
-/// Six decimals are below what a chart shows, and half the size of the page.
+/// Rounds to six decimals: a chart shows fewer, and the page is half as large.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

@@ -1,9 +1,9 @@
 //! The HTML report: one file that opens anywhere, without a network.
 //!
-//! The `plotly` crate brings the plotly.js script, which is embedded once a page. Charts are written as plotly.js figures
-//! (JSON) rather than with the crate's builders, which lack what the charts here need (per-trace fills over broken
-//! polygons, axes in the margin at narrow width). Everything that comes from a file is escaped, and the page's own
-//! content security policy forbids every request.
+//! The `plotly` crate supplies the plotly.js script, which each page embeds once. Charts are written as
+//! plotly.js figures (JSON) and not with the crate's builders, which lack fills over broken polygons for each
+//! trace and axes in the margin at narrow width. Everything that comes from a file is escaped, and the page's
+//! own content security policy forbids every request.
 
 mod charts;
 mod numbers;
@@ -15,7 +15,7 @@ mod words;
 pub use reproduce::render_reproduce;
 pub use run::render_run;
 
-/// `text` with everything that HTML or plotly's own text markup could take for markup replaced.
+/// `text` with every character escaped that HTML or plotly could take for markup.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -26,7 +26,7 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Control characters have no meaning in a page and none in a name.
+            // Control characters mean nothing in a page or in a name.
             c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// The page without the embedded library, which is full of URLs that it does not load.
+    /// The page without plotly.js, whose source is full of URLs that it does not load.
     fn own_part(page: &str) -> String {
         let script = page::plotly_script();
         assert!(page.contains(script));

@@ -1,4 +1,5 @@
-//! The numbers of [`crate::format`] for running text: a number and its unit never part at a line's end.
+//! The numbers of [`crate::format`] for running text, with no-break spaces: a line never ends between a
+//! number and its unit.
 
 use crate::format;
 

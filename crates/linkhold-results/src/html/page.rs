@@ -1,4 +1,4 @@
-//! The page around a report: style, the embedded plotly.js, and how charts are put in.
+//! The page around a report: its style, the embedded plotly.js, and the places of the charts.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::escape;
 
-/// No request leaves the page, whatever is in it.
+/// Forbids every request, whatever the page contains.
 const POLICY: &str =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 
@@ -53,8 +53,8 @@ for (const chart of document.querySelectorAll('.chart')) {
 }
 ";
 
-/// The plotly.js script of the `plotly` crate with its tags, without the MathJax that comes along: the charts set no
-/// formulas, and it is a third of the size.
+/// The plotly.js script of the `plotly` crate with its tags. The crate adds MathJax, which is a third of the
+/// size; it is cut off, because the charts contain no formulas.
 pub(super) fn plotly_script() -> &'static str {
     static SCRIPT: OnceLock<String> = OnceLock::new();
     SCRIPT.get_or_init(|| {
@@ -67,7 +67,7 @@ pub(super) fn plotly_script() -> &'static str {
     })
 }
 
-/// A page in the making.
+/// A page that is being built.
 pub(super) struct Page {
     title: String,
     body: String,
@@ -80,13 +80,14 @@ impl Page {
         Self { title: escape(title), body: String::new(), charts: 0 }
     }
 
-    /// Adds HTML, escaped already.
+    /// Adds HTML, in which text is already escaped.
     pub(super) fn html(&mut self, html: &str) {
         self.body.push_str(html);
         self.body.push('\n');
     }
 
-    /// Adds a chart with its caption, which is HTML; `label` is plain text for who cannot see the chart.
+    /// Adds a chart with its caption, which is HTML. `label` is plain text for readers who cannot see the
+    /// chart.
     pub(super) fn chart(&mut self, figure: &Value, label: &str, caption: &str) {
         let id = format!("chart-{}", self.charts);
         self.charts += 1;
@@ -117,7 +118,7 @@ impl Page {
     }
 }
 
-/// A table from a header and rows of HTML cells; the `text_columns` are set to the left.
+/// A table from a header and rows of HTML cells; the columns in `text_columns` are aligned left.
 pub(super) fn table(header: &[&str], rows: &[Vec<String>], text_columns: &[usize]) -> String {
     let class = |index: usize| if text_columns.contains(&index) { " class=\"text\"" } else { "" };
     let cells = |tag: &str, texts: &mut dyn Iterator<Item = &str>| -> String {

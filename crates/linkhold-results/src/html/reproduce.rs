@@ -4,7 +4,8 @@ use super::page::{Page, folded, table};
 use super::{charts, escape, numbers as format};
 use crate::record::{Claim, Figure, ReproduceReport};
 
-/// The report as one HTML page. `scenarios` are (name, text) of the scenario files behind it, shown folded at the end.
+/// The report as one HTML page. `scenarios` holds name and text of each scenario file behind the figures; the
+/// page shows them folded at its end.
 #[must_use]
 pub fn render_reproduce(report: &ReproduceReport, scenarios: &[(String, String)]) -> String {
     let mut page = Page::new("linkhold: a paper reproduced");
@@ -73,8 +74,8 @@ fn add_figure(page: &mut Page, figure: &Figure) {
     page.html(&row_table(figure));
 }
 
-/// The figure in parts of which each makes a legible chart: whole, or, where more than six lines would share one, a part
-/// for each stack (what a case has in brackets).
+/// Splits the figure so that each part makes a legible chart. It stays whole for up to six lines; beyond
+/// that, each stack (the text in brackets after a case's name) is a part of its own.
 fn by_stack<'a>(figure: &'a Figure, metric: &str) -> Vec<(Option<&'a str>, Figure)> {
     let of_case = |case: &'a str| case.split_once(" [").and_then(|(_, stack)| stack.strip_suffix(']'));
     let rows = || figure.rows.iter().filter(|row| row.metric == metric && row.x.is_some());

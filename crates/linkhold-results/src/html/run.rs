@@ -7,7 +7,7 @@ use crate::series::RunSeries;
 use crate::stats::{Metric, estimate};
 use crate::table::goodput_row;
 
-/// The report as one HTML page. `series` holds what there is of the runs' series; charts over time show the first
+/// The report as one HTML page. `series` may lack the series of some runs; charts over time show the first
 /// seed. `scenario_toml` is the scenario file's text.
 #[must_use]
 pub fn render_run(report: &RunReport, series: &[RunSeries], scenario_toml: &str) -> String {
@@ -39,7 +39,7 @@ pub fn render_run(report: &RunReport, series: &[RunSeries], scenario_toml: &str)
 }
 
 fn case_table(report: &RunReport) -> String {
-    // Fairness between flows says nothing of one flow.
+    // With one flow in each run there is no fairness to show.
     let several = report.runs.iter().any(|run| run.flows.len() > 1);
     let rows: Vec<Vec<String>> = report
         .cases()
@@ -133,7 +133,7 @@ fn over_time(page: &mut Page, report: &RunReport, series: &[RunSeries]) {
              for a silence to end or were sent again.",
         );
     }
-    if report.runs.iter().any(|run| run.mechanism.is_some()) {
+    if report.runs.iter().any(|run| !run.mechanisms.is_empty()) {
         page.html(&folded("Counters of the mechanisms, per case (first seed)", &mechanism_text(report)));
     }
 }
@@ -141,10 +141,8 @@ fn over_time(page: &mut Page, report: &RunReport, series: &[RunSeries]) {
 fn mechanism_text(report: &RunReport) -> String {
     let mut out = String::new();
     for case in report.cases() {
-        if let Some(run) = report.runs_of(case).next()
-            && let Some(mechanism) = &run.mechanism
-        {
-            out.push_str(&format!("{case}: mechanism {}\n", mechanism.name));
+        for mechanism in report.runs_of(case).next().iter().flat_map(|run| &run.mechanisms) {
+            out.push_str(&format!("{case}: mechanism {} at {}\n", mechanism.name, mechanism.at));
             for (name, value) in &mechanism.counters {
                 out.push_str(&format!("  {name:<20} {value:>14}\n"));
             }

@@ -1,11 +1,11 @@
-//! What was simulated and what came out, in words for a stranger, from the numbers.
+//! Sentences that say what was simulated and what came out, made from the numbers of a report.
 
 use super::{escape, numbers as format};
 use crate::record::{CompareRow, RunReport, Stack};
 use crate::stats::{Estimate, Metric, estimate};
 use crate::table::goodput_row;
 
-/// Names on which every sentence relies: the terms of the report.
+/// The terms that the report uses, explained.
 pub(super) const TERMS: &str = "<dl>
 <dt>Silence</dt><dd>A stretch of time in which the radio does not transmit: it senses for a licensed (primary) user, \
 waits while one transmits, changes channel, or has no signal.</dd>
@@ -15,7 +15,7 @@ compared like with like. The case <em>none</em>, where there is one, is a plain 
 per second.</dd>
 <dt>Limit</dt><dd>What a perfect transport would deliver: the capacity of the radio while it is not silent, less \
 the share that packet headers take.</dd>
-<dt>One-way delay</dt><dd>From TCP sending a data segment for the first time to its arrival at the other end. \
+<dt>One-way delay</dt><dd>From TCP sending a copy of a data segment to the arrival of that copy at the other end. \
 p50 is the median; p99 is exceeded by one segment in a hundred.</dd>
 <dt>Retransmission timeout (RTO)</dt><dd>TCP heard nothing for so long that it takes everything under way for lost and starts \
 over slowly. A silence that is mistaken for congestion shows here.</dd>
@@ -23,7 +23,7 @@ over slowly. A silence that is mistaken for congestion shows here.</dd>
 100 such intervals would contain the true value (Student's t; comparisons are paired by seed).</dd>
 </dl>";
 
-/// What was simulated.
+/// The paragraph and the list that say what was simulated.
 pub(super) fn setting(report: &RunReport) -> String {
     let scenario = &report.scenario;
     let mut out = String::new();
@@ -78,7 +78,7 @@ pub(super) fn setting(report: &RunReport) -> String {
     out
 }
 
-/// What came out: one paragraph a case, the baseline first.
+/// One paragraph for each case, the baseline first, that says what came out.
 pub(super) fn verdict(report: &RunReport) -> String {
     let cases = report.cases();
     let Some(&baseline) = cases.first() else { return String::new() };
@@ -118,7 +118,7 @@ pub(super) fn verdict(report: &RunReport) -> String {
     out
 }
 
-/// "1.17 times as much as none (95\u{a0}% interval 1.15 to 1.19)." and whether that is more than chance.
+/// "1.170 times as much as none (95\u{a0}% interval 1.150 to 1.190)" and whether that is more than chance.
 fn against(row: &CompareRow) -> String {
     let baseline = escape(&row.baseline);
     match (row.ratio, row.ci95) {

@@ -1,7 +1,8 @@
 //! Parquet files of a run: `flows.parquet`, `series.parquet`, `silences.parquet`.
 //!
-//! Columns carry their unit in the name, as in the JSON. Rows are written in row groups as runs end, so memory does not
-//! grow with their number; the files appear whole, by renaming, or not at all. A number that is not there is null.
+//! A column's name ends with its unit, as in the JSON. Rows are written in row groups as they come in, so
+//! memory does not grow with their number. A file appears whole, by renaming, or not at all. A number that
+//! does not exist is null.
 
 mod table;
 
@@ -37,7 +38,7 @@ pub enum ParquetFailure {
     },
 }
 
-/// One row a flow and run.
+/// One row for each flow of each run.
 const FLOWS: &[Column] = &[
     Column("case", Kind::Text),
     Column("seed", Kind::Integer),
@@ -62,7 +63,7 @@ const FLOWS: &[Column] = &[
     Column("resume_p50_s", Kind::Number),
 ];
 
-/// One row an interval: of a flow, or, with `flow` null, of the router.
+/// One row for each interval of a flow, or, where `flow` is null, of the router.
 const SERIES: &[Column] = &[
     Column("case", Kind::Text),
     Column("seed", Kind::Integer),
@@ -79,7 +80,7 @@ const SERIES: &[Column] = &[
     Column("queue_bytes", Kind::Number),
 ];
 
-/// One row a silence; `station` is null for one of the whole network.
+/// One row for each silence; `station` is null if the whole network was silent.
 const SILENCES: &[Column] = &[
     Column("case", Kind::Text),
     Column("seed", Kind::Integer),
@@ -97,7 +98,7 @@ pub struct ParquetFiles {
 }
 
 impl ParquetFiles {
-    /// Starts the three files in `folder`, which exists.
+    /// Starts the three files in `folder`, which has to exist.
     ///
     /// # Errors
     /// [`ParquetFailure`].
@@ -207,7 +208,7 @@ impl ParquetFiles {
         Ok(())
     }
 
-    /// Completes the files and gives them their names. Without this call nothing is left behind.
+    /// Completes the files and gives them their names. Without this call, dropping `self` removes them.
     ///
     /// # Errors
     /// [`ParquetFailure`].
@@ -219,7 +220,7 @@ impl ParquetFiles {
     }
 }
 
-/// One file, under a temporary name until it is whole.
+/// One file; it has a temporary name until it is whole.
 struct Output {
     partial: PathBuf,
     path: PathBuf,
@@ -253,7 +254,7 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // After `finish` the name is gone, and there is nothing to remove.
+        // After `finish` nothing has the temporary name, and this removes nothing.
         let _ = fs::remove_file(&self.partial);
     }
 }

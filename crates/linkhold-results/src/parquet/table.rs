@@ -1,6 +1,7 @@
-//! Rows in, Parquet row groups out: the small part of the format that linkhold's files need.
+//! Collects rows and writes them as Parquet row groups: the small part of the format that linkhold's files
+//! need.
 //!
-//! Without the `arrow` feature of the crate, which would triple its build time.
+//! It does without the `arrow` feature of the `parquet` crate, which would triple that crate's build time.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-/// Rows collected before a row group is written: a few megabytes.
+/// Rows in a row group: a few megabytes.
 const ROWS_A_GROUP: usize = 65_536;
 
 /// Name and kind of a column. Every column may hold nulls.
@@ -22,11 +23,11 @@ pub(super) struct Column(pub(super) &'static str, pub(super) Kind);
 /// What a column holds.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
-    /// UTF-8.
+    /// UTF-8 text.
     Text,
-    /// Counters and numbers of things, below 2^63.
+    /// Counters and identifiers, below 2^63.
     Integer,
-    /// Measurements.
+    /// Measured values.
     Number,
 }
 
@@ -40,7 +41,8 @@ pub(super) enum Value<'a> {
     Null,
 }
 
-/// The values of one column since the last row group; nulls only in `levels` (1 there, 0 null).
+/// The values of one column since the last row group. `levels` has an entry for every row: 1 for a value, 0
+/// for a null, which has no entry in `values`.
 struct Pending {
     levels: Vec<i16>,
     values: Values,
@@ -118,7 +120,7 @@ impl<W: Write + Send> TableWriter<W> {
         })
     }
 
-    /// Adds a row: one value a column, in their order.
+    /// Adds a row: one value for each column, in the order of the columns.
     pub(super) fn row(&mut self, values: &[Value<'_>]) -> Result<(), ParquetError> {
         if values.len() != self.columns.len() {
             return Err(ParquetError::General("a row with another number of values than columns".to_owned()));
@@ -148,7 +150,7 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(())
     }
 
-    /// Writes what is left and the footer.
+    /// Writes the remaining rows and the footer.
     pub(super) fn finish(mut self) -> Result<(), ParquetError> {
         if self.rows > 0 {
             self.write_group()?;

@@ -4,15 +4,11 @@
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
-use linkhold_scenario::{
-    Case, Cell, Channel, Discipline, FlowGroup, InSilence, IpVersion, Mac, Mechanism, Output, PrimaryUser,
-    Profile, Queue, Radio, ResolvedScenario, Sensing, Source, SwitchPolicy, Wired,
+use linkhold_radio::{
+    AirConfig, AirTimeModel, ChannelConfig, Mac, PrimaryUserConfig, QueueConfig, SensingConfig, Switching,
 };
+use linkhold_scenario::{Case, FlowGroup, IpVersion, Output, Profile, ResolvedScenario, Source, Wired};
 use linkhold_tcp::{Congestion, TcpConfig};
-
-pub const fn fifo(limit: u32) -> Queue {
-    Queue { discipline: Discipline::Fifo { limit }, in_silence: InSilence::Queue }
-}
 
 pub fn bulk(direction: Direction) -> FlowGroup {
     FlowGroup {
@@ -28,7 +24,8 @@ pub fn bulk(direction: Direction) -> FlowGroup {
     }
 }
 
-/// One downlink bulk flow over a 24 Mb/s link without silences, each way with the full rate, 100 packets of DropTail.
+/// One downlink bulk flow over a 24 Mb/s link without silences, each way with the full rate, 100 packets of
+/// DropTail.
 pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScenario {
     ResolvedScenario {
         name: "clean".to_owned(),
@@ -41,62 +38,52 @@ pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScena
             one_way_delay: Duration::from_nanos(rtt.as_nanos() / 2),
             queue: 10_000,
         },
-        radio: Radio {
+        radio: AirConfig {
             stations: 1,
-            mac: Mac::Duplex(Cell {
-                channels: vec![Channel {
-                    phy_rate: BitRate::from_mbps(24),
-                    mac_efficiency: Fraction::ONE,
-                    primary_user: None,
-                }],
-                initial_channel: 0,
-                retry_limit: 7,
-                switching_delay: Duration::ZERO,
-                switches: Vec::new(),
-                switch_policy: SwitchPolicy::Scripted,
-            }),
+            mac: Mac::Duplex,
+            air_time: AirTimeModel::PerByte,
+            channels: vec![ChannelConfig {
+                phy_rate: BitRate::from_mbps(24),
+                efficiency: Fraction::ONE,
+                primary_user: None,
+            }],
+            initial_channel: 0,
+            switching: Switching::default(),
             sensing: None,
             station_sensing: Vec::new(),
+            retry_limit: 7,
+            router: QueueConfig::fifo(100),
+            station_queue: QueueConfig::fifo(1000),
         },
+        traces: None,
         router_visible: true,
-        router: fifo(100),
-        station: fifo(1000),
         tcp_profile: Profile::Linux,
         tcp,
         flows: vec![bulk(Direction::Downlink)],
-        mechanism: Mechanism::None,
+        mechanisms: Vec::new(),
         output: Output { series_interval: Duration::from_secs(1) },
     }
 }
 
-/// The cell of a scenario, to change.
-pub fn cell(scenario: &mut ResolvedScenario) -> &mut Cell {
-    match &mut scenario.radio.mac {
-        Mac::Shared(cell) | Mac::Duplex(cell) => cell,
-        Mac::Trace(_) => panic!("a trace has no channels"),
-    }
-}
-
-/// The must-show radio: 0.2 s mean primary-user bursts, 20 % of the time, and 25 ms of sensing every 0.5 s:
-/// about a quarter of the time silent; shared medium.
+/// The must-show radio: 0.2 s mean primary-user bursts, 20 % of the time, and 25 ms of sensing every
+/// 0.5 s: about a quarter of the time silent; shared medium.
 pub fn quarter_silent(congestion: Congestion, rtt: Duration, duration: Duration) -> ResolvedScenario {
     let mut scenario = clean(TcpConfig::linux(congestion), rtt, duration);
     scenario.wired.rate = BitRate::from_mbps(100);
-    scenario.radio.sensing = Some(Sensing {
+    scenario.radio.sensing = Some(SensingConfig {
         period: Duration::from_millis(500),
         duration: Duration::from_millis(25),
         phase: Duration::ZERO,
         announced: true,
     });
-    let user = PrimaryUser {
+    let user = PrimaryUserConfig {
         on_mean: Duration::from_millis(200),
         off_mean: Duration::from_millis(800),
         detection_delay: Duration::ZERO,
         end_detection_delay: Duration::ZERO,
     };
-    cell(&mut scenario).channels[0].primary_user = Some(user);
-    let shared = cell(&mut scenario).clone();
-    scenario.radio.mac = Mac::Shared(shared);
+    scenario.radio.channels[0].primary_user = Some(user);
+    scenario.radio.mac = Mac::Shared;
     scenario
 }
 

@@ -1,4 +1,4 @@
-//! A mechanism and an edge so simple that what the engine must do with them can be written down.
+//! A mechanism and hosts that are simple enough to write down what the engine must do with them.
 #![allow(dead_code)]
 
 use std::collections::VecDeque;
@@ -11,11 +11,13 @@ use linkhold_core::packet::{
 };
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
-use linkhold_sim::Edge;
+use linkhold_sim::Hosts;
+use linkhold_sim::flow::FlowIndex;
 use linkhold_sim::network::Network;
-use linkhold_sim::slab::{FlowIndex, Packet};
+use linkhold_sim::slab::{Packet, Sending};
 
-/// Holds every downlink packet in a silence of the network, takes the queue back, and releases as room is told.
+/// Holds every downlink packet in a silence of the network, takes the queue back, and releases as room is
+/// told.
 #[derive(Debug, Default)]
 pub struct HoldInSilence {
     silences: u32,
@@ -99,13 +101,17 @@ impl Mechanism for HoldInSilence {
 /// Payload of a packet, bytes: packet n begins at sequence number n times this.
 const PAYLOAD: u32 = 1460;
 
+fn sending(flow: FlowIndex, direction: Direction, segment: TcpSegment) -> Sending {
+    Sending { flow, direction, segment, ecn: Ecn::NotEct, retransmit: false }
+}
+
 pub fn key() -> FlowKey {
     let end = |addr: [u8; 4], port| Endpoint { addr: addr.into(), port };
     FlowKey { correspondent: end([192, 0, 2, 1], 5001), station: end([10, 0, 0, 2], 40_000) }
 }
 
-/// A correspondent that sends one numbered packet every `interval` until `stop`; a station that notes what comes
-/// and answers every second one with an ACK.
+/// A correspondent that sends one numbered packet every `interval` until `stop`; a station that notes what
+/// comes and answers every second one with an ACK.
 #[derive(Debug)]
 pub struct SteadyStream {
     pub interval: Duration,
@@ -124,8 +130,8 @@ impl SteadyStream {
     }
 }
 
-impl Edge for SteadyStream {
-    fn on_arrival(&mut self, now: Instant, packet: Packet, network: &mut Network) {
+impl Hosts for SteadyStream {
+    fn on_arrival(&mut self, now: Instant, _id: PacketId, packet: Packet, network: &mut Network) {
         match packet.direction {
             Direction::Downlink => {
                 self.received.push(packet.segment.seq.0 / PAYLOAD);
@@ -136,7 +142,7 @@ impl Edge for SteadyStream {
                         window: 1000,
                         ..TcpSegment::default()
                     };
-                    network.send(now, self.flow, Direction::Uplink, ack, Ecn::NotEct, false);
+                    network.send(now, &sending(self.flow, Direction::Uplink, ack));
                 }
             }
             Direction::Uplink => self.acks += 1,
@@ -152,7 +158,7 @@ impl Edge for SteadyStream {
             ..TcpSegment::default()
         };
         self.sent += 1;
-        network.send(at, self.flow, Direction::Downlink, segment, Ecn::NotEct, false);
+        network.send(at, &sending(self.flow, Direction::Downlink, segment));
         if at + self.interval < self.stop {
             network.schedule(at + self.interval, token);
         }

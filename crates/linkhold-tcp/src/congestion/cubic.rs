@@ -1,8 +1,6 @@
 //! CUBIC: the window follows a cubic of the time since the last reduction.
 //!
-//! Source: RFC 9438; with [`Details::Linux`] where Linux `tcp_cubic.c` differs: a timeout forgets everything, W_est has
-//! one slope, without a maximum cwnd grows by 5 % a round trip at least, and only what is quiet with nothing in flight does not count
-//! (`CA_EVENT_TX_START`). HyStart: `hystart.rs`.
+//! Source: RFC 9438. What Linux `tcp_cubic.c` does otherwise is in `linux.rs`; HyStart is in `hystart.rs`.
 //! Sees ACKs, RTT samples, congestion events; slow start -> (HyStart or loss) -> congestion avoidance, in the
 //! Reno-friendly, concave or convex region.
 //! Deviation: time in which cwnd was not the limit does not count (RFC 9438 section 5.8 leaves the how open).
@@ -13,6 +11,7 @@ use super::hystart::HyStart;
 use super::reno::slow_start;
 use super::{AckSample, Window};
 use crate::config::Details;
+use crate::linux::Quirks;
 
 /// RFC 9438 section 4.1: multiplicative decrease factor.
 const BETA: f64 = 0.7;
@@ -42,13 +41,13 @@ pub(crate) struct Cubic {
     cwnd_prior: f64,
     /// Since when cwnd has not been the limit.
     unlimited_since: Option<Instant>,
-    linux: bool,
+    quirks: Quirks,
     hystart: Option<HyStart>,
 }
 
 impl Cubic {
     pub fn new(hystart: bool, details: Details) -> Self {
-        let linux = details == Details::Linux;
+        let quirks = Quirks::new(details);
         Self {
             w_max: 0.0,
             epoch: None,
@@ -58,8 +57,8 @@ impl Cubic {
             credit: 0.0,
             cwnd_prior: 0.0,
             unlimited_since: None,
-            linux,
-            hystart: hystart.then(|| HyStart::new(linux)),
+            quirks,
+            hystart: hystart.then(|| HyStart::new(quirks.hystart_judges_trains())),
         }
     }
 
@@ -73,7 +72,7 @@ impl Cubic {
         }
         if !ack.cwnd_limited {
             // RFC 9438 section 5.8: "the time ... not counted", else the cubic leaps after it.
-            if !self.linux {
+            if !self.quirks.cubic_counts_unlimited_time() {
                 self.unlimited_since.get_or_insert(ack.now);
             }
             return;
@@ -105,9 +104,10 @@ impl Cubic {
         let t = ack.now.since(epoch).as_secs_f64();
         let rtt = ack.srtt.unwrap_or(Duration::ZERO).as_secs_f64();
 
-        // RFC 9438 section 4.3 equation 4: W_est = W_est + alpha * segments_acked / cwnd; Reno's own slope beyond
-        // the last maximum.
-        let alpha = if self.linux || self.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
+        // RFC 9438 section 4.3 equation 4: W_est = W_est + alpha * segments_acked / cwnd; Reno's own slope
+        // beyond the last maximum.
+        let reno_slope = self.w_est >= self.cwnd_prior && !self.quirks.cubic_has_one_slope();
+        let alpha = if reno_slope { 1.0 } else { ALPHA };
         self.w_est += alpha * acked / cwnd;
 
         // RFC 9438 section 4.2 equation 1: W_cubic(t) = C * (t - K)^3 + W_max, looked at one RTT ahead.
@@ -119,7 +119,7 @@ impl Cubic {
             // RFC 9438 sections 4.4 and 4.5: (target - cwnd) / cwnd per segment acknowledged.
             (target - cwnd) / cwnd * acked
         };
-        let grown = if self.linux {
+        let grown = if self.quirks.cubic_bounds_growth() {
             // cnt at most 20 while last_max_cwnd is 0; never more than a segment for two.
             let least = if self.w_max == 0.0 { UNKNOWN_GROWTH * acked } else { 0.0 };
             grown.max(least).min(acked / 2.0)
@@ -164,16 +164,22 @@ impl Cubic {
     }
 
     pub fn on_timeout(&mut self) {
-        // RFC 9438 section 4.8: the first congestion avoidance after a timeout has K = 0 and W_max = cwnd at its
-        // start.
+        // RFC 9438 section 4.8: the first congestion avoidance after a timeout has K = 0 and W_max = cwnd at
+        // its start.
         self.w_max = 0.0;
         self.epoch = None;
-        if self.linux {
-            // Linux bictcp_reset forgets the rest too.
+        if self.quirks.cubic_timeout_forgets_all() {
             self.cwnd_prior = 0.0;
         }
         if let Some(hystart) = &mut self.hystart {
             hystart.restart();
+        }
+    }
+
+    /// Sending starts with nothing in flight, `quiet` after the last segment.
+    pub fn on_transmit_start(&mut self, quiet: Duration) {
+        if self.quirks.cubic_counts_unlimited_time() {
+            self.on_quiet(quiet);
         }
     }
 

@@ -1,8 +1,9 @@
-//! HyStart: slow start ends before it loses, when a round trip's delay rises or its ACKs have come for half a round trip.
+//! HyStart: slow start ends before it loses, when a round trip's delay rises, or when its ACKs have come
+//! without a gap for half a round trip.
 //!
 //! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55(9), 2011, as Linux
-//! `tcp_cubic.c` has it (`hystart_update`), not RFC 9406. Sees ACKs in slow start; answers when it should end.
-//! The train of ACKs is judged with [`Details::Linux`](crate::config::Details::Linux) only.
+//! `tcp_cubic.c` has it (`hystart_update`), not RFC 9406.
+//! Sees ACKs in slow start; answers when it should end. Whether trains of ACKs are judged says `linux.rs`.
 
 use linkhold_core::time::{Duration, Instant};
 

@@ -1,7 +1,9 @@
-//! Congestion control: how cwnd grows per ACK, and what a congestion event leaves of it. One file per algorithm.
+//! Congestion control: how cwnd grows per ACK, and what a congestion event leaves of it. One file per
+//! algorithm.
 //!
-//! The sender owns cwnd and ssthresh ([`Window`]) and decides *when*; an algorithm decides *how much*. Dispatch is
-//! by enum, so a copy is cheap: undo restores the algorithm with the window (RFC 9438 section 4.9.2).
+//! The sender owns cwnd and ssthresh ([`Window`]) and decides *when*; an algorithm decides *how much*.
+//! Dispatch is by enum, so a copy is cheap: undo restores the algorithm with the window (RFC 9438 section
+//! 4.9.2).
 
 mod cubic;
 mod hystart;
@@ -94,7 +96,15 @@ impl Controller {
         }
     }
 
-    /// The sender was stopped, or had nothing to send, for `quiet`.
+    /// The sender starts to send with nothing in flight, `quiet` after its last segment.
+    pub fn on_transmit_start(&mut self, quiet: Duration) {
+        match self {
+            Self::Reno(_) | Self::Vegas(_) => {}
+            Self::Cubic(cubic) => cubic.on_transmit_start(quiet),
+        }
+    }
+
+    /// The sender was stopped for `quiet`.
     pub fn on_quiet(&mut self, quiet: Duration) {
         match self {
             Self::Reno(_) | Self::Vegas(_) => {}

@@ -1,7 +1,8 @@
 //! Slow start and congestion avoidance, with multiplicative decrease by half.
 //!
 //! Source: RFC 5681 section 3.1.
-//! Sees ACKs and congestion events; gives cwnd and ssthresh. slow start -> congestion avoidance -> (loss) -> ...
+//! Sees ACKs and congestion events; gives cwnd and ssthresh.
+//! slow start -> congestion avoidance -> (loss) slow start or congestion avoidance.
 
 use super::{AckSample, Window};
 
@@ -28,7 +29,8 @@ impl Reno {
     /// Congestion avoidance with `acked` bytes: one segment per window's worth.
     #[inline]
     pub fn avoid(&mut self, window: &mut Window, acked: u64) {
-        // RFC 5681 section 3.1: "increase cwnd by at most SMSS bytes ... per RTT", counted in bytes as it recommends.
+        // RFC 5681 section 3.1: "increase cwnd by at most SMSS bytes ... per RTT", counted in bytes as it
+        // recommends.
         self.credit += acked;
         if self.credit >= window.cwnd {
             self.credit -= window.cwnd;

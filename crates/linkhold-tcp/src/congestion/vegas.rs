@@ -1,7 +1,8 @@
 //! TCP Vegas: keeps a few segments of its own in the path's queue, judged by the RTT.
 //!
-//! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", IEEE JSAC 13(8),
-//! 1995, with the parameters and the once-per-RTT form of Linux `tcp_vegas.c` (alpha 2, beta 4, gamma 1 segments).
+//! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", IEEE JSAC
+//! 13(8), 1995, with the parameters and the once-per-RTT form of Linux `tcp_vegas.c` (alpha 2, beta 4, gamma
+//! 1 segments).
 //! Sees RTT samples; slow start -> (diff > gamma) -> avoidance: cwnd +1, 0 or -1 a round trip.
 //! Deviation: slow start doubles every round trip, not every other, as Linux's.
 

@@ -1,6 +1,7 @@
 //! F-RTO: was a retransmission timeout spurious? Judged by the ACKs that follow it.
 //!
-//! Source: RFC 5682 section 3 (with SACK) and section 2 (without); the steps as Linux `tcp_process_loss` orders them.
+//! Source: RFC 5682 section 3 (with SACK) and section 2 (without); the steps as Linux `tcp_process_loss`
+//! orders them.
 //! off -> (RTO) waiting -> (ACK advances) probing with new data -> spurious or real -> off.
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,5 @@
-//! NewReno: a partial ACK in fast recovery means the next hole; stay until everything outstanding at entry is in.
+//! NewReno: a partial ACK in fast recovery shows the next hole. Recovery lasts until everything that was
+//! outstanding at its start is acknowledged.
 //!
 //! Source: RFC 6582 section 3.2.
 //! counting -> (third duplicate beyond recover) recovering -> (full ACK) counting.
@@ -12,8 +13,8 @@ pub(crate) struct NewReno {
 }
 
 impl NewReno {
-    /// Step 2: only when the cumulative ACK covers more than `recover`. `recover` is the offset just after the
-    /// highest byte sent at the last entry or timeout, so equality means all of it and no more.
+    /// Step 2: only when the cumulative ACK covers more than `recover`. `recover` is the offset just after
+    /// the highest byte sent at the last entry or timeout, so equality means all of it and no more.
     pub fn may_enter(una: u64, recover: u64) -> bool {
         una > recover
     }
@@ -23,8 +24,8 @@ impl NewReno {
         self.first_partial_seen = false;
     }
 
-    /// Step 3, partial ACK. True if the retransmission timer restarts: for the first one only (the "Impatient"
-    /// variant, section 4).
+    /// Step 3, partial ACK. True if the retransmission timer restarts: for the first one only (the
+    /// "Impatient" variant, section 4).
     pub fn on_partial(&mut self, acked: u64, mss: u64) -> bool {
         self.reno.deflate(acked, mss);
         !core::mem::replace(&mut self.first_partial_seen, true)

@@ -1,7 +1,8 @@
-//! Proportional rate reduction: in fast recovery the window falls to ssthresh evenly, clocked by what is delivered.
+//! Proportional rate reduction: in fast recovery the window falls to ssthresh evenly, clocked by what is
+//! delivered.
 //!
-//! Source: RFC 6937 section 3, with the slow start reduction bound (PRR-SSRB); Linux `tcp_cwnd_reduction` bounds it by
-//! packet conservation (PRR-CRB) while losses go on.
+//! Source: RFC 6937 section 3, with the slow start reduction bound (PRR-SSRB); Linux `tcp_cwnd_reduction`
+//! bounds it by packet conservation (PRR-CRB) while losses go on.
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
@@ -30,9 +31,9 @@ impl Prr {
         pipe + send
     }
 
-    /// The same as Linux `tcp_cwnd_reduction` has it: the window that the episode began with in RecoverFS's place
-    /// ([`begin`](Self::begin)), and below ssthresh one segment more than is delivered only for an ACK that advances and tells
-    /// of no loss (`advanced_clean`).
+    /// The same as Linux `tcp_cwnd_reduction` has it: the window that the episode began with in RecoverFS's
+    /// place ([`begin`](Self::begin)), and below ssthresh one segment more than is delivered only for an ACK
+    /// that advances and tells of no loss (`advanced_clean`).
     pub fn on_ack_linux(
         &mut self,
         delivered: u64,
@@ -71,8 +72,8 @@ mod tests {
 
     #[test]
     fn the_window_falls_by_one_segment_for_every_two_delivered() {
-        // RFC 6937 section 4's figure: 20 segments out, one lost, ssthresh 10. About one segment goes out for every
-        // two that arrive, so that pipe ends at ssthresh.
+        // RFC 6937 section 4's figure: 20 segments out, one lost, ssthresh 10. About one segment goes out for
+        // every two that arrive, so that pipe ends at ssthresh.
         let mut prr = Prr::default();
         prr.begin(20);
         let (mut pipe, mut sent) = (19, 0);

@@ -1,8 +1,10 @@
 //! RACK-TLP: losses are found by transmission time, tail losses by a probe.
 //!
-//! Source: RFC 8985, sections 6 (RACK) and 7 (TLP); the probe timeout's constants are Linux's (`tcp_schedule_loss_probe`).
-//! Sees what each ACK newly delivered; marks segments lost, or asks for a reordering timer.
-//! Deviation: the reordering window of zero before any reordering is seen follows the RFC (Linux too).
+//! Source: RFC 8985, sections 6 (RACK) and 7 (TLP); the probe timeout's constants are Linux's
+//! (`tcp_schedule_loss_probe`).
+//! Sees what each ACK newly delivered; marks segments lost, or asks for a reordering timer. The reordering
+//! window is zero in recovery, or with DupThresh segments SACKed, until reordering has been seen, as in the
+//! RFC and in Linux.
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -11,8 +13,8 @@ use crate::scoreboard::{Delivered, Scoreboard};
 
 /// RFC 8985 section 6.2 step 4: recoveries for which a widened reordering window persists.
 const REO_WND_PERSIST: u32 = 16;
-/// Linux TCP_TIMEOUT_MIN_US: 2 ms.
-const TIMEOUT_MIN: Duration = Duration::from_millis(2);
+/// Linux TCP_TIMEOUT_MIN_US: 2 ms. Added to a probe's two round trips, and by Linux to the reordering timer.
+pub(crate) const TIMEOUT_MIN: Duration = Duration::from_millis(2);
 /// RFC 8985 section 7.2 WCDelAckT, the worst delayed ACK: Linux takes its rto_min.
 const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
 /// RFC 8985 section 7.2: PTO before any RTT sample.
@@ -101,6 +103,7 @@ impl Rack {
     }
 
     /// Detection after an ACK: nothing to do unless the latest delivered segment moved on.
+    #[inline]
     pub fn detect_on_ack(&mut self, board: &mut Scoreboard, now: Instant, path: Path) -> Detected {
         if !core::mem::replace(&mut self.advanced, false) {
             return Detected::default();
@@ -113,11 +116,15 @@ impl Rack {
         let mut detected = Detected::default();
         let Some(latest) = self.latest else { return detected };
         let mut at = board.oldest();
-        // Most ACKs find every earlier transmission gone: one look at the head of the chain.
+        // Most ACKs find every earlier transmission gone.
+        let oldest = at.and_then(|id| board.get(id));
+        if oldest.is_none_or(|record| (record.sent, record.end()) >= (latest.sent, latest.end)) {
+            return detected;
+        }
         let allowed = self.rtt + self.reo_wnd(board, path);
         while let Some(id) = at {
             let Some(record) = board.get(id) else { break };
-            if (record.sent, record.end) >= (latest.sent, latest.end) {
+            if (record.sent, record.end()) >= (latest.sent, latest.end) {
                 break;
             }
             at = board.after(id);
@@ -137,9 +144,6 @@ impl Rack {
     pub fn spare_on_timeout(&self, sent: Instant, now: Instant, board_reo_wnd: Duration) -> bool {
         sent + self.rtt + board_reo_wnd > now
     }
-
-    /// What Linux `tcp_rack_mark_lost` adds to the reordering timer, and a probe's to two round trips.
-    pub const TIMER_SLACK: Duration = TIMEOUT_MIN;
 
     pub fn timeout_reo_wnd(&self, board: &Scoreboard, path: Path) -> Duration {
         self.reo_wnd(board, path)
@@ -203,7 +207,7 @@ impl Tlp {
     }
 
     /// Section 7.2, TLP_calc_PTO: 2*SRTT, plus the worst delayed ACK when a single segment is out.
-    pub fn timeout(srtt: Option<Duration>, segments: usize) -> Duration {
+    pub fn timeout(srtt: Option<Duration>, segments: u32) -> Duration {
         match srtt {
             None => PTO_INITIAL,
             Some(srtt) => srtt * 2 + if segments == 1 { WORST_DELAYED_ACK } else { TIMEOUT_MIN },

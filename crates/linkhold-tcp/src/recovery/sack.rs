@@ -1,6 +1,7 @@
 //! Conservative loss recovery with SACK.
 //!
-//! Source: RFC 6675. IsLost and pipe are the scoreboard's; here are the entry test and NextSeg's rules 3 and 4.
+//! Source: RFC 6675. IsLost and pipe are the scoreboard's; here are the entry test and rules 3 and 4
+//! of NextSeg.
 //! counting -> (DupThresh duplicates, or IsLost of the first segment) recovering -> (RecoveryPoint) counting.
 
 use super::DUP_THRESH;
@@ -14,7 +15,8 @@ pub(crate) struct Sack {
 }
 
 impl Sack {
-    /// An ACK came; `duplicate` as section 2 defines it (it SACKs something new). True if segments are newly lost.
+    /// An ACK came; `duplicate` as section 2 defines it (it SACKs something new). True if segments are newly
+    /// lost.
     pub fn detect(&mut self, board: &mut Scoreboard, duplicate: bool, advanced: bool) -> bool {
         if advanced {
             self.dup_acks = 0;

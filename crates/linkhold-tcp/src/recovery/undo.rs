@@ -1,8 +1,8 @@
 //! Undo of a window reduction that turns out needless.
 //!
-//! Source: Eifel detection by timestamps, RFC 3522, and response, RFC 4015; D-SACK, RFC 3708; the bookkeeping is Linux's
-//! (`undo_marker`, `undo_retrans`, `retrans_stamp`). The congestion control's state comes back with the window
-//! (RFC 9438 section 4.9.2), save with Linux's details: `tcp_undo_cwnd_reduction` brings back cwnd and ssthresh only.
+//! Source: Eifel detection by timestamps, RFC 3522, and response, RFC 4015; D-SACK, RFC 3708; the bookkeeping
+//! is Linux's (`undo_marker`, `undo_retrans`, `retrans_stamp`). The congestion control's state comes back
+//! with the window (RFC 9438 section 4.9.2), except where `linux.rs` says otherwise.
 //! none -> (reduction) armed -> (proof) undone, or (episode over) none.
 
 use crate::congestion::{Controller, Window};
@@ -24,7 +24,7 @@ pub(crate) enum Cause {
 #[derive(Clone, Copy, Debug)]
 struct Armed {
     cause: Cause,
-    /// SND.UNA when the window was reduced: D-SACKs below are of an older story.
+    /// SND.UNA when the window was reduced. A D-SACK below it belongs to an earlier episode.
     marker: u64,
     /// Retransmissions not yet reported as duplicates; `None` while none was sent.
     unexplained: Option<u32>,
@@ -51,8 +51,8 @@ impl Undo {
             Some(Armed { cause, marker: una, unexplained, first_retransmission: None, window, controller });
     }
 
-    /// The same within an episode that has retransmitted already: what was first retransmitted stays what echoes are judged
-    /// by (Linux clears `retrans_stamp` only when all is well again).
+    /// A further reduction within an episode that has retransmitted already. Echoes are still judged by the
+    /// episode's first retransmission (Linux clears `retrans_stamp` only when all is well again).
     pub fn arm_again(
         &mut self,
         cause: Cause,
@@ -99,7 +99,8 @@ impl Undo {
         }
     }
 
-    /// Puts one ordinary decrease in the reduction's place (Linux before 3.10, `tcp_ratehalving_spur_to_response`).
+    /// Puts one ordinary decrease in the reduction's place (Linux before 3.10,
+    /// `tcp_ratehalving_spur_to_response`).
     pub fn decrease_instead(
         &mut self,
         window: &mut Window,

@@ -92,3 +92,38 @@ fn unmarking_puts_every_segment_back_in_the_network() {
     assert_eq!(b.next_lost(), None);
     assert_eq!(chain_ids(&b).len(), 4);
 }
+
+#[test]
+fn records_keep_their_ids_while_the_ring_turns_and_grows() {
+    let mut b = Scoreboard::new();
+    let mut sent = 0u64;
+    // Two segments are sent for each one acknowledged: the ring grows while its first record is not in slot
+    // 0.
+    for acknowledged in 1..200u64 {
+        for _ in 0..2 {
+            b.push(1 + sent * 1000, 1 + (sent + 1) * 1000, Instant::from_millis(sent));
+            sent += 1;
+        }
+        b.acknowledge(1 + acknowledged * 1000, &mut AckSummary::default());
+        assert_eq!(u64::from(b.segments()), sent - acknowledged);
+        for id in acknowledged..sent {
+            assert_eq!(b.get(id as u32).map(|record| record.start), Some(1 + id * 1000));
+        }
+        assert!(b.get(acknowledged as u32 - 1).is_none() && b.get(sent as u32).is_none());
+    }
+    let ids: Vec<u32> = (199..sent as u32).collect();
+    assert_eq!(chain_ids(&b), ids);
+}
+
+#[test]
+fn one_ack_of_many_segments_tells_the_first_and_the_last_transmission() {
+    let mut b = board(6);
+    let mut summary = AckSummary::default();
+    b.acknowledge(4001, &mut summary);
+    let (first, last) = (Instant::from_millis(0), Instant::from_millis(3));
+    assert_eq!((summary.first_sent, summary.last_sent), (Some(first), Some(last)));
+    let newest = summary.newest.map(|newest| (newest.end, newest.sent));
+    assert_eq!((summary.delivered, newest), (4000, Some((4001, last))));
+    assert!(!summary.reordered && !summary.original_delivered);
+    assert_eq!(chain_ids(&b), [4, 5]);
+}

@@ -1,26 +1,32 @@
-//! The sender's timers: retransmission (RFC 6298), loss probe and reordering (RFC 8985), persist (RFC 9293), the
-//! application's next write; and standing still (freeze and thaw).
+//! The sender's timers: retransmission (RFC 6298), loss probe and reordering (RFC 8985), persist (RFC 9293),
+//! the application's next write; freeze and thaw.
 //!
-//! When the RTO fires while the peer's window is zero and data is in flight, the sender enters loss and retransmits the
-//! head all the same, as Linux `tcp_retransmit_timer` does: its retransmissions become the window probes.
+//! When the RTO fires while the peer's window is zero and data is in flight, the sender enters loss and
+//! retransmits the head all the same, as Linux `tcp_retransmit_timer` does: its retransmissions become the
+//! window probes.
 
 use linkhold_core::time::{Duration, Instant};
 
-use super::{Sender, Timer};
+use super::{Due, Motion, Order, Sender, Timer};
+use crate::endpoint::ts_clock;
+use crate::recovery::CaState;
 use crate::recovery::rack::{Path, Tlp};
 use crate::recovery::undo::Cause;
-use crate::recovery::{CaState, Detector};
+use crate::source::Source;
 use crate::stats::Stats;
 
 impl Sender {
-    /// When something is due.
+    /// When `on_timeout` is due, if ever.
     #[inline]
     pub fn next_timeout(&self, now_hint: Instant) -> Option<Instant> {
-        if self.frozen.is_some() {
+        if self.is_silent() || self.motion.is_frozen() {
             return None;
         }
         let timer = self.timer_at();
-        // A paced source's next write matters only when everything written has been sent.
+        if !matches!(self.source, Source::Paced { .. }) {
+            return timer;
+        }
+        // The next write matters only when everything written has been sent.
         let write = if self.limit(now_hint) <= self.nxt {
             self.source.next_write(self.started, now_hint)
         } else {
@@ -32,7 +38,7 @@ impl Sender {
         }
     }
 
-    /// When the timer fires.
+    /// When the timer fires, by the kernel's wheel if there is one.
     #[inline]
     fn timer_at(&self) -> Option<Instant> {
         match self.cfg.timer_tick {
@@ -43,7 +49,7 @@ impl Sender {
     }
 
     pub fn on_timeout(&mut self, now: Instant, stats: &mut Stats) {
-        if self.frozen.is_some() || self.timer_at().is_none_or(|at| at > now) {
+        if self.motion.is_frozen() || self.timer_at().is_none_or(|at| at > now) {
             return;
         }
         match self.timer {
@@ -51,8 +57,11 @@ impl Sender {
             Timer::Retransmit(_) => self.retransmission_timeout(now, stats),
             Timer::LossProbe(_) => {
                 // RFC 8985 section 7.3: one probe at a time.
-                self.tlp_due = !self.tlp.outstanding() && !self.board.is_empty();
-                if self.linux && !self.tlp_due {
+                let may_go = !self.tlp.outstanding() && !self.board.is_empty();
+                if may_go {
+                    self.due = Due::TailProbe;
+                }
+                if !may_go && self.quirks.blocked_probe_keeps_timeout() {
                     self.arm_rto_from_head(now);
                 } else {
                     self.timer = Timer::Retransmit(now + self.rtt.rto());
@@ -60,28 +69,30 @@ impl Sender {
             }
             Timer::Reorder(_) => {
                 self.arm_rto_from_head(now);
-                let path = self.path();
-                if let Detector::Rack(rack) = &mut self.detector {
-                    let mut detected = rack.detect(&mut self.board, now, path);
-                    if self.linux {
-                        // Linux tcp_rack_reo_timeout does not wait a second time, and leaves the loss state for recovery.
-                        detected.wait = None;
-                        if detected.lost && self.state == CaState::Loss {
-                            self.enter_recovery(now, stats);
-                        }
-                    }
-                    let before = self.state;
-                    self.react_to_detection(now, detected, stats);
-                    if self.linux && before != CaState::Recovery && self.state == CaState::Recovery {
-                        // tcp_cwnd_reduction (sk, 1, 1, 0): one retransmission now, the rest as ACKs come.
-                        self.reduce_proportionally(self.window.mss, false);
-                    }
-                }
+                self.reordering_timeout(now, stats);
             }
             Timer::Persist(_) => {
                 self.timer = Timer::Idle;
-                self.probe_due = true;
+                self.due = Due::WindowProbe;
             }
+        }
+    }
+
+    /// RFC 8985 section 6.3: what has had its time to arrive is lost.
+    fn reordering_timeout(&mut self, now: Instant, stats: &mut Stats) {
+        let path = self.path();
+        let mut detected = self.detector.detect_late(&mut self.board, now, path);
+        let at_once = self.quirks.reordering_timeout_acts_at_once();
+        if at_once {
+            detected.wait = None;
+            if detected.lost && self.state == CaState::Loss {
+                self.enter_recovery(now, stats);
+            }
+        }
+        let before = self.state;
+        self.react_to_detection(now, detected, stats);
+        if at_once && before != CaState::Recovery && self.state == CaState::Recovery {
+            self.reduce_proportionally(self.window.mss, false);
         }
     }
 
@@ -96,7 +107,8 @@ impl Sender {
         }
         self.enter_loss(now);
         if self.peer.window() > 0 {
-            // tcp_retransmit_timer: in a zero window the retransmission passes for a probe and is not counted.
+            // tcp_retransmit_timer: in a zero window the retransmission passes for a probe and is not
+            // counted.
             self.timeouts += 1;
         }
         // RFC 6298 (5.4) to (5.6): retransmit the earliest segment, back off, start the timer.
@@ -105,54 +117,27 @@ impl Sender {
     }
 
     fn enter_loss(&mut self, now: Instant) {
-        let fresh = matches!(self.state, CaState::Open | CaState::Cwr);
         let path = self.path();
-        // Linux tcp_enter_loss: once more after any progress in the loss state, and for every timeout in a zero window.
-        let again = self.linux && self.state == CaState::Loss && self.timeouts == 0;
-        let first = fresh && !(self.linux && self.state == CaState::Cwr);
-        // RFC 5682 section 2.1 step 1: not in a recovery that is under way, save by timeouts of the same segment.
-        let ask_frto = self.cfg.frto && (!self.linux || fresh || self.timeouts > 0);
+        let ask_frto = self.cfg.frto && self.quirks.timeout_asks_frto(self.state, self.timeouts);
         // RFC 5681 section 4.3: one reduction per window of data.
-        if first || self.una >= self.high_seq || again {
-            let (before, retransmissions) = (self.window_to_restore(), self.retransmissions_out());
-            if self.linux && !fresh {
-                self.undo.arm_again(Cause::Timeout, self.una, before, self.controller, retransmissions);
-            } else {
-                self.undo.arm(Cause::Timeout, self.una, before, self.controller, retransmissions);
-            }
+        if self.una >= self.high_seq || self.quirks.timeout_reduces(self.state, self.timeouts) {
+            self.arm_undo(Cause::Timeout);
             // A window already reduced for ECN is not reduced again.
             let basis = self.reduction_basis();
             self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
             self.controller.on_timeout();
-        } else if self.linux || self.state == CaState::Recovery {
+        } else if self.quirks.timeout_resets_controller(self.state) {
             self.controller.on_timeout();
         }
-        match &self.detector {
-            Detector::Rack(rack) => {
-                // tcp_timeout_mark_lost gives no time for reordering.
-                let reo_wnd =
-                    if self.linux { Duration::ZERO } else { rack.timeout_reo_wnd(&self.board, path) };
-                let rack = *rack;
-                self.board.mark_all_lost(|record| rack.spare_on_timeout(record.sent, now, reo_wnd));
-            }
-            Detector::Reno(_) | Detector::NewReno(_) | Detector::Sack(_) => {
-                self.board.mark_all_lost(|_| false)
-            }
-        }
-        match &mut self.detector {
-            Detector::Reno(reno) => reno.reset(),
-            Detector::NewReno(newreno) => newreno.reno.reset(),
-            Detector::Sack(sack) => sack.reset(),
-            Detector::Rack(_) => {}
-        }
-        // RFC 5681 section 3.1 equation: loss window of one full segment, beside what is still in the network.
+        self.detector.on_timeout(&mut self.board, now, path, self.quirks);
+        // RFC 5681 section 3.1 equation: loss window of one full segment, beside what is still in the
+        // network.
         self.window.cwnd = self.pipe() + self.window.mss;
         self.state = CaState::Loss;
         self.high_seq = self.nxt;
-        self.force = true;
-        self.prefer_new = false;
+        self.order = Order::LostAtOnce;
         self.tlp.reset();
-        self.tlp_due = false;
+        self.drop_tail_probe();
         self.cwr_due |= self.ecn_ok;
         if ask_frto {
             self.frto.begin();
@@ -169,7 +154,8 @@ impl Sender {
         }
     }
 
-    /// RFC 6298 (5.1): the timer runs whenever data is outstanding; RFC 8985 section 7.2: a probe comes first.
+    /// RFC 6298 (5.1): the timer runs whenever data is outstanding; RFC 8985 section 7.2: a probe comes
+    /// first.
     pub(super) fn arm_after_new_data(&mut self, now: Instant) {
         match self.timer {
             Timer::Idle | Timer::Persist(_) | Timer::LossProbe(_) => {
@@ -178,7 +164,7 @@ impl Sender {
                 }
                 if !matches!(self.timer, Timer::LossProbe(_)) {
                     self.timer = Timer::Retransmit(now + self.rtt.rto());
-                } else if self.linux {
+                } else if self.quirks.timeout_counts_from_head() {
                     self.arm_rto_from_head(now);
                 }
             }
@@ -189,15 +175,16 @@ impl Sender {
         }
     }
 
-    /// RFC 6298 (5.3): new data is acknowledged, the timer starts anew, or stops with nothing outstanding (5.2).
+    /// RFC 6298 (5.3): new data is acknowledged, the timer starts anew, or stops with nothing outstanding
+    /// (5.2).
     pub(super) fn rearm(&mut self, now: Instant) {
         if self.board.is_empty() {
             if !matches!(self.timer, Timer::Persist(_)) {
                 self.timer = Timer::Idle;
             }
         } else if !self.schedule_probe(now, true) {
-            if self.linux && matches!(self.timer, Timer::LossProbe(_) | Timer::Reorder(_)) {
-                // Linux tcp_rearm_rto: those timers had put the timeout off already.
+            let put_off = matches!(self.timer, Timer::LossProbe(_) | Timer::Reorder(_));
+            if put_off && self.quirks.timeout_counts_from_head() {
                 self.arm_rto_from_head(now);
             } else {
                 self.timer = Timer::Retransmit(now + self.rtt.rto());
@@ -205,31 +192,28 @@ impl Sender {
         }
     }
 
-    /// Arms the tail loss probe if its conditions hold (RFC 8985 section 7.2). `advancing`: for an ACK of new data.
+    /// Arms the tail loss probe if its conditions hold (RFC 8985 section 7.2). `advancing`: for an ACK of new
+    /// data.
     fn schedule_probe(&mut self, now: Instant, advancing: bool) -> bool {
-        // Linux asks about the outstanding probe when the timer fires, and probes in no doubtful state (Disorder: anything
-        // SACKed or lost).
-        let in_the_way = if self.linux {
+        let in_the_way = if self.quirks.probe_wants_clean_board() {
             self.board.sacked_segments() > 0 || self.board.lost_bytes() > 0
         } else {
             self.tlp.outstanding()
         };
-        if !matches!(self.detector, Detector::Rack(_))
-            || !matches!(self.state, CaState::Open | CaState::Cwr)
-            || in_the_way
+        if !self.detector.probes_tails() || !matches!(self.state, CaState::Open | CaState::Cwr) || in_the_way
         {
             return false;
         }
         let Some(head) = self.board.front() else { return false };
         let pto = now + Tlp::timeout(self.rtt.srtt(), self.board.segments());
-        // Never later than the RTO (section 7.2), which counts from the head's transmission; for Linux, which sets it anew
-        // at every ACK, from now.
-        let rto = if self.linux && advancing { now } else { head.sent } + self.rtt.rto();
+        // Section 7.2: never later than the RTO.
+        let from_now = advancing && self.quirks.probe_bound_restarts_at_ack();
+        let rto = if from_now { now } else { head.sent } + self.rtt.rto();
         self.timer = Timer::LossProbe(if rto > now { pto.min(rto) } else { pto });
         true
     }
 
-    /// Linux `tcp_rearm_rto` after a reordering timeout: the RTO still counts from the head's transmission.
+    /// Arms the timeout counted from the head's transmission (Linux `tcp_rearm_rto`).
     pub(super) fn arm_rto_from_head(&mut self, now: Instant) {
         self.timer = match self.board.front() {
             None => Timer::Idle,
@@ -237,14 +221,16 @@ impl Sender {
         };
     }
 
-    /// Stops: nothing is sent, no timer runs, cwnd, ssthresh, RTT and RTO stay. ACKs are still taken in.
+    /// Stops sending and timers. cwnd, ssthresh, RTT and RTO stay, and ACKs are still taken in.
     pub fn freeze(&mut self, now: Instant) {
-        self.frozen.get_or_insert(now);
+        if !self.motion.is_frozen() {
+            self.motion = Motion::Frozen { since: now };
+        }
     }
 
-    /// Goes on as if no time had passed. `ts_value` is the TSval clock now.
-    pub fn thaw(&mut self, now: Instant, ts_value: u32) {
-        let Some(since) = self.frozen.take() else { return };
+    /// Goes on as if no time had passed.
+    pub fn thaw(&mut self, now: Instant) {
+        let Motion::Frozen { since } = self.motion else { return };
         let by = now.since(since);
         self.timer = match self.timer {
             Timer::Idle => Timer::Idle,
@@ -254,11 +240,9 @@ impl Sender {
             Timer::Persist(at) => Timer::Persist(at + by),
         };
         self.board.shift_times(by);
-        if let Detector::Rack(rack) = &mut self.detector {
-            rack.shift_times(by);
-        }
+        self.detector.shift_times(by);
         self.controller.on_quiet(by);
         self.last_sent += by;
-        self.rtt_from_ts = Some(ts_value);
+        self.motion = Motion::Thawed { first_echo: ts_clock(now) };
     }
 }

@@ -1,5 +1,5 @@
-//! Two endpoints and a link between them, for the scenario tests: rate, delay and a DropTail queue each way, and a
-//! hook that may drop, delay or change a segment.
+//! Two endpoints and a link between them, for the scenario tests: rate, delay and a DropTail queue each way,
+//! and a hook that may drop, delay or change a segment.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 

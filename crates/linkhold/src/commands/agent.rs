@@ -1,4 +1,4 @@
-//! `linkhold agent`: the daemon, and what helps to set it up.
+//! `linkhold agent`: the daemon, and the subcommands that help to set it up.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::Failure;
 use crate::cli::{AgentArgs, AgentCommand};
 use crate::output::print;
 
-/// The commented configuration, as packaged.
+/// The packaged configuration file, with comments.
 const EXAMPLE: &str = include_str!("../../../../packaging/agent.toml");
 
-/// Does it.
+/// Runs `linkhold agent` or one of its subcommands.
 pub fn run(args: &AgentArgs) -> Result<(), Failure> {
     match (&args.command, &args.config) {
         (Some(AgentCommand::Schema), _) => print(&super::to_json(&protocol::schema())?),

@@ -1,4 +1,4 @@
-//! `linkhold doctor`: what this machine can run.
+//! `linkhold doctor`: says what this machine can run.
 
 use linkhold_linux::doctor::doctor;
 
@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::cli::{DoctorArgs, DoctorSubject};
 use crate::output::print;
 
-/// Does it.
+/// Runs `linkhold doctor`; fails if what was asked about cannot run here.
 pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let report = doctor();
     if args.json {

@@ -1,4 +1,4 @@
-//! `linkhold completions` and `linkhold man`: both follow from the argument types.
+//! `linkhold completions` and `linkhold man`: both are made from the argument types.
 
 use std::path::Path;
 

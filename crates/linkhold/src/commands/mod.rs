@@ -1,4 +1,4 @@
-//! One file a command.
+//! One file for each command; `completions` and `man` are both in [`manual`].
 
 pub mod agent;
 pub mod doctor;
@@ -12,7 +12,7 @@ pub mod testbed;
 
 use crate::Failure;
 
-/// Does `work` on a pool of `threads` (one per core if not stated).
+/// Runs `work` on a pool of `threads` threads; `None` means one per core.
 fn on_pool<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.map_or(0, usize::from))

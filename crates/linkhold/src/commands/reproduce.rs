@@ -11,7 +11,7 @@ use crate::cli::ReproduceArgs;
 use crate::output::{OutputFolder, print};
 use crate::progress::FigureProgress;
 
-/// Does it.
+/// Runs `linkhold reproduce`.
 pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let mut options = if args.quick { Options::QUICK } else { Options::FULL };
     if let Some(seeds) = args.seeds {

@@ -1,4 +1,5 @@
-//! `linkhold run`: cases × seeds in the simulator, side by side; results in the order of cases and seeds.
+//! `linkhold run`: cases × seeds in the simulator, side by side. Results come in the order of cases and
+//! seeds.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -19,7 +20,7 @@ use crate::progress::bar;
 
 type Run = (RunRecord, RunSeries);
 
-/// Does it.
+/// Runs `linkhold run`.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let scenario =
         Scenario::load(&args.scenario, &args.set).map_err(|error| Failure::BadInput(error.to_string()))?;
@@ -40,7 +41,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     deliver(&args.scenario, folder, &report, &series, &json, args.json)
 }
 
-/// Writes the results where there is a folder for them, and prints them: as JSON alone, or as a table.
+/// Writes the results into `folder`, if there is one, and prints them: `json` alone, or a table.
 pub(super) fn deliver(
     file: &Path,
     folder: Option<OutputFolder>,
@@ -82,7 +83,7 @@ fn simulate(args: &RunArgs, cases: &[Case], captures: Option<&Path>) -> Result<V
     runs
 }
 
-/// Progress calls of one run.
+/// Number of `on_progress` calls that one run makes.
 fn steps(case: &Case) -> u64 {
     let interval = case.scenario.output.series_interval.as_nanos().max(1);
     case.scenario.duration.as_nanos() / interval
@@ -109,7 +110,7 @@ fn simulate_one(
     Ok(run)
 }
 
-/// Moves the progress bar, and hands everything on to another observer.
+/// An observer that moves the progress bar and passes every call on to `inner`.
 struct Watched<'a, O> {
     inner: O,
     progress: &'a ProgressBar,
@@ -140,7 +141,7 @@ impl<O: Observer> Observer for Watched<'_, O> {
     }
 }
 
-/// Writes everything that a folder of results holds but captures.
+/// Writes every file of a folder of results except the captures.
 fn write(
     file: &Path,
     folder: &OutputFolder,

@@ -1,4 +1,4 @@
-//! `linkhold scenario`: the file format for editors, and a check for humans.
+//! `linkhold scenario`: prints the file format's JSON Schema, or checks a file.
 
 use linkhold_scenario::{Scenario, json_schema};
 
@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::cli::ScenarioCommand;
 use crate::output::print;
 
-/// Does it.
+/// Runs a subcommand of `linkhold scenario`.
 pub fn run(command: &ScenarioCommand) -> Result<(), Failure> {
     match command {
         ScenarioCommand::Schema => print(&super::to_json(&json_schema())?),

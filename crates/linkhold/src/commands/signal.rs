@@ -1,4 +1,4 @@
-//! `linkhold signal`: one event of the radio, from a shell.
+//! `linkhold signal`: tells the agent one event of the radio, from a shell.
 
 use linkhold_core::time::Duration;
 use linkhold_linux::agent::protocol::{Cause, Event, Message, Target};
@@ -7,7 +7,7 @@ use linkhold_linux::agent::{ClientError, client};
 use crate::Failure;
 use crate::cli::{SignalArgs, SignalEvent};
 
-/// Does it.
+/// Runs `linkhold signal`.
 pub fn run(args: &SignalArgs) -> Result<(), Failure> {
     let message = Message {
         source: Some(args.source.clone()),
@@ -19,7 +19,8 @@ pub fn run(args: &SignalArgs) -> Result<(), Failure> {
     client::send(&args.socket, &message).map(|_| ()).map_err(failure)
 }
 
-/// A refusal is the user's to mend; an agent that is not there is not.
+/// The failure that `error` means: a message that the agent refuses is bad input, an agent that does not
+/// answer is not.
 pub fn failure(error: ClientError) -> Failure {
     match error {
         ClientError::Refused(_) => Failure::BadInput(error.to_string()),

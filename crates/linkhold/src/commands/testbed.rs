@@ -1,5 +1,5 @@
-//! `linkhold testbed`: cases × congestion controls × seeds in real time against the kernel's TCP; of one scenario, or of many
-//! side by side (`--batch`).
+//! `linkhold testbed`: cases × congestion controls × seeds in real time against the kernel's TCP, of one
+//! scenario or of many side by side (`--batch`).
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -53,7 +53,8 @@ pub struct TestbedArgs {
     /// The scenario file (TOML); `linkhold scenario schema` documents it.
     #[arg(value_hint = ValueHint::FilePath, required_unless_present = "batch")]
     pub scenario: Option<PathBuf>,
-    /// Run the cells of many scenarios side by side, the longest first; prints one report a line (with --json) or one table each.
+    /// Run the cells of many scenarios side by side, the longest first; prints one report a line (with
+    /// --json) or one table each.
     ///
     /// Scenario files are named from where the command runs. Finished cells are kept in --out.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "out",
@@ -77,7 +78,8 @@ pub struct TestbedArgs {
     /// Do not run again what a run into the same folder has finished before.
     #[arg(long)]
     pub resume: bool,
-    /// Print one JSON object (linkhold.run/1) and nothing else; writes files only with --out, --pcap or --resume.
+    /// Print one JSON object (linkhold.run/1) and nothing else; writes files only with --out, --pcap or
+    /// --resume.
     #[arg(long)]
     pub json: bool,
     /// Folder for report and data [default: out/NAME-linux].
@@ -92,7 +94,7 @@ pub struct TestbedArgs {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    /// What its report is called.
+    /// Name of the entry's report.
     name: String,
     scenario: PathBuf,
     #[serde(default)]
@@ -107,7 +109,7 @@ const fn one() -> u32 {
     1
 }
 
-/// An entry, read and found possible.
+/// An entry whose scenario was read and can run on the testbed.
 struct Job {
     entry: Entry,
     scenario: Scenario,
@@ -157,7 +159,7 @@ impl Job {
     }
 }
 
-/// Does it.
+/// Runs `linkhold testbed`.
 pub fn run(args: &TestbedArgs) -> Result<(), Failure> {
     match (&args.batch, &args.scenario) {
         (Some(file), _) => run_batch(args, file),
@@ -188,7 +190,7 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
     super::run::deliver(path, folder, &report, &series, &json, args.json)
 }
 
-/// All cells of all entries in one fleet, so that the last cells of one do not run alone.
+/// Runs the cells of all entries in one fleet, so that the last cells of an entry do not run alone.
 fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
     let bad = |error: String| Failure::BadInput(format!("{}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| bad(error.to_string()))?;
@@ -218,12 +220,12 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes sure that this machine can run, and has nothing left from before.
+/// Checks that this machine can run the testbed, and removes namespaces that dead processes left behind.
 fn prepare(args: &TestbedArgs, out: Option<&Path>) -> Result<Fleet, Failure> {
     if let Some(reason) = missing_requirement() {
         return Err(Failure::Failed(reason));
     }
-    // Before any other thread starts.
+    // Called before any other thread starts, because threads inherit the blocked signals.
     let stop = stop_on_signals().map_err(|error| Failure::Failed(error.to_string()))?;
     for stale in linkhold_linux::netns::reap_stale() {
         eprintln!("removed the network namespace {stale}, left behind by a process that is gone");
@@ -245,13 +247,13 @@ fn fleet(args: &TestbedArgs, out: Option<&Path>, stop: Arc<AtomicBool>) -> Resul
     })
 }
 
-/// The congestion controls to use, each one that the kernel has.
+/// The congestion controls to use, without repeats; refuses one that the kernel does not have.
 fn congestion_controls(asked: &[String], cases: &[Case]) -> Result<Vec<String>, Failure> {
     let known = available_congestion_controls()
         .map_err(|error| Failure::Failed(format!("cannot read the kernel's congestion controls: {error}")))?;
     let mut wanted = asked.to_vec();
     if wanted.is_empty() {
-        // A case may set its own in the simulator; here --cc decides for all.
+        // In the simulator each case may set its own; here the first case's applies to all.
         wanted.extend(cases.first().map(|case| format!("{:?}", case.scenario.tcp.congestion).to_lowercase()));
     }
     let mut names: Vec<String> = Vec::new();
@@ -271,7 +273,7 @@ fn congestion_controls(asked: &[String], cases: &[Case]) -> Result<Vec<String>, 
 
 fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Vec<Outcome>, Failure> {
     let progress = bar("measuring", cells.len() as u64);
-    // One at a time, so that lines do not mix.
+    // The lock lets one cell report at a time, so that lines do not mix.
     let told = Mutex::new(Pace::new(cells));
     let tell = |cell: &Cell<'_>, what: Progress| {
         let mut pace = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -300,8 +302,8 @@ fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Vec<Outcome>, Failure> {
     })
 }
 
-/// How far a fleet is, for those who read standard error from a file. Cells differ in length: time left goes by
-/// seconds of scenario, not by their number.
+/// Progress of a fleet in lines of text, where standard error is no terminal. Cells differ in length, so the
+/// time left is estimated from seconds of scenario and not from the number of cells.
 struct Pace {
     began: Instant,
     told: Option<Instant>,
@@ -311,7 +313,7 @@ struct Pace {
     run_ms: u64,
 }
 
-/// How often a line is written.
+/// Least time between two lines.
 const PACE_INTERVAL: Duration = Duration::from_secs(15);
 
 impl Pace {
@@ -343,7 +345,7 @@ fn length_ms(cell: &Cell<'_>) -> u64 {
     cell.case.scenario.duration.as_millis()
 }
 
-/// Every case against the scenario's first under the same congestion control.
+/// Compares every case with the scenario's first under the same congestion control.
 fn compare_by_congestion(
     records: &[RunRecord],
     linux: &[LinuxRecord],
@@ -356,7 +358,7 @@ fn compare_by_congestion(
     rows.collect()
 }
 
-/// The contract's object, each run with the key `linux`.
+/// The object of `linkhold.run/1`, with the key `linux` in each run.
 fn with_linux(report: &RunReport, linux: &[LinuxRecord]) -> Result<Value, Failure> {
     let fail =
         |error: serde_json::Error| Failure::Failed(format!("cannot write the results as JSON: {error}"));

@@ -7,8 +7,8 @@
     result.report["compare"]                        # every case against the first, paired by seed
     linkhold.plots.compare(result).savefig("goodput.png")
 
-Quantities carry their unit. In what comes out it stands at the end of a name: `_bps` is bits per second, `_s` seconds,
-`_bytes` bytes; shares run from 0 to 1. In what goes in it is part of the text: "25ms", "24Mbit/s", "256KiB", "100pkt".
+Quantities carry their unit. In results the unit is the end of a name: `_bps` is bits per second, `_s` seconds, `_bytes`
+bytes; shares run from 0 to 1. In settings the unit is part of the text: "25ms", "24Mbit/s", "256KiB", "100pkt".
 
 One scenario and one seed give the same results on any number of threads, and the same as the command `linkhold run`.
 """
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Only who plots needs matplotlib.
+    # Imported on first use, so that only plots need matplotlib.
     if name == "plots":
         import importlib
 

@@ -1,4 +1,4 @@
-"""The native half of the package; `linkhold` is the door."""
+"""The native half of the package. Import `linkhold` instead."""
 
 from typing import TypedDict
 

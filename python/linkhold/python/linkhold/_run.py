@@ -18,35 +18,35 @@ class Estimate(NamedTuple):
     """A mean over the seeds of one case."""
 
     n: int
-    """Number of seeds that have the metric."""
+    """Number of seeds with a value of the metric."""
     mean: float
-    """Their mean, in the metric's unit; nan without any."""
+    """Mean of the values, in the metric's unit; nan without values."""
     std: float
-    """Sample standard deviation; nan with fewer than two."""
+    """Sample standard deviation; nan with fewer than two values."""
     ci95: tuple[float, float] | None
-    """95 % confidence interval of the mean (Student's t); None with fewer than two."""
+    """95 % confidence interval of the mean (Student's t); None with fewer than two values."""
 
 
 class Checked(NamedTuple):
-    """A scenario that is right."""
+    """The content of a scenario that was checked and is valid."""
 
     name: str
-    """Its name."""
+    """Name of the scenario."""
     description: str
-    """One or two sentences; may be empty."""
+    """The scenario's own description, one or two sentences; may be empty."""
     cases: list[str]
-    """Names of its cases, in the file's order."""
+    """Names of the cases, in the file's order."""
     facts: list[tuple[str, str]]
-    """What it comes to: what a fact is about ("router"), and the fact in words, with units."""
+    """The settings as facts: what a fact is about ("router"), and the fact in words, with units."""
     summary: str
-    """The facts as text, a line each."""
+    """The facts as text, one on each line."""
 
     def __str__(self) -> str:
         return f"{self.name}\n{self.summary}"
 
 
 class Result:
-    """What a scenario's runs left. `print` it for the table that the command prints."""
+    """The results of a scenario's runs. `print` it for the table that the command prints."""
 
     def __init__(self, native: _native.Run) -> None:
         self._native = native
@@ -57,9 +57,9 @@ class Result:
     def report(self) -> dict[str, Any]:
         """The object of the contract `linkhold.run/1`, the same as `linkhold run --json` prints.
 
-        Keys: `schema`, `scenario`, `runs` (one a case and seed, with `flows`, `link`, `totals` and `mechanism`) and
-        `compare`. Rates are in bit/s (`_bps`), times in s (`_s`). Only `wall_s` differs from one run to the next. A
-        number that does not exist (the delay of a flow without data) is None.
+        Keys: `schema`, `scenario`, `runs` (one for each case and seed, with `flows`, `link`, `totals` and `mechanisms`)
+        and `compare`. Rates are in bit/s (`_bps`), times in s (`_s`). Only `wall_s` differs if the same runs are
+        repeated. A number that does not exist (the delay of a flow without data) is None.
         """
         if self._report is None:
             self._report = json.loads(self._native.report_json())
@@ -73,7 +73,7 @@ class Result:
 
     @property
     def compare(self) -> list[dict[str, Any]]:
-        """Every case but the first against the first, in every metric, paired by seed.
+        """Comparisons of every case but the first with the first, in every metric, paired by seed.
 
         Keys: `case`, `baseline`, `metric`, `unit`, `baseline_value`, `value` (means over the seeds, in `unit`),
         `ratio` (None if the baseline is 0) and its `ci95` (`[low, high]`; None with one seed).
@@ -92,7 +92,7 @@ class Result:
         return list(dict.fromkeys(run["seed"] for run in self.runs))
 
     def totals(self) -> list[dict[str, Any]]:
-        """One row a case and seed: sums over the flows, pooled delays, and the link.
+        """One row for each case and seed: sums over the flows, pooled delays, and the link.
 
         Columns: `case`, `seed`, the report's `totals` (`goodput_bps`, `limit_share`, `delay_p99_s`, ...),
         `goodput_limit_bps` in bit/s and `silent_fraction` from 0 to 1.
@@ -107,33 +107,33 @@ class Result:
         return Estimate(*self._native.estimate(case, metric))
 
     def delay_cdf(self, case: str, *, outside_silence: bool = False) -> tuple[list[float], list[float]]:
-        """Distribution of the one-way delay of data segments, over all seeds of `case`: delays in s, and for each the
-        share (0 to 1) of segments that took no longer. Delays are at most 1/64 too high.
+        """Distribution of the one-way delay of data segments, over all seeds of `case`: a list of delays in s, and for
+        each delay the share (0 to 1) of segments that took no longer. Delays are at most 1/64 too high.
 
         With `outside_silence` only segments that met no silence on their way count.
         """
         return self._native.delay_cdf(case, outside_silence)
 
     def flows(self) -> pa.Table:
-        """One row a flow and run: `case`, `seed`, `flow`, `direction`, `station`, `start_s`, `goodput_bps`,
+        """One row for each flow of each run: `case`, `seed`, `flow`, `direction`, `station`, `start_s`, `goodput_bps`,
         `retransmit_bps`, `retransmits`, `rto_events`, `spurious_rtos`, `fast_recoveries`, `bytes`, `delay_mean_s`,
         `delay_std_s`, `delay_p50_s`, `delay_p99_s`, the same percentiles `_outside_silence_s`, `completion_s` and
-        `resume_p50_s`. As `flows.parquet` of the command. Needs pyarrow.
+        `resume_p50_s`. The table is that of the command's `flows.parquet`. Needs pyarrow.
         """
         return self._table("flows")
 
     def series(self) -> pa.Table:
-        """One row an interval of a flow, or, where `flow` is null, of the router: `case`, `seed`, `flow`, `t_s` (end
-        of the interval), `goodput_bps`; of a flow `cwnd_bytes`, `ssthresh_bytes`, `rtt_s`, `in_flight_bytes`,
-        `rto_events` (since the start); of the router `limit_bps`, `held_bytes`, `queue_bytes`. As `series.parquet` of
-        the command. Needs pyarrow.
+        """One row for each interval of a flow, or, where `flow` is null, of the router: `case`, `seed`, `flow`, `t_s`
+        (end of the interval), `goodput_bps`; for a flow also `cwnd_bytes`, `ssthresh_bytes`, `rtt_s`, `in_flight_bytes`
+        and `rto_events` (since the start); for the router also `limit_bps`, `held_bytes` and `queue_bytes`. The table
+        is that of the command's `series.parquet`. Needs pyarrow.
         """
         return self._table("series")
 
     def silences(self) -> pa.Table:
-        """One row a silence and run: `case`, `seed`, `start_s`, `end_s`, `cause` (sensing, primary_user,
-        channel_switch, fade or grant) and `station`, null where the whole network was silent. As `silences.parquet` of
-        the command. Needs pyarrow.
+        """One row for each silence of each run: `case`, `seed`, `start_s`, `end_s`, `cause` (sensing, primary_user,
+        channel_switch, fade or grant) and `station`, which is null where the whole network was silent. The table is
+        that of the command's `silences.parquet`. Needs pyarrow.
         """
         return self._table("silences")
 
@@ -155,7 +155,7 @@ class Result:
 
 
 def pyarrow() -> Any:
-    """The optional package, or an error that says how to get it."""
+    """The optional package pyarrow; if it is missing, the error says how to get it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -165,7 +165,7 @@ def pyarrow() -> Any:
 
 
 def _tables_of(native: _native.Run) -> dict[str, pa.Table]:
-    # Through the command's own files, so that columns and types cannot differ from theirs.
+    # The tables are read from the command's own files, so that columns and types cannot differ from theirs.
     parquet = pyarrow().parquet
     with tempfile.TemporaryDirectory(prefix="linkhold-") as folder:
         native.write_parquet(folder)
@@ -197,14 +197,14 @@ def run(
     """Run every case of a scenario with every seed, side by side.
 
     scenario: path of a scenario file, or its text (a `str` with a line break in it). Traces are looked for beside the
-        file, for a text in the working folder.
-    set: keys to change, as `{"wired.rtt": "50ms"}` or `["wired.rtt=50ms"]`. A dotted path; an element of a list is
-        named by its index from 0, by its name, or by * for all. Quantities are texts with their unit. A case's own
-        `set` lies on top.
+        file, or, for a text, in the working folder.
+    set: keys to change, as `{"wired.rtt": "50ms"}` or `["wired.rtt=50ms"]`. A key is a dotted path; an element of a
+        list is named by its index from 0, by its name, or by * for all. Quantities are texts with their unit. A case's
+        own `set` is applied after this one.
     seeds: repetitions, counted up from the scenario's seed; two or more give confidence intervals.
-    threads: one per core if None. Results do not depend on it.
+    threads: number of threads; one per core if None. Results do not depend on it.
 
-    The interpreter's lock is released meanwhile; Ctrl-C stops the runs.
+    The interpreter's lock is released while runs go on; Ctrl-C stops them.
 
     Raises ScenarioError, a ValueError, with file, line and key of everything that is wrong with the scenario, and
     RunError, a RuntimeError, if a run cannot start.
@@ -216,7 +216,7 @@ def run(
 
 
 def check(scenario: Scenario, set: Overrides = ()) -> Checked:
-    """Check a scenario without running it, and say what it comes to. Raises ScenarioError as `run` does."""
+    """Check a scenario without running it, and return its content in short. Raises ScenarioError as `run` does."""
     file, text = source(scenario)
     return Checked(*_native.check(file, text, overrides(set)))
 

@@ -1,4 +1,4 @@
-"""What a caller may give: scenarios as path or text, overrides as dict or list."""
+"""Arguments as callers may give them: scenarios as path or text, overrides as dict or list."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def overrides(given: Overrides) -> list[str]:
 
 
 def value_text(value: Any) -> str:
-    """A value as it stands behind `key=`. A text stands as it is, as on the command line: "50ms", but also "7"."""
+    """A value as it is written after `key=`. A text is left as it is, as on the command line: "50ms", but also "7"."""
     return value if isinstance(value, str) else _toml(value)
 
 
 def _toml(value: Any) -> str:
-    # Scalars of numpy and the like know their Python value.
+    # A scalar of numpy or a similar package converts itself to a Python value.
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         value = value.item()
     if isinstance(value, str):

@@ -18,7 +18,7 @@ Point = Mapping[str, Any]
 Grid = Union[Mapping[str, Sequence[Any]], Iterable[Point]]
 Row = dict[str, Any]
 
-# Their columns name the case and the seed of a row, so no column can name the key of that name.
+# Keys that a point cannot have, each with what to do instead: rows already have columns for seed and case.
 _TAKEN = {"seed": "the scenario's seed changes by seeds=N and set", "cases": "name a case's key, as cases.NAME.mode"}
 
 
@@ -52,20 +52,20 @@ def sweep(
     client: Any = None,
     table: bool = False,
 ) -> list[Row] | pa.Table:
-    """Run a scenario at every point, and give one row of totals a point, case and seed, in that order.
+    """Run a scenario at every point, and return one row of totals for each point, case and seed, in that order.
 
         linkhold.sweep("demo.toml", over={"wired.rtt": ["3ms", "50ms"], "router.limit": ["50pkt", "1000pkt"]}, seeds=5)
 
-    scenario, set, seeds: as for `run`; `over` lies on top of `set`.
-    over: for every key its values, and every combination is a point (the last key varies fastest); or a list of points,
-        each a dict.
-    threads: one per core if None; with a client, threads of each task (1 if None).
-    client: a `dask.distributed.Client`; then every point is a task. A scenario with measured traces needs them at the
+    scenario, set, seeds: as for `run`; `over` is applied after `set`.
+    over: a dict of every key's values, in which every combination is a point (the last key varies fastest); or a list
+        of points, each a dict.
+    threads: number of threads; one per core if None. With a client, threads of each task; 1 if None.
+    client: a `dask.distributed.Client`, on which every point is a task. A scenario with measured traces needs them at the
         same path on every worker.
-    table: a pyarrow Table instead of a list of dicts.
+    table: return a pyarrow Table instead of a list of dicts.
 
-    Columns: the keys of `over` with the values as given, then `case`, `seed` and the totals as of `Result.totals`, rates
-    in bit/s, times in s.
+    Columns: the keys of `over` with the values as given, then `case`, `seed` and the other columns of `Result.totals`,
+    rates in bit/s, times in s.
 
     Everything is checked before the first run. Raises as `run` does.
     """
@@ -102,7 +102,7 @@ def _points(over: Grid) -> list[Point]:
 def _here(
     file: str | None, text: str | None, sets: list[list[str]], seeds: int, threads: int | None
 ) -> Iterable[list[Row]]:
-    # All points, cases and seeds share one pool, so that few cases at many points fill all cores too.
+    # All points, cases and seeds share one pool, so that a scenario with few cases also keeps all cores busy.
     return [_rows(native) for native in _native.run_points(file, text, sets, seeds, threads, False)]
 
 
@@ -123,7 +123,7 @@ def _on_cluster(
     for overrides_of_point in sets:
         _native.check(file, text, overrides_of_point)
     if text is None and file is not None:
-        # Workers need not see the caller's files, but for traces.
+        # Workers get the text, so that they need no files of the caller except traces.
         with open(file, encoding="utf-8") as opened:
             text = opened.read()
     futures = client.map(_on_worker, sets, file=file, text=text, seeds=seeds, threads=threads, pure=False)

@@ -1,7 +1,7 @@
 """Figures of a `Result`: every function returns a `matplotlib.figure.Figure` and shows nothing.
 
 Colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind readers can tell apart, and lines
-differ in their dashes as well. A case has the same colour in every figure.
+differ in their dashes as well. A case has the same colour in every figure of a `Result`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INK = "#1b1f24"
 _GREY = "#57606a"
 _GRID = "#e6e9ed"
 _SILENT = {"network": "#d3d9e0", "station": "#dfd0ee"}
-# More points of one line than this cannot be told apart; goodput swings with every silence.
+# Most points of one line: goodput swings with every silence, and more points than this cannot be told apart.
 _POINTS = 300
 
 # Title of an axis and the factor from the report's unit, for every metric.
@@ -60,10 +60,10 @@ def goodput(
     start_s: float = 0.0,
     end_s: float | None = None,
 ) -> Figure:
-    """Goodput of all flows over time in Mbit/s, a line a case, the limit dashed and silences shaded, for one seed.
+    """Goodput of all flows over time in Mbit/s for one seed: a line for each case, the limit dashed, silences shaded.
 
-    cases: all if None. seed: the first if None. start_s, end_s: the time shown, in s. Where intervals are too many to be
-    told apart, a point is the mean of several neighbours; the axis says of how much time. Needs pyarrow.
+    cases: all if None. seed: the first if None. start_s, end_s: the time shown, in s. If there are too many intervals to
+    be told apart, a point is the mean of several neighbours; the axis says how much time that is. Needs pyarrow.
     """
     seed = result.seeds[0] if seed is None else seed
     if seed not in result.seeds:
@@ -79,7 +79,7 @@ def goodput(
         own = [row for row in rows if row["case"] == case]
         width = own[0]["t_s"] if own else 0.0
         inside = [row for row in own if start_s < row["t_s"] <= end + 1e-9]
-        # A point stands at the end of its interval; the line is level over it.
+        # A point stands at the end of its interval, and the line is level over the interval.
         group = max(1, -(-len(inside) // _POINTS))
         parts = [inside[first : first + group] for first in range(0, len(inside), group)]
         width *= group
@@ -102,8 +102,8 @@ def goodput(
 
 
 def compare(result: Result, metric: str = "goodput_bps", *, cases: Sequence[str] | None = None) -> Figure:
-    """Case against case: the mean over the seeds with its 95 % confidence interval, every seed as a small point, and, in
-    words, the ratio to the first case with its interval, paired by seed.
+    """Comparison of the cases: the mean over the seeds with its 95 % confidence interval, every seed as a small mark,
+    and in words the ratio to the first case with its interval, paired by seed.
 
     metric: one of the report's totals; the axis has its unit. cases: all if None.
     """
@@ -158,10 +158,10 @@ def delay_cdf(
     outside_silence: bool = False,
     tail: bool = False,
 ) -> Figure:
-    """Distribution of the one-way delay of data segments in ms (logarithmic), a line a case, over all seeds.
+    """Distribution of the one-way delay of data segments in ms (logarithmic) over all seeds, a line for each case.
 
-    cases: all if None. outside_silence: only segments that met no silence. tail: the share of segments that took longer,
-    also logarithmic, which shows the last per cent.
+    cases: all if None. outside_silence: only segments that met no silence. tail: show the share of segments that took
+    longer, also logarithmic, which makes the last per cent visible.
     """
     figure, axes = _figure(8.0, 4.2)
     everything: list[float] = []
@@ -172,7 +172,7 @@ def delay_cdf(
         millis = [delays[0] * 1e3] + [delay * 1e3 for delay in delays]
         percent = [100 * ((1 - share) if tail else share) for share in [0.0, *shares]]
         if tail:
-            # The last is zero, which a logarithmic axis does not have.
+            # The last share is zero, which a logarithmic axis cannot show.
             percent[-1] = percent[-2]
         axes.plot(millis, percent, drawstyle="steps-post", label=case, **_style(result, case))
         everything += (millis[0], millis[-1])
@@ -198,7 +198,7 @@ def delay_cdf(
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    # Not by pyplot: figures of a library must not pile up in a global list.
+    # Made without pyplot, which would keep every figure in a global list.
     figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     axes.set_axisbelow(True)
@@ -212,7 +212,7 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def _legend(figure: Figure, axes: Axes, title: str) -> None:
-    # Lines first, shades last. Outside the axes: nothing is hidden, and the layout makes room for every row.
+    # Lines come first, shades last. The legend is outside the axes, where it hides nothing and the layout makes room.
     handles, labels = axes.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda index: labels[index].startswith("silence, "))
     figure.legend(
@@ -241,7 +241,7 @@ def _style(result: Result, case: str) -> dict[str, Any]:
 
 
 def _shade(axes: Axes, result: Result, seed: int, case: str, end: float) -> None:
-    """Shades the silences. Those nearer to each other than a pixel are drawn as one."""
+    """Shades the silences. Silences nearer to each other than a pixel are drawn as one."""
     rows = [row for row in _rows_of(result.silences(), seed) if row["case"] == case]
     of: dict[str, Callable[[Any], bool]] = {
         "network": lambda station: station is None,
@@ -263,7 +263,7 @@ def _shade(axes: Axes, result: Result, seed: int, case: str, end: float) -> None
 
 
 def _rows_of(table: pa.Table, seed: int, *, routers: bool = False) -> list[dict[str, Any]]:
-    # Chosen by arrow: with many flows, the rows in question are a small part of all.
+    # Arrow picks the rows before they become dicts: with many flows they are a small part of the table.
     from pyarrow import compute
 
     wanted = compute.equal(table["seed"], seed)
@@ -287,7 +287,7 @@ def _mean(values: Iterable[float | None]) -> float:
 
 
 def _one_two_five(low: float, high: float) -> list[float]:
-    """The ticks 1, 2, 5, 10, ... from the last below `low` to the first above `high`."""
+    """The ticks 1, 2, 5, 10, ... from the last not above `low` to the first not below `high`."""
     ticks = [step * 10.0**exponent for exponent in range(-6, 9) for step in (1, 2, 5)]
     first = max((index for index, tick in enumerate(ticks) if tick <= low), default=0)
     last = min((index for index, tick in enumerate(ticks) if tick >= high), default=len(ticks) - 1)

@@ -100,8 +100,8 @@ fn a_time_without_enough_to_send_does_not_lower_the_rate() {
     }
 }
 
-/// A sender that always fills the window it is told, a wired round trip of 50 ms, and a radio with a queue of any length,
-/// in steps of 1 ms. Gives, of each second, the radio's load and the shortest queue, ms.
+/// A sender that always fills the window it is told, a wired round trip of 50 ms, and a radio with a queue of
+/// any length, in steps of 1 ms. Gives, of each second, the radio's load and the shortest queue, ms.
 fn closed_loop(bdp: &mut Bdp, rates: &[u64]) -> Vec<(f64, u64)> {
     const WIRED: usize = 50;
     let ms = Duration::from_millis;

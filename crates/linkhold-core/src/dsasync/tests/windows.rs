@@ -1,4 +1,5 @@
-//! What senders are told: windows closed, reopened and held down, and the loss of capacity (Algorithms 1, 2 and 5).
+//! What senders are told: windows closed, reopened and held down, and the loss of capacity (Algorithms 1, 2
+//! and 5).
 
 use super::*;
 

@@ -150,7 +150,7 @@ fn uplink(id: u64, payload_len: u32, copy: usize) -> (Arrived, Vec<u8>) {
 fn run(packets: Vec<(Arrived, Vec<u8>)>, answers: Vec<(Verdict, Vec<Action>)>) -> Driver<Script> {
     let script = Script { waiting: packets.into(), ..Script::default() };
     let puppet = Puppet { answers: answers.into(), ..Puppet::default() };
-    let mut driver = Driver::new(script, Box::new(puppet), Stations::new(&[]));
+    let mut driver = Driver::new(script, Box::new(puppet), Stations::new([]));
     assert!(!driver.handle_packets(100, || Instant::ZERO).unwrap());
     driver
 }

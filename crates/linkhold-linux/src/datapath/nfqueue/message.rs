@@ -1,4 +1,5 @@
-//! The messages of NFQUEUE: written for the kernel, and read from it (linux/netfilter/nfnetlink_queue.h, linux/netlink.h).
+//! The messages of NFQUEUE: written for the kernel, and read from it (linux/netfilter/nfnetlink_queue.h,
+//! linux/netlink.h).
 
 use linkhold_core::packet::{Direction, PacketId};
 
@@ -49,7 +50,8 @@ pub(super) fn verdict_header(verdict: u32, id: u32) -> [u8; 8] {
     header
 }
 
-/// The token of a packet: its queue's index (0 downlink, 1 uplink) in the upper half, the kernel's id in the lower.
+/// The token of a packet: its queue's index (0 downlink, 1 uplink) in the upper half, the kernel's id in the
+/// lower.
 pub(super) fn token(queue_index: usize, kernel_id: u32) -> PacketId {
     PacketId((queue_index as u64) << 32 | u64::from(kernel_id))
 }
@@ -64,14 +66,16 @@ pub(super) fn kernel_id(id: PacketId) -> u32 {
     id.0 as u32
 }
 
-/// The messages that accept everything in a queue, whatever its id, and let later packets pass: for whoever ends, or
-/// outlives the agent.
+/// The messages that accept every packet in a queue, whatever its id, and let later packets pass. The agent
+/// sends them when it ends; the guardian, when the agent was killed.
 ///
-/// What is still in a queue when it goes is dropped, and packets come between the accept and the end. So the queue's
-/// length becomes zero in between, which makes it fail open; the last accept is for what came before that.
+/// The kernel drops what is still in a queue when the queue goes, and packets arrive between the accept and
+/// that moment. So the queue's length is set to zero, which makes it fail open, and a last accept is for what
+/// arrived before that.
 ///
-/// From then on what comes overtakes what the last accept still lets go. An accept lets packets go one by one, and while a
-/// silence's worth of them leaves, others come: so the first accept is repeated, each time for fewer, before the length is zero.
+/// Once the length is zero, arrivals overtake packets that the last accept is still letting go. An accept
+/// lets packets go one by one, and others arrive while a silence's worth of them leaves. So the accept is
+/// repeated, each time for fewer packets, before the length becomes zero.
 #[must_use]
 pub fn accept_everything(queues: [u16; 2]) -> Vec<u8> {
     let mut messages = Vec::new();
@@ -79,10 +83,11 @@ pub fn accept_everything(queues: [u16; 2]) -> Vec<u8> {
     messages
 }
 
-/// How often a queue is emptied before it fails open: each time leaves what came meanwhile, a fraction of the time before's.
+/// How often a queue is emptied before it fails open. Each round leaves only what arrived during it, a
+/// fraction of what the round before left.
 const DRAINS: usize = 8;
 
-/// Appends what [`accept_everything`] answers.
+/// Appends the messages of [`accept_everything`] for one queue.
 pub(super) fn put_accept_everything(out: &mut Vec<u8>, queues: [u16; 2]) {
     for queue in queues {
         for _ in 0..DRAINS {
@@ -95,8 +100,8 @@ pub(super) fn put_accept_everything(out: &mut Vec<u8>, queues: [u16; 2]) {
 }
 
 fn put_accept_all(out: &mut Vec<u8>, queue: u16) {
-    // Ids are compared as signed differences: half the number space ahead of any id covers all others only from one of two
-    // starting points, so both are named.
+    // Ids are compared as signed differences: half the number space ahead of any id covers all others only
+    // from one of two starting points, so both are named.
     for last in [u32::MAX / 2, u32::MAX] {
         let header = verdict_header(NF_ACCEPT, last);
         put_message(out, NFQNL_MSG_VERDICT_BATCH, NLM_F_REQUEST, queue, &[(NFQA_VERDICT_HDR, &header)], &[]);
@@ -138,8 +143,8 @@ fn put_attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-/// Reads a packet message: what arrived, and where in the message its bytes are. `None` if it is no packet of these queues,
-/// or damaged.
+/// Reads a packet message: what arrived, and where in the message its bytes are. `None` if it is no packet of
+/// these queues, or damaged.
 pub fn parse_packet_message(message: &[u8], queues: [u16; 2]) -> Option<(Arrived, core::ops::Range<usize>)> {
     if message_type(message)? != NFQNL_MSG_PACKET {
         return None;

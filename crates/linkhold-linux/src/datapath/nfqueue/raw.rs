@@ -1,7 +1,7 @@
 //! Raw sockets: how packets of the agent's own go out (raw(7), IP_HDRINCL).
 //!
-//! They pass OUTPUT and POSTROUTING, so a NAT on the router treats them like the flow's own, but never FORWARD, where the
-//! queue rule is; they carry a mark for the operator's rules.
+//! Such packets pass OUTPUT and POSTROUTING, so a NAT on the router treats them like the flow's own. They
+//! never pass FORWARD, where the queue rule is. They carry a mark for the operator's rules.
 
 use std::net::{IpAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use nix::sys::socket::{
     socket, sockopt,
 };
 
-/// One socket a family.
+/// One socket for each address family.
 #[derive(Debug)]
 pub(super) struct RawSockets {
     v4: OwnedFd,
@@ -20,7 +20,7 @@ pub(super) struct RawSockets {
 }
 
 impl RawSockets {
-    /// Sockets whose packets carry `mark` (SO_MARK). A machine without IPv6 has one only.
+    /// Opens sockets whose packets carry `mark` (SO_MARK). A machine without IPv6 gets only the IPv4 socket.
     pub(super) fn open(mark: u32) -> Result<Self, Errno> {
         let v4 = raw_socket(AddressFamily::Inet, mark)?;
         let v6 = raw_socket(AddressFamily::Inet6, mark)

@@ -1,5 +1,5 @@
-//! Verdicts on their way to the kernel: gathered in order, many to a system call, and while nothing of a queue is held a whole
-//! run of accepts as one message (`NFQNL_MSG_VERDICT_BATCH`).
+//! Verdicts on their way to the kernel. They are gathered in order, many to a system call. While no packet of
+//! a queue is held, a run of accepts is one message (`NFQNL_MSG_VERDICT_BATCH`).
 
 use linkhold_core::packet::PacketId;
 
@@ -8,8 +8,8 @@ use super::message::{
     kernel_id, put_accept_everything, put_message, queue_index, token, verdict_header,
 };
 
-/// Verdicts are due when so many bytes of them have gathered. A verdict takes 32 bytes, a rewritten packet up to a
-/// whole uplink packet more.
+/// Verdicts are due when so many bytes of them have gathered. A verdict takes 32 bytes, a rewritten packet up
+/// to a whole uplink packet more.
 const BATCH_BYTES: usize = 16 * 1024;
 
 /// What is known of one kernel queue.
@@ -17,11 +17,11 @@ const BATCH_BYTES: usize = 16 * 1024;
 struct Queue {
     number: u16,
     held: u32,
-    /// Everything up to this id is accepted, not yet written.
+    /// Every packet up to this id is accepted, and no message says so yet.
     accept_up_to: Option<u32>,
 }
 
-/// Verdicts of both queues, until they are [sent](Self::clear).
+/// Verdicts of both queues that are not [sent](Self::clear) yet.
 #[derive(Debug)]
 pub(super) struct Verdicts {
     /// Downlink, uplink.
@@ -109,7 +109,7 @@ impl Verdicts {
         &self.messages
     }
 
-    /// They are sent.
+    /// Forgets the messages: they are sent.
     pub(super) fn clear(&mut self) {
         self.messages.clear();
     }

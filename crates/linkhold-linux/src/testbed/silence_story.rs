@@ -1,70 +1,26 @@
-//! What one silence did to one flow: when its windows were closed, when held packets left, what woke the sender, what it
-//! had done meanwhile.
+//! The story of each silence, as one flow met it: when its window was closed, when held packets left, what
+//! woke the sender, and what the sender had done meanwhile.
 //!
-//! Input is the log of what passed the testbed's ports ([`Seen`], in the order of time) and the kernel's congestion
-//! window, looked at every 20 ms. Times are of the hosts' ports: heard is when a packet reaches the sender's host, which is half
-//! a round trip after the base station sent it.
+//! Input is the log of what passed the testbed's ports ([`Seen`], in the order of time) and the kernel's
+//! congestion window, looked at every 20 ms. Times are those of the hosts' ports: a packet is heard when it
+//! reaches the sender's host, half a round trip after the base station sent it.
 
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
-use linkhold_results::stats::percentile;
 use serde::{Deserialize, Serialize};
 
-use super::run::WindowSample;
+use super::seen::{Seen, What};
+use super::watched::WindowSample;
 
-/// A kernel answers a packet at once, and one of many namespaces on a loaded host after a few milliseconds: what is sent
-/// later than this after the last packet heard was sent by a timer.
+/// A segment sent later than this after the last packet heard was sent by a timer. A kernel answers a packet
+/// at once; with many namespaces on a loaded host it takes a few milliseconds.
 const REACTION: Duration = Duration::from_millis(10);
-/// A sender that sent no longer ago than this had not stopped.
+/// A sender whose last data is no older than this had not stopped.
 const PAUSE: Duration = Duration::from_millis(20);
-/// What stays in the base station for longer than this was held there.
-pub const HELD: Duration = Duration::from_millis(2);
 /// A congestion window is restored if it is at least this share of what it was.
 const RESTORED: f64 = 0.9;
 /// Time that a sender is given to get its window back, besides two round trips.
 const RECOVERY: f64 = 0.05;
-
-/// Something of one flow's data that passed a port of the testbed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// When.
-    pub at: Instant,
-    /// What.
-    pub what: What,
-}
-
-/// What passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A segment left the sender's host; `len` is 0 for a zero-window probe (or the handshake's last).
-    Sent {
-        /// Its first byte.
-        seq: Seq,
-        /// Payload bytes.
-        len: u32,
-        /// It had been sent before.
-        again: bool,
-    },
-    /// A segment left the base station, where it had been held since `since`.
-    Left {
-        /// When the base station got it.
-        since: Instant,
-    },
-    /// A segment reached the receiver's host.
-    Arrived {
-        /// Its first byte.
-        seq: Seq,
-        /// It moved the stream on.
-        new: bool,
-    },
-    /// An acknowledgment reached the sender's host.
-    Heard {
-        /// It acknowledges everything before this.
-        ack: Seq,
-        /// It closes the window.
-        zero_window: bool,
-    },
-}
 
 /// What made a sender send its first data after a silence's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,21 +49,21 @@ pub struct SilenceStory {
     pub first_heard_s: Option<f64>,
     /// What made it send data again.
     pub woken: Option<Woken>,
-    /// When it did.
+    /// When it sent that data.
     pub woken_s: Option<f64>,
-    /// Timeouts: first unacknowledged segments sent again by a timer, from the silence's start until the sender was woken.
-    /// Those behind a closed window, which `TCPTimeouts` does not count, are among them.
+    /// Timeouts: first unacknowledged segments sent again by a timer, from the silence's start until the
+    /// sender was woken. Those behind a closed window, which `TCPTimeouts` does not count, are among them.
     pub timeouts: u32,
     /// Other segments that a timer sent again (tail loss probes), and empty ones (zero-window probes).
     pub probes: u32,
-    /// The first segment that timed out had not been lost: it arrived twice, or before others of its flight that nobody sent
-    /// again; `None` without a timeout.
+    /// Whether the first timeout was spurious: the segment had not been lost, for it arrived twice, or before
+    /// others of its flight that nobody sent again. `None` without a timeout.
     pub spurious: Option<bool>,
     /// Packets that waited in the base station for the silence's end.
     pub held: u32,
     /// When the first of them left it.
     pub held_first_s: Option<f64>,
-    /// And the last.
+    /// When the last of them left it.
     pub held_last_s: Option<f64>,
     /// When the first segment reached the receiver.
     pub first_delivery_s: Option<f64>,
@@ -117,94 +73,11 @@ pub struct SilenceStory {
     pub cwnd_before: Option<u32>,
     /// At the end.
     pub cwnd_at_end: Option<u32>,
-    /// Two round trips (as the sender had them before the silence) and 50 ms after the end; `None` if the next silence came before.
+    /// Two round trips (as the sender had them before the silence) and 50 ms after the end; `None` if the
+    /// next silence came before.
     pub cwnd_after: Option<u32>,
     /// `cwnd_after` is at least 0.9 of `cwnd_before`.
     pub restored: Option<bool>,
-}
-
-/// All silences of a run together. Times as in [`SilenceStory`], medians.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SilenceSummary {
-    /// Silences told of.
-    pub silences: u32,
-    /// The sender was woken by an acknowledgment of new data.
-    pub woken_by_acknowledgment: u32,
-    /// By a window update or a repeated acknowledgment.
-    pub woken_by_nudge: u32,
-    /// By its own timer.
-    pub woken_by_timer: u32,
-    /// It had not stopped.
-    pub went_on: u32,
-    /// Silences with a timeout.
-    pub with_timeout: u32,
-    /// Silences with a spurious one.
-    pub with_spurious: u32,
-    /// Timeouts in all.
-    pub timeouts: u32,
-    /// Probes in all.
-    pub probes: u32,
-    /// Silences whose congestion window before and after is known.
-    pub with_cwnd: u32,
-    /// Of them, those after which it was restored.
-    pub restored: u32,
-    /// Silences in which the sender was told of a closed window.
-    pub with_zero_window: u32,
-    /// When, s from the start.
-    pub zero_window_p50_s: Option<f64>,
-    /// First heard.
-    pub first_heard_p50_s: Option<f64>,
-    /// First data sent.
-    pub woken_p50_s: Option<f64>,
-    /// Packets held, in all.
-    pub held: u64,
-    /// The first one left.
-    pub held_first_p50_s: Option<f64>,
-    /// The last one left.
-    pub held_last_p50_s: Option<f64>,
-    /// First delivery.
-    pub first_delivery_p50_s: Option<f64>,
-    /// First new data.
-    pub first_new_p50_s: Option<f64>,
-    /// First new data, the slowest.
-    pub first_new_max_s: Option<f64>,
-}
-
-impl SilenceSummary {
-    /// Sums `stories` up.
-    #[must_use]
-    pub fn new(stories: &[SilenceStory]) -> Self {
-        let count = |holds: &dyn Fn(&SilenceStory) -> bool| {
-            u32::try_from(stories.iter().filter(|story| holds(story)).count()).unwrap_or(u32::MAX)
-        };
-        let quantile = |q: f64, get: &dyn Fn(&SilenceStory) -> Option<f64>| {
-            let mut values: Vec<f64> = stories.iter().filter_map(get).collect();
-            Some(percentile(&mut values, q)).filter(|value| value.is_finite())
-        };
-        Self {
-            silences: count(&|_| true),
-            woken_by_acknowledgment: count(&|s| s.woken == Some(Woken::Acknowledgment)),
-            woken_by_nudge: count(&|s| s.woken == Some(Woken::Nudge)),
-            woken_by_timer: count(&|s| s.woken == Some(Woken::Timer)),
-            went_on: count(&|s| s.woken == Some(Woken::WentOn)),
-            with_timeout: count(&|s| s.timeouts > 0),
-            with_spurious: count(&|s| s.spurious == Some(true)),
-            timeouts: stories.iter().map(|story| story.timeouts).sum(),
-            probes: stories.iter().map(|story| story.probes).sum(),
-            with_cwnd: count(&|s| s.restored.is_some()),
-            restored: count(&|s| s.restored == Some(true)),
-            with_zero_window: count(&|s| s.zero_window_s.is_some()),
-            zero_window_p50_s: quantile(0.5, &|s| s.zero_window_s),
-            first_heard_p50_s: quantile(0.5, &|s| s.first_heard_s),
-            woken_p50_s: quantile(0.5, &|s| s.woken_s),
-            held: stories.iter().map(|story| u64::from(story.held)).sum(),
-            held_first_p50_s: quantile(0.5, &|s| s.held_first_s),
-            held_last_p50_s: quantile(0.5, &|s| s.held_last_s),
-            first_delivery_p50_s: quantile(0.5, &|s| s.first_delivery_s),
-            first_new_p50_s: quantile(0.5, &|s| s.first_new_s),
-            first_new_max_s: quantile(1.0, &|s| s.first_new_s),
-        }
-    }
 }
 
 /// Overlapping and touching spans as one, in order.
@@ -221,7 +94,8 @@ pub fn merged(mut spans: Vec<(Instant, Instant)>) -> Vec<(Instant, Instant)> {
     all
 }
 
-/// The story of each of `spans` (merged) that began at `from` or later and was over before `until`. `seen` is one flow's.
+/// The story of each of `spans` (merged) that began at `from` or later and was over before `until`. `seen` is
+/// one flow's.
 #[must_use]
 pub fn stories(
     spans: &[(Instant, Instant)],
@@ -272,13 +146,13 @@ fn windows(story: &mut SilenceStory, samples: &[&WindowSample], next: Instant) {
 #[derive(Clone, Copy)]
 struct Arrival {
     seq: Seq,
-    /// It had been sent again before.
+    /// The segment had been sent again before it arrived.
     resent: bool,
-    /// Before the silence.
+    /// It arrived before the silence.
     earlier: bool,
 }
 
-/// Goes through one silence.
+/// Collects the story of one silence from what passed the ports.
 struct Teller {
     start: Instant,
     end: Instant,
@@ -335,7 +209,7 @@ impl Teller {
         }
     }
 
-    /// Before the silence.
+    /// Takes in what passed before the silence.
     fn earlier(&mut self, seen: Seen) {
         match seen.what {
             What::Sent { seq, len, .. } if len > 0 => {
@@ -348,7 +222,7 @@ impl Teller {
         }
     }
 
-    /// In the silence, and after it until the next.
+    /// Takes in what passes in the silence, and after it until the next one.
     fn meanwhile(&mut self, seen: Seen) {
         let over = seen.at >= self.end;
         let after_s = seen.at.since(self.end).as_secs_f64();
@@ -440,8 +314,9 @@ impl Teller {
         self.story
     }
 
-    /// Whether the segment at `seq`, which timed out with everything before `until` sent, arrived by its first transmission.
-    /// Nothing on the way changes the order, so a lost one is overtaken by the rest of its flight, unless all of that is lost.
+    /// True if the original of the segment at `seq` arrived, and not its retransmission. The segment timed
+    /// out when everything before `until` had been sent. Nothing on the way changes the order, so the rest of
+    /// the flight overtakes a lost segment, unless all of it is lost.
     fn was_not_lost(&self, seq: Seq, until: Seq) -> bool {
         if self.arrived.iter().filter(|arrival| arrival.seq == seq).count() > 1 {
             return true;
@@ -456,6 +331,7 @@ impl Teller {
 
 #[cfg(test)]
 mod tests {
+    use super::super::silence_summary::SilenceSummary;
     use super::*;
 
     fn ms(millis: u64) -> Instant {

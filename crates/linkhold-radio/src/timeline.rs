@@ -1,8 +1,8 @@
 //! The timeline of silences: every change of the radio's condition, in order, from its seed alone.
 //!
 //! Source: dsasync section III-A (sensing, channel switches, incumbents); for measured traces, gaps in them.
-//! Sees time; emits link events. No frame and no call other than [`Timeline::step`] reaches it, so the same seed
-//! gives the same silences whatever is sent (common random numbers).
+//! Sees time; emits link events. No frame and no call other than [`Timeline::step`] reaches it, so the same
+//! seed gives the same silences whatever is sent (common random numbers).
 //! States of the network, each cause for itself: open → silent → open. Who knows when:
 //! - sensing and channel switches are told as they take effect, with their length; schedules at time 0;
 //! - a primary user is told when detected (`effective_at` = start of its burst); until then frames collide;
@@ -12,86 +12,16 @@
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::BitRate;
 
-use crate::accounting::{Meter, Silence};
-use crate::air::AirConfig;
+use crate::accounting::{AirAccounting, Meter, Service, Silence};
+use crate::change::{Change, ChangeKind};
 use crate::channel::{Channels, Condition};
+use crate::config::AirConfig;
 use crate::frame::AirOutput;
-use crate::mac::Mac;
+use crate::gaps::Gaps;
+use crate::mac::air_time::AirTime;
+use crate::mac::config::Mac;
 use crate::sensing::Sensing;
-
-/// Order of changes at the same time: silences end, then frames arrive, then silences start. So an
-/// opportunity on the last edge of a silence counts, and a frame that ends as a silence starts is delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
-    /// Service resumes.
-    End,
-    /// Service stops.
-    Start,
-}
-
-/// The time of a change, and its place among changes at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Edge {
-    pub(crate) at: Instant,
-    pub(crate) rank: Rank,
-}
-
-impl Edge {
-    const NEVER: Self = Self { at: Instant::FAR_FUTURE, rank: Rank::Start };
-}
-
-/// Walks the gaps of a trace, lap after lap, shifted by a fixed delay.
-#[derive(Clone, Debug)]
-struct Gaps {
-    /// (start, end) within a lap, ms.
-    gaps: Vec<(u32, u32)>,
-    lap: Duration,
-    lap_start: Instant,
-    shift: Duration,
-    index: usize,
-    inside: bool,
-}
-
-impl Gaps {
-    fn new(gaps: Vec<(u32, u32)>, lap: Duration, shift: Duration) -> Self {
-        Self { gaps, lap, lap_start: Instant::ZERO, shift, index: 0, inside: false }
-    }
-
-    fn edge_at(&self, ms: u32) -> Instant {
-        self.lap_start + Duration::from_millis(u64::from(ms)) + self.shift
-    }
-
-    /// Start of the gap it is in or that comes next, unshifted.
-    fn start(&self) -> Instant {
-        self.gaps.get(self.index).map_or(Instant::FAR_FUTURE, |gap| self.edge_at(gap.0) - self.shift)
-    }
-
-    /// End of that gap, unshifted.
-    fn end(&self) -> Instant {
-        self.gaps.get(self.index).map_or(Instant::FAR_FUTURE, |gap| self.edge_at(gap.1) - self.shift)
-    }
-
-    fn next(&self) -> Edge {
-        match self.gaps.get(self.index) {
-            None => Edge::NEVER,
-            Some(gap) if self.inside => Edge { at: self.edge_at(gap.1), rank: Rank::End },
-            Some(gap) => Edge { at: self.edge_at(gap.0), rank: Rank::Start },
-        }
-    }
-
-    fn step(&mut self) {
-        if self.inside {
-            self.index += 1;
-            if self.index == self.gaps.len() {
-                self.index = 0;
-                self.lap_start += self.lap;
-            }
-        }
-        self.inside = !self.inside;
-    }
-}
 
 /// What moves next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,13 +47,13 @@ pub(crate) struct Timeline {
     gap: Gaps,
     gap_notice: Gaps,
 
-    next: Edge,
+    next: Change,
     next_source: Source,
 
     condition: Condition,
     /// Index of the channel last told.
     channel: usize,
-    /// Start of the time that the primary user has taken on the working channel.
+    /// When a primary user took the working channel.
     taken_since: Instant,
     retuning_until: Option<Instant>,
     sensing_quiet: bool,
@@ -134,26 +64,33 @@ pub(crate) struct Timeline {
     network_quiet_at: Instant,
     /// By station: start of its next own scheduled silence.
     station_quiet_at: Vec<Instant>,
-    rate: BitRate,
+    /// How long frames take on the working channel.
+    air_time: AirTime,
     meter: Meter,
 }
 
 impl Timeline {
-    pub(crate) fn new(config: &AirConfig, seed: u64) -> Self {
-        let channels =
-            Channels::new(config.channels.clone(), config.initial_channel, config.switching.clone(), seed);
+    /// The radio at time 0; `air_times` are those of the channels.
+    pub(crate) fn new(config: &AirConfig, air_times: Vec<AirTime>, seed: u64) -> Self {
+        let switching = config.switching.clone();
+        let channels = Channels::new(&config.channels, air_times, config.initial_channel, switching, seed);
         let (meter, gap, gap_notice, is_trace) = match &config.mac {
             Mac::Shared | Mac::Duplex => {
                 let none = Gaps::new(Vec::new(), Duration::ZERO, Duration::ZERO);
-                (Meter::for_rate(config.stations), none.clone(), none, false)
+                (Meter::for_channels(config.stations, channels.count()), none.clone(), none, false)
             }
-            Mac::Trace { down, up, silence_threshold, detection_delay } => {
-                let gaps = down.gaps(*silence_threshold);
-                let lap = down.duration();
+            Mac::Trace(link) => {
+                let gaps = link.down.gaps(link.silence_threshold);
+                let lap = link.down.duration();
                 (
-                    Meter::for_trace(config.stations, down.clone(), up.clone(), *silence_threshold),
+                    Meter::for_trace(
+                        config.stations,
+                        link.down.clone(),
+                        link.up.clone(),
+                        link.silence_threshold,
+                    ),
                     Gaps::new(gaps.clone(), lap, Duration::ZERO),
-                    Gaps::new(gaps, lap, *detection_delay),
+                    Gaps::new(gaps, lap, link.detection_delay),
                     true,
                 )
             }
@@ -164,6 +101,7 @@ impl Timeline {
             .filter_map(|own| Sensing::new(own.sensing).map(|sensing| (own.station, sensing)))
             .collect();
         let stations = config.stations as usize;
+        let air_time = channels.air_time();
         let mut timeline = Self {
             opened: false,
             channels,
@@ -172,7 +110,7 @@ impl Timeline {
             station_sensing,
             gap,
             gap_notice,
-            next: Edge { at: Instant::ZERO, rank: Rank::End },
+            next: Change { at: Instant::ZERO, kind: ChangeKind::Resume },
             next_source: Source::Opening,
             condition: Condition::Clear,
             channel: config.initial_channel,
@@ -183,19 +121,19 @@ impl Timeline {
             station_quiet: vec![false; stations],
             network_quiet_at: Instant::FAR_FUTURE,
             station_quiet_at: vec![Instant::FAR_FUTURE; stations],
-            rate: BitRate(0),
+            air_time,
             meter,
         };
-        timeline.rate = timeline.channels.working().effective_rate();
         timeline.refresh_schedule();
         timeline
     }
 
-    pub(crate) const fn next(&self) -> Edge {
+    pub(crate) const fn next(&self) -> Change {
         self.next
     }
 
-    /// The radio sends nothing to or from anyone. A trace's gaps are not meant: they are in the trace itself.
+    /// The radio sends nothing to or from anyone. A trace's gaps do not count here: the trace itself has
+    /// them.
     pub(crate) const fn stops_network(&self) -> bool {
         self.sensing_quiet || matches!(self.condition, Condition::Occupied | Condition::Retuning)
     }
@@ -210,7 +148,7 @@ impl Timeline {
         self.station_quiet.get(station.0 as usize).copied().unwrap_or(false)
     }
 
-    /// The network or the station is silent; downlink, a gap in the trace is a silence too.
+    /// The network or the station is silent. Downlink a gap in the trace is a silence too.
     pub(crate) fn is_silent(&self, station: StationId, downlink: bool) -> bool {
         self.stops_network() || (downlink && self.in_gap) || self.stops_station(station)
     }
@@ -226,9 +164,20 @@ impl Timeline {
         own.min(self.network_quiet_at)
     }
 
-    /// What the working channel leaves for IP packets.
-    pub(crate) const fn rate(&self) -> BitRate {
-        self.rate
+    /// How long frames take on the working channel.
+    #[inline]
+    pub(crate) const fn air_time(&self) -> &AirTime {
+        &self.air_time
+    }
+
+    /// Totals from time 0 to `until`.
+    pub(crate) fn accounting(&self, until: Instant) -> AirAccounting {
+        self.meter.snapshot(until, self.service())
+    }
+
+    /// What the working channel can do.
+    const fn service(&self) -> Service {
+        Service { channel: self.channel, rate: self.air_time.effective_rate() }
     }
 
     pub(crate) const fn meter(&self) -> &Meter {
@@ -241,21 +190,21 @@ impl Timeline {
 
     /// Handles the next change, at its own time.
     pub(crate) fn step(&mut self, out: &mut AirOutput) {
-        let edge = self.next;
-        self.meter.advance(edge, self.rate);
+        let change = self.next;
+        self.meter.advance(change, self.service());
         match self.next_source {
             Source::Opening => self.open(out),
             Source::Channels => {
                 self.channels.step();
-                self.channels.apply_policy(edge.at);
-                self.follow_channels(edge.at, out);
+                self.channels.apply_policy(change.at);
+                self.follow_channels(change.at, out);
             }
-            Source::Sensing => self.step_sensing(edge.at, out),
-            Source::StationSensing(index) => self.step_station_sensing(index, edge.at, out),
+            Source::Sensing => self.step_sensing(change.at, out),
+            Source::StationSensing(index) => self.step_station_sensing(index, change.at, out),
             Source::Gap => {
                 let (start, end) = (self.gap.start(), self.gap.end());
                 self.gap.step();
-                self.in_gap = self.gap.inside;
+                self.in_gap = self.gap.is_inside();
                 let (scope, cause) = (Scope::Network, Cause::Fade);
                 if self.in_gap {
                     self.meter.start(start, scope, cause)
@@ -266,10 +215,10 @@ impl Timeline {
             Source::GapNotice => {
                 let (start, end) = (self.gap_notice.start(), self.gap_notice.end());
                 self.gap_notice.step();
-                if self.gap_notice.inside {
-                    started(edge.at, start, Scope::Network, Cause::Fade, None, out);
+                if self.gap_notice.is_inside() {
+                    started(change.at, start, Scope::Network, Cause::Fade, None, out);
                 } else {
-                    ended(edge.at, end, Scope::Network, Cause::Fade, out);
+                    ended(change.at, end, Scope::Network, Cause::Fade, out);
                 }
             }
         }
@@ -302,7 +251,7 @@ impl Timeline {
         if self.is_trace {
             return;
         }
-        let (capacity, efficiency) = (self.channels.working().phy_rate, self.channels.working().efficiency);
+        let (capacity, efficiency) = (self.air_time.phy_rate(), self.air_time.efficiency());
         out.link(LinkEvent::at(at, LinkEventKind::ChannelSwitched { capacity, efficiency }));
     }
 
@@ -326,7 +275,7 @@ impl Timeline {
         let retuned = was_until.is_some() && until.is_none();
         if retuned || (until.is_none() && self.channel != self.channels.working_index()) {
             self.channel = self.channels.working_index();
-            self.rate = self.channels.working().effective_rate();
+            self.air_time = self.channels.air_time();
             self.tell_channel(at, out);
         }
         if taken(is) && !taken(was) {
@@ -379,14 +328,14 @@ impl Timeline {
 
     /// Finds what moves next, and when the next scheduled silences start.
     fn refresh_schedule(&mut self) {
-        let mut best = (Edge::NEVER, Source::Channels);
-        let mut offer = |edge: Edge, source: Source| {
-            if edge < best.0 {
-                best = (edge, source);
+        let mut best = (Change::NEVER, Source::Channels);
+        let mut offer = |change: Change, source: Source| {
+            if change < best.0 {
+                best = (change, source);
             }
         };
         if !self.opened {
-            offer(Edge { at: Instant::ZERO, rank: Rank::End }, Source::Opening);
+            offer(Change { at: Instant::ZERO, kind: ChangeKind::Resume }, Source::Opening);
         } else {
             offer(self.channels.next(), Source::Channels);
             if let Some(sensing) = &self.sensing {

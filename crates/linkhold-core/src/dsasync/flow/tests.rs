@@ -1,63 +1,14 @@
-//! The flow table: its size and evictions, and what a flow learns from the segments that pass.
+//! What a flow learns from the segments that pass.
 
+use core::net::IpAddr;
+
+use super::super::handshake::Scale;
 use super::*;
 use crate::packet::{Endpoint, SynOptions};
 
-fn key(n: u16) -> FlowKey {
-    let addr = IpAddr::from([10, 0, 0, 1]);
-    FlowKey {
-        correspondent: Endpoint { addr, port: 80 },
-        station: Endpoint { addr: IpAddr::from([10, 0, 1, 1]), port: n },
-    }
-}
-
-fn add(table: &mut FlowTable, n: u16) -> u32 {
-    match table.touch(&key(n), StationId(0)) {
-        Touched::Known(slot) | Touched::New(slot) => slot,
-        Touched::Full => panic!("full"),
-    }
-}
-
-#[test]
-fn a_flow_takes_at_most_512_bytes() {
-    let size = core::mem::size_of::<Flow>();
-    // The hash table keeps a 4-byte slot and a control byte at a load of at least 7/16; the free list 4 more.
-    assert!(size + 16 <= 512, "{size} bytes");
-}
-
-#[test]
-fn the_longest_idle_flow_makes_room() {
-    let mut table = FlowTable::new(3, 7);
-    for n in 0..3 {
-        add(&mut table, n);
-    }
-    add(&mut table, 0);
-    assert_eq!(table.touch(&key(9), StationId(0)), Touched::Full);
-    let oldest = table.oldest().unwrap();
-    assert_eq!(table.get(oldest).unwrap().key, key(1));
-    table.remove(oldest);
-    assert_eq!(table.find(&key(1)), None);
-    assert!(matches!(table.touch(&key(9), StationId(0)), Touched::New(slot) if slot == oldest));
-    assert_eq!(table.len(), 3);
-    // 2, then 0, then 9 are left in order of idleness.
-    for n in [2, 0, 9] {
-        let oldest = table.oldest().unwrap();
-        assert_eq!(table.get(oldest).unwrap().key, key(n));
-        table.remove(oldest);
-    }
-    assert_eq!((table.len(), table.oldest()), (0, None));
-}
-
-#[test]
-fn a_busy_flow_is_not_evicted_before_an_idle_one_that_is_nearly_as_old() {
-    let mut table = FlowTable::new(4, 7);
-    for n in 0..4 {
-        add(&mut table, n);
-    }
-    let busy = table.find(&key(0)).unwrap();
-    table.at(busy).held = 1;
-    let oldest = table.oldest().unwrap();
-    assert_eq!(table.get(oldest).unwrap().key, key(1));
+fn flow() -> Flow {
+    let end = |last, port| Endpoint { addr: IpAddr::from([10, 0, last, 1]), port };
+    Flow::new(FlowKey { correspondent: end(0, 80), station: end(1, 1) }, StationId(0))
 }
 
 fn syn(flags: TcpFlags, scale: Option<u8>) -> TcpSegment {
@@ -82,32 +33,32 @@ fn the_window_scale_is_learnt_from_either_order_of_the_handshake() {
         (false, Some(15), Some(3), Scale::Known(14)),
     ];
     for (down_first, first, second, expected) in table {
-        let mut flow = Flow::new(key(1), 0, 0, StationId(0));
+        let mut flow = flow();
         let (ask, reply) = (syn(TcpFlags::SYN, first), syn(answer, second));
         if down_first {
             flow.on_downlink(&ask);
-            assert_eq!(flow.shift_of(&TcpSegment::default()), None);
+            assert_eq!(flow.handshake.shift_of(&TcpSegment::default()), None);
             flow.on_uplink(&reply);
         } else {
             flow.on_uplink(&ask);
             flow.on_downlink(&reply);
         }
-        assert_eq!(flow.scale, expected, "{down_first} {first:?} {second:?}");
-        assert!(flow.sack());
+        assert_eq!(flow.handshake.scale, expected, "{down_first} {first:?} {second:?}");
+        assert!(flow.handshake.sack());
     }
 }
 
 #[test]
 fn a_flow_seen_from_the_middle_has_no_window_in_bytes() {
-    let mut flow = Flow::new(key(1), 0, 0, StationId(0));
+    let mut flow = flow();
     flow.on_uplink(&TcpSegment { flags: TcpFlags::ACK, window: 100, ack: Seq(5), ..TcpSegment::default() });
     flow.on_downlink(&TcpSegment { seq: Seq(5), payload_len: 60_000, ..TcpSegment::default() });
-    assert!(flow.scale == Scale::Unknown && !flow.is_window_used_up(1448));
+    assert!(flow.handshake.scale == Scale::Unknown && !flow.is_window_used_up(1448));
 }
 
 #[test]
 fn an_old_ack_does_not_bring_its_old_window_back() {
-    let mut flow = Flow::new(key(1), 0, 0, StationId(0));
+    let mut flow = flow();
     let ack =
         |ack, window| TcpSegment { flags: TcpFlags::ACK, ack: Seq(ack), window, ..TcpSegment::default() };
     flow.on_uplink(&ack(2000, 10));
@@ -120,16 +71,16 @@ fn ecn_counts_only_when_the_answer_agrees() {
     let both = TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR;
     let answer = TcpFlags::SYN | TcpFlags::ACK;
     for (reply, expected) in [(answer | TcpFlags::ECE, true), (answer, false)] {
-        let mut flow = Flow::new(key(1), 0, 0, StationId(0));
+        let mut flow = flow();
         flow.on_downlink(&TcpSegment { flags: both, ..TcpSegment::default() });
         flow.on_uplink(&TcpSegment { flags: reply, ..TcpSegment::default() });
-        assert_eq!(flow.ecn, expected);
+        assert_eq!(flow.handshake.ecn == EcnEcho::Idle, expected);
     }
 }
 
 #[test]
 fn duplicate_acks_say_that_data_has_left_the_radio() {
-    let mut flow = Flow::new(key(1), 0, 0, StationId(0));
+    let mut flow = flow();
     let ack = |ack| TcpSegment { flags: TcpFlags::ACK, ack: Seq(ack), window: 100, ..TcpSegment::default() };
     flow.on_downlink(&TcpSegment { seq: Seq(1000), payload_len: 1000, ..TcpSegment::default() });
     flow.on_uplink(&ack(1000));

@@ -1,4 +1,5 @@
-//! What the metrics need to know of silences: when a station's last one ended, how long it has been silent in all.
+//! What the metrics need to know of silences: when a station's last silences ended, and for how long it has
+//! been silent in all.
 //!
 //! A station is silent while any silence of its own or of the network goes on; causes overlap freely, so its
 //! silence ends when the last of them does.
@@ -36,7 +37,7 @@ struct Station {
 #[derive(Debug)]
 pub struct SilenceTracker {
     stations: Vec<Station>,
-    /// Ended and not yet taken by the recorder.
+    /// Silences that have ended and that the recorder has not taken yet.
     fresh: Vec<Silence>,
 }
 
@@ -93,8 +94,8 @@ impl SilenceTracker {
         self.stations[station.0 as usize].ended
     }
 
-    /// Time outside silences from the end of the station's silence number `number` (from 0) until `now`; `None`
-    /// if it has not ended.
+    /// Time outside silences from the end of the station's silence number `number` (from 0) until `now`;
+    /// `None` if it has not ended.
     #[must_use]
     pub fn served_since(&self, station: StationId, number: u64, now: Instant) -> Option<Duration> {
         let station = &self.stations[station.0 as usize];

@@ -1,0 +1,45 @@
+//! CR-aware TCP as the registry knows it: its presets, its settings with their names in files, and how it is
+//! built.
+
+use super::{CrAware, CrAwareConfig, Trigger};
+use crate::mechanism::{Mechanism, Place};
+use crate::settings::{Positive, Preset, Registered, Setting, SettingsError, Whole, settings, words};
+use crate::time::Duration;
+
+impl Registered for CrAwareConfig {
+    const NAME: &'static str = "cr-aware";
+    const SUMMARY: &'static str =
+        "CR-aware TCP: freezes the senders of its own host while the radio is silent.";
+    const PLACES: &'static [Place] = &[Place::Stations, Place::Correspondent];
+
+    const PRESETS: &'static [Preset<Self>] = &[
+        Preset { name: "recommended", doc: "Freezes in every silence.", make: Self::default },
+        Preset {
+            name: "paper",
+            doc: "Freezes for a primary user only, as the paper does.",
+            make: || Self { trigger: Trigger::PrimaryUser, ..Self::default() },
+        },
+    ];
+
+    const SETTINGS: &'static [Setting<Self>] = settings!(CrAwareConfig {
+        /// Which silences freeze the senders.
+        trigger: Trigger => trigger;
+        /// A freeze that nobody ended after this long is over.
+        max_freeze: Positive<Duration> => max_freeze;
+        /// Most connections known.
+        max_flows: Whole<u32, 1, 65_536> => max_flows;
+    });
+
+    fn validate(&self) -> Result<(), SettingsError> {
+        Ok(())
+    }
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Mechanism>, SettingsError> {
+        Ok(Box::new(CrAware::new(&Self { flow_seed: seed, ..*self })))
+    }
+}
+
+words!(Trigger {
+    "primary-user" => PrimaryUser, "A primary user's transmissions.";
+    "any-silence" => AnySilence, "Every silence.";
+});

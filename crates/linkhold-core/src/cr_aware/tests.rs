@@ -1,0 +1,169 @@
+//! Dialogues with the mechanism: what it is told, and which commands it gives.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::packet::{Direction, Ecn, Endpoint, Origin, PacketId, StationId, TcpSegment};
+
+const MS: fn(u64) -> Instant = Instant::from_millis;
+
+fn key(n: u16) -> FlowKey {
+    let end = |addr: [u8; 4], port| Endpoint { addr: addr.into(), port };
+    FlowKey { correspondent: end([192, 0, 2, 1], 5001), station: end([10, 0, 0, 2], n) }
+}
+
+fn small() -> CrAware {
+    let max_freeze = Duration::from_millis(1000);
+    CrAware::new(&CrAwareConfig { max_freeze, max_flows: 3, ..CrAwareConfig::default() })
+}
+
+/// The commands of one call, as (flow's number, frozen).
+fn commands(out: &mut Actions) -> Vec<(u16, bool)> {
+    let command = |action| match action {
+        Action::Sender { flow, command } => (flow.station.port, command == SenderCommand::Freeze),
+        other => panic!("it does nothing but command senders: {other:?}"),
+    };
+    out.drain().map(command).collect()
+}
+
+fn packet(mechanism: &mut CrAware, at: u64, flow: u16, flags: TcpFlags) -> Vec<(u16, bool)> {
+    let (key, tcp) = (key(flow), TcpSegment { flags, ..TcpSegment::default() });
+    let view = PacketView {
+        id: PacketId(0),
+        direction: Direction::Uplink,
+        origin: Origin::Arrival,
+        station: StationId(0),
+        flow: &key,
+        tcp: &tcp,
+        len: 40,
+        ecn: Ecn::NotEct,
+    };
+    let mut out = Actions::new();
+    assert_eq!(mechanism.on_packet(MS(at), &view, &mut out), Verdict::Forward(Rewrite::NONE));
+    commands(&mut out)
+}
+
+fn link(mechanism: &mut CrAware, at: u64, kind: LinkEventKind) -> Vec<(u16, bool)> {
+    let mut out = Actions::new();
+    mechanism.on_link(MS(at), LinkEvent::at(MS(at), kind), &mut out);
+    commands(&mut out)
+}
+
+fn timeout(mechanism: &mut CrAware, at: u64) -> Vec<(u16, bool)> {
+    let mut out = Actions::new();
+    mechanism.on_timeout(MS(at), &mut out);
+    commands(&mut out)
+}
+
+const fn started(scope: Scope, cause: Cause) -> LinkEventKind {
+    LinkEventKind::FreezeStarted { scope, cause, expected: None }
+}
+
+const fn ended(scope: Scope, cause: Cause) -> LinkEventKind {
+    LinkEventKind::FreezeEnded { scope, cause }
+}
+
+#[test]
+fn a_silence_freezes_every_sender_of_the_host_and_its_end_thaws_them() {
+    let mut host = small();
+    assert_eq!(packet(&mut host, 0, 1, TcpFlags::SYN), []);
+    assert_eq!(packet(&mut host, 1, 2, TcpFlags::SYN), []);
+    let (start, end) =
+        (started(Scope::Network, Cause::PrimaryUser), ended(Scope::Network, Cause::PrimaryUser));
+    assert_eq!(link(&mut host, 10, start), [(1, true), (2, true)]);
+    assert_eq!(packet(&mut host, 11, 1, TcpFlags::ACK), [], "known and frozen already");
+    assert_eq!(link(&mut host, 20, end), [(1, false), (2, false)]);
+    assert_eq!(link(&mut host, 21, end), [], "an end that comes twice");
+}
+
+#[test]
+fn overlapping_silences_end_with_the_last_of_them() {
+    let mut host = small();
+    packet(&mut host, 0, 1, TcpFlags::SYN);
+    let own = Scope::Station(StationId(0));
+    assert_eq!(link(&mut host, 10, started(Scope::Network, Cause::PrimaryUser)), [(1, true)]);
+    assert_eq!(link(&mut host, 12, started(own, Cause::Sensing)), []);
+    assert_eq!(link(&mut host, 15, ended(Scope::Network, Cause::PrimaryUser)), []);
+    assert_eq!(link(&mut host, 18, ended(own, Cause::Sensing)), [(1, false)]);
+}
+
+#[test]
+fn as_in_the_paper_only_a_primary_user_freezes() {
+    let mut host = CrAware::new(&CrAwareConfig { trigger: Trigger::PrimaryUser, ..CrAwareConfig::default() });
+    packet(&mut host, 0, 1, TcpFlags::SYN);
+    assert_eq!(link(&mut host, 10, started(Scope::Network, Cause::Sensing)), []);
+    assert_eq!(link(&mut host, 12, started(Scope::Network, Cause::PrimaryUser)), [(1, true)]);
+    assert_eq!(link(&mut host, 15, ended(Scope::Network, Cause::Sensing)), []);
+    assert_eq!(link(&mut host, 18, ended(Scope::Network, Cause::PrimaryUser)), [(1, false)]);
+}
+
+#[test]
+fn a_connection_that_opens_in_a_silence_is_frozen_at_once() {
+    let mut host = small();
+    link(&mut host, 10, started(Scope::Network, Cause::Fade));
+    assert_eq!(packet(&mut host, 11, 7, TcpFlags::SYN), [(7, true)]);
+    assert_eq!(link(&mut host, 20, ended(Scope::Network, Cause::Fade)), [(7, false)]);
+}
+
+#[test]
+fn a_freeze_that_nobody_ends_is_over_after_the_longest() {
+    let mut host = small();
+    packet(&mut host, 0, 1, TcpFlags::SYN);
+    link(&mut host, 10, started(Scope::Network, Cause::Fade));
+    assert_eq!(host.next_timeout(), Some(MS(1010)));
+    assert_eq!(timeout(&mut host, 1009), [], "called early");
+    assert_eq!(timeout(&mut host, 1010), [(1, false)]);
+    assert_eq!(host.next_timeout(), None);
+    assert_eq!(link(&mut host, 1500, ended(Scope::Network, Cause::Fade)), [], "the late end");
+}
+
+#[test]
+fn a_connection_that_leaves_the_table_frozen_is_thawed() {
+    let mut host = small();
+    for flow in 1..=3 {
+        packet(&mut host, u64::from(flow), flow, TcpFlags::SYN);
+    }
+    link(&mut host, 10, started(Scope::Network, Cause::Fade));
+    assert_eq!(packet(&mut host, 11, 4, TcpFlags::SYN), [(1, false), (4, true)], "1 was idle longest");
+    assert_eq!(packet(&mut host, 12, 3, TcpFlags::RST), [(3, false)]);
+    let mut left = link(&mut host, 20, ended(Scope::Network, Cause::Fade));
+    left.sort_unstable();
+    assert_eq!(left, [(2, false), (4, false)]);
+    assert_eq!((host.metrics().flows, host.metrics().flow_evictions), (2, 1));
+}
+
+proptest! {
+    /// After any sequence of signals, doubled, lost or out of order, every sender is sending again once the
+    /// longest freeze has passed, and none was ever frozen or thawed twice in a row.
+    #[test]
+    fn no_sender_stays_frozen(steps in proptest::collection::vec((0u8..4, 0u16..6, 0usize..5, 0u64..400), 1..120)) {
+        let mut host = small();
+        let mut frozen: BTreeMap<u16, bool> = BTreeMap::new();
+        let mut now = 0;
+        let mut check = |commands: Vec<(u16, bool)>| {
+            for (flow, freeze) in commands {
+                let before = frozen.insert(flow, freeze).unwrap_or(false);
+                assert_ne!(before, freeze, "flow {flow} was told twice");
+            }
+        };
+        for (what, flow, cause, pause) in steps {
+            now += pause;
+            if host.next_timeout().is_some_and(|due| due <= MS(now)) {
+                check(timeout(&mut host, now));
+            }
+            let scope = if flow % 2 == 0 { Scope::Network } else { Scope::Station(StationId(0)) };
+            let cause = Cause::ALL[cause];
+            check(match what {
+                0 => packet(&mut host, now, flow, TcpFlags::ACK),
+                1 => packet(&mut host, now, flow, TcpFlags::RST),
+                2 => link(&mut host, now, started(scope, cause)),
+                _ => link(&mut host, now, ended(scope, cause)),
+            });
+        }
+        check(timeout(&mut host, now + 1000));
+        prop_assert!(host.next_timeout().is_none());
+        prop_assert!(frozen.values().all(|frozen| !frozen), "{frozen:?}");
+    }
+}

@@ -1,0 +1,323 @@
+//! One TCP connection, as the base station knows it by watching it pass.
+//!
+//! Paper: `dsasync` section IV ("maintains state information (e.g., last ACK copy, sequence #s, etc) for each
+//! ongoing TCP stream").
+//!
+//! A flow first seen in the middle has an unknown window scale. Its receive window in bytes is then unknown,
+//! so it is never closed for being used up and never clamped; it is still closed by a zero (zero needs no
+//! scale) when space runs low, and reopened with the exact window field its receiver last sent.
+
+use super::bdp::MinFilter;
+use super::handshake::{EcnEcho, Handshake};
+use super::hold_buffer::NONE;
+use super::keep_back::KeptAck;
+use super::round_trip::{RadioProbe, WiredProbe};
+use super::window::Window;
+use crate::packet::{FlowKey, StationId, TcpFlags, TcpSegment, TcpTimestamp};
+use crate::units::Seq;
+
+/// Flags that begin or end a connection.
+const BEGINNING_OR_END: TcpFlags = TcpFlags::SYN.union(TcpFlags::FIN).union(TcpFlags::RST);
+
+/// How far the end of a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// Neither end has said so.
+    None,
+    /// At least one end closed: the sequence number after the correspondent's (`down`) and the station's FIN.
+    Fins { down: Option<Seq>, up: Option<Seq> },
+    /// One end reset the connection.
+    Reset,
+}
+
+impl Ending {
+    fn note(&mut self, tcp: &TcpSegment, downlink: bool) {
+        if tcp.flags.contains(TcpFlags::RST) {
+            *self = Self::Reset;
+        }
+        if !tcp.flags.contains(TcpFlags::FIN) {
+            return;
+        }
+        let (mut down, mut up) = match *self {
+            Self::None => (None, None),
+            Self::Fins { down, up } => (down, up),
+            Self::Reset => return,
+        };
+        *(if downlink { &mut down } else { &mut up }) = Some(tcp.seq_end());
+        *self = Self::Fins { down, up };
+    }
+}
+
+/// What is known of one connection.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub key: FlowKey,
+    pub station: StationId,
+    pub handshake: Handshake,
+
+    /// SN_last: latest sequence number acknowledged by the station; `None` before its first ACK.
+    pub acked: Option<Seq>,
+    /// Window field of the station's latest ACK, its shift if known, and that ACK's sequence number.
+    pub offer: u16,
+    pub offer_shift: Option<u8>,
+    offer_seq: Seq,
+    /// Next sequence number of the station; `None` before its first segment.
+    pub up_next: Option<Seq>,
+    pub up_timestamp: Option<TcpTimestamp>,
+    /// The station's latest segment is the first with its timestamp.
+    pub new_tick: bool,
+    /// The correspondent sends timestamps.
+    timestamps: bool,
+    /// Window field last passed on to the correspondent.
+    pub passed: u16,
+    /// Right edge of the windows that the correspondent was told.
+    pub told_edge: Option<Seq>,
+
+    /// SN_new: end of the highest segment that came from the correspondent.
+    pub down_max: Option<Seq>,
+    /// End of the highest segment handed to the radio.
+    pub down_sent: Option<Seq>,
+    /// Bytes above `acked` that duplicate ACKs say have arrived.
+    credited: u32,
+    /// Latest sequence number the correspondent acknowledged.
+    correspondent_acked: Option<Seq>,
+    /// The correspondent has sent data, so there is something to stop.
+    pub has_data: bool,
+    ending: Ending,
+
+    /// Its packets in the hold buffer: a list of that buffer's own making, and how many.
+    pub held_head: u32,
+    pub held_tail: u32,
+    pub held: u32,
+    /// Its packets in the uplink shaper.
+    pub shaped: u32,
+    pub kept: Option<KeptAck>,
+
+    pub window: Window,
+    /// Algorithm 5 asked for the window clamp.
+    pub clamp_on: bool,
+
+    /// Wired part of the base round trip.
+    pub wired: MinFilter,
+    pub wired_probe: Option<WiredProbe>,
+    pub radio_probe: Option<RadioProbe>,
+    /// The flow's tally for [`Bdp::on_sent`](super::bdp::Bdp::on_sent).
+    pub epoch: u32,
+    pub epoch_bytes: u64,
+}
+
+impl Flow {
+    pub fn new(key: FlowKey, station: StationId) -> Self {
+        Self {
+            key,
+            station,
+            handshake: Handshake::default(),
+            acked: None,
+            offer: 0,
+            offer_shift: None,
+            offer_seq: Seq(0),
+            up_next: None,
+            up_timestamp: None,
+            new_tick: false,
+            timestamps: false,
+            passed: 0,
+            told_edge: None,
+            down_max: None,
+            down_sent: None,
+            credited: 0,
+            correspondent_acked: None,
+            has_data: false,
+            ending: Ending::None,
+            held_head: NONE,
+            held_tail: NONE,
+            held: 0,
+            shaped: 0,
+            kept: None,
+            window: Window::Open,
+            clamp_on: false,
+            wired: MinFilter::default(),
+            wired_probe: None,
+            radio_probe: None,
+            epoch: 0,
+            epoch_bytes: 0,
+        }
+    }
+
+    /// The sender can tell a spurious retransmission when both copies arrive.
+    pub fn detects_spurious(&self) -> bool {
+        self.timestamps || self.handshake.sack()
+    }
+
+    /// The flow holds nothing back, here or at its sender: the first choice when a place in the table is
+    /// needed.
+    pub fn is_idle(&self) -> bool {
+        self.held == 0 && self.shaped == 0 && !self.window.is_closed()
+    }
+
+    /// A SYN on a connection that is over or under way starts a new one on the same ports.
+    fn restarts(&self, tcp: &TcpSegment, downlink: bool) -> bool {
+        if tcp.flags.contains(TcpFlags::ACK) {
+            return false;
+        }
+        // A SYN sent again has the same sequence number, and is no restart.
+        if downlink {
+            self.down_max.is_some_and(|end| end != tcp.seq_end())
+        } else {
+            self.acked.is_some() || self.up_next.is_some_and(|next| next != tcp.seq_end())
+        }
+    }
+
+    /// Forgets the old connection on these ports, but not what is still held or closed because of it.
+    fn restart(&mut self) {
+        *self = Self {
+            held_head: self.held_head,
+            held_tail: self.held_tail,
+            held: self.held,
+            shaped: self.shaped,
+            kept: self.kept,
+            window: self.window.of_new_connection(),
+            ..Self::new(self.key, self.station)
+        };
+    }
+
+    /// Takes in what the flags of a segment say of the connection's beginning and end.
+    #[cold]
+    fn on_flags(&mut self, tcp: &TcpSegment, downlink: bool) {
+        if tcp.flags.contains(TcpFlags::SYN) {
+            if self.restarts(tcp, downlink) {
+                self.restart();
+            }
+            self.handshake.learn(tcp, downlink);
+        }
+        self.ending.note(tcp, downlink);
+    }
+
+    /// Takes in a segment from the correspondent.
+    #[inline]
+    pub fn on_downlink(&mut self, tcp: &TcpSegment) {
+        if tcp.flags.intersects(BEGINNING_OR_END) {
+            self.on_flags(tcp, true);
+        }
+        self.timestamps |= tcp.timestamp.is_some();
+        if tcp.flags.contains(TcpFlags::ACK) {
+            self.correspondent_acked = Some(self.correspondent_acked.map_or(tcp.ack, |old| old.max(tcp.ack)));
+        }
+        if tcp.seq_len() > 0 || self.down_max.is_none() {
+            self.down_max = Some(self.down_max.map_or(tcp.seq_end(), |old| old.max(tcp.seq_end())));
+        }
+        if tcp.payload_len > 0 {
+            self.has_data = true;
+            if self.handshake.mss == 0 {
+                self.handshake.mss = tcp.payload_len.min(1460);
+            }
+        }
+        let reduced = tcp.flags.contains(TcpFlags::CWR) && !tcp.flags.contains(TcpFlags::SYN);
+        if reduced && self.handshake.ecn == EcnEcho::Due {
+            self.handshake.ecn = EcnEcho::Idle;
+        }
+    }
+
+    /// Takes in a segment from the station.
+    #[inline]
+    pub fn on_uplink(&mut self, tcp: &TcpSegment) {
+        if tcp.flags.intersects(BEGINNING_OR_END) {
+            self.on_flags(tcp, false);
+        }
+        let end = tcp.seq_end();
+        self.up_next = Some(self.up_next.map_or(end, |next| next.max(end)));
+        if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.contains(TcpFlags::RST) {
+            return;
+        }
+        // RFC 9293 section 3.10.7.4: a window counts if its segment is not older than the one it came from.
+        let newer = match self.acked {
+            None => true,
+            Some(acked) => tcp.ack.after(acked) || (tcp.ack == acked && !tcp.seq.before(self.offer_seq)),
+        };
+        self.credit(tcp);
+        if newer {
+            self.acked = Some(tcp.ack);
+            (self.offer, self.offer_shift) = self.handshake.offer_of(tcp);
+            self.offer_seq = tcp.seq;
+            if let Some(timestamp) = tcp.timestamp {
+                self.new_tick = self.up_timestamp.is_none_or(|old| old.value != timestamp.value);
+                self.up_timestamp = tcp.timestamp;
+            }
+        }
+    }
+
+    /// Counts a duplicate ACK as a segment that arrived above a hole (RFC 5681 section 2; with SACK the
+    /// window may move on it). Otherwise recovery from a loss would look like a radio that stands still and
+    /// then delivers a window at once.
+    fn credit(&mut self, tcp: &TcpSegment) {
+        let (Some(acked), Some(sent)) = (self.acked, self.down_sent) else { return };
+        if tcp.ack.after(acked) {
+            self.credited = self.credited.saturating_sub(tcp.ack.minus(acked) as u32);
+        } else if tcp.ack == acked
+            && tcp.is_pure_ack()
+            && (!tcp.sack.is_empty() || (!self.handshake.sack() && tcp.window == self.offer))
+        {
+            let above = u32::try_from(sent.minus(acked)).unwrap_or(0);
+            self.credited = self.credited.saturating_add(self.handshake.mss).min(above);
+        }
+    }
+
+    /// Notes that the correspondent was told a window whose right edge is this far. An edge told never
+    /// recedes.
+    #[inline]
+    pub fn note_edge(&mut self, ack: Seq, window: u16, shift: u8) {
+        let edge = ack + (u32::from(window) << shift);
+        self.told_edge = Some(self.told_edge.map_or(edge, |old| old.max(edge)));
+    }
+
+    /// Both ends closed and every FIN is acknowledged, or one end reset the connection.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        match self.ending {
+            Ending::None => false,
+            Ending::Reset => true,
+            Ending::Fins { down: Some(down), up: Some(up) } => {
+                self.acked.is_some_and(|acked| !acked.before(down))
+                    && self.correspondent_acked.is_some_and(|acked| !acked.before(up))
+            }
+            Ending::Fins { .. } => false,
+        }
+    }
+
+    /// Bytes handed to the radio that the station has not acknowledged, cumulatively or by duplicate ACKs.
+    #[inline]
+    pub fn outstanding(&self) -> u64 {
+        match (self.down_sent, self.acked) {
+            (Some(sent), Some(acked)) => {
+                u64::try_from(sent.minus(acked)).unwrap_or(0).saturating_sub(u64::from(self.credited))
+            }
+            (None, _) | (_, None) => 0,
+        }
+    }
+
+    /// A window probe: Linux sends an empty segment just below what is acknowledged (`tcp_xmit_probe_skb`),
+    /// older stacks one byte beyond a closed window (RFC 9293 section 3.8.6.1).
+    pub fn is_probe(&self, tcp: &TcpSegment) -> bool {
+        if tcp.payload_len > 1 || tcp.flags.intersects(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
+            return false;
+        }
+        let Some(acked) = self.acked else { return false };
+        tcp.seq.before(acked)
+            || (tcp.payload_len == 1
+                && self.window.is_closed()
+                && self.down_max.is_some_and(|end| end == tcp.seq_end()))
+    }
+
+    /// The receive window is used up: what is left of it does not take another segment like this one. The
+    /// paper asks for `SN_new = SN_last + rwin`; a sender never sends the last sliver of a window, so
+    /// equality alone would hardly ever be seen.
+    pub fn is_window_used_up(&self, payload_len: u32) -> bool {
+        let (Some(acked), Some(shift), Some(newest)) = (self.acked, self.offer_shift, self.down_max) else {
+            return false;
+        };
+        let edge = self.told_edge.unwrap_or(acked + (u32::from(self.offer) << shift));
+        self.has_data && newest.minus(edge) + payload_len as i32 > 0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! The flow table: finds a connection by its addresses and ports, and bounds how many are known.
+//!
+//! At `max_flows` the longest idle flow makes room. Flows are found by a seeded hash, since strangers choose
+//! the 5-tuples; every walk over all flows goes by slot number, never by hash, so a run repeats exactly.
+
+use core::hash::{BuildHasher, Hasher};
+use core::net::IpAddr;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use super::flow::Flow;
+use super::hold_buffer::NONE;
+use crate::packet::{FlowKey, StationId};
+
+/// A flow for as long as it is in the table: its slot may be given to another one afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FlowId {
+    pub slot: u32,
+    generation: u32,
+}
+
+/// What [`FlowTable::touch`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Touched {
+    /// The flow was there.
+    Known(u32),
+    /// It was added.
+    New(u32),
+    /// The table is full: evict [`FlowTable::oldest`] and try again.
+    Full,
+}
+
+/// A place in the table: its flow, and its neighbours in the list of flows by their last use.
+#[derive(Debug)]
+struct Slot {
+    hash: u64,
+    /// How many flows have had this slot before.
+    generation: u32,
+    live: bool,
+    newer: u32,
+    older: u32,
+    flow: Flow,
+}
+
+/// All flows.
+#[derive(Debug)]
+pub(super) struct FlowTable {
+    index: HashTable<u32>,
+    hasher: FixedState,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    newest: u32,
+    oldest: u32,
+    len: usize,
+    max: usize,
+}
+
+impl FlowTable {
+    pub fn new(max_flows: u32, seed: u64) -> Self {
+        Self {
+            index: HashTable::new(),
+            hasher: FixedState::with_seed(seed),
+            slots: Vec::new(),
+            free: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+            len: 0,
+            max: max_flows as usize,
+        }
+    }
+
+    fn hash(&self, key: &FlowKey) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        for end in [&key.correspondent, &key.station] {
+            match end.addr {
+                IpAddr::V4(v4) => hasher.write_u64(u64::from(u32::from(v4)) << 16 | u64::from(end.port)),
+                IpAddr::V6(v6) => {
+                    hasher.write_u128(u128::from(v6));
+                    hasher.write_u16(end.port);
+                }
+            }
+        }
+        hasher.finish()
+    }
+
+    fn find_hashed(&self, hash: u64, key: &FlowKey) -> Option<u32> {
+        self.index.find(hash, |&slot| self.slots[slot as usize].flow.key == *key).copied()
+    }
+
+    /// The flow used last, if it is this one: packets come in trains of one flow.
+    #[inline]
+    pub fn touch_newest(&self, key: &FlowKey) -> Option<u32> {
+        let newest = self.slots.get(self.newest as usize)?;
+        (newest.flow.key == *key).then_some(self.newest)
+    }
+
+    /// Finds a flow, or adds it, and makes it the most recently used.
+    pub fn touch(&mut self, key: &FlowKey, station: StationId) -> Touched {
+        let hash = self.hash(key);
+        if let Some(slot) = self.find_hashed(hash, key) {
+            self.unlink(slot);
+            self.link_newest(slot);
+            return Touched::Known(slot);
+        }
+        if self.len >= self.max {
+            return Touched::Full;
+        }
+        let generation = match self.free.last() {
+            Some(&slot) => self.slots[slot as usize].generation + 1,
+            None => 0,
+        };
+        let flow = Flow::new(*key, station);
+        let entry = Slot { hash, generation, live: true, newer: NONE, older: NONE, flow };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = entry;
+                slot
+            }
+            None => {
+                self.slots.push(entry);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let slots = &self.slots;
+        self.index.insert_unique(hash, slot, |&slot| slots[slot as usize].hash);
+        self.len += 1;
+        self.link_newest(slot);
+        Touched::New(slot)
+    }
+
+    /// Finds a flow. Its place among the recently used stays as it is.
+    pub fn find(&self, key: &FlowKey) -> Option<u32> {
+        self.find_hashed(self.hash(key), key)
+    }
+
+    fn link_newest(&mut self, slot: u32) {
+        let old = self.newest;
+        self.slots[slot as usize].newer = NONE;
+        self.slots[slot as usize].older = old;
+        match self.slots.get_mut(old as usize) {
+            Some(other) => other.newer = slot,
+            None => self.oldest = slot,
+        }
+        self.newest = slot;
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let (newer, older) = (self.slots[slot as usize].newer, self.slots[slot as usize].older);
+        match self.slots.get_mut(newer as usize) {
+            Some(other) => other.older = older,
+            None => self.newest = older,
+        }
+        match self.slots.get_mut(older as usize) {
+            Some(other) => other.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+
+    /// The flow to evict: the longest idle. Of the eight longest idle, one that holds nothing goes first.
+    pub fn oldest(&self) -> Option<u32> {
+        let mut slot = self.oldest;
+        for _ in 0..8 {
+            let Some(entry) = self.slots.get(slot as usize) else { break };
+            if entry.flow.is_idle() {
+                return Some(slot);
+            }
+            slot = entry.newer;
+        }
+        (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    /// Takes a flow out; its slot is used again.
+    pub fn remove(&mut self, slot: u32) {
+        let entry = &mut self.slots[slot as usize];
+        debug_assert!(entry.live && entry.flow.held == 0, "a flow leaves only once it holds nothing");
+        debug_assert!(!entry.flow.window.is_closed(), "a flow leaves only once its window is open");
+        entry.live = false;
+        if let Ok(entry) = self.index.find_entry(entry.hash, |&other| other == slot) {
+            entry.remove();
+        }
+        self.unlink(slot);
+        self.free.push(slot);
+        self.len -= 1;
+    }
+
+    /// How many slots were ever used: walk `0..slot_count()` and skip what [`get`](Self::get) does not give.
+    pub fn slot_count(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// The flow in a slot, if there is one.
+    pub fn get(&self, slot: u32) -> Option<&Flow> {
+        self.slots.get(slot as usize).filter(|entry| entry.live).map(|entry| &entry.flow)
+    }
+
+    /// The flow in a slot that its caller got from this table in the same step.
+    #[inline]
+    pub fn at(&mut self, slot: u32) -> &mut Flow {
+        &mut self.slots[slot as usize].flow
+    }
+
+    /// What to remember the flow in a slot by.
+    pub fn id(&self, slot: u32) -> FlowId {
+        FlowId { slot, generation: self.slots[slot as usize].generation }
+    }
+
+    /// A remembered flow, if it is still in the table.
+    pub fn by_id(&self, id: FlowId) -> Option<&Flow> {
+        let entry = self.slots.get(id.slot as usize)?;
+        (entry.live && entry.generation == id.generation).then_some(&entry.flow)
+    }
+
+    /// Flows in the table.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
+#[cfg(test)]
+mod tests;

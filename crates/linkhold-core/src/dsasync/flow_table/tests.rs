@@ -1,0 +1,61 @@
+//! The flow table: its size, and who makes room.
+
+use super::*;
+use crate::packet::Endpoint;
+
+fn key(n: u16) -> FlowKey {
+    let addr = IpAddr::from([10, 0, 0, 1]);
+    FlowKey {
+        correspondent: Endpoint { addr, port: 80 },
+        station: Endpoint { addr: IpAddr::from([10, 0, 1, 1]), port: n },
+    }
+}
+
+fn add(table: &mut FlowTable, n: u16) -> u32 {
+    match table.touch(&key(n), StationId(0)) {
+        Touched::Known(slot) | Touched::New(slot) => slot,
+        Touched::Full => panic!("full"),
+    }
+}
+
+#[test]
+fn a_flow_takes_at_most_512_bytes() {
+    let size = core::mem::size_of::<Slot>();
+    // The hash table keeps a 4-byte slot and a control byte at a load of at least 7/16; the free list 4 more.
+    assert!(size + 16 <= 512, "{size} bytes");
+}
+
+#[test]
+fn the_longest_idle_flow_makes_room() {
+    let mut table = FlowTable::new(3, 7);
+    for n in 0..3 {
+        add(&mut table, n);
+    }
+    add(&mut table, 0);
+    assert_eq!(table.touch(&key(9), StationId(0)), Touched::Full);
+    let oldest = table.oldest().unwrap();
+    assert_eq!(table.get(oldest).unwrap().key, key(1));
+    table.remove(oldest);
+    assert_eq!(table.find(&key(1)), None);
+    assert!(matches!(table.touch(&key(9), StationId(0)), Touched::New(slot) if slot == oldest));
+    assert_eq!(table.len(), 3);
+    // 2, then 0, then 9 are left in order of idleness.
+    for n in [2, 0, 9] {
+        let oldest = table.oldest().unwrap();
+        assert_eq!(table.get(oldest).unwrap().key, key(n));
+        table.remove(oldest);
+    }
+    assert_eq!((table.len(), table.oldest()), (0, None));
+}
+
+#[test]
+fn a_busy_flow_is_not_evicted_before_an_idle_one_that_is_nearly_as_old() {
+    let mut table = FlowTable::new(4, 7);
+    for n in 0..4 {
+        add(&mut table, n);
+    }
+    let busy = table.find(&key(0)).unwrap();
+    table.at(busy).held = 1;
+    let oldest = table.oldest().unwrap();
+    assert_eq!(table.get(oldest).unwrap().key, key(1));
+}

@@ -1,0 +1,106 @@
+//! What a connection's two SYNs agree on: window scale, SACK, ECN and segment size.
+//!
+//! RFC 7323 section 2 (window scale), RFC 2018 section 2 (SACK-permitted), RFC 3168 section 6.1.1 (ECN).
+//!
+//! Window scale: unknown → offered or asked (one SYN seen) → known (both seen, or the SYN-ACK tells enough).
+
+use crate::packet::{TcpFlags, TcpSegment};
+
+/// Window scale of the station's windows (RFC 7323 section 2.2: valid only if both SYNs carry the option).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// The handshake was not seen.
+    #[default]
+    Unknown,
+    /// The station's SYN offered this; the other SYN decides.
+    Offered(Option<u8>),
+    /// The correspondent's SYN was seen; true if it carries the option.
+    Asked(bool),
+    /// Known.
+    Known(u8),
+}
+
+/// ECN on this connection, and whether its sender is to be told of congestion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum EcnEcho {
+    /// The two ends did not agree on ECN, as far as we saw.
+    #[default]
+    Unsupported,
+    /// They did, and nothing is to be told.
+    Idle,
+    /// ACKs carry ECN-echo until the sender answers that it has reduced its window.
+    Due,
+}
+
+/// What is known from the SYNs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Handshake {
+    pub scale: Scale,
+    /// Which ends' SYNs permit SACK: bit 0 the correspondent's, bit 1 the station's.
+    sack_offers: u8,
+    pub ecn: EcnEcho,
+    /// Segment size that the station's SYN allows, or else that of the first data seen; 0 before either.
+    pub mss: u32,
+}
+
+impl Handshake {
+    /// Both ends offered SACK.
+    pub fn sack(&self) -> bool {
+        self.sack_offers == 3
+    }
+
+    /// Takes in a SYN or SYN-ACK.
+    pub fn learn(&mut self, tcp: &TcpSegment, downlink: bool) {
+        let is_answer = tcp.flags.contains(TcpFlags::ACK);
+        let offer = tcp.syn.window_scale.map(|shift| shift.min(14));
+        // A SYN-ACK carries the option only if the SYN did, so it decides even where the SYN went unseen.
+        self.scale = match (self.scale, downlink, is_answer) {
+            (Scale::Offered(Some(shift)), true, true) if offer.is_some() => Scale::Known(shift),
+            (Scale::Offered(_), true, true) => Scale::Known(0),
+            (_, false, true) => Scale::Known(offer.unwrap_or(0)),
+            (Scale::Known(shift), _, _) => Scale::Known(shift),
+            (Scale::Asked(true), false, false) => Scale::Known(offer.unwrap_or(0)),
+            (Scale::Asked(false), false, false) => Scale::Known(0),
+            (Scale::Offered(Some(shift)), true, false) if offer.is_some() => Scale::Known(shift),
+            (Scale::Offered(_), true, false) => Scale::Known(0),
+            (_, true, false) => Scale::Asked(offer.is_some()),
+            (_, false, false) => Scale::Offered(offer),
+            (_, true, true) if offer.is_none() => Scale::Known(0),
+            (_, true, true) => Scale::Unknown,
+        };
+        if tcp.syn.sack_permitted {
+            self.sack_offers |= if downlink { 1 } else { 2 };
+        }
+        // The answer alone decides on ECN: it agrees only to a SYN that asked.
+        let agrees = tcp.flags.contains(TcpFlags::ECE) && !tcp.flags.contains(TcpFlags::CWR);
+        if is_answer && agrees && self.ecn == EcnEcho::Unsupported {
+            self.ecn = EcnEcho::Idle;
+        }
+        if !downlink && let Some(mss) = tcp.syn.mss {
+            self.mss = u32::from(mss);
+        }
+    }
+
+    /// Shift of an uplink segment's window field: none in a SYN, unknown if the handshake went unseen.
+    pub fn shift_of(&self, tcp: &TcpSegment) -> Option<u8> {
+        if tcp.flags.contains(TcpFlags::SYN) {
+            return Some(0);
+        }
+        match self.scale {
+            Scale::Known(shift) => Some(shift),
+            Scale::Unknown | Scale::Offered(_) | Scale::Asked(_) => None,
+        }
+    }
+
+    /// What an uplink segment offers, as the field and shift of an ACK that repeats it: a SYN's window is not
+    /// scaled, an ACK's is (RFC 7323 section 2.2), so that a SYN's field in an ACK would be a larger window
+    /// than was offered.
+    pub fn offer_of(&self, tcp: &TcpSegment) -> (u16, Option<u8>) {
+        match self.scale {
+            Scale::Known(shift) if tcp.flags.contains(TcpFlags::SYN) => (tcp.window >> shift, Some(shift)),
+            Scale::Known(_) | Scale::Unknown | Scale::Offered(_) | Scale::Asked(_) => {
+                (tcp.window, self.shift_of(tcp))
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The last ACK before an announced silence, kept back so that a zero window can leave on an ACK number that
+//! is new.
+//!
+//! Not in the paper (`dsasync`). Linux before 6.6 ignores a zero window that repeats ACK and sequence number;
+//! on an ACK that it has not seen yet it takes the window.
+//!
+//! An ACK: kept → released with a zero window (the silence begins), or as it came (another uplink packet of
+//! its flow, or the silence does not begin in time).
+
+use super::Mode;
+use super::flow_table::FlowId;
+use super::shared::Shared;
+use crate::action::{Action, Actions, Rewrite, Verdict};
+use crate::link_event::Scope;
+use crate::packet::{PacketId, PacketView};
+use crate::time::{Duration, Instant};
+
+/// After the announced start of a silence that does not come, a kept ACK waits no longer than this.
+const GRACE: Duration = Duration::from_millis(1);
+
+/// An uplink ACK that is kept back. Each flow has one at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptAck {
+    packet: PacketId,
+    rewrite: Rewrite,
+    len: u32,
+    deadline: Instant,
+}
+
+/// The flows that have an ACK kept back. Some may have released it since.
+#[derive(Debug, Default)]
+pub(super) struct KeptAcks {
+    flows: Vec<FlowId>,
+}
+
+impl KeptAcks {
+    /// Keeps the ACK back, or forwards it with `rewrite`.
+    #[inline]
+    pub fn keep_back(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        slot: u32,
+        packet: &PacketView<'_>,
+        rewrite: Rewrite,
+    ) -> Verdict {
+        if !shared.config.keep_back || shared.config.mode != Mode::FreezeNudge {
+            return Verdict::Forward(rewrite);
+        }
+        self.keep_back_before_silence(now, shared, slot, packet, rewrite)
+    }
+
+    fn keep_back_before_silence(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        slot: u32,
+        packet: &PacketView<'_>,
+        rewrite: Rewrite,
+    ) -> Verdict {
+        let tells_window = packet.tcp.is_pure_ack() && packet.tcp.window > 0;
+        if !tells_window || shared.monitor.tfp(packet.station) {
+            return Verdict::Forward(rewrite);
+        }
+        let flow = shared.flows.at(slot);
+        if !flow.has_data || flow.window.is_closed() {
+            return Verdict::Forward(rewrite);
+        }
+        let Some((start, _)) = shared.monitor.next_announced_silence(now, packet.station) else {
+            return Verdict::Forward(rewrite);
+        };
+        if start.since(now) > shared.config.keep_back_delay || !shared.space.fits(packet.len, 0) {
+            return Verdict::Forward(rewrite);
+        }
+        let deadline = start.max(now) + GRACE;
+        flow.kept = Some(KeptAck { packet: packet.id, rewrite, len: packet.len, deadline });
+        let id = shared.flows.id(slot);
+        if !self.flows.contains(&id) {
+            self.flows.push(id);
+        }
+        shared.space.take(packet.len);
+        shared.metrics.holds += 1;
+        Verdict::Hold
+    }
+
+    /// Releases the ACKs that have waited long enough.
+    #[inline]
+    pub fn expire(&mut self, now: Instant, shared: &mut Shared, out: &mut Actions) {
+        if !self.flows.is_empty() {
+            self.release_expired(now, shared, out);
+        }
+    }
+
+    #[cold]
+    fn release_expired(&mut self, now: Instant, shared: &mut Shared, out: &mut Actions) {
+        self.flows.retain(|&id| match shared.flows.by_id(id).and_then(|flow| flow.kept) {
+            None => false,
+            Some(kept) if kept.deadline > now => true,
+            Some(_) => {
+                release_kept(shared, id.slot, out);
+                false
+            }
+        });
+    }
+
+    /// Calls `close` for each flow of `scope` that has an ACK kept back, and releases what it has left.
+    pub fn close_all(
+        &mut self,
+        shared: &mut Shared,
+        scope: Scope,
+        out: &mut Actions,
+        mut close: impl FnMut(&mut Shared, u32, &mut Actions),
+    ) {
+        self.flows.retain(|&id| {
+            let Some(flow) = shared.flows.by_id(id).filter(|flow| flow.kept.is_some()) else { return false };
+            if !scope.covers(flow.station) {
+                return true;
+            }
+            close(shared, id.slot, out);
+            // The station had closed the window itself: the ACK goes as it is.
+            release_kept(shared, id.slot, out);
+            false
+        });
+    }
+
+    /// When the first ACK has waited long enough.
+    #[inline]
+    pub fn next_timeout(&self, shared: &Shared) -> Option<Instant> {
+        if self.flows.is_empty() { None } else { self.first_deadline(shared) }
+    }
+
+    #[cold]
+    fn first_deadline(&self, shared: &Shared) -> Option<Instant> {
+        self.flows.iter().filter_map(|&id| Some(shared.flows.by_id(id)?.kept?.deadline)).min()
+    }
+
+    /// How many ACKs are kept.
+    pub fn count(&self, shared: &Shared) -> usize {
+        self.flows
+            .iter()
+            .filter(|&&id| shared.flows.by_id(id).is_some_and(|flow| flow.kept.is_some()))
+            .count()
+    }
+}
+
+/// Releases a flow's kept ACK as it would have left when it came. False if it has none.
+#[inline]
+pub(super) fn release_kept(shared: &mut Shared, slot: u32, out: &mut Actions) -> bool {
+    shared.flows.at(slot).kept.is_some() && release(shared, slot, None, out)
+}
+
+/// Releases a flow's kept ACK with a zero window. False if it has none.
+pub(super) fn release_kept_closed(shared: &mut Shared, slot: u32, out: &mut Actions) -> bool {
+    release(shared, slot, Some(0), out)
+}
+
+#[cold]
+fn release(shared: &mut Shared, slot: u32, window: Option<u16>, out: &mut Actions) -> bool {
+    let Some(kept) = shared.flows.at(slot).kept.take() else { return false };
+    shared.space.give_back(kept.len);
+    shared.metrics.released += 1;
+    let rewrite = Rewrite { window: window.or(kept.rewrite.window), ..kept.rewrite };
+    out.push(Action::Release { packet: kept.packet, rewrite });
+    true
+}

@@ -1,0 +1,263 @@
+//! What is measured of round trips: the wired part, the radio part, and the bytes that the radio still has.
+//!
+//! Beside the paper (`dsasync`): the window clamp and the early opening need it. Sees what goes down and what
+//! comes up; feeds [`Bdp`] and corrects the [`Pacer`].
+//!
+//! - **Wired part**: from an uplink packet that passes to the correspondent's answer. One probe a flow at a
+//!   time.
+//! - **Radio part**: from a segment that goes down to an empty radio to its ACK. One probe a flow at a time.
+//! - **Outstanding**: bytes handed to the radio that stations have not acknowledged.
+//!
+//! A silence within a radio probe's time spoils the sample.
+
+use super::bdp::{Bdp, MinFilter};
+use super::config::DsaSyncConfig;
+use super::flow::Flow;
+use super::pacer::Pacer;
+use super::per_station::PerStation;
+use super::shared::Shared;
+use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
+use crate::time::{Duration, Instant};
+use crate::units::Seq;
+
+/// Bytes in the radio below which a segment is taken to find it empty: two full packets.
+pub(super) const EMPTY_RADIO: u64 = 3000;
+
+/// A wired probe that found no answer by then makes room for another.
+const PROBE_LIFE: Duration = Duration::from_secs(1);
+
+/// An uplink packet whose answer from the correspondent will measure the wired round trip.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WiredProbe {
+    at: Instant,
+    answer: Answer,
+}
+
+/// How the answer to a [`WiredProbe`] is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// It echoes this timestamp.
+    Timestamp(u32),
+    /// It acknowledges everything before this number.
+    Sequence(Seq),
+}
+
+/// A downlink segment whose acknowledgment will tell how long it was in the radio.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RadioProbe {
+    /// The radio was empty: the time is the radio part of the base round trip.
+    empty: bool,
+    /// Silences so far when it left.
+    silences: u64,
+    /// When it came to the base station; `None` if a silence kept it here.
+    arrived: Option<Instant>,
+    first: Departure,
+    /// The next segment of the flow.
+    next: Option<Departure>,
+}
+
+/// A segment that went down.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    at: Instant,
+    end: Seq,
+    /// How long it was thought to wait in the transmit queue.
+    ahead: Duration,
+}
+
+impl RadioProbe {
+    /// The segment that ends at `acked`, if it is one of the two. A station acknowledges every second segment
+    /// (RFC 1122 section 4.2.3.2), so an ACK of any other segment was set off by something else, and late.
+    fn answered(&self, acked: Seq) -> Option<Departure> {
+        if acked == self.first.end { Some(self.first) } else { self.next.filter(|next| next.end == acked) }
+    }
+}
+
+/// A packet as it goes down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SentDown {
+    /// Sequence number just after it.
+    pub end: Seq,
+    /// Sequence space it takes.
+    pub seq_len: u32,
+    /// Length on the wire, bytes.
+    pub len: u32,
+    /// When it came to the base station; `None` if a silence kept it here.
+    pub arrived: Option<Instant>,
+}
+
+/// Measures round trips and what is in the radio.
+#[derive(Debug)]
+pub(super) struct RoundTrips {
+    pub bdp: Bdp,
+    /// Bytes in the radio that stations have not acknowledged, over all flows.
+    outstanding: u64,
+    /// Radio part of the base round trip.
+    radio: PerStation<MinFilter>,
+}
+
+impl RoundTrips {
+    pub fn new(config: &DsaSyncConfig) -> Self {
+        Self {
+            bdp: Bdp::new(config.standing_queue),
+            outstanding: 0,
+            radio: PerStation::new(config.monitor.max_stations),
+        }
+    }
+
+    /// Radio part of the station's base round trip, zero until it is measured.
+    #[inline]
+    pub fn radio_part(&self, station: StationId) -> Duration {
+        self.measured_radio_part(station).unwrap_or(Duration::ZERO)
+    }
+
+    fn measured_radio_part(&self, station: StationId) -> Option<Duration> {
+        self.radio.get(station)?.get()
+    }
+
+    /// Changes a flow so that its outstanding bytes may change, and keeps the sum. Answers the bytes before
+    /// and after.
+    #[inline]
+    fn account(&mut self, flow: &mut Flow, change: impl FnOnce(&mut Flow)) -> (u64, u64) {
+        let before = flow.outstanding();
+        change(flow);
+        let after = flow.outstanding();
+        self.outstanding = self.outstanding + after - before;
+        (before, after)
+    }
+
+    /// A segment came from the correspondent.
+    #[inline]
+    pub fn on_arrival(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
+        if tcp.flags.contains(TcpFlags::SYN) {
+            // A connection that starts anew on its ports has nothing in the radio.
+            self.account(flow, |flow| flow.on_downlink(tcp));
+        } else {
+            flow.on_downlink(tcp);
+        }
+        answer_wired(now, flow, tcp);
+    }
+
+    /// A downlink packet goes to the transmit queue, where it is thought to wait for `ahead`.
+    #[inline]
+    pub fn on_sent(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        slot: u32,
+        sent: &SentDown,
+        ahead: Duration,
+    ) {
+        let flow = shared.flows.at(slot);
+        self.bdp.on_sent(now, sent.len, &mut flow.epoch, &mut flow.epoch_bytes);
+        if sent.seq_len == 0 || flow.down_sent.is_some_and(|highest| !sent.end.after(highest)) {
+            return;
+        }
+        let empty = self.outstanding <= EMPTY_RADIO;
+        // With sequence numbers from nowhere, half the space away, fewer may be outstanding than before.
+        self.account(flow, |flow| flow.down_sent = Some(sent.end));
+        let departure = Departure { at: now, end: sent.end, ahead };
+        let silences = shared.monitor.silences();
+        match &mut flow.radio_probe {
+            Some(old) if old.silences == silences && (old.empty || !empty) => {
+                if old.next.is_none() {
+                    old.next = Some(departure);
+                }
+            }
+            // A probe with a silence in its time is of no use: this segment takes its place.
+            probe => {
+                *probe =
+                    Some(RadioProbe { empty, silences, arrived: sent.arrived, first: departure, next: None });
+            }
+        }
+    }
+
+    /// A packet that had been sent down came back: its flow's probe is void.
+    pub fn on_taken_back(&mut self, flow: &mut Flow) {
+        flow.radio_probe = None;
+    }
+
+    /// A segment came from the station.
+    #[inline]
+    pub fn on_uplink(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        slot: u32,
+        packet: &PacketView<'_>,
+        pacer: &mut Pacer,
+    ) {
+        let silent = shared.monitor.tfp(packet.station);
+        let flow = shared.flows.at(slot);
+        let (before, after) = self.account(flow, |flow| flow.on_uplink(packet.tcp));
+        if !silent
+            && self.bdp.on_delivered(now, before.saturating_sub(after), self.outstanding)
+            && let Some(pace) = self.bdp.pace()
+        {
+            pacer.set_rate(now, pace, false);
+        }
+        let (Some(probe), Some(acked)) = (&flow.radio_probe, flow.acked) else { return };
+        if acked.before(probe.first.end) {
+            return;
+        }
+        if !silent && probe.silences == shared.monitor.silences() {
+            if probe.empty {
+                self.radio.at(packet.station).add(now, now.since(probe.first.at));
+            }
+            if let Some(answered) = probe.answered(acked)
+                && let Some(radio) = self.measured_radio_part(packet.station)
+            {
+                let waited = now.since(answered.at).saturating_sub(radio);
+                pacer.on_waited(now, answered.at, answered.ahead, waited);
+            }
+            if let Some(arrived) = probe.arrived {
+                self.bdp.on_radio_time(now, now.since(arrived));
+            }
+        }
+        flow.radio_probe = None;
+    }
+
+    /// The flow leaves the table.
+    pub fn forget(&mut self, flow: &Flow) {
+        self.outstanding -= flow.outstanding();
+    }
+}
+
+/// Starts measuring the wired round trip with an uplink segment that passes now.
+#[inline]
+pub(super) fn probe_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
+    if flow.wired_probe.is_some_and(|old| now.since(old.at) <= PROBE_LIFE) {
+        return;
+    }
+    let answer = if tcp.seq_len() > 0 {
+        Answer::Sequence(tcp.seq_end())
+    } else if let Some(timestamp) = tcp.timestamp.filter(|_| flow.new_tick) {
+        // Only the first ACK of a timestamp tick: answers to the others look the same.
+        Answer::Timestamp(timestamp.value)
+    } else {
+        return;
+    };
+    flow.wired_probe = Some(WiredProbe { at: now, answer });
+}
+
+/// Takes the sample if the segment from the correspondent is the answer.
+#[inline]
+fn answer_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
+    let Some(probe) = flow.wired_probe else { return };
+    let answered = match probe.answer {
+        Answer::Timestamp(value) => {
+            // Only a segment that this very ACK set off: one that echoes a later tick says nothing of it.
+            let Some(timestamp) = tcp.timestamp else { return };
+            let distance = timestamp.echo.wrapping_sub(value) as i32;
+            if distance > 0 {
+                flow.wired_probe = None;
+            }
+            distance == 0
+        }
+        Answer::Sequence(end) => tcp.flags.contains(TcpFlags::ACK) && !tcp.ack.before(end),
+    };
+    if answered {
+        flow.wired.add(now, now.since(probe.at));
+        flow.wired_probe = None;
+    }
+}

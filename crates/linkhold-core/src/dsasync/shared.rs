@@ -1,0 +1,160 @@
+//! What every part of DSASync needs: settings, link monitor, flow table, counters, and the space for held
+//! packets.
+
+use super::config::DsaSyncConfig;
+use super::flow_table::FlowTable;
+use crate::action::{AckSpec, Action, Actions, DropReason, Verdict};
+use crate::link_monitor::LinkMonitor;
+use crate::mechanism::Metrics;
+use crate::packet::{Direction, PacketId};
+
+/// The state that no single part owns. Each part gets it as an argument.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub config: DsaSyncConfig,
+    pub monitor: LinkMonitor,
+    pub flows: FlowTable,
+    pub space: Space,
+    /// Counters. The gauges in it are filled in when somebody asks.
+    pub metrics: Metrics,
+}
+
+impl Shared {
+    pub fn new(config: &DsaSyncConfig) -> Self {
+        Self {
+            config: *config,
+            monitor: LinkMonitor::new(&config.monitor),
+            flows: FlowTable::new(config.max_flows, config.flow_seed),
+            space: Space::new(config),
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// Throws a held packet away.
+    pub fn discard(&mut self, packet: PacketId, reason: DropReason, out: &mut Actions) {
+        self.metrics.dropped[reason as usize] += 1;
+        out.push(Action::Discard { packet, reason });
+    }
+
+    /// The verdict on a packet that is not even held.
+    pub fn drop_packet(&mut self, reason: DropReason) -> Verdict {
+        self.metrics.dropped[reason as usize] += 1;
+        Verdict::Drop(reason)
+    }
+
+    /// Sends the correspondent a copy of the flow's last ACK with this window. False if the station has not
+    /// acknowledged anything yet, so that there is nothing to copy.
+    pub fn inject(&mut self, slot: u32, window: u16, out: &mut Actions) -> bool {
+        let flow = self.flows.at(slot);
+        let (Some(ack), Some(seq)) = (flow.acked, flow.up_next) else { return false };
+        debug_assert!(window <= flow.offer || window <= flow.passed, "never larger than what was offered");
+        out.push(Action::InjectAck(AckSpec {
+            flow: flow.key,
+            direction: Direction::Uplink,
+            seq,
+            ack,
+            window,
+            timestamp: flow.up_timestamp,
+            ece: false,
+        }));
+        flow.passed = window;
+        self.metrics.acks_injected += 1;
+        true
+    }
+}
+
+/// Whether there is room for more (the paper's `hold` is true while space is low).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Plenty,
+    Low,
+}
+
+/// B_alloc and how much of it is in use, over both directions and the kept-back ACKs.
+///
+/// Level: plenty → low (B_free < B_low) → plenty (B_free > B_high).
+#[derive(Debug)]
+pub(super) struct Space {
+    held: u64,
+    peak: u64,
+    alloc: u64,
+    low: u64,
+    high: u64,
+    level: Level,
+}
+
+impl Space {
+    fn new(config: &DsaSyncConfig) -> Self {
+        Self {
+            held: 0,
+            peak: 0,
+            alloc: config.b_alloc.0,
+            low: config.b_low.0,
+            high: config.b_high.0,
+            level: Level::Plenty,
+        }
+    }
+
+    /// Books a packet of `len` bytes that is held from now on.
+    pub fn take(&mut self, len: u32) {
+        self.held += u64::from(len);
+        self.peak = self.peak.max(self.held);
+    }
+
+    /// Books a packet of `len` bytes out.
+    pub fn give_back(&mut self, len: u32) {
+        self.held -= u64::from(len);
+    }
+
+    /// Bytes held now.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Most bytes held at once so far.
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// A packet of `len` bytes fits once `freed` bytes of those held have left.
+    pub fn fits(&self, len: u32, freed: u32) -> bool {
+        self.held - u64::from(freed) + u64::from(len) <= self.alloc
+    }
+
+    fn free(&self) -> u64 {
+        self.alloc.saturating_sub(self.held)
+    }
+
+    /// At least B_low is free.
+    pub fn is_ample(&self) -> bool {
+        self.free() >= self.low
+    }
+
+    /// Windows are closed for lack of space.
+    pub fn is_low(&self) -> bool {
+        self.level == Level::Low
+    }
+
+    /// Algorithm 1 line 11: true if space has just run low.
+    pub fn runs_low(&mut self) -> bool {
+        let runs_low = self.level == Level::Plenty && !self.is_ample();
+        if runs_low {
+            self.level = Level::Low;
+        }
+        runs_low
+    }
+
+    /// Algorithm 2 line 1: true if there is plenty of space again.
+    pub fn recovers(&mut self) -> bool {
+        let recovers = self.level == Level::Low && self.free() > self.high;
+        if recovers {
+            self.level = Level::Plenty;
+        }
+        recovers
+    }
+
+    /// Everything is being let go: lack of space closes no window any more.
+    pub fn call_plenty(&mut self) {
+        self.level = Level::Plenty;
+    }
+}

@@ -1,0 +1,360 @@
+//! The configuration file: its tables and keys with their defaults, and the checks that no single key can
+//! make.
+
+use std::net::{IpAddr, SocketAddr};
+
+use linkhold_core::mechanism::Place;
+use linkhold_core::quantity::ValueError;
+use linkhold_core::registry;
+use linkhold_core::settings::Whole;
+use linkhold_core::text::shorten;
+use linkhold_core::time::Duration;
+use linkhold_core::units::{BitRate, Fraction};
+use linkhold_scenario::mechanism::{MechanismValue, SharedSettings};
+use linkhold_scenario::read::{
+    At, Extra, FromNode, Node, Reader, Spot, Table, file_enum, file_table, parsed,
+};
+use linkhold_scenario::{By, Positive};
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use super::model::{
+    AgentConfig, Aggregates, ChannelSection, ControlSection, DEFAULT_SOCKET, DataPathSection, FileMode,
+    MetricsSection, ScheduleSection, SilenceSection, StationSection,
+};
+use crate::agent::protocol::{Cause, Target};
+use crate::datapath::rules::{BackendChoice, MAX_INSTANCE_NAME};
+
+file_table! {
+    /// The configuration of `linkhold agent`.
+    AgentFile + _hints: AgentHints {
+        /// Name of this agent, for its rules and sockets.
+        default instance: InstanceName = "default";
+        /// Interfaces towards correspondent hosts (the internet).
+        required wired: Vec<At<Interface>>;
+        /// Interfaces towards stations.
+        required radio: Vec<At<Interface>>;
+        /// How packets reach the agent.
+        section datapath: DataPath;
+        /// Keep a child process that lets held packets go if the agent is killed.
+        default guardian: bool = true;
+        /// The control socket.
+        section control: Control;
+        /// Prometheus metrics.
+        section metrics: Metrics;
+        /// What the radio carries when nobody has told yet.
+        optional channel: Channel;
+        /// Limits of silences.
+        section silence: Silence;
+        /// Silences by the clock.
+        list schedule: Schedule;
+        /// Stations with several addresses.
+        list station: Station;
+        /// What is done in a silence: a mechanism that can stand at the base station, or "none".
+        default mechanism: MechanismValue = "dsasync";
+    }
+}
+
+file_table! {
+    /// How packets reach the agent.
+    DataPath {
+        /// What puts the rules into the kernel.
+        default backend: BackendChoice = "auto";
+        /// Number of the first of two NFQUEUEs; the next number is used as well.
+        default queue: By<Whole<u16, 0, 65_534>> = 4710;
+        /// Most packets that the kernel keeps per queue; 0: what the mechanism may hold, and some more.
+        default max_packets: By<Whole<u32, 0, 4_294_967_295>> = 0;
+        /// Mark (SO_MARK) of packets that the agent itself sends.
+        default mark: By<Whole<u32, 0, 4_294_967_295>> = 27752;
+        /// What becomes of the packets of up to 64 KiB that network cards make of many.
+        default aggregates: Aggregates = "auto";
+    }
+}
+
+file_enum!(BackendChoice {
+    "auto" => Self::Auto, "Whatever works, nftables first.";
+    "nftables" => Self::Nftables, "nftables only.";
+    "iptables" => Self::Iptables, "iptables only.";
+});
+
+file_enum!(Aggregates {
+    "auto" => Self::Auto, "Split on a slow radio.";
+    "keep" => Self::Keep, "Let them pass whole: less work a byte.";
+    "split" => Self::Split, "Have the kernel split them before they come.";
+});
+
+file_table! {
+    /// The control socket.
+    Control {
+        /// Path of the Unix socket.
+        default socket: String = DEFAULT_SOCKET;
+        /// Its permissions, octal.
+        default mode: FileMode = "0600";
+        /// Most clients at once.
+        default max_clients: By<Whole<u16, 1, 1024>> = 16;
+    }
+}
+
+file_table! {
+    /// Prometheus metrics.
+    Metrics {
+        /// Loopback address and port for Prometheus. Default: no metrics.
+        optional listen: Loopback;
+    }
+}
+
+file_table! {
+    /// What the radio carries.
+    Channel {
+        /// Raw physical-layer rate.
+        required capacity: Positive<BitRate>;
+        /// Share of it that the MAC leaves for IP packets.
+        default efficiency: Fraction = 1.0;
+    }
+}
+
+file_table! {
+    /// Limits of silences.
+    Silence {
+        /// A silence that nobody ends is over after this time.
+        default max: Positive<Duration> = "10s";
+    }
+}
+
+file_table! {
+    /// A silence every `period`, on the system's wall clock (UTC).
+    Schedule {
+        /// Name in logs and status.
+        required name: String;
+        /// Whom it silences: "network", or a station's address.
+        default scope: Target = "network";
+        /// Why.
+        default cause: Cause = "sensing";
+        /// From one silence's start to the next.
+        required period: Positive<Duration>;
+        /// Length of a silence.
+        required duration: Positive<Duration>;
+        /// Start of a silence after midnight UTC of 1 January 1970, modulo the period.
+        default phase: Duration = "0s";
+    }
+}
+
+file_table! {
+    /// Addresses of one radio.
+    Station {
+        /// Name in logs and status.
+        required name: String;
+        /// Its addresses on the radio side.
+        required addresses: Vec<At<IpAddr>>;
+    }
+}
+
+/// Keys that look as if they belonged here.
+#[derive(Clone, Debug)]
+struct AgentHints;
+
+impl Extra for AgentHints {
+    fn hint(key: &str) -> Option<String> {
+        (key == "mechanisms")
+            .then(|| "an agent runs one mechanism: write [mechanism] with name = \"dsasync\"".to_owned())
+    }
+
+    fn read(_: &Table, _: &Spot, _: &Reader<'_>) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+/// Values that are read from a text alone.
+macro_rules! from_text {
+    ($($ty:ty: $doc:literal, $parse:expr;)*) => {$(
+        impl FromNode for $ty {
+            fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+                let parse: fn(&str) -> Result<$ty, ValueError> = $parse;
+                parsed(node, spot, reader, parse)
+            }
+
+            fn schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "description": $doc })
+            }
+        }
+    )*};
+}
+
+/// The agent's name.
+#[derive(Clone, Debug)]
+struct InstanceName(String);
+
+/// A network interface's name.
+#[derive(Clone, Debug)]
+struct Interface(String);
+
+/// A loopback address with a port.
+#[derive(Clone, Copy, Debug)]
+struct Loopback(SocketAddr);
+
+impl FromNode for Loopback {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        let listen = SocketAddr::from_node(node, spot, reader)?;
+        if !listen.ip().is_loopback() {
+            let what = format!("{} is no loopback address", listen.ip());
+            reader.report(spot, what, "write 127.0.0.1 or [::1], and put a proxy before it");
+            return None;
+        }
+        Some(Self(listen))
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        SocketAddr::schema(generator)
+    }
+}
+
+from_text! {
+    InstanceName: "Letters, digits and underscores.", |text| {
+        let fits = (1..=MAX_INSTANCE_NAME).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let right = || format!("write 1 to {MAX_INSTANCE_NAME} letters, digits or underscores");
+        let what = || format!("{:?} is no name of an instance", shorten(text));
+        if fits { Ok(Self(text.to_owned())) } else { Err(ValueError::new(what(), right())) }
+    };
+    Interface: "Name of a network interface.", |text| {
+        let what = || format!("{:?} is no interface name", shorten(text));
+        if is_interface_name(text) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(ValueError::new(what(), "`ip link` shows the names"))
+        }
+    };
+    FileMode: "Permissions in octal digits.", |text| match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(Self(mode)),
+        Ok(_) | Err(_) => {
+            let what = format!("{:?} are no permissions", shorten(text));
+            Err(ValueError::new(what, "write octal digits, such as \"0660\""))
+        }
+    };
+    Target: "\"network\", or a station's address.", |text| {
+        Self::try_from(text.to_owned()).map_err(|error| ValueError::new(error, ""))
+    };
+    Cause: "Why the radio falls silent.", |text| {
+        Self::try_from(text.to_owned()).map_err(|error| ValueError::new(error, ""))
+    };
+}
+
+/// What Linux takes (dev_valid_name), less what would need quoting in a rule, less iptables' wildcard.
+fn is_interface_name(name: &str) -> bool {
+    (1..=15).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-@:".contains(&byte))
+}
+
+/// Says why a mechanism cannot run on a router, if it cannot.
+///
+/// # Errors
+/// [`ValueError`] that names the mechanism and where it would run.
+pub fn runs_on_a_router(name: &str, places: &[Place], place: Place) -> Result<(), ValueError> {
+    let router = Place::BaseStation;
+    if place == router {
+        return Ok(());
+    }
+    let what = format!(
+        "{name} would run at {:?}; `linkhold agent` runs on a router, which is the {:?}",
+        place.name(),
+        router.name()
+    );
+    let right = if places.contains(&router) {
+        format!("write at = {:?}, or nothing", router.name())
+    } else {
+        let fitting = registry::entries().iter().filter(|entry| entry.places.contains(&router));
+        let names: Vec<&str> = fitting.map(|entry| entry.name).collect();
+        format!("a router can run {}", names.join(", "))
+    };
+    Err(ValueError::new(what, right))
+}
+
+/// Checks what no single key can, and fills in the configuration; `None` after a report.
+pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfig> {
+    for (key, interfaces) in [("wired", &file.wired), ("radio", &file.radio)] {
+        if interfaces.is_empty() {
+            reader.report(&interfaces.spot, format!("{key} is empty"), "name at least one interface");
+        }
+    }
+    for radio in file.radio.iter() {
+        if let Some(wired) = file.wired.iter().find(|wired| wired.0 == radio.0) {
+            let what = format!("{} is under `wired` already ({})", radio.0, reader.place(&wired.spot));
+            reader.report(&radio.spot, what, "an interface is on one side");
+        }
+    }
+    for schedule in &file.schedule {
+        check_schedule(schedule, &file.silence, reader);
+    }
+    let mechanism = match file.mechanism.resolve(None, &SharedSettings::default(), reader) {
+        Some(placed) => {
+            let places = placed.settings.entry().places;
+            if let Err(error) = runs_on_a_router(placed.settings.name(), places, placed.place) {
+                reader.report(&file.mechanism.spot, error.what, error.right);
+            }
+            Some(placed.settings)
+        }
+        None => None,
+    };
+    let interfaces = |list: &[At<Interface>]| list.iter().map(|at| at.value.0.clone()).collect();
+    Some(AgentConfig {
+        instance: file.instance.0.clone(),
+        wired: interfaces(&file.wired),
+        radio: interfaces(&file.radio),
+        datapath: DataPathSection {
+            backend: *file.datapath.backend,
+            queue: file.datapath.queue.0,
+            max_packets: file.datapath.max_packets.0,
+            mark: file.datapath.mark.0,
+            aggregates: *file.datapath.aggregates,
+        },
+        guardian: *file.guardian,
+        control: ControlSection {
+            socket: file.control.socket.as_str().into(),
+            mode: *file.control.mode,
+            max_clients: usize::from(file.control.max_clients.0),
+        },
+        metrics: MetricsSection { listen: file.metrics.listen.as_ref().map(|at| at.0) },
+        channel: file
+            .channel
+            .as_ref()
+            .map(|channel| ChannelSection { capacity: **channel.capacity, efficiency: *channel.efficiency }),
+        silence: SilenceSection { max: **file.silence.max },
+        schedules: file.schedule.iter().map(|at| schedule(at)).collect(),
+        stations: file.station.iter().map(|at| station(at)).collect(),
+        mechanism,
+    })
+}
+
+fn check_schedule(schedule: &Schedule, silence: &Silence, reader: &Reader<'_>) {
+    let (duration, period, max) = (&schedule.duration, &schedule.period, &silence.max);
+    if ***duration >= ***period {
+        reader.report_between(
+            &[&duration.spot, &period.spot],
+            format!("a silence of {} every {} leaves no time to transmit", ***duration, ***period),
+            "make the duration shorter than the period",
+        );
+    } else if ***duration > ***max {
+        reader.report_between(
+            &[&duration.spot, &max.spot],
+            format!("a silence of {} is longer than silence.max ({})", ***duration, ***max),
+            "shorten it, or raise silence.max",
+        );
+    }
+}
+
+fn schedule(schedule: &Schedule) -> ScheduleSection {
+    ScheduleSection {
+        name: schedule.name.value.clone(),
+        scope: *schedule.scope,
+        cause: *schedule.cause,
+        period: **schedule.period,
+        duration: **schedule.duration,
+        phase: *schedule.phase,
+    }
+}
+
+fn station(station: &Station) -> StationSection {
+    StationSection {
+        name: station.name.value.clone(),
+        addresses: station.addresses.iter().map(|at| at.value).collect(),
+    }
+}

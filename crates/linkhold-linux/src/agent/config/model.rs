@@ -1,0 +1,202 @@
+//! The agent's configuration as the agent uses it: typed, with every default filled in and every check
+//! passed.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use linkhold_core::mechanism::{Mechanism, PlainRouter};
+use linkhold_core::registry::MechanismSettings;
+use linkhold_core::settings::{RouterNeeds, SettingsError};
+use linkhold_core::time::Duration;
+use linkhold_core::units::{BitRate, Bytes, Fraction};
+
+use crate::agent::protocol::{Cause, Target};
+use crate::datapath::nfqueue::NfQueueConfig;
+use crate::datapath::rules::{BackendChoice, RuleSet};
+
+/// The whole file.
+#[derive(Clone, Debug)]
+pub struct AgentConfig {
+    /// Name of this agent, for its rules and sockets.
+    pub instance: String,
+    /// Interfaces towards correspondent hosts (the internet).
+    pub wired: Vec<String>,
+    /// Interfaces towards stations.
+    pub radio: Vec<String>,
+    /// How packets reach the agent.
+    pub datapath: DataPathSection,
+    /// Keep a child process that lets held packets go if the agent is killed.
+    pub guardian: bool,
+    /// The control socket.
+    pub control: ControlSection,
+    /// Prometheus metrics.
+    pub metrics: MetricsSection,
+    /// What the radio carries when nobody has told yet.
+    pub channel: Option<ChannelSection>,
+    /// Limits of silences.
+    pub silence: SilenceSection,
+    /// Silences by the clock.
+    pub schedules: Vec<ScheduleSection>,
+    /// Stations with several addresses.
+    pub stations: Vec<StationSection>,
+    /// What is done in a silence; `None`: packets pass.
+    pub mechanism: Option<MechanismSettings>,
+}
+
+/// `[datapath]`
+#[derive(Clone, Debug)]
+pub struct DataPathSection {
+    /// What puts the rules into the kernel.
+    pub backend: BackendChoice,
+    /// Number of the first of two NFQUEUEs.
+    pub queue: u16,
+    /// Most packets that the kernel keeps per queue; 0: what the mechanism may hold, and some more.
+    pub max_packets: u32,
+    /// Mark (SO_MARK) of packets that the agent itself sends.
+    pub mark: u32,
+    /// What becomes of aggregates (GSO, GRO).
+    pub aggregates: Aggregates,
+}
+
+/// What becomes of the packets of up to 64 KiB that network cards make of many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aggregates {
+    /// They are split where one of them keeps a radio of the stated capacity busy for longer than the
+    /// transmit queue is to last.
+    Auto,
+    /// They pass whole: less work a byte.
+    Keep,
+    /// The kernel splits them before they come.
+    Split,
+}
+
+/// `[control]`
+#[derive(Clone, Debug)]
+pub struct ControlSection {
+    /// Path of the Unix socket.
+    pub socket: PathBuf,
+    /// Its permissions.
+    pub mode: FileMode,
+    /// Most clients at once.
+    pub max_clients: usize,
+}
+
+/// Where `linkhold signal` and `linkhold status` look for the agent if nothing else is said.
+pub const DEFAULT_SOCKET: &str = "/run/linkhold/agent.sock";
+
+/// File permissions, written in octal as text: `"0660"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileMode(pub u32);
+
+/// `[metrics]`
+#[derive(Clone, Debug, Default)]
+pub struct MetricsSection {
+    /// Loopback address and port for Prometheus; `None`: no metrics.
+    pub listen: Option<SocketAddr>,
+}
+
+/// `[channel]`
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelSection {
+    /// Raw physical-layer rate; above zero.
+    pub capacity: BitRate,
+    /// Share of it that the MAC leaves for IP packets.
+    pub efficiency: Fraction,
+}
+
+/// `[silence]`
+#[derive(Clone, Copy, Debug)]
+pub struct SilenceSection {
+    /// A silence that nobody ends is over after this time.
+    pub max: Duration,
+}
+
+/// `[[schedule]]`: a silence every `period`, on the system's wall clock (UTC).
+#[derive(Clone, Debug)]
+pub struct ScheduleSection {
+    /// Name in logs and status.
+    pub name: String,
+    /// Whom it silences.
+    pub scope: Target,
+    /// Why.
+    pub cause: Cause,
+    /// From one silence's start to the next.
+    pub period: Duration,
+    /// Length of a silence; shorter than `period` and no longer than [`SilenceSection::max`].
+    pub duration: Duration,
+    /// Start of a silence after midnight UTC of 1 January 1970, modulo the period.
+    pub phase: Duration,
+}
+
+/// `[[station]]`: addresses of one radio.
+#[derive(Clone, Debug)]
+pub struct StationSection {
+    /// Name in logs and status.
+    pub name: String,
+    /// Its addresses on the radio side.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// The kernel's queue is never shorter, whatever the buffer: packets wait in it for their verdict as well.
+const MIN_QUEUE_PACKETS: u32 = 4096;
+
+/// Largest aggregate, bytes (`GSO_MAX_SIZE`; cards that make larger ones are rare, and fare the same).
+const LARGEST_AGGREGATE: Bytes = Bytes(65_536);
+
+impl AgentConfig {
+    /// Makes the mechanism. `seed` is for the hash of its tables: secret and random.
+    ///
+    /// # Errors
+    /// What the mechanism finds wrong with its settings; nothing for a configuration that was read from a
+    /// file.
+    pub fn build_mechanism(&self, seed: u64) -> Result<Box<dyn Mechanism>, SettingsError> {
+        match &self.mechanism {
+            None => Ok(Box::new(PlainRouter::default())),
+            Some(settings) => settings.build(seed),
+        }
+    }
+
+    fn needs(&self) -> RouterNeeds {
+        self.mechanism.as_ref().map(MechanismSettings::needs).unwrap_or_default()
+    }
+
+    /// Settings of the queues.
+    #[must_use]
+    pub fn queues(&self) -> NfQueueConfig {
+        let max_packets = match self.datapath.max_packets {
+            0 => self.needs().held_packets.saturating_add(MIN_QUEUE_PACKETS),
+            chosen => chosen,
+        };
+        NfQueueConfig {
+            queue: self.datapath.queue,
+            max_packets,
+            mark: self.datapath.mark,
+            split_aggregates: self.splits_aggregates(),
+        }
+    }
+
+    /// An aggregate goes down whole or not at all: on a slow radio one alone is longer than the queue that is
+    /// to be kept short.
+    fn splits_aggregates(&self) -> bool {
+        match self.datapath.aggregates {
+            Aggregates::Keep => false,
+            Aggregates::Split => true,
+            Aggregates::Auto => self.channel.as_ref().is_some_and(|channel| {
+                let rate = channel.capacity.mul_f64(channel.efficiency.get());
+                let most = self.needs().transmit_queue;
+                !most.is_zero() && rate.time_for(LARGEST_AGGREGATE) > most
+            }),
+        }
+    }
+
+    /// The rules that bring packets to the queues.
+    #[must_use]
+    pub fn rules(&self) -> RuleSet {
+        RuleSet {
+            instance: self.instance.clone(),
+            wired: self.wired.clone(),
+            radio: self.radio.clone(),
+            queue: self.datapath.queue,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Why the agent does not run, or ended.
+
+use std::io;
+
+use super::config::AgentConfigError;
+use super::control::ControlError;
+use crate::datapath::nfqueue::NfQueueError;
+use crate::datapath::rules::RulesError;
+
+/// Why the agent does not run, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] AgentConfigError),
+    /// The mechanism's settings are wrong.
+    #[error("{path}: mechanism: {message}")]
+    Mechanism {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// The queues cannot be used.
+    #[error(transparent)]
+    Queue(#[from] NfQueueError),
+    /// The rules cannot be set.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// The control socket or metrics port cannot be opened.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// Two agents of one name would remove each other's rules.
+    #[error("an agent called \"{0}\" runs here already: stop it, or set another `instance`")]
+    InstanceTaken(String),
+    /// The guardian process cannot be started.
+    #[error("start the guardian: {0}")]
+    Guardian(io::Error),
+    /// Signals cannot be caught.
+    #[error("catch signals: {0}")]
+    Signals(io::Error),
+    /// The data path broke while running.
+    #[error("the data path broke: {0}")]
+    Broken(io::Error),
+}
+
+impl AgentError {
+    /// True if the user's input is at fault (exit status 2), false if the run failed (1).
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Mechanism { .. } => true,
+            Self::Queue(_)
+            | Self::Rules(_)
+            | Self::Control(_)
+            | Self::InstanceTaken(_)
+            | Self::Guardian(_)
+            | Self::Signals(_)
+            | Self::Broken(_) => false,
+        }
+    }
+}

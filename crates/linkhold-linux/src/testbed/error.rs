@@ -1,0 +1,87 @@
+//! Why a run of the testbed has no result.
+
+use crate::command::CommandError;
+use crate::netns::NetNsError;
+
+/// Why a run has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Namespaces or devices.
+    #[error(transparent)]
+    NetNs(#[from] NetNsError),
+    /// A program.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// Traffic.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// The scenario cannot be built.
+    #[error(transparent)]
+    Scenario(#[from] linkhold_sim::SimError),
+    /// The scenario asks for something that the testbed does not have.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The engine's ports.
+    #[error("the testbed's air: {0}")]
+    Ether(std::io::Error),
+    /// The packet capture.
+    #[error("packet capture: {0}")]
+    Capture(String),
+    /// The agent.
+    #[error("agent: {0}")]
+    Agent(String),
+    /// The host handled events of the radio too late.
+    #[error(
+        "this host was too slow: {what} came {p99_ms:.2} ms late (99th percentile; {limit_ms} ms is the limit). \
+         Close other programs, or run fewer cells side by side (--jobs)."
+    )]
+    Late {
+        /// What was late.
+        what: &'static str,
+        /// Measured, ms.
+        p99_ms: f64,
+        /// Limit, ms.
+        limit_ms: f64,
+    },
+    /// The hosts' programs got no processor.
+    #[error(
+        "this host was too busy: its senders and receivers got no processor for {stalled_s:.2} s of the run \
+         ({limit_percent} % is the limit). Close other programs, or run fewer cells side by side (--jobs)."
+    )]
+    Stalled {
+        /// Measured, s.
+        stalled_s: f64,
+        /// Limit, percent of the run.
+        limit_percent: f64,
+    },
+    /// The result could not be kept.
+    #[error("{0}")]
+    Store(String),
+    /// Stopped before the end.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Why traffic could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TrafficError {
+    /// A namespace.
+    #[error(transparent)]
+    NetNs(#[from] NetNsError),
+    /// A program did not start.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The server of sized flows.
+    #[error("server of sized flows: {0}")]
+    Server(std::io::Error),
+    /// A client ended before its time.
+    #[error("iperf3 on station {station} ended early ({status}): {message}")]
+    Ended {
+        /// The station.
+        station: u32,
+        /// Its exit status in words.
+        status: String,
+        /// What it said.
+        message: String,
+    },
+}

@@ -1,0 +1,123 @@
+//! What is seen of the hosts while a run goes on: counters, transfers, congestion windows, and whether they
+//! got a processor.
+
+use std::time::Duration as StdDuration;
+
+use linkhold_core::packet::Direction;
+
+use super::kernel::{Counters, Socket};
+use super::traffic::Completion;
+
+/// How often the senders' windows are looked at.
+pub const SOCKET_INTERVAL: StdDuration = StdDuration::from_millis(20);
+
+/// A sender's connection at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowSample {
+    /// When, s after the start of the run.
+    pub at_s: f64,
+    /// The station's port.
+    pub station_port: u16,
+    /// The correspondent host's port.
+    pub correspondent_port: u16,
+    /// Congestion window, segments.
+    pub cwnd: u32,
+    /// Slow-start threshold, segments; `None` while infinite.
+    pub ssthresh: Option<u32>,
+    /// Smoothed round-trip time, s.
+    pub rtt_s: f64,
+    /// Segments in flight.
+    pub in_flight: u32,
+    /// Window last heard from the receiver, bytes.
+    pub send_window: Option<u32>,
+}
+
+impl WindowSample {
+    /// What the kernel says of `socket`, whose host sends data in `direction`.
+    #[must_use]
+    pub fn new(at_s: f64, direction: Direction, socket: &Socket) -> Self {
+        let (station_port, correspondent_port) = match direction {
+            Direction::Downlink => (socket.peer_port, socket.local_port),
+            Direction::Uplink => (socket.local_port, socket.peer_port),
+        };
+        Self {
+            at_s,
+            station_port,
+            correspondent_port,
+            cwnd: socket.cwnd,
+            ssthresh: socket.ssthresh,
+            rtt_s: f64::from(socket.rtt_us) / 1e6,
+            in_flight: socket.unacked,
+            send_window: socket.send_window,
+        }
+    }
+}
+
+/// What the hosts' side of a run saw.
+pub struct Watched {
+    /// What the senders' kernels counted.
+    pub kernel: Counters,
+    /// Sized flows.
+    pub completions: Vec<Completion>,
+    /// Sized flows whose bytes were wrong.
+    pub corrupt: u64,
+    /// Senders' windows over time.
+    pub windows: Vec<WindowSample>,
+    /// How long the hosts' programs stood still for want of a processor.
+    pub stalled: StdDuration,
+}
+
+/// Adds up the times in which a program could have run but got no processor, as seen at looks a
+/// [`SOCKET_INTERVAL`] apart.
+pub struct Stalls {
+    looked: std::time::Instant,
+    waits: Vec<StdDuration>,
+    total: StdDuration,
+}
+
+impl Stalls {
+    /// The first look.
+    #[must_use]
+    pub fn new(now: std::time::Instant) -> Self {
+        Self { looked: now, waits: Vec::new(), total: StdDuration::ZERO }
+    }
+
+    /// Takes a look; `waits` is how long each program has waited so far. Waits of some microseconds are
+    /// usual. What counts is a wait of at least an interval between two looks, or a look that itself comes an
+    /// interval late.
+    pub fn look(&mut self, now: std::time::Instant, waits: Vec<StdDuration>) {
+        let before = self.waits.iter().copied().chain(std::iter::repeat(StdDuration::ZERO));
+        let waited = waits.iter().zip(before).map(|(now, before)| now.saturating_sub(before)).max();
+        let late = now.duration_since(self.looked).saturating_sub(SOCKET_INTERVAL);
+        let stalled = waited.unwrap_or_default().max(late);
+        if stalled >= SOCKET_INTERVAL {
+            self.total += stalled;
+        }
+        (self.looked, self.waits) = (now, waits);
+    }
+
+    /// All stalls so far.
+    #[must_use]
+    pub fn total(&self) -> StdDuration {
+        self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_is_a_long_wait_or_a_late_look() {
+        let (start, ms) = (std::time::Instant::now(), StdDuration::from_millis);
+        let mut stalls = Stalls::new(start);
+        stalls.look(start + ms(20), vec![ms(3), ms(1)]);
+        assert_eq!(stalls.total, ms(0), "short waits are usual");
+        stalls.look(start + ms(45), vec![ms(8), ms(31)]);
+        assert_eq!(stalls.total, ms(30), "the second program waited for 30 ms more");
+        stalls.look(start + ms(165), vec![ms(8), ms(31)]);
+        assert_eq!(stalls.total, ms(130), "a look 100 ms late");
+        stalls.look(start + ms(185), vec![ms(9), ms(32), ms(2)]);
+        assert_eq!(stalls.total, ms(130), "a program that is new");
+    }
+}

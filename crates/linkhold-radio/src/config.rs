@@ -1,0 +1,91 @@
+//! What the radio of a cell is made of, and whether it fits together.
+
+use linkhold_core::units::BitRate;
+
+use crate::channel::{ChannelConfig, Switching};
+use crate::mac::air_time::AirTime;
+use crate::mac::config::{AirTimeModel, Mac};
+use crate::queue::config::QueueConfig;
+use crate::sensing::{SensingConfig, StationSensing};
+
+/// Everything that makes up the radio of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AirConfig {
+    /// Number of stations; ids run from 0.
+    pub stations: u32,
+    /// Medium access.
+    pub mac: Mac,
+    /// How a frame is timed, unless a trace says when it passes.
+    pub air_time: AirTimeModel,
+    /// The channels; at least one.
+    pub channels: Vec<ChannelConfig>,
+    /// Index of the channel it starts on.
+    pub initial_channel: usize,
+    /// Channel changes.
+    pub switching: Switching,
+    /// Network-wide sensing.
+    pub sensing: Option<SensingConfig>,
+    /// Sensing of single stations.
+    pub station_sensing: Vec<StationSensing>,
+    /// How often a frame that collided with a primary user is sent again before it is dropped (802.11: 7).
+    pub retry_limit: u32,
+    /// The base station's downlink queue.
+    pub router: QueueConfig,
+    /// Every station's uplink queue.
+    pub station_queue: QueueConfig,
+}
+
+/// What is wrong with an [`AirConfig`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AirConfigError {
+    /// There is no station.
+    #[error("a cell needs at least one station")]
+    NoStation,
+    /// There is no channel, or a channel index points past the last.
+    #[error("channel {0} does not exist")]
+    NoChannel(usize),
+    /// A channel has a rate that the air time's model does not know.
+    #[error("IEEE 802.11a has no rate of {0}; it has 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s")]
+    NoSuchRate(BitRate),
+    /// A station's sensing names a station that does not exist.
+    #[error("station {0} does not exist")]
+    NoSuchStation(u32),
+    /// Two sensing schedules for one station.
+    #[error("station {0} has two sensing schedules; it can have one")]
+    TwoSchedules(u32),
+}
+
+impl AirConfig {
+    /// How long frames take, by channel.
+    ///
+    /// # Errors
+    /// [`AirConfigError::NoSuchRate`].
+    pub fn air_times(&self) -> Result<Vec<AirTime>, AirConfigError> {
+        let air_time = |channel: &ChannelConfig| {
+            channel.air_time(self.air_time).ok_or(AirConfigError::NoSuchRate(channel.phy_rate))
+        };
+        self.channels.iter().map(air_time).collect()
+    }
+
+    /// Whether everything that is named exists.
+    pub(crate) fn check(&self) -> Result<(), AirConfigError> {
+        if self.stations == 0 {
+            return Err(AirConfigError::NoStation);
+        }
+        let targets = self.switching.scripted.iter().map(|switch| switch.to_channel);
+        if let Some(channel) =
+            core::iter::once(self.initial_channel).chain(targets).find(|&index| index >= self.channels.len())
+        {
+            return Err(AirConfigError::NoChannel(channel));
+        }
+        for (index, own) in self.station_sensing.iter().enumerate() {
+            if own.station.0 >= self.stations {
+                return Err(AirConfigError::NoSuchStation(own.station.0));
+            }
+            if self.station_sensing[..index].iter().any(|other| other.station == own.station) {
+                return Err(AirConfigError::TwoSchedules(own.station.0));
+            }
+        }
+        Ok(())
+    }
+}

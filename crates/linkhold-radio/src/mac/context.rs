@@ -1,0 +1,14 @@
+//! What surrounds a MAC: the queues it serves, the radio it watches, and where its deliveries go.
+
+use super::contenders::Contenders;
+use crate::frame::AirOutput;
+use crate::timeline::Timeline;
+
+/// What a MAC needs to look at and to change.
+pub(crate) struct Context<'a> {
+    pub(crate) contenders: &'a mut Contenders,
+    pub(crate) radio: &'a Timeline,
+    /// As [`AirConfig`](crate::AirConfig) has it.
+    pub(crate) retry_limit: u32,
+    pub(crate) out: &'a mut AirOutput,
+}

@@ -1,0 +1,90 @@
+//! What a queue can be, and what it does in a silence.
+
+use linkhold_core::time::Duration;
+use linkhold_core::units::Bytes;
+
+/// What a queue does with a frame that arrives while its station is silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InSilence {
+    /// Queue it as at any other time.
+    #[default]
+    Queue,
+    /// Drop it.
+    Drop,
+    /// Drop it, and with it what was queued when a silence of the whole network began: a radio that is
+    /// switched off or reset, and loses its transmit queue. A silence of one station only drops arrivals.
+    Flush,
+}
+
+impl InSilence {
+    /// True if what arrives in a silence is lost.
+    #[must_use]
+    pub const fn drops_arrivals(self) -> bool {
+        match self {
+            Self::Queue => false,
+            Self::Drop | Self::Flush => true,
+        }
+    }
+}
+
+/// The discipline of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueKind {
+    /// First in, first out, DropTail.
+    Fifo {
+        /// Most packets in it.
+        limit: u32,
+    },
+    /// Flow-queueing CoDel.
+    FqCodel(FqCodelConfig),
+}
+
+/// A queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// Its discipline.
+    pub kind: QueueKind,
+    /// What becomes of arrivals in a silence.
+    pub in_silence: InSilence,
+}
+
+impl QueueConfig {
+    /// A DropTail FIFO of `limit` packets that queues in silences.
+    #[must_use]
+    pub const fn fifo(limit: u32) -> Self {
+        Self { kind: QueueKind::Fifo { limit }, in_silence: InSilence::Queue }
+    }
+}
+
+/// Parameters of `fq_codel` (RFC 8290 section 5.2, defaults of the RFC and of Linux).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCodelConfig {
+    /// Packets in all queues together.
+    pub limit: u32,
+    /// Number of hash buckets.
+    pub flows: u32,
+    /// Acceptable standing delay.
+    pub target: Duration,
+    /// Time the delay must stand before the first drop.
+    pub interval: Duration,
+    /// Bytes a flow may send per round, at least 256; also the longest packet, below which CoDel never drops.
+    pub quantum: u32,
+    /// Bytes in all queues together.
+    pub memory_limit: Bytes,
+    /// Mark ECN-capable frames instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for FqCodelConfig {
+    fn default() -> Self {
+        Self {
+            limit: 10_240,
+            flows: 1024,
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            quantum: 1514,
+            memory_limit: Bytes(32 << 20),
+            ecn: true,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Several mechanisms in one network, each at its own place.
+
+mod common;
+
+use linkhold_core::cr_aware::CrAwareConfig;
+use linkhold_core::dsasync::DsaSyncConfig;
+use linkhold_core::mechanism::Place;
+use linkhold_core::packet::Direction;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_radio::QueueConfig;
+use linkhold_results::RunRecord;
+use linkhold_scenario::{NoFiles, PlacedMechanism, ResolvedScenario, Scenario};
+use linkhold_sim::{NoObserver, Simulation, run_case};
+use linkhold_tcp::Congestion;
+
+/// An uplink of one station on a radio that is silent for a quarter of the time, 50 ms from its
+/// correspondent.
+fn uplink(mechanisms: Vec<PlacedMechanism>) -> ResolvedScenario {
+    let mut scenario =
+        common::quarter_silent(Congestion::Cubic, Duration::from_millis(50), Duration::from_secs(20));
+    scenario.flows = vec![common::bulk(Direction::Uplink)];
+    scenario.radio.station_queue = QueueConfig::fifo(100);
+    scenario.mechanisms = mechanisms;
+    scenario
+}
+
+fn run(scenario: ResolvedScenario) -> RunRecord {
+    run_case(&common::case("several", scenario), 1).expect("the scenario is valid").0
+}
+
+fn placed(settings: impl Into<PlacedMechanism>, place: Place) -> PlacedMechanism {
+    PlacedMechanism { place, ..settings.into() }
+}
+
+#[test]
+fn a_case_names_mechanisms_at_two_places_and_both_act() {
+    let text = r#"schema = "linkhold.scenario/1"
+        name = "two-places"
+        duration = "20s"
+        [wired]
+        rtt = "50ms"
+        [radio]
+        phy_rate = "24Mbit/s"
+        stations = 2
+        primary_user = { on_mean = "300ms", off_mean = "1s" }
+        [[flows]]
+        direction = "downlink"
+        station = 0
+        [[flows]]
+        direction = "uplink"
+        station = 1
+        [[cases]]
+        name = "both"
+        mechanisms = [{ name = "dsasync" }, { name = "cr-aware", at = "stations" }]
+    "#;
+    let scenario =
+        Scenario::parse(text, "two-places.toml", &[], &NoFiles).unwrap_or_else(|error| panic!("{error}"));
+    let (record, _) = run_case(&scenario.cases()[0], 1).expect("both can stand there");
+    let [dsasync, cr_aware] = &record.mechanisms[..] else { panic!("{:?}", record.mechanisms) };
+    assert_eq!((dsasync.name.as_str(), dsasync.at.as_str()), ("dsasync", "base-station"));
+    assert_eq!((cr_aware.name.as_str(), cr_aware.at.as_str()), ("cr-aware", "stations"));
+    assert!(dsasync.counter("holds") > 100, "the base station holds: {dsasync:?}");
+    // Two stations, each told of every silence of the network.
+    assert_eq!(cr_aware.counter("silences"), 2 * dsasync.counter("silences"), "each station is told");
+    assert_eq!(cr_aware.counter("holds"), 0);
+    // Each station's tap sees only its own flow; the base station's tap sees both.
+    assert_eq!((cr_aware.counter("flows"), dsasync.counter("flows")), (2, 2));
+}
+
+#[test]
+fn a_frozen_sender_has_no_timeout_in_a_silence() {
+    let over_long_silences = |mechanisms| {
+        let mut scenario = uplink(mechanisms);
+        scenario.duration = Duration::from_secs(60);
+        let user = scenario.radio.channels[0].primary_user.as_mut().expect("this radio has one");
+        (user.on_mean, user.off_mean) = (Duration::from_secs(1), Duration::from_secs(2));
+        run(scenario)
+    };
+    let plain = over_long_silences(Vec::new());
+    let frozen = over_long_silences(vec![placed(CrAwareConfig::default(), Place::Stations)]);
+    let (plain, frozen) = (&plain.flows[0], &frozen.flows[0]);
+    assert!(plain.rto_events > 10, "{} timeouts of the plain sender", plain.rto_events);
+    assert_eq!(frozen.rto_events, 0);
+    assert!(frozen.goodput_bps > plain.goodput_bps, "{} and {}", frozen.goodput_bps, plain.goodput_bps);
+}
+
+#[test]
+fn a_correspondent_is_told_what_the_radio_does_no_sooner_than_the_wire_lets_it_know() {
+    let mut scenario = uplink(vec![placed(CrAwareConfig::default(), Place::Correspondent)]);
+    scenario.flows = vec![common::bulk(Direction::Downlink)];
+    scenario.radio.channels[0].primary_user = None;
+    let case = common::case("told late", scenario);
+    let mut observer = NoObserver;
+    let mut simulation = Simulation::new(&case, 1, &mut observer).expect("the scenario is valid");
+    // Sensing from 0.5 s to 0.525 s; one way over the wire takes 25 ms.
+    let mut silences_at = |ms| {
+        simulation.advance(Instant::from_millis(ms));
+        simulation.engine().network().taps()[0].mechanism().metrics().silences
+    };
+    let before = silences_at(524);
+    assert_eq!(silences_at(526), before + 1);
+}
+
+#[test]
+fn a_mechanism_that_a_run_does_not_need_costs_it_nothing() {
+    // Nothing on this radio is ever silent, so the senders are never told anything.
+    let run = |mechanisms| {
+        let mut scenario = uplink(mechanisms);
+        scenario.radio.sensing = None;
+        scenario.radio.channels[0].primary_user = None;
+        let mut record = run(scenario);
+        (record.wall_s, record.mechanisms) = (0.0, Vec::new());
+        serde_json::to_string(&record).expect("a record is JSON")
+    };
+    assert_eq!(run(Vec::new()), run(vec![placed(CrAwareConfig::default(), Place::Stations)]));
+}
+
+#[test]
+fn two_mechanisms_at_one_place_see_each_packet_once() {
+    let other = DsaSyncConfig::hold_only();
+    let first = placed(DsaSyncConfig::default(), Place::BaseStation);
+    let both = run(uplink(vec![first, placed(other, Place::BaseStation)]));
+    let [first, second] = &both.mechanisms[..] else { panic!("{:?}", both.mechanisms) };
+    assert!(first.counter("packets") > 1_000);
+    assert_eq!(first.counter("packets"), second.counter("packets"), "sums over both, which see the same");
+    assert!(both.totals.goodput_bps > 0.8 * both.link.goodput_limit_bps, "{}", both.totals.goodput_bps);
+}
