@@ -3,9 +3,11 @@
 //!
 //! A cell's results are stored whole or not at all, under a key of everything that decides them, so that an
 //! interrupted table goes on where it was. How many run at once adapts as TCP's window does: one more after
-//! each punctual cell, half as many after a late one, which is run again. If one hiccup of the host spoils
-//! several cells that run side by side, the number is halved only once (as in RFC 6582's recovery). Lateness
-//! is measured ([`MAX_LATENESS`]), never guessed.
+//! each punctual cell until one is late, half as many after a late one, then one more after as many punctual
+//! cells as may run. If one hiccup of the host spoils several cells that run side by side, the number is
+//! halved only once (as in RFC 6582's recovery). A late cell is run again, after its second attempt alone.
+//! Lateness is measured ([`MAX_LATENESS`]), never guessed, and so is what the host did besides
+//! ([`super::host_load`]). A cell that fails costs no other cell its result.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -18,13 +20,16 @@ use linkhold_scenario::Case;
 use serde::{Deserialize, Serialize};
 
 use super::error::RunError;
+use super::host_load::HostLoad;
 use super::outcome::{LinuxRecord, MAX_LATENESS, Outcome};
 use super::run::{self, Options};
 
 /// The value of `schema` in a cell's file.
 const CELL_SCHEMA: &str = "linkhold.cell/1";
 /// How often a cell is run before its lateness is an error.
-const MAX_ATTEMPTS: u32 = 4;
+const MAX_ATTEMPTS: u32 = 6;
+/// From this attempt on, a cell runs alone.
+const ALONE: u32 = 3;
 /// [`Fleet::max_stalled`] for results that are to be reported. A queue of 5 ms before the radio runs dry if
 /// its sender stands still for longer than 5 ms.
 pub const MAX_STALLED: f64 = 0.005;
@@ -78,12 +83,42 @@ pub enum Progress {
     Failed,
 }
 
-/// Why there is no whole set of results.
+/// What became of all cells.
+#[derive(Debug)]
+pub struct Results {
+    /// In the order of the cells; `None` where one failed.
+    pub outcomes: Vec<Option<Outcome>>,
+    /// The cells that failed.
+    pub failures: Vec<CellFailure>,
+}
+
+/// A cell without a result.
+#[derive(Debug, thiserror::Error)]
+#[error("case {case}, {congestion}, seed {seed}: {error}")]
+pub struct CellFailure {
+    /// Which of the cells.
+    pub cell: usize,
+    /// Its case.
+    pub case: String,
+    /// Its congestion control.
+    pub congestion: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Why its last attempt failed.
+    pub error: RunError,
+}
+
+impl CellFailure {
+    /// True if the host was too busy with other things to run the cell in time, however often.
+    #[must_use]
+    pub fn is_of_the_host(&self) -> bool {
+        self.error.lateness().is_some_and(HostLoad::is_much)
+    }
+}
+
+/// Why nothing is known of the cells.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// Some cells failed; the others are in the store.
-    #[error("{}", .0.join("\n"))]
-    Cells(Vec<String>),
     /// Stopped.
     #[error("stopped: {finished} of {all} cells are done{}", if *.kept { "; go on with --resume" } else { "" })]
     Stopped {
@@ -119,15 +154,15 @@ pub fn missing_requirement() -> Option<String> {
 }
 
 /// Runs `cells`, the longest first so that the last ones do not run alone, and answers their results in the
-/// order given.
+/// order given. What was finished is in the store, if there is one.
 ///
 /// # Errors
-/// [`FleetError`]; what was finished is in the store, if there is one.
+/// [`FleetError`]: the store cannot be opened, or the fleet was stopped.
 pub fn run_all(
     cells: &[Cell<'_>],
     fleet: &Fleet,
     told: &(dyn Fn(&Cell<'_>, Progress) + Sync),
-) -> Result<Vec<Outcome>, FleetError> {
+) -> Result<Results, FleetError> {
     let digest = program_digest(&fleet.program);
     let store = fleet.store.as_deref().map(Store::open).transpose()?;
     let keys: Vec<String> = cells.iter().map(|cell| key(cell, digest)).collect();
@@ -137,10 +172,10 @@ pub fn run_all(
         match known {
             Some(outcome) => {
                 told(cell, Progress::Known);
-                state.results.push(Some(outcome));
+                state.outcomes.push(Some(outcome));
             }
             None => {
-                state.results.push(None);
+                state.outcomes.push(None);
                 state.waiting.push_back((index, 1));
             }
         }
@@ -166,13 +201,10 @@ pub fn run_all(
     });
     let state = shared.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     if fleet.stop.load(Ordering::Relaxed) {
-        let finished = state.results.iter().filter(|result| result.is_some()).count();
+        let finished = state.outcomes.iter().flatten().count();
         return Err(FleetError::Stopped { finished, all: cells.len(), kept: store.is_some() });
     }
-    if !state.failures.is_empty() {
-        return Err(FleetError::Cells(state.failures));
-    }
-    Ok(state.results.into_iter().flatten().collect())
+    Ok(Results { outcomes: state.outcomes, failures: state.failures })
 }
 
 /// What the store has of `cells`, in their order, without running anything.
@@ -198,9 +230,9 @@ fn run_one(cell: &Cell<'_>, fleet: &Fleet) -> Result<Outcome, RunError> {
         stop: fleet.stop.clone(),
     };
     let outcome = run::run(cell.case, cell.seed, &options)?;
-    let stalled = outcome.linux.stalled_s;
-    if stalled > fleet.max_stalled * outcome.record.sim_s {
-        return Err(RunError::Stalled { stalled_s: stalled, limit_percent: fleet.max_stalled * 100.0 });
+    let LinuxRecord { stalled_s, host, .. } = outcome.linux;
+    if stalled_s > fleet.max_stalled * outcome.record.sim_s {
+        return Err(RunError::Stalled { stalled_s, limit_percent: fleet.max_stalled * 100.0, host });
     }
     Ok(outcome)
 }
@@ -224,13 +256,17 @@ struct State {
     /// Cells to run, each with the number of its next attempt.
     waiting: VecDeque<(usize, u32)>,
     running: usize,
+    /// The cell that runs does so alone.
+    alone: bool,
     /// How many cells may run at once; it adapts between 1 and `most`.
     jobs: usize,
     most: usize,
     /// How often it was cut.
     cuts: u32,
-    results: Vec<Option<Outcome>>,
-    failures: Vec<String>,
+    /// Punctual cells since `jobs` was last changed.
+    punctual: usize,
+    outcomes: Vec<Option<Outcome>>,
+    failures: Vec<CellFailure>,
 }
 
 impl State {
@@ -239,11 +275,48 @@ impl State {
         Self {
             waiting: VecDeque::new(),
             running: 0,
+            alone: false,
             jobs: jobs.unwrap_or(cores).max(1),
             most: jobs.unwrap_or(cores * MAX_PER_CORE).max(1),
             cuts: 0,
-            results: Vec::new(),
+            punctual: 0,
+            outcomes: Vec::new(),
             failures: Vec::new(),
+        }
+    }
+
+    /// The next cell, if it may run now.
+    fn next(&mut self) -> Option<Turn> {
+        let &(index, attempt) = self.waiting.front()?;
+        let room = if attempt >= ALONE { self.running == 0 } else { self.running < self.jobs };
+        if !room || self.alone {
+            return None;
+        }
+        self.waiting.pop_front();
+        self.running += 1;
+        self.alone = attempt >= ALONE;
+        Some(Turn { index, attempt, cuts: self.cuts })
+    }
+
+    /// A cell was punctual beside `beside - 1` others.
+    fn on_punctual(&mut self, beside: usize) {
+        // Only when as many run as may does a punctual cell tell that there is room for one more.
+        if beside != self.jobs {
+            return;
+        }
+        self.punctual += 1;
+        if self.cuts == 0 || self.punctual >= self.jobs {
+            (self.jobs, self.punctual) = ((self.jobs + 1).min(self.most), 0);
+        }
+    }
+
+    /// A cell that began after `cuts` cuts was late beside `beside - 1` others.
+    fn on_late(&mut self, beside: usize, cuts: u32) {
+        // A cell that began before the last cut ran beside the cells that brought it about.
+        if cuts == self.cuts {
+            self.jobs = (self.jobs.min(beside) / 2).max(1);
+            self.cuts += 1;
+            self.punctual = 0;
         }
     }
 }
@@ -262,11 +335,8 @@ impl Shared {
                 self.changed.notify_all();
                 return None;
             }
-            if state.running < state.jobs
-                && let Some((index, attempt)) = state.waiting.pop_front()
-            {
-                state.running += 1;
-                return Some(Turn { index, attempt, cuts: state.cuts });
+            if let Some(turn) = state.next() {
+                return Some(turn);
             }
             state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
@@ -277,28 +347,25 @@ impl Shared {
         let mut state = self.lock();
         let beside = state.running;
         state.running -= 1;
+        state.alone = false;
         let progress = match outcome {
             Ok(outcome) => {
                 let late = outcome.linux.edge_late_p99_s.max(outcome.linux.event_late_p99_s);
-                // Only when as many run as may does a punctual cell tell that there is room for one more.
-                if beside == state.jobs && late < MAX_LATENESS.as_secs_f64() / 4.0 {
-                    state.jobs = (state.jobs + 1).min(state.most);
+                if late < MAX_LATENESS.as_secs_f64() / 4.0 {
+                    state.on_punctual(beside);
                 }
-                state.results[index] = Some(outcome);
+                state.outcomes[index] = Some(outcome);
                 Progress::Done
             }
-            Err(RunError::Late { .. } | RunError::Stalled { .. }) if attempt < MAX_ATTEMPTS => {
-                // A cell that began before the last cut ran beside the cells that brought it about.
-                if cuts == state.cuts {
-                    state.jobs = (state.jobs.min(beside) / 2).max(1);
-                    state.cuts += 1;
-                }
+            Err(error) if error.lateness().is_some() && attempt < MAX_ATTEMPTS => {
+                state.on_late(beside, cuts);
                 state.waiting.push_back((index, attempt + 1));
                 Progress::Late { jobs: state.jobs }
             }
             Err(error) => {
                 let Cell { case, congestion, seed } = cell;
-                state.failures.push(format!("case {}, {congestion}, seed {seed}: {error}", case.name));
+                let (case, congestion) = (case.name.clone(), congestion.clone());
+                state.failures.push(CellFailure { cell: index, case, congestion, seed: *seed, error });
                 Progress::Failed
             }
         };
@@ -472,9 +539,10 @@ mod tests {
     #[test]
     fn lateness_halves_the_number_side_by_side_and_is_an_error_in_the_end() {
         let cases = cases(&[]);
-        let late = || Err(RunError::Late { what: "edges", p99_ms: 5.0, limit_ms: 1.0 });
+        let host = HostLoad { stolen: 0.1, others: 0.0 };
+        let late = || Err(RunError::Late { what: "edges", p99_ms: 5.0, limit_ms: 1.0, host });
         let mut state = State::new(None);
-        (state.jobs, state.most, state.running, state.results) = (8, 16, 8, vec![None]);
+        (state.jobs, state.most, state.running, state.outcomes) = (8, 16, 8, vec![None]);
         let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
         let turn = |attempt, cuts| Turn { index: 0, attempt, cuts };
         let finish = |turn| shared.finished(turn, &cell(&cases[0], 1), late());
@@ -483,14 +551,17 @@ mod tests {
         assert_eq!(finish(turn(1, 0)), Progress::Late { jobs: 4 }, "spoilt by the same hiccup");
         assert_eq!(finish(turn(2, 1)), Progress::Late { jobs: 2 });
         assert_eq!(finish(turn(MAX_ATTEMPTS, 2)), Progress::Failed);
-        assert!(shared.lock().failures[0].contains("5.00 ms late"), "{:?}", shared.lock().failures);
+        let failure = shared.lock().failures.remove(0);
+        let text = failure.to_string();
+        assert!(text.contains("5.00 ms late") && text.contains("machines took 10.0 %"), "{text}");
+        assert!(failure.is_of_the_host());
     }
 
     #[test]
     fn one_more_is_tried_after_a_punctual_run_in_a_full_house() {
         let cases = cases(&[]);
         let mut state = State::new(None);
-        (state.jobs, state.most, state.running, state.results) = (2, 4, 2, vec![None]);
+        (state.jobs, state.most, state.running, state.outcomes) = (2, 4, 2, vec![None]);
         let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
         let finish = |late_s| {
             let turn = Turn { index: 0, attempt: 1, cuts: 0 };
@@ -499,5 +570,30 @@ mod tests {
         };
         assert_eq!(finish(0.0), 3);
         assert_eq!(finish(0.0), 3, "one alone tells nothing of three");
+    }
+
+    #[test]
+    fn after_a_late_cell_one_more_is_tried_only_after_a_round_of_punctual_ones() {
+        let mut state = State::new(Some(8));
+        state.on_late(8, 0);
+        assert_eq!(state.jobs, 4);
+        (0..3).for_each(|_| state.on_punctual(4));
+        assert_eq!(state.jobs, 4);
+        state.on_punctual(4);
+        assert_eq!(state.jobs, 5);
+    }
+
+    #[test]
+    fn a_cell_that_was_late_twice_runs_alone() {
+        let mut state = State::new(Some(4));
+        state.waiting = VecDeque::from([(0, 1), (1, ALONE), (2, 1)]);
+        let next = |state: &mut State| state.next().map(|turn| turn.index);
+        assert_eq!(next(&mut state), Some(0));
+        assert_eq!(next(&mut state), None, "it waits for the end of the other one");
+        state.running = 0;
+        assert_eq!(next(&mut state), Some(1));
+        assert_eq!(next(&mut state), None, "the next one waits for its end");
+        (state.running, state.alone) = (0, false);
+        assert_eq!(next(&mut state), Some(2));
     }
 }

@@ -1,5 +1,6 @@
 //! Why a run of the testbed has no result.
 
+use super::host_load::HostLoad;
 use crate::command::CommandError;
 use crate::netns::NetNsError;
 
@@ -32,8 +33,8 @@ pub enum RunError {
     Agent(String),
     /// The host handled events of the radio too late.
     #[error(
-        "this host was too slow: {what} came {p99_ms:.2} ms late (99th percentile; {limit_ms} ms is the limit). \
-         Close other programs, or run fewer cells side by side (--jobs)."
+        "this host was too slow: {what} came {p99_ms:.2} ms late (99th percentile; {limit_ms} ms is the limit); \
+         {host}. Close other programs, or run fewer cells side by side (--jobs)."
     )]
     Late {
         /// What was late.
@@ -42,17 +43,21 @@ pub enum RunError {
         p99_ms: f64,
         /// Limit, ms.
         limit_ms: f64,
+        /// What the host did besides.
+        host: HostLoad,
     },
     /// The hosts' programs got no processor.
     #[error(
         "this host was too busy: its senders and receivers got no processor for {stalled_s:.2} s of the run \
-         ({limit_percent} % is the limit). Close other programs, or run fewer cells side by side (--jobs)."
+         ({limit_percent} % is the limit); {host}. Close other programs, or run fewer cells side by side (--jobs)."
     )]
     Stalled {
         /// Measured, s.
         stalled_s: f64,
         /// Limit, percent of the run.
         limit_percent: f64,
+        /// What the host did besides.
+        host: HostLoad,
     },
     /// The result could not be kept.
     #[error("{0}")]
@@ -60,6 +65,17 @@ pub enum RunError {
     /// Stopped before the end.
     #[error("stopped")]
     Stopped,
+}
+
+impl RunError {
+    /// What the host did besides, if the run was too late to count: it may be run again.
+    #[must_use]
+    pub fn lateness(&self) -> Option<HostLoad> {
+        match self {
+            Self::Late { host, .. } | Self::Stalled { host, .. } => Some(*host),
+            _ => None,
+        }
+    }
 }
 
 /// Why traffic could not be made.

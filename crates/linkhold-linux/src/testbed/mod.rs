@@ -6,6 +6,7 @@ pub mod cells;
 pub mod error;
 pub mod ether;
 pub mod flowlog;
+pub mod host_load;
 pub mod kernel;
 pub mod link;
 pub mod outcome;

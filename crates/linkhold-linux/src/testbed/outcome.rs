@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::error::RunError;
 use super::ether::EtherReport;
 use super::flowlog::Flow;
+use super::host_load::HostLoad;
 use super::kernel::Counters;
 use super::silence_story::{SilenceStory, merged, stories};
 use super::silence_summary::SilenceSummary;
@@ -59,6 +60,9 @@ pub struct LinuxRecord {
     /// although the air is punctual.
     #[serde(default)]
     pub stalled_s: f64,
+    /// What the host had to do besides.
+    #[serde(default)]
+    pub host: HostLoad,
     /// Packets that a port or the engine had no room for.
     pub overruns: u64,
     /// Time that downlink data spent in the base station, an agent's holding included, s.
@@ -101,6 +105,7 @@ impl LinuxRecord {
             edge_late_p99_s: 0.0,
             event_late_p99_s: 0.0,
             stalled_s: 0.0,
+            host: HostLoad::default(),
             overruns: 0,
             transit_p50_s: None,
             transit_p99_s: None,
@@ -178,6 +183,7 @@ pub(super) struct Found {
     pub watched: Watched,
     pub agent: Option<Status>,
     pub wall: StdDuration,
+    pub host: HostLoad,
 }
 
 /// A flow that carries the scenario's data.
@@ -196,14 +202,14 @@ pub(super) fn outcome(
     found: Found,
 ) -> Result<Outcome, RunError> {
     let scenario = &case.scenario;
-    let Found { report, watched, agent, wall } = found;
+    let Found { report, watched, agent, wall, host } = found;
     for (what, lateness) in
         [("edges of silences", &report.edge_lateness), ("frames and packets", &report.event_lateness)]
     {
         let p99_s = lateness.quantile_s(0.99);
         if p99_s > MAX_LATENESS.as_secs_f64() {
             let limit_ms = MAX_LATENESS.as_secs_f64() * 1e3;
-            return Err(RunError::Late { what, p99_ms: p99_s * 1e3, limit_ms });
+            return Err(RunError::Late { what, p99_ms: p99_s * 1e3, limit_ms, host });
         }
     }
     let data = data_flows(report.log.flows(), workload, &watched.completions);
@@ -251,6 +257,7 @@ pub(super) fn outcome(
         edge_late_p99_s: some(report.edge_lateness.quantile_s(0.99)).unwrap_or(0.0),
         event_late_p99_s: some(report.event_lateness.quantile_s(0.99)).unwrap_or(0.0),
         stalled_s: watched.stalled.as_secs_f64(),
+        host,
         overruns: report.overruns,
         transit_p50_s: some(report.log.transit().quantile_s(0.5)),
         transit_p99_s: some(report.log.transit().quantile_s(0.99)),

@@ -18,6 +18,7 @@ use super::capture::PcapCapture;
 use super::error::RunError;
 use super::ether::{self, EtherParts};
 use super::flowlog::FlowLog;
+use super::host_load::HostMeter;
 use super::kernel::{self, Counters, Sockets};
 use super::outcome::{self, Outcome};
 use super::ports::{Capture, LinkSink, NoSink};
@@ -69,7 +70,7 @@ pub fn check(scenario: &ResolvedScenario) -> Result<(), RunError> {
 /// # Errors
 /// [`RunError`]; whatever happens, nothing is left behind.
 pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunError> {
-    let began = std::time::Instant::now();
+    let (began, host) = (std::time::Instant::now(), HostMeter::start());
     let scenario = &case.scenario;
     check(scenario)?;
     let workload = Workload::new(scenario, seed, &options.congestion)?;
@@ -132,7 +133,7 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
     if let Some(missed) = faults.map(|faults| faults.load(Ordering::Relaxed)).filter(|&missed| missed > 0) {
         return Err(RunError::Agent(format!("it did not take {missed} of the radio's events")));
     }
-    let found = outcome::Found { report, watched, agent, wall: began.elapsed() };
+    let found = outcome::Found { report, watched, agent, wall: began.elapsed(), host: host.load() };
     outcome::outcome(case, seed, &options.congestion, &workload, found)
 }
 

@@ -3,7 +3,8 @@
 //!
 //! `simulator::<plan>` runs in virtual time everywhere. `linux::<plan>` runs in real time on this machine's
 //! kernel, and `both::<plan>` compares the two. `linux` and `both` need root, iperf3 and /dev/net/tun, and
-//! are skipped with the reason without them. The check is the same. All runs on Linux that the wanted trials
+//! are skipped with the reason without them, and where this machine gave too much of its processors to other
+//! programs or machines at every attempt to make a run in time: the runner measures that share. The check is the same. All runs on Linux that the wanted trials
 //! need are made side by side before the first of them is judged. `--nocapture` shows every number that was
 //! checked, and its bound. The test program is also the agent's process (`agent --config FILE`).
 
@@ -72,25 +73,32 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     for &plan in &plans {
         let bench = bench.clone();
-        trials.push(Trial::test(format!("simulator::{}", plan.name), move || {
-            judge(&plan, told, |findings| (plan.check)(&bench.simulated(&plan)?, findings))
+        trials.push(Trial::test(format!("simulator::{}", plan.name), move || match bench.simulated(&plan) {
+            Ok(runs) => judge(&plan, told, |findings| (plan.check)(&runs, findings)),
+            Err(missing) => missing.verdict().map(|_| ()),
         }));
     }
     for &plan in &plans {
         let (runs, reason) = (bench.clone(), missing.clone());
         trials.push(Trial::ignorable_test(format!("linux::{}", plan.name), move || match reason {
             Some(reason) => Ok(Completion::ignored_with(reason)),
-            None => judge(&plan, told, |findings| (plan.check)(&runs.measured(&plan)?, findings))
-                .map(|()| Completion::Completed),
+            None => match runs.measured(&plan) {
+                Ok(runs) => judge(&plan, told, |findings| (plan.check)(&runs, findings))
+                    .map(|()| Completion::Completed),
+                Err(missing) => missing.verdict(),
+            },
         }));
         let Some(agree) = plan.agree else { continue };
         let (runs, reason) = (bench.clone(), missing.clone());
         trials.push(Trial::ignorable_test(format!("both::{}", plan.name), move || match reason {
             Some(reason) => Ok(Completion::ignored_with(reason)),
-            None => judge(&plan, told, |findings| {
-                agree(&runs.simulated(&plan)?, &runs.measured(&plan)?, findings)
-            })
-            .map(|()| Completion::Completed),
+            None => match (runs.simulated(&plan), runs.measured(&plan)) {
+                (Ok(simulated), Ok(measured)) => {
+                    judge(&plan, told, |findings| agree(&simulated, &measured, findings))
+                        .map(|()| Completion::Completed)
+                }
+                (Err(missing), _) | (_, Err(missing)) => missing.verdict(),
+            },
         }));
     }
     libtest_mimic::run(&arguments, trials).exit_code()

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use libtest_mimic::Failed;
+use libtest_mimic::{Completion, Failed};
 use linkhold_core::packet::{Direction, FlowKey, TcpFlags};
 use linkhold_core::time::Instant;
-use linkhold_linux::testbed::cells::{Cell, Fleet, Progress, run_all};
+use linkhold_linux::testbed::cells::{Cell, CellFailure, Fleet, Progress, run_all};
 use linkhold_linux::testbed::outcome::{Completions, Outcome};
 use linkhold_linux::testbed::run::available_congestion_controls;
 use linkhold_results::{MechanismRecord, RunRecord, RunSeries};
@@ -120,13 +120,46 @@ impl Runs {
     }
 }
 
+/// Why a run has no evidence.
+#[derive(Clone, Debug)]
+pub enum Missing {
+    /// The host was busy with other things, at every attempt: this tells nothing of what is in the tree.
+    Host(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl Missing {
+    fn new(failure: &CellFailure) -> Self {
+        let text = failure.to_string();
+        if failure.is_of_the_host() { Self::Host(text) } else { Self::Failed(text) }
+    }
+
+    /// What becomes of a test that needed the run.
+    ///
+    /// # Errors
+    /// It fails unless the host was at fault.
+    pub fn verdict(self) -> Result<Completion, Failed> {
+        match self {
+            Self::Host(reason) => Ok(Completion::ignored_with(reason)),
+            Self::Failed(reason) => Err(reason.into()),
+        }
+    }
+}
+
+impl From<String> for Missing {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
 /// All distinct runs of all plans.
 pub struct Bench {
     runs: Vec<Run>,
     simulated: Vec<OnceLock<Result<Evidence, String>>>,
     /// Indices of those that Linux is wanted for and can do.
     wanted: Vec<usize>,
-    measured: OnceLock<Result<Vec<Evidence>, String>>,
+    measured: OnceLock<Result<Vec<Result<Evidence, Missing>>, String>>,
     /// Ends the runs on Linux.
     stop: Arc<AtomicBool>,
 }
@@ -163,27 +196,30 @@ impl Bench {
     ///
     /// # Errors
     /// If one cannot be run.
-    pub fn simulated(&self, plan: &Plan) -> Result<Runs, Failed> {
-        self.collect(plan, |index, run| run.is_simulated().then(|| self.simulate(index)))
+    pub fn simulated(&self, plan: &Plan) -> Result<Runs, Missing> {
+        self.collect(plan, |index, run| {
+            run.is_simulated().then(|| self.simulate(index).map_err(Missing::Failed))
+        })
     }
 
     /// The plan's runs on Linux.
     ///
     /// # Errors
-    /// If one of all that are wanted could not be made.
-    pub fn measured(&self, plan: &Plan) -> Result<Runs, Failed> {
-        let all = self.measured.get_or_init(|| measure(&self.runs, &self.wanted, &self.stop)).as_ref()?;
+    /// If one of the plan's runs could not be made.
+    pub fn measured(&self, plan: &Plan) -> Result<Runs, Missing> {
+        let all = self.measured.get_or_init(|| measure(&self.runs, &self.wanted, &self.stop)).as_ref();
+        let all = all.map_err(|error| Missing::Failed(error.clone()))?;
         self.collect(plan, |index, _| {
             let place = self.wanted.iter().position(|&wanted| wanted == index)?;
-            all.get(place).cloned().map(Ok)
+            all.get(place).cloned()
         })
     }
 
     fn collect(
         &self,
         plan: &Plan,
-        find: impl Fn(usize, &Run) -> Option<Result<Evidence, String>>,
-    ) -> Result<Runs, Failed> {
+        find: impl Fn(usize, &Run) -> Option<Result<Evidence, Missing>>,
+    ) -> Result<Runs, Missing> {
         let mut found = Vec::new();
         for run in runs_of(plan)? {
             let index = self.runs.iter().position(|known| known.is_same_as(&run));
@@ -240,23 +276,30 @@ fn side_by_side() -> usize {
 /// A run whose hosts stood still for a greater share of it than this tells of this machine's other work.
 const MOST_STALLED: f64 = 0.03;
 
-fn measure(runs: &[Run], wanted: &[usize], stop: &Arc<AtomicBool>) -> Result<Vec<Evidence>, String> {
+fn measure(
+    runs: &[Run],
+    wanted: &[usize],
+    stop: &Arc<AtomicBool>,
+) -> Result<Vec<Result<Evidence, Missing>>, String> {
     let began = std::time::Instant::now();
     let wanted: Vec<&Run> = wanted.iter().map(|&index| &runs[index]).collect();
     let cells: Vec<Cell<'_>> = wanted
         .iter()
         .map(|run| Cell { case: &run.case, congestion: run.congestion.to_owned(), seed: run.seed })
         .collect();
-    let outcomes = run_all(&cells, &fleet(stop)?, &tell_lateness).map_err(|error| error.to_string())?;
+    let results = run_all(&cells, &fleet(stop)?, &tell_lateness).map_err(|error| error.to_string())?;
     nothing_is_left()?;
     println!("{} runs on Linux took {:.0} s", wanted.len(), began.elapsed().as_secs_f64());
-    Ok(wanted
-        .into_iter()
-        .zip(outcomes)
-        .map(|(run, Outcome { record, linux, series })| {
-            Evidence::new(run, record, series, linux.zero_windows, linux.completions)
-        })
-        .collect())
+    let evidence = |(place, (run, outcome)): (usize, (&Run, Option<Outcome>))| match outcome {
+        Some(Outcome { record, linux, series }) => {
+            Ok(Evidence::new(run, record, series, linux.zero_windows, linux.completions))
+        }
+        None => Err(results.failures.iter().find(|failure| failure.cell == place).map_or_else(
+            || Missing::Failed(format!("{}: no result, and no reason", run.case.name)),
+            Missing::new,
+        )),
+    };
+    Ok(wanted.into_iter().zip(results.outcomes).enumerate().map(evidence).collect())
 }
 
 fn fleet(stop: &Arc<AtomicBool>) -> Result<Fleet, String> {

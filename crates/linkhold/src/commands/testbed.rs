@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use linkhold_linux::testbed::cells::{
-    Cell, Fleet, FleetError, MAX_STALLED, Progress, known, missing_requirement, run_all,
+    Cell, Fleet, MAX_STALLED, Progress, Results, known, missing_requirement, run_all,
 };
 use linkhold_linux::testbed::outcome::{LinuxRecord, Outcome};
 use linkhold_linux::testbed::run::{available_congestion_controls, check};
@@ -33,8 +33,8 @@ use crate::progress::bar;
         what the kernel says: retransmissions, timeouts, spurious timeouts, the congestion window before and after each \
         silence, receive windows. A case's name carries the congestion control: none/cubic; cases are compared with the \
         scenario's first under the same congestion control.\n\n\
-        A run whose air was handled late (99th percentile above 1 ms) is refused and run again with fewer beside it; \
-        it is never reported. Everything made is removed again, also on Ctrl-C.\n\n\
+        A run whose air was handled late (99th percentile above 1 ms) is refused and run again with fewer beside it, \
+        in the end alone; it is never reported. What is finished is reported even where other runs failed. Everything made is removed again, also on Ctrl-C.\n\n\
         Needs root, iperf3 and /dev/net/tun; `linkhold doctor` says what is missing.",
     after_long_help = "Examples:\n  \
         linkhold testbed scenarios/demo.toml\n  \
@@ -46,7 +46,7 @@ use crate::progress::bar;
         [{\"name\": \"far\", \"scenario\": \"scenarios/demo.toml\", \"cc\": [\"bbr\"], \"set\": [\"wired.rtt=100ms\"], \"seeds\": 3}]\n\n\
         Exit codes:\n  \
         0  it worked\n  \
-        1  a run failed, the host was too slow, or it was stopped; finished cells are kept for --resume\n  \
+        1  a run failed, the host was too slow, or it was stopped; finished cells are reported, and kept for --resume\n  \
         2  bad input: the command line, the scenario or a trace; nothing was written"
 )]
 pub struct TestbedArgs {
@@ -184,10 +184,30 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
     let mut fleet = prepare(args, out.as_deref())?;
     let folder = out.as_deref().map(OutputFolder::prepare).transpose()?;
     fleet.captures = folder.as_ref().filter(|_| args.pcap).map(|folder| folder.path().to_path_buf());
-    let outcomes = measure(&job.cells().collect::<Vec<_>>(), &fleet)?;
-    let (report, json, series) = job.report(outcomes)?;
-    let json = super::to_json(&json)?;
-    super::run::deliver(path, folder, &report, &series, &json, args.json)
+    let results = measure(&job.cells().collect::<Vec<_>>(), &fleet)?;
+    let failure = failure(&results, &fleet);
+    let outcomes: Vec<Outcome> = results.outcomes.into_iter().flatten().collect();
+    if !outcomes.is_empty() {
+        let (report, json, series) = job.report(outcomes)?;
+        let json = super::to_json(&json)?;
+        super::run::deliver(path, folder, &report, &series, &json, args.json)?;
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// What to say where some cells have no result: the others are reported.
+fn failure(results: &Results, fleet: &Fleet) -> Option<Failure> {
+    let failures = &results.failures;
+    let lines: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    let way = if fleet.store.is_some() {
+        "the same command with --resume runs these alone again"
+    } else {
+        "with --out DIR finished cells are kept, and --resume runs the others alone"
+    };
+    let (failed, all) = (failures.len(), results.outcomes.len());
+    (failed > 0).then(|| {
+        Failure::Failed(format!("{failed} of {all} cells have no result; {way}\n{}", lines.join("\n")))
+    })
 }
 
 /// Runs the cells of all entries in one fleet, so that the last cells of an entry do not run alone.
@@ -197,14 +217,16 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
     let entries: Vec<Entry> = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
     let jobs = entries.into_iter().map(Job::new).collect::<Result<Vec<_>, _>>()?;
     let cells: Vec<Cell<'_>> = jobs.iter().flat_map(Job::cells).collect();
-    let mut outcomes = if args.known {
+    let (outcomes, failure) = if args.known {
         let fleet = fleet(args, args.out.as_deref(), Arc::default())?;
-        known(&cells, &fleet).map_err(|error| Failure::Failed(error.to_string()))?
+        (known(&cells, &fleet).map_err(|error| Failure::Failed(error.to_string()))?, None)
     } else {
         let fleet = prepare(args, args.out.as_deref())?;
-        measure(&cells, &fleet)?.into_iter().map(Some).collect()
-    }
-    .into_iter();
+        let results = measure(&cells, &fleet)?;
+        let failure = failure(&results, &fleet);
+        (results.outcomes, failure)
+    };
+    let mut outcomes = outcomes.into_iter();
     for job in &jobs {
         let count = job.cells().count();
         let (report, mut json, _) = job.report(outcomes.by_ref().take(count).flatten().collect())?;
@@ -217,7 +239,7 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
             print(&format!("{}\n{}\n", job.entry.name, run_table(&report)))?;
         }
     }
-    Ok(())
+    failure.map_or(Ok(()), Err)
 }
 
 /// Checks that this machine can run the testbed, and removes namespaces that dead processes left behind.
@@ -271,7 +293,7 @@ fn congestion_controls(asked: &[String], cases: &[Case]) -> Result<Vec<String>, 
     Ok(names)
 }
 
-fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Vec<Outcome>, Failure> {
+fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Results, Failure> {
     let progress = bar("measuring", cells.len() as u64);
     // The lock lets one cell report at a time, so that lines do not mix.
     let told = Mutex::new(Pace::new(cells));
@@ -293,13 +315,9 @@ fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Vec<Outcome>, Failure> {
             }),
         }
     };
-    let outcomes = run_all(cells, fleet, &tell);
+    let results = run_all(cells, fleet, &tell);
     progress.finish_and_clear();
-    outcomes.map_err(|error| match error {
-        FleetError::Cells(_) | FleetError::Stopped { .. } | FleetError::Store(_) => {
-            Failure::Failed(error.to_string())
-        }
-    })
+    results.map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// Progress of a fleet in lines of text, where standard error is no terminal. Cells differ in length, so the
