@@ -294,8 +294,11 @@ impl Meter {
         }
     }
 
+    #[inline]
     pub(crate) fn take_silences(&mut self, into: &mut Vec<Silence>) {
-        into.extend(self.finished.drain(..));
+        if !self.finished.is_empty() {
+            into.extend(self.finished.drain(..));
+        }
     }
 
     pub(crate) fn open_silences(&self, until: Instant, into: &mut Vec<Silence>) {

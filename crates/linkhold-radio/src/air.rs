@@ -178,6 +178,7 @@ impl Air {
 
     /// Moves the silences that ended since the last call to the end of `into`, in order of their end. At most
     /// 65,536 are kept between calls; later ones count only in the totals.
+    #[inline]
     pub fn take_silences(&mut self, into: &mut Vec<Silence>) {
         self.timeline.take_silences(into);
     }

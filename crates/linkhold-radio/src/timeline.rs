@@ -184,6 +184,7 @@ impl Timeline {
         &self.meter
     }
 
+    #[inline]
     pub(crate) fn take_silences(&mut self, into: &mut Vec<Silence>) {
         self.meter.take_silences(into);
     }

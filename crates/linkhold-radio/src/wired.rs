@@ -22,6 +22,8 @@ pub struct WiredPipe {
     in_flight: VecDeque<(Instant, PacketId)>,
     /// How many of `in_flight`, from the front, have left the queue and are on the wire.
     departed: usize,
+    /// Length of the last packet, and how long it takes at `rate`: most are of one length.
+    last: (u32, Duration),
 }
 
 impl WiredPipe {
@@ -29,13 +31,15 @@ impl WiredPipe {
     /// packets waiting or in transmission.
     #[must_use]
     pub fn new(rate: Option<BitRate>, delay: Duration, limit: u32) -> Self {
-        Self { rate, delay, limit, busy_until: Instant::ZERO, in_flight: VecDeque::new(), departed: 0 }
+        let (busy_until, in_flight) = (Instant::ZERO, VecDeque::new());
+        Self { rate, delay, limit, busy_until, in_flight, departed: 0, last: (0, Duration::ZERO) }
     }
 
     /// Sends a packet of `len` bytes; answers when it will arrive.
     ///
     /// # Errors
     /// [`WiredDrop`] when `limit` packets are in the queue.
+    #[inline]
     pub fn enqueue(&mut self, now: Instant, packet: PacketId, len: u32) -> Result<Instant, WiredDrop> {
         if let Some(rate) = self.rate {
             while let Some(&(arrival, _)) = self.in_flight.get(self.departed)
@@ -46,7 +50,10 @@ impl WiredPipe {
             if self.in_flight.len() - self.departed >= self.limit as usize {
                 return Err(WiredDrop);
             }
-            self.busy_until = self.busy_until.max(now) + rate.time_for(Bytes(u64::from(len)));
+            if self.last.0 != len {
+                self.last = (len, rate.time_for(Bytes(u64::from(len))));
+            }
+            self.busy_until = self.busy_until.max(now) + self.last.1;
         } else {
             self.busy_until = now;
         }

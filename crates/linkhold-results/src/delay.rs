@@ -1,8 +1,8 @@
 //! A histogram of delays in buckets of fixed relative width; its memory does not grow with the run.
 //!
 //! The buckets are log-linear as in HdrHistogram: 64 for each power of two of nanoseconds, so a percentile is
-//! at most 1/128 off. Mean and standard deviation come from the values themselves (Welford's algorithm), not
-//! from the buckets.
+//! at most 1/128 off. Mean and standard deviation come from sums of the values themselves, not from the
+//! buckets: whole numbers, so that they are exact and adding a delay divides nothing.
 
 use linkhold_core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,10 @@ const SUB: u64 = 1 << SUB_BITS;
 pub struct DelayHistogram {
     counts: Vec<u64>,
     count: u64,
-    mean: f64,
-    squares: f64,
+    /// Of the delays, ns.
+    sum: u128,
+    /// Of their squares, ns^2.
+    squares: u128,
     max_ns: u64,
 }
 
@@ -26,28 +28,33 @@ impl DelayHistogram {
     /// No delays yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { counts: Vec::new(), count: 0, mean: 0.0, squares: 0.0, max_ns: 0 }
+        Self { counts: Vec::new(), count: 0, sum: 0, squares: 0, max_ns: 0 }
     }
 
     /// Adds one delay.
+    #[inline]
     pub fn record(&mut self, delay: Duration) {
         let nanos = delay.as_nanos();
         let bucket = bucket_of(nanos);
-        if bucket >= self.counts.len() {
-            self.counts.resize(bucket + 1, 0);
-        }
-        if let Some(count) = self.counts.get_mut(bucket) {
-            *count += 1;
+        match self.counts.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.open(bucket),
         }
         self.count += 1;
         self.max_ns = self.max_ns.max(nanos);
-        let value = delay.as_secs_f64();
-        let step = value - self.mean;
-        self.mean += step / self.count as f64;
-        self.squares += step * (value - self.mean);
+        let nanos = u128::from(nanos);
+        self.sum = self.sum.saturating_add(nanos);
+        self.squares = self.squares.saturating_add(nanos * nanos);
     }
 
-    /// Adds every delay of `other` (Chan's formula for the variance).
+    /// The first delay of a bucket beyond the last.
+    #[cold]
+    fn open(&mut self, bucket: usize) {
+        self.counts.resize(bucket, 0);
+        self.counts.push(1);
+    }
+
+    /// Adds every delay of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -58,10 +65,8 @@ impl DelayHistogram {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
         }
-        let (n, m) = (self.count as f64, other.count as f64);
-        let gap = other.mean - self.mean;
-        self.squares += other.squares + gap * gap * n * m / (n + m);
-        self.mean += gap * m / (n + m);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.squares = self.squares.saturating_add(other.squares);
         self.count += other.count;
         self.max_ns = self.max_ns.max(other.max_ns);
     }
@@ -75,14 +80,24 @@ impl DelayHistogram {
     /// Mean, s; not-a-number without delays.
     #[must_use]
     pub fn mean_s(&self) -> f64 {
-        if self.count == 0 { f64::NAN } else { self.mean }
+        if self.count == 0 { f64::NAN } else { self.sum as f64 / self.count as f64 / 1e9 }
     }
 
     /// Standard deviation, s, in the population form, because every delay was recorded; not-a-number without
     /// delays.
     #[must_use]
     pub fn std_s(&self) -> f64 {
-        if self.count == 0 { f64::NAN } else { (self.squares / self.count as f64).max(0.0).sqrt() }
+        if self.count == 0 {
+            return f64::NAN;
+        }
+        let (count, n) = (u128::from(self.count), self.count as f64);
+        // The difference of two large numbers: exact unless they are too large for an integer.
+        let exact = count
+            .checked_mul(self.squares)
+            .zip(self.sum.checked_mul(self.sum))
+            .map(|(squares, square)| squares.saturating_sub(square) as f64 / (n * n));
+        let (mean, mean_square) = (self.sum as f64 / n, self.squares as f64 / n);
+        exact.unwrap_or(mean_square - mean * mean).max(0.0).sqrt() / 1e9
     }
 
     /// Largest delay, s; not-a-number without delays.
@@ -160,6 +175,15 @@ mod tests {
         assert!((delays.mean_s() - 0.005).abs() < 1e-12);
         assert!((delays.std_s() - 0.002).abs() < 1e-12);
         assert!((delays.max_s() - 0.009).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_longest_delays_overflow_nothing() {
+        let mut delays = DelayHistogram::new();
+        (0..4).for_each(|_| delays.record(Duration::MAX));
+        let longest = Duration::MAX.as_secs_f64();
+        assert!((delays.mean_s() - longest).abs() < longest / 1e9);
+        assert!(delays.std_s() < longest / 1e3, "{}", delays.std_s());
     }
 
     proptest! {

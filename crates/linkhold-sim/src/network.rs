@@ -250,11 +250,15 @@ impl Network {
 
     /// Lets every air handle what is due by `now`, as `Air`'s contract asks before any other call at that
     /// time. The engine calls this before every event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle_airs(&mut self, now: Instant) {
-        if self.next_air > now {
-            return;
+        if self.next_air <= now {
+            self.run_airs(now);
         }
+    }
+
+    #[inline(never)]
+    fn run_airs(&mut self, now: Instant) {
         for index in 0..self.airs.len() {
             self.air_event(now, self.airs[index]);
         }
@@ -270,6 +274,7 @@ impl Network {
 
     /// Handles at `now` an event that was armed for the time `armed`. False if the event is stale, because an
     /// earlier wake-up of the same component has overtaken it.
+    #[inline(always)]
     pub(crate) fn on_event(&mut self, armed: Instant, now: Instant, event: Event) -> bool {
         match event {
             Event::Link(link) => {
@@ -539,7 +544,7 @@ impl Network {
 
     /// Arms the wake-ups of the links and taps that this event touched. The engine calls this after every
     /// event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn rearm(&mut self) {
         while let Some(component) = self.carrier.touched.pop() {
             match component {

@@ -97,13 +97,14 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Lets the event of a place come out at `at`, in place of any time that was set before.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, place: Place, at: Instant) {
         let key = self.key(at);
         self.lane[usize::from(place.0)] = key;
     }
 
     /// Adds an event.
+    #[inline(never)]
     pub fn push(&mut self, at: Instant, event: E) {
         let entry = Entry { key: self.key(at), event };
         self.heap.push(entry);
@@ -111,10 +112,11 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// The place of the lane that is due first, and when.
-    #[inline]
+    #[inline(always)]
     fn first_of_lane(&self) -> (usize, Key) {
         let mut first = (0, self.lane[0]);
-        for (index, &key) in self.lane.iter().enumerate().take(self.lane_events.len().min(LANE)).skip(1) {
+        for index in 1..self.lane_events.len().min(LANE) {
+            let key = self.lane[index];
             first = if key.before(first.1) { (index, key) } else { first };
         }
         first
@@ -135,7 +137,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Takes the earliest event out if it is due at `now` or before.
-    #[inline]
+    #[inline(always)]
     pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, E)> {
         let (index, key) = self.first_of_lane();
         if let Some(entry) = self.heap.first()
@@ -155,6 +157,7 @@ impl<E: Copy> EventQueue<E> {
         Some((key.at, self.lane_events[index]))
     }
 
+    #[inline(never)]
     fn remove_first(&mut self) {
         if let Some(last) = self.heap.pop()
             && !self.heap.is_empty()
@@ -240,7 +243,7 @@ impl Wakeup {
     }
 
     /// Makes sure that `event` comes out of the queue at `deadline` or before.
-    #[inline]
+    #[inline(always)]
     pub fn arm<E: Copy>(&mut self, queue: &mut EventQueue<E>, deadline: Option<Instant>, event: E) {
         if let Some(at) = deadline
             && at < self.armed

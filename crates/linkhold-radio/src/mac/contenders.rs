@@ -65,6 +65,7 @@ impl Contenders {
     }
 
     /// The next frame that `sender` may start, if it has one.
+    #[inline]
     pub(crate) fn take(&mut self, sender: usize, now: Instant, out: &mut AirOutput) -> Option<Pending> {
         let taken = if sender == BASE_STATION {
             self.take_head_down().or_else(|| {
@@ -80,10 +81,13 @@ impl Contenders {
         taken
     }
 
+    #[inline]
     fn take_head_down(&mut self) -> Option<Pending> {
-        if self.down_heads_count == 0 {
-            return None;
-        }
+        if self.down_heads_count == 0 { None } else { self.take_put_back_down() }
+    }
+
+    #[cold]
+    fn take_put_back_down(&mut self) -> Option<Pending> {
         let receiver = (0..self.down_heads.len())
             .find(|&receiver| self.down_heads[receiver].is_some() && !self.blocked[receiver])?;
         self.down_heads_count -= 1;

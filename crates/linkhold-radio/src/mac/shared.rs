@@ -73,10 +73,14 @@ impl Medium {
     }
 
     /// Starts the next transmission if the medium is idle and the radio may send.
+    #[inline]
     pub(crate) fn start(&mut self, now: Instant, context: &mut Context<'_>) {
-        if self.on_air.is_some() || context.radio.stops_network() {
-            return;
+        if self.on_air.is_none() && !context.radio.stops_network() {
+            self.start_next(now, context);
         }
+    }
+
+    fn start_next(&mut self, now: Instant, context: &mut Context<'_>) {
         while let Some(contender) = context.contenders.next_ready(&self.contenders, self.turn) {
             let Some(pending) = context.contenders.take(contender, now, context.out) else { continue };
             let station = station_of(&pending.frame);

@@ -62,16 +62,16 @@ impl Fifo {
         true
     }
 
+    #[inline]
     pub(crate) fn dequeue(&mut self, blocked: &[bool]) -> Option<Frame> {
-        let frame = self.next_parked(blocked).or_else(|| self.next_in_line(blocked))?;
+        let parked = if self.look { self.next_parked(blocked) } else { None };
+        let frame = parked.or_else(|| self.next_in_line(blocked))?;
         self.bytes -= u64::from(frame.len);
         Some(frame)
     }
 
+    #[cold]
     fn next_parked(&mut self, blocked: &[bool]) -> Option<Frame> {
-        if !self.look {
-            return None;
-        }
         while let Some(frame) = self.parked.pop_front() {
             if !is_blocked(blocked, frame.to) {
                 return Some(frame);
@@ -83,6 +83,7 @@ impl Fifo {
         None
     }
 
+    #[inline]
     fn next_in_line(&mut self, blocked: &[bool]) -> Option<Frame> {
         while let Some(frame) = self.main.pop_front() {
             if !is_blocked(blocked, frame.to) {

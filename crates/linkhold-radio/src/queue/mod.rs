@@ -32,6 +32,7 @@ impl Queue {
         }
     }
 
+    #[inline]
     pub(crate) fn enqueue(&mut self, now: Instant, frame: Frame, out: &mut AirOutput) {
         match self {
             Self::Fifo(queue) => {
@@ -44,6 +45,7 @@ impl Queue {
     }
 
     /// The next frame to a radio that is not blocked, and whether it is to be marked congestion-experienced.
+    #[inline]
     pub(crate) fn dequeue(
         &mut self,
         now: Instant,

@@ -110,12 +110,12 @@ impl Cubic {
         let alpha = if reno_slope { 1.0 } else { ALPHA };
         self.w_est += alpha * acked / cwnd;
 
-        // RFC 9438 section 4.2 equation 1: W_cubic(t) = C * (t - K)^3 + W_max, looked at one RTT ahead.
-        let target = self.at(t + rtt).clamp(cwnd, 1.5 * cwnd);
         let grown = if self.at(t) < self.w_est {
             // RFC 9438 section 4.3, Reno-friendly region: cwnd SHOULD be set to W_est.
             (self.w_est - cwnd).max(0.0)
         } else {
+            // RFC 9438 section 4.2 equation 1: W_cubic(t) = C * (t - K)^3 + W_max, looked at one RTT ahead.
+            let target = self.at(t + rtt).clamp(cwnd, 1.5 * cwnd);
             // RFC 9438 sections 4.4 and 4.5: (target - cwnd) / cwnd per segment acknowledged.
             (target - cwnd) / cwnd * acked
         };
