@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use linkhold_core::packet::TcpFlags;
 use linkhold_linux::netns::NetNs;
-use linkhold_linux::topology::{HOST, Path};
+use linkhold_linux::topology::{HOST, Path, RADIO};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 
 use crate::Outcome;
@@ -148,11 +148,12 @@ pub fn silence_holds_and_releases_in_order() -> Outcome {
         &path,
         "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\npreset = \"hold\"\n",
     );
-    let capture = Capture::start(&path.sh);
+    let capture = Capture::at(&path.bs, RADIO);
     let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6200, STEADY);
     transfer.wait_for(5 * MEGABYTE);
     agent.signal(r#"{"freeze":{}}"#);
-    // The agent's answer comes after its verdicts: what it let pass is through.
+    // The agent's answer comes after its verdicts, and what it let pass leaves by the radio before the call
+    // that gives the verdict is over.
     let frozen = SystemTime::now();
     std::thread::sleep(Duration::from_millis(300));
     let during = agent.status();
@@ -214,7 +215,7 @@ pub fn scheduled_silence() -> Outcome {
     );
     // The agent may miss the start of the first silence, and such a silence does not count.
     agent.wait_until(|status| status.silences >= 1);
-    let capture = Capture::start(&path.sh);
+    let capture = Capture::at(&path.bs, RADIO);
     let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6400, STEADY);
     let status = agent.wait_until(|status| status.silences >= 5);
     transfer.stop_and_finish();
@@ -241,7 +242,7 @@ pub fn announced_silence() -> Outcome {
     let path = Path::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(&path, "[channel]\ncapacity = \"1Gbit/s\"\n");
-    let capture = Capture::start(&path.sh);
+    let capture = Capture::at(&path.bs, RADIO);
     let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6450, STEADY);
     transfer.wait_for(MEGABYTE);
     let telling = SystemTime::now();

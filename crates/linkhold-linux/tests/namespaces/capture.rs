@@ -38,7 +38,18 @@ pub struct Capture {
 impl Capture {
     /// Captures everything on every interface of a namespace (both ways).
     pub fn start(netns: &NetNs) -> Self {
-        let socket = netns.enter(open).expect("enter").expect("a packet socket");
+        Self::on(netns, None)
+    }
+
+    /// Captures everything on one interface of a namespace (both ways). A packet that leaves by it is stamped
+    /// while its sender sends it; one that comes in, when a processor takes it from the backlog, which on a
+    /// busy host is much later than when it was sent.
+    pub fn at(netns: &NetNs, interface: &'static str) -> Self {
+        Self::on(netns, Some(interface))
+    }
+
+    fn on(netns: &NetNs, interface: Option<&'static str>) -> Self {
+        let socket = netns.enter(move || open(interface)).expect("enter").expect("a packet socket");
         netns.enter(wait_for_timestamps).expect("enter").expect("the kernel stamps packets");
         let stop = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&stop);
@@ -60,13 +71,31 @@ impl Drop for Capture {
     }
 }
 
-fn open() -> nix::Result<OwnedFd> {
+fn open(interface: Option<&str>) -> nix::Result<OwnedFd> {
     // Datagram: without the Ethernet header.
     let fd = socket(AddressFamily::Packet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll)?;
+    if let Some(interface) = interface {
+        bind(&fd, nix::net::if_::if_nametoindex(interface)?)?;
+    }
     setsockopt(&fd, sockopt::RcvBufForce, &(64 << 20))?;
     setsockopt(&fd, sockopt::ReceiveTimestampns, &true)?;
     setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::milliseconds(20))?;
     Ok(fd)
+}
+
+/// Leaves a packet socket only what crosses one interface; what has come from others before is thrown away.
+fn bind(fd: &OwnedFd, interface: libc::c_uint) -> nix::Result<()> {
+    // SAFETY: all zeros is a valid address of this family.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as libc::c_ushort;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = interface as libc::c_int;
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the pointer leads to this stack frame, and the length is the address's.
+    Errno::result(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) })?;
+    let mut byte = [0; 1];
+    while nix::sys::socket::recv(fd.as_raw_fd(), &mut byte, MsgFlags::MSG_DONTWAIT).is_ok() {}
+    Ok(())
 }
 
 /// Waits until the kernel stamps packets as they cross. The kernel begins some time after the first socket
