@@ -109,10 +109,14 @@ impl Pacer {
         self.drained - self.most.unwrap_or(Duration::ZERO)
     }
 
-    /// An arrival has to wait, for the transmit queue holds enough.
+    /// An arrival has to wait, for the transmit queue holds enough. One that is early by less than the air
+    /// time of a packet goes down at once: held, it would cost a timeout of its own a moment later. The
+    /// transmit queue then holds up to one packet more than `most`.
     #[inline]
     pub fn must_wait(&self, now: Instant) -> bool {
-        self.most.is_some_and(|most| self.drained - most > now)
+        let Some(most) = self.most else { return false };
+        let early = (self.drained - most).since(now);
+        !early.is_zero() && early >= self.last.1
     }
 
     /// A packet of this length may leave now.
@@ -296,6 +300,37 @@ mod tests {
             sample(&mut pacer, 100, -2000);
         }
         assert_eq!(pacer.next_time(), before.map(|at| at - Duration::from_millis(2)));
+    }
+
+    #[test]
+    fn an_arrival_early_by_less_than_a_packet_goes_down_and_the_queue_grows_by_no_more() {
+        let mut pacer = short();
+        let at = |us: u64| Instant::from_millis(100) + Duration::from_micros(us);
+        // Three packets of 1 ms: the fourth would be 1 ms early.
+        for _ in 0..3 {
+            assert!(!pacer.must_wait(at(0)));
+            pacer.on_sent(at(0), 1500);
+        }
+        assert!(pacer.must_wait(at(0)));
+        assert!(!pacer.must_wait(at(1)));
+        // What is held leaves at its time, not before.
+        assert!(!pacer.allows(at(1), 1500) && pacer.allows(at(1000), 1500));
+        // Packets that come a little faster than the radio takes them: each passes until it would be a whole
+        // packet early, and the queue never holds more than 2 ms, the one that is early, and the packet
+        // itself.
+        let (mut passed, mut held) = (0, 0);
+        for n in 0..1000 {
+            let now = at(1 + n * 990);
+            if pacer.must_wait(now) {
+                held += 1;
+            } else {
+                pacer.on_sent(now, 1500);
+                passed += 1;
+            }
+            assert!(pacer.drained.since(now) < Duration::from_millis(4));
+        }
+        assert_eq!(passed + held, 1000);
+        assert!((1..=20).contains(&held), "{held} held");
     }
 
     #[test]
