@@ -415,6 +415,9 @@ impl Network {
         // The verdict comes before the actions: an action may name the packet just held.
         match verdict {
             Verdict::Forward(rewrite) => {
+                if view.direction == Direction::Downlink {
+                    tap.sent_down(view.len);
+                }
                 self.carrier.rewrite(packet_id, rewrite);
                 match origin {
                     Origin::Arrival => self.behind_tap(now, packet_id),
@@ -451,6 +454,10 @@ impl Network {
             match action {
                 Action::Release { packet, rewrite } => {
                     self.let_go(packet);
+                    let Packet { direction, len, .. } = *self.carrier.slab.get(packet);
+                    if direction == Direction::Downlink {
+                        self.taps[id.get()].sent_down(len);
+                    }
                     self.carrier.rewrite(packet, rewrite);
                     self.behind_tap(now, packet);
                 }

@@ -22,7 +22,7 @@ const RESERVED_SHARE: u32 = 8;
 struct VisibleQueue {
     /// Room that is never told: see [`RESERVED_SHARE`].
     reserve: (u32, Bytes),
-    /// The room told last.
+    /// The room told last, less what has gone down since: what the mechanism thinks is there.
     told: (u32, Bytes),
 }
 
@@ -141,11 +141,21 @@ impl Tap {
         self.queue.is_some()
     }
 
+    /// A packet of `len` bytes goes down to the radio.
+    #[inline]
+    pub(crate) fn sent_down(&mut self, len: u32) {
+        if let Some(VisibleQueue { told: (packets, bytes), .. }) = &mut self.queue {
+            *packets = packets.saturating_sub(1);
+            *bytes = bytes.saturating_sub(Bytes(u64::from(len)));
+        }
+    }
+
     /// The room in `air`'s queue that releases may fill, if it is to be told now: always after a silence,
-    /// otherwise only to a mechanism that holds packets, and only if it has changed.
+    /// otherwise only to a mechanism that holds packets and knows of less than half of the queue, and only if
+    /// there is more.
     pub(crate) fn room_to_tell(&self, air: &Air, silence_ended: bool) -> Option<(u32, Bytes)> {
         let queue = self.queue.as_ref()?;
-        if !silence_ended && !self.mechanism.is_holding() {
+        if !silence_ended && (queue.is_ample() || !self.mechanism.is_holding()) {
             return None;
         }
         let room = queue.room(air);
@@ -161,6 +171,13 @@ impl Tap {
 }
 
 impl VisibleQueue {
+    /// The mechanism knows of room for half of the queue or more.
+    #[inline]
+    const fn is_ample(&self) -> bool {
+        let ((packets, bytes), (few, little)) = (self.told, self.reserve);
+        few > 0 && packets >= few * (RESERVED_SHARE / 2) && bytes.0 >= little.0 * (RESERVED_SHARE as u64 / 2)
+    }
+
     fn room(&self, air: &Air) -> (u32, Bytes) {
         let (packets, bytes) = air.room();
         (packets.saturating_sub(self.reserve.0), bytes.saturating_sub(self.reserve.1))

@@ -118,8 +118,9 @@ pub struct DsaSyncConfig {
     pub clamp: Clamp,
     /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
     pub standing_queue: Duration,
-    /// Most that is left in the router's transmit queue, as time at the channel's rate; zero: no limit. It
-    /// counts only where that rate is told. What comes faster waits in the hold buffer, because a router's
+    /// What is left in the router's transmit queue, as time at the channel's rate; zero: no limit. Packets are
+    /// released when less is left, until half as much again is there, or a packet more. It counts only where
+    /// that rate is told. What comes faster waits in the hold buffer, because a router's
     /// queue can seldom be taken back, and CoDel drops what a silence kept in it.
     pub transmit_queue: Duration,
     /// Rate of release while the channel's capacity is neither told nor measured yet, and nobody tells the

@@ -9,9 +9,9 @@
 //! Deviations: Algorithm 2 runs on "a sufficiently frequent timer"; here a packet leaves when the driver
 //! tells room, and at the channel's rate. The paper's base station can take its transmit queue back when a
 //! silence begins; an agent above a router cannot. It therefore leaves only `transmit_queue` of time there,
-//! always: a packet that waits here is neither lost in a silence nor dropped by CoDel (RFC 8289). The
-//! channel's rate is corrected by what ACKs tell of the time that segments waited, because the ACKs on a
-//! shared medium take a share that nobody tells.
+//! always (it releases when less is left, up to half as much again): a packet that waits here is neither lost
+//! in a silence nor dropped by CoDel (RFC 8289). The channel's rate is corrected by what ACKs tell of the
+//! time that segments waited, because the ACKs on a shared medium take a share that nobody tells.
 
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Bytes};
@@ -109,21 +109,26 @@ impl Pacer {
         self.drained - self.most.unwrap_or(Duration::ZERO)
     }
 
-    /// An arrival has to wait, for the transmit queue holds enough. One that is early by less than the air
-    /// time of a packet goes down at once: held, it would cost a timeout of its own a moment later. The
-    /// transmit queue then holds up to one packet more than `most`.
+    /// An arrival has to wait, for the transmit queue holds enough.
     #[inline]
     pub fn must_wait(&self, now: Instant) -> bool {
-        let Some(most) = self.most else { return false };
-        let early = (self.drained - most).since(now);
-        !early.is_zero() && early >= self.last.1
+        self.most.is_some() && !self.is_near(now)
+    }
+
+    /// It is time for the next packet, or nearly so. Timeouts are planned for the exact time; once called,
+    /// the mechanism fills the transmit queue a little beyond `most`, by half of it or by a packet, so that
+    /// several packets share a timeout.
+    #[inline]
+    fn is_near(&self, now: Instant) -> bool {
+        let early = self.due().since(now);
+        early.is_zero() || self.most.is_some_and(|most| early < self.last.1.max(half(most)))
     }
 
     /// A packet of this length may leave now.
     #[inline]
     pub fn allows(&mut self, now: Instant, len: u32) -> bool {
         self.full = self.room.is_some_and(|(packets, bytes)| packets == 0 || bytes < u64::from(len));
-        !self.full && (!self.is_timed() || self.due() <= now)
+        !self.full && (!self.is_timed() || self.is_near(now))
     }
 
     /// A packet goes down: released or forwarded. Answers how long it is thought to wait in the transmit
@@ -201,6 +206,10 @@ impl Pacer {
     pub fn next_time(&self) -> Option<Instant> {
         (self.is_timed() && !self.full).then(|| self.due())
     }
+}
+
+const fn half(of: Duration) -> Duration {
+    Duration::from_nanos(of.as_nanos() / 2)
 }
 
 #[cfg(test)]
@@ -313,8 +322,9 @@ mod tests {
         }
         assert!(pacer.must_wait(at(0)));
         assert!(!pacer.must_wait(at(1)));
-        // What is held leaves at its time, not before.
-        assert!(!pacer.allows(at(1), 1500) && pacer.allows(at(1000), 1500));
+        // So does what is held, if somebody calls; the timeout is for the exact time.
+        assert!(!pacer.allows(at(0), 1500) && pacer.allows(at(1), 1500));
+        assert_eq!(pacer.next_time(), Some(at(1000)));
         // Packets that come a little faster than the radio takes them: each passes until it would be a whole
         // packet early, and the queue never holds more than 2 ms, the one that is early, and the packet
         // itself.
@@ -331,6 +341,25 @@ mod tests {
         }
         assert_eq!(passed + held, 1000);
         assert!((1..=20).contains(&held), "{held} held");
+    }
+
+    #[test]
+    fn packets_that_are_short_against_the_queue_share_a_timeout() {
+        let mut pacer = Pacer::new(BitRate::from_mbps(1000), Duration::from_millis(2));
+        pacer.set_rate(Instant::ZERO, BitRate::from_mbps(48), true);
+        let mut now = Instant::from_millis(100);
+        pacer.on_sent(now, 12_000);
+        for _ in 0..10 {
+            now = pacer.next_time().unwrap().max(now);
+            let mut released = 0;
+            while pacer.allows(now, 1500) {
+                pacer.on_sent(now, 1500);
+                released += 1;
+            }
+            // 0.25 ms each; half of 2 ms goes at once, and 3 ms are never exceeded by a packet.
+            assert_eq!(released, 4);
+            assert!(pacer.drained.since(now) <= Duration::from_millis(3));
+        }
     }
 
     #[test]

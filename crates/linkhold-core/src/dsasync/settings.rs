@@ -82,8 +82,8 @@ impl Registered for DsaSyncConfig {
         clamp: Clamp => clamp;
         /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
         standing_queue: Duration => standing_queue;
-        /// Most that is left in the transmit queue, as time at the channel's rate, where that is told; 0s: no
-        /// matter how much.
+        /// What is left in the transmit queue, as time at the channel's rate, where that is told: packets leave
+        /// when there is less, until there is half as much again. 0s: no matter how much.
         transmit_queue: Duration => transmit_queue;
         /// Rate of release while the channel's capacity is unknown.
         assumed_capacity: Positive<BitRate> => assumed_capacity;

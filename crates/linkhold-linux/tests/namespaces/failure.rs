@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime};
 
-use linkhold_linux::topology::Path;
+use linkhold_linux::topology::{Path, RADIO};
 use nix::sys::signal::{Signal, kill};
 
 use crate::Outcome;
@@ -169,7 +169,7 @@ pub fn unended_silence() -> Outcome {
     let path = Path::build()?;
     path.set_offloads(false)?;
     let agent = AgentProcess::start(&path, "[silence]\nmax = \"300ms\"\n");
-    let arriving = Capture::start(&path.sh);
+    let leaving = Capture::at(&path.bs, RADIO);
     let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6660, STEADY);
     transfer.wait_for(5 * MEGABYTE);
     let freezing = SystemTime::now();
@@ -180,7 +180,7 @@ pub fn unended_silence() -> Outcome {
     transfer.stop_and_finish();
     assert_eq!((status.silences, status.silences_overdue), (1, 1), "{status}");
     assert!(agent.log().contains("nobody ended this silence"), "{}", agent.log());
-    let packets = data(&arriving.finish(), Path::SH_V4);
+    let packets = data(&leaving.finish(), Path::SH_V4);
     let most = Duration::from_millis(300);
     let back = first_from(&packets, frozen).at;
     assert!(back >= freezing + most, "the silence ended early");

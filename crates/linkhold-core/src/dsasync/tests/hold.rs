@@ -136,7 +136,8 @@ fn what_segments_really_wait_corrects_the_pace_at_which_they_go_down() {
             assert!(!waiting.is_empty(), "the radio ran dry at {:?}", b.now);
         }
     }
-    assert!(longest <= 4, "{longest} segments in the transmit queue");
+    // Less than 4 ms as the pacer counts, and the radio takes 4 % longer for each.
+    assert!(longest <= 5, "{longest} segments in the transmit queue");
 }
 
 #[test]
