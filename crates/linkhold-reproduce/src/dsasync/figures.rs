@@ -231,6 +231,17 @@ pub(super) fn goodput_and_retransmission_rows(grid: &Grid) -> Vec<FigureRow> {
                 }
             }
         }
+        // "Transmission freeze periods take 25 % of the runtime" (VI-C2) is what the scenario was given, so it is
+        // shown and not judged.
+        let given = |variant: &Variant| variant.stack == PAPER_STACK && variant.direction == "downlink";
+        if let Some(point) = grid.find("regular", given)
+            && let Some(variant) = grid.variants.get(point.variant)
+        {
+            let mut share =
+                row(variant, point, "silent share, as given", "%", |run| run.link.silent_fraction * 100.0);
+            share.paper = Some(25.0);
+            rows.push(share);
+        }
     }
     rows
 }

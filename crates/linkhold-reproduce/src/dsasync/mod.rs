@@ -121,7 +121,12 @@ pub(crate) fn measure(
                 text: format!("{} ({})", claim.text, claim.source),
                 paper: claim.paper,
                 measured: finding.as_ref().map(|finding| finding.measured),
-                holds: finding.as_ref().is_some_and(|finding| finding.holds(claim.paper)),
+                ci95: finding.as_ref().and_then(|finding| finding.ci95),
+                unit: claim.unit.clone(),
+                holds: match &finding {
+                    Some(finding) => finding.holds(claim.paper),
+                    None => Some(false),
+                },
                 criterion: match &finding {
                     Some(finding) => format!("{}; in {}", finding.criterion(), claim.unit),
                     None => format!("not measured; in {}", claim.unit),

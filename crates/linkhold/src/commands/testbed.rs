@@ -19,9 +19,10 @@ use linkhold_scenario::{Case, Scenario};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Failure;
-use crate::output::{OutputFolder, print};
+use crate::output::{OutputFolder, print, width};
+use crate::program::program;
 use crate::progress::bar;
+use crate::{Failure, interrupt};
 
 /// `linkhold testbed`.
 #[derive(Debug, Args)]
@@ -32,7 +33,7 @@ use crate::progress::bar;
         Every case sees the same silences. Prints what `linkhold run` prints, with stack \"linux\", and under `linux` \
         what the kernel says: retransmissions, timeouts, spurious timeouts, the congestion window before and after each \
         silence, receive windows. A case's name carries the congestion control: none/cubic; cases are compared with the \
-        scenario's first under the same congestion control.\n\n\
+        scenario's first, or --baseline, under the same congestion control.\n\n\
         A run whose air was handled late (99th percentile above 1 ms) is refused and run again with fewer beside it; \
         it is never reported. Everything made is removed again, also on Ctrl-C.\n\n\
         Needs root, iperf3 and /dev/net/tun; `linkhold doctor` says what is missing.",
@@ -50,7 +51,7 @@ use crate::progress::bar;
         2  bad input: the command line, the scenario or a trace; nothing was written"
 )]
 pub struct TestbedArgs {
-    /// The scenario file (TOML); `linkhold scenario schema` documents it.
+    /// The scenario file (TOML), or - for standard input; `linkhold scenario schema` documents it.
     #[arg(value_hint = ValueHint::FilePath, required_unless_present = "batch")]
     pub scenario: Option<PathBuf>,
     /// Run the cells of many scenarios side by side, the longest first; prints one report a line (with
@@ -58,7 +59,7 @@ pub struct TestbedArgs {
     ///
     /// Scenario files are named from where the command runs. Finished cells are kept in --out.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "out",
-          conflicts_with_all = ["scenario", "cc", "set", "seeds", "pcap"])]
+          conflicts_with_all = ["scenario", "cc", "set", "seeds", "baseline", "pcap"])]
     pub batch: Option<PathBuf>,
     /// Run nothing: report the cells of the batch that are finished.
     #[arg(long, requires_all = ["batch", "resume"])]
@@ -70,8 +71,11 @@ pub struct TestbedArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Repetitions, each with its own seed; two or more give 95 % confidence intervals.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub seeds: u32,
+    /// The case that the others are compared with [default: the scenario's first].
+    #[arg(long, value_name = "CASE")]
+    pub baseline: Option<String>,
     /// Runs side by side [default: as many as this machine keeps up with, starting with one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
@@ -103,6 +107,8 @@ struct Entry {
     set: Vec<String>,
     #[serde(default = "one")]
     seeds: u32,
+    #[serde(default)]
+    baseline: Option<String>,
 }
 
 const fn one() -> u32 {
@@ -119,8 +125,8 @@ struct Job {
 
 impl Job {
     fn new(entry: Entry) -> Result<Self, Failure> {
-        let scenario = Scenario::load(&entry.scenario, &entry.set)
-            .map_err(|error| Failure::BadInput(error.to_string()))?;
+        let scenario = super::load(&entry.scenario, &entry.set)?;
+        super::check_baseline(entry.baseline.as_deref(), &scenario)?;
         let cases = scenario.cases();
         for case in &cases {
             check(&case.scenario)
@@ -150,10 +156,11 @@ impl Job {
             linux.push(told);
             series.push(one);
         }
-        let comparison = compare_by_congestion(&records, &linux, &self.congestion);
+        let baseline = self.entry.baseline.as_deref();
+        let comparison = compare_by_congestion(&records, &linux, &self.congestion, baseline);
         let path = self.entry.scenario.display().to_string();
         let info = linkhold_sim::scenario_info(&self.scenario, &path, &self.entry.set);
-        let report = RunReport::new(info, records, comparison);
+        let report = RunReport::new(program(), info, records, comparison);
         let json = with_linux(&report, &linux)?;
         Ok((report, json, series))
     }
@@ -175,6 +182,7 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
         cc: args.cc.clone(),
         set: args.set.clone(),
         seeds: args.seeds,
+        baseline: args.baseline.clone(),
     })?;
     let out = match &args.out {
         Some(out) => Some(out.clone()),
@@ -187,7 +195,7 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
     let outcomes = measure(&job.cells().collect::<Vec<_>>(), &fleet)?;
     let (report, json, series) = job.report(outcomes)?;
     let json = super::to_json(&json)?;
-    super::run::deliver(path, folder, &report, &series, &json, args.json)
+    super::run::deliver(&job.scenario, folder, &report, &series, &json, args.json)
 }
 
 /// Runs the cells of all entries in one fleet, so that the last cells of an entry do not run alone.
@@ -214,7 +222,7 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
             }
             print(&format!("{json}\n"))?;
         } else {
-            print(&format!("{}\n{}\n", job.entry.name, run_table(&report)))?;
+            print(&format!("{}\n{}\n", job.entry.name, run_table(&report, width())))?;
         }
     }
     Ok(())
@@ -226,7 +234,8 @@ fn prepare(args: &TestbedArgs, out: Option<&Path>) -> Result<Fleet, Failure> {
         return Err(Failure::Failed(reason));
     }
     // Called before any other thread starts, because threads inherit the blocked signals.
-    let stop = stop_on_signals().map_err(|error| Failure::Failed(error.to_string()))?;
+    let stop =
+        stop_on_signals(interrupt::remove_unfinished).map_err(|error| Failure::Failed(error.to_string()))?;
     for stale in linkhold_linux::netns::reap_stale() {
         eprintln!("removed the network namespace {stale}, left behind by a process that is gone");
     }
@@ -345,15 +354,23 @@ fn length_ms(cell: &Cell<'_>) -> u64 {
     cell.case.scenario.duration.as_millis()
 }
 
-/// Compares every case with the scenario's first under the same congestion control.
+/// Compares every case with `baseline`, or else the scenario's first, under the same congestion control.
 fn compare_by_congestion(
     records: &[RunRecord],
     linux: &[LinuxRecord],
     congestion: &[String],
+    baseline: Option<&str>,
 ) -> Vec<CompareRow> {
     let rows = congestion.iter().flat_map(|name| {
-        let of_name = records.iter().zip(linux).filter(|(_, linux)| linux.congestion == *name);
-        compare(&of_name.map(|(record, _)| record.clone()).collect::<Vec<_>>())
+        let of_name: Vec<_> =
+            records.iter().zip(linux).filter(|(_, linux)| linux.congestion == *name).collect();
+        // In the records a case's name carries the congestion control.
+        let named = of_name.iter().find(|(_, linux)| baseline == Some(linux.case.as_str()));
+        let full_name = named.map(|(record, _)| record.case.as_str());
+        if baseline.is_some() && full_name.is_none() {
+            return Vec::new();
+        }
+        compare(&of_name.iter().map(|(record, _)| (*record).clone()).collect::<Vec<_>>(), full_name)
     });
     rows.collect()
 }
