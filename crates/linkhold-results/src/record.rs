@@ -40,8 +40,8 @@ pub struct RunReport {
 pub struct Program {
     /// Its version, as `linkhold --version` prints it.
     pub version: String,
-    /// The commit it was built from, with `-dirty` at the end if its sources had changes that were not committed;
-    /// `unknown` if it was not built in a Git checkout.
+    /// The commit it was built from, with `-dirty` at the end if its sources had changes that were not
+    /// committed; `unknown` if it was not built in a Git checkout.
     pub commit: String,
 }
 
@@ -71,8 +71,8 @@ impl RunReport {
         Self { schema: RUN_SCHEMA.to_owned(), program, scenario, runs, compare }
     }
 
-    /// The case that the others are compared with. `None` if each group of cases has its own (the testbed compares
-    /// within a congestion control), and in a report without runs.
+    /// The case that the others are compared with. `None` if each group of cases has its own (the testbed
+    /// compares within a congestion control), and in a report without runs.
     #[must_use]
     pub fn baseline(&self) -> Option<&str> {
         match self.compare.split_first() {
@@ -583,8 +583,8 @@ pub struct Claim {
     pub ci95: Option<[f64; 2]>,
     /// Unit of `paper`, `measured` and `ci95`.
     pub unit: String,
-    /// Whether the measurement bears the claim out; `null` if it cannot be told, because the interval reaches from
-    /// where the claim holds to where it does not.
+    /// Whether the measurement bears the claim out; `null` if it cannot be told, because the interval reaches
+    /// from where the claim holds to where it does not.
     pub holds: Option<bool>,
     /// How `holds` was computed, and the unit of the numbers.
     pub criterion: String,

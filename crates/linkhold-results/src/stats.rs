@@ -12,9 +12,9 @@
 //! The interval is taken of ln R, whose standard deviation is √Var(R) / R to first order, and carried back: R
 //! · exp(± t(0.975, n − 1) · √Var(R) / R). A ratio of two positive quantities is skewed to the right, and its
 //! logarithm much less (Katz et al., "Obtaining confidence intervals for the risk ratio in cohort studies",
-//! Biometrics 34, 1978, take the interval of a ratio so). R ± t · √Var(R) would reach below zero, where no ratio can
-//! be; Fieller's interval ("Some problems in interval estimation", J. R. Stat. Soc. B 16, 1954) is exact for
-//! normal values, but has no end where x̄ is within its own interval of zero.
+//! Biometrics 34, 1978, take the interval of a ratio so). R ± t · √Var(R) would reach below zero, where no
+//! ratio can be; Fieller's interval ("Some problems in interval estimation", J. R. Stat. Soc. B 16, 1954) is
+//! exact for normal values, but has no end where x̄ is within its own interval of zero.
 //!
 //! **Any other statistic of the seeds**, such as a ratio of ratios, gets its interval by the jackknife
 //! ([`Estimate::jackknife`]).
@@ -51,13 +51,13 @@ impl Estimate {
         Self { n, mean, std, ci95 }
     }
 
-    /// The estimate of any `statistic` of `n` repetitions, which it computes from all of them (`None`) or from all
-    /// but one (`Some(index)`).
+    /// The estimate of any `statistic` of `n` repetitions, which it computes from all of them (`None`) or
+    /// from all but one (`Some(index)`).
     ///
     /// The interval is the statistic ± t(0.975, n − 1) · √((n − 1)/n · Σ (s_i − s̄)²), with s_i the statistic
-    /// without repetition i (Tukey's jackknife; Efron and Tibshirani, "An Introduction to the Bootstrap", chapter
-    /// 11). For a mean that is Student's interval. `None` with fewer than two repetitions, or where leaving one
-    /// out leaves nothing to compute.
+    /// without repetition i (Tukey's jackknife; Efron and Tibshirani, "An Introduction to the Bootstrap",
+    /// chapter 11). For a mean that is Student's interval. `None` with fewer than two repetitions, or where
+    /// leaving one out leaves nothing to compute.
     #[must_use]
     pub fn jackknife(n: usize, statistic: impl Fn(Option<usize>) -> f64) -> Self {
         let value = statistic(None);
@@ -87,9 +87,9 @@ fn t_quantile_975(n: usize) -> Option<f64> {
     StudentsT::new(0.0, 1.0, (n - 1) as f64).ok().map(|t| t.inverse_cdf(0.975))
 }
 
-/// The ratio of the means of `(baseline, value)` pairs and its 95 % interval (see the module), whose lower end is
-/// never below zero. `None` if the baseline's mean is zero or not finite. A ratio that is not positive has an
-/// interval only if no pair differs from it.
+/// The ratio of the means of `(baseline, value)` pairs and its 95 % interval (see the module), whose lower
+/// end is never below zero. `None` if the baseline's mean is zero or not finite. A ratio that is not positive
+/// has an interval only if no pair differs from it.
 #[must_use]
 pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<(f64, Option<[f64; 2]>)> {
     let n = pairs.len() as f64;

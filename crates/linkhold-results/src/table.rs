@@ -12,7 +12,8 @@ struct Column {
     head: String,
     /// Its name in the line that tells which columns are not shown.
     name: &'static str,
-    /// Whether it is left out where the table is too wide: a column of a lower number goes first. `None` stays.
+    /// Whether it is left out where the table is too wide: a column of a lower number goes first. `None`
+    /// stays.
     dispensable: Option<u8>,
     /// A cell for each case.
     cells: Vec<String>,
@@ -115,8 +116,8 @@ fn versus_text(report: &RunReport, case: &str) -> String {
 /// Widest table of claims without a terminal, columns.
 const CLAIM_WIDTH: u16 = 120;
 
-/// A table for each figure, with a row for each claim: the paper's number, the measured one with its interval,
-/// their unit, the criterion and the verdict.
+/// A table for each figure, with a row for each claim: the paper's number, the measured one with its
+/// interval, their unit, the criterion and the verdict.
 ///
 /// `width` is that of the terminal, in columns. Sentences are broken at spaces; numbers are not broken.
 #[must_use]
@@ -126,7 +127,9 @@ pub fn reproduce_table(report: &ReproduceReport, width: Option<u16>) -> String {
         out.push_str(&figure_table(figure, width.unwrap_or(CLAIM_WIDTH)));
     }
     let claims: Vec<&Claim> = report.figures.iter().flat_map(|figure| &figure.claims).collect();
-    out.push_str(&format!("{}\n", count_verdicts(&claims)));
+    if !claims.is_empty() {
+        out.push_str(&format!("{}\n", count_verdicts(&claims)));
+    }
     out
 }
 
@@ -269,5 +272,8 @@ mod tests {
             study.contains("(1 point, 10 seeds)\nThe paper claims nothing here") && !study.contains('│'),
             "{text}"
         );
+        let mut alone = sample::reproduce();
+        alone.figures.retain(|figure| figure.claims.is_empty());
+        assert!(!reproduce_table(&alone, None).contains("0 of 0"));
     }
 }

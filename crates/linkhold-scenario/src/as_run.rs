@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use crate::document::{Node, Value};
 use crate::traces::Traces;
 
-/// The scenario file of what `document` is: `text` if that says it already, otherwise the document written anew.
+/// The scenario file of what `document` is: `text` if that says it already, otherwise the document written
+/// anew.
 pub(crate) fn text(
     text: &str,
     file: &str,

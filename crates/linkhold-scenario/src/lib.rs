@@ -135,11 +135,11 @@ impl Scenario {
         &self.description
     }
 
-    /// The scenario file that says what was run, to be kept beside the results: run again, from any folder and
-    /// without overrides, it gives the same.
+    /// The scenario file that says what was run, to be kept beside the results: run again, from any folder
+    /// and without overrides, it gives the same.
     ///
-    /// It is the file's own text if nothing lay over it. Otherwise the overrides are in it, and traces are named by
-    /// absolute paths; the comments of the original are lost then.
+    /// It is the file's own text if nothing lay over it. Otherwise the overrides are in it, and traces are
+    /// named by absolute paths; the comments of the original are lost then.
     #[must_use]
     pub fn as_run(&self) -> &str {
         &self.as_run

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use linkhold_core::mechanism::Place;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes};
@@ -44,7 +45,12 @@ pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
         line("flows", flows(group));
     }
     if scenario.cases.iter().any(|case| !case.scenario.mechanisms.is_empty()) {
-        line("told", told(s));
+        let mut text = told(s);
+        let mut placed = scenario.cases.iter().flat_map(|case| &case.scenario.mechanisms);
+        if placed.any(|mechanism| mechanism.place == Place::Correspondent) {
+            text.push_str("; a correspondent is told one wired delay later");
+        }
+        line("told", text);
     }
     for case in &scenario.cases {
         line("case", case_line(case, s));

@@ -747,6 +747,9 @@ fn the_summary_speaks_of_one_connection_from_the_start_and_of_what_is_told() {
         once.contains("told        every silence at its first moment, and the channel's exact rate"),
         "{once}"
     );
+    let far = with("[[cases]]\nname = \"x\"\nmechanism = { name = \"cr-aware\", at = \"correspondent\" }\n");
+    let far = parse(&far).expect("valid").summary();
+    assert!(far.contains("exact rate; a correspondent is told one wired delay later\n"), "{far}");
     let late =
         told("[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\ndetection_delay = \"20ms\"\n");
     assert!(

@@ -75,8 +75,9 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Mean and 95 % interval of numbers, computed as in every report.
     ///
-    /// Reads lines of numbers with spaces between, and answers each with one JSON object: n, mean, std (null below
-    /// two numbers) and ci95 (Student's t; null below two numbers). For scripts that make tables of their own.
+    /// Reads lines of numbers with spaces between, and answers each with one JSON object: n, mean, std (null
+    /// below two numbers) and ci95 (Student's t; null below two numbers). For scripts that make tables of
+    /// their own.
     Estimate,
     /// Print a completion script for a shell.
     ///
@@ -393,8 +394,8 @@ pub struct SilenceArgs {
     pub cause: Cause,
 }
 
-/// A text that a list completes. Unlike with clap's own lists, another text is accepted here, so that the command can
-/// say what is wrong with it in its own words.
+/// A text that a list completes. Unlike with clap's own lists, another text is accepted here, so that the
+/// command can say what is wrong with it in its own words.
 #[derive(Clone)]
 struct Listed(fn() -> Vec<&'static str>);
 

@@ -33,8 +33,8 @@ pub fn remove_unfinished() {
     }
 }
 
-/// From now on the first signal removes the unfinished folders and ends the process, with the status that shells
-/// expect. To be called before any other thread starts: threads inherit the blocked signals.
+/// From now on the first signal removes the unfinished folders and ends the process, with the status that
+/// shells expect. To be called before any other thread starts: threads inherit the blocked signals.
 pub fn watch() -> Result<(), Failure> {
     let fail = |what: &str, error: std::io::Error| Failure::Failed(format!("cannot {what}: {error}"));
     let mut signals = SigSet::empty();

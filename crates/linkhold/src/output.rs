@@ -19,8 +19,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Columns that a table on standard output may have: what COLUMNS says, or else the terminal; `None` if standard
-/// output is no terminal, so that a table may be as wide as it has to be.
+/// Columns that a table on standard output may have: what COLUMNS says, or else the terminal; `None` if
+/// standard output is no terminal, so that a table may be as wide as it has to be.
 pub fn width() -> Option<u16> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let terminal = || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);

@@ -263,6 +263,14 @@ fn a_run_writes_its_files_whole_and_replaces_older_ones_only() {
     assert_eq!(fs::read_to_string(out.join("scenario.toml")).expect("read"), SCENARIO);
     let commit = report["program"]["commit"].as_str().expect("a commit");
     assert_eq!(report["program"]["version"], env!("CARGO_PKG_VERSION"));
+    let git = ["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short=12", "HEAD"];
+    match std::process::Command::new("git").args(git).output() {
+        Ok(head) if head.status.success() && std::env::var_os("LINKHOLD_COMMIT").is_none() => {
+            assert_eq!(commit.trim_end_matches("-dirty"), String::from_utf8_lossy(&head.stdout).trim());
+        }
+        // Not in a checkout.
+        Ok(_) | Err(_) => {}
+    }
     let version = linkhold(folder.path(), &["--version"]).output().expect("it starts").stdout;
     let version = String::from_utf8_lossy(&version).into_owned();
     assert_eq!(version.trim(), format!("linkhold {} (commit {commit})", env!("CARGO_PKG_VERSION")));

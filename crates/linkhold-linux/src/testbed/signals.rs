@@ -13,8 +13,8 @@ use crate::netns::{NetNsError, remove_all};
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Answers a flag that the first signal sets. To be called on the main thread before any other thread starts:
-/// threads inherit the blocked signals, and the one that waits for them is made here. `at_end` is what the caller has
-/// to clean up if the process is ended at once.
+/// threads inherit the blocked signals, and the one that waits for them is made here. `at_end` is what the
+/// caller has to clean up if the process is ended at once.
 ///
 /// # Errors
 /// [`NetNsError::System`] if signals cannot be blocked or no thread can be made.

@@ -73,7 +73,7 @@ pub(super) fn case_against_case(report: &RunReport) -> Value {
         let half = goodput.half_width().filter(|half| half.is_finite());
         labels.push(escape(case));
         data.push(json!({"type": "bar", "orientation": "h", "x": [goodput.mean / 1e6], "y": [escape(case)],
-            "name": escape(case), "showlegend": false, "width": 0.6, "marker": {"color": colour(index)},
+            "name": escape(case), "showlegend": false, "width": 0.6, "marker": {"color": colour(index), "opacity": 0.7},
             "hovertemplate": "%{x:.3f} Mbit/s<extra>%{y}</extra>",
             "error_x": {"type": "data", "array": [half.map(|half| half / 1e6)], "visible": half.is_some(),
                 "color": "#1b1f24", "thickness": 2, "width": 7}}));
@@ -359,8 +359,8 @@ fn paper_sweep(rows: &[&FigureRow], x_label: &str, y_label: &str) -> Value {
     out
 }
 
-/// How far neighbouring cases are moved aside from each other, so that their whiskers at one x do not lie on each
-/// other: all together they take half of the least distance between two x.
+/// How far neighbouring cases are moved aside from each other, so that their whiskers at one x do not lie on
+/// each other: all together they take half of the least distance between two x.
 fn whisker_distance(rows: &[&FigureRow], cases: usize) -> f64 {
     let mut x: Vec<f64> = rows.iter().filter_map(|row| row.x).collect();
     x.sort_by(f64::total_cmp);

@@ -56,7 +56,7 @@ pub fn case_table(report: &RunReport) -> String {
             let mean = |metric| estimate(&report.runs, case, metric).mean;
             let versus = goodput_row(report, case).and_then(|row| Some((row.ratio?, row.ci95)));
             let mut cells = vec![
-                escape(case),
+                format!("<span class=\"name\">{}</span>", escape(case)),
                 format::rate(mean(Metric::Goodput)),
                 format::percent(mean(Metric::LimitShare)),
                 match versus {

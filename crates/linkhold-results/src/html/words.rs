@@ -75,20 +75,20 @@ pub(super) fn setting(report: &RunReport) -> String {
         let items: String = facts.iter().map(|fact| format!("<li>{fact}</li>")).collect();
         out.push_str(&format!("<ul>{items}</ul>\n"));
     }
-    if scenario.facts.iter().any(|fact| fact.starts_with(TOLD_AT_ONCE)) {
+    if scenario.facts.iter().any(|fact| fact == TOLD_AT_ONCE) {
         out.push_str(OTHERWISE);
     }
     out
 }
 
-/// Beginning of the fact that nothing is told late (`linkhold-scenario` writes it).
-const TOLD_AT_ONCE: &str = "told: every silence at its first moment";
+/// The fact that nothing is told late (`linkhold-scenario` writes it).
+const TOLD_AT_ONCE: &str = "told: every silence at its first moment, and the channel's exact rate";
 
 /// What the results are worth where less is told. The numbers are those of `docs/testbed/told.json`.
 const OTHERWISE: &str = "<p class=\"verdict\"><b>What the mechanisms were told.</b> They heard of every silence at its first moment \
 and knew the channel's exact rate: no radio does better, and most do worse. On the Linux kernel (CUBIC, 100 ms, bursts of \
 0.3 s, over fq_codel) the default carried 0.80 of the limit where nobody told it the rate, and 0.28 where it was told, but each burst \
-20 ms late.</p>\n";
+20\u{a0}ms late.</p>\n";
 
 /// One paragraph for each case that says what came out.
 pub(super) fn verdict(report: &RunReport) -> String {
@@ -112,11 +112,11 @@ pub(super) fn verdict(report: &RunReport) -> String {
             None => ".".to_owned(),
         });
         text.push_str(&format!(
-            " Median one-way delay {}, 99th percentile {}; {} retransmitted segments and {} timeouts a run.</p>\n",
+            " Median one-way delay {}, 99th percentile {}; {} and {} a run.</p>\n",
             format::time(of(Metric::DelayP50).mean),
             format::time(of(Metric::DelayP99).mean),
-            format::count(of(Metric::Retransmits).mean),
-            format::count(of(Metric::RtoEvents).mean),
+            counted(of(Metric::Retransmits).mean, "retransmitted segment"),
+            counted(of(Metric::RtoEvents).mean, "timeout"),
         ));
         out.push_str(&text);
     }
@@ -128,6 +128,12 @@ pub(super) fn verdict(report: &RunReport) -> String {
     }
     out.push_str("</div>\n");
     out
+}
+
+/// "1 timeout", "2.5 timeouts".
+fn counted(number: f64, noun: &str) -> String {
+    let number = format::count(number);
+    if number == "1" { format!("1\u{a0}{noun}") } else { format!("{number}\u{a0}{noun}s") }
 }
 
 /// "1.170 times as much as none (95\u{a0}% interval 1.150 to 1.190)" and whether that is more than chance.
@@ -169,10 +175,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_is_not_plural() {
+        assert_eq!(counted(1.0, "timeout"), "1\u{a0}timeout");
+        assert_eq!(counted(1.3, "timeout"), "1.3\u{a0}timeouts");
+        assert_eq!(counted(0.0, "timeout"), "0\u{a0}timeouts");
+    }
+
+    #[test]
     fn a_report_says_what_was_told_and_what_happens_otherwise_with_the_measured_numbers() {
         let (mut report, _) = crate::sample::run(2);
         assert!(!setting(&report).contains("What the mechanisms were told"));
-        report.scenario.facts.push(format!("{TOLD_AT_ONCE}, and the channel's exact rate"));
+        report.scenario.facts.push(TOLD_AT_ONCE.to_owned());
         let text = setting(&report);
         let told = include_str!("../../../../docs/testbed/told.json");
         let told: serde_json::Value = serde_json::from_str(told).unwrap();
@@ -180,7 +193,11 @@ mod tests {
         for wanted in [
             "at its first moment".to_owned(),
             format!("{:.2} of the limit where nobody told it the rate", number("rate_untold")),
-            format!("{:.2} where it was told, but each burst {} ms late", number("late"), number("late_ms")),
+            format!(
+                "{:.2} where it was told, but each burst {}\u{a0}ms late",
+                number("late"),
+                number("late_ms")
+            ),
         ] {
             assert!(text.contains(&wanted), "{wanted} in {text}");
         }

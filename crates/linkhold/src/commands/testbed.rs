@@ -157,7 +157,9 @@ impl Job {
             series.push(one);
         }
         let baseline = self.entry.baseline.as_deref();
-        let comparison = compare_by_congestion(&records, &linux, &self.congestion, baseline);
+        let names: Vec<(&str, &str)> =
+            linux.iter().map(|told| (told.congestion.as_str(), told.case.as_str())).collect();
+        let comparison = compare_by_congestion(&records, &names, &self.congestion, baseline);
         let path = self.entry.scenario.display().to_string();
         let info = linkhold_sim::scenario_info(&self.scenario, &path, &self.entry.set);
         let report = RunReport::new(program(), info, records, comparison);
@@ -355,22 +357,27 @@ fn length_ms(cell: &Cell<'_>) -> u64 {
 }
 
 /// Compares every case with `baseline`, or else the scenario's first, under the same congestion control.
+/// `names` are the congestion control and the case of each record, whose own name for its case carries both.
 fn compare_by_congestion(
     records: &[RunRecord],
-    linux: &[LinuxRecord],
+    names: &[(&str, &str)],
     congestion: &[String],
     baseline: Option<&str>,
 ) -> Vec<CompareRow> {
     let rows = congestion.iter().flat_map(|name| {
-        let of_name: Vec<_> =
-            records.iter().zip(linux).filter(|(_, linux)| linux.congestion == *name).collect();
-        // In the records a case's name carries the congestion control.
-        let named = of_name.iter().find(|(_, linux)| baseline == Some(linux.case.as_str()));
-        let full_name = named.map(|(record, _)| record.case.as_str());
+        let of_name: Vec<(&RunRecord, &str)> = records
+            .iter()
+            .zip(names)
+            .filter(|(_, (congestion, _))| congestion == name)
+            .map(|(record, (_, case))| (record, *case))
+            .collect();
+        let named = of_name.iter().find(|(_, case)| baseline == Some(*case));
+        let full_name = named.map(|(record, _)| record.case.clone());
         if baseline.is_some() && full_name.is_none() {
             return Vec::new();
         }
-        compare(&of_name.iter().map(|(record, _)| (*record).clone()).collect::<Vec<_>>(), full_name)
+        let records: Vec<RunRecord> = of_name.into_iter().map(|(record, _)| record.clone()).collect();
+        compare(&records, full_name.as_deref())
     });
     rows.collect()
 }
@@ -387,4 +394,43 @@ fn with_linux(report: &RunReport, linux: &[LinuxRecord]) -> Result<Value, Failur
         }
     }
     Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_compared_with_the_baseline_under_their_own_congestion_control() {
+        let (report, _) = linkhold_results::sample::run(2);
+        let mut records = Vec::new();
+        let mut names = Vec::new();
+        for congestion in ["reno", "cubic"] {
+            for run in &report.runs {
+                records.push(RunRecord { case: format!("{}/{congestion}", run.case), ..run.clone() });
+                names.push((congestion, run.case.as_str()));
+            }
+        }
+        let congestion = ["reno".to_owned(), "cubic".to_owned()];
+        let pairs = |baseline| {
+            let rows = compare_by_congestion(&records, &names, &congestion, baseline);
+            let goodput = rows.into_iter().filter(|row| row.metric == "goodput_bps");
+            goodput.map(|row| format!("{} {}", row.case, row.baseline)).collect::<Vec<_>>()
+        };
+        let first = [
+            "hold/reno none/reno",
+            "dsasync/reno none/reno",
+            "hold/cubic none/cubic",
+            "dsasync/cubic none/cubic",
+        ];
+        assert_eq!(pairs(None), first);
+        let named = [
+            "none/reno hold/reno",
+            "dsasync/reno hold/reno",
+            "none/cubic hold/cubic",
+            "dsasync/cubic hold/cubic",
+        ];
+        assert_eq!(pairs(Some("hold")), named);
+        assert!(pairs(Some("fifo")).is_empty(), "cells of the baseline are not finished yet");
+    }
 }
