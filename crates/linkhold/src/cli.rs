@@ -154,7 +154,7 @@ pub struct RunArgs {
     long_about = "Measure the figures of a paper again and say which of its claims hold.\n\n\
         Each figure is a scenario of reproductions/, run with the paper's stack and, beside it, with today's at 3, 50 \
         and 100 ms round trip. Whether a claim holds is computed from the measurement; one that does not is reported \
-        as such.",
+        as such, and one whose 95 % interval reaches across its criterion is undecided: more seeds would tell.",
     after_long_help = "Examples:\n  \
         linkhold reproduce                      everything\n  \
         linkhold reproduce dsasync/fig4 --quick one figure, three seeds, the paper's stack only\n  \
