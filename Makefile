@@ -16,7 +16,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit bench-smoke repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
+.PHONY: help demo build test unit pages bench-smoke repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,10 +39,14 @@ setup: ## Install the system packages that tests need (as root), or say which ar
 setup-demo:
 	@scripts/setup.sh demo
 
-test: setup lint unit bench-smoke python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux and Python tests, benchmarks once
+test: setup lint unit pages bench-smoke python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux and Python tests, numbers of the pages, benchmarks once
 
 unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run of the fuzz targets
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) PROPTEST_CASES=$(PROPTEST_CASES) $(CARGO) test --locked --workspace
+
+pages: ## README.md and docs/testbed/table.md say what was measured (built by `unit`)
+	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/readme_numbers.py --check
+	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/testbed_table.py --raw --check
 
 bench-smoke: ## Every benchmark once and short, in the tests' build: shows that it works, not how fast
 	$(CARGO) test --locked --workspace --bench '*'

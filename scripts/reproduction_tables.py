@@ -110,19 +110,27 @@ def table(head, rows, align=None):
 
 
 def verdict(claim):
-    return "**yes**" if claim["holds"] else "no"
+    return {True: "**yes**", False: "no", None: "undecided"}[claim["holds"]]
 
 
-def criterion_and_unit(claim):
-    criterion, unit = claim["criterion"].rsplit("; in ", 1)
-    return criterion.removeprefix("holds if "), unit
+def measured_claim(claim):
+    """The measured value and its interval."""
+    text = number(claim["measured"])
+    if claim["ci95"]:
+        low, high = (number(end) for end in claim["ci95"])
+        if low != high:
+            text += f" [{low}, {high}]"
+    return text
+
+
+def criterion(claim):
+    return claim["criterion"].removeprefix("holds if ").removesuffix(f"; in {claim['unit']}")
 
 
 def claims(figure):
     rows = []
     for claim in figure.claims:
-        criterion, unit = criterion_and_unit(claim)
-        row = [claim["text"], number(claim["paper"]), number(claim["measured"]), unit, criterion, verdict(claim)]
+        row = [claim["text"], number(claim["paper"]), measured_claim(claim), claim["unit"], criterion(claim), verdict(claim)]
         rows.append([text.replace("|", "/") for text in row])
     head = ["claim", "paper", "measured", "unit", "holds if", "holds"]
     return table(head, rows, ["---", "---:", "---:", "---", "---", "---"])
@@ -256,12 +264,12 @@ def summary(figures):
     rows = []
     for name, claim in every:
         text = re.sub(r" \(section.*", "", claim["text"])
-        measured = f"{number(claim['measured'])} {criterion_and_unit(claim)[1]}"
+        measured = f"{measured_claim(claim)} {claim['unit']}"
         rows.append([f"[{name}]({name}/README.md)", text, number(claim["paper"]), measured, verdict(claim)])
-    holding = sum(claim["holds"] for _, claim in every)
+    counts = [sum(claim["holds"] is wanted for _, claim in every) for wanted in (True, False, None)]
     title = (
-        f"{holding} of {len(every)} claims hold on the paper's stack at 3 ms with the algorithms as printed "
-        f"({figures['fig4'].seeds} seeds):"
+        f"Of {len(every)} claims {counts[0]} hold, {counts[1]} do not and {counts[2]} are undecided, on the paper's stack at 3 ms "
+        f"with the algorithms as printed ({figures['fig4'].seeds} seeds; in brackets the 95 % interval):"
     )
     head = ["figure", "claim", "paper", "measured", "holds"]
     return [title, table(head, rows, ["---", "---", "---:", "---", "---"])]

@@ -3,6 +3,9 @@
 
 All cells of all parts run side by side in one fleet. Finished ones are kept in out/testbed-table, so that it can be stopped and
 goes on where it was; with --known it runs nothing and writes the pages of what there is. Needs root.
+
+With --raw it measures nothing and needs no root: it writes table.md anew from raw.json, for when only the page's words have
+changed; with --raw --check it writes nothing and fails if table.md is not that page.
 """
 
 import argparse
@@ -15,7 +18,8 @@ import subprocess
 import sys
 import tomllib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from estimates import PROGRAM, ROOT, Estimates
+
 DOCS = ROOT / "docs" / "testbed"
 RTTS = (3, 50, 100)
 TABLE = "scenarios/testbed-table.toml"
@@ -44,8 +48,7 @@ def sweep_job(length, rtt):
 
 
 SWEEPS = [sweep_job(length, rtt) for length in SILENCES for rtt in RTTS]
-# Two-sided 95 % quantiles of Student's t by degrees of freedom.
-T975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+ESTIMATES = Estimates()
 
 
 def batch(options, jobs):
@@ -100,6 +103,41 @@ def simulate(program, seeds, job):
     return {"runs": runs}
 
 
+def from_raw(docs):
+    """The reports of the table as far as table.md needs them, from what raw.json keeps of each run."""
+    kept = json.loads((docs / "raw.json").read_text())
+    reports = {}
+    for part in (job[0] for job in GRID if job[0] in kept):
+        runs = []
+        for one in kept[part]:
+            told = {"case": one["case"], "congestion": one["cc"], **one}
+            held = [{"held_bytes_peak": one["held_bytes_peak"]}] if "held_bytes_peak" in one else []
+            runs.append({"seed": one["seed"], "totals": one, "linux": told, "mechanisms": held})
+        reports[part] = {"runs": runs}
+    return reports
+
+
+def written_by(page):
+    """The line of a page that says what measured it."""
+    for line in page.read_text().splitlines():
+        if line.startswith("Written by "):
+            return line
+    sys.exit(f"{page} does not say what measured it")
+
+
+def told_words():
+    """What was told in the table's cells, and what happens otherwise."""
+    with (DOCS / "told.json").open() as file:
+        told = json.load(file)
+    return [
+        "**What was told.** In every cell with a mechanism the agent knew the channel's exact rate and was told of every silence at its",
+        f"first moment. These are the best conditions: at 100 ms with cubic and bursts of 0.3 s, over fq_codel, it carries {told['rate_untold']:.2f} of",
+        f"the limit where nobody tells the rate, and {told['late']:.2f} where the rate is told, but each burst {told['late_ms']} ms late",
+        "([told.json](told.json)).",
+        "",
+    ]
+
+
 def cells(report):
     """Runs by (congestion control, case), in order."""
     found = {}
@@ -119,12 +157,7 @@ def values(runs, get):
 
 def interval(numbers):
     """Mean and half of its 95 % interval (None with fewer than two)."""
-    if not numbers:
-        return None, None
-    mean = statistics.fmean(numbers)
-    if len(numbers) < 2:
-        return mean, None
-    return mean, T975.get(len(numbers) - 1, 1.96) * statistics.stdev(numbers) / math.sqrt(len(numbers))
+    return ESTIMATES.of(numbers)
 
 
 def share(run):
@@ -198,14 +231,15 @@ def raw(reports):
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def head(title, seeds, commit):
-    return [
-        f"# {title}",
-        "",
+def measured_by(seeds, commit):
+    return (
         "Written by `make testbed-table`; do not edit. "
-        f"Linux {platform.release()}, {seeds} seeds, program built from {commit}.",
-        "",
-    ]
+        f"Linux {platform.release()}, {seeds} seeds, program built from {commit}."
+    )
+
+
+def head(title, seeds, commit):
+    return [f"# {title}", "", measured_by(seeds, commit), ""]
 
 
 def case_list(scenario):
@@ -245,8 +279,9 @@ def mechanism_cases(reports):
     return list(dict.fromkeys(run["linux"]["case"] for run in runs if run["mechanisms"]))
 
 
-def table_page(reports, seeds, commit):
-    page = head("Plain routers and DSASync's modes before today's kernel senders", seeds, commit)
+def table_page(reports, written):
+    page = ["# Plain routers and DSASync's modes before today's kernel senders", "", written, ""]
+    page += told_words()
     page += [
         f"One bulk download, [`{TABLE}`](../../{TABLE}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets) that is silent a quarter",
         "of the time (primary user 20 %, sensing 25 ms every 0.5 s). 20 s count (bursts of 2 s: 40 s). Goodput is a",
@@ -530,7 +565,7 @@ def others_page(reports, seeds, commit):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", default=str(ROOT / "target" / "release" / "linkhold"))
+    parser.add_argument("--program", default=PROGRAM)
     parser.add_argument("--simulator", help="program for the simulator's side, if it is not the same")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "testbed-table", help="finished cells")
     parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the pages go")
@@ -540,7 +575,14 @@ def main():
     parser.add_argument("--built-from", help="commit that the program was built from (default: this tree's)")
     parser.add_argument("--only", help="names of the parts to run, or their beginnings, with commas between")
     parser.add_argument("--known", action="store_true", help="run nothing, write the pages of what there is")
+    parser.add_argument("--raw", action="store_true", help="measure nothing, write table.md from raw.json")
+    parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if table.md differs")
     options = parser.parse_args()
+    if options.check and not options.raw:
+        parser.error("--check goes with --raw")
+    if options.raw:
+        rewrite(options.docs, options.check)
+        return
     every = GRID + OTHERS + SWEEPS
     wanted = tuple(options.only.split(",")) if options.only else ("",)
     jobs = [job for job in every if job[0].startswith(wanted)]
@@ -556,7 +598,7 @@ def main():
     pairs = [(name, reports[name], simulate(options.simulator or options.program, options.seeds, named[name])) for name in compared]
     pages = {}
     if table:
-        pages["table.md"] = table_page(table, options.seeds, commit)
+        pages["table.md"] = table_page(table, measured_by(options.seeds, commit))
     if pairs:
         pages["simulator.md"] = simulator_page(pairs, options.seeds, commit)
     if others:
@@ -566,9 +608,23 @@ def main():
     pages["raw.json"] = raw(reports)
     options.docs.mkdir(parents=True, exist_ok=True)
     for page, text in pages.items():
-        partial = options.docs / f".{page}.partial"
-        partial.write_text(text)
-        partial.replace(options.docs / page)
+        write(options.docs / page, text)
+
+
+def rewrite(docs, check):
+    """table.md from raw.json: what measured it stays as it is."""
+    page = docs / "table.md"
+    text = table_page(from_raw(docs), written_by(page))
+    if not check:
+        write(page, text)
+    elif page.read_text() != text:
+        sys.exit(f"{page} is not what raw.json says: run scripts/testbed_table.py --raw")
+
+
+def write(page, text):
+    partial = page.with_name(f".{page.name}.partial")
+    partial.write_text(text)
+    partial.replace(page)
 
 
 def this_commit():

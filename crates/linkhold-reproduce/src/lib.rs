@@ -10,7 +10,7 @@ mod dsasync;
 mod grid;
 mod paper;
 
-use linkhold_results::ReproduceReport;
+use linkhold_results::{Program, ReproduceReport};
 
 pub use paper::PaperError;
 
@@ -109,7 +109,7 @@ pub fn scenario_texts(selector: Option<&str>) -> Vec<(String, String)> {
 }
 
 /// Measures the figures that `selector` names: a paper (`dsasync`), one figure (`dsasync/fig4`), or
-/// everything.
+/// everything. `program` stands in the report as what measured them.
 ///
 /// # Errors
 /// [`ReproduceError::Unknown`] if nothing has that name; otherwise a failed run.
@@ -117,6 +117,7 @@ pub fn reproduce(
     selector: Option<&str>,
     options: Options,
     progress: &dyn Progress,
+    program: Program,
 ) -> Result<ReproduceReport, ReproduceError> {
     let wanted = chosen(selector);
     if wanted.is_empty() {
@@ -130,5 +131,5 @@ pub fn reproduce(
     for figure in wanted {
         figures.push(dsasync::measure(figure, &paper, options, progress)?);
     }
-    Ok(ReproduceReport::new(figures))
+    Ok(ReproduceReport::new(program, figures))
 }

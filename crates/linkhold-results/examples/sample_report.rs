@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: sample_report FOLDER")?);
     fs::create_dir_all(&folder)?;
     let (report, series) = sample::run(10);
-    let mut files = ParquetFiles::create(&folder)?;
+    let mut files = ParquetFiles::create(&folder, &report.program)?;
     for (run, over_time) in report.runs.iter().zip(&series) {
         files.add(run, over_time)?;
     }
@@ -21,6 +21,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let reproduce = sample::reproduce();
     let texts = [("dsasync/fig4".to_owned(), scenario.to_owned())];
     fs::write(folder.join("reproduce.html"), html::render_reproduce(&reproduce, &texts))?;
-    print!("{}{}", table::run_table(&report), table::reproduce_table(&reproduce));
+    print!("{}{}", table::run_table(&report, None), table::reproduce_table(&reproduce, None));
     Ok(())
 }

@@ -50,6 +50,22 @@ pub fn number(value: f64) -> String {
     if value.is_finite() { significant(value) } else { MISSING.to_owned() }
 }
 
+/// A ratio with its interval: "1.174 [1.150, 1.190]".
+#[must_use]
+pub fn ratio(value: f64, ci95: Option<[f64; 2]>) -> String {
+    let digits = |value: f64| if value < 100.0 { format!("{value:.3}") } else { significant(value) };
+    match ci95 {
+        Some([low, high]) => format!("{} [{}, {}]", digits(value), digits(low), digits(high)),
+        None => digits(value),
+    }
+}
+
+/// An interval: "[-60.0, 23.0]".
+#[must_use]
+pub fn interval(low: f64, high: f64) -> String {
+    format!("[{}, {}]", number(low), number(high))
+}
+
 /// A number with the unit of a result row: `bit/s` and `s` are scaled, other units are not.
 #[must_use]
 pub fn with_unit(value: f64, unit: &str) -> String {
@@ -113,6 +129,9 @@ mod tests {
             (count(3.25), "3.2"),
             (number(1.174), "1.17"),
             (with_unit(12.5, "pkt"), "12.5 pkt"),
+            (ratio(1.174, Some([0.99951, 312.4])), "1.174 [1.000, 312]"),
+            (ratio(0.5, None), "0.500"),
+            (interval(-60.0, 23.0), "[-60.0, 23.0]"),
             (with_unit(1e6, "bit/s"), "1.00 Mbit/s"),
         ] {
             assert_eq!(text, expected);

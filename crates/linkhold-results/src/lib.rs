@@ -23,7 +23,7 @@ pub mod table;
 pub use delay::DelayHistogram;
 pub use parquet::ParquetFiles;
 pub use record::{
-    Claim, CompareRow, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord, MechanismRecord,
+    Claim, CompareRow, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord, MechanismRecord, Program,
     ReproduceReport, RunRecord, RunReport, RunTotals, ScenarioInfo, Stack,
 };
 pub use series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};

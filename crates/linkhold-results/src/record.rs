@@ -24,19 +24,63 @@ pub const REPRODUCE_SCHEMA: &str = "linkhold.reproduce/1";
 pub struct RunReport {
     /// Always [`RUN_SCHEMA`].
     pub schema: String,
+    /// What made the report.
+    #[serde(default)]
+    pub program: Program,
     /// What was run.
     pub scenario: ScenarioInfo,
     /// One entry for each case and seed: cases in the order of the scenario, seeds ascending within a case.
     pub runs: Vec<RunRecord>,
-    /// Every case but the first against the first.
+    /// Every case but the baseline against the baseline, which is the first case if no other was asked for.
     pub compare: Vec<CompareRow>,
 }
 
-impl RunReport {
-    /// A report over `runs`; `compare` holds each later case against the first.
+/// The program that made a report, so that the report can be made again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its version, as `linkhold --version` prints it.
+    pub version: String,
+    /// The commit it was built from, with `-dirty` at the end if its sources had changes that were not
+    /// committed; `unknown` if it was not built in a Git checkout.
+    pub commit: String,
+}
+
+impl Program {
+    /// The program of that version and commit.
     #[must_use]
-    pub fn new(scenario: ScenarioInfo, runs: Vec<RunRecord>, compare: Vec<CompareRow>) -> Self {
-        Self { schema: RUN_SCHEMA.to_owned(), scenario, runs, compare }
+    pub fn new(version: &str, commit: &str) -> Self {
+        Self { version: version.to_owned(), commit: commit.to_owned() }
+    }
+}
+
+impl std::fmt::Display for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "linkhold {} (commit {})", self.version, self.commit)
+    }
+}
+
+impl RunReport {
+    /// A report over `runs`; `compare` holds each other case against the baseline.
+    #[must_use]
+    pub fn new(
+        program: Program,
+        scenario: ScenarioInfo,
+        runs: Vec<RunRecord>,
+        compare: Vec<CompareRow>,
+    ) -> Self {
+        Self { schema: RUN_SCHEMA.to_owned(), program, scenario, runs, compare }
+    }
+
+    /// The case that the others are compared with. `None` if each group of cases has its own (the testbed
+    /// compares within a congestion control), and in a report without runs.
+    #[must_use]
+    pub fn baseline(&self) -> Option<&str> {
+        match self.compare.split_first() {
+            None => self.runs.first().map(|run| run.case.as_str()),
+            Some((first, rest)) => {
+                rest.iter().all(|row| row.baseline == first.baseline).then_some(first.baseline.as_str())
+            }
+        }
     }
 
     /// Case names in the order of their first run.
@@ -468,6 +512,9 @@ pub struct CompareRow {
 pub struct ReproduceReport {
     /// Always [`REPRODUCE_SCHEMA`].
     pub schema: String,
+    /// What made the report.
+    #[serde(default)]
+    pub program: Program,
     /// The figures, in the paper's order.
     pub figures: Vec<Figure>,
 }
@@ -475,8 +522,8 @@ pub struct ReproduceReport {
 impl ReproduceReport {
     /// A report over `figures`.
     #[must_use]
-    pub fn new(figures: Vec<Figure>) -> Self {
-        Self { schema: REPRODUCE_SCHEMA.to_owned(), figures }
+    pub fn new(program: Program, figures: Vec<Figure>) -> Self {
+        Self { schema: REPRODUCE_SCHEMA.to_owned(), program, figures }
     }
 }
 
@@ -531,9 +578,15 @@ pub struct Claim {
     /// The measured number; `null` if nothing could be measured.
     #[serde(with = "finite::option")]
     pub measured: Option<f64>,
-    /// Whether the measurement bears the claim out.
-    pub holds: bool,
-    /// How `holds` was computed, and the unit of the two numbers.
+    /// 95 % confidence interval of `measured`; `null` if the measurement gives none.
+    #[serde(with = "finite::interval")]
+    pub ci95: Option<[f64; 2]>,
+    /// Unit of `paper`, `measured` and `ci95`.
+    pub unit: String,
+    /// Whether the measurement bears the claim out; `null` if it cannot be told, because the interval reaches
+    /// from where the claim holds to where it does not.
+    pub holds: Option<bool>,
+    /// How `holds` was computed, and the unit of the numbers.
     pub criterion: String,
 }
 
@@ -552,7 +605,8 @@ mod tests {
             }
         };
         assert_eq!(json["schema"], "linkhold.run/1");
-        keys(&json, &["schema", "scenario", "runs", "compare"]);
+        keys(&json, &["schema", "program", "scenario", "runs", "compare"]);
+        keys(&json["program"], &["version", "commit"]);
         keys(&json["runs"][0], &["case", "seed", "stack", "sim_s", "wall_s", "events", "flows", "link"]);
         let flow = [
             "id",
@@ -583,9 +637,20 @@ mod tests {
         for key in ["case", "metric", "unit", "x", "paper", "measured", "ci95"] {
             assert!(figure["rows"][0].get(key).is_some(), "{key}");
         }
-        for key in ["text", "paper", "measured", "holds"] {
+        for key in ["text", "paper", "measured", "holds", "ci95", "unit", "criterion"] {
             assert!(figure["claims"][0].get(key).is_some(), "{key}");
         }
+        for key in ["version", "commit"] {
+            assert!(json["program"][key].is_string(), "{key}");
+        }
+        let holds: Vec<_> = json["figures"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|figure| figure["claims"].as_array().unwrap())
+            .map(|claim| claim["holds"].as_bool())
+            .collect();
+        assert_eq!(holds, [Some(false), None, Some(true)]);
         assert!(figure["rows"][1]["paper"].is_null());
     }
 

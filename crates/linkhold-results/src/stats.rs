@@ -1,14 +1,23 @@
 //! Means, 95 % confidence intervals, and comparisons of one case with another, paired by seed.
 //!
-//! Intervals are Student's: mean ± t(0.975, n − 1) · s / √n, with s the sample standard deviation. With fewer
-//! than two seeds there is no interval.
+//! Intervals of means are Student's: mean ± t(0.975, n − 1) · s / √n, with s the sample standard deviation.
+//! With fewer than two seeds there is no interval.
 //!
 //! **Case against baseline.** Every case sees the same random radio, so seed i gives a pair (x_i, y_i). The
 //! ratio reported is that of the means, R = ȳ / x̄. Its variance is the classical one of a ratio estimator
 //! (Cochran, "Sampling Techniques", section 6.3; a first-order expansion): with residuals d_i = y_i − R·x_i,
-//! which sum to zero, Var(R) ≈ Σ d_i² / ((n − 1) · n · x̄²), and the interval is R ± t(0.975, n − 1) ·
-//! √Var(R). What is particular to a seed is in both x_i and y_i and cancels in d_i, so differences between
-//! seeds do not hide an effect that every seed shows.
+//! which sum to zero, Var(R) ≈ Σ d_i² / ((n − 1) · n · x̄²). What is particular to a seed is in both x_i and
+//! y_i and cancels in d_i, so differences between seeds do not hide an effect that every seed shows.
+//!
+//! The interval is taken of ln R, whose standard deviation is √Var(R) / R to first order, and carried back: R
+//! · exp(± t(0.975, n − 1) · √Var(R) / R). A ratio of two positive quantities is skewed to the right, and its
+//! logarithm much less (Katz et al., "Obtaining confidence intervals for the risk ratio in cohort studies",
+//! Biometrics 34, 1978, take the interval of a ratio so). R ± t · √Var(R) would reach below zero, where no
+//! ratio can be; Fieller's interval ("Some problems in interval estimation", J. R. Stat. Soc. B 16, 1954) is
+//! exact for normal values, but has no end where x̄ is within its own interval of zero.
+//!
+//! **Any other statistic of the seeds**, such as a ratio of ratios, gets its interval by the jackknife
+//! ([`Estimate::jackknife`]).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -42,6 +51,27 @@ impl Estimate {
         Self { n, mean, std, ci95 }
     }
 
+    /// The estimate of any `statistic` of `n` repetitions, which it computes from all of them (`None`) or
+    /// from all but one (`Some(index)`).
+    ///
+    /// The interval is the statistic ± t(0.975, n − 1) · √((n − 1)/n · Σ (s_i − s̄)²), with s_i the statistic
+    /// without repetition i (Tukey's jackknife; Efron and Tibshirani, "An Introduction to the Bootstrap",
+    /// chapter 11). For a mean that is Student's interval. `None` with fewer than two repetitions, or where
+    /// leaving one out leaves nothing to compute.
+    #[must_use]
+    pub fn jackknife(n: usize, statistic: impl Fn(Option<usize>) -> f64) -> Self {
+        let value = statistic(None);
+        let partial: Vec<f64> = (0..n).map(|left_out| statistic(Some(left_out))).collect();
+        let centre = partial.iter().sum::<f64>() / n as f64;
+        let squares: f64 = partial.iter().map(|v| (v - centre).powi(2)).sum();
+        let error = ((n as f64 - 1.0) / n as f64 * squares).sqrt();
+        let ci95 = t_quantile_975(n)
+            .filter(|_| error.is_finite() && value.is_finite())
+            .map(|t| [value - t * error, value + t * error]);
+        let std = if ci95.is_some() { error * (n as f64).sqrt() } else { f64::NAN };
+        Self { n, mean: value, std, ci95 }
+    }
+
     /// Half the width of the interval.
     #[must_use]
     pub fn half_width(&self) -> Option<f64> {
@@ -57,8 +87,9 @@ fn t_quantile_975(n: usize) -> Option<f64> {
     StudentsT::new(0.0, 1.0, (n - 1) as f64).ok().map(|t| t.inverse_cdf(0.975))
 }
 
-/// The ratio of the means of `(baseline, value)` pairs and its 95 % interval (see the module). `None` if the
-/// baseline's mean is zero or not finite.
+/// The ratio of the means of `(baseline, value)` pairs and its 95 % interval (see the module), whose lower
+/// end is never below zero. `None` if the baseline's mean is zero or not finite. A ratio that is not positive
+/// has an interval only if no pair differs from it.
 #[must_use]
 pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<(f64, Option<[f64; 2]>)> {
     let n = pairs.len() as f64;
@@ -68,10 +99,14 @@ pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<(f64, Option<[f64; 2]>)> {
     if !ratio.is_finite() {
         return None;
     }
-    let ci95 = t_quantile_975(pairs.len()).map(|t| {
+    let ci95 = t_quantile_975(pairs.len()).and_then(|t| {
         let residuals: f64 = pairs.iter().map(|(x, y)| (y - ratio * x).powi(2)).sum();
-        let half = t * (residuals / ((n - 1.0) * n)).sqrt() / base.abs();
-        [ratio - half, ratio + half]
+        if residuals == 0.0 {
+            return Some([ratio, ratio]);
+        }
+        let deviation = (residuals / ((n - 1.0) * n)).sqrt() / base.abs();
+        let factor = (t * deviation / ratio).exp();
+        (ratio > 0.0 && factor.is_finite()).then(|| [ratio / factor, ratio * factor])
     });
     Some((ratio, ci95))
 }
@@ -203,18 +238,19 @@ pub fn estimate(runs: &[RunRecord], case: &str, metric: Metric) -> Estimate {
     Estimate::of(&values)
 }
 
-/// Compares every case but the first with the first, in every metric that both have, paired by seed.
+/// Compares every case but the `baseline` with it, in every metric that both have, paired by seed. The first
+/// case is the baseline if none is named; there are no rows if no run is of that case.
 #[must_use]
-pub fn compare(runs: &[RunRecord]) -> Vec<CompareRow> {
+pub fn compare(runs: &[RunRecord], baseline: Option<&str>) -> Vec<CompareRow> {
     let mut cases: Vec<&str> = Vec::new();
     for run in runs {
         if !cases.contains(&run.case.as_str()) {
             cases.push(&run.case);
         }
     }
-    let Some((&baseline, others)) = cases.split_first() else { return Vec::new() };
+    let Some(baseline) = baseline.or(cases.first().copied()) else { return Vec::new() };
     let mut rows = Vec::new();
-    for &case in others {
+    for case in cases.into_iter().filter(|case| *case != baseline) {
         rows.extend(Metric::ALL.iter().filter_map(|&metric| compare_one(runs, baseline, case, metric)));
     }
     rows
@@ -304,6 +340,68 @@ mod tests {
         }
         let share = f64::from(covered) / f64::from(trials);
         assert!((0.935..0.965).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn the_interval_of_a_ratio_never_reaches_below_zero_and_covers_skewed_values() {
+        // Three seeds of a baseline that nearly starves: R ± t · √Var(R) would reach from -3 to 11.
+        let pairs = [(0.2, 3.1), (1.9, 3.4), (0.3, 3.2)];
+        let (ratio, ci95) = paired_ratio(&pairs).unwrap();
+        let [low, high] = ci95.unwrap();
+        assert!(0.0 < low && low < ratio && ratio < high, "{low} {ratio} {high}");
+        assert!((low * high - ratio * ratio).abs() < 1e-9, "symmetric as a factor");
+        // Without values of its own a case has nothing to take the logarithm of.
+        assert_eq!(paired_ratio(&[(1.0, 0.0), (2.0, 0.0)]), Some((0.0, Some([0.0, 0.0]))));
+
+        let mut state = 7_u32;
+        let mut uniform = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state >> 8) / f64::from(1 << 24)
+        };
+        let mut normal = move || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let trials = 4000;
+        let mut covered = 0;
+        for _ in 0..trials {
+            // Both are lognormal with the same mean, so that the true ratio is 1.
+            let pairs: Vec<(f64, f64)> =
+                (0..5).map(|_| ((0.5 * normal()).exp(), (0.5 * normal()).exp())).collect();
+            let [low, high] = paired_ratio(&pairs).unwrap().1.unwrap();
+            covered += i32::from(low <= 1.0 && 1.0 <= high);
+        }
+        let share = f64::from(covered) / f64::from(trials);
+        assert!((0.93..0.98).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn the_jackknife_of_a_mean_is_students_interval() {
+        let values = [3.0, 4.5, 9.0, 1.0, 2.5];
+        let mean = |left_out: Option<usize>| {
+            let kept: Vec<f64> =
+                values.iter().enumerate().filter(|(i, _)| Some(*i) != left_out).map(|(_, v)| *v).collect();
+            kept.iter().sum::<f64>() / kept.len() as f64
+        };
+        let (jackknife, student) = (Estimate::jackknife(values.len(), mean), Estimate::of(&values));
+        let ([a, b], [c, d]) = (jackknife.ci95.unwrap(), student.ci95.unwrap());
+        assert!((a - c).abs() < 1e-12 && (b - d).abs() < 1e-12, "{jackknife:?} {student:?}");
+        assert!((jackknife.std - student.std).abs() < 1e-12);
+        assert_eq!(Estimate::jackknife(1, |_| 2.0).ci95, None);
+    }
+
+    #[test]
+    fn a_named_baseline_takes_the_place_of_the_first_case() {
+        let (report, _) = crate::sample::run(3);
+        let rows = compare(&report.runs, Some("hold"));
+        let cases: Vec<&str> = rows
+            .iter()
+            .filter(|row| row.metric == "goodput_bps")
+            .map(|row| {
+                assert_eq!(row.baseline, "hold");
+                row.case.as_str()
+            })
+            .collect();
+        assert_eq!(cases, ["none", "dsasync"]);
+        assert_eq!(compare(&report.runs, None), compare(&report.runs, Some("none")));
+        assert!(compare(&report.runs, Some("nothing")).is_empty());
     }
 
     #[test]

@@ -1,52 +1,104 @@
-//! Short tables for a terminal, at most 100 columns wide.
+//! Short tables for a terminal.
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
 use crate::format;
-use crate::record::{CompareRow, Figure, ReproduceReport, RunReport};
+use crate::record::{Claim, CompareRow, Figure, ReproduceReport, RunRecord, RunReport};
 use crate::stats::{Metric, estimate};
 
-/// Widest table, columns.
-const WIDTH: u16 = 100;
+/// A column of the table of cases.
+struct Column {
+    /// Its head; a line break stands where the head may be broken.
+    head: String,
+    /// Its name in the line that tells which columns are not shown.
+    name: &'static str,
+    /// Whether it is left out where the table is too wide: a column of a lower number goes first. `None`
+    /// stays.
+    dispensable: Option<u8>,
+    /// A cell for each case.
+    cells: Vec<String>,
+}
 
 /// One row for each case, with means over the seeds: goodput, its share of the limit, retransmissions,
-/// timeouts, delays, and goodput against the first case.
+/// timeouts, delays, and goodput against the baseline with its interval.
+///
+/// `width` is that of the terminal, in columns; `None` if the table may be as wide as it has to be. Where it
+/// is too narrow, whole columns are left out and named below the table: no name or number is ever split.
 #[must_use]
-pub fn run_table(report: &RunReport) -> String {
+pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
     let cases = report.cases();
     let seeds = cases.first().map_or(0, |case| report.runs_of(case).count());
-    let versus = cases.first().map_or_else(String::new, |case| format!("goodput / {case}"));
-    let mut table =
-        new_table(&["case", "goodput", "of limit", "retransmits", "RTOs", "delay p50", "delay p99", &versus]);
-    for case in &cases {
-        let mean = |metric| estimate(&report.runs, case, metric).mean;
-        let goodput = estimate(&report.runs, case, Metric::Goodput);
-        table.add_row(row(&[
-            (*case).to_owned(),
-            format::rate(goodput.mean),
-            format::percent(mean(Metric::LimitShare)),
-            format::count(mean(Metric::Retransmits)),
-            format::count(mean(Metric::RtoEvents)),
-            format::time(mean(Metric::DelayP50)),
-            format::time(mean(Metric::DelayP99)),
-            versus_text(report, case),
-        ]));
+    let mut columns = columns(report, &cases);
+    let mut left_out: Vec<&str> = Vec::new();
+    let mut table = case_table(&columns);
+    while let Some(width) = width
+        && table.lines().any(|line| line.chars().count() > usize::from(width))
+    {
+        let rank = |column: &Column| column.dispensable.unwrap_or(u8::MAX);
+        let next = (0..columns.len()).min_by_key(|&index| columns.get(index).map(rank));
+        let Some(next) = next.filter(|&index| columns.get(index).is_some_and(|c| c.dispensable.is_some()))
+        else {
+            break;
+        };
+        left_out.push(columns.remove(next).name);
+        table = case_table(&columns);
     }
-    let limit =
-        report.runs.iter().map(|run| run.link.goodput_limit_bps).sum::<f64>() / report.runs.len() as f64;
-    let silent =
-        report.runs.iter().map(|run| run.link.silent_fraction).sum::<f64>() / report.runs.len() as f64;
+    let mean = |of: fn(&RunRecord) -> f64| report.runs.iter().map(of).sum::<f64>() / report.runs.len() as f64;
     let seeds_text = if seeds == 1 {
-        "1 seed, so without intervals".to_owned()
+        "one seed, so without intervals".to_owned()
     } else {
-        format!("{seeds} seeds; ± is half a 95 % interval, paired by seed")
+        format!("means of {seeds} seeds; in brackets the 95 % interval of the ratio, paired by seed")
     };
-    format!(
-        "{table}\nlimit {} (what a perfect transport would carry); radio silent {} of the time\n\
-         means of {seeds_text}\n",
-        format::rate(limit),
-        format::percent(silent),
-    )
+    let mut out = format!(
+        "{table}\nlimit {} (what a perfect transport would carry); radio silent {} of the time\n{seeds_text}\n",
+        format::rate(mean(|run| run.link.goodput_limit_bps)),
+        format::percent(mean(|run| run.link.silent_fraction)),
+    );
+    if report.baseline().is_none() && !report.compare.is_empty() {
+        out.push_str("each case is compared with the baseline under its own congestion control\n");
+    }
+    if !left_out.is_empty() {
+        left_out.reverse();
+        out.push_str(&format!("not shown for want of width: {}\n", left_out.join(", ")));
+    }
+    out
+}
+
+fn columns(report: &RunReport, cases: &[&str]) -> Vec<Column> {
+    let versus = report.baseline().map_or_else(|| "baseline".to_owned(), str::to_owned);
+    let column = |head: &str, name, dispensable, cell: &dyn Fn(&str) -> String| {
+        let cells = cases.iter().map(|case| cell(case)).collect();
+        Column { head: head.to_owned(), name, dispensable, cells }
+    };
+    let mean = |case: &str, metric| estimate(&report.runs, case, metric).mean;
+    vec![
+        column("case", "case", None, &|case| case.to_owned()),
+        column("goodput", "goodput", None, &|case| format::rate(mean(case, Metric::Goodput))),
+        column("of limit", "share of the limit", Some(4), &|case| {
+            format::percent(mean(case, Metric::LimitShare))
+        }),
+        column("resent", "retransmissions", Some(1), &|case| format::count(mean(case, Metric::Retransmits))),
+        column("RTOs", "timeouts", Some(0), &|case| format::count(mean(case, Metric::RtoEvents))),
+        column("delay\np50", "median delay", Some(2), &|case| format::time(mean(case, Metric::DelayP50))),
+        column("delay\np99", "99th percentile of delay", Some(3), &|case| {
+            format::time(mean(case, Metric::DelayP99))
+        }),
+        column(&format!("goodput\n/ {versus}"), "goodput against the baseline", Some(5), &|case| {
+            versus_text(report, case)
+        }),
+    ]
+}
+
+fn case_table(columns: &[Column]) -> Table {
+    let mut table = new_table(columns.iter().map(|column| column.head.as_str()));
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
+    for index in 0..rows {
+        let cells: Vec<String> =
+            columns.iter().map(|column| column.cells.get(index).cloned().unwrap_or_default()).collect();
+        table.add_row(row(&cells, 1));
+    }
+    table
 }
 
 /// The comparison of `case` with the baseline in goodput; `None` for the baseline itself.
@@ -56,58 +108,97 @@ pub(crate) fn goodput_row<'a>(report: &'a RunReport, case: &str) -> Option<&'a C
 
 fn versus_text(report: &RunReport, case: &str) -> String {
     match goodput_row(report, case) {
-        Some(CompareRow { ratio: Some(ratio), ci95, .. }) => {
-            let interval =
-                ci95.map_or_else(String::new, |[low, high]| format!(" ± {:.3}", (high - low) / 2.0));
-            format!("{ratio:.3}{interval}")
-        }
+        Some(CompareRow { ratio: Some(ratio), ci95, .. }) => format::ratio(*ratio, *ci95),
         _ => String::new(),
     }
 }
 
-/// A table for each figure, with a row for each claim: the paper's number, the measured number, the verdict.
+/// Widest table of claims without a terminal, columns.
+const CLAIM_WIDTH: u16 = 120;
+
+/// A table for each figure, with a row for each claim: the paper's number, the measured one with its
+/// interval, their unit, the criterion and the verdict.
+///
+/// `width` is that of the terminal, in columns. Sentences are broken at spaces; numbers are not broken.
 #[must_use]
-pub fn reproduce_table(report: &ReproduceReport) -> String {
+pub fn reproduce_table(report: &ReproduceReport, width: Option<u16>) -> String {
     let mut out = String::new();
     for figure in &report.figures {
-        out.push_str(&figure_table(figure));
+        out.push_str(&figure_table(figure, width.unwrap_or(CLAIM_WIDTH)));
     }
-    let claims = report.figures.iter().flat_map(|figure| &figure.claims);
-    let (holds, all) = claims.fold((0, 0), |(holds, all), claim| (holds + u32::from(claim.holds), all + 1));
-    out.push_str(&format!("{holds} of {all} claims hold\n"));
+    let claims: Vec<&Claim> = report.figures.iter().flat_map(|figure| &figure.claims).collect();
+    if !claims.is_empty() {
+        out.push_str(&format!("{}\n", count_verdicts(&claims)));
+    }
     out
 }
 
-fn figure_table(figure: &Figure) -> String {
-    let mut table = new_table(&["claim", "paper", "measured", "holds"]);
+/// "11 of 26 claims hold, 4 are undecided".
+pub(crate) fn count_verdicts(claims: &[&Claim]) -> String {
+    let with = |verdict| claims.iter().filter(|claim| claim.holds == verdict).count();
+    let holds = with(Some(true));
+    let undecided = match with(None) {
+        0 => String::new(),
+        1 => ", 1 is undecided".to_owned(),
+        n => format!(", {n} are undecided"),
+    };
+    let noun = if claims.len() == 1 { "claim" } else { "claims" };
+    let verb = if holds == 1 { "holds" } else { "hold" };
+    format!("{holds} of {} {noun} {verb}{undecided}", claims.len())
+}
+
+fn figure_table(figure: &Figure, width: u16) -> String {
+    let counted = |n: u64, noun: &str| if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") };
+    let points = counted(figure.rows.len() as u64, "point");
+    let head = format!("{}: {} ({points}, {})", figure.id, figure.title, counted(figure.seeds, "seed"));
+    if figure.claims.is_empty() {
+        return format!("{head}\nThe paper claims nothing here; report and --json have the points.\n\n");
+    }
+    let mut table = new_table(["claim", "paper", "measured", "unit", "holds if", "verdict"]);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     for claim in &figure.claims {
         let number = |value: Option<f64>| value.map_or_else(|| format::MISSING.to_owned(), format::number);
-        table.add_row(row(&[
+        let interval =
+            claim.ci95.map_or_else(String::new, |[low, high]| format!("\n{}", format::interval(low, high)));
+        let criterion = claim.criterion.strip_prefix("holds if ").unwrap_or(&claim.criterion);
+        let criterion = criterion.strip_suffix(&format!("; in {}", claim.unit)).unwrap_or(criterion);
+        let verdict = match claim.holds {
+            Some(true) => "yes",
+            Some(false) => "NO",
+            None => "undecided",
+        };
+        let cells = [
             claim.text.clone(),
             number(claim.paper),
-            number(claim.measured),
-            if claim.holds { "yes" } else { "NO" }.to_owned(),
-        ]));
+            number(claim.measured) + &interval,
+            claim.unit.clone(),
+            criterion.to_owned(),
+            verdict.to_owned(),
+        ];
+        let mut cells = row(&cells, 1);
+        for cell in cells.iter_mut().skip(3) {
+            *cell = cell.clone().set_alignment(CellAlignment::Left);
+        }
+        table.add_row(cells);
     }
-    let seeds = figure.seeds;
-    let rows = figure.rows.len();
-    format!("{}: {} ({rows} points, {seeds} seeds)\n{table}\n\n", figure.id, figure.title)
+    for index in [1, 2, 5] {
+        if let Some(column) = table.column_mut(index) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    format!("{head}\n{table}\n\n")
 }
 
-fn new_table(header: &[&str]) -> Table {
+fn new_table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_FULL_CONDENSED)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH)
-        .set_header(header.iter().map(Cell::new));
+    table.load_style(presets::UTF8_FULL_CONDENSED).set_header(header.into_iter().map(Cell::new));
     table
 }
 
-/// A row with its first cell aligned left and the others right.
-fn row(cells: &[String]) -> Vec<Cell> {
+/// A row with its first `texts` cells aligned left and the others right.
+fn row(cells: &[String], texts: usize) -> Vec<Cell> {
     let aligned = |(index, text): (usize, &String)| {
-        let side = if index == 0 { CellAlignment::Left } else { CellAlignment::Right };
+        let side = if index < texts { CellAlignment::Left } else { CellAlignment::Right };
         Cell::new(text).set_alignment(side)
     };
     cells.iter().enumerate().map(aligned).collect()
@@ -121,17 +212,68 @@ mod tests {
     #[test]
     fn the_run_table_fits_100_columns_and_says_what_matters() {
         let (report, _) = sample::run(5);
-        let text = run_table(&report);
+        let text = run_table(&report, Some(100));
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-        for part in ["dsasync", "of limit", "1.1", " ± ", "5 seeds", "RTOs", "silent"] {
+        for part in ["dsasync", "of limit", "1.1", " [1.", "5 seeds", "RTOs", "silent", "/ none"] {
             assert!(text.contains(part), "{part} in\n{text}");
+        }
+        assert!(!text.contains("not shown"), "{text}");
+    }
+
+    #[test]
+    fn a_narrow_table_loses_columns_but_never_part_of_a_name() {
+        let (mut report, _) = sample::run(3);
+        let long = "dsasync-with-a-name-of-forty-characters-";
+        for run in report.runs.iter_mut().filter(|run| run.case == "dsasync") {
+            run.case = long.to_owned();
+        }
+        report.compare = crate::stats::compare(&report.runs, None);
+        let wide = run_table(&report, None);
+        assert!(wide.contains(long) && wide.contains("RTOs") && !wide.contains("not shown"), "{wide}");
+        let narrow = run_table(&report, Some(80));
+        let table = narrow.split("\nlimit").next().unwrap();
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(narrow.contains(long), "{narrow}");
+        assert!(narrow.contains("not shown for want of width:") && narrow.contains("timeouts"), "{narrow}");
+        // However narrow: the name and the goodput stay, whole.
+        let least = run_table(&report, Some(20));
+        assert!(least.contains(long) && least.contains("Mbit/s"), "{least}");
+    }
+
+    #[test]
+    fn the_table_names_the_baseline() {
+        let (mut report, _) = sample::run(3);
+        report.compare = crate::stats::compare(&report.runs, Some("hold"));
+        let text = run_table(&report, None);
+        assert!(text.contains("/ hold"), "{text}");
+        let row =
+            |case: &str| text.lines().find(|line| line.contains(&format!("│ {case} "))).unwrap().to_owned();
+        assert!(row("none").contains(" [0.") && !row("hold").contains('['), "{text}");
+    }
+
+    #[test]
+    fn a_claim_is_told_with_unit_criterion_and_one_of_three_verdicts() {
+        for width in [None, Some(80), Some(100)] {
+            let text = reproduce_table(&sample::reproduce(), width);
+            let widest = usize::from(width.unwrap_or(120));
+            assert!(text.lines().all(|line| line.chars().count() <= widest), "{text}");
+            for part in ["NO", "yes", "undecided", "[-60.0, 23.0]", "times", "20 %", "holds if", "1.08"] {
+                assert!(text.contains(part), "{part} in\n{text}");
+            }
+            assert!(text.contains("1 of 3 claims holds, 1 is undecided"), "{text}");
         }
     }
 
     #[test]
-    fn a_claim_that_does_not_hold_is_seen() {
-        let text = reproduce_table(&sample::reproduce());
-        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-        assert!(text.contains("NO") && text.contains("1 of 2 claims hold"), "{text}");
+    fn a_study_without_claims_has_no_empty_table() {
+        let text = reproduce_table(&sample::reproduce(), None);
+        let (_, study) = text.split_once("dsasync/sensitivity").unwrap();
+        assert!(
+            study.contains("(1 point, 10 seeds)\nThe paper claims nothing here") && !study.contains('│'),
+            "{text}"
+        );
+        let mut alone = sample::reproduce();
+        alone.figures.retain(|figure| figure.claims.is_empty());
+        assert!(!reproduce_table(&alone, None).contains("0 of 0"));
     }
 }

@@ -14,6 +14,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod as_run;
 mod document;
 mod file;
 pub mod mechanism;
@@ -26,6 +27,8 @@ mod summary;
 mod tcp;
 mod traces;
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use document::{Node, Origin, Sources, Value};
@@ -35,34 +38,48 @@ use read::{FromNode, Reader, Spot};
 pub use scalar::{By, FORMAT, Positive};
 pub use traces::{Files, NoFiles, System};
 
+/// The path that means standard input.
+pub const STDIN: &str = "-";
+
+/// Largest scenario file: far more than anyone writes, and little enough to hold.
+const MAX_SCENARIO_BYTES: u64 = 16 << 20;
+
 /// Why a scenario cannot be used: everything that is wrong with its file, its traces and the overrides.
 pub type ScenarioError = FileError;
 
 /// A scenario file, read and checked: its cases, each with everything filled in.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Scenario {
     name: String,
     description: String,
     cases: Vec<Case>,
+    as_run: String,
+}
+
+/// Scenarios are equal if they run the same, however their files are written.
+impl PartialEq for Scenario {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.description, &self.cases) == (&other.name, &other.description, &other.cases)
+    }
 }
 
 impl Scenario {
-    /// Reads a scenario file.
+    /// Reads a scenario file: a regular file, a pipe, or standard input if `path` is [`STDIN`].
     ///
     /// `set` are `key=value` overrides as on the command line, laid over the file before a case's own `set`.
     ///
     /// # Errors
     /// Everything that is wrong with the file, the traces it names and the overrides.
     pub fn load(path: &Path, set: &[String]) -> Result<Self, ScenarioError> {
-        let shown = path.display().to_string();
+        let stdin = path.as_os_str() == STDIN;
+        let shown = if stdin { "<stdin>".to_owned() } else { path.display().to_string() };
         let unreadable = |what: String| {
             let place = Place::File { file: shown.clone() };
             let right = "give the path of a scenario file; examples are in scenarios/".to_owned();
             ScenarioError::new(vec![Problem { place, key: String::new(), what, right }])
         };
-        let bytes = System
-            .read(path)
-            .map_err(|error| unreadable(format!("cannot read the scenario file: {error}")))?;
+        let read = if stdin { read_whole(std::io::stdin().lock()) } else { open(path).and_then(read_whole) };
+        let bytes = read.map_err(|error| unreadable(format!("cannot read the scenario file: {error}")))?;
         let text =
             String::from_utf8(bytes).map_err(|_| unreadable("it is not a text file (UTF-8)".to_owned()))?;
         Self::parse(&text, &shown, set, &System)
@@ -98,7 +115,10 @@ impl Scenario {
         let scenario = cases(&document, &sources, &reader, &mut traces);
         let problems = reader.into_problems();
         match scenario {
-            Some(scenario) if problems.is_empty() => Ok(scenario),
+            Some(mut scenario) if problems.is_empty() => {
+                scenario.as_run = as_run::text(text, file, set, &mut document, &traces);
+                Ok(scenario)
+            }
             _ => Err(ScenarioError::new(problems)),
         }
     }
@@ -113,6 +133,22 @@ impl Scenario {
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
+    }
+
+    /// The scenario file that says what was run, to be kept beside the results: run again, from any folder
+    /// and without overrides, it gives the same.
+    ///
+    /// It is the file's own text if nothing lay over it. Otherwise the overrides are in it, and traces are
+    /// named by absolute paths; the comments of the original are lost then.
+    #[must_use]
+    pub fn as_run(&self) -> &str {
+        &self.as_run
+    }
+
+    /// What is valid and still probably not meant, a sentence each; most scenarios have none.
+    #[must_use]
+    pub fn hints(&self) -> Vec<String> {
+        summary::hints(self)
     }
 
     /// The cases, in the file's order; at least one.
@@ -132,6 +168,23 @@ impl Scenario {
     pub fn summary(&self) -> String {
         summary::summary(self)
     }
+}
+
+/// Opens a scenario file, which may also be a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    if path.is_dir() {
+        return Err(io::Error::other("it is a folder"));
+    }
+    File::open(path)
+}
+
+fn read_whole(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(MAX_SCENARIO_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_SCENARIO_BYTES {
+        return Err(io::Error::other("it is larger than 16 MiB"));
+    }
+    Ok(bytes)
 }
 
 /// Reads the file as it is, and once more for each case whose `set` changes keys.
@@ -168,7 +221,8 @@ fn cases(
             cases.push(Case { name: case.name.0.clone(), scenario });
         }
     }
-    Some(Scenario { name: file.name.0.clone(), description: file.description.value.clone(), cases })
+    let (name, description) = (file.name.0.clone(), file.description.value.clone());
+    Some(Scenario { name, description, cases, as_run: String::new() })
 }
 
 /// The JSON Schema of the file format, with descriptions, units and defaults.

@@ -144,8 +144,9 @@ macro_rules! whole {
 
 /// Counts and indices. The largest is far above what a run can hold.
 pub(crate) const MAX_COUNT: u64 = 100_000;
-/// Seeds: whole numbers that JSON readers take exactly (below 2^53).
-pub(crate) const MAX_SEED: u64 = (1 << 53) - 1;
+/// Seeds: JSON readers such as jq take whole numbers below 2^53 exactly, and merge neighbours beyond. The
+/// last of the 10,000 repetitions that a command can make still has a seed below that.
+pub(crate) const MAX_SEED: u64 = (1 << 53) - 10_000;
 
 whole!(u32, 0..=MAX_COUNT);
 whole!(u8, 0..=u64::from(u8::MAX));

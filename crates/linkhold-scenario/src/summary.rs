@@ -1,8 +1,11 @@
 //! Describes a scenario in words, for `linkhold scenario check` and the report.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use linkhold_core::mechanism::Place;
 use linkhold_core::packet::Direction;
+use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes};
 use linkhold_radio::{
     AirConfig, AirTimeModel, ChannelConfig, FqCodelConfig, InSilence, Mac, QueueConfig, QueueKind,
@@ -41,10 +44,61 @@ pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
     for group in &s.flows {
         line("flows", flows(group));
     }
+    if scenario.cases.iter().any(|case| !case.scenario.mechanisms.is_empty()) {
+        let mut text = told(s);
+        let mut placed = scenario.cases.iter().flat_map(|case| &case.scenario.mechanisms);
+        if placed.any(|mechanism| mechanism.place == Place::Correspondent) {
+            text.push_str("; a correspondent is told one wired delay later");
+        }
+        line("told", text);
+    }
     for case in &scenario.cases {
         line("case", case_line(case, s));
     }
     facts
+}
+
+/// What the radio tells the mechanisms, and how late. Results depend on it more than on anything else.
+fn told(scenario: &ResolvedScenario) -> String {
+    let radio = &scenario.radio;
+    if let Mac::Trace(link) = &radio.mac {
+        let late = link.detection_delay;
+        return format!("a silence {late} after it begins; nobody tells the rate");
+    }
+    let users = radio.channels.iter().filter_map(|channel| channel.primary_user.as_ref());
+    let late = users.map(|user| user.detection_delay).max().unwrap_or_default();
+    if late.is_zero() {
+        return AT_ONCE.to_owned();
+    }
+    format!(
+        "a primary user {late} after its burst begins, other silences at their first moment, and the channel's exact rate"
+    )
+}
+
+/// The fact that nothing is told late.
+const AT_ONCE: &str = "every silence at its first moment, and the channel's exact rate";
+
+/// What is valid and still probably not meant.
+pub(crate) fn hints(scenario: &Scenario) -> Vec<String> {
+    let mut hints: Vec<String> = Vec::new();
+    for case in &scenario.cases {
+        let stations = case.scenario.radio.stations;
+        let used: BTreeSet<u32> =
+            case.scenario.flows.iter().flat_map(|group| group.stations.iter().copied()).collect();
+        let idle = u64::from(stations).saturating_sub(used.len() as u64);
+        if idle == 0 || used.is_empty() {
+            continue;
+        }
+        let verb = if idle == 1 { "has" } else { "have" };
+        let hint = format!(
+            "{idle} of {} {verb} no flow: write station = \"all\" under [[flows]] for flows to each, or lower radio.stations",
+            count(stations as usize, "station")
+        );
+        if !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    }
+    hints
 }
 
 fn radio(scenario: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
@@ -87,7 +141,10 @@ fn channels(head: &str, radio: &AirConfig, line: &mut dyn FnMut(&str, String)) {
     }
     let silent = radio.switching.delay;
     for switch in &radio.switching.scripted {
-        line("switch", format!("at {} to channel {} ({silent} silent)", switch.at, switch.to_channel));
+        line("switch", {
+            let at = switch.at.since(Instant::ZERO);
+            format!("at {at} to channel {} ({silent} silent)", switch.to_channel)
+        });
     }
     match radio.switching.policy {
         SwitchPolicy::Scripted => {}
@@ -161,15 +218,17 @@ fn flows(group: &FlowGroup) -> String {
     };
     let how_many = match group.arrivals {
         Some(arrivals) => format!("{}/s arriving", arrivals.per_second),
-        None => format!("{} connections", group.count),
+        None => count(group.count as usize, "connection"),
     };
     let ip = match group.ip {
         IpVersion::V4 => "IPv4",
         IpVersion::V6 => "IPv6",
     };
     let stations = count(group.stations.len(), "station");
-    let stop = group.stop.map(|stop| format!(" to {stop}")).unwrap_or_default();
-    format!("{direction}, {how_many} on each of {stations}, {source}, {ip}, from {}{stop}", group.start)
+    let since_start = |at: Instant| at.since(Instant::ZERO);
+    let stop = group.stop.map(|stop| format!(" to {}", since_start(stop))).unwrap_or_default();
+    let start = since_start(group.start);
+    format!("{direction}, {how_many} on each of {stations}, {source}, {ip}, from {start}{stop}")
 }
 
 fn case_line(case: &Case, first: &ResolvedScenario) -> String {

@@ -83,18 +83,23 @@ impl<'a> Traces<'a> {
         Self { files, base, loaded: BTreeMap::new() }
     }
 
+    /// Where the trace `path` of the scenario file is; `None` if the variable is not set that says so.
+    pub fn full_path(&self, path: &str) -> Option<PathBuf> {
+        match path.strip_prefix(DATA) {
+            Some(rest) => {
+                let data = self.files.variable("LINKHOLD_DATA")?;
+                Some(Path::new(&data).join(rest.trim_start_matches('/')))
+            }
+            None => Some(self.base.join(path)),
+        }
+    }
+
     /// The trace under `path`; `None` after reporting what is wrong with it.
     pub fn load(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<TraceFile> {
-        let full = match path.strip_prefix(DATA) {
-            Some(rest) => {
-                let Some(data) = self.files.variable("LINKHOLD_DATA") else {
-                    let right = "set it to the folder that holds the traces";
-                    reader.report(&path.spot, "the environment variable LINKHOLD_DATA is not set", right);
-                    return None;
-                };
-                Path::new(&data).join(rest.trim_start_matches('/'))
-            }
-            None => self.base.join(&path.value),
+        let Some(full) = self.full_path(&path.value) else {
+            let right = "set it to the folder that holds the traces";
+            reader.report(&path.spot, "the environment variable LINKHOLD_DATA is not set", right);
+            return None;
         };
         let files = self.files;
         let result = self.loaded.entry(full.clone()).or_insert_with(|| read(files, full));

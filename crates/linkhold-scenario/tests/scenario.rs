@@ -639,3 +639,133 @@ fn a_summary_says_where_each_of_several_mechanisms_stands() {
     let expected = "both: dsasync at base-station, preset recommended; cr-aware at stations, preset paper";
     assert!(summary.contains(expected), "{summary}");
 }
+
+fn run_as(text: &str, file: &str, set: &[&str]) -> Scenario {
+    let set: Vec<String> = set.iter().map(|&key| key.to_owned()).collect();
+    Scenario::from_toml(text, file, &set).unwrap_or_else(|errors| panic!("{file}: {errors}"))
+}
+
+#[test]
+fn the_text_that_was_run_gives_the_same_scenario_without_the_overrides() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let set = ["seed=7", "radio.sensing={period=\"400ms\", duration=\"20ms\"}"];
+    let mut checked = 0;
+    for folder in ["scenarios", "reproductions/dsasync/fig4", "reproductions/dsasync/fig7"] {
+        for entry in std::fs::read_dir(root.join(folder)).expect("part of the project") {
+            let path = entry.expect("an entry").path();
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            if path.extension().is_none_or(|end| end != "toml") || text.contains("${LINKHOLD_DATA}") {
+                continue;
+            }
+            let file = path.display().to_string();
+            let plain = run_as(&text, &file, &[]);
+            assert_eq!(plain.as_run(), text, "nothing lay over it");
+            let changed = run_as(&text, &file, &set);
+            assert_ne!(changed, plain, "{file}");
+            let again = run_as(changed.as_run(), "elsewhere/x.toml", &[]);
+            assert_eq!(again, changed, "{file}:\n{}", changed.as_run());
+            assert!(changed.as_run().contains("#   seed=7\n"), "{}", changed.as_run());
+            assert_eq!(again.as_run(), changed.as_run(), "now it is the file's own text");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 10, "{checked}");
+}
+
+#[test]
+fn the_text_that_was_run_names_traces_so_that_it_runs_from_anywhere() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, trace) in [("a.down", "1\n2\n50\n"), ("b.down", "1\n7\n90\n")] {
+        std::fs::write(folder.path().join(name), trace).expect("written");
+    }
+    let text = "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"2s\"\n[radio]\nmac = \"trace\"\n\
+                [radio.trace]\ndown = \"a.down\"\n[[flows]]\ndirection = \"downlink\"\n[[cases]]\nname = \"one\"\n\
+                [[cases]]\nname = \"two\"\nset = { \"radio.trace.down\" = \"b.down\" }\n";
+    let file = folder.path().join("s.toml").display().to_string();
+    let scenario = run_as(text, &file, &[]);
+    let again = run_as(scenario.as_run(), "another/folder/s.toml", &[]);
+    assert_eq!(again, scenario, "{}", scenario.as_run());
+    for name in ["a.down", "b.down"] {
+        let full = folder.path().join(name).display().to_string();
+        assert!(scenario.as_run().contains(&full), "{}", scenario.as_run());
+    }
+    // The folder of the environment variable is another one on another day.
+    let text = text.replace("\"a.down\"", "\"${LINKHOLD_DATA}/a.down\"").replace("\"b.down\"", "\"a.down\"");
+    let day = Fake(BTreeMap::from([
+        ("LINKHOLD_DATA", "/day/1"),
+        ("/day/1/a.down", "1\n2\n"),
+        ("dir/a.down", "3\n"),
+    ]));
+    let scenario = Scenario::parse(&text, "dir/s.toml", &[], &day).expect("valid");
+    assert!(scenario.as_run().contains("down = \"/day/1/a.down\""), "{}", scenario.as_run());
+}
+
+#[test]
+fn a_scenario_can_come_through_a_pipe() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
+    assert!(made.success());
+    let to = pipe.clone();
+    let writer = std::thread::spawn(move || std::fs::write(to, BASE).expect("written"));
+    let scenario = Scenario::load(&pipe, &[]).expect("valid");
+    writer.join().expect("written");
+    assert_eq!((scenario.name(), scenario.as_run()), ("test", BASE));
+    let error = Scenario::load(folder.path(), &[]).expect_err("a folder").to_string();
+    assert!(error.contains("cannot read the scenario file: it is a folder"), "{error}");
+    let endless = Scenario::load(Path::new("/dev/zero"), &[]).expect_err("endless").to_string();
+    assert!(endless.contains("larger than 16 MiB"), "{endless}");
+}
+
+#[test]
+fn stations_without_a_flow_get_a_hint() {
+    let hints = |stations: &str, station: &str| {
+        let text = BASE.replace("stations = 2", stations) + station;
+        parse(&text).expect("valid").hints()
+    };
+    let [hint] = &hints("stations = 6", "")[..] else { panic!("one hint") };
+    assert!(hint.starts_with("5 of 6 stations have no flow: write station = \"all\""), "{hint}");
+    assert!(hints("stations = 6", "station = \"all\"\n").is_empty());
+    assert!(hints("stations = 1", "").is_empty());
+    assert!(hints("stations = 2", "")[0].starts_with("1 of 2 stations has no flow"));
+}
+
+#[test]
+fn the_summary_speaks_of_one_connection_from_the_start_and_of_what_is_told() {
+    let plain = parse(BASE).expect("valid").summary();
+    assert!(plain.contains("downlink, 1 connection on each of 1 station, bulk, IPv4, from 0s\n"), "{plain}");
+    assert!(!plain.contains("told"), "nobody is there to be told: {plain}");
+    let timed = with("start = \"1500ms\"\nstop = \"12s\"\ncount = 3\n");
+    let timed = parse(&timed).expect("valid").summary();
+    assert!(timed.contains("3 connections on each of 1 station, bulk, IPv4, from 1.5s to 12s\n"), "{timed}");
+    let told = |more: &str| {
+        let text = with("[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n") + more;
+        parse(&text).expect("valid").summary()
+    };
+    let once = told("");
+    assert!(
+        once.contains("told        every silence at its first moment, and the channel's exact rate"),
+        "{once}"
+    );
+    let far = with("[[cases]]\nname = \"x\"\nmechanism = { name = \"cr-aware\", at = \"correspondent\" }\n");
+    let far = parse(&far).expect("valid").summary();
+    assert!(far.contains("exact rate; a correspondent is told one wired delay later\n"), "{far}");
+    let late =
+        told("[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"1s\"\ndetection_delay = \"20ms\"\n");
+    assert!(
+        late.contains("told        a primary user 20ms after its burst begins, other silences"),
+        "{late}"
+    );
+}
+
+#[test]
+fn seeds_stay_where_readers_of_json_can_tell_them_apart() {
+    let most = (1_u64 << 53) - 10_000;
+    for (seed, valid) in [(most, true), (most + 1, false), ((1 << 53) + 1, false)] {
+        let text = format!("seed = {seed}\n{BASE}");
+        assert_eq!(parse(&text).is_ok(), valid, "{seed}");
+    }
+    let last = most + 9_999;
+    assert_eq!((last as f64) as u64, last);
+    assert_ne!(last as f64, (last - 1) as f64, "the last of 10,000 repetitions");
+}

@@ -1,8 +1,11 @@
 //! The command line as types. Their help texts are the manual.
 
+use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use linkhold_core::quantity::{bit_rate, bytes, duration};
@@ -21,7 +24,7 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(
     name = "linkhold",
-    version,
+    version = crate::program::VERSION,
     max_term_width = 100,
     long_about = "Keeps TCP fast across radio links that fall silent.\n\n\
         Radios go quiet on purpose: to sense for a licensed user, to leave a radar's channel, to scan, to hand over. \
@@ -70,6 +73,12 @@ pub enum Command {
     Status(StatusArgs),
     #[command(about = "Say what this machine can run, what is missing and how to get it")]
     Doctor(DoctorArgs),
+    /// Mean and 95 % interval of numbers, computed as in every report.
+    ///
+    /// Reads lines of numbers with spaces between, and answers each with one JSON object: n, mean, std (null
+    /// below two numbers) and ci95 (Student's t; null below two numbers). For scripts that make tables of
+    /// their own.
+    Estimate,
     /// Print a completion script for a shell.
     ///
     /// For bash: linkhold completions bash > ~/.local/share/bash-completion/completions/linkhold
@@ -93,14 +102,16 @@ pub enum Command {
     long_about = "Run a scenario in the simulator and compare its cases.\n\n\
         Every case sees the same random radio and the same arrivals (common random numbers), so that differences are \
         paired. On a terminal it prints a table and writes into --out: report.html (self-contained), run.json (the \
-        same object as --json), flows.parquet, series.parquet, silences.parquet and scenario.toml. Files appear whole \
-        or not at all.\n\n\
+        same object as --json), flows.parquet, series.parquet, silences.parquet and scenario.toml (what was run, --set included). \
+        Files appear whole or not at all.\n\n\
         One scenario and one seed give the same results, byte for byte but for wall_s, whatever the number of threads.",
     after_long_help = "Examples:\n  \
         linkhold run scenarios/demo.toml\n  \
         linkhold run scenarios/demo.toml --seeds 10 --set wired.rtt=50ms\n  \
         linkhold run scenarios/demo.toml --set flows.0.direction=uplink --set tcp.congestion=reno\n  \
-        linkhold run scenarios/demo.toml --json | jq '.compare[] | select(.metric==\"goodput\")'\n  \
+        linkhold run scenarios/demo.toml --json | jq '.compare[] | select(.metric==\"goodput_bps\")'\n  \
+        linkhold run scenarios/demo.toml --baseline drop       compare with another case than the first\n  \
+        sed s/24Mbit/54Mbit/ scenarios/demo.toml | linkhold run - --out out/fast\n  \
         LINKHOLD_DATA=~/traces linkhold run scenarios/trace-lte.toml --pcap\n\n\
         Exit codes:\n  \
         0  it worked\n  \
@@ -108,7 +119,7 @@ pub enum Command {
         2  bad input: the command line, the scenario or a trace; nothing was written"
 )]
 pub struct RunArgs {
-    /// The scenario file (TOML); `linkhold scenario schema` documents it.
+    /// The scenario file (TOML), or - for standard input; `linkhold scenario schema` documents it.
     #[arg(value_hint = ValueHint::FilePath)]
     pub scenario: PathBuf,
     /// Change a key of the file, as in router.limit=1000pkt or flows.0.count=4.
@@ -118,10 +129,13 @@ pub struct RunArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Repetitions, each with its own seed; two or more give 95 % confidence intervals.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub seeds: u32,
+    /// The case that the others are compared with [default: the scenario's first].
+    #[arg(long, value_name = "CASE")]
+    pub baseline: Option<String>,
     /// Threads [default: one per core]. Results do not depend on it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Print one JSON object (linkhold.run/1) and nothing else; writes files only with --out or --pcap.
     #[arg(long)]
@@ -140,7 +154,7 @@ pub struct RunArgs {
     long_about = "Measure the figures of a paper again and say which of its claims hold.\n\n\
         Each figure is a scenario of reproductions/, run with the paper's stack and, beside it, with today's at 3, 50 \
         and 100 ms round trip. Whether a claim holds is computed from the measurement; one that does not is reported \
-        as such.",
+        as such, and one whose 95 % interval reaches across its criterion is undecided: more seeds would tell.",
     after_long_help = "Examples:\n  \
         linkhold reproduce                      everything\n  \
         linkhold reproduce dsasync/fig4 --quick one figure, three seeds, the paper's stack only\n  \
@@ -152,16 +166,16 @@ pub struct RunArgs {
 )]
 pub struct ReproduceArgs {
     /// A paper (dsasync) or one of its figures (dsasync/fig4) [default: everything].
-    #[arg(value_name = "PAPER[/FIGURE]")]
+    #[arg(value_name = "PAPER[/FIGURE]", value_parser = Listed(figures), hide_possible_values = true)]
     pub selector: Option<String>,
     /// Three seeds and the paper's stack only.
     #[arg(long)]
     pub quick: bool,
     /// Repetitions [default: 10, with --quick 3].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
     /// Threads [default: one per core]. Results do not depend on it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Print one JSON object (linkhold.reproduce/1) and nothing else; writes files only with --out.
     #[arg(long)]
@@ -200,7 +214,7 @@ pub enum ScenarioCommand {
     ///
     /// Every problem is told with file, line, column and key; with one or more the exit code is 2.
     Check {
-        /// The scenario file (TOML).
+        /// The scenario file (TOML), or - for standard input.
         #[arg(value_hint = ValueHint::FilePath)]
         scenario: PathBuf,
         /// Change a key of the file first, as in router.limit=1000pkt.
@@ -286,10 +300,10 @@ pub struct SignalArgs {
     #[arg(long, global = true, value_name = "NAME", default_value = "signal")]
     pub source: String,
     /// It takes effect so long from now, as in 80ms [default: now].
-    #[arg(long = "in", global = true, value_name = "TIME", value_parser = duration)]
+    #[arg(long = "in", global = true, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub effective_in: Option<Duration>,
     /// It was noticed so long ago, as in 5ms [default: now].
-    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
+    #[arg(long, global = true, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub ago: Option<Duration>,
 }
 
@@ -300,7 +314,7 @@ pub enum SignalEvent {
     Freeze {
         /// How long: the agent ends the silence by itself. Without it, a `thaw` ends it, or the
         /// configuration's `silence.max`.
-        #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+        #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
         lasting: Option<Duration>,
         /// How long it is expected to last; it still takes a `thaw` to end it.
         #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "lasting")]
@@ -318,10 +332,10 @@ pub enum SignalEvent {
     /// The radio's rate has changed, on this channel or another.
     Switch {
         /// Raw rate of the physical layer, as in 54Mbit/s.
-        #[arg(value_parser = bit_rate)]
+        #[arg(allow_hyphen_values = true, value_parser = bit_rate)]
         capacity: BitRate,
         /// Share of it that is left for IP packets, above 0 up to 1.
-        #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share)]
+        #[arg(long, value_name = "SHARE", default_value = "1", allow_negative_numbers = true, value_parser = parse_share)]
         efficiency: Fraction,
     },
     /// A station was heard at this signal-to-noise ratio.
@@ -335,13 +349,13 @@ pub enum SignalEvent {
     /// Quiet periods are announced; a period of 0s withdraws them.
     Sensing {
         /// From one quiet period's start to the next.
-        #[arg(long, value_name = "TIME", value_parser = duration)]
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
         period: Duration,
         /// How long each lasts.
-        #[arg(long, value_name = "TIME", value_parser = duration)]
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
         duration: Duration,
         /// Start of the next one, from now.
-        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
+        #[arg(long, value_name = "TIME", default_value = "0s", allow_hyphen_values = true, value_parser = duration)]
         next_in: Duration,
         /// Only this station is quiet [default: all].
         #[arg(long, value_name = "ADDRESS")]
@@ -352,10 +366,10 @@ pub enum SignalEvent {
         /// The station's address.
         station: IpAddr,
         /// How much it may send, as in 1500B.
-        #[arg(value_parser = bytes)]
+        #[arg(allow_hyphen_values = true, value_parser = bytes)]
         bytes: Bytes,
         /// When its turn begins, from now.
-        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
+        #[arg(long, value_name = "TIME", default_value = "0s", allow_hyphen_values = true, value_parser = duration)]
         turn_in: Duration,
     },
     /// Room in the radio's transmit queue: packets leave the agent only as far as they fit.
@@ -363,7 +377,7 @@ pub enum SignalEvent {
         /// Packets that fit.
         packets: u32,
         /// Bytes that fit, as in 150kB.
-        #[arg(value_parser = bytes)]
+        #[arg(allow_hyphen_values = true, value_parser = bytes)]
         bytes: Bytes,
     },
 }
@@ -375,12 +389,52 @@ pub struct SilenceArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub station: Option<IpAddr>,
     /// Why: sensing, primary-user, channel-switch, fade or grant.
-    #[arg(long, default_value = "primary-user", value_parser = parse_cause)]
+    #[arg(long, default_value = "primary-user", value_parser = Listed(causes).try_map(parse_cause),
+          hide_possible_values = true)]
     pub cause: Cause,
 }
 
-fn parse_cause(text: &str) -> Result<Cause, String> {
-    Cause::try_from(text.to_owned())
+/// A text that a list completes. Unlike with clap's own lists, another text is accepted here, so that the
+/// command can say what is wrong with it in its own words.
+#[derive(Clone)]
+struct Listed(fn() -> Vec<&'static str>);
+
+impl TypedValueParser for Listed {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+fn causes() -> Vec<&'static str> {
+    linkhold_core::link_event::Cause::ALL.map(|cause| Cause(cause).name()).to_vec()
+}
+
+/// Every paper, then every figure.
+fn figures() -> Vec<&'static str> {
+    static IDS: LazyLock<Vec<String>> = LazyLock::new(linkhold_reproduce::figure_ids);
+    let mut names: Vec<&str> = Vec::new();
+    for paper in IDS.iter().filter_map(|figure| figure.split('/').next()) {
+        if !names.contains(&paper) {
+            names.push(paper);
+        }
+    }
+    names.extend(IDS.iter().map(String::as_str));
+    names
+}
+
+fn parse_cause(text: String) -> Result<Cause, String> {
+    Cause::try_from(text)
 }
 
 fn parse_share(text: &str) -> Result<Fraction, String> {

@@ -2,7 +2,9 @@
 
 mod cli;
 mod commands;
+mod interrupt;
 mod output;
+mod program;
 mod progress;
 
 use std::process::ExitCode;
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Signal(args) => commands::signal::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Estimate => commands::estimate::run(),
         Command::Completions { shell } => commands::manual::completions(shell),
         Command::Man { out } => commands::manual::man(out.as_deref()),
     };

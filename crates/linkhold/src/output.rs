@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::Failure;
+use crate::{Failure, interrupt};
 
 /// Prints to standard output. It is no failure if the reader has gone away (`| head`).
 pub fn print(text: &str) -> Result<(), Failure> {
@@ -19,9 +19,17 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Columns that a table on standard output may have: what COLUMNS says, or else the terminal; `None` if
+/// standard output is no terminal, so that a table may be as wide as it has to be.
+pub fn width() -> Option<u16> {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let terminal = || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);
+    asked.filter(|&columns| columns > 0).or_else(terminal)
+}
+
 /// A folder of results. Files are first written into a hidden folder, in `target` or in the nearest ancestor
 /// that exists, and moved to `target` by [`finish`](Self::finish). Without that call, nothing remains of
-/// them.
+/// them, nor after a signal ([`interrupt`]).
 pub struct OutputFolder {
     target: PathBuf,
     partial: TempDir,
@@ -47,6 +55,7 @@ impl OutputFolder {
             .prefix(".linkhold-partial-")
             .tempdir_in(existing)
             .map_err(|error| bad(format!("the output folder is not writable: {error}")))?;
+        interrupt::begin(partial.path());
         Ok(Self { target: target.to_path_buf(), partial })
     }
 
@@ -62,7 +71,7 @@ impl OutputFolder {
     }
 
     /// Moves every file to `target`, where each replaces an older one as a whole; returns `target`.
-    pub fn finish(self) -> Result<PathBuf, Failure> {
+    pub fn finish(mut self) -> Result<PathBuf, Failure> {
         let fail = |error: io::Error| Failure::Failed(format!("{}: {error}", self.target.display()));
         fs::create_dir_all(&self.target).map_err(fail)?;
         let mut names: Vec<_> = fs::read_dir(self.path())
@@ -74,6 +83,12 @@ impl OutputFolder {
         for name in names {
             fs::rename(self.path().join(&name), self.target.join(&name)).map_err(fail)?;
         }
-        Ok(self.target)
+        Ok(std::mem::take(&mut self.target))
+    }
+}
+
+impl Drop for OutputFolder {
+    fn drop(&mut self) {
+        interrupt::end(self.partial.path());
     }
 }

@@ -150,6 +150,12 @@ fn a_seed_that_is_not_a_number_is_refused() {
         "--set seed=one: seed: \"one\" is not a whole number",
     );
     refused(SCENARIO, &[], &["run", "s.toml", "--seeds", "many"], "invalid value 'many' for '--seeds <N>'");
+    refused(SCENARIO, &[], &["run", "s.toml", "--seeds", "-3"], "invalid value '-3' for '--seeds <N>'");
+    // jq and most other readers of JSON cannot tell 2^53 and 2^53 + 1 apart.
+    for seed in ["9007199254740991", "9007199254740993"] {
+        let set = format!("seed={seed}");
+        refused(SCENARIO, &[], &["run", "s.toml", "--set", &set], "seed: ");
+    }
 }
 
 #[test]
@@ -255,12 +261,177 @@ fn a_run_writes_its_files_whole_and_replaces_older_ones_only() {
         serde_json::from_str(&fs::read_to_string(out.join("run.json")).expect("read")).expect("JSON");
     assert_eq!(report["compare"][0]["baseline"], "none");
     assert_eq!(fs::read_to_string(out.join("scenario.toml")).expect("read"), SCENARIO);
+    let commit = report["program"]["commit"].as_str().expect("a commit");
+    assert_eq!(report["program"]["version"], env!("CARGO_PKG_VERSION"));
+    let git = ["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short=12", "HEAD"];
+    match std::process::Command::new("git").args(git).output() {
+        Ok(head) if head.status.success() && std::env::var_os("LINKHOLD_COMMIT").is_none() => {
+            assert_eq!(commit.trim_end_matches("-dirty"), String::from_utf8_lossy(&head.stdout).trim());
+        }
+        // Not in a checkout.
+        Ok(_) | Err(_) => {}
+    }
+    let version = linkhold(folder.path(), &["--version"]).output().expect("it starts").stdout;
+    let version = String::from_utf8_lossy(&version).into_owned();
+    assert_eq!(version.trim(), format!("linkhold {} (commit {commit})", env!("CARGO_PKG_VERSION")));
+    for (file, what) in [
+        ("report.html", format!("linkhold {} (commit {commit})", env!("CARGO_PKG_VERSION"))),
+        ("flows.parquet", format!("linkhold version {} (build {commit})", env!("CARGO_PKG_VERSION"))),
+        ("none-seed1.pcapng", format!("(commit {commit})")),
+    ] {
+        let bytes = fs::read(out.join(file)).expect("read");
+        assert!(bytes.windows(what.len()).any(|part| part == what.as_bytes()), "{file} lacks {what}");
+    }
     let capture = fs::read(out.join("none-seed1.pcapng")).expect("read");
     assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a], "pcapng's section header");
     // Without --out the folder is named after the scenario, and the output says where the report is.
     let output = linkhold(folder.path(), &["run", "s.toml"]).output().expect("it starts");
     assert!(String::from_utf8_lossy(&output.stdout).contains("out/small/report.html"));
     assert!(folder.path().join("out/small/report.html").is_file());
+}
+
+#[test]
+fn the_scenario_beside_the_results_gives_the_same_results() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let set = ["--set", "wired.rtt=60ms", "--set", "cases.dsasync.mechanism.preset=paper", "--set", "seed=5"];
+    let run = [&["run", "s.toml", "--out", "one"][..], &set].concat();
+    linkhold(folder.path(), &run).assert().success();
+    let of = |args: &[&str]| json(folder.path(), args)["runs"].clone();
+    let with_set = of(&[&["run", "s.toml", "--json"][..], &set].concat());
+    assert_eq!(of(&["run", "one/scenario.toml", "--json"]), with_set);
+    assert_ne!(of(&["run", "s.toml", "--json"]), with_set, "the overrides must matter");
+    let report = fs::read_to_string(folder.path().join("one/report.html")).expect("read");
+    assert!(report.contains("rtt = &quot;60ms&quot;"), "the report shows what was run");
+}
+
+#[test]
+fn a_named_baseline_is_what_the_others_are_compared_with() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let report = json(folder.path(), &["run", "s.toml", "--seeds", "2", "--json", "--baseline", "dsasync"]);
+    let rows = report["compare"].as_array().expect("rows");
+    assert!(!rows.is_empty());
+    for row in rows {
+        assert_eq!((&row["baseline"], &row["case"]), (&"dsasync".into(), &"none".into()));
+    }
+    let wrong = ["run", "s.toml", "--baseline", "fifo"];
+    refused(SCENARIO, &[], &wrong, "--baseline fifo: there is no such case; there are none, dsasync");
+    // The demo compares with a router that queues, not with one that drops everything.
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/demo.toml").display().to_string();
+    let report =
+        json(folder.path(), &["run", &demo, "--json", "--set", "duration=1s", "--set", "radio.switches=[]"]);
+    assert_eq!(report["compare"][0]["baseline"], "fifo");
+    let told = report["scenario"]["facts"].to_string();
+    assert!(told.contains("told: every silence at its first moment, and the channel's exact rate"), "{told}");
+}
+
+#[test]
+fn a_scenario_can_come_from_standard_input() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let from_file = json(folder.path(), &["run", "s.toml", "--json"]);
+    let piped =
+        linkhold(folder.path(), &["run", "-", "--json"]).write_stdin(SCENARIO).output().expect("it starts");
+    assert!(piped.status.success(), "{}", String::from_utf8_lossy(&piped.stderr));
+    let piped: serde_json::Value = serde_json::from_slice(&piped.stdout).expect("JSON");
+    assert_eq!(piped["runs"][1]["totals"], from_file["runs"][1]["totals"]);
+    let wrong = SCENARIO.replace("phy_rate", "phyrate");
+    let check =
+        linkhold(folder.path(), &["scenario", "check", "-"]).write_stdin(wrong).output().expect("it starts");
+    assert_eq!(check.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&check.stderr).into_owned();
+    assert!(told.contains("<stdin>:5:1: radio.phyrate: unknown key"), "{told}");
+}
+
+#[test]
+fn a_signal_leaves_no_unfinished_folder() {
+    use std::process::Stdio;
+    use std::time::{Duration, Instant};
+    let folder = TempDir::new().expect("a temporary folder");
+    let long = SCENARIO
+        .replace("\"2s\"", "\"2000min\"")
+        .replace("[radio]", "output.series_interval = \"10s\"\n[radio]");
+    fs::write(folder.path().join("s.toml"), long).expect("written");
+    let program = assert_cmd::cargo::cargo_bin("linkhold");
+    for (signal, status) in [("INT", 130), ("TERM", 143)] {
+        let mut child = std::process::Command::new(&program)
+            .args(["run", "s.toml", "--pcap"])
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let begun = Instant::now();
+        let partial = || names(folder.path()).iter().any(|name| name.starts_with(".linkhold-partial-"));
+        while !partial() && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(partial(), "it began");
+        let id = child.id().to_string();
+        let sent =
+            std::process::Command::new("kill").args(["-s", signal, &id]).status().expect("kill is there");
+        assert!(sent.success());
+        assert_eq!(child.wait().expect("it ended").code(), Some(status), "{signal}");
+        assert_eq!(names(folder.path()), ["s.toml"], "{signal}");
+    }
+}
+
+#[test]
+fn tables_are_as_wide_as_columns_says() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let table = |columns: &str| {
+        let output =
+            linkhold(folder.path(), &["run", "s.toml"]).env("COLUMNS", columns).output().expect("it starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let widest = |text: &str| {
+        text.lines()
+            .filter(|line| line.contains(['│', '─']))
+            .map(|line| line.chars().count())
+            .max()
+            .expect("a table")
+    };
+    let (wide, narrow) = (table("200"), table("60"));
+    assert!(widest(&wide) > 60 && wide.contains("RTOs") && !wide.contains("not shown"), "{wide}");
+    assert!(widest(&narrow) <= 60 && narrow.contains("dsasync") && narrow.contains("not shown"), "{narrow}");
+}
+
+#[test]
+fn idle_stations_are_pointed_out_and_nothing_else_changes() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO.replace("[radio]", "[radio]\nstations = 6"))
+        .expect("written");
+    for args in [&["scenario", "check", "s.toml"][..], &["run", "s.toml", "--json"]] {
+        let output = linkhold(folder.path(), args).output().expect("it starts");
+        assert!(output.status.success());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.starts_with("hint: 5 of 6 stations have no flow"), "{told}");
+    }
+}
+
+#[test]
+fn numbers_get_the_interval_of_the_reports() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let ask =
+        |text: &str| linkhold(folder.path(), &["estimate"]).write_stdin(text).output().expect("it starts");
+    let output = ask("1 2 3 4 5 6 7 8 9 10\n7\n\n");
+    let lines: Vec<serde_json::Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 3);
+    // t(0.975, 9) = 2.262157; s = 3.02765.
+    let high = lines[0]["ci95"][1].as_f64().expect("an interval");
+    assert!((high - 5.5 - 2.262_157 * 3.027_650_35 / 10_f64.sqrt()).abs() < 1e-5, "{high}");
+    assert_eq!((&lines[1]["mean"], lines[1]["ci95"].is_null()), (&7.0.into(), true));
+    assert!(lines[2]["mean"].is_null());
+    let wrong = ask("1 2\n3 many\n");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&wrong.stderr).contains("standard input:2: \"many\" is no finite number")
+    );
 }
 
 #[test]
@@ -314,6 +485,10 @@ fn the_agents_example_is_a_valid_configuration() {
 fn a_signal_that_makes_no_sense_is_refused_before_it_is_sent() {
     for (args, message) in [
         (&["freeze", "--for", "3"][..], "\"3\" has no unit; write a duration such as \"25ms\""),
+        (&["freeze", "--for", "-5ms"], "\"-5ms\" is negative"),
+        (&["--in", "-1s", "freeze"], "\"-1s\" is negative"),
+        (&["switch", "-54Mbit/s"], "\"-54Mbit/s\" is negative"),
+        (&["switch", "54Mbit/s", "--efficiency", "-1"], "above 0 and at most 1"),
         (&["freeze", "--cause", "boredom"], "no cause; write one of sensing"),
         (&["freeze", "--for", "1s", "--expected", "1s"], "cannot be used with"),
         (&["thaw", "--station", "kitchen"], "invalid IP address"),
@@ -409,11 +584,51 @@ fn completions_and_manual_pages_name_the_commands() {
         let output = linkhold(folder.path(), &["completions", shell]).output().expect("it starts");
         assert!(String::from_utf8_lossy(&output.stdout).contains("reproduce"), "{shell}");
     }
+    for shell in ["bash", "zsh", "fish"] {
+        let output = linkhold(folder.path(), &["completions", shell]).output().expect("it starts");
+        let script = String::from_utf8_lossy(&output.stdout).into_owned();
+        for word in ["primary-user", "channel-switch", "dsasync/fig4", "dsasync/sensitivity"] {
+            assert!(script.contains(word), "{shell} does not complete {word}");
+        }
+    }
     let page = linkhold(folder.path(), &["man"]).output().expect("it starts").stdout;
     assert!(
         String::from_utf8_lossy(&page).starts_with(".ie")
             || String::from_utf8_lossy(&page).contains(".TH linkhold")
     );
     linkhold(folder.path(), &["man", "--out", "man"]).assert().success();
-    assert!(names(&folder.path().join("man")).contains(&"linkhold-run.1".to_owned()));
+    let pages = names(&folder.path().join("man"));
+    assert!(pages.contains(&"linkhold-run.1".to_owned()));
+    // Every page that a page refers to is there.
+    let mut referred = 0;
+    for text in pages
+        .iter()
+        .map(|page| fs::read_to_string(folder.path().join("man").join(page)).expect("read"))
+        .chain([String::from_utf8_lossy(&page).into_owned()])
+    {
+        for name in text.replace('\\', "").split("(1)").filter_map(|before| before.split_whitespace().last())
+        {
+            if name.starts_with("linkhold-") {
+                assert!(pages.contains(&format!("{name}.1")), "there is no page {name}(1)");
+                referred += 1;
+            }
+        }
+    }
+    assert!(referred >= 10, "{referred}");
+}
+
+#[test]
+fn the_examples_of_the_help_select_what_there_is() {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");
+    let help = linkhold(folder.path(), &["run", "--help"]).output().expect("it starts").stdout;
+    let help = String::from_utf8_lossy(&help).into_owned();
+    let report = json(folder.path(), &["run", "s.toml", "--json"]);
+    let metrics: Vec<&str> =
+        help.split("select(.metric==\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(!metrics.is_empty(), "{help}");
+    for metric in metrics {
+        let rows = report["compare"].as_array().expect("rows");
+        assert!(rows.iter().any(|row| row["metric"] == metric), "the example selects nothing: {metric}");
+    }
 }

@@ -14,6 +14,8 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _native {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::error::{RunError, ScenarioError};
     #[pymodule_export]
@@ -22,4 +24,12 @@ mod _native {
     use crate::simulate::run_points;
     #[pymodule_export]
     use crate::source::{check, schema};
+
+    /// Version and commit, as in reports.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let program = crate::results::program();
+        module.add("__version__", program.version)?;
+        module.add("__commit__", program.commit)
+    }
 }

@@ -12,11 +12,12 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_results::{RunRecord, RunReport, RunSeries, compare};
 use linkhold_scenario::{Case, Scenario};
 use linkhold_sim::{NoObserver, Simulation};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use crate::error::{RunError, scenario_error};
-use crate::results::Run;
+use crate::results::{Run, program};
 use crate::source::Source;
 
 /// Longest time until Ctrl-C is noticed.
@@ -40,6 +41,8 @@ enum Failure {
 
 /// Runs a scenario at every point: a point is a list of `key=value` overrides.
 #[pyfunction]
+#[pyo3(signature = (file, text, points, seeds, threads, keep_series, baseline=None))]
+#[allow(clippy::too_many_arguments, reason = "called by the Python half only, which names them")]
 pub fn run_points(
     py: Python<'_>,
     file: Option<String>,
@@ -48,6 +51,7 @@ pub fn run_points(
     seeds: u64,
     threads: Option<usize>,
     keep_series: bool,
+    baseline: Option<&str>,
 ) -> PyResult<Vec<Run>> {
     let source = Source::new(file, text);
     // Every point is checked before the first run.
@@ -56,6 +60,15 @@ pub fn run_points(
         .map(|set| source.load(set).map_err(|problems| scenario_error(py, &problems)))
         .collect::<PyResult<Vec<Scenario>>>()?;
     let cases: Vec<Vec<Case>> = scenarios.iter().map(Scenario::cases).collect();
+    if let Some(baseline) = baseline {
+        for cases in &cases {
+            let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+            if !names.contains(&baseline) {
+                let known = names.join(", ");
+                return Err(PyKeyError::new_err(format!("there is no case {baseline:?}; there are {known}")));
+            }
+        }
+    }
     let jobs: Vec<Job<'_>> = cases
         .iter()
         .flatten()
@@ -64,13 +77,12 @@ pub fn run_points(
         })
         .collect();
     let mut outcomes = simulate(py, &jobs, threads, keep_series)?.into_iter();
-    let text = source.text();
     let runs = scenarios.iter().zip(&cases).zip(&points).map(|((scenario, cases), set)| {
         let of_point = outcomes.by_ref().take(cases.len() * seeds as usize);
         let (records, series): (Vec<RunRecord>, Vec<Option<RunSeries>>) = of_point.unzip();
-        let comparison = compare(&records);
-        let report = RunReport::new(source.info(scenario, set), records, comparison);
-        Run::new(report, series.into_iter().flatten().collect(), text.clone())
+        let comparison = compare(&records, baseline);
+        let report = RunReport::new(program(), source.info(scenario, set), records, comparison);
+        Run::new(report, series.into_iter().flatten().collect(), scenario.as_run().to_owned())
     });
     Ok(runs.collect())
 }

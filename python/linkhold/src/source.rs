@@ -35,15 +35,6 @@ impl Source {
         }
     }
 
-    /// The scenario's text, for the report; empty if the file has gone since it was loaded.
-    pub fn text(&self) -> String {
-        match (&self.text, &self.file) {
-            (Some(text), _) => text.clone(),
-            (None, Some(file)) => std::fs::read_to_string(file).unwrap_or_default(),
-            (None, None) => String::new(),
-        }
-    }
-
     /// The scenario in short, as in the command's report.
     pub fn info(&self, scenario: &Scenario, set: &[String]) -> ScenarioInfo {
         linkhold_sim::scenario_info(scenario, self.file.as_deref().unwrap_or_default(), set)

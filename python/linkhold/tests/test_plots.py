@@ -8,6 +8,62 @@ import pytest
 pytest.importorskip("matplotlib").use("Agg")
 
 
+@pytest.fixture(autouse=True)
+def closed_figures():
+    from matplotlib import pyplot
+
+    yield
+    pyplot.close("all")
+
+
+def test_pyplot_knows_the_figures(result):
+    from matplotlib import pyplot
+
+    figure = linkhold.plots.compare(result)
+    assert pyplot.gcf() is figure
+    pyplot.close(figure)
+    assert not pyplot.get_fignums()
+
+
+NOTEBOOK = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+class Shell(InteractiveShell):
+    def enable_gui(self, gui=None):
+        "A notebook's kernel has no windows."
+
+shell = Shell.instance()
+shell.run_line_magic("matplotlib", "inline")
+shell.user_ns["text"] = sys.stdin.read()
+assert shell.run_cell("import linkhold; result = linkhold.run(text, set={'duration': '1s'})").success
+for cell in ("figure = linkhold.plots.compare(result)", "linkhold.plots.compare(result)", "figure"):
+    with capture_output() as shown:
+        done = shell.run_cell(cell)
+    assert done.success, done
+    print(cell, "|", sum("image/png" in output.data for output in shown.outputs))
+"""
+
+
+def test_a_notebook_shows_each_figure_once():
+    import subprocess
+    import sys
+
+    pytest.importorskip("IPython")
+    from conftest import SCENARIO
+
+    done = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK], input=SCENARIO, capture_output=True, text=True, timeout=120
+    )  # fmt: skip
+    counts = [line.rpartition("| ")[2] for line in done.stdout.splitlines() if " | " in line]
+    assert counts == ["1", "1", "1"], done.stdout + done.stderr
+
+
+def test_no_two_of_many_cases_have_the_same_colour():
+    assert len({linkhold.plots._colour(index) for index in range(64)}) == 64
+
+
 def lines(figure, label):
     return [line for line in figure.axes[0].lines if line.get_label() == label]
 

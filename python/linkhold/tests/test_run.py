@@ -117,8 +117,12 @@ def test_every_problem_is_told_with_file_line_and_key(scenario):
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(linkhold.ScenarioError, match=r"none\.toml: cannot read the scenario file"):
-        linkhold.run(tmp_path / "none.toml")
+    for act in (linkhold.run, linkhold.check, lambda path: linkhold.sweep(path, over={"wired.rtt": ["3ms"]})):
+        with pytest.raises(FileNotFoundError) as caught:
+            act(tmp_path / "none.toml")
+        assert caught.value.filename == str(tmp_path / "none.toml")
+    with pytest.raises(linkhold.ScenarioError, match="cannot read the scenario file: it is a folder"):
+        linkhold.run(tmp_path)
 
 
 def test_a_text_without_a_file_has_a_name_in_errors():
@@ -208,6 +212,59 @@ def test_printing_shows_the_table_and_the_report_is_a_page(result):
     assert "dsasync" in str(result) and "of limit" in str(result)
     assert repr(result) == "<linkhold.Result small: cases none, dsasync; seeds 3>"
     assert result.html().startswith("<!") and "small" in result.html()
+
+
+def test_the_version_is_that_of_the_reports(result):
+    program = result.report["program"]
+    assert linkhold.__version__ == program["version"]
+    assert program["commit"]
+
+
+def test_a_result_pickles_with_everything_in_it(result):
+    copy = pickle.loads(pickle.dumps(result))
+    assert copy.report == result.report
+    assert copy.series().equals(result.series())
+    assert copy.silences().equals(result.silences())
+    assert copy.delay_cdf("dsasync") == result.delay_cdf("dsasync")
+    assert (copy.scenario, copy.html(), str(copy)) == (result.scenario, result.html(), str(result))
+
+
+def test_a_notebook_shows_the_table_of_cases(result):
+    text = result._repr_html_()
+    assert "<table>" in text and "dsasync" in text and "3 seeds" in text
+    assert f"{result.estimate('none').mean / 1e6:.1f}" in text
+    renamed = linkhold.run(SCENARIO.replace('name = "dsasync"', 'name = "a-b"'), set={"duration": "1s"})
+    assert ">a-b</span></td>" in renamed._repr_html_()
+
+
+def test_the_scenario_of_a_result_gives_it_again():
+    overrides = {"duration": "1s", "wired.rtt": "50ms"}
+    changed = linkhold.run(SCENARIO, set=overrides)
+    assert "wired.rtt=50ms" in changed.scenario
+    assert numbers(linkhold.run(changed.scenario).report) == numbers(changed.report)
+    assert linkhold.run(SCENARIO).scenario == SCENARIO
+
+
+def test_a_baseline_can_be_named():
+    named = linkhold.run(SCENARIO, set={"duration": "1s"}, seeds=2, baseline="dsasync")
+    assert {(row["case"], row["baseline"]) for row in named.compare} == {("none", "dsasync")}
+    with pytest.raises(KeyError, match="there are none, dsasync"):
+        linkhold.run(SCENARIO, baseline="fifo")
+
+
+def test_the_example_of_the_readme_runs(monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    matplotlib.use("Agg")
+    root = pathlib.Path(__file__).resolve().parents[3]
+    monkeypatch.chdir(root)
+    text = (root / "python" / "linkhold" / "README.md").read_text()
+    [example] = [block.split("```")[0] for block in text.split("```python\n")[1:]]
+    assert "seeds=5" in example and "to_pandas()" in example
+    # One seed shows that every line runs; five take minutes in an unoptimised build.
+    names: dict = {}
+    exec(compile(example.replace("seeds=5", 'seeds=1, set={"duration": "16s"}'), "README.md", "exec"), names)
+    assert len(names["rows"]) == 8 * len(names["result"].cases)
 
 
 LONG = {"set": ["duration=1000min", "output.series_interval=10s"], "seeds": 4}

@@ -13,11 +13,12 @@ use crate::netns::{NetNsError, remove_all};
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Answers a flag that the first signal sets. To be called on the main thread before any other thread starts:
-/// threads inherit the blocked signals, and the one that waits for them is made here.
+/// threads inherit the blocked signals, and the one that waits for them is made here. `at_end` is what the
+/// caller has to clean up if the process is ended at once.
 ///
 /// # Errors
 /// [`NetNsError::System`] if signals cannot be blocked or no thread can be made.
-pub fn stop_on_signals() -> Result<Arc<AtomicBool>, NetNsError> {
+pub fn stop_on_signals(at_end: fn()) -> Result<Arc<AtomicBool>, NetNsError> {
     let system = |what: &str, source: std::io::Error| NetNsError::System { what: what.to_owned(), source };
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -31,11 +32,11 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>, NetNsError> {
         flag.store(true, Ordering::Relaxed);
         let patience = std::thread::Builder::new().name("grace".to_owned()).spawn(move || {
             std::thread::sleep(GRACE);
-            end(first);
+            end(first, at_end);
         });
         let second = signals.wait().unwrap_or(first);
         drop(patience);
-        end(second);
+        end(second, at_end);
     };
     std::thread::Builder::new()
         .name("signals".to_owned())
@@ -45,7 +46,8 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>, NetNsError> {
 }
 
 /// Leaves nothing behind and exits as the shell expects of a process ended by `signal`.
-fn end(signal: Signal) {
+fn end(signal: Signal, at_end: fn()) {
     remove_all();
+    at_end();
     std::process::exit(128 + signal as i32);
 }

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         !skipped && (beside || is_wanted(&format!("linux::{}", plan.name)))
     };
     // Before any thread starts: Ctrl-C ends the runs on Linux in order.
-    let stop = match linkhold_linux::testbed::signals::stop_on_signals() {
+    let stop = match linkhold_linux::testbed::signals::stop_on_signals(|| {}) {
         Ok(stop) => stop,
         Err(error) => {
             eprintln!("{error}");

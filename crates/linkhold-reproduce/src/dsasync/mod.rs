@@ -121,7 +121,12 @@ pub(crate) fn measure(
                 text: format!("{} ({})", claim.text, claim.source),
                 paper: claim.paper,
                 measured: finding.as_ref().map(|finding| finding.measured),
-                holds: finding.as_ref().is_some_and(|finding| finding.holds(claim.paper)),
+                ci95: finding.as_ref().and_then(|finding| finding.ci95),
+                unit: claim.unit.clone(),
+                holds: match &finding {
+                    Some(finding) => finding.holds(claim.paper),
+                    None => Some(false),
+                },
                 criterion: match &finding {
                     Some(finding) => format!("{}; in {}", finding.criterion(), claim.unit),
                     None => format!("not measured; in {}", claim.unit),
@@ -163,6 +168,36 @@ mod tests {
                     "what variants change for the plain router only: {}",
                     figure.id
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_given_is_shown_beside_the_papers_number_and_not_judged() {
+        let paper = Paper::parse(PAPER).unwrap();
+        let once = Options { seeds: 1, quick: true };
+        for (figure, metrics) in [
+            (
+                "overhead",
+                &[
+                    "downlink goodput lost, processing not charged",
+                    "downlink mean delay added, processing not charged",
+                ][..],
+            ),
+            ("fig4", &["downlink silent share, as given"]),
+        ] {
+            let spec = FIGURES.iter().find(|spec| spec.id == figure).unwrap();
+            let measured = measure(spec, &paper, once, &crate::Silent).unwrap();
+            for metric in metrics {
+                let row = measured.rows.iter().find(|row| row.metric == *metric);
+                assert!(
+                    row.is_some_and(|row| row.paper.is_some() && row.measured.is_finite()),
+                    "{metric}: {row:?}"
+                );
+            }
+            for claim in &measured.claims {
+                assert!(claim.measured.is_some(), "{}", claim.text);
+                assert!(!claim.text.contains("runtime") && !claim.text.contains("costs"), "{}", claim.text);
             }
         }
     }

@@ -1,7 +1,9 @@
 //! Charts as plotly.js figures.
 //!
-//! Colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind readers can tell
-//! apart. Lines differ in their dashes as well, so that no line is told by its colour alone.
+//! The first seven colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind
+//! readers can tell apart; the next nine are darker and lighter ones between them, and further ones are made.
+//! No two cases have the same colour. Lines differ in their dashes as well, so that no line is told by its
+//! colour alone.
 
 use linkhold_core::link_event::Scope;
 use serde_json::{Value, json};
@@ -11,7 +13,10 @@ use crate::record::{Figure, FigureRow, RunReport};
 use crate::series::{RunSeries, SilenceRecord};
 use crate::stats::{Metric, estimate};
 
-const COLOURS: [&str; 7] = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
+const COLOURS: [&str; 16] = [
+    "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#332288",
+    "#999933", "#CC6677", "#117733", "#7F4F24", "#6C757D", "#DDCC77", "#AA44DD",
+];
 const DASHES: [&str; 4] = ["solid", "dash", "dot", "dashdot"];
 const SYMBOLS: [&str; 6] = ["circle", "square", "diamond", "triangle-up", "cross", "x"];
 const GREY: &str = "#57606a";
@@ -22,8 +27,13 @@ const MAX_POINTS: usize = 2000;
 /// other.
 const MAX_GOODPUT_POINTS: usize = 150;
 
-fn colour(index: usize) -> &'static str {
-    COLOURS[index % COLOURS.len()]
+/// The colour of the case at that index: one of its own, however many cases there are.
+fn colour(index: usize) -> String {
+    match COLOURS.get(index) {
+        Some(colour) => (*colour).to_owned(),
+        // Steps of the golden angle never come back to a hue, and stay far from those just before.
+        None => format!("hsl({:.1}, 65%, 42%)", (index as f64 * 137.508) % 360.0),
+    }
 }
 
 fn line(index: usize) -> Value {
@@ -56,18 +66,21 @@ fn set(figure: &mut Value, path: &str, value: Value) {
 pub(super) fn case_against_case(report: &RunReport) -> Value {
     let mut data = Vec::new();
     let mut labels = Vec::new();
+    let mut words = Vec::new();
     for (index, case) in report.cases().into_iter().enumerate() {
         let goodput = estimate(&report.runs, case, Metric::Goodput);
         let share = estimate(&report.runs, case, Metric::LimitShare).mean * 100.0;
         let half = goodput.half_width().filter(|half| half.is_finite());
         labels.push(escape(case));
         data.push(json!({"type": "bar", "orientation": "h", "x": [goodput.mean / 1e6], "y": [escape(case)],
-            "name": escape(case), "showlegend": false, "width": 0.6, "marker": {"color": colour(index)},
-            "text": [format!("{:.2} Mbit/s, {share:.1} % of the limit", goodput.mean / 1e6)],
-            "textposition": "inside", "insidetextanchor": "start", "textfont": {"color": "#ffffff"},
+            "name": escape(case), "showlegend": false, "width": 0.6, "marker": {"color": colour(index), "opacity": 0.7},
             "hovertemplate": "%{x:.3f} Mbit/s<extra>%{y}</extra>",
             "error_x": {"type": "data", "array": [half.map(|half| half / 1e6)], "visible": half.is_some(),
                 "color": "#1b1f24", "thickness": 2, "width": 7}}));
+        // The numbers stand beside the chart, where no bar or whisker reaches.
+        words.push(json!({"x": 1.01, "xref": "paper", "xanchor": "left", "y": escape(case), "yref": "y",
+            "showarrow": false, "align": "left",
+            "text": format!("{:.2} Mbit/s<br>{share:.1} % of the limit", goodput.mean / 1e6)}));
     }
     let limit = mean(report.runs.iter().map(|run| run.link.goodput_limit_bps)) / 1e6;
     let mut x = axis("goodput of all flows (Mbit/s)");
@@ -81,6 +94,7 @@ pub(super) fn case_against_case(report: &RunReport) -> Value {
     set(&mut out, "/layout/hovermode", json!("closest"));
     // Room for the limit's label between the chart and the buttons at the top.
     set(&mut out, "/layout/margin/t", json!(66));
+    set(&mut out, "/layout/margin/r", json!(150));
     if limit.is_finite() {
         set(
             &mut out,
@@ -88,13 +102,10 @@ pub(super) fn case_against_case(report: &RunReport) -> Value {
             json!([{"type": "line", "xref": "x", "yref": "paper", "x0": limit, "x1": limit,
             "y0": 0, "y1": 1, "line": {"color": "#1b1f24", "width": 2, "dash": "dash"}}]),
         );
-        set(
-            &mut out,
-            "/layout/annotations",
-            json!([{"x": limit, "y": 1, "xref": "x", "yref": "paper",
-            "yanchor": "bottom", "xanchor": "right", "showarrow": false, "text": format!("limit {limit:.2} Mbit/s")}]),
-        );
+        words.push(json!({"x": limit, "y": 1, "xref": "x", "yref": "paper",
+            "yanchor": "bottom", "xanchor": "right", "showarrow": false, "text": format!("limit {limit:.2} Mbit/s")}));
     }
+    set(&mut out, "/layout/annotations", json!(words));
     out
 }
 
@@ -319,14 +330,19 @@ fn paper_sweep(rows: &[&FigureRow], x_label: &str, y_label: &str) -> Value {
             cases.push(&row.case);
         }
     }
+    let apart = whisker_distance(rows, cases.len());
     let mut data = Vec::new();
     for (index, case) in cases.iter().enumerate() {
         let of: Vec<&&FigureRow> = rows.iter().filter(|row| row.case == *case && row.x.is_some()).collect();
-        let x: Vec<Option<f64>> = of.iter().map(|row| row.x).collect();
+        let aside = apart * (index as f64 - (cases.len() as f64 - 1.0) / 2.0);
+        let real: Vec<Option<f64>> = of.iter().map(|row| row.x).collect();
+        let x: Vec<Option<f64>> = real.iter().map(|x| x.map(|x| rounded(x + aside))).collect();
         let y: Vec<f64> = of.iter().map(|row| row.measured).collect();
-        data.push(json!({"type": "scatter", "mode": "lines+markers", "x": x, "y": y, "name": escape(case),
-            "line": line(index), "marker": {"symbol": SYMBOLS[index % SYMBOLS.len()], "size": 8},
-            "error_y": error_bars(&of), "hovertemplate": "%{y:.4g}"}));
+        let hover = format!("{}: %{{y:.4g}} at %{{customdata}}<extra></extra>", escape(case));
+        data.push(json!({"type": "scatter", "mode": "lines+markers", "x": x, "y": y, "customdata": real,
+            "name": escape(case), "line": line(index),
+            "marker": {"symbol": SYMBOLS[index % SYMBOLS.len()], "size": 8},
+            "error_y": error_bars(&of), "hovertemplate": hover}));
         let told: Vec<&&&FigureRow> = of.iter().filter(|row| row.paper.is_some()).collect();
         if !told.is_empty() {
             let x: Vec<Option<f64>> = told.iter().map(|row| row.x).collect();
@@ -338,7 +354,19 @@ fn paper_sweep(rows: &[&FigureRow], x_label: &str, y_label: &str) -> Value {
     }
     let mut y = axis(y_label);
     y["rangemode"] = json!("tozero");
-    figure(data, axis(x_label), y, 420)
+    let mut out = figure(data, axis(x_label), y, 420);
+    set(&mut out, "/layout/hovermode", json!("closest"));
+    out
+}
+
+/// How far neighbouring cases are moved aside from each other, so that their whiskers at one x do not lie on
+/// each other: all together they take half of the least distance between two x.
+fn whisker_distance(rows: &[&FigureRow], cases: usize) -> f64 {
+    let mut x: Vec<f64> = rows.iter().filter_map(|row| row.x).collect();
+    x.sort_by(f64::total_cmp);
+    x.dedup();
+    let least = x.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+    if least.is_finite() && cases > 1 { 0.5 * least / cases as f64 } else { 0.0 }
 }
 
 fn paper_cases(rows: &[&FigureRow], label: &str) -> Value {
@@ -396,4 +424,64 @@ fn rounded(value: f64) -> f64 {
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     crate::stats::Estimate::of(&values.collect::<Vec<_>>()).mean
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn sixteen() -> Figure {
+        let mut figure = Figure { seeds: 10, x_label: "x".into(), ..Figure::default() };
+        for case in 0..16 {
+            for x in [0.1, 0.2, 0.4] {
+                figure.rows.push(FigureRow {
+                    case: format!("case {case}"),
+                    metric: "goodput".into(),
+                    unit: "Mbit/s".into(),
+                    x: Some(x),
+                    paper: None,
+                    measured: 10.0,
+                    ci95: Some([9.0, 11.0]),
+                });
+            }
+        }
+        figure
+    }
+
+    #[test]
+    fn no_two_of_many_cases_have_the_same_colour() {
+        let colours: BTreeSet<String> = (0..64).map(colour).collect();
+        assert_eq!(colours.len(), 64);
+    }
+
+    #[test]
+    fn whiskers_of_sixteen_cases_stand_beside_each_other_and_near_their_x() {
+        let chart = paper_figure(&sixteen(), "goodput", "Mbit/s");
+        let traces = chart["data"].as_array().unwrap();
+        assert_eq!(traces.len(), 16);
+        let mut places = BTreeSet::new();
+        for trace in traces {
+            for (x, real) in
+                trace["x"].as_array().unwrap().iter().zip(trace["customdata"].as_array().unwrap())
+            {
+                let (x, real) = (x.as_f64().unwrap(), real.as_f64().unwrap());
+                assert!((x - real).abs() < 0.05, "{x} is nearer to another x than to {real}");
+                places.insert(format!("{x:.6}"));
+            }
+        }
+        assert_eq!(places.len(), 48, "each whisker has a place of its own");
+    }
+
+    #[test]
+    fn numbers_stand_beside_the_bars_and_not_on_them() {
+        let (report, _) = crate::sample::run(5);
+        let chart = case_against_case(&report);
+        for bar in chart["data"].as_array().unwrap() {
+            assert!(bar.get("text").is_none(), "{bar}");
+        }
+        let words = chart["layout"]["annotations"].as_array().unwrap();
+        assert_eq!(words.iter().filter(|word| word["xref"] == "paper").count(), 3, "{words:?}");
+    }
 }

@@ -13,7 +13,7 @@ mod run;
 mod words;
 
 pub use reproduce::render_reproduce;
-pub use run::render_run;
+pub use run::{case_table, render_run};
 
 /// `text` with every character escaped that HTML or plotly could take for markup.
 #[must_use]
@@ -61,6 +61,7 @@ mod tests {
             "of the limit",
             "# &lt;b&gt;",
             "Content-Security-Policy",
+            "linkhold 9.8.7 (commit 0123456789ab)",
         ] {
             assert!(page.contains(wanted), "{wanted}");
         }
@@ -122,9 +123,17 @@ mod tests {
     #[test]
     fn the_reproduce_report_shows_the_paper_beside_the_measurement() {
         let page = own_part(&render_reproduce(&sample::reproduce(), &[]));
-        for wanted in ["does not hold", "holds", "paper", "dsasync/fig7", "1 of 2 claims"] {
+        for wanted in [
+            "does not hold",
+            "✓ holds",
+            "? undecided",
+            "paper",
+            "dsasync/fig7",
+            "1 of 3 claims holds, 1 is undecided",
+        ] {
             assert!(page.contains(wanted), "{wanted}");
         }
-        assert_eq!(page.matches("class=\"chart\"").count(), 2);
+        assert_eq!(page.matches("class=\"chart\"").count(), 3);
+        assert!(page.contains("linkhold 9.8.7 (commit 0123456789ab)"), "what measured it");
     }
 }

@@ -36,3 +36,11 @@ pub(super) fn number(value: f64) -> String {
 pub(super) fn with_unit(value: f64, unit: &str) -> String {
     joined(&format::with_unit(value, unit))
 }
+
+pub(super) fn ratio(value: f64, ci95: Option<[f64; 2]>) -> String {
+    joined(&format::ratio(value, ci95))
+}
+
+pub(super) fn interval(low: f64, high: f64) -> String {
+    joined(&format::interval(low, high))
+}

@@ -30,6 +30,7 @@ th, td { white-space: nowrap; padding: .4rem .7rem; border-bottom: 1px solid var
 th { background: var(--tint); font-weight: 600; }
 td.text, th.text { text-align: left; white-space: normal; min-width: 7rem; }
 .verdict { border-left: 4px solid var(--accent); background: var(--tint); padding: .7rem 1rem; margin: 1rem 0; }
+.name { white-space: nowrap; }
 .holds { color: #116329; font-weight: 600; white-space: nowrap; }
 .fails { color: #a40e26; font-weight: 600; white-space: nowrap; }
 dt { font-weight: 600; margin-top: .5rem; }

@@ -3,6 +3,7 @@
 use super::page::{Page, folded, table};
 use super::{charts, escape, numbers as format};
 use crate::record::{Claim, Figure, ReproduceReport};
+use crate::table::count_verdicts;
 
 /// The report as one HTML page. `scenarios` holds name and text of each scenario file behind the figures; the
 /// page shows them folded at its end.
@@ -11,20 +12,21 @@ pub fn render_reproduce(report: &ReproduceReport, scenarios: &[(String, String)]
     let mut page = Page::new("linkhold: a paper reproduced");
     page.html("<p class=\"soft\">linkhold report</p><h1>A paper's figures, measured again</h1>");
     let claims: Vec<&Claim> = report.figures.iter().flat_map(|figure| &figure.claims).collect();
-    let holds = claims.iter().filter(|claim| claim.holds).count();
     page.html(&format!(
-        "<p class=\"lead\">{} {}; {holds} of {} claims hold in this measurement.</p>\
+        "<p class=\"lead\">{} {}; in this measurement {}.</p>\
          <p>Each figure of the paper was rebuilt as a scenario and run with several seeds, which vary everything that is random. \
          Filled marks are what was measured, with 95 % intervals (Student's t over the seeds). Open diamonds are the paper's numbers, \
          where its text gives one. A claim is the paper's sentence put to the test: the last column says how. A claim that does not hold is \
-         reported as such; the README of its figure says why.</p>\
+         reported as such; the README of its figure says why. A claim is undecided where the interval reaches from where it holds \
+         to where it does not: more seeds would tell.</p>\
          <p><b>regular</b> is the plain router, <b>dsasync-paper</b> the paper's algorithms as printed, on which its claims are judged, and \
          <b>dsasync</b> what linkhold recommends. Brackets name the sender's TCP stack and the round trip of the wired part, or the \
          one assumption that was changed.</p>",
         report.figures.len(),
         if report.figures.len() == 1 { "figure" } else { "figures" },
-        claims.len(),
+        count_verdicts(&claims),
     ));
+    page.html(&format!("<p class=\"soft\">Measured by {}.</p>", escape(&report.program.to_string())));
     for figure in &report.figures {
         add_figure(&mut page, figure);
     }
@@ -106,16 +108,19 @@ fn claim_table(claims: &[Claim]) -> String {
     let rows: Vec<Vec<String>> = claims
         .iter()
         .map(|claim| {
-            let verdict = if claim.holds {
-                "<span class=\"holds\">✓ holds</span>"
-            } else {
-                "<span class=\"fails\">✗ does not hold</span>"
+            let verdict = match claim.holds {
+                Some(true) => "<span class=\"holds\">✓ holds</span>",
+                Some(false) => "<span class=\"fails\">✗ does not hold</span>",
+                None => "<span class=\"soft\">? undecided</span>",
             };
+            let interval = claim
+                .ci95
+                .map_or_else(String::new, |[low, high]| format!("<br>{}", format::interval(low, high)));
             vec![
                 escape(&claim.text),
                 verdict.to_owned(),
                 number(claim.paper),
-                number(claim.measured),
+                number(claim.measured) + &interval,
                 escape(&claim.criterion),
             ]
         })
@@ -137,10 +142,8 @@ fn row_table(figure: &Figure) -> String {
                     |paper| escape(&format::with_unit(paper, &row.unit)),
                 ),
                 escape(&format::with_unit(row.measured, &row.unit)),
-                row.ci95.map_or_else(
-                    || format::MISSING.to_owned(),
-                    |[low, high]| format!("[{}, {}]", format::number(low), format::number(high)),
-                ),
+                row.ci95
+                    .map_or_else(|| format::MISSING.to_owned(), |[low, high]| format::interval(low, high)),
             ]
         })
         .collect();

@@ -8,7 +8,8 @@ use crate::stats::{Metric, estimate};
 use crate::table::goodput_row;
 
 /// The report as one HTML page. `series` may lack the series of some runs; charts over time show the first
-/// seed. `scenario_toml` is the scenario file's text.
+/// seed. `scenario_toml` is the scenario as it was run,
+/// overrides included.
 #[must_use]
 pub fn render_run(report: &RunReport, series: &[RunSeries], scenario_toml: &str) -> String {
     let scenario = &report.scenario;
@@ -31,14 +32,21 @@ pub fn render_run(report: &RunReport, series: &[RunSeries], scenario_toml: &str)
     page.html("<h2>Terms</h2>");
     page.html(words::TERMS);
     page.html("<h2>The scenario</h2>");
-    if !scenario.file.is_empty() {
-        page.html(&format!("<p>From <code>{}</code>.</p>", escape(&scenario.file)));
-    }
+    let from = match scenario.file.as_str() {
+        "" => String::new(),
+        file => format!("From <code>{}</code>. ", escape(file)),
+    };
+    page.html(&format!(
+        "<p>{from}What was run, by {}; <code>linkhold run</code> with this text gives these results again.</p>",
+        escape(&report.program.to_string()),
+    ));
     page.html(&format!("<pre>{}</pre>", escape(scenario_toml)));
     page.finish()
 }
 
-fn case_table(report: &RunReport) -> String {
+/// The table of cases as HTML: a row for each, with means over the seeds.
+#[must_use]
+pub fn case_table(report: &RunReport) -> String {
     // With one flow in each run there is no fairness to show.
     let several = report.runs.iter().any(|run| run.flows.len() > 1);
     let rows: Vec<Vec<String>> = report
@@ -48,12 +56,11 @@ fn case_table(report: &RunReport) -> String {
             let mean = |metric| estimate(&report.runs, case, metric).mean;
             let versus = goodput_row(report, case).and_then(|row| Some((row.ratio?, row.ci95)));
             let mut cells = vec![
-                escape(case),
+                format!("<span class=\"name\">{}</span>", escape(case)),
                 format::rate(mean(Metric::Goodput)),
                 format::percent(mean(Metric::LimitShare)),
                 match versus {
-                    Some((ratio, Some([low, high]))) => format!("{ratio:.3} ± {:.3}", (high - low) / 2.0),
-                    Some((ratio, None)) => format!("{ratio:.3}"),
+                    Some((ratio, ci95)) => format::ratio(ratio, ci95),
                     None => format::MISSING.to_owned(),
                 },
                 format::count(mean(Metric::Retransmits)),
@@ -69,8 +76,7 @@ fn case_table(report: &RunReport) -> String {
             cells
         })
         .collect();
-    let versus =
-        report.cases().first().map_or_else(String::new, |case| format!("goodput<br>/ {}", escape(case)));
+    let versus = format!("goodput<br>/ {}", escape(report.baseline().unwrap_or("baseline")));
     let mut header = vec![
         "case",
         "goodput",
@@ -89,7 +95,7 @@ fn case_table(report: &RunReport) -> String {
     let fairness =
         if several { " Fairness: Jain's index of the flows' goodput, 1 if all have the same." } else { "" };
     let note = format!(
-        "<p class=\"soft\">Means over the seeds, per run; ± is half a 95\u{a0}% interval. Resent: retransmitted segments. \"Outside \
+        "<p class=\"soft\">Means over the seeds, per run; in brackets the ratio's 95\u{a0}% interval, paired by seed. Resent: retransmitted segments. \"Outside \
          silences\": only segments that met no silence on their way.{fairness}</p>"
     );
     table(&header, &rows, &[0]) + &note

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use ::parquet::errors::ParquetError;
 use linkhold_core::link_event::Scope;
 
-use crate::record::RunRecord;
+use crate::record::{Program, RunRecord};
 use crate::series::{RunSeries, cause_name};
 use table::{Column, Kind, TableWriter, Value};
 
@@ -98,15 +98,15 @@ pub struct ParquetFiles {
 }
 
 impl ParquetFiles {
-    /// Starts the three files in `folder`, which has to exist.
+    /// Starts the three files in `folder`, which has to exist; `program` stands in each as what created it.
     ///
     /// # Errors
     /// [`ParquetFailure`].
-    pub fn create(folder: &Path) -> Result<Self, ParquetFailure> {
+    pub fn create(folder: &Path, program: &Program) -> Result<Self, ParquetFailure> {
         Ok(Self {
-            flows: Output::create(folder, "flows.parquet", FLOWS)?,
-            series: Output::create(folder, "series.parquet", SERIES)?,
-            silences: Output::create(folder, "silences.parquet", SILENCES)?,
+            flows: Output::create(folder, "flows.parquet", FLOWS, program)?,
+            series: Output::create(folder, "series.parquet", SERIES, program)?,
+            silences: Output::create(folder, "silences.parquet", SILENCES, program)?,
         })
     }
 
@@ -228,12 +228,17 @@ struct Output {
 }
 
 impl Output {
-    fn create(folder: &Path, name: &str, columns: &'static [Column]) -> Result<Self, ParquetFailure> {
+    fn create(
+        folder: &Path,
+        name: &str,
+        columns: &'static [Column],
+        program: &Program,
+    ) -> Result<Self, ParquetFailure> {
         let path = folder.join(name);
         let partial = folder.join(format!(".{name}.partial"));
         let file =
             File::create(&partial).map_err(|source| ParquetFailure::Io { path: partial.clone(), source })?;
-        let table = TableWriter::new(BufWriter::new(file), columns)
+        let table = TableWriter::new(BufWriter::new(file), columns, program)
             .map_err(|source| ParquetFailure::Encode { path: path.clone(), source })?;
         Ok(Self { partial, path, table: Some(table) })
     }
@@ -280,7 +285,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (mut report, series) = sample::run(2);
         report.runs[0].flows[0].delay_p99_s = f64::NAN;
-        let mut files = ParquetFiles::create(folder.path()).unwrap();
+        let mut files = ParquetFiles::create(folder.path(), &report.program).unwrap();
         for (run, over_time) in report.runs.iter().zip(&series) {
             files.add(run, over_time).unwrap();
         }
@@ -310,7 +315,7 @@ mod tests {
     fn files_that_were_not_finished_leave_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let (report, series) = sample::run(1);
-        let mut files = ParquetFiles::create(folder.path()).unwrap();
+        let mut files = ParquetFiles::create(folder.path(), &report.program).unwrap();
         files.add(&report.runs[0], &series[0]).unwrap();
         drop(files);
         assert!(names(folder.path()).is_empty());
@@ -318,7 +323,9 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_named() {
-        let Err(error) = ParquetFiles::create(Path::new("/nonexistent/folder")) else { panic!() };
+        let Err(error) = ParquetFiles::create(Path::new("/nonexistent/folder"), &Program::default()) else {
+            panic!()
+        };
         assert!(error.to_string().contains("/nonexistent/folder"), "{error}");
     }
 }

@@ -13,6 +13,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+use crate::record::Program;
+
 /// Rows in a row group: a few megabytes.
 const ROWS_A_GROUP: usize = 65_536;
 
@@ -106,12 +108,13 @@ pub(super) struct TableWriter<W: Write + Send> {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    pub(super) fn new(writer: W, columns: &[Column]) -> Result<Self, ParquetError> {
+    pub(super) fn new(writer: W, columns: &[Column], program: &Program) -> Result<Self, ParquetError> {
         let fields = columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
         let schema = Type::group_type_builder("linkhold").with_fields(fields).build()?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
-            .set_created_by(concat!("linkhold ", env!("CARGO_PKG_VERSION")).to_owned())
+            // In the form that the format's specification asks for.
+            .set_created_by(format!("linkhold version {} (build {})", program.version, program.commit))
             .build();
         Ok(Self {
             file: SerializedFileWriter::new(writer, Arc::new(schema), Arc::new(properties))?,

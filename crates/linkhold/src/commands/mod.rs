@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod doctor;
+pub mod estimate;
 pub mod manual;
 pub mod reproduce;
 pub mod run;
@@ -10,7 +11,33 @@ pub mod signal;
 pub mod status;
 pub mod testbed;
 
+use std::path::Path;
+
+use linkhold_scenario::Scenario;
+
 use crate::Failure;
+
+/// Reads a scenario file, or standard input for `-`, and tells on standard error what is probably not meant.
+fn load(path: &Path, set: &[String]) -> Result<Scenario, Failure> {
+    let scenario = Scenario::load(path, set).map_err(|error| Failure::BadInput(error.to_string()))?;
+    for hint in scenario.hints() {
+        eprintln!("hint: {hint}");
+    }
+    Ok(scenario)
+}
+
+/// Refuses a `--baseline` that is none of the scenario's cases.
+fn check_baseline(baseline: Option<&str>, scenario: &Scenario) -> Result<(), Failure> {
+    let cases = scenario.cases();
+    match baseline {
+        Some(wanted) if !cases.iter().any(|case| case.name == wanted) => {
+            let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+            let known = known.join(", ");
+            Err(Failure::BadInput(format!("--baseline {wanted}: there is no such case; there are {known}")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
 
 /// Runs `work` on a pool of `threads` threads; `None` means one per core.
 fn on_pool<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {

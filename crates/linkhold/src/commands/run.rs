@@ -13,17 +13,19 @@ use linkhold_scenario::{Case, Scenario};
 use linkhold_sim::{Capture, NoObserver, Observer, run_case_observed};
 use rayon::prelude::*;
 
-use crate::Failure;
 use crate::cli::RunArgs;
-use crate::output::{OutputFolder, print};
+use crate::output::{OutputFolder, print, width};
+use crate::program::program;
 use crate::progress::bar;
+use crate::{Failure, interrupt};
 
 type Run = (RunRecord, RunSeries);
 
 /// Runs `linkhold run`.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let scenario =
-        Scenario::load(&args.scenario, &args.set).map_err(|error| Failure::BadInput(error.to_string()))?;
+    let scenario = super::load(&args.scenario, &args.set)?;
+    super::check_baseline(args.baseline.as_deref(), &scenario)?;
+    interrupt::watch()?;
     let cases = scenario.cases();
     let out = match &args.out {
         Some(out) => Some(out.clone()),
@@ -34,16 +36,16 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let captures = folder.as_ref().filter(|_| args.pcap).map(|folder| folder.path().to_path_buf());
     let runs = simulate(args, &cases, captures.as_deref())?;
     let (records, series): (Vec<RunRecord>, Vec<RunSeries>) = runs.into_iter().unzip();
-    let comparison = compare(&records);
+    let comparison = compare(&records, args.baseline.as_deref());
     let info = linkhold_sim::scenario_info(&scenario, &args.scenario.display().to_string(), &args.set);
-    let report = RunReport::new(info, records, comparison);
+    let report = RunReport::new(program(), info, records, comparison);
     let json = super::to_json(&report)?;
-    deliver(&args.scenario, folder, &report, &series, &json, args.json)
+    deliver(&scenario, folder, &report, &series, &json, args.json)
 }
 
 /// Writes the results into `folder`, if there is one, and prints them: `json` alone, or a table.
 pub(super) fn deliver(
-    file: &Path,
+    scenario: &Scenario,
     folder: Option<OutputFolder>,
     report: &RunReport,
     series: &[RunSeries],
@@ -52,7 +54,7 @@ pub(super) fn deliver(
 ) -> Result<(), Failure> {
     let written = match folder {
         Some(folder) => {
-            write(file, &folder, report, series, json)?;
+            write(scenario, &folder, report, series, json)?;
             Some(folder.finish()?)
         }
         None => None,
@@ -60,7 +62,7 @@ pub(super) fn deliver(
     if json_only {
         return print(json);
     }
-    print(&run_table(report))?;
+    print(&run_table(report, width()))?;
     match written {
         Some(folder) => print(&format!("\nReport: {}\n", folder.join("report.html").display())),
         None => Ok(()),
@@ -102,7 +104,7 @@ fn simulate_one(
     };
     let path: PathBuf = folder.join(format!("{}-seed{seed}.pcapng", case.name));
     let file = File::create(&path).map_err(|error| fail(format!("cannot write the capture: {error}")))?;
-    let comment = format!("linkhold {}: case {}, seed {seed}", case.scenario.name, case.name);
+    let comment = format!("{}: {}, case {}, seed {seed}", program(), case.scenario.name, case.name);
     let capture = Capture::new(BufWriter::new(file), &comment).map_err(|error| fail(error.to_string()))?;
     let mut watched = Watched { inner: capture, progress };
     let run = run_case_observed(case, seed, &mut watched).map_err(|error| fail(error.to_string()))?;
@@ -143,21 +145,19 @@ impl<O: Observer> Observer for Watched<'_, O> {
 
 /// Writes every file of a folder of results except the captures.
 fn write(
-    file: &Path,
+    scenario: &Scenario,
     folder: &OutputFolder,
     report: &RunReport,
     series: &[RunSeries],
     json: &str,
 ) -> Result<(), Failure> {
-    // The file was read a moment ago; if it has gone since, the report does without its text.
-    let toml = std::fs::read_to_string(file).unwrap_or_default();
     let fail = |error: linkhold_results::parquet::ParquetFailure| Failure::Failed(error.to_string());
-    let mut parquet = ParquetFiles::create(folder.path()).map_err(fail)?;
+    let mut parquet = ParquetFiles::create(folder.path(), &report.program).map_err(fail)?;
     for (run, series) in report.runs.iter().zip(series) {
         parquet.add(run, series).map_err(fail)?;
     }
     parquet.finish().map_err(fail)?;
     folder.write("run.json", json)?;
-    folder.write("scenario.toml", &toml)?;
-    folder.write("report.html", &render_run(report, series, &toml))
+    folder.write("scenario.toml", scenario.as_run())?;
+    folder.write("report.html", &render_run(report, series, scenario.as_run()))
 }

@@ -1,6 +1,6 @@
 //! `linkhold scenario`: prints the file format's JSON Schema, or checks a file.
 
-use linkhold_scenario::{Scenario, json_schema};
+use linkhold_scenario::json_schema;
 
 use crate::Failure;
 use crate::cli::ScenarioCommand;
@@ -11,8 +11,7 @@ pub fn run(command: &ScenarioCommand) -> Result<(), Failure> {
     match command {
         ScenarioCommand::Schema => print(&super::to_json(&json_schema())?),
         ScenarioCommand::Check { scenario, set } => {
-            let checked =
-                Scenario::load(scenario, set).map_err(|error| Failure::BadInput(error.to_string()))?;
+            let checked = super::load(scenario, set)?;
             print(&format!("{}: OK ({})\n{}", scenario.display(), checked.name(), checked.summary()))
         }
     }

@@ -19,9 +19,10 @@ use linkhold_scenario::{Case, Scenario};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Failure;
-use crate::output::{OutputFolder, print};
+use crate::output::{OutputFolder, print, width};
+use crate::program::program;
 use crate::progress::bar;
+use crate::{Failure, interrupt};
 
 /// `linkhold testbed`.
 #[derive(Debug, Args)]
@@ -32,9 +33,10 @@ use crate::progress::bar;
         Every case sees the same silences. Prints what `linkhold run` prints, with stack \"linux\", and under `linux` \
         what the kernel says: retransmissions, timeouts, spurious timeouts, the congestion window before and after each \
         silence, receive windows. A case's name carries the congestion control: none/cubic; cases are compared with the \
-        scenario's first under the same congestion control.\n\n\
+        scenario's first, or --baseline, under the same congestion control.\n\n\
         A run whose air was handled late (99th percentile above 1 ms) is refused and run again with fewer beside it, \
-        in the end alone; it is never reported. What is finished is reported even where other runs failed. Everything made is removed again, also on Ctrl-C.\n\n\
+        in the end alone; it is never reported. What is finished is reported even where other runs failed. \
+        Everything made is removed again, also on Ctrl-C.\n\n\
         Needs root, iperf3 and /dev/net/tun; `linkhold doctor` says what is missing.",
     after_long_help = "Examples:\n  \
         linkhold testbed scenarios/demo.toml\n  \
@@ -50,7 +52,7 @@ use crate::progress::bar;
         2  bad input: the command line, the scenario or a trace; nothing was written"
 )]
 pub struct TestbedArgs {
-    /// The scenario file (TOML); `linkhold scenario schema` documents it.
+    /// The scenario file (TOML), or - for standard input; `linkhold scenario schema` documents it.
     #[arg(value_hint = ValueHint::FilePath, required_unless_present = "batch")]
     pub scenario: Option<PathBuf>,
     /// Run the cells of many scenarios side by side, the longest first; prints one report a line (with
@@ -58,7 +60,7 @@ pub struct TestbedArgs {
     ///
     /// Scenario files are named from where the command runs. Finished cells are kept in --out.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "out",
-          conflicts_with_all = ["scenario", "cc", "set", "seeds", "pcap"])]
+          conflicts_with_all = ["scenario", "cc", "set", "seeds", "baseline", "pcap"])]
     pub batch: Option<PathBuf>,
     /// Run nothing: report the cells of the batch that are finished.
     #[arg(long, requires_all = ["batch", "resume"])]
@@ -70,8 +72,11 @@ pub struct TestbedArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Repetitions, each with its own seed; two or more give 95 % confidence intervals.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub seeds: u32,
+    /// The case that the others are compared with [default: the scenario's first].
+    #[arg(long, value_name = "CASE")]
+    pub baseline: Option<String>,
     /// Runs side by side [default: as many as this machine keeps up with, starting with one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
@@ -103,6 +108,8 @@ struct Entry {
     set: Vec<String>,
     #[serde(default = "one")]
     seeds: u32,
+    #[serde(default)]
+    baseline: Option<String>,
 }
 
 const fn one() -> u32 {
@@ -119,8 +126,8 @@ struct Job {
 
 impl Job {
     fn new(entry: Entry) -> Result<Self, Failure> {
-        let scenario = Scenario::load(&entry.scenario, &entry.set)
-            .map_err(|error| Failure::BadInput(error.to_string()))?;
+        let scenario = super::load(&entry.scenario, &entry.set)?;
+        super::check_baseline(entry.baseline.as_deref(), &scenario)?;
         let cases = scenario.cases();
         for case in &cases {
             check(&case.scenario)
@@ -150,10 +157,13 @@ impl Job {
             linux.push(told);
             series.push(one);
         }
-        let comparison = compare_by_congestion(&records, &linux, &self.congestion);
+        let baseline = self.entry.baseline.as_deref();
+        let names: Vec<(&str, &str)> =
+            linux.iter().map(|told| (told.congestion.as_str(), told.case.as_str())).collect();
+        let comparison = compare_by_congestion(&records, &names, &self.congestion, baseline);
         let path = self.entry.scenario.display().to_string();
         let info = linkhold_sim::scenario_info(&self.scenario, &path, &self.entry.set);
-        let report = RunReport::new(info, records, comparison);
+        let report = RunReport::new(program(), info, records, comparison);
         let json = with_linux(&report, &linux)?;
         Ok((report, json, series))
     }
@@ -175,6 +185,7 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
         cc: args.cc.clone(),
         set: args.set.clone(),
         seeds: args.seeds,
+        baseline: args.baseline.clone(),
     })?;
     let out = match &args.out {
         Some(out) => Some(out.clone()),
@@ -190,7 +201,7 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
     if !outcomes.is_empty() {
         let (report, json, series) = job.report(outcomes)?;
         let json = super::to_json(&json)?;
-        super::run::deliver(path, folder, &report, &series, &json, args.json)?;
+        super::run::deliver(&job.scenario, folder, &report, &series, &json, args.json)?;
     }
     failure.map_or(Ok(()), Err)
 }
@@ -236,7 +247,7 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
             }
             print(&format!("{json}\n"))?;
         } else {
-            print(&format!("{}\n{}\n", job.entry.name, run_table(&report)))?;
+            print(&format!("{}\n{}\n", job.entry.name, run_table(&report, width())))?;
         }
     }
     failure.map_or(Ok(()), Err)
@@ -248,7 +259,8 @@ fn prepare(args: &TestbedArgs, out: Option<&Path>) -> Result<Fleet, Failure> {
         return Err(Failure::Failed(reason));
     }
     // Called before any other thread starts, because threads inherit the blocked signals.
-    let stop = stop_on_signals().map_err(|error| Failure::Failed(error.to_string()))?;
+    let stop =
+        stop_on_signals(interrupt::remove_unfinished).map_err(|error| Failure::Failed(error.to_string()))?;
     for stale in linkhold_linux::netns::reap_stale() {
         eprintln!("removed the network namespace {stale}, left behind by a process that is gone");
     }
@@ -363,15 +375,28 @@ fn length_ms(cell: &Cell<'_>) -> u64 {
     cell.case.scenario.duration.as_millis()
 }
 
-/// Compares every case with the scenario's first under the same congestion control.
+/// Compares every case with `baseline`, or else the scenario's first, under the same congestion control.
+/// `names` are the congestion control and the case of each record, whose own name for its case carries both.
 fn compare_by_congestion(
     records: &[RunRecord],
-    linux: &[LinuxRecord],
+    names: &[(&str, &str)],
     congestion: &[String],
+    baseline: Option<&str>,
 ) -> Vec<CompareRow> {
     let rows = congestion.iter().flat_map(|name| {
-        let of_name = records.iter().zip(linux).filter(|(_, linux)| linux.congestion == *name);
-        compare(&of_name.map(|(record, _)| record.clone()).collect::<Vec<_>>())
+        let of_name: Vec<(&RunRecord, &str)> = records
+            .iter()
+            .zip(names)
+            .filter(|(_, (congestion, _))| congestion == name)
+            .map(|(record, (_, case))| (record, *case))
+            .collect();
+        let named = of_name.iter().find(|(_, case)| baseline == Some(*case));
+        let full_name = named.map(|(record, _)| record.case.clone());
+        if baseline.is_some() && full_name.is_none() {
+            return Vec::new();
+        }
+        let records: Vec<RunRecord> = of_name.into_iter().map(|(record, _)| record.clone()).collect();
+        compare(&records, full_name.as_deref())
     });
     rows.collect()
 }
@@ -388,4 +413,43 @@ fn with_linux(report: &RunReport, linux: &[LinuxRecord]) -> Result<Value, Failur
         }
     }
     Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_compared_with_the_baseline_under_their_own_congestion_control() {
+        let (report, _) = linkhold_results::sample::run(2);
+        let mut records = Vec::new();
+        let mut names = Vec::new();
+        for congestion in ["reno", "cubic"] {
+            for run in &report.runs {
+                records.push(RunRecord { case: format!("{}/{congestion}", run.case), ..run.clone() });
+                names.push((congestion, run.case.as_str()));
+            }
+        }
+        let congestion = ["reno".to_owned(), "cubic".to_owned()];
+        let pairs = |baseline| {
+            let rows = compare_by_congestion(&records, &names, &congestion, baseline);
+            let goodput = rows.into_iter().filter(|row| row.metric == "goodput_bps");
+            goodput.map(|row| format!("{} {}", row.case, row.baseline)).collect::<Vec<_>>()
+        };
+        let first = [
+            "hold/reno none/reno",
+            "dsasync/reno none/reno",
+            "hold/cubic none/cubic",
+            "dsasync/cubic none/cubic",
+        ];
+        assert_eq!(pairs(None), first);
+        let named = [
+            "none/reno hold/reno",
+            "dsasync/reno hold/reno",
+            "none/cubic hold/cubic",
+            "dsasync/cubic hold/cubic",
+        ];
+        assert_eq!(pairs(Some("hold")), named);
+        assert!(pairs(Some("fifo")).is_empty(), "cells of the baseline are not finished yet");
+    }
 }

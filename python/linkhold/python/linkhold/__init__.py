@@ -4,7 +4,7 @@
 
     result = linkhold.run("scenarios/demo.toml", seeds=5)
     print(result)                                   # the command's table
-    result.report["compare"]                        # every case against the first, paired by seed
+    result.report["compare"]                        # every case against the baseline, paired by seed
     linkhold.plots.compare(result).savefig("goodput.png")
 
 Quantities carry their unit. In results the unit is the end of a name: `_bps` is bits per second, `_s` seconds, `_bytes`
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._native import RunError, ScenarioError
+from ._native import RunError, ScenarioError, __version__
 from ._run import Checked, Estimate, Result, check, run, schema
 from ._sweep import sweep
 
@@ -30,6 +30,7 @@ __all__ = [
     "Result",
     "RunError",
     "ScenarioError",
+    "__version__",
     "check",
     "plots",
     "run",

@@ -2,6 +2,9 @@
 
 from typing import TypedDict
 
+__version__: str
+__commit__: str
+
 class Problem(TypedDict):
     """One thing that is wrong with a scenario."""
 
@@ -28,8 +31,10 @@ class Run:
     def write_parquet(self, folder: str) -> None: ...
     def delay_cdf(self, case: str, outside_silence: bool) -> tuple[list[float], list[float]]: ...
     def estimate(self, case: str, metric: str) -> tuple[int, float, float, tuple[float, float] | None]: ...
-    def table(self) -> str: ...
+    def table(self, width: int | None = None) -> str: ...
     def html(self) -> str: ...
+    def html_table(self) -> str: ...
+    def scenario_toml(self) -> str: ...
 
 def run_points(
     file: str | None,
@@ -38,6 +43,7 @@ def run_points(
     seeds: int,
     threads: int | None,
     keep_series: bool,
+    baseline: str | None = None,
 ) -> list[Run]: ...
 def check(
     file: str | None, text: str | None, set: list[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import tempfile
@@ -73,7 +74,7 @@ class Result:
 
     @property
     def compare(self) -> list[dict[str, Any]]:
-        """Comparisons of every case but the first with the first, in every metric, paired by seed.
+        """Comparisons of every case but the baseline with the baseline, in every metric, paired by seed.
 
         Keys: `case`, `baseline`, `metric`, `unit`, `baseline_value`, `value` (means over the seeds, in `unit`),
         `ratio` (None if the baseline is 0) and its `ci95` (`[low, high]`; None with one seed).
@@ -137,6 +138,11 @@ class Result:
         """
         return self._table("silences")
 
+    @property
+    def scenario(self) -> str:
+        """The text of the scenario as it was run: run again, without `set` and from any folder, it gives the same."""
+        return self._native.scenario_toml()
+
     def html(self) -> str:
         """The self-contained HTML report that the command writes."""
         return self._native.html()
@@ -146,8 +152,18 @@ class Result:
             self._tables = _tables_of(self._native)
         return self._tables[name]
 
+    def __reduce__(self) -> tuple[type[Result], tuple[_native.Run]]:
+        # What was read from the native half can be read again.
+        return Result, (self._native,)
+
     def __str__(self) -> str:
         return self._native.table()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table of cases."""
+        name = html.escape(self.report["scenario"]["name"])
+        seeds = len(self.seeds)
+        return f"<p><b>{name}</b>, {seeds} seed{'s' if seeds > 1 else ''}</p>{self._native.html_table()}"
 
     def __repr__(self) -> str:
         name = self.report["scenario"]["name"]
@@ -193,6 +209,7 @@ def run(
     set: Overrides = (),
     seeds: int = 1,
     threads: int | None = None,
+    baseline: str | None = None,
 ) -> Result:
     """Run every case of a scenario with every seed, side by side.
 
@@ -204,14 +221,17 @@ def run(
     seeds: repetitions, counted up from the scenario's seed; two or more give confidence intervals.
     threads: number of threads; one per core if None. Results do not depend on it.
 
+    baseline: name of the case that the others are compared with; the first if None.
+
     The interpreter's lock is released while runs go on; Ctrl-C stops them.
 
     Raises ScenarioError, a ValueError, with file, line and key of everything that is wrong with the scenario, and
-    RunError, a RuntimeError, if a run cannot start.
+    RunError, a RuntimeError, if a run cannot start; FileNotFoundError if there is no such scenario file, and KeyError if
+    there is no case of the baseline's name.
     """
     file, text = source(scenario)
     count = whole("seeds", seeds, MAX_SEEDS)
-    [native] = _native.run_points(file, text, [overrides(set)], count, threads_of(threads), True)
+    [native] = _native.run_points(file, text, [overrides(set)], count, threads_of(threads), True, baseline)
     return Result(native)
 
 

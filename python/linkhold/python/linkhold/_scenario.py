@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import numbers
 import os
@@ -19,12 +20,15 @@ MAX_THREADS = 1024
 
 
 def source(scenario: Scenario) -> tuple[str | None, str | None]:
-    """The scenario's file and text; one of them is None."""
+    """The scenario's file and text; one of them is None. Raises FileNotFoundError if there is no such file."""
     if isinstance(scenario, str) and "\n" in scenario:
         return None, scenario
     if not isinstance(scenario, (str, os.PathLike)):
         raise TypeError(f"scenario is a path or the text of a scenario file, not {type(scenario).__name__}")
-    return os.fspath(scenario), None
+    path = os.fspath(scenario)
+    if not os.path.exists(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    return path, None
 
 
 def overrides(given: Overrides) -> list[str]:

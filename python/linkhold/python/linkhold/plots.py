@@ -1,15 +1,22 @@
-"""Figures of a `Result`: every function returns a `matplotlib.figure.Figure` and shows nothing.
+"""Figures of a `Result`: every function returns a `matplotlib.figure.Figure`, which pyplot knows.
 
-Colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind readers can tell apart, and lines
-differ in their dashes as well. A case has the same colour in every figure of a `Result`.
+A notebook shows the figure, and in a script `matplotlib.pyplot.show()` does. A program that makes many figures closes each
+with `matplotlib.pyplot.close(figure)`, as with all figures of pyplot.
+
+The first colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind readers can tell apart. No
+two cases have the same colour, lines differ in their dashes as well, and a case has the same colour in every figure of a
+`Result`.
 """
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 try:
+    import matplotlib
+    from matplotlib import pyplot
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 except ImportError as error:
@@ -23,8 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "delay_cdf", "goodput"]
 
-# Vermilion, blue, green, purple, orange, sky blue, black: as in the HTML report.
-_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# As in the HTML report: the seven of Okabe and Ito, then nine between them.
+_COLOURS = (
+    "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#332288",
+    "#999933", "#CC6677", "#117733", "#7F4F24", "#6C757D", "#DDCC77", "#AA44DD",
+)  # fmt: skip
 _DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _MARKERS = ("o", "s", "D", "^", "P", "X")
 _INK = "#1b1f24"
@@ -103,7 +113,7 @@ def goodput(
 
 def compare(result: Result, metric: str = "goodput_bps", *, cases: Sequence[str] | None = None) -> Figure:
     """Comparison of the cases: the mean over the seeds with its 95 % confidence interval, every seed as a small mark,
-    and in words the ratio to the first case with its interval, paired by seed.
+    and in words the ratio to the baseline with its interval, paired by seed.
 
     metric: one of the report's totals; the axis has its unit. cases: all if None.
     """
@@ -197,9 +207,33 @@ def delay_cdf(
     return figure
 
 
+class _Figure(Figure):
+    """A figure that a notebook shows once, whether it is the result of its cell or not."""
+
+    def _ipython_display_(self) -> None:
+        import importlib
+        from io import BytesIO
+
+        # There is no need for IPython's types where only IPython calls.
+        notebook: Any = importlib.import_module("IPython.display")
+        picture = BytesIO()
+        self.savefig(picture, format="png")
+        notebook.display(notebook.Image(picture.getvalue()))
+        if "inline" in matplotlib.get_backend():
+            # At the end of a cell the inline backend shows every figure that is still open, and closes it.
+            pyplot.close(self)
+
+
+def _colour(index: int) -> str:
+    if index < len(_COLOURS):
+        return _COLOURS[index]
+    # Steps of the golden angle never come back to a hue, and stay far from those just before.
+    red, green, blue = colorsys.hls_to_rgb(index * 137.508 / 360 % 1, 0.42, 0.65)
+    return f"#{round(red * 255):02X}{round(green * 255):02X}{round(blue * 255):02X}"
+
+
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    # Made without pyplot, which would keep every figure in a global list.
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    figure = pyplot.figure(FigureClass=_Figure, figsize=(width, height), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     axes.set_axisbelow(True)
     axes.grid(color=_GRID, linewidth=0.8)
@@ -234,7 +268,7 @@ def _cases(result: Result, wanted: Sequence[str] | None) -> list[str]:
 def _style(result: Result, case: str) -> dict[str, Any]:
     index = result.cases.index(case)
     return {
-        "color": _COLOURS[index % len(_COLOURS)],
+        "color": _colour(index),
         "linestyle": _DASHES[index % len(_DASHES)],
         "linewidth": 1.6,
     }

@@ -1,0 +1,37 @@
+"""Means and 95 % intervals for the scripts that write pages, computed by the command (`linkhold estimate`), so that a page
+and a report never differ in their statistics."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = os.environ.get("LINKHOLD") or str(ROOT / "target" / "release" / "linkhold")
+
+
+class Estimates:
+    """Asks one `linkhold estimate`, which answers line by line."""
+
+    def __init__(self, program=PROGRAM):
+        self._program = program
+        self._process = None
+
+    def of(self, numbers):
+        """Mean of `numbers` and half of its 95 % interval; None for what there are too few numbers for."""
+        if self._process is None:
+            try:
+                self._process = subprocess.Popen(
+                    [self._program, "estimate"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+            except OSError as error:
+                sys.exit(f"{self._program}: {error}; build it (make build), or name another in LINKHOLD")
+        self._process.stdin.write(" ".join(repr(float(number)) for number in numbers) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            sys.exit(f"{self._program} estimate gave no answer")
+        told = json.loads(answer)
+        half = None if told["ci95"] is None else (told["ci95"][1] - told["ci95"][0]) / 2
+        return told["mean"], half
