@@ -21,7 +21,8 @@ use linkhold_radio::Trace;
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_wire::{TcpChecksum, apply_rewrite, parse_ip_tcp, parse_ip_tcp_headers, verify_checksums};
 
-/// A scenario file. An accepted one has cases and a summary; each line of a refusal starts with the file or
+/// A scenario file. An accepted one has cases and a summary, and the text that is kept of it, overrides included,
+/// gives it again; each line of a refusal starts with the file or
 /// with `--set`.
 pub fn scenario(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -34,6 +35,8 @@ pub fn scenario(data: &[u8]) {
         Ok(scenario) => {
             assert!(!scenario.cases().is_empty());
             assert!(!scenario.summary().is_empty());
+            let again = Scenario::parse(scenario.as_run(), "again.toml", &[], &NoFiles);
+            assert_eq!(again.as_ref(), Ok(&scenario), "{}", scenario.as_run());
         }
         Err(error) => {
             assert!(!error.problems().is_empty());

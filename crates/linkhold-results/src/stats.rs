@@ -288,6 +288,16 @@ mod tests {
     use super::*;
     use crate::record::jain_index;
 
+    /// Normal values. A linear congruential generator (Numerical Recipes) is enough here, and it is
+    /// deterministic.
+    fn normals(mut state: u32) -> impl FnMut() -> f64 {
+        let mut uniform = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state >> 8) / f64::from(1 << 24)
+        };
+        move || (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+    }
+
     #[test]
     fn the_interval_is_students() {
         // t(0.975, 9) = 2.262157 (any table); values 1..=10: mean 5.5, s = 3.02765.
@@ -319,13 +329,7 @@ mod tests {
 
     #[test]
     fn the_paired_interval_covers_the_true_ratio_as_often_as_it_says() {
-        // A linear congruential generator (Numerical Recipes) is enough here, and it is deterministic.
-        let mut state = 1_u32;
-        let mut uniform = move || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f64::from(state >> 8) / f64::from(1 << 24)
-        };
-        let mut normal = move || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let mut normal = normals(1);
         let trials = 4000;
         let mut covered = 0;
         for _ in 0..trials {
@@ -353,12 +357,7 @@ mod tests {
         // Without values of its own a case has nothing to take the logarithm of.
         assert_eq!(paired_ratio(&[(1.0, 0.0), (2.0, 0.0)]), Some((0.0, Some([0.0, 0.0]))));
 
-        let mut state = 7_u32;
-        let mut uniform = move || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f64::from(state >> 8) / f64::from(1 << 24)
-        };
-        let mut normal = move || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let mut normal = normals(7);
         let trials = 4000;
         let mut covered = 0;
         for _ in 0..trials {

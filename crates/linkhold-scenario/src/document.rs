@@ -75,6 +75,14 @@ impl Table {
     fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|entry| entry.key == key)
     }
+
+    /// Adds an entry whose key is not there yet, and says where. The order of keys stays the parser's, so that a
+    /// document that is written and read again is the same.
+    fn add(&mut self, entry: Entry) -> usize {
+        let at = self.entries.partition_point(|other| other.key < entry.key);
+        self.entries.insert(at, entry);
+        at
+    }
 }
 
 impl Node {
@@ -286,8 +294,7 @@ fn insert(target: &mut Node, steps: &[&str], node: Node, key_origin: Origin) -> 
         Value::Table(table) => {
             let at = table.entries.iter().position(|entry| entry.key == *step).unwrap_or_else(|| {
                 let node = Node { value: Value::Table(Table::default()), origin: key_origin };
-                table.entries.push(Entry { key: (*step).to_owned(), key_origin, node });
-                table.entries.len() - 1
+                table.add(Entry { key: (*step).to_owned(), key_origin, node })
             });
             let entry = &mut table.entries[at];
             match *step {
@@ -348,7 +355,9 @@ fn merge(target: &mut Node, node: Node) {
                         existing.key_origin = entry.key_origin;
                         merge(&mut existing.node, entry.node);
                     }
-                    None => into.entries.push(entry),
+                    None => {
+                        into.add(entry);
+                    }
                 }
             }
         }

@@ -673,6 +673,15 @@ fn the_text_that_was_run_gives_the_same_scenario_without_the_overrides() {
 }
 
 #[test]
+fn keys_that_overrides_add_take_effect_in_the_order_in_which_they_are_read_again() {
+    let text = with("[[cases]]\nname = \"x\"\nset = { \"wired.rtt\" = \"20ms\" }\n");
+    // `wired` and `wired.rtt` both set the round trip: the one that is later in the order of keys wins.
+    let once = run_as(&text, "s.toml", &["cases.x.set.wired={rtt=\"70ms\"}"]);
+    assert_eq!(run_as(once.as_run(), "s.toml", &[]), once, "{}", once.as_run());
+    assert_eq!(once.cases()[0].scenario.wired.one_way_delay, Duration::from_millis(10));
+}
+
+#[test]
 fn the_text_that_was_run_names_traces_so_that_it_runs_from_anywhere() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, trace) in [("a.down", "1\n2\n50\n"), ("b.down", "1\n7\n90\n")] {

@@ -306,6 +306,13 @@ fn the_scenario_beside_the_results_gives_the_same_results() {
 }
 
 #[test]
+fn the_citation_names_this_version() {
+    let citation = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../CITATION.cff");
+    let text = fs::read_to_string(citation).expect("part of the project");
+    assert!(text.lines().any(|line| line == concat!("version: ", env!("CARGO_PKG_VERSION"))), "{text}");
+}
+
+#[test]
 fn a_named_baseline_is_what_the_others_are_compared_with() {
     let folder = TempDir::new().expect("a temporary folder");
     fs::write(folder.path().join("s.toml"), SCENARIO).expect("written");

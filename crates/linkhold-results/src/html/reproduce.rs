@@ -58,13 +58,19 @@ fn add_figure(page: &mut Page, figure: &Figure) {
     for (metric, unit) in metrics {
         for (stack, part) in by_stack(figure, metric) {
             let told = part.rows.iter().any(|row| row.metric == metric && row.paper.is_some());
+            let sweep = part.rows.iter().any(|row| row.metric == metric && row.x.is_some());
             let caption = format!(
-                "<b>{}</b>{}, mean of {} {}. Whiskers: 95 % intervals.{}",
+                "<b>{}</b>{}, mean of {} {}. Whiskers: 95 % intervals.{}{}",
                 escape(metric),
                 stack.map_or_else(String::new, |stack| format!(" ({})", escape(stack))),
                 figure.seeds,
                 if figure.seeds == 1 { "seed" } else { "seeds" },
                 if told { " Open diamonds: the paper." } else { "" },
+                if sweep {
+                    " Cases are drawn a little aside of their x, so that whiskers do not cover each other."
+                } else {
+                    ""
+                },
             );
             page.chart(
                 &charts::paper_figure(&part, metric, unit),
@@ -111,7 +117,7 @@ fn claim_table(claims: &[Claim]) -> String {
             let verdict = match claim.holds {
                 Some(true) => "<span class=\"holds\">✓ holds</span>",
                 Some(false) => "<span class=\"fails\">✗ does not hold</span>",
-                None => "<span class=\"soft\">? undecided</span>",
+                None => "<span class=\"soft name\">? undecided</span>",
             };
             let interval = claim
                 .ci95
