@@ -148,6 +148,8 @@ pub struct Metrics {
     pub midstream_flows: u64,
     /// Silences seen (network-wide or of a station).
     pub silences: u64,
+    /// Events of stations that are not tracked, because their numbers are too high; they did nothing.
+    pub untracked_events: u64,
 }
 
 impl Metrics {
@@ -176,6 +178,7 @@ impl Metrics {
             flow_evictions: self.flow_evictions + other.flow_evictions,
             midstream_flows: self.midstream_flows + other.midstream_flows,
             silences: self.silences + other.silences,
+            untracked_events: self.untracked_events + other.untracked_events,
         }
     }
 }
