@@ -236,15 +236,15 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
     let mut checks = vec![works("network namespaces", Need::Testbed, "can be made")];
     let tried = namespace.enter(|| {
         let config =
-            NfQueueConfig { queue: TRIAL_QUEUE, max_packets: 1024, mark: 1, split_aggregates: false };
+            NfQueueConfig { queue: TRIAL_QUEUE, max_packets: 1024, mark: 1, split_aggregates: vec![false] };
         let queue = NfQueue::open(&config).map(drop).map_err(|error| error.to_string());
         let nftables = probe(INSTANCE, BackendChoice::Nftables).map_err(|error| match error {
             RulesError::NoBackend { nftables, .. } => nftables,
-            RulesError::Command(error) => error.to_string(),
+            RulesError::Refused(reason) => reason,
         });
         let iptables = probe(INSTANCE, BackendChoice::Iptables).map_err(|error| match error {
             RulesError::NoBackend { iptables, .. } => iptables,
-            RulesError::Command(error) => error.to_string(),
+            RulesError::Refused(reason) => reason,
         });
         (queue, nftables, iptables)
     });

@@ -262,12 +262,14 @@ pub enum AgentCommand {
 #[command(
     long_about = "Tell the running agent what happens on the radio.\n\n\
         What a radio driver does by itself (see `linkhold agent schema`) from a shell: in hooks of hostapd, in cron, \
-        or by hand to try it out. The command returns as soon as the agent has taken note.",
+        or by hand to try it out. The command returns as soon as the agent has taken note. \
+        Of an agent with several radios it prints those that were told.",
     after_long_help = "Examples:\n  \
         linkhold signal freeze --for 500ms               silence of half a second; the agent ends it by itself\n  \
         linkhold signal freeze --cause channel-switch    silence of unknown length ...\n  \
         linkhold signal thaw --cause channel-switch      ... until this\n  \
         linkhold signal freeze --station 10.0.0.5        only this station is silent\n  \
+        linkhold signal freeze --radio wlan1 --for 60s   one of several radios; without a name, every one\n  \
         linkhold signal switch 54Mbit/s --efficiency 0.6 the radio's new rate\n  \
         linkhold signal --in 80ms freeze --for 120ms     announced ahead of time\n\n\
         Exit codes:\n  \
@@ -285,6 +287,10 @@ pub struct SignalArgs {
     /// Who says so: counted apart in the status.
     #[arg(long, global = true, value_name = "NAME", default_value = "signal")]
     pub source: String,
+    /// The radio, by its interface. Without it: the agent's only radio; of several, the one that knows the
+    /// station, or every radio if no station is named.
+    #[arg(long, global = true, value_name = "INTERFACE")]
+    pub radio: Option<String>,
     /// It takes effect so long from now, as in 80ms [default: now].
     #[arg(long = "in", global = true, value_name = "TIME", value_parser = duration)]
     pub effective_in: Option<Duration>,

@@ -16,6 +16,7 @@ pub mod event_loop;
 mod guardian;
 mod lock;
 pub mod metrics;
+pub mod processor;
 pub mod protocol;
 pub mod schedule;
 pub mod silences;
@@ -41,11 +42,15 @@ pub use event_loop::Agent;
 /// [`AgentError`]; whatever happens, nothing held and no rule stays behind.
 pub fn run_agent(config_path: &Path) -> Result<(), AgentError> {
     let config = AgentConfig::load(config_path)?;
-    let seed = RandomState::new().hash_one(std::process::id());
-    let mechanism = config.build_mechanism(seed).map_err(|error| AgentError::Mechanism {
-        path: config_path.to_owned(),
-        message: error.to_string(),
-    })?;
+    let mut mechanisms = Vec::with_capacity(config.radio.len());
+    for radio in &config.radio {
+        let seed = RandomState::new().hash_one((std::process::id(), radio));
+        let mechanism = config.build_mechanism(seed).map_err(|error| AgentError::Mechanism {
+            path: config_path.to_owned(),
+            message: error.to_string(),
+        })?;
+        mechanisms.push(mechanism);
+    }
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
@@ -57,11 +62,12 @@ pub fn run_agent(config_path: &Path) -> Result<(), AgentError> {
     // SAFETY: PR_SET_TIMERSLACK takes a number and changes the calling thread only.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     ask_for_priority();
-    let name = mechanism.name();
-    let agent = Agent::open(&config, mechanism)?;
+    let name = mechanisms.first().map_or("none", |mechanism| mechanism.name());
+    let agent = Agent::open(&config, mechanisms)?;
     tracing::info!(
         instance = config.instance,
         mechanism = name,
+        radios = config.radio.join(", "),
         socket = %config.control.socket.display(),
         "the agent runs"
     );

@@ -10,6 +10,7 @@ mod failure;
 mod kills;
 mod packets;
 mod radio;
+mod radios;
 mod rules;
 mod service;
 mod standstill;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 24] = [
+    let tests: [NamedTest; 28] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -55,6 +56,10 @@ fn main() -> ExitCode {
         ("two_capabilities_are_enough", service::two_capabilities_are_enough),
         ("metrics_are_served", service::metrics_are_served),
         ("doctor_finds_what_the_other_tests_use", service::doctor_finds_what_the_other_tests_use),
+        ("two_radios_do_not_disturb_each_other", radios::two_radios_do_not_disturb_each_other),
+        ("a_signal_names_its_radio", radios::a_signal_names_its_radio),
+        ("the_agent_stays_on_one_processor", service::the_agent_stays_on_one_processor),
+        ("a_taken_metrics_port_does_not_stop_the_agent", service::a_taken_metrics_port),
         ("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
     ];
     go_before_other_work();

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use crate::Outcome;
 use crate::agent_process::AgentProcess;
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
-use crate::transfer::Transfer;
+use crate::transfer::{Amount, Transfer};
 
 pub fn two_capabilities_are_enough() -> Outcome {
     // What packaging/linkhold-agent.service leaves the agent.
@@ -49,14 +49,58 @@ pub fn metrics_are_served() -> Outcome {
     let text = path.bs.enter(scrape)??;
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     for line in [
-        r#"linkhold_silences_total{instance="test"} 1"#,
+        r#"linkhold_silences_total{instance="test",radio="radio0"} 1"#,
+        r#"linkhold_untracked_events_total{instance="test",radio="radio0"} 0"#,
         r#"linkhold_events_total{instance="test",source="test"} 1"#,
-        r#"linkhold_channel_capacity_bps{instance="test"} 0"#,
-        r#"linkhold_dropped_total{instance="test",reason="buffer_full"} 0"#,
-        r#"linkhold_held_bytes{instance="test"} 0"#,
+        r#"linkhold_channel_capacity_bps{instance="test",radio="radio0"} 0"#,
+        r#"linkhold_dropped_total{instance="test",radio="radio0",reason="buffer_full"} 0"#,
+        r#"linkhold_held_bytes{instance="test",radio="radio0"} 0"#,
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
+    Ok(())
+}
+
+/// The verdict thread and its guardian stay on one processor, which can be chosen; a wrong choice is refused.
+pub fn the_agent_stays_on_one_processor() -> Outcome {
+    let path = Path::build()?;
+    let allowed_to = |process: u32| -> std::io::Result<String> {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        Ok(line.unwrap_or_default().trim().to_owned())
+    };
+    let here = allowed_to(std::process::id())?;
+    for choice in ["\"auto\"", "0", "\"any\""] {
+        let agent = AgentProcess::start(&path, &format!("[datapath]\nprocessor = {choice}\n"));
+        let (agents, told) = (allowed_to(agent.id())?, agent.status().processor);
+        println!("{choice}: {agents} of {here}, told {told:?}");
+        match choice {
+            "\"any\"" => assert_eq!((agents, told), (here.clone(), None)),
+            "0" => assert_eq!((agents.as_str(), told), ("0", Some(0))),
+            _ => assert_eq!(Some(agents), told.map(|number| number.to_string())),
+        }
+    }
+    let mut agent = AgentProcess::spawn(&path, "[datapath]\nprocessor = 1000\n", &[]);
+    assert!(!agent.listens());
+    let log = agent.log();
+    assert!(log.contains("processor 1000 is not there or not allowed here; allowed: "), "{log}");
+    Ok(())
+}
+
+/// Metrics are not worth a router's silence: without their port the agent warns and works.
+pub fn a_taken_metrics_port() -> Outcome {
+    let path = Path::build()?;
+    let taken = path.bs.enter(|| std::net::TcpListener::bind("127.0.0.1:9464"))??;
+    let agent = AgentProcess::start(&path, "[metrics]\nlisten = \"127.0.0.1:9464\"\n");
+    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6850, Amount::Bytes(MEGABYTE)).finish();
+    let (status, log) = (agent.status(), agent.log());
+    assert!(status.packets.seen > 10, "{status}");
+    let told = "no metrics: cannot listen on 127.0.0.1:9464 (Address already in use";
+    assert!(
+        log.contains(told) && status.troubles.iter().any(|trouble| trouble.contains(told)),
+        "{status}\n{log}"
+    );
+    drop(taken);
     Ok(())
 }
 
