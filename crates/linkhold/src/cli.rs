@@ -421,14 +421,21 @@ pub struct StatusArgs {
     long_about = "Say what this machine can run, what is missing and how to get it.\n\n\
         What needs trying (queues, firewall rules) is tried in a network namespace made for it, so that nothing on \
         this machine changes. Without root much cannot be tried, and is reported so.",
-    after_long_help = "Exit codes:\n  \
+    after_long_help = "Examples:\n  \
+        linkhold doctor agent                                         does the agent run here?\n  \
+        linkhold doctor agent --config /etc/linkhold/agent.toml       and does it see the packets?\n\n\
+        Exit codes:\n  \
         0  what was asked about runs here (without an argument: agent and testbed)\n  \
-        1  something that it needs is missing or could not be tried"
+        1  something that it needs is missing or could not be tried\n  \
+        2  bad input: the command line or the configuration"
 )]
 pub struct DoctorArgs {
     /// Ask about one of them only.
     #[arg(value_enum)]
     pub about: Option<DoctorSubject>,
+    /// Look at the interfaces of this agent's configuration, too: are they there, bridged, offloaded?
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
     /// Print one JSON object (linkhold.doctor/1).
     #[arg(long)]
     pub json: bool,

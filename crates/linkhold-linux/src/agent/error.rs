@@ -18,6 +18,9 @@ pub enum AgentError {
     /// It cannot stay on the processor that it is told.
     #[error(transparent)]
     Processor(#[from] ProcessorError),
+    /// Packets would never come to the agent.
+    #[error("the agent would see nothing: {0}")]
+    Hidden(String),
     /// A schedule's station cannot be tracked.
     #[error("schedule {0}: {1}")]
     Schedule(String, NoNumberLeft),
@@ -63,6 +66,7 @@ impl AgentError {
             | Self::Schedule(..) => true,
             Self::Queue(_)
             | Self::Rules(_)
+            | Self::Hidden(_)
             | Self::Processor(ProcessorError::System { .. })
             | Self::Control(_)
             | Self::InstanceTaken(_)

@@ -30,9 +30,10 @@ use super::schedule::Schedule;
 use super::silences::Silences;
 use super::stations::{NoNumberLeft, SHARED, Stations};
 use super::status::{Channel, Packets, RadioStatus, Status, Windows};
+use super::surroundings::Surroundings;
 use crate::datapath::DataPath;
 use crate::datapath::nfqueue::NfQueue;
-use crate::datapath::rules::{self, Rules};
+use crate::datapath::rules::{self, Backend, RuleSet, Rules};
 
 /// Packets handled between two looks at timers and clients: a few hundred microseconds.
 const PACKETS_PER_TURN: usize = 64;
@@ -50,6 +51,7 @@ pub struct Agent {
     core: Core,
     control: Control,
     rules: Option<Rules>,
+    rule_set: RuleSet,
     /// The guardian and when it started.
     guardian: Option<(Guardian, Instant)>,
     _lock: InstanceLock,
@@ -68,8 +70,8 @@ struct Core {
     exporter: Exporter,
     max_silence: Duration,
     processor: Option<u32>,
-    /// What keeps packets from the agent, or the agent from its work.
-    troubles: Vec<String>,
+    metrics_trouble: Option<String>,
+    surroundings: Surroundings,
 }
 
 /// What the event loop knows of one radio.
@@ -92,13 +94,15 @@ impl Agent {
         let clock = Clock::start();
         let processor = stay_on(config.datapath.processor)?;
         let lock = InstanceLock::take(&config.instance)?;
+        let surroundings = Surroundings::explore(&config.wired, &config.radio, clock.now())?;
         let control = Control::open(&config.control, &config.metrics)?;
-        let backend = rules::prepare(&config.instance, config.datapath.backend)?;
+        let rule_set = RuleSet { bridged: surroundings.bridged().clone(), ..config.rules() };
+        let backend = rules::prepare(&rule_set, config.datapath.backend)?;
         let mut datapath = NfQueue::unbound(&config.queues())?;
         // The guardian is there before the first packet can be held, and the queue before the first can come.
         let guardian = if config.guardian { Some((start_guardian(&datapath)?, clock.now())) } else { None };
         datapath.bind()?;
-        let rules = Rules::install(&config.rules(), backend)?;
+        let rules = Rules::install(&rule_set, backend)?;
         let addresses = || config.stations.iter().map(|station| station.addresses.as_slice());
         let radios =
             mechanisms.into_iter().map(|mechanism| Radio::new(mechanism, Stations::new(addresses())));
@@ -118,7 +122,8 @@ impl Agent {
             exporter: Exporter::new(&config.instance),
             max_silence: config.silence.max,
             processor,
-            troubles: control.metrics_trouble().map(str::to_owned).into_iter().collect(),
+            metrics_trouble: control.metrics_trouble().map(str::to_owned),
+            surroundings,
         };
         core.schedules = core.schedules(config)?;
         let now = clock.now();
@@ -135,7 +140,7 @@ impl Agent {
             }
         }
         core.announce_schedules();
-        Ok(Self { core, control, rules: Some(rules), guardian, _lock: lock })
+        Ok(Self { core, control, rules: Some(rules), rule_set, guardian, _lock: lock })
     }
 
     /// Runs until `stop` is readable, then lets everything go and removes the rules.
@@ -169,6 +174,9 @@ impl Agent {
                 self.replace_guardian();
             }
             self.core.handle_time();
+            if self.core.surroundings.look_again(self.core.clock.now()) {
+                self.replace_rules();
+            }
             if ready.packets || more_packets {
                 let clock = self.core.clock;
                 more_packets = self.core.driver.handle_packets(PACKETS_PER_TURN, || clock.now())?;
@@ -237,6 +245,29 @@ impl Agent {
         }
     }
 
+    /// Puts the rules in anew, since a radio came into a bridge or left one. Packets pass while there are none.
+    fn replace_rules(&mut self) {
+        let Some(backend) = self.rules.as_ref().map(Rules::backend) else { return };
+        self.rule_set.bridged = self.core.surroundings.bridged().clone();
+        if backend == Backend::Nftables && !self.rule_set.bridged.is_empty() {
+            let trouble =
+                "a radio was put into a bridge, for which the rules must be iptables': restart the agent";
+            self.core.surroundings.note_rules(Some(trouble.to_owned()));
+            return;
+        }
+        drop(self.rules.take());
+        match Rules::install(&self.rule_set, backend) {
+            Ok(rules) => {
+                self.rules = Some(rules);
+                self.core.surroundings.note_rules(None);
+            }
+            Err(error) => {
+                let trouble = format!("no packets come to the agent: {error}; restart it");
+                self.core.surroundings.note_rules(Some(trouble));
+            }
+        }
+    }
+
     fn shut_down(mut self) {
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
         let now = self.core.clock.now();
@@ -273,7 +304,8 @@ impl Core {
     fn next_timeout(&self) -> Option<Instant> {
         let schedules = self.schedules.iter().map(Schedule::next_start).min();
         let silences = self.radios.iter().filter_map(|radio| radio.silences.next_end()).min();
-        [self.driver.next_timeout(), silences, schedules].into_iter().flatten().min()
+        let look = Some(self.surroundings.next_look());
+        [self.driver.next_timeout(), silences, schedules, look].into_iter().flatten().min()
     }
 
     fn name_of(&self, radio: usize) -> &str {
@@ -549,7 +581,7 @@ impl Core {
             driver: self.driver.counters(),
             untracked_events: radios.iter().map(|radio| radio.untracked_events).sum(),
             processor: self.processor,
-            troubles: self.troubles.clone(),
+            troubles: self.surroundings.troubles().into_iter().chain(self.metrics_trouble.clone()).collect(),
             radios,
         }
     }

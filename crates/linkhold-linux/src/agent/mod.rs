@@ -22,6 +22,7 @@ pub mod schedule;
 pub mod silences;
 pub mod stations;
 pub mod status;
+pub mod surroundings;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;

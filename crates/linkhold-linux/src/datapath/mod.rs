@@ -3,6 +3,7 @@
 //! A [`DataPath`] hands over one packet at a time, keeps those that are held, and carries out what became of
 //! each. NFQUEUE ([`nfqueue`]) is the first; the trait is small so that an eBPF path can stand beside it.
 
+pub mod crossing;
 pub mod nfqueue;
 pub mod rules;
 

@@ -148,6 +148,11 @@ pub enum RulesError {
         /// What iptables said.
         iptables: String,
     },
+    /// nftables is insisted on, and a radio is bridged.
+    #[error(
+        "a bridged radio needs iptables, whose physdev match knows a bridge's ports: set `datapath.backend` to \"auto\" or \"iptables\""
+    )]
+    BridgeNeedsIptables,
     /// The rules were refused.
     #[error("the agent's rules cannot be set: {0}")]
     Refused(String),
@@ -210,16 +215,21 @@ impl Drop for Rules {
     }
 }
 
-/// Removes what an earlier agent of this instance left, and finds a backend that works. Call it before the
+/// Removes what an earlier agent of this instance left, and finds a backend that works for these rules. Call it before the
 /// queue is opened: rules that were left would fill the queue while nobody reads it.
 ///
 /// # Errors
-/// [`RulesError::NoBackend`] with what each of them said.
-pub fn prepare(instance: &str, choice: BackendChoice) -> Result<Backend, RulesError> {
+/// [`RulesError::NoBackend`] with what each of them said, or [`RulesError::BridgeNeedsIptables`].
+pub fn prepare(set: &RuleSet, choice: BackendChoice) -> Result<Backend, RulesError> {
+    let instance = &set.instance;
     if remove_stale(instance) {
         tracing::warn!(instance, "removed rules that an earlier agent left behind");
     }
-    probe(instance, choice)
+    match choice {
+        _ if set.bridged.is_empty() => probe(instance, choice),
+        BackendChoice::Auto | BackendChoice::Iptables => probe(instance, BackendChoice::Iptables),
+        BackendChoice::Nftables => Err(RulesError::BridgeNeedsIptables),
+    }
 }
 
 /// Finds a backend that works. It leaves nothing behind; if the process is killed in the middle, [`prepare`]

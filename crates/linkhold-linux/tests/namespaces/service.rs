@@ -105,7 +105,7 @@ pub fn a_taken_metrics_port() -> Outcome {
 }
 
 pub fn doctor_finds_what_the_other_tests_use() -> Outcome {
-    let report = linkhold_linux::doctor::doctor();
+    let report = linkhold_linux::doctor::doctor(None);
     assert!(report.agent_runs(), "{report}");
     let names: Vec<&str> = report.checks.iter().map(|check| check.name).collect();
     for name in [
@@ -118,6 +118,7 @@ pub fn doctor_finds_what_the_other_tests_use() -> Outcome {
         "cubic",
         "bbr",
         "iperf3",
+        "flow offload",
     ] {
         assert!(names.contains(&name), "{name} is not in {names:?}");
     }
