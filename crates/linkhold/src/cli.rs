@@ -225,6 +225,8 @@ pub enum ScenarioCommand {
         linkhold agent example > agent.toml        a commented configuration to start from\n  \
         linkhold agent check agent.toml            what is wrong with it?\n  \
         linkhold agent --config agent.toml         run\n  \
+        linkhold agent --config agent.toml --record agent.log\n  \
+        linkhold agent replay agent.log            does this version answer as the recorded one did?\n  \
         linkhold agent schema                      what its socket understands (JSON Schema)\n\n\
         Environment:\n  \
         LINKHOLD_LOG  what is logged: error, warn, info (default), debug; or by module, as in linkhold_linux=debug\n\n\
@@ -240,6 +242,13 @@ pub struct AgentArgs {
     /// The configuration file (TOML).
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
+    /// Record everything that the mechanism is told and answers: headers, events and times, no payload. Of
+    /// several radios each has a file, with its name before the suffix.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// The recording ends at this size, and the agent goes on (about 80 bytes a packet).
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = bytes, requires = "record")]
+    pub record_limit: Bytes,
 }
 
 /// `linkhold agent ...`.
@@ -249,6 +258,12 @@ pub enum AgentCommand {
     Schema,
     /// Print a commented configuration to start from.
     Example,
+    /// Replay a recording: does this version answer everything as it was answered then?
+    Replay {
+        /// The recording (of `linkhold agent --record`).
+        #[arg(value_hint = ValueHint::FilePath)]
+        recording: PathBuf,
+    },
     /// Check a configuration without running.
     Check {
         /// The configuration file (TOML).

@@ -21,6 +21,14 @@ pub enum AgentError {
     /// Packets would never come to the agent.
     #[error("the agent would see nothing: {0}")]
     Hidden(String),
+    /// The recording cannot be started.
+    #[error("record to {path}: {message}")]
+    Record {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        message: String,
+    },
     /// A schedule's station cannot be tracked.
     #[error("schedule {0}: {1}")]
     Schedule(String, NoNumberLeft),
@@ -67,6 +75,7 @@ impl AgentError {
             Self::Queue(_)
             | Self::Rules(_)
             | Self::Hidden(_)
+            | Self::Record { .. }
             | Self::Processor(ProcessorError::System { .. })
             | Self::Control(_)
             | Self::InstanceTaken(_)

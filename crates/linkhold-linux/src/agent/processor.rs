@@ -77,15 +77,6 @@ pub fn stay_on(choice: Processor) -> Result<Option<u32>, ProcessorError> {
     }
 }
 
-/// Lets the calling thread run on `processors` (again).
-pub fn spread_over(processors: &[u32]) {
-    let mut set = CpuSet::new();
-    let known = processors.iter().all(|number| set.set(*number as usize).is_ok());
-    if known && let Err(errno) = sched_setaffinity(Pid::from_raw(0), &set) {
-        tracing::debug!(%errno, "a thread stays where it is");
-    }
-}
-
 /// Processors that the calling thread may use.
 #[must_use]
 pub fn allowed() -> Vec<u32> {
@@ -162,8 +153,10 @@ mod tests {
             assert_eq!(allowed(), [last]);
             let error = stay_on(Processor::Number(MAX_PROCESSOR)).unwrap_err().to_string();
             assert!(error.contains(&format!("allowed: {last};")), "{error}");
-            spread_over(&before);
-            assert_eq!(allowed(), before);
+        })
+        .join()
+        .unwrap();
+        std::thread::spawn(|| {
             let chosen = stay_on(Processor::Auto).unwrap().unwrap();
             assert_eq!(allowed(), [chosen]);
         })

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use linkhold_core::units::Bytes;
 use linkhold_linux::agent::{
-    self, ClientError,
+    self, ClientError, Recording,
     protocol::{Event, Message, Reply},
     status::Status,
 };
@@ -16,10 +17,17 @@ use nix::unistd::Pid;
 /// Environment variable: if it names a configuration file, this program is the agent.
 pub const ROLE: &str = "LINKHOLD_TEST_AGENT";
 
+/// Environment variable: the file to which the agent records.
+pub const RECORD: &str = "LINKHOLD_TEST_RECORD";
+/// Longest recording, bytes.
+pub const RECORD_LIMIT: u64 = 1_000_000;
+
 /// Runs this process as the agent.
 pub fn be_the_agent(config: &Path) -> ExitCode {
     agent::init_logging();
-    match agent::run_agent(config) {
+    let recording =
+        std::env::var_os(RECORD).map(|file| Recording { file: file.into(), limit: Bytes(RECORD_LIMIT) });
+    match agent::run_agent(config, recording.as_ref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 33] = [
+    let tests: [NamedTest; 34] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         ("an_interface_that_is_not_there_is_told", bridge::an_interface_that_is_not_there),
         ("a_flow_table_is_told", bridge::a_flow_table_is_told),
         ("the_agent_stays_on_one_processor", service::the_agent_stays_on_one_processor),
+        ("a_recording_replays", service::a_recording_replays),
         ("a_taken_metrics_port_does_not_stop_the_agent", service::a_taken_metrics_port),
         ("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
     ];

@@ -8,7 +8,7 @@ use linkhold_linux::topology::Path;
 use nix::sys::signal::Signal;
 
 use crate::Outcome;
-use crate::agent_process::AgentProcess;
+use crate::agent_process::{AgentProcess, RECORD, RECORD_LIMIT};
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
 use crate::transfer::{Amount, Transfer};
 
@@ -190,5 +190,45 @@ pub fn service_manager_is_told() -> Outcome {
     };
     assert_eq!(stopping.trim(), "STOPPING=1");
     assert!(agent.wait(), "{}", agent.log());
+    Ok(())
+}
+
+/// What a router recorded replays: the mechanism, made again from the recording's head, gives every answer as
+/// it gave it then. A recording that has its full size ends, and the agent goes on.
+pub fn a_recording_replays() -> Outcome {
+    let path = Path::build()?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("agent.log");
+    let record = format!("{RECORD}={}", file.display());
+    let mut agent = AgentProcess::start_with(
+        &path,
+        "[channel]\ncapacity = \"1Gbit/s\"\n[datapath]\naggregates = \"split\"\n",
+        &["env", &record],
+    );
+    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6860, Amount::Bytes(MEGABYTE)).finish();
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6861, STEADY);
+    transfer.wait_for(MEGABYTE);
+    agent.signal(r#"{"freeze":{"for_s":0.1}}"#);
+    let silent = agent.wait_until(|status| status.packets.holds > 0);
+    agent.wait_until(|status| !status.silent);
+    // More than fits in the recording.
+    transfer.wait_for(transfer.received() + 40 * MEGABYTE);
+    transfer.stop_and_finish();
+    let last = agent.status();
+    assert_eq!((last.packets.held, last.packets.verdict_errors), (0, 0), "{last}");
+    agent.send_signal(Signal::SIGTERM);
+    assert!(agent.wait(), "{}", agent.log());
+    assert!(agent.log().contains("the recording ends here: it has its full size"), "{}", agent.log());
+
+    let size = std::fs::metadata(&file)?.len();
+    assert!(size > RECORD_LIMIT - 10_000 && size <= RECORD_LIMIT, "{size} bytes");
+    let replayed = linkhold_linux::agent::record::replay(&file)?;
+    println!("{replayed}, {} bytes each", size / replayed.records);
+    // The first transfer and the silence are in it.
+    assert!(
+        replayed.records > silent.packets.seen && replayed.records < last.packets.seen,
+        "{replayed}; {last}"
+    );
+    assert_eq!((replayed.mechanism.as_str(), replayed.radio.as_str()), ("dsasync", "radio0"));
     Ok(())
 }
