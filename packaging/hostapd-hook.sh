@@ -8,8 +8,11 @@
 linkhold=${LINKHOLD:-linkhold}
 
 # The agent may be down, and hostapd must go on all the same.
+# An interface is a radio of its own: radar on one is no silence of another. The agent refuses an interface that it does
+# not manage.
+radio=$1
 tell() {
-  "$linkhold" signal --source hostapd "$@" || true
+  "$linkhold" signal --source hostapd --radio "$radio" "$@" || true
 }
 
 case $2 in

@@ -163,9 +163,10 @@ impl Write for Pieces<'_> {
 /// A message on the NFQUEUE socket. The payload lies inside the message, and the packet's id holds the queue
 /// of its direction.
 pub fn nfqueue(data: &[u8]) {
-    let Some((arrived, payload)) = parse_packet_message(data, [7, 8]) else { return };
+    let Some((arrived, payload)) = parse_packet_message(data, 7..11) else { return };
     assert!(data.get(payload).is_some());
-    let queue = if arrived.direction == Direction::Downlink { 0 } else { 1 };
+    let queue = 2 * arrived.radio as u64 + u64::from(arrived.direction == Direction::Uplink);
+    assert!(arrived.radio < 2);
     assert_eq!(arrived.id.0 >> 32, queue);
 }
 

@@ -116,6 +116,12 @@ pub enum LinkEventKind {
         /// Bytes that fit.
         bytes: Bytes,
     },
+    /// The driver gives this station's number back, and another station may get it later: what is known of
+    /// the station is forgotten. A driver says so only while none of the station's packets are held.
+    StationLeft {
+        /// The station that left.
+        station: StationId,
+    },
 }
 
 impl LinkEventKind {
@@ -126,7 +132,9 @@ impl LinkEventKind {
             Self::FreezeStarted { scope, .. }
             | Self::FreezeEnded { scope, .. }
             | Self::SensingSchedule { scope, .. } => scope,
-            Self::Snr { station, .. } | Self::Grant { station, .. } => Scope::Station(station),
+            Self::Snr { station, .. } | Self::Grant { station, .. } | Self::StationLeft { station } => {
+                Scope::Station(station)
+            }
             Self::ChannelSwitched { .. } | Self::TransmitRoom { .. } => Scope::Network,
         }
     }

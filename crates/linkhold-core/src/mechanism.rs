@@ -111,6 +111,40 @@ pub trait Mechanism: Send {
     }
 }
 
+impl<M: Mechanism + ?Sized> Mechanism for Box<M> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        (**self).on_packet(now, packet, out)
+    }
+
+    fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
+        (**self).on_link(now, event, out);
+    }
+
+    fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
+        (**self).on_timeout(now, out);
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        (**self).next_timeout()
+    }
+
+    fn is_holding(&self) -> bool {
+        (**self).is_holding()
+    }
+
+    fn flush(&mut self, now: Instant, out: &mut Actions) {
+        (**self).flush(now, out);
+    }
+
+    fn metrics(&self) -> Metrics {
+        (**self).metrics()
+    }
+}
+
 /// Counters of a mechanism. Gauges say so; everything else only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metrics {
@@ -148,6 +182,8 @@ pub struct Metrics {
     pub midstream_flows: u64,
     /// Silences seen (network-wide or of a station).
     pub silences: u64,
+    /// Events of stations that are not tracked, because their numbers are too high; they did nothing.
+    pub untracked_events: u64,
 }
 
 impl Metrics {
@@ -176,6 +212,7 @@ impl Metrics {
             flow_evictions: self.flow_evictions + other.flow_evictions,
             midstream_flows: self.midstream_flows + other.midstream_flows,
             silences: self.silences + other.silences,
+            untracked_events: self.untracked_events + other.untracked_events,
         }
     }
 }

@@ -6,9 +6,12 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::agent::AgentConfig;
 use crate::command::is_installed;
+use crate::datapath::crossing::{BridgeNetfilter, Offload, look, offloads};
 use crate::datapath::nfqueue::{NfQueue, NfQueueConfig};
 use crate::datapath::rules::{BackendChoice, RulesError, probe};
+use crate::interfaces::Kernel;
 use crate::netns::NetNs;
 
 /// Name of the chains for trying.
@@ -29,6 +32,8 @@ pub enum Outcome {
     Works,
     /// It does not work, but something else does its work.
     Replaceable,
+    /// It works, but not for all packets.
+    Limited,
     /// It does not work, and nothing else does its work.
     Missing,
     /// It could not be tried.
@@ -89,7 +94,7 @@ impl DoctorReport {
         self.checks
             .iter()
             .filter(|check| concerns(check.need))
-            .all(|check| matches!(check.outcome, Outcome::Works | Outcome::Replaceable))
+            .all(|check| matches!(check.outcome, Outcome::Works | Outcome::Replaceable | Outcome::Limited))
     }
 }
 
@@ -99,6 +104,7 @@ impl fmt::Display for DoctorReport {
             let mark = match check.outcome {
                 Outcome::Works => "ok     ",
                 Outcome::Replaceable => "absent ",
+                Outcome::Limited => "limited",
                 Outcome::Missing => "MISSING",
                 Outcome::Unknown => "unknown",
             };
@@ -114,9 +120,9 @@ impl fmt::Display for DoctorReport {
     }
 }
 
-/// Looks at this machine.
+/// Looks at this machine, and at the interfaces of an agent's configuration if there is one.
 #[must_use]
-pub fn doctor() -> DoctorReport {
+pub fn doctor(config: Option<&AgentConfig>) -> DoctorReport {
     let mut checks = vec![privileges(
         "privileges",
         Need::Agent,
@@ -136,6 +142,8 @@ pub fn doctor() -> DoctorReport {
         checks.push(program(name, package, need, installer));
     }
     checks.extend(packet_path(installer));
+    checks.extend(config.map(interfaces).into_iter().flatten());
+    checks.push(flow_offload(config));
     checks.push(tun());
     checks.extend(congestion_controls());
     DoctorReport { schema: SCHEMA, checks }
@@ -236,15 +244,15 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
     let mut checks = vec![works("network namespaces", Need::Testbed, "can be made")];
     let tried = namespace.enter(|| {
         let config =
-            NfQueueConfig { queue: TRIAL_QUEUE, max_packets: 1024, mark: 1, split_aggregates: false };
+            NfQueueConfig { queue: TRIAL_QUEUE, max_packets: 1024, mark: 1, split_aggregates: vec![false] };
         let queue = NfQueue::open(&config).map(drop).map_err(|error| error.to_string());
         let nftables = probe(INSTANCE, BackendChoice::Nftables).map_err(|error| match error {
             RulesError::NoBackend { nftables, .. } => nftables,
-            RulesError::Command(error) => error.to_string(),
+            RulesError::Refused(_) | RulesError::BridgeNeedsIptables => error.to_string(),
         });
         let iptables = probe(INSTANCE, BackendChoice::Iptables).map_err(|error| match error {
             RulesError::NoBackend { iptables, .. } => iptables,
-            RulesError::Command(error) => error.to_string(),
+            RulesError::Refused(_) | RulesError::BridgeNeedsIptables => error.to_string(),
         });
         (queue, nftables, iptables)
     });
@@ -274,6 +282,50 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
         }
     }
     checks
+}
+
+/// Whether packets between the configured interfaces come past the firewall, where the agent's rules stand.
+fn interfaces(config: &AgentConfig) -> Vec<Check> {
+    let (name, need) = ("interfaces", Need::Agent);
+    let check =
+        |outcome, detail: String, remedy: Option<String>| Check { name, need, outcome, detail, remedy };
+    let found = Kernel::open()
+        .and_then(|kernel| look(&config.wired, &config.radio, &kernel, BridgeNetfilter::read()));
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => return vec![check(Outcome::Unknown, error.to_string(), None)],
+    };
+    let absent = found.absent.into_iter().map(|interface| {
+        let detail = format!("there is no interface {interface}, so nothing crosses it");
+        check(Outcome::Limited, detail, Some("ip link".to_owned()))
+    });
+    let hidden =
+        found.hidden.into_iter().map(|hidden| check(Outcome::Missing, hidden.reason, Some(hidden.remedy)));
+    let doubts = found.doubts.into_iter().map(|doubt| check(Outcome::Limited, doubt, None));
+    let mut checks: Vec<Check> = absent.chain(hidden).chain(doubts).collect();
+    if checks.is_empty() {
+        let names: Vec<&str> = config.wired.iter().chain(&config.radio).map(String::as_str).collect();
+        checks.push(works(name, need, format!("{} are seen", names.join(", "))));
+    }
+    checks
+}
+
+/// Whether established flows take a way on which the agent does not see them.
+fn flow_offload(config: Option<&AgentConfig>) -> Check {
+    let (name, need) = ("flow offload", Need::Agent);
+    let own = config.map(|config| config.wired.iter().chain(&config.radio).cloned().collect::<Vec<_>>());
+    let found = offloads().into_iter().find(|offload| own.as_ref().is_none_or(|own| offload.concerns(own)));
+    match found {
+        None => works(name, need, "no flow table takes flows past the agent"),
+        Some(offload) => Check {
+            name,
+            need,
+            // Without a configuration it is not known whether the interfaces are the agent's.
+            outcome: if own.is_some() { Outcome::Missing } else { Outcome::Limited },
+            detail: offload.reason(),
+            remedy: Some(Offload::REMEDY.to_owned()),
+        },
+    }
 }
 
 fn tun() -> Check {

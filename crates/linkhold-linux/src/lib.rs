@@ -4,7 +4,7 @@
 //! - [`agent`]: the daemon (`linkhold agent`) and what speaks to it (`linkhold signal`, `linkhold status`).
 //! - [`datapath`]: how packets reach the agent (NFQUEUE) and the rules that bring them there.
 //! - [`testbed`]: a scenario in real time against the kernel's own TCP (`linkhold testbed`).
-//! - [`doctor`]: what this machine can run.
+//! - [`doctor`]: what this machine can run; [`interfaces`]: its network interfaces.
 //! - [`netns`], [`topology`]: network namespaces that always go away, and a path of three of them for tests.
 
 pub mod agent;
@@ -12,6 +12,7 @@ pub mod command;
 pub mod datapath;
 pub mod doctor;
 mod ethtool;
+pub mod interfaces;
 pub mod netns;
 pub mod testbed;
 pub mod topology;

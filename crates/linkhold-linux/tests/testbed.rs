@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
     if words.get(1).is_some_and(|word| word == "agent") {
         let config = words.last().map(std::path::PathBuf::from).unwrap_or_default();
-        return match linkhold_linux::agent::run_agent(&config) {
+        return match linkhold_linux::agent::run_agent(&config, None) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{error}");

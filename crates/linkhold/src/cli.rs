@@ -239,6 +239,8 @@ pub enum ScenarioCommand {
         linkhold agent example > agent.toml        a commented configuration to start from\n  \
         linkhold agent check agent.toml            what is wrong with it?\n  \
         linkhold agent --config agent.toml         run\n  \
+        linkhold agent --config agent.toml --record agent.log\n  \
+        linkhold agent replay agent.log            does this version answer as the recorded one did?\n  \
         linkhold agent schema                      what its socket understands (JSON Schema)\n\n\
         Environment:\n  \
         LINKHOLD_LOG  what is logged: error, warn, info (default), debug; or by module, as in linkhold_linux=debug\n\n\
@@ -254,6 +256,13 @@ pub struct AgentArgs {
     /// The configuration file (TOML).
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
+    /// Record everything that the mechanism is told and answers: headers, events and times, no payload. Of
+    /// several radios each has a file, with its name before the suffix.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// The recording ends at this size, and the agent goes on (about 80 bytes a packet).
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = bytes, requires = "record")]
+    pub record_limit: Bytes,
 }
 
 /// `linkhold agent ...`.
@@ -263,6 +272,12 @@ pub enum AgentCommand {
     Schema,
     /// Print a commented configuration to start from.
     Example,
+    /// Replay a recording: does this version answer everything as it was answered then?
+    Replay {
+        /// The recording (of `linkhold agent --record`).
+        #[arg(value_hint = ValueHint::FilePath)]
+        recording: PathBuf,
+    },
     /// Check a configuration without running.
     Check {
         /// The configuration file (TOML).
@@ -276,12 +291,14 @@ pub enum AgentCommand {
 #[command(
     long_about = "Tell the running agent what happens on the radio.\n\n\
         What a radio driver does by itself (see `linkhold agent schema`) from a shell: in hooks of hostapd, in cron, \
-        or by hand to try it out. The command returns as soon as the agent has taken note.",
+        or by hand to try it out. The command returns as soon as the agent has taken note. \
+        Of an agent with several radios it prints those that were told.",
     after_long_help = "Examples:\n  \
         linkhold signal freeze --for 500ms               silence of half a second; the agent ends it by itself\n  \
         linkhold signal freeze --cause channel-switch    silence of unknown length ...\n  \
         linkhold signal thaw --cause channel-switch      ... until this\n  \
         linkhold signal freeze --station 10.0.0.5        only this station is silent\n  \
+        linkhold signal freeze --radio wlan1 --for 60s   one of several radios; without a name, every one\n  \
         linkhold signal switch 54Mbit/s --efficiency 0.6 the radio's new rate\n  \
         linkhold signal --in 80ms freeze --for 120ms     announced ahead of time\n\n\
         Exit codes:\n  \
@@ -299,6 +316,10 @@ pub struct SignalArgs {
     /// Who says so: counted apart in the status.
     #[arg(long, global = true, value_name = "NAME", default_value = "signal")]
     pub source: String,
+    /// The radio, by its interface. Without it: the agent's only radio; of several, the one that knows the
+    /// station, or every radio if no station is named.
+    #[arg(long, global = true, value_name = "INTERFACE")]
+    pub radio: Option<String>,
     /// It takes effect so long from now, as in 80ms [default: now].
     #[arg(long = "in", global = true, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub effective_in: Option<Duration>,
@@ -469,14 +490,21 @@ pub struct StatusArgs {
     long_about = "Say what this machine can run, what is missing and how to get it.\n\n\
         What needs trying (queues, firewall rules) is tried in a network namespace made for it, so that nothing on \
         this machine changes. Without root much cannot be tried, and is reported so.",
-    after_long_help = "Exit codes:\n  \
+    after_long_help = "Examples:\n  \
+        linkhold doctor agent                                         does the agent run here?\n  \
+        linkhold doctor agent --config /etc/linkhold/agent.toml       and does it see the packets?\n\n\
+        Exit codes:\n  \
         0  what was asked about runs here (without an argument: agent and testbed)\n  \
-        1  something that it needs is missing or could not be tried"
+        1  something that it needs is missing or could not be tried\n  \
+        2  bad input: the command line or the configuration"
 )]
 pub struct DoctorArgs {
     /// Ask about one of them only.
     #[arg(value_enum)]
     pub about: Option<DoctorSubject>,
+    /// Look at the interfaces of this agent's configuration, too: are they there, bridged, offloaded?
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
     /// Print one JSON object (linkhold.doctor/1).
     #[arg(long)]
     pub json: bool,

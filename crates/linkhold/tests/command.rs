@@ -535,12 +535,25 @@ fn a_signal_says_on_the_socket_what_its_arguments_say() {
         stream.write_all(b"{\"ok\":false,\"error\":\"not today\"}\n").expect("answered");
         line
     });
-    let args =
-        ["signal", "--in", "80ms", "--socket", "a.sock", "freeze", "--for", "120ms", "--station", "10.0.0.5"];
+    let args = [
+        "signal",
+        "--radio",
+        "wlan1",
+        "--in",
+        "80ms",
+        "--socket",
+        "a.sock",
+        "freeze",
+        "--for",
+        "120ms",
+        "--station",
+        "10.0.0.5",
+    ];
     let output = linkhold(folder.path(), &args).output().expect("it starts");
     let said: serde_json::Value = serde_json::from_str(&agent.join().expect("no panic")).expect("JSON");
     let expected = serde_json::json!({
         "source": "signal",
+        "radio": "wlan1",
         "effective_in_s": 0.08,
         "event": {"freeze": {"scope": "10.0.0.5", "cause": "primary-user", "for_s": 0.12}},
     });
@@ -638,4 +651,28 @@ fn the_examples_of_the_help_select_what_there_is() {
         let rows = report["compare"].as_array().expect("rows");
         assert!(rows.iter().any(|row| row["metric"] == metric), "the example selects nothing: {metric}");
     }
+}
+
+/// An agent with several radios says which of them a signal was told to.
+#[test]
+fn a_signal_to_several_radios_says_so() {
+    use std::io::{BufRead, BufReader, Write};
+    let folder = TempDir::new().expect("a temporary folder");
+    let listener = std::os::unix::net::UnixListener::bind(folder.path().join("a.sock")).expect("a socket");
+    let agent = std::thread::spawn(move || {
+        for radios in [r#"["wlan0"]"#, r#"["wlan0","wlan1"]"#] {
+            let (mut stream, _) = listener.accept().expect("a client");
+            BufReader::new(stream.try_clone().expect("cloned"))
+                .read_line(&mut String::new())
+                .expect("a line");
+            stream.write_all(format!("{{\"ok\":true,\"radios\":{radios}}}\n").as_bytes()).expect("answered");
+        }
+    });
+    for expected in ["", "told to wlan0 and wlan1\n"] {
+        let output =
+            linkhold(folder.path(), &["signal", "--socket", "a.sock", "thaw"]).output().expect("it starts");
+        assert!(output.status.success());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    }
+    agent.join().expect("no panic");
 }

@@ -224,7 +224,7 @@ fn any_bytes_are_a_queued_packet_or_refused() {
         })
         .collect();
     for seed in &seeds {
-        assert!(linkhold_linux::datapath::nfqueue::parse_packet_message(seed, [7, 8]).is_some());
+        assert!(linkhold_linux::datapath::nfqueue::parse_packet_message(seed, 7..11).is_some());
     }
     smoke(&seeds, 20_000, bodies::nfqueue);
 }

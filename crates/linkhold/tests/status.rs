@@ -28,7 +28,8 @@ fn status() -> Value {
             "inject_errors": 0
         },
         "events": { "hostapd": 5, "timer": 6 },
-        "driver": { "unparsed": 0, "rewrites_by_ack": 0, "rewrites_skipped": 0, "unknown_packets": 0 }
+        "driver": { "unparsed": 0, "rewrites_by_ack": 0, "rewrites_skipped": 0, "unknown_packets": 0 },
+        "untracked_events": 0, "processor": 1, "troubles": [], "radios": []
     })
 }
 
@@ -76,6 +77,34 @@ fn text_says_what_matters() {
         "7   seen; 1 under way, 2 that nobody ended",
         "40 held so far, 5 rewritten, 3 dropped",
         "hostapd 5, timer 6",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+/// Several radios are told one by one, and what is wrong stands before them.
+#[test]
+fn several_radios_and_troubles_are_told() {
+    let mut several = status();
+    let radio = |name: &str, silent: bool, capacity: Option<u64>| {
+        json!({
+            "name": name, "silent": silent, "silences_now": u8::from(silent), "silences": 4, "silences_overdue": 1,
+            "channel": capacity.map(|bps| json!({ "capacity_bps": bps, "efficiency": 0.5 })),
+            "flows": 2, "stations": 1, "untracked_events": 0,
+            "packets": several["packets"], "windows": several["windows"]
+        })
+    };
+    let radios = json!([radio("wlan0", false, Some(54_000_000)), radio("wlan1", true, None)]);
+    several["radios"] = radios;
+    several["troubles"] = json!(["there is no interface wlan1"]);
+    let output = ask(&[], &json!({ "ok": true, "status": several }));
+    let text = String::from_utf8(output.stdout).expect("text");
+    for part in [
+        "TROUBLE     there is no interface wlan1\n",
+        "wlan0                 54   Mbit/s, 50 % of it for IP packets\n",
+        "on air; 1000 packets seen, 9 held now; 4 silences, 1 that nobody ended; 2 flows, 1 stations\n",
+        "wlan1           measured   tell its rate",
+        "silent; 1000 packets seen",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }

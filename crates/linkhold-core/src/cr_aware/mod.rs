@@ -197,7 +197,8 @@ impl Mechanism for CrAware {
             | LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. }
-            | LinkEventKind::TransmitRoom { .. } => {}
+            | LinkEventKind::TransmitRoom { .. }
+            | LinkEventKind::StationLeft { .. } => {}
         }
     }
 

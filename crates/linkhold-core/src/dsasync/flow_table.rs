@@ -90,17 +90,19 @@ impl FlowTable {
 
     /// The flow used last, if it is this one: packets come in trains of one flow.
     #[inline]
-    pub fn touch_newest(&self, key: &FlowKey) -> Option<u32> {
+    pub fn touch_newest(&self, key: &FlowKey, station: StationId) -> Option<u32> {
         let newest = self.slots.get(self.newest as usize)?;
-        (newest.flow.key == *key).then_some(self.newest)
+        (newest.flow.key == *key && newest.flow.station == station).then_some(self.newest)
     }
 
-    /// Finds a flow, or adds it, and makes it the most recently used.
+    /// Finds a flow, or adds it, and makes it the most recently used. The flow is `station`'s from now on.
     pub fn touch(&mut self, key: &FlowKey, station: StationId) -> Touched {
         let hash = self.hash(key);
         if let Some(slot) = self.find_hashed(hash, key) {
             self.unlink(slot);
             self.link_newest(slot);
+            // A station that was away for long comes back under another number.
+            self.slots[slot as usize].flow.station = station;
             return Touched::Known(slot);
         }
         if self.len >= self.max {

@@ -124,7 +124,7 @@ impl DsaSync {
         if packet.tcp.flags.contains(TcpFlags::RST) && !self.must_hold(packet) {
             return self.shared.flows.find(packet.flow);
         }
-        let newest = self.shared.flows.touch_newest(packet.flow);
+        let newest = self.shared.flows.touch_newest(packet.flow, packet.station);
         if newest.is_some() { newest } else { self.touch_or_add(now, packet, out) }
     }
 
@@ -364,6 +364,8 @@ impl Mechanism for DsaSync {
                 self.downlink.pacer.set_room(packets, bytes);
                 self.release(now, out);
             }
+            // Silent when it left, the station could still have closed windows.
+            LinkEventKind::StationLeft { .. } => self.on_tfp_change(now, change, None, out),
             LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. } => {}
@@ -418,6 +420,7 @@ impl Mechanism for DsaSync {
             held_bytes_peak: self.shared.space.peak(),
             flows: self.shared.flows.len() as u64,
             silences: self.shared.monitor.silences(),
+            untracked_events: self.shared.monitor.untracked_events(),
             ..self.shared.metrics
         }
     }

@@ -180,3 +180,17 @@ fn told(b: &mut Bench) {
 fn tight(mode: Mode) -> DsaSyncConfig {
     DsaSyncConfig { b_alloc: Bytes(5200), b_high: Bytes(3000), b_low: Bytes(2000), ..plain(mode) }
 }
+
+/// The driver gives a station's number back while the station is silent: windows closed for it reopen.
+#[test]
+fn a_station_that_leaves_in_its_silence_keeps_no_window_closed() {
+    let mut b = Bench::new(&DsaSyncConfig { close_at: CloseAt::SilenceStart, ..plain(Mode::Freeze) });
+    b.open(0, 500);
+    b.at(1).freeze(Scope::Station(StationId(0)));
+    assert_eq!(b.agent.metrics().windows_closed_now, 1);
+    b.at(2).link(LinkEventKind::StationLeft { station: StationId(0) });
+    assert_eq!(b.agent.metrics().windows_closed_now, 0);
+    // An event of a station beyond the tracked ones does nothing, and says so.
+    b.freeze(Scope::Station(StationId(crate::link_monitor::MAX_STATIONS)));
+    assert_eq!(b.agent.metrics().untracked_events, 1);
+}

@@ -76,7 +76,7 @@ impl Default for UplinkConfig {
             window: Duration::from_secs(10),
             limit: Bytes(4_000_000),
             max_delay: Duration::from_millis(250),
-            max_stations: 1024,
+            max_stations: crate::link_monitor::MAX_STATIONS,
             headroom: 1.1,
         }
     }

@@ -48,6 +48,8 @@ pub use parameters::{Frequency, LinkParameters, OnTimes, Provenance, Recurrence}
 const NETWORK_HISTORY: usize = 512;
 /// Silences of one station that are remembered.
 const STATION_HISTORY: usize = 256;
+/// Most stations tracked by default. A driver numbers no more stations than these at once.
+pub const MAX_STATIONS: u32 = 4096;
 /// Steps of α in one window.
 const ALPHA_GRID: u64 = 256;
 
@@ -81,7 +83,7 @@ impl Default for LinkMonitorConfig {
         Self {
             window: Duration::from_secs(10),
             max_silence: Duration::from_secs(30),
-            max_stations: 1024,
+            max_stations: MAX_STATIONS,
             alpha_form: AlphaForm::Union,
         }
     }
@@ -195,6 +197,7 @@ impl LinkMonitor {
                 }
                 TfpChange::None
             }
+            LinkEventKind::StationLeft { station } => self.forget_station(station),
             LinkEventKind::Snr { .. } | LinkEventKind::Grant { .. } | LinkEventKind::TransmitRoom { .. } => {
                 TfpChange::None
             }
@@ -219,6 +222,16 @@ impl LinkMonitor {
             self.stations.resize_with(index + 1, StationState::new);
         }
         self.stations.get_mut(index)
+    }
+
+    /// Forgets the silences, schedule and history of a station whose number goes to another one.
+    fn forget_station(&mut self, station: StationId) -> TfpChange {
+        let Some(state) = self.stations.get_mut(station.0 as usize) else { return TfpChange::None };
+        let was_silent = std::mem::replace(state, StationState::new()).silent;
+        self.version += 1;
+        self.find_next_timeout();
+        let change = if was_silent { SilenceChange::Ended } else { SilenceChange::None };
+        self.report(Scope::Station(station), change)
     }
 
     /// Applies one change to the freezes of `scope`.

@@ -405,3 +405,39 @@ mod against_a_naive_model {
         }
     }
 }
+
+/// A number that is given back starts anew with the station that gets it next.
+#[test]
+fn a_station_that_left_leaves_nothing_under_its_number() {
+    let mut m = monitor();
+    let left = LinkEventKind::StationLeft { station: A };
+    assert_eq!(start(&mut m, 10, STA, Cause::Fade), TfpChange::StationBegan(A));
+    let schedule =
+        LinkEventKind::SensingSchedule { scope: STA, period: len(100), duration: len(10), next: ms(50) };
+    let _ = told(&mut m, 11, 11, schedule);
+    assert!(m.next_timeout().is_some() && m.next_announced_silence(ms(20), A).is_some());
+    assert_eq!(told(&mut m, 20, 20, left), TfpChange::StationEnded(A));
+    assert!(!m.tfp(A) && !m.any_tfp());
+    assert_eq!((m.next_timeout(), m.next_announced_silence(ms(20), A)), (None, None));
+    near(m.alpha(ms(5000), A), 1.0);
+    // It may leave twice, in a silence of all, or without ever having been known.
+    assert_eq!(told(&mut m, 21, 21, left), TfpChange::None);
+    let _ = start(&mut m, 22, STA, Cause::Fade);
+    let _ = start(&mut m, 23, NET, Cause::Sensing);
+    assert_eq!(told(&mut m, 24, 24, left), TfpChange::None);
+    assert!(m.tfp(A));
+    assert_eq!(end(&mut m, 25, NET, Cause::Sensing), TfpChange::NetworkEnded);
+    assert!(!m.any_tfp());
+    let unknown = LinkEventKind::StationLeft { station: StationId(u32::MAX) };
+    assert_eq!(told(&mut m, 26, 26, unknown), TfpChange::None);
+}
+
+#[test]
+fn an_event_of_a_station_with_too_high_a_number_is_counted() {
+    let mut m = monitor();
+    let beyond = Scope::Station(StationId(MAX_STATIONS));
+    assert_eq!(start(&mut m, 1, beyond, Cause::Fade), TfpChange::None);
+    assert_eq!((m.untracked_events(), m.any_tfp()), (1, false));
+    let last = StationId(MAX_STATIONS - 1);
+    assert_eq!(start(&mut m, 2, Scope::Station(last), Cause::Fade), TfpChange::StationBegan(last));
+}

@@ -46,6 +46,7 @@ pub enum ClientError {
 pub fn signal(socket: &Path, source: &str, event: Event) -> Result<(), ClientError> {
     let message = Message {
         source: Some(source.to_owned()),
+        radio: None,
         detected_ago_s: None,
         effective_in_s: None,
         event: Some(event),
@@ -61,6 +62,7 @@ pub fn signal(socket: &Path, source: &str, event: Event) -> Result<(), ClientErr
 pub fn status(socket: &Path) -> Result<Status, ClientError> {
     let message = Message {
         source: None,
+        radio: None,
         detected_ago_s: None,
         effective_in_s: None,
         event: None,

@@ -14,7 +14,7 @@ use linkhold_scenario::read::read_file;
 pub use file::runs_on_a_router;
 pub use model::{
     AgentConfig, Aggregates, ChannelSection, ControlSection, DEFAULT_SOCKET, DataPathSection, FileMode,
-    MetricsSection, ScheduleSection, SilenceSection, StationSection,
+    MAX_RADIOS, MetricsSection, ScheduleSection, SilenceSection, StationSection,
 };
 
 /// Why a configuration cannot be used.
@@ -97,10 +97,28 @@ mod tests {
     }
 
     #[test]
+    fn each_radio_has_its_own_channel_or_that_of_all() {
+        let text = "wired = [\"eth0\"]\nradio = [\"w0\", \"w1\"]\n[[radio_channel]]\nradio = \"w1\"\ncapacity = \"20Mbit/s\"\n";
+        let capacities = |text: &str| -> Vec<Option<u64>> {
+            let config = parse(text).unwrap();
+            config.channels.iter().map(|one| one.as_ref().map(|one| one.capacity.as_bps())).collect()
+        };
+        assert_eq!(capacities(text), [None, Some(20_000_000)]);
+        let all = format!("{text}[channel]\ncapacity = \"1Gbit/s\"\n");
+        assert_eq!(capacities(&all), [Some(1_000_000_000), Some(20_000_000)]);
+        // A slow radio has its aggregates split, a fast one beside it has not.
+        let queues = parse(&all).unwrap().queues();
+        assert_eq!(
+            (queues.split_aggregates.clone(), queues.queue_numbers()),
+            (vec![false, true], 4710..4714)
+        );
+    }
+
+    #[test]
     fn the_plain_router_needs_no_more_than_a_short_queue() {
         let config = parse(&format!("{SMALLEST}mechanism = \"none\"\n")).unwrap();
         assert_eq!(config.build_mechanism(1).unwrap().name(), "none");
-        assert!(config.queues().max_packets < 10_000 && !config.queues().split_aggregates);
+        assert!(config.queues().max_packets < 10_000 && config.queues().split_aggregates == [false]);
     }
 
     #[test]
@@ -232,6 +250,27 @@ mod tests {
                 "[[station]]\nname = \"k\"\naddresses = [\"10.0.0.1\", \"10.0.0\"]\n",
                 "agent.toml:5:26: station[0].addresses[1]: \"10.0.0\" is no IP address",
             ),
+            (
+                "[datapath]\nprocessor = \"fast\"\n",
+                "agent.toml:4:13: datapath.processor: \"fast\" is no processor; write \"auto\", \"any\", or a number",
+            ),
+            (
+                "[datapath]\nprocessor = -1\n",
+                "agent.toml:4:13: datapath.processor: the number -1 is no processor",
+            ),
+            (
+                &format!("{schedules}period = \"15s\"\nduration = \"1s\"\nradio = \"wlan1\"\n"),
+                "agent.toml:11:9: schedule[1].radio: wlan1 is not under `radio`; write one of wlan0",
+            ),
+            (
+                "[[radio_channel]]\nradio = \"wlan1\"\ncapacity = \"1Mbit/s\"\n",
+                "agent.toml:4:9: radio_channel[0].radio: wlan1 is not under `radio`; write one of wlan0",
+            ),
+            (
+                "[[radio_channel]]\nradio = \"wlan0\"\ncapacity = \"1Mbit/s\"\n\
+                 [[radio_channel]]\nradio = \"wlan0\"\ncapacity = \"2Mbit/s\"\n",
+                "agent.toml:7:9: radio_channel[1].radio: wlan0 has a channel already (agent.toml:4:9)",
+            ),
             ("[control\n", "agent.toml:3:"),
         ] {
             let error = parse(&format!("{SMALLEST}{addition}")).unwrap_err();
@@ -250,6 +289,14 @@ mod tests {
             (
                 "wired = [\"eth0\"]\nradio = [\"w0\", \"eth0\"]\n",
                 "agent.toml:2:16: radio[1]: eth0 is under `wired` already (agent.toml:1:10)",
+            ),
+            (
+                "wired = [\"eth0\"]\nradio = [\"w0\", \"w0\"]\n",
+                "agent.toml:2:16: radio[1]: w0 is named already (agent.toml:2:10); name each interface once",
+            ),
+            (
+                "wired = [\"eth0\"]\nradio = [\"w0\", \"w1\"]\n[datapath]\nqueue = 65534\n",
+                "agent.toml:4:9: datapath.queue: 2 radios need two queue numbers each, 65534 and up; write at most 65532",
             ),
         ] {
             let error = parse(text).unwrap_err();

@@ -51,11 +51,13 @@ pub struct Control {
     clients: Vec<Connection<UnixStream>>,
     max_clients: usize,
     metrics: Option<TcpListener>,
+    metrics_trouble: Option<String>,
     scrapers: Vec<(Connection<TcpStream>, Instant)>,
 }
 
 impl Control {
-    /// Opens the control socket, and the metrics port if one is configured.
+    /// Opens the control socket, and the metrics port if one is configured. Without its metrics an agent still
+    /// does its work, so a port that cannot be had is a trouble in words, not an error.
     ///
     /// # Errors
     /// [`ControlError`] if another agent is there or the system refuses.
@@ -68,18 +70,31 @@ impl Control {
             clients: Vec::new(),
             max_clients: control.max_clients,
             metrics: None,
+            metrics_trouble: None,
             scrapers: Vec::new(),
         };
         if let Some(address) = metrics.listen {
             let listener = TcpListener::bind(address)
-                .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-                .map_err(|source| ControlError::System {
-                    what: format!("listen for metrics on {address}"),
-                    source,
-                })?;
-            this.metrics = Some(listener);
+                .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+            match listener {
+                Ok(listener) => this.metrics = Some(listener),
+                Err(error) => {
+                    let trouble = format!(
+                        "no metrics: cannot listen on {address} ({error}); free the port or change `metrics.listen`, \
+                         and restart the agent"
+                    );
+                    tracing::warn!("{trouble}");
+                    this.metrics_trouble = Some(trouble);
+                }
+            }
         }
         Ok(this)
+    }
+
+    /// Why there are no metrics though they are configured.
+    #[must_use]
+    pub fn metrics_trouble(&self) -> Option<&str> {
+        self.metrics_trouble.as_deref()
     }
 
     /// What to poll: descriptor, and whether it wants to write.

@@ -1,22 +1,24 @@
-//! Between data path and mechanism: packets in, verdicts and actions out.
+//! Between data path and mechanisms: packets in, verdicts and actions out. Each radio has a mechanism of its
+//! own, and what one does cannot reach the packets of another.
 //!
 //! The verdict on a packet is carried out before the actions of the same call, as in the simulator: an action
 //! may name the packet just held.
 
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 
 use linkhold_core::action::{AckSpec, Action, Actions, Rewrite, Verdict};
-use linkhold_core::link_event::LinkEvent;
+use linkhold_core::link_event::{LinkEvent, LinkEventKind};
 use linkhold_core::mechanism::Mechanism;
-use linkhold_core::packet::{Direction, Origin, PacketId, PacketView, TcpSegment};
+use linkhold_core::packet::{Direction, Origin, PacketId, PacketView, StationId, TcpSegment};
 use linkhold_core::time::Instant;
 use linkhold_wire::{
     ParsedPacket, TcpChecksum, apply_rewrite, build_ack, fill_tcp_checksum, parse_ip_tcp_headers,
 };
 use serde::{Deserialize, Serialize};
 
-use super::stations::Stations;
+use super::stations::{NoNumberLeft, SHARED, Stations};
 use crate::datapath::{Arrived, DataPath};
 
 /// Held packets up to this length, bytes, are copied, so that they can leave rewritten. Every pure
@@ -44,32 +46,74 @@ pub struct DriverCounters {
 /// A held packet, as far as the agent needs it.
 #[derive(Debug)]
 struct HeldPacket {
+    station: StationId,
     checksum: TcpChecksum,
     /// The whole packet, if it is short.
     bytes: Option<Box<[u8]>>,
 }
 
-/// Drives a mechanism with what a data path brings.
-pub struct Driver<D> {
-    datapath: D,
+/// One radio: a mechanism of its own, with stations of its own.
+pub struct Radio {
     mechanism: Box<dyn Mechanism>,
     stations: Stations,
-    actions: Actions,
     held: HashMap<PacketId, HeldPacket, foldhash::fast::RandomState>,
+    counters: RadioCounters,
+}
+
+/// What the driver counts of one radio.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RadioCounters {
+    /// Packets that came from it or go to it.
+    pub seen: u64,
+    /// Packets that left with another header.
+    pub rewritten: u64,
+    /// Acknowledgments of the agent's own.
+    pub acks_injected: u64,
+}
+
+impl Radio {
+    /// A radio that carried nothing yet.
+    #[must_use]
+    pub fn new(mechanism: Box<dyn Mechanism>, stations: Stations) -> Self {
+        Self { mechanism, stations, held: HashMap::default(), counters: RadioCounters::default() }
+    }
+
+    /// Its mechanism.
+    #[must_use]
+    pub fn mechanism(&self) -> &dyn Mechanism {
+        &*self.mechanism
+    }
+
+    /// Its stations.
+    #[must_use]
+    pub fn stations(&self) -> &Stations {
+        &self.stations
+    }
+
+    /// Counters so far.
+    #[must_use]
+    pub fn counters(&self) -> RadioCounters {
+        self.counters
+    }
+}
+
+/// Drives the mechanisms, one for each radio, with what a data path brings.
+pub struct Driver<D> {
+    datapath: D,
+    radios: Vec<Radio>,
+    actions: Actions,
     scratch: Vec<u8>,
     counters: DriverCounters,
 }
 
 impl<D: DataPath> Driver<D> {
-    /// Joins a data path and a mechanism.
+    /// Joins a data path and its radios, in the data path's order.
     #[must_use]
-    pub fn new(datapath: D, mechanism: Box<dyn Mechanism>, stations: Stations) -> Self {
+    pub fn new(datapath: D, radios: Vec<Radio>) -> Self {
         Self {
             datapath,
-            mechanism,
-            stations,
+            radios,
             actions: Actions::new(),
-            held: HashMap::default(),
             scratch: Vec::with_capacity(4096),
             counters: DriverCounters::default(),
         }
@@ -81,27 +125,57 @@ impl<D: DataPath> Driver<D> {
         &self.datapath
     }
 
-    /// The mechanism.
+    /// The radios.
     #[must_use]
-    pub fn mechanism(&self) -> &dyn Mechanism {
-        &*self.mechanism
+    pub fn radios(&self) -> &[Radio] {
+        &self.radios
     }
 
-    /// The stations' table.
-    pub fn stations(&mut self) -> &mut Stations {
-        &mut self.stations
-    }
-
-    /// How many stations were seen.
-    #[must_use]
-    pub fn station_count(&self) -> usize {
-        self.stations.len()
+    /// The stations of a radio.
+    pub fn stations_mut(&mut self, radio: usize) -> Option<&mut Stations> {
+        self.radios.get_mut(radio).map(|radio| &mut radio.stations)
     }
 
     /// Counters so far.
     #[must_use]
     pub fn counters(&self) -> DriverCounters {
         self.counters
+    }
+
+    /// Packets held now, of all radios.
+    #[must_use]
+    pub fn held_packets(&self) -> u64 {
+        self.radios.iter().map(|radio| radio.mechanism.metrics().held_packets).sum()
+    }
+
+    /// When the first of the mechanisms wants to be called.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.radios.iter().filter_map(|radio| radio.mechanism.next_timeout()).min()
+    }
+
+    /// The station of an address on the side of this radio. A new one gets a number, which an idle station may
+    /// have to give back.
+    ///
+    /// # Errors
+    /// [`NoNumberLeft`] while all numbers are in use.
+    pub fn station(&mut self, radio: usize, addr: IpAddr, now: Instant) -> Result<StationId, NoNumberLeft> {
+        let Some(stations) = self.stations_mut(radio) else {
+            return Err(NoNumberLeft);
+        };
+        match stations.find(addr, now) {
+            Some(id) => Ok(id),
+            None => self.add_station(radio, addr, now),
+        }
+    }
+
+    #[cold]
+    fn add_station(&mut self, radio: usize, addr: IpAddr, now: Instant) -> Result<StationId, NoNumberLeft> {
+        let left = self.radios[radio].stations.take_back(now);
+        for station in left {
+            self.handle_link(radio, now, LinkEvent::at(now, LinkEventKind::StationLeft { station }));
+        }
+        self.radios[radio].stations.add(addr, now)
     }
 
     /// Handles up to `most` packets that wait; true if there may be more.
@@ -120,33 +194,39 @@ impl<D: DataPath> Driver<D> {
         Ok(true)
     }
 
-    /// Tells the mechanism of the radio.
-    pub fn handle_link(&mut self, now: Instant, event: LinkEvent) {
-        self.mechanism.on_link(now, event, &mut self.actions);
-        self.run_actions();
+    /// Tells a radio's mechanism what its radio does.
+    pub fn handle_link(&mut self, radio: usize, now: Instant, event: LinkEvent) {
+        let Some(Radio { mechanism, .. }) = self.radios.get_mut(radio) else { return };
+        mechanism.on_link(now, event, &mut self.actions);
+        self.run_actions(radio);
         self.datapath.flush();
     }
 
-    /// Calls the mechanism if its time has come.
+    /// Calls the mechanisms whose time has come.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.mechanism.next_timeout().is_some_and(|at| at <= now) {
-            self.mechanism.on_timeout(now, &mut self.actions);
-            self.run_actions();
-            self.datapath.flush();
+        for index in 0..self.radios.len() {
+            let mechanism = &mut self.radios[index].mechanism;
+            if mechanism.next_timeout().is_some_and(|at| at <= now) {
+                mechanism.on_timeout(now, &mut self.actions);
+                self.run_actions(index);
+                self.datapath.flush();
+            }
         }
     }
 
     /// Lets everything go: nothing held, no window closed.
     pub fn let_go(&mut self, now: Instant) {
-        self.mechanism.flush(now, &mut self.actions);
-        self.run_actions();
-        // If the mechanism forgot a packet, it leaves all the same, the oldest first.
-        let mut forgotten: Vec<PacketId> = self.held.keys().copied().collect();
-        forgotten.sort();
-        for id in forgotten {
-            self.counters.unknown_packets += 1;
-            self.held.remove(&id);
-            self.datapath.release(id);
+        for index in 0..self.radios.len() {
+            self.radios[index].mechanism.flush(now, &mut self.actions);
+            self.run_actions(index);
+            // If the mechanism forgot a packet, it leaves all the same, the oldest first.
+            let mut forgotten: Vec<PacketId> =
+                self.radios[index].held.drain().map(|(packet, _)| packet).collect();
+            forgotten.sort();
+            for id in forgotten {
+                self.counters.unknown_packets += 1;
+                self.datapath.release(id);
+            }
         }
         self.datapath.flush();
     }
@@ -166,30 +246,42 @@ impl<D: DataPath> Driver<D> {
             }
         };
         let flow = parsed.flow(arrived.direction);
+        let station = match self.station(arrived.radio, flow.station.addr, now) {
+            Ok(station) => station,
+            Err(NoNumberLeft) => SHARED,
+        };
+        let Some(radio) = self.radios.get_mut(arrived.radio) else {
+            self.datapath.accept(arrived.id);
+            return;
+        };
+        radio.counters.seen += 1;
         let view = PacketView {
             id: arrived.id,
             direction: arrived.direction,
             origin: Origin::Arrival,
-            station: self.stations.id(flow.station.addr),
+            station,
             flow: &flow,
             tcp: &parsed.tcp,
             len: arrived.len,
             ecn: parsed.ecn,
         };
-        match self.mechanism.on_packet(now, &view, &mut self.actions) {
+        match radio.mechanism.on_packet(now, &view, &mut self.actions) {
             Verdict::Forward(rewrite) if rewrite.is_none() => self.datapath.accept(arrived.id),
             Verdict::Forward(rewrite) => self.forward_rewritten(arrived, &parsed, rewrite),
-            Verdict::Hold => self.hold(arrived),
+            Verdict::Hold => self.hold(arrived, station),
             Verdict::Drop(_) => self.datapath.discard(arrived.id),
         }
-        self.run_actions();
+        self.run_actions(arrived.radio);
     }
 
-    fn hold(&mut self, arrived: &Arrived) {
+    fn hold(&mut self, arrived: &Arrived, station: StationId) {
         let bytes = self.datapath.bytes();
         let whole = arrived.len <= COPY_HELD_UP_TO && bytes.len() == arrived.len as usize;
-        let held = HeldPacket { checksum: checksum_state(arrived), bytes: whole.then(|| bytes.into()) };
-        self.held.insert(arrived.id, held);
+        let bytes = whole.then(|| bytes.into());
+        let held = HeldPacket { station, checksum: checksum_state(arrived), bytes };
+        let radio = &mut self.radios[arrived.radio];
+        radio.stations.hold(station);
+        radio.held.insert(arrived.id, held);
         self.datapath.hold(arrived.id);
     }
 
@@ -200,6 +292,7 @@ impl<D: DataPath> Driver<D> {
             self.scratch.clear();
             self.scratch.extend_from_slice(bytes);
             if rewrite_whole(&mut self.scratch, checksum_state(arrived), rewrite) {
+                self.radios[arrived.radio].counters.rewritten += 1;
                 self.datapath.replace(arrived.id, &self.scratch);
             } else {
                 self.counters.rewrites_skipped += 1;
@@ -215,25 +308,28 @@ impl<D: DataPath> Driver<D> {
             return;
         }
         self.counters.rewrites_by_ack += 1;
-        self.inject(&ack_behind(&parsed.tcp, arrived.direction, parsed.flow(arrived.direction), rewrite));
+        self.inject(
+            arrived.radio,
+            &ack_behind(&parsed.tcp, arrived.direction, parsed.flow(arrived.direction), rewrite),
+        );
     }
 
-    fn run_actions(&mut self) {
+    fn run_actions(&mut self, radio: usize) {
         if self.actions.is_empty() {
             return;
         }
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain() {
             match action {
-                Action::Release { packet, rewrite } => self.release(packet, rewrite),
+                Action::Release { packet, rewrite } => self.release(radio, packet, rewrite),
                 Action::Discard { packet, reason: _ } => {
-                    if self.held.remove(&packet).is_some() {
+                    if self.take_held(radio, packet).is_some() {
                         self.datapath.discard_held(packet);
                     } else {
                         self.counters.unknown_packets += 1;
                     }
                 }
-                Action::InjectAck(spec) => self.inject(&spec),
+                Action::InjectAck(spec) => self.inject(radio, &spec),
                 // The radio's transmit queue is not the agent's: packets in it stay there.
                 Action::Reclaim { scope: _ } => {}
                 // The senders are other hosts: nobody here takes commands.
@@ -243,8 +339,15 @@ impl<D: DataPath> Driver<D> {
         self.actions = actions;
     }
 
-    fn release(&mut self, id: PacketId, rewrite: Rewrite) {
-        let Some(held) = self.held.remove(&id) else {
+    fn take_held(&mut self, radio: usize, id: PacketId) -> Option<HeldPacket> {
+        let radio = &mut self.radios[radio];
+        let held = radio.held.remove(&id)?;
+        radio.stations.let_go(held.station);
+        Some(held)
+    }
+
+    fn release(&mut self, radio: usize, id: PacketId, rewrite: Rewrite) {
+        let Some(held) = self.take_held(radio, id) else {
             self.counters.unknown_packets += 1;
             return;
         };
@@ -255,6 +358,7 @@ impl<D: DataPath> Driver<D> {
         if let Some(mut bytes) = held.bytes
             && rewrite_whole(&mut bytes, held.checksum, rewrite)
         {
+            self.radios[radio].counters.rewritten += 1;
             self.datapath.replace_held(id, &bytes);
         } else {
             self.counters.rewrites_skipped += 1;
@@ -262,10 +366,13 @@ impl<D: DataPath> Driver<D> {
         }
     }
 
-    fn inject(&mut self, spec: &AckSpec) {
+    fn inject(&mut self, radio: usize, spec: &AckSpec) {
         let mut buffer = [0; ACK_BUFFER];
         match build_ack(spec, &mut buffer) {
-            Ok(length) => self.datapath.inject(&buffer[..length]),
+            Ok(length) => {
+                self.radios[radio].counters.acks_injected += 1;
+                self.datapath.inject(&buffer[..length]);
+            }
             Err(error) => {
                 self.counters.rewrites_skipped += 1;
                 tracing::debug!(%error, "an acknowledgment could not be built");

@@ -4,6 +4,8 @@ use std::io;
 
 use super::config::AgentConfigError;
 use super::control::ControlError;
+use super::processor::ProcessorError;
+use super::stations::NoNumberLeft;
 use crate::datapath::nfqueue::NfQueueError;
 use crate::datapath::rules::RulesError;
 
@@ -13,6 +15,23 @@ pub enum AgentError {
     /// The configuration file is wrong.
     #[error(transparent)]
     Config(#[from] AgentConfigError),
+    /// It cannot stay on the processor that it is told.
+    #[error(transparent)]
+    Processor(#[from] ProcessorError),
+    /// Packets would never come to the agent.
+    #[error("the agent would see nothing: {0}")]
+    Hidden(String),
+    /// The recording cannot be started.
+    #[error("record to {path}: {message}")]
+    Record {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// A schedule's station cannot be tracked.
+    #[error("schedule {0}: {1}")]
+    Schedule(String, NoNumberLeft),
     /// The mechanism's settings are wrong.
     #[error("{path}: mechanism: {message}")]
     Mechanism {
@@ -49,9 +68,15 @@ impl AgentError {
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Mechanism { .. } => true,
+            Self::Config(_)
+            | Self::Mechanism { .. }
+            | Self::Processor(ProcessorError::NotAllowed { .. })
+            | Self::Schedule(..) => true,
             Self::Queue(_)
             | Self::Rules(_)
+            | Self::Hidden(_)
+            | Self::Record { .. }
+            | Self::Processor(ProcessorError::System { .. })
             | Self::Control(_)
             | Self::InstanceTaken(_)
             | Self::Guardian(_)

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
-use linkhold_core::mechanism::Mechanism;
+use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -19,19 +19,21 @@ use nix::sys::time::TimeSpec;
 use super::clock::Clock;
 use super::config::AgentConfig;
 use super::control::{Control, Service};
-use super::driver::Driver;
+use super::driver::{Driver, Radio};
 use super::error::AgentError;
 use super::guardian::Guardian;
 use super::lock::InstanceLock;
 use super::metrics::Exporter;
-use super::protocol::{Event, Message, Query, Reply, Target, parse_line};
+use super::processor::stay_on;
+use super::protocol::{Event, Message, Query, Reply, Target, parse_line, shorten};
 use super::schedule::Schedule;
 use super::silences::Silences;
-use super::stations::Stations;
-use super::status::{Channel, Packets, Status, Windows};
+use super::stations::{NoNumberLeft, SHARED, Stations};
+use super::status::{Channel, Packets, RadioStatus, Status, Windows};
+use super::surroundings::Surroundings;
 use crate::datapath::DataPath;
 use crate::datapath::nfqueue::NfQueue;
-use crate::datapath::rules::{self, Rules};
+use crate::datapath::rules::{self, Backend, RuleSet, Rules};
 
 /// Packets handled between two looks at timers and clients: a few hundred microseconds.
 const PACKETS_PER_TURN: usize = 64;
@@ -49,6 +51,7 @@ pub struct Agent {
     core: Core,
     control: Control,
     rules: Option<Rules>,
+    rule_set: RuleSet,
     /// The guardian and when it started.
     guardian: Option<(Guardian, Instant)>,
     _lock: InstanceLock,
@@ -60,64 +63,84 @@ struct Core {
     instance: String,
     rules_name: &'static str,
     driver: Driver<NfQueue>,
-    silences: Silences,
+    /// In the driver's order.
+    radios: Vec<RadioState>,
     schedules: Vec<Schedule>,
     sources: BTreeMap<String, u64>,
     exporter: Exporter,
     max_silence: Duration,
-    /// The radio's capacity, as last told.
+    processor: Option<u32>,
+    metrics_trouble: Option<String>,
+    surroundings: Surroundings,
+}
+
+/// What the event loop knows of one radio.
+struct RadioState {
+    /// Its interface.
+    name: String,
+    silences: Silences,
+    /// Its capacity, as last told.
     channel: Option<Channel>,
 }
 
 impl Agent {
-    /// Opens queue, rules and doors in the calling thread's network namespace, with this mechanism.
+    /// Opens queue, rules and doors in the calling thread's network namespace, with a mechanism for each radio
+    /// in the order of the configuration. The calling thread stays on the processor that the configuration
+    /// chooses.
     ///
     /// # Errors
     /// [`AgentError`]; nothing is left behind.
-    pub fn open(config: &AgentConfig, mechanism: Box<dyn Mechanism>) -> Result<Self, AgentError> {
+    pub fn open(config: &AgentConfig, mechanisms: Vec<Box<dyn Mechanism>>) -> Result<Self, AgentError> {
         let clock = Clock::start();
+        let processor = stay_on(config.datapath.processor)?;
         let lock = InstanceLock::take(&config.instance)?;
+        let surroundings = Surroundings::explore(&config.wired, &config.radio, clock.now())?;
         let control = Control::open(&config.control, &config.metrics)?;
-        let backend = rules::prepare(&config.instance, config.datapath.backend)?;
+        let rule_set = RuleSet { bridged: surroundings.bridged().clone(), ..config.rules() };
+        let backend = rules::prepare(&rule_set, config.datapath.backend)?;
         let mut datapath = NfQueue::unbound(&config.queues())?;
         // The guardian is there before the first packet can be held, and the queue before the first can come.
         let guardian = if config.guardian { Some((start_guardian(&datapath)?, clock.now())) } else { None };
         datapath.bind()?;
-        let rules = Rules::install(&config.rules(), backend)?;
-        let mut stations = Stations::new(config.stations.iter().map(|station| station.addresses.as_slice()));
-        let (now, wall) = (clock.now(), Clock::wall());
-        let schedules = config
-            .schedules
-            .iter()
-            .map(|section| {
-                let scope = scope_of(&mut stations, section.scope);
-                let times = (section.period, section.duration, section.phase);
-                Schedule::new(section.name.clone(), scope, section.cause, times, now, wall)
-            })
-            .collect();
+        let rules = Rules::install(&rule_set, backend)?;
+        let addresses = || config.stations.iter().map(|station| station.addresses.as_slice());
+        let radios =
+            mechanisms.into_iter().map(|mechanism| Radio::new(mechanism, Stations::new(addresses())));
+        let state = |name: &String| RadioState {
+            name: name.clone(),
+            silences: Silences::new(config.silence.max),
+            channel: None,
+        };
         let mut core = Core {
             clock,
             instance: config.instance.clone(),
             rules_name: rules.backend().name(),
-            driver: Driver::new(datapath, mechanism, stations),
-            silences: Silences::new(config.silence.max),
-            schedules,
+            driver: Driver::new(datapath, radios.collect()),
+            radios: config.radio.iter().map(state).collect(),
+            schedules: Vec::new(),
             sources: BTreeMap::new(),
             exporter: Exporter::new(&config.instance),
             max_silence: config.silence.max,
-            channel: None,
+            processor,
+            metrics_trouble: control.metrics_trouble().map(str::to_owned),
+            surroundings,
         };
-        match config.channel {
-            Some(channel) => {
-                let kind = core.switch(channel.capacity, channel.efficiency);
-                core.tell("config", LinkEvent::at(now, kind));
+        core.schedules = core.schedules(config)?;
+        let now = clock.now();
+        for (radio, channel) in config.channels.iter().enumerate() {
+            match channel {
+                Some(channel) => {
+                    let kind = core.switch(radio, channel.capacity, channel.efficiency);
+                    core.tell(radio, "config", LinkEvent::at(now, kind));
+                }
+                None => tracing::info!(
+                    radio = core.name_of(radio),
+                    "what the radio carries is not known, and measured: better, tell it (`[channel]`, `linkhold signal switch`)"
+                ),
             }
-            None => tracing::info!(
-                "what the radio carries is not known, and measured: better, tell it (`[channel]`, `linkhold signal switch`)"
-            ),
         }
         core.announce_schedules();
-        Ok(Self { core, control, rules: Some(rules), guardian, _lock: lock })
+        Ok(Self { core, control, rules: Some(rules), rule_set, guardian, _lock: lock })
     }
 
     /// Runs until `stop` is readable, then lets everything go and removes the rules.
@@ -151,6 +174,9 @@ impl Agent {
                 self.replace_guardian();
             }
             self.core.handle_time();
+            if self.core.surroundings.look_again(self.core.clock.now()) {
+                self.replace_rules();
+            }
             if ready.packets || more_packets {
                 let clock = self.core.clock;
                 more_packets = self.core.driver.handle_packets(PACKETS_PER_TURN, || clock.now())?;
@@ -219,10 +245,33 @@ impl Agent {
         }
     }
 
+    /// Puts the rules in anew, since a radio came into a bridge or left one. Packets pass while there are none.
+    fn replace_rules(&mut self) {
+        let Some(backend) = self.rules.as_ref().map(Rules::backend) else { return };
+        self.rule_set.bridged = self.core.surroundings.bridged().clone();
+        if backend == Backend::Nftables && !self.rule_set.bridged.is_empty() {
+            let trouble =
+                "a radio was put into a bridge, for which the rules must be iptables': restart the agent";
+            self.core.surroundings.note_rules(Some(trouble.to_owned()));
+            return;
+        }
+        drop(self.rules.take());
+        match Rules::install(&self.rule_set, backend) {
+            Ok(rules) => {
+                self.rules = Some(rules);
+                self.core.surroundings.note_rules(None);
+            }
+            Err(error) => {
+                let trouble = format!("no packets come to the agent: {error}; restart it");
+                self.core.surroundings.note_rules(Some(trouble));
+            }
+        }
+    }
+
     fn shut_down(mut self) {
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
         let now = self.core.clock.now();
-        let held = self.core.driver.mechanism().metrics().held_packets;
+        let held = self.core.driver.held_packets();
         self.core.driver.let_go(now);
         // Programs remove the rules, which takes milliseconds in which packets still arrive. These must not
         // wait for a reader that is gone, nor be overtaken by packets that arrive after the rules are gone.
@@ -251,27 +300,62 @@ fn timespec(duration: Duration) -> TimeSpec {
     TimeSpec::from_duration(std::time::Duration::from_nanos(duration.as_nanos()))
 }
 
-fn scope_of(stations: &mut Stations, target: Target) -> Scope {
-    match target {
-        Target::Network => Scope::Network,
-        Target::Station(addr) => Scope::Station(stations.id(addr)),
-    }
-}
-
 impl Core {
     fn next_timeout(&self) -> Option<Instant> {
         let schedules = self.schedules.iter().map(Schedule::next_start).min();
-        [self.driver.mechanism().next_timeout(), self.silences.next_end(), schedules]
-            .into_iter()
-            .flatten()
-            .min()
+        let silences = self.radios.iter().filter_map(|radio| radio.silences.next_end()).min();
+        let look = Some(self.surroundings.next_look());
+        [self.driver.next_timeout(), silences, schedules, look].into_iter().flatten().min()
+    }
+
+    fn name_of(&self, radio: usize) -> &str {
+        self.radios.get(radio).map_or("", |radio| radio.name.as_str())
+    }
+
+    /// The configured schedules, each once for every radio that it silences.
+    fn schedules(&mut self, config: &AgentConfig) -> Result<Vec<Schedule>, AgentError> {
+        let (now, wall) = (self.clock.now(), Clock::wall());
+        let mut schedules = Vec::new();
+        for section in &config.schedules {
+            for radio in 0..self.radios.len() {
+                if section.radio.as_ref().is_some_and(|name| name != self.name_of(radio)) {
+                    continue;
+                }
+                let scope = self
+                    .scope_of(radio, section.scope, now)
+                    .map_err(|error| AgentError::Schedule(section.name.clone(), error))?;
+                // A station that is silenced by the clock is never idle.
+                self.keep(radio, scope, Instant::FAR_FUTURE);
+                let times = (section.period, section.duration, section.phase);
+                let name = section.name.clone();
+                schedules.push(Schedule::new(name, radio, scope, section.cause, times, now, wall));
+            }
+        }
+        Ok(schedules)
+    }
+
+    /// The scope that a target means on a radio.
+    fn scope_of(&mut self, radio: usize, target: Target, now: Instant) -> Result<Scope, NoNumberLeft> {
+        match target {
+            Target::Network => Ok(Scope::Network),
+            Target::Station(addr) => self.driver.station(radio, addr, now).map(Scope::Station),
+        }
+    }
+
+    /// A station that is silent keeps its number until the silence is over.
+    fn keep(&mut self, radio: usize, scope: Scope, until: Instant) {
+        if let (Scope::Station(id), Some(stations)) = (scope, self.driver.stations_mut(radio)) {
+            stations.keep(id, until);
+        }
     }
 
     /// Does everything whose time has come: silences first, then the mechanism's own timers.
     fn handle_time(&mut self) {
         let now = self.clock.now();
-        while let Some(event) = self.silences.end_due(now) {
-            self.tell(TIMER_SOURCE, event);
+        for radio in 0..self.radios.len() {
+            while let Some(event) = self.radios[radio].silences.end_due(now) {
+                self.tell(radio, TIMER_SOURCE, event);
+            }
         }
         for index in 0..self.schedules.len() {
             let schedule = &mut self.schedules[index];
@@ -279,14 +363,14 @@ impl Core {
             if !schedule.starts(now, Clock::wall()) {
                 continue;
             }
-            let (scope, cause, duration) = (schedule.scope, schedule.cause.0, schedule.duration);
-            let source = schedule.name.clone();
-            if let Err(error) = self.silences.begin(scope, cause, due, Some(duration)) {
+            let (radio, scope, cause) = (schedule.radio, schedule.scope, schedule.cause.0);
+            let (source, duration) = (schedule.name.clone(), schedule.duration);
+            if let Err(error) = self.radios[radio].silences.begin(scope, cause, due, Some(duration)) {
                 tracing::warn!(%error, source, "a scheduled silence is left out");
                 continue;
             }
             let kind = LinkEventKind::FreezeStarted { scope, cause, expected: Some(duration) };
-            self.tell(&source, LinkEvent { detected_at: now, effective_at: Some(due), kind });
+            self.tell(radio, &source, LinkEvent { detected_at: now, effective_at: Some(due), kind });
         }
         self.driver.handle_timeout(now);
     }
@@ -300,15 +384,17 @@ impl Core {
                 duration: schedule.duration,
                 next: schedule.next_start(),
             };
-            let source = schedule.name.clone();
-            self.tell(&source, LinkEvent { detected_at: self.clock.now(), effective_at: None, kind });
+            let (radio, source) = (schedule.radio, schedule.name.clone());
+            let event = LinkEvent { detected_at: self.clock.now(), effective_at: None, kind };
+            self.tell(radio, &source, event);
         }
     }
 
-    fn tell(&mut self, source: &str, event: LinkEvent) {
-        tracing::debug!(source, ?event, "link event");
+    /// Tells the mechanism of a radio, in the name of `source`.
+    fn tell(&mut self, radio: usize, source: &str, event: LinkEvent) {
+        tracing::debug!(radio = self.name_of(radio), source, ?event, "link event");
         self.count(source);
-        self.driver.handle_link(self.clock.now(), event);
+        self.driver.handle_link(radio, self.clock.now(), event);
     }
 
     fn count(&mut self, source: &str) {
@@ -320,13 +406,49 @@ impl Core {
         *self.sources.entry(name.to_owned()).or_default() += 1;
     }
 
-    fn switch(&mut self, capacity: BitRate, efficiency: Fraction) -> LinkEventKind {
-        self.channel = Some(Channel { capacity_bps: capacity.as_bps(), efficiency: efficiency.get() });
+    fn switch(&mut self, radio: usize, capacity: BitRate, efficiency: Fraction) -> LinkEventKind {
+        if let Some(radio) = self.radios.get_mut(radio) {
+            radio.channel = Some(Channel { capacity_bps: capacity.as_bps(), efficiency: efficiency.get() });
+        }
         LinkEventKind::ChannelSwitched { capacity, efficiency }
     }
 
-    /// Carries out an event from the socket.
-    fn apply(&mut self, message: &Message, event: &Event) -> Result<(), String> {
+    /// Carries out an event from the socket; answers the names of the radios that it was told to.
+    fn apply(&mut self, message: &Message, event: &Event) -> Result<Vec<String>, String> {
+        let radios = self.radios_meant(message.radio.as_deref(), event)?;
+        for &radio in &radios {
+            self.apply_to(radio, message, event).map_err(|error| match radios.len() {
+                1 => error,
+                _ => format!("{}: {error}", self.name_of(radio)),
+            })?;
+        }
+        Ok(radios.into_iter().map(|radio| self.name_of(radio).to_owned()).collect())
+    }
+
+    /// The radios that an event concerns: the one that is named; without a name the only one, or of several
+    /// the one that knows the station, or every one if no station is meant.
+    fn radios_meant(&self, named: Option<&str>, event: &Event) -> Result<Vec<usize>, String> {
+        let names = || self.radios.iter().map(|radio| radio.name.as_str()).collect::<Vec<_>>().join(", ");
+        if let Some(name) = named {
+            let found = self.radios.iter().position(|radio| radio.name == name);
+            let unknown = || format!("no radio \"{}\" here; this agent has {}", shorten(name), names());
+            return found.map(|radio| vec![radio]).ok_or_else(unknown);
+        }
+        let all = 0..self.radios.len();
+        let Some(addr) = event.station().filter(|_| self.radios.len() > 1) else { return Ok(all.collect()) };
+        let radios = self.driver.radios();
+        let knows = |radio: &usize| radios.get(*radio).is_some_and(|radio| radio.stations().knows(addr));
+        let found: Vec<usize> = all.filter(knows).collect();
+        if found.is_empty() {
+            return Err(format!(
+                "no radio has seen {addr} yet; name its radio with `radio`: one of {}",
+                names()
+            ));
+        }
+        Ok(found)
+    }
+
+    fn apply_to(&mut self, radio: usize, message: &Message, event: &Event) -> Result<(), String> {
         let now = self.clock.now();
         let detected_at = now - Duration::from_secs_f64(message.detected_ago_s.unwrap_or(0.0));
         let effective_at = match message.effective_in_s {
@@ -334,22 +456,35 @@ impl Core {
             Some(seconds) => now + Duration::from_secs_f64(seconds),
             None => detected_at,
         };
-        let kind = self.link_event(now, effective_at, event)?;
+        let kind = self.link_event(radio, now, effective_at, event)?;
         let source = message.source.as_deref().unwrap_or(UNNAMED_SOURCE);
-        self.tell(source, LinkEvent { detected_at, effective_at: Some(effective_at), kind });
+        self.tell(radio, source, LinkEvent { detected_at, effective_at: Some(effective_at), kind });
         Ok(())
     }
 
     /// The event in the core's terms. A silence that it begins or ends is noted.
     fn link_event(
         &mut self,
+        radio: usize,
         now: Instant,
         effective_at: Instant,
         event: &Event,
     ) -> Result<LinkEventKind, String> {
         let seconds = Duration::from_secs_f64;
+        let target = event.station().map_or(Target::Network, Target::Station);
+        let scope = self.scope_of(radio, target, now).map_err(|error| {
+            if let Some(stations) = self.driver.stations_mut(radio) {
+                stations.count_untracked();
+            }
+            format!("nothing was done: {error}")
+        })?;
+        let station = match scope {
+            Scope::Station(station) => station,
+            Scope::Network => SHARED,
+        };
+        let Some(state) = self.radios.get_mut(radio) else { return Err("no such radio".to_owned()) };
         let kind = match *event {
-            Event::Freeze { scope, cause, expected_s, for_s } => {
+            Event::Freeze { scope: _, cause, expected_s, for_s } => {
                 let lasting = for_s.map(seconds);
                 if lasting.is_some_and(|lasting| lasting > self.max_silence) {
                     return Err(format!(
@@ -357,86 +492,97 @@ impl Core {
                         self.max_silence
                     ));
                 }
-                let scope = scope_of(self.driver.stations(), scope);
-                self.silences
+                state
+                    .silences
                     .begin(scope, cause.0, effective_at, lasting)
                     .map_err(|error| error.to_string())?;
+                self.keep(radio, scope, effective_at + self.max_silence);
                 LinkEventKind::FreezeStarted {
                     scope,
                     cause: cause.0,
                     expected: lasting.or(expected_s.map(seconds)),
                 }
             }
-            Event::Thaw { scope, cause } => {
-                let scope = scope_of(self.driver.stations(), scope);
-                self.silences.end(scope, cause.0, now, effective_at);
+            Event::Thaw { scope: _, cause } => {
+                state.silences.end(scope, cause.0, now, effective_at);
                 LinkEventKind::FreezeEnded { scope, cause: cause.0 }
             }
             Event::Switch { capacity_bps, efficiency } => {
-                self.switch(BitRate(capacity_bps), Fraction::clamped(efficiency))
+                self.switch(radio, BitRate(capacity_bps), Fraction::clamped(efficiency))
             }
-            Event::Snr { station, db } => {
-                LinkEventKind::Snr { station: self.driver.stations().id(station), db }
-            }
-            Event::Sensing { scope, period_s, duration_s, next_in_s } => LinkEventKind::SensingSchedule {
-                scope: scope_of(self.driver.stations(), scope),
+            Event::Snr { station: _, db } => LinkEventKind::Snr { station, db },
+            Event::Sensing { scope: _, period_s, duration_s, next_in_s } => LinkEventKind::SensingSchedule {
+                scope,
                 period: seconds(period_s),
                 duration: seconds(duration_s),
                 next: now + seconds(next_in_s),
             },
-            Event::Grant { station, in_s, bytes } => LinkEventKind::Grant {
-                station: self.driver.stations().id(station),
-                at: now + seconds(in_s),
-                bytes: Bytes(bytes),
-            },
+            Event::Grant { station: _, in_s, bytes } => {
+                LinkEventKind::Grant { station, at: now + seconds(in_s), bytes: Bytes(bytes) }
+            }
             Event::Room { packets, bytes } => LinkEventKind::TransmitRoom { packets, bytes: Bytes(bytes) },
         };
         Ok(kind)
     }
 
+    fn radio_status(&self, state: &RadioState, radio: &Radio) -> RadioStatus {
+        let (metrics, counters) = (radio.mechanism().metrics(), radio.counters());
+        let silences_now = state.silences.under_way(self.clock.now());
+        RadioStatus {
+            name: state.name.clone(),
+            silent: silences_now > 0,
+            silences_now,
+            silences: metrics.silences,
+            silences_overdue: state.silences.overdue(),
+            channel: state.channel,
+            flows: metrics.flows,
+            stations: radio.stations().len(),
+            untracked_events: metrics.untracked_events + radio.stations().untracked(),
+            packets: Packets::of(&metrics, counters.seen, counters.rewritten),
+            windows: Windows::of(&metrics, counters.acks_injected),
+        }
+    }
+
     fn status(&self) -> Status {
-        let metrics = self.driver.mechanism().metrics();
-        let silences_now = self.silences.under_way(self.clock.now());
+        let radios: Vec<RadioStatus> = self
+            .radios
+            .iter()
+            .zip(self.driver.radios())
+            .map(|(state, radio)| self.radio_status(state, radio))
+            .collect();
+        let mechanisms = || self.driver.radios().iter().map(Radio::mechanism);
+        let metrics = mechanisms().fold(Metrics::default(), |sum, one| sum.plus(&one.metrics()));
         let path = self.driver.datapath().counters();
-        let mut packets = Packets {
-            seen: path.received,
-            held: metrics.held_packets,
-            held_bytes: metrics.held_bytes,
-            held_bytes_peak: metrics.held_bytes_peak,
-            holds: metrics.holds,
-            released: metrics.released,
-            rewritten: path.replaced,
-            verdict_errors: path.verdict_errors,
-            ..Packets::default()
-        };
-        packets.set_dropped(&metrics.dropped);
+        let silences_now = radios.iter().map(|radio| radio.silences_now).sum();
         Status {
             schema: "linkhold.status/1".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             instance: self.instance.clone(),
-            mechanism: self.driver.mechanism().name().to_owned(),
+            mechanism: mechanisms().next().map_or("none", Mechanism::name).to_owned(),
             datapath: self.driver.datapath().name().to_owned(),
             rules: self.rules_name.to_owned(),
             uptime_s: self.clock.now().as_secs_f64(),
             silent: silences_now > 0,
             silences_now,
             silences: metrics.silences,
-            silences_overdue: self.silences.overdue(),
-            channel: self.channel,
-            flows: metrics.flows,
-            stations: self.driver.station_count(),
-            packets,
-            windows: Windows {
-                closed_now: metrics.windows_closed_now,
-                closed: metrics.windows_closed,
-                reopened: metrics.windows_reopened,
-                clamped: metrics.windows_clamped,
-                probes_answered: metrics.probes_answered,
-                acks_injected: path.injected,
-                inject_errors: path.inject_errors,
+            silences_overdue: radios.iter().map(|radio| radio.silences_overdue).sum(),
+            channel: match &radios[..] {
+                [only] => only.channel,
+                _ => None,
             },
+            flows: metrics.flows,
+            stations: radios.iter().map(|radio| radio.stations).sum(),
+            packets: Packets {
+                verdict_errors: path.verdict_errors,
+                ..Packets::of(&metrics, path.received, path.replaced)
+            },
+            windows: Windows { inject_errors: path.inject_errors, ..Windows::of(&metrics, path.injected) },
             events: self.sources.clone(),
             driver: self.driver.counters(),
+            untracked_events: radios.iter().map(|radio| radio.untracked_events).sum(),
+            processor: self.processor,
+            troubles: self.surroundings.troubles().into_iter().chain(self.metrics_trouble.clone()).collect(),
+            radios,
         }
     }
 }
@@ -446,12 +592,10 @@ impl Service for Core {
         let reply = match parse_line(line) {
             Ok(message) => match (&message.event, message.query) {
                 (Some(event), _) => match self.apply(&message, event) {
-                    Ok(()) => Reply::done(),
+                    Ok(radios) => Reply::told(radios),
                     Err(error) => Reply::refused(error),
                 },
-                (None, Some(Query::Status)) => {
-                    Reply { ok: true, error: None, status: Some(Box::new(self.status())) }
-                }
+                (None, Some(Query::Status)) => Reply::status(self.status()),
                 (None, None) => Reply::refused("neither `event` nor `query`"),
             },
             Err(error) => Reply::refused(error),

@@ -11,6 +11,7 @@
 //! The child does nothing but `read`, `send` and `_exit`, so it may be forked from a process that has
 //! threads. Signals that end the agent do not end the guardian: it goes when the agent has gone.
 
+use core::ops::Range;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
@@ -38,7 +39,7 @@ impl Guardian {
     ///
     /// # Errors
     /// [`AgentError::Guardian`] if there can be no pipe or no process.
-    pub fn start(netlink: RawFd, queues: [u16; 2]) -> Result<Self, AgentError> {
+    pub fn start(netlink: RawFd, queues: Range<u16>) -> Result<Self, AgentError> {
         let failed = |errno: nix::errno::Errno| AgentError::Guardian(io::Error::from(errno));
         let (read_end, write_end) = pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
         let last_will = accept_everything(queues);

@@ -6,7 +6,7 @@
 use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use super::status::Status;
+use super::status::{RadioStatus, Status};
 
 const METADATA: Metadata<'static> = Metadata::new("linkhold", Level::INFO, None);
 
@@ -29,44 +29,76 @@ impl Exporter {
     /// The metrics' text.
     #[must_use]
     pub fn render(&self, status: &Status) -> String {
-        let (packets, windows) = (&status.packets, &status.windows);
+        self.gauge("linkhold_up_seconds", "Time since the agent's start", None, status.uptime_s);
+        let troubles = status.troubles.len() as f64;
+        self.gauge(
+            "linkhold_troubles",
+            "What keeps the agent from its work: see `linkhold status`",
+            None,
+            troubles,
+        );
+        for radio in &status.radios {
+            self.render_radio(radio);
+        }
+        let counters = [
+            ("linkhold_verdict_errors_total", "Verdicts the kernel refused", status.packets.verdict_errors),
+            (
+                "linkhold_inject_errors_total",
+                "Acknowledgments that could not be sent",
+                status.windows.inject_errors,
+            ),
+            ("linkhold_unparsed_total", "Packets passed unparsed", status.driver.unparsed),
+        ];
+        for (name, description, value) in counters {
+            self.count(name, description, [], value);
+        }
+        for (source, value) in &status.events {
+            let label = Label::new("source", source.clone());
+            self.count("linkhold_events_total", "Link events, by source", [label], *value);
+        }
+        self.handle.render()
+    }
+
+    fn render_radio(&self, radio: &RadioStatus) {
+        let (packets, windows) = (&radio.packets, &radio.windows);
+        let own = || Label::new("radio", radio.name.clone());
         let gauges = [
-            ("linkhold_up_seconds", "Time since the agent's start", status.uptime_s),
-            ("linkhold_silences_now", "Silences under way", status.silences_now as f64),
+            ("linkhold_silences_now", "Silences under way", radio.silences_now as f64),
             (
                 "linkhold_channel_capacity_bps",
                 "Raw rate of the radio's channel, 0 if unknown",
-                status.channel.map_or(0.0, |channel| channel.capacity_bps as f64),
+                radio.channel.map_or(0.0, |channel| channel.capacity_bps as f64),
             ),
-            ("linkhold_flows", "Flows in the table", status.flows as f64),
-            ("linkhold_stations", "Stations seen", status.stations as f64),
+            ("linkhold_flows", "Flows in the table", radio.flows as f64),
+            ("linkhold_stations", "Stations that have a number now", radio.stations as f64),
             ("linkhold_held_packets", "Packets held now", packets.held as f64),
             ("linkhold_held_bytes", "Bytes held now", packets.held_bytes as f64),
             ("linkhold_held_bytes_peak", "Most bytes held at once", packets.held_bytes_peak as f64),
             ("linkhold_windows_closed", "Flows whose window is closed now", windows.closed_now as f64),
         ];
         for (name, description, value) in gauges {
-            self.recorder.describe_gauge(name.into(), None::<Unit>, description.into());
-            self.recorder.register_gauge(&self.key(name, None), &METADATA).set(value);
+            self.gauge(name, description, Some(own()), value);
         }
         let counters = [
-            ("linkhold_silences_total", "Silences seen", status.silences),
-            ("linkhold_silences_overdue_total", "Silences that nobody ended", status.silences_overdue),
+            ("linkhold_silences_total", "Silences seen", radio.silences),
+            ("linkhold_silences_overdue_total", "Silences that nobody ended", radio.silences_overdue),
+            (
+                "linkhold_untracked_events_total",
+                "Events of stations beyond those that are told apart; they did nothing",
+                radio.untracked_events,
+            ),
             ("linkhold_packets_total", "Packets that crossed the agent", packets.seen),
             ("linkhold_holds_total", "Packets held", packets.holds),
             ("linkhold_releases_total", "Held packets released", packets.released),
             ("linkhold_rewritten_total", "Packets rewritten in passing", packets.rewritten),
-            ("linkhold_verdict_errors_total", "Verdicts the kernel refused", packets.verdict_errors),
             ("linkhold_windows_closed_total", "Windows closed", windows.closed),
             ("linkhold_windows_reopened_total", "Windows reopened", windows.reopened),
             ("linkhold_windows_clamped_total", "Windows made smaller in passing", windows.clamped),
             ("linkhold_probes_answered_total", "Window probes answered", windows.probes_answered),
             ("linkhold_acks_injected_total", "Acknowledgments sent", windows.acks_injected),
-            ("linkhold_inject_errors_total", "Acknowledgments that could not be sent", windows.inject_errors),
-            ("linkhold_unparsed_total", "Packets passed unparsed", status.driver.unparsed),
         ];
         for (name, description, value) in counters {
-            self.count(name, description, None, value);
+            self.count(name, description, [own()], value);
         }
         let dropped = [
             ("buffer_full", packets.dropped_buffer_full),
@@ -75,24 +107,30 @@ impl Exporter {
             ("standing_queue", packets.dropped_standing_queue),
         ];
         for (reason, value) in dropped {
-            let label = Label::new("reason", reason);
-            self.count("linkhold_dropped_total", "Packets dropped, by reason", Some(label), value);
+            let labels = [own(), Label::new("reason", reason)];
+            self.count("linkhold_dropped_total", "Packets dropped, by reason", labels, value);
         }
-        for (source, value) in &status.events {
-            let label = Label::new("source", source.clone());
-            self.count("linkhold_events_total", "Link events, by source", Some(label), *value);
-        }
-        self.handle.render()
     }
 
-    fn count(&self, name: &'static str, description: &'static str, label: Option<Label>, value: u64) {
+    fn gauge(&self, name: &'static str, description: &'static str, label: Option<Label>, value: f64) {
+        self.recorder.describe_gauge(name.into(), None::<Unit>, description.into());
+        self.recorder.register_gauge(&self.key(name, label), &METADATA).set(value);
+    }
+
+    fn count(
+        &self,
+        name: &'static str,
+        description: &'static str,
+        labels: impl IntoIterator<Item = Label>,
+        value: u64,
+    ) {
         self.recorder.describe_counter(name.into(), None::<Unit>, description.into());
-        self.recorder.register_counter(&self.key(name, label), &METADATA).absolute(value);
+        self.recorder.register_counter(&self.key(name, labels), &METADATA).absolute(value);
     }
 
-    fn key(&self, name: &'static str, label: Option<Label>) -> Key {
+    fn key(&self, name: &'static str, more: impl IntoIterator<Item = Label>) -> Key {
         let mut labels = vec![self.instance.clone()];
-        labels.extend(label);
+        labels.extend(more);
         Key::from_parts(name, labels)
     }
 }

@@ -16,11 +16,14 @@ pub mod event_loop;
 mod guardian;
 mod lock;
 pub mod metrics;
+pub mod processor;
 pub mod protocol;
+pub mod record;
 pub mod schedule;
 pub mod silences;
 pub mod stations;
 pub mod status;
+pub mod surroundings;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -34,34 +37,45 @@ pub use client::{ClientError, signal, status};
 pub use config::{AgentConfig, AgentConfigError, DEFAULT_SOCKET};
 pub use error::AgentError;
 pub use event_loop::Agent;
+pub use record::Recording;
 
-/// Runs the agent until SIGTERM or SIGINT. Call it on the main thread.
+/// Runs the agent until SIGTERM or SIGINT. Call it on the main thread. If a `recording` is wanted, everything
+/// that the mechanisms are told and answer is logged.
 ///
 /// # Errors
 /// [`AgentError`]; whatever happens, nothing held and no rule stays behind.
-pub fn run_agent(config_path: &Path) -> Result<(), AgentError> {
+pub fn run_agent(config_path: &Path, recording: Option<&Recording>) -> Result<(), AgentError> {
     let config = AgentConfig::load(config_path)?;
-    let seed = RandomState::new().hash_one(std::process::id());
-    let mechanism = config.build_mechanism(seed).map_err(|error| AgentError::Mechanism {
-        path: config_path.to_owned(),
-        message: error.to_string(),
-    })?;
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
     let caught = |errno: nix::errno::Errno| AgentError::Signals(errno.into());
+    // Before a thread is started: threads inherit what is blocked.
     signals.thread_block().map_err(caught)?;
     let stop =
         SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(caught)?;
+    let mut mechanisms = Vec::with_capacity(config.radio.len());
+    for radio in &config.radio {
+        let seed = RandomState::new().hash_one((std::process::id(), radio));
+        let mechanism = config.build_mechanism(seed).map_err(|error| AgentError::Mechanism {
+            path: config_path.to_owned(),
+            message: error.to_string(),
+        })?;
+        mechanisms.push(match recording {
+            None => mechanism,
+            Some(recording) => recording.of(mechanism, &config, radio, seed)?,
+        });
+    }
     // A wait of 50 µs more than asked for (the default slack) would be a late release.
     // SAFETY: PR_SET_TIMERSLACK takes a number and changes the calling thread only.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     ask_for_priority();
-    let name = mechanism.name();
-    let agent = Agent::open(&config, mechanism)?;
+    let name = mechanisms.first().map_or("none", |mechanism| mechanism.name());
+    let agent = Agent::open(&config, mechanisms)?;
     tracing::info!(
         instance = config.instance,
         mechanism = name,
+        radios = config.radio.join(", "),
         socket = %config.control.socket.display(),
         "the agent runs"
     );

@@ -24,6 +24,10 @@ pub struct Message {
     /// `socket`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// The radio that it concerns: an interface under `radio` of the configuration. Default: the only radio; of
+    /// several, the one that knows the station, or, for what concerns no station, every radio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radio: Option<String>,
     /// How long ago the source noticed it, seconds. Default: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected_ago_s: Option<f64>,
@@ -212,27 +216,53 @@ pub struct Reply {
     /// What is wrong, and what would be right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The radios that an event was told to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub radios: Vec<String>,
     /// The answer to `status`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Box<super::status::Status>>,
 }
 
 impl Reply {
-    /// Done.
+    /// Told to these radios.
     #[must_use]
-    pub const fn done() -> Self {
-        Self { ok: true, error: None, status: None }
+    pub const fn told(radios: Vec<String>) -> Self {
+        Self { ok: true, error: None, radios, status: None }
+    }
+
+    /// The answer to a question.
+    #[must_use]
+    pub fn status(status: super::status::Status) -> Self {
+        Self { ok: true, error: None, radios: Vec::new(), status: Some(Box::new(status)) }
     }
 
     /// Not done, and why.
     #[must_use]
     pub fn refused(error: impl Into<String>) -> Self {
-        Self { ok: false, error: Some(error.into()), status: None }
+        Self { ok: false, error: Some(error.into()), radios: Vec::new(), status: None }
+    }
+}
+
+impl Event {
+    /// The station that it concerns, if it is one.
+    #[must_use]
+    pub const fn station(&self) -> Option<IpAddr> {
+        match self {
+            Self::Freeze { scope, .. } | Self::Thaw { scope, .. } | Self::Sensing { scope, .. } => {
+                match scope {
+                    Target::Network => None,
+                    Target::Station(addr) => Some(*addr),
+                }
+            }
+            Self::Snr { station, .. } | Self::Grant { station, .. } => Some(*station),
+            Self::Switch { .. } | Self::Room { .. } => None,
+        }
     }
 }
 
 /// A client's text, fit for our messages: short, and without control characters.
-fn shorten(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     short.escape_debug().to_string()
 }

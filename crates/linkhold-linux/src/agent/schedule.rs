@@ -13,7 +13,9 @@ use super::protocol::Cause;
 pub struct Schedule {
     /// Its name, as event source.
     pub name: String,
-    /// Whom it silences.
+    /// Index of the radio that falls silent.
+    pub radio: usize,
+    /// Whom it silences there.
     pub scope: Scope,
     /// Why.
     pub cause: Cause,
@@ -30,13 +32,14 @@ impl Schedule {
     #[must_use]
     pub fn new(
         name: String,
+        radio: usize,
         scope: Scope,
         cause: Cause,
         (period, duration, phase): (Duration, Duration, Duration),
         now: Instant,
         wall: Duration,
     ) -> Self {
-        let mut this = Self { name, scope, cause, period, duration, phase, next_start: now };
+        let mut this = Self { name, radio, scope, cause, period, duration, phase, next_start: now };
         this.next_start = this.start_after(now, wall);
         this
     }
@@ -80,7 +83,15 @@ mod tests {
     fn schedule() -> Schedule {
         let times = (Duration::from_secs(15), Duration::from_millis(120), Duration::from_secs(12));
         let cause = Cause(link_event::Cause::ChannelSwitch);
-        Schedule::new("starlink".to_owned(), Scope::Network, cause, times, Instant::ZERO, wall(Instant::ZERO))
+        Schedule::new(
+            "starlink".to_owned(),
+            0,
+            Scope::Network,
+            cause,
+            times,
+            Instant::ZERO,
+            wall(Instant::ZERO),
+        )
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use linkhold_core::action::DropReason;
+use linkhold_core::mechanism::Metrics;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +35,7 @@ pub struct Status {
     pub silences: u64,
     /// Silences that nobody ended.
     pub silences_overdue: u64,
-    /// What the radio carries, as last told; none: nobody has.
+    /// What the radio carries, as last told; none: nobody has, or there are several radios.
     pub channel: Option<Channel>,
     /// Flows in the table.
     pub flows: u64,
@@ -48,6 +49,45 @@ pub struct Status {
     pub events: BTreeMap<String, u64>,
     /// Packets the driver could not treat as wanted.
     pub driver: DriverCounters,
+    /// Events that did nothing, because they are of stations beyond those that are told apart.
+    #[serde(default)]
+    pub untracked_events: u64,
+    /// The processor that the agent stays on; none: it wanders.
+    #[serde(default)]
+    pub processor: Option<u32>,
+    /// What keeps packets from the agent, or the agent from its work, and what to change; empty: nothing.
+    #[serde(default)]
+    pub troubles: Vec<String>,
+    /// Each radio apart. The numbers above are their sums.
+    #[serde(default)]
+    pub radios: Vec<RadioStatus>,
+}
+
+/// One radio.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RadioStatus {
+    /// Its interface.
+    pub name: String,
+    /// True while at least one of its silences is under way.
+    pub silent: bool,
+    /// Silences under way.
+    pub silences_now: usize,
+    /// Silences seen.
+    pub silences: u64,
+    /// Silences that nobody ended.
+    pub silences_overdue: u64,
+    /// What it carries, as last told; none: nobody has.
+    pub channel: Option<Channel>,
+    /// Flows in the table.
+    pub flows: u64,
+    /// Stations that have a number now.
+    pub stations: usize,
+    /// Events that did nothing, because they are of stations beyond those that are told apart.
+    pub untracked_events: u64,
+    /// Packets. Refused verdicts are counted for all radios together only.
+    pub packets: Packets,
+    /// Windows. Acknowledgments that could not be sent are counted for all radios together only.
+    pub windows: Windows,
 }
 
 /// What the radio carries.
@@ -89,6 +129,23 @@ pub struct Packets {
 }
 
 impl Packets {
+    /// What the mechanism of one radio counted, or the sum of several, and how many packets the driver saw and
+    /// rewrote for it.
+    pub(super) fn of(metrics: &Metrics, seen: u64, rewritten: u64) -> Self {
+        let mut this = Self {
+            seen,
+            held: metrics.held_packets,
+            held_bytes: metrics.held_bytes,
+            held_bytes_peak: metrics.held_bytes_peak,
+            holds: metrics.holds,
+            released: metrics.released,
+            rewritten,
+            ..Self::default()
+        };
+        this.set_dropped(&metrics.dropped);
+        this
+    }
+
     /// Dropped, for whatever reason.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
@@ -99,7 +156,7 @@ impl Packets {
     }
 
     /// Sorts a mechanism's drops by reason.
-    pub(super) fn set_dropped(&mut self, dropped: &[u64; DropReason::ALL.len()]) {
+    fn set_dropped(&mut self, dropped: &[u64; DropReason::ALL.len()]) {
         for (reason, count) in DropReason::ALL.into_iter().zip(dropped) {
             let slot = match reason {
                 DropReason::BufferFull => &mut self.dropped_buffer_full,
@@ -131,6 +188,54 @@ pub struct Windows {
     pub inject_errors: u64,
 }
 
+fn write_channel(f: &mut fmt::Formatter<'_>, head: &str, channel: Option<Channel>) -> fmt::Result {
+    match channel {
+        Some(channel) => writeln!(
+            f,
+            "{head}{:>12}   Mbit/s, {:.0} % of it for IP packets",
+            channel.capacity_bps as f64 / 1e6,
+            channel.efficiency * 100.0
+        ),
+        None => {
+            writeln!(f, "{head}    measured   tell its rate by `[channel]` or `linkhold signal switch`")
+        }
+    }
+}
+
+impl Windows {
+    /// What the mechanism of one radio counted, or the sum of several, and the acknowledgments sent for it.
+    pub(super) fn of(metrics: &Metrics, acks_injected: u64) -> Self {
+        Self {
+            closed_now: metrics.windows_closed_now,
+            closed: metrics.windows_closed,
+            reopened: metrics.windows_reopened,
+            clamped: metrics.windows_clamped,
+            probes_answered: metrics.probes_answered,
+            acks_injected,
+            inject_errors: 0,
+        }
+    }
+}
+
+impl fmt::Display for RadioStatus {
+    /// Two lines.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_channel(f, &format!("{:<12}", self.name), self.channel)?;
+        writeln!(
+            f,
+            "{:>24}   {}; {} packets seen, {} held now; {} silences, {} that nobody ended; {} flows, {} stations",
+            "",
+            if self.silent { "silent" } else { "on air" },
+            self.packets.seen,
+            self.packets.held,
+            self.silences,
+            self.silences_overdue,
+            self.flows,
+            self.stations
+        )
+    }
+}
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.silent { "silent" } else { "on air" };
@@ -139,17 +244,12 @@ impl fmt::Display for Status {
             "agent {} ({}), up {:.0} s, {} by {}: {state}",
             self.instance, self.mechanism, self.uptime_s, self.datapath, self.rules
         )?;
-        match self.channel {
-            Some(channel) => writeln!(
-                f,
-                "channel     {:>12}   Mbit/s, {:.0} % of it for IP packets",
-                channel.capacity_bps as f64 / 1e6,
-                channel.efficiency * 100.0
-            )?,
-            None => writeln!(
-                f,
-                "channel        measured   tell its rate by `[channel]` or `linkhold signal switch`"
-            )?,
+        for trouble in &self.troubles {
+            writeln!(f, "TROUBLE     {trouble}")?;
+        }
+        match &self.radios[..] {
+            [] | [_] => write_channel(f, "channel     ", self.channel)?,
+            several => several.iter().try_for_each(|radio| write!(f, "{radio}"))?,
         }
         writeln!(f, "flows       {:>12}   {} stations", self.flows, self.stations)?;
         writeln!(

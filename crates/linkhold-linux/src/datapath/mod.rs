@@ -3,6 +3,7 @@
 //! A [`DataPath`] hands over one packet at a time, keeps those that are held, and carries out what became of
 //! each. NFQUEUE ([`nfqueue`]) is the first; the trait is small so that an eBPF path can stand beside it.
 
+pub mod crossing;
 pub mod nfqueue;
 pub mod rules;
 
@@ -17,6 +18,8 @@ use linkhold_core::packet::{Direction, PacketId};
 pub struct Arrived {
     /// The data path's token; stays valid while the packet is held.
     pub id: PacketId,
+    /// Index of the radio that it comes from or goes to, in the order in which the data path was told of them.
+    pub radio: usize,
     /// Which way it crosses the router.
     pub direction: Direction,
     /// Whole length from the IP header on, bytes; up to 64 KiB when the kernel hands over aggregates.

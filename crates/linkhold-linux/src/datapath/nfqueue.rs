@@ -4,9 +4,11 @@
 //! the packet by its id later. So holding a packet costs the agent no memory, and packets leave in the order
 //! of their verdicts.
 //!
-//! **Two queues**, downlink and uplink, on one socket. The kernel finds a packet by walking its queue from
-//! the oldest on, so acknowledgments must not stand behind tens of thousands of held data packets. The two
-//! directions also copy different amounts: of downlink data the agent needs only the headers, but it needs
+//! **Two queues for each radio**, downlink and uplink, all on one socket. The kernel finds a packet by walking
+//! its queue from the oldest on, so neither acknowledgments nor another radio's packets may stand behind tens
+//! of thousands of held data packets, nor find the queue full of them. Which radio a packet belongs to is
+//! known by its queue: an interface that is made anew keeps its name, by which the rules know it, but not its
+//! index. The two directions also copy different amounts: of downlink data the agent needs only the headers, but it needs
 //! the whole of an uplink packet to rewrite it, since NFQUEUE replaces a packet entirely or not at all.
 //!
 //! `nfqueue/message.rs` writes and reads the kernel's messages, `nfqueue/verdicts.rs` batches verdicts, and
@@ -20,6 +22,7 @@ mod message;
 mod raw;
 mod verdicts;
 
+use core::ops::Range;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -56,16 +59,27 @@ const BIND_ATTEMPTS: u32 = 50;
 const BIND_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Settings of the queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NfQueueConfig {
-    /// Number of the downlink queue; the uplink queue has the next one.
+    /// Number of the first radio's downlink queue; its uplink queue has the next one, and each further radio
+    /// the two after them.
     pub queue: u16,
     /// Most packets the kernel keeps per queue; more pass unseen.
     pub max_packets: u32,
     /// Mark of the agent's own packets (SO_MARK).
     pub mark: u32,
-    /// Let the kernel cut aggregates (GSO, GRO) into packets of the wire's size before they come here.
-    pub split_aggregates: bool,
+    /// One for each radio, at least one: let the kernel cut aggregates (GSO, GRO) into packets of the wire's
+    /// size before they come here.
+    pub split_aggregates: Vec<bool>,
+}
+
+impl NfQueueConfig {
+    /// Numbers of all queues.
+    #[must_use]
+    pub fn queue_numbers(&self) -> Range<u16> {
+        let radios = u16::try_from(self.split_aggregates.len()).unwrap_or(u16::MAX);
+        self.queue..self.queue.saturating_add(radios.saturating_mul(2))
+    }
 }
 
 /// Why the queues cannot be used.
@@ -93,17 +107,17 @@ fn system(what: &'static str) -> impl FnOnce(Errno) -> NfQueueError {
 pub struct NfQueue {
     netlink: OwnedFd,
     max_packets: u32,
-    split_aggregates: bool,
+    split_aggregates: Vec<bool>,
     raw: RawSockets,
     verdicts: Verdicts,
     buffer: Vec<u8>,
     /// Where in `buffer` the last packet's bytes are.
-    payload: core::ops::Range<usize>,
+    payload: Range<usize>,
     counters: DataPathCounters,
 }
 
 impl NfQueue {
-    /// Opens the sockets and binds both queues in the calling thread's network namespace.
+    /// Opens the sockets and binds the queues in the calling thread's network namespace.
     ///
     /// # Errors
     /// [`NfQueueError`] without CAP_NET_ADMIN and CAP_NET_RAW, or if a queue is taken.
@@ -136,22 +150,24 @@ impl NfQueue {
         Ok(Self {
             netlink,
             max_packets: config.max_packets,
-            split_aggregates: config.split_aggregates,
+            split_aggregates: config.split_aggregates.clone(),
             raw,
-            verdicts: Verdicts::new([config.queue, config.queue.wrapping_add(1)]),
+            verdicts: Verdicts::new(config.queue_numbers()),
             buffer: vec![0; METADATA + UPLINK_COPY.max(DOWNLINK_COPY) as usize],
             payload: 0..0,
             counters: DataPathCounters::default(),
         })
     }
 
-    /// Binds both queues: from now on packets that rules bring wait for a verdict.
+    /// Binds the queues: from now on packets that rules bring wait for a verdict.
     ///
     /// # Errors
     /// [`NfQueueError`] without CAP_NET_ADMIN, or if a queue is taken.
     pub fn bind(&mut self) -> Result<(), NfQueueError> {
-        for (number, copy) in self.queue_numbers().into_iter().zip([DOWNLINK_COPY, UPLINK_COPY]) {
-            self.configure(number, copy, self.max_packets)?;
+        let directions = [DOWNLINK_COPY, UPLINK_COPY].into_iter().cycle();
+        for (index, (number, copy)) in self.queue_numbers().zip(directions).enumerate() {
+            let split = self.split_aggregates.get(index / 2).copied().unwrap_or(false);
+            self.configure(number, copy, split)?;
         }
         Ok(())
     }
@@ -162,13 +178,13 @@ impl NfQueue {
         self.netlink.as_fd()
     }
 
-    /// Numbers of the downlink and the uplink queue.
+    /// Numbers of the queues: downlink and uplink of every radio.
     #[must_use]
-    pub fn queue_numbers(&self) -> [u16; 2] {
+    pub fn queue_numbers(&self) -> Range<u16> {
         self.verdicts.queue_numbers()
     }
 
-    fn configure(&mut self, queue: u16, copy: u32, max_packets: u32) -> Result<(), NfQueueError> {
+    fn configure(&mut self, queue: u16, copy: u32, split_aggregates: bool) -> Result<(), NfQueueError> {
         let command = [NFQNL_CFG_CMD_BIND, 0, 0, 0];
         let mut attempts = BIND_ATTEMPTS;
         loop {
@@ -189,10 +205,10 @@ impl NfQueue {
         parameters[4] = NFQNL_COPY_PACKET;
         self.request(queue, &[(NFQA_CFG_PARAMS, &parameters)]).map_err(system("set the copy range"))?;
         let all = NFQA_CFG_F_FAIL_OPEN | NFQA_CFG_F_GSO;
-        let flags = if self.split_aggregates { NFQA_CFG_F_FAIL_OPEN } else { all };
+        let flags = if split_aggregates { NFQA_CFG_F_FAIL_OPEN } else { all };
         self.request(queue, &[(NFQA_CFG_FLAGS, &flags.to_be_bytes()), (NFQA_CFG_MASK, &all.to_be_bytes())])
             .map_err(system("set the queue's flags (fail-open, GSO)"))?;
-        self.request(queue, &[(NFQA_CFG_QUEUE_MAXLEN, &max_packets.to_be_bytes())])
+        self.request(queue, &[(NFQA_CFG_QUEUE_MAXLEN, &self.max_packets.to_be_bytes())])
             .map_err(system("set the queue's length"))
     }
 

@@ -8,6 +8,7 @@
 //! Everything has a name of this instance (table `linkhold_<instance>`, chain `LINKHOLD-<instance>`), so that
 //! rules an agent left behind are found and removed by the next start.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::command::{CommandError, is_installed, run, run_with_input};
@@ -61,21 +62,34 @@ pub struct RuleSet {
     pub instance: String,
     /// Interfaces towards correspondent hosts.
     pub wired: Vec<String>,
-    /// Interfaces towards stations.
+    /// Interfaces towards stations, each a radio with two queues of its own.
     pub radio: Vec<String>,
-    /// Downlink queue; uplink is the next number.
+    /// Downlink queue of the first radio; its uplink queue is the next number, and each further radio has the
+    /// two numbers after that.
     pub queue: u16,
+    /// Wired and radio interfaces that are ports of one bridge: what crosses between them is bridged, not
+    /// routed, and so is matched by port (`physdev`).
+    pub bridged: BTreeSet<(String, String)>,
+}
+
+/// What one rule matches, and its queue.
+struct Crossing<'a> {
+    from: &'a str,
+    to: &'a str,
+    queue: u16,
+    bridged: bool,
 }
 
 impl RuleSet {
-    /// The rules as an nft script: a table of their own, put in as one change.
+    /// The rules as an nft script: a table of their own, put in as one change. Bridged pairs are left out,
+    /// because nftables' `inet` family does not know a bridge's ports.
     #[must_use]
     pub fn nft_script(&self) -> String {
         let mut script = format!(
             "table inet {} {{\n chain forward {{\n  type filter hook forward priority {FORWARD_PRIORITY}; policy accept;\n",
             table_name(&self.instance)
         );
-        for (from, to, queue) in self.pairs() {
+        for Crossing { from, to, queue, .. } in self.crossings().filter(|crossing| !crossing.bridged) {
             // Writing to a string cannot fail.
             let _ = writeln!(
                 script,
@@ -92,27 +106,31 @@ impl RuleSet {
     pub fn iptables_script(&self) -> String {
         let chain = chain_name(&self.instance);
         let mut script = format!("*mangle\n:{chain} - [0:0]\n");
-        for (from, to, queue) in self.pairs() {
+        for Crossing { from, to, queue, bridged } in self.crossings() {
+            let crosses = if bridged {
+                format!("-m physdev --physdev-is-bridged --physdev-in {from} --physdev-out {to}")
+            } else {
+                format!("-i {from} -o {to}")
+            };
             // Writing to a string cannot fail.
-            let _ = writeln!(
-                script,
-                "-A {chain} -i {from} -o {to} -p tcp -j NFQUEUE --queue-num {queue} --queue-bypass"
-            );
+            let _ =
+                writeln!(script, "-A {chain} {crosses} -p tcp -j NFQUEUE --queue-num {queue} --queue-bypass");
         }
         let _ = writeln!(script, "-I FORWARD -j {chain}\nCOMMIT");
         script
     }
 
-    /// In-interface, out-interface, queue of every rule.
-    fn pairs(&self) -> Vec<(&str, &str, u16)> {
-        let mut pairs = Vec::with_capacity(2 * self.wired.len() * self.radio.len());
-        for wired in &self.wired {
-            for radio in &self.radio {
-                pairs.push((wired.as_str(), radio.as_str(), self.queue));
-                pairs.push((radio.as_str(), wired.as_str(), self.queue.wrapping_add(1)));
-            }
-        }
-        pairs
+    /// Every wired with every radio interface, both ways.
+    fn crossings(&self) -> impl Iterator<Item = Crossing<'_>> {
+        let pairs = self.wired.iter().flat_map(|wired| {
+            let downlinks = (self.queue..=u16::MAX).step_by(2);
+            self.radio.iter().zip(downlinks).map(move |(radio, downlink)| (wired, radio, downlink))
+        });
+        pairs.flat_map(|(wired, radio, downlink)| {
+            let bridged = self.bridged.contains(&(wired.clone(), radio.clone()));
+            let crossing = |from, to, queue| Crossing { from, to, queue, bridged };
+            [crossing(wired, radio, downlink), crossing(radio, wired, downlink.wrapping_add(1))]
+        })
     }
 }
 
@@ -130,9 +148,14 @@ pub enum RulesError {
         /// What iptables said.
         iptables: String,
     },
+    /// nftables is insisted on, and a radio is bridged.
+    #[error(
+        "a bridged radio needs iptables, whose physdev match knows a bridge's ports: set `datapath.backend` to \"auto\" or \"iptables\""
+    )]
+    BridgeNeedsIptables,
     /// The rules were refused.
-    #[error(transparent)]
-    Command(#[from] CommandError),
+    #[error("the agent's rules cannot be set: {0}")]
+    Refused(String),
 }
 
 /// Rules in the kernel; removed on drop.
@@ -152,12 +175,12 @@ impl Rules {
         let rules = Self { backend, instance: set.instance.clone() };
         match backend {
             Backend::Nftables => {
-                run_with_input("nft", &["-f", "-"], &set.nft_script())?;
+                run_with_input("nft", &["-f", "-"], &set.nft_script()).map_err(refused("nft"))?;
             }
             Backend::Iptables { ipv6 } => {
-                install_iptables("iptables-restore", set)?;
+                install_iptables("iptables-restore", set).map_err(refused("iptables-restore"))?;
                 if ipv6 {
-                    install_iptables("ip6tables-restore", set)?;
+                    install_iptables("ip6tables-restore", set).map_err(refused("ip6tables-restore"))?;
                 } else {
                     tracing::warn!("ip6tables does not work here: IPv6 flows pass unmanaged");
                 }
@@ -192,16 +215,21 @@ impl Drop for Rules {
     }
 }
 
-/// Removes what an earlier agent of this instance left, and finds a backend that works. Call it before the
+/// Removes what an earlier agent of this instance left, and finds a backend that works for these rules. Call it before the
 /// queue is opened: rules that were left would fill the queue while nobody reads it.
 ///
 /// # Errors
-/// [`RulesError::NoBackend`] with what each of them said.
-pub fn prepare(instance: &str, choice: BackendChoice) -> Result<Backend, RulesError> {
+/// [`RulesError::NoBackend`] with what each of them said, or [`RulesError::BridgeNeedsIptables`].
+pub fn prepare(set: &RuleSet, choice: BackendChoice) -> Result<Backend, RulesError> {
+    let instance = &set.instance;
     if remove_stale(instance) {
         tracing::warn!(instance, "removed rules that an earlier agent left behind");
     }
-    probe(instance, choice)
+    match choice {
+        _ if set.bridged.is_empty() => probe(instance, choice),
+        BackendChoice::Auto | BackendChoice::Iptables => probe(instance, BackendChoice::Iptables),
+        BackendChoice::Nftables => Err(RulesError::BridgeNeedsIptables),
+    }
 }
 
 /// Finds a backend that works. It leaves nothing behind; if the process is killed in the middle, [`prepare`]
@@ -214,7 +242,7 @@ pub fn probe(instance: &str, choice: BackendChoice) -> Result<Backend, RulesErro
         BackendChoice::Iptables => "not asked for".to_owned(),
         BackendChoice::Auto | BackendChoice::Nftables => match probe_nftables(instance) {
             Ok(()) => return Ok(Backend::Nftables),
-            Err(error) => first_line(&error),
+            Err(error) => in_words("nft", &error),
         },
     };
     let iptables = match choice {
@@ -226,14 +254,38 @@ pub fn probe(instance: &str, choice: BackendChoice) -> Result<Backend, RulesErro
                 }
                 return Ok(Backend::Iptables { ipv6: probe_iptables("ip6tables", instance).is_ok() });
             }
-            Err(error) => first_line(&error),
+            Err(error) => in_words("iptables", &error),
         },
     };
     Err(RulesError::NoBackend { nftables, iptables })
 }
 
-fn first_line(error: &CommandError) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+fn refused(program: &'static str) -> impl FnOnce(CommandError) -> RulesError {
+    move |error| RulesError::Refused(in_words(program, &error))
+}
+
+/// What a firewall program's failure means. What the program itself said, with its positions and file names,
+/// goes to the debug log.
+fn in_words(program: &str, error: &CommandError) -> String {
+    tracing::debug!(program, %error, "a firewall program failed");
+    let said = match error {
+        error if error.is_missing_program() => return format!("`{program}` is not installed"),
+        CommandError::Start { source, .. } => return format!("`{program}` cannot be run ({source})"),
+        CommandError::TimedOut { .. } => return format!("`{program}` did not end in time"),
+        CommandError::Failed { message, .. } => message.to_lowercase(),
+    };
+    let says = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
+    if says(&["not permitted", "permission denied", "must be root"]) {
+        "no right to change the firewall (CAP_NET_ADMIN)".to_owned()
+    } else if program == "nft" && says(&["no such file or directory", "not supported", "could not process"]) {
+        "this kernel has no `queue` statement (module nft_queue)".to_owned()
+    } else if says(&["physdev"]) {
+        "this kernel does not match a bridge's ports (module xt_physdev)".to_owned()
+    } else if says(&["missing kernel module", "no chain/target/match", "not supported", "does not exist"]) {
+        "this kernel has no NFQUEUE target (module xt_NFQUEUE)".to_owned()
+    } else {
+        format!("`{program}` refuses the rules; LINKHOLD_LOG=debug shows its words")
+    }
 }
 
 /// Finds out whether the kernel knows nftables' `queue`. `nft --check` asks the kernel without changing
@@ -244,6 +296,7 @@ fn probe_nftables(instance: &str) -> Result<(), CommandError> {
         wired: vec!["lo".to_owned()],
         radio: vec!["lo".to_owned()],
         queue: 0,
+        bridged: BTreeSet::new(),
     };
     run_with_input("nft", &["--check", "-f", "-"], &set.nft_script()).map(|_| ())
 }
@@ -318,38 +371,82 @@ pub fn remove_stale(instance: &str) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_pair_of_a_wired_and_a_radio_interface_has_a_rule_each_way() {
-        let set = RuleSet {
+    fn set(bridged: &[(&str, &str)]) -> RuleSet {
+        RuleSet {
             instance: "a".to_owned(),
             wired: vec!["eth0".to_owned()],
             radio: vec!["wlan0".to_owned(), "wlan1".to_owned()],
             queue: 100,
-        };
+            bridged: bridged
+                .iter()
+                .map(|(wired, radio)| ((*wired).to_owned(), (*radio).to_owned()))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn every_pair_of_a_wired_and_a_radio_interface_has_a_rule_each_way_and_every_radio_its_queues() {
         assert_eq!(
-            set.nft_script(),
+            set(&[]).nft_script(),
             r#"table inet linkhold_a {
  chain forward {
   type filter hook forward priority -150; policy accept;
   iifname "eth0" oifname "wlan0" meta l4proto tcp queue flags bypass to 100
   iifname "wlan0" oifname "eth0" meta l4proto tcp queue flags bypass to 101
-  iifname "eth0" oifname "wlan1" meta l4proto tcp queue flags bypass to 100
-  iifname "wlan1" oifname "eth0" meta l4proto tcp queue flags bypass to 101
+  iifname "eth0" oifname "wlan1" meta l4proto tcp queue flags bypass to 102
+  iifname "wlan1" oifname "eth0" meta l4proto tcp queue flags bypass to 103
  }
 }
 "#
         );
         assert_eq!(
-            set.iptables_script(),
+            set(&[]).iptables_script(),
             "*mangle
 :LINKHOLD-a - [0:0]
 -A LINKHOLD-a -i eth0 -o wlan0 -p tcp -j NFQUEUE --queue-num 100 --queue-bypass
 -A LINKHOLD-a -i wlan0 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass
--A LINKHOLD-a -i eth0 -o wlan1 -p tcp -j NFQUEUE --queue-num 100 --queue-bypass
--A LINKHOLD-a -i wlan1 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass
+-A LINKHOLD-a -i eth0 -o wlan1 -p tcp -j NFQUEUE --queue-num 102 --queue-bypass
+-A LINKHOLD-a -i wlan1 -o eth0 -p tcp -j NFQUEUE --queue-num 103 --queue-bypass
 -I FORWARD -j LINKHOLD-a
 COMMIT
 "
         );
+    }
+
+    #[test]
+    fn ports_of_one_bridge_are_matched_by_port() {
+        let script = set(&[("eth0", "wlan1")]).iptables_script();
+        for line in [
+            "-A LINKHOLD-a -i eth0 -o wlan0 -p tcp -j NFQUEUE --queue-num 100 --queue-bypass\n",
+            "-A LINKHOLD-a -m physdev --physdev-is-bridged --physdev-in eth0 --physdev-out wlan1 -p tcp \
+             -j NFQUEUE --queue-num 102 --queue-bypass\n",
+            "-A LINKHOLD-a -m physdev --physdev-is-bridged --physdev-in wlan1 --physdev-out eth0 -p tcp \
+             -j NFQUEUE --queue-num 103 --queue-bypass\n",
+        ] {
+            assert!(script.contains(line), "{line}\n{script}");
+        }
+        assert_eq!(script.lines().count(), 8);
+    }
+
+    #[test]
+    fn what_a_firewall_program_says_is_put_in_words() {
+        let failed = |message: &str| CommandError::Failed {
+            command: "nft --check -f -".to_owned(),
+            status: "exit status: 1".to_owned(),
+            message: message.to_owned(),
+        };
+        let none =
+            failed("/dev/stdin:4:47-72: Error: Could not process rule: No such file or directory\n  ^^^^^");
+        assert_eq!(in_words("nft", &none), "this kernel has no `queue` statement (module nft_queue)");
+        let root = failed("netlink: Error: cache initialization failed: Operation not permitted");
+        assert_eq!(in_words("nft", &root), "no right to change the firewall (CAP_NET_ADMIN)");
+        let target = failed(
+            "iptables v1.8.9 (nf_tables): Extension NFQUEUE revision 0 not supported, missing kernel module?",
+        );
+        assert_eq!(in_words("iptables", &target), "this kernel has no NFQUEUE target (module xt_NFQUEUE)");
+        let other = failed("segmentation fault at /dev/stdin:3");
+        assert_eq!(in_words("nft", &other), "`nft` refuses the rules; LINKHOLD_LOG=debug shows its words");
+        let absent = run("linkhold-no-such-program", &[]).unwrap_err();
+        assert_eq!(in_words("nft", &absent), "`nft` is not installed");
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration as StdDuration;
 
 use linkhold_core::registry::MechanismSettings;
@@ -15,6 +16,7 @@ use super::error::RunError;
 use super::link::AgentLink;
 use super::topology::{BS_RADIO, BS_WIRE, Family, Topology, station_address};
 use crate::agent::config::runs_on_a_router;
+use crate::agent::processor::allowed;
 use crate::agent::status::Status;
 
 /// How long it may take to let go of everything.
@@ -158,6 +160,15 @@ pub fn agent_mechanism(scenario: &ResolvedScenario) -> Result<Option<&MechanismS
     }
 }
 
+/// A processor for the next agent. Agents of cells side by side would all choose the same one.
+fn next_processor() -> u32 {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let allowed = allowed();
+    // The first processor has most interrupts.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed) + 1;
+    allowed.get(number % allowed.len().max(1)).copied().unwrap_or(0)
+}
+
 /// The agent's configuration for a scenario: its interfaces here, and the very settings that the simulator
 /// uses.
 fn agent_config(
@@ -169,10 +180,15 @@ fn agent_config(
     struct Config {
         wired: [&'static str; 1],
         radio: [&'static str; 1],
+        datapath: DataPath,
         control: Control,
         silence: Silence,
         station: Vec<Station>,
         mechanism: BTreeMap<&'static str, Value<'static>>,
+    }
+    #[derive(serde::Serialize)]
+    struct DataPath {
+        processor: u32,
     }
     #[derive(serde::Serialize)]
     struct Control {
@@ -195,6 +211,7 @@ fn agent_config(
     let config = Config {
         wired: [BS_WIRE],
         radio: [BS_RADIO],
+        datapath: DataPath { processor: next_processor() },
         control: Control { socket: socket.to_owned() },
         // The testbed's radio ends every silence that it begins.
         silence: Silence { max: format!("{}s", scenario.duration.as_secs_f64().ceil() as u64 + 1) },

@@ -149,6 +149,8 @@ fn message(event: &LinkEvent, family: Family) -> Option<Message> {
         // A router's kernel does not tell what its driver's queue holds, and neither does the testbed's
         // radio.
         LinkEventKind::TransmitRoom { .. } => return None,
+        // The agent numbers stations by itself, and the testbed's never leave.
+        LinkEventKind::StationLeft { .. } => return None,
     };
     let effective_in_s = event.effective_at.map(|at| {
         let ahead = at.since(event.detected_at).as_secs_f64();
@@ -156,6 +158,7 @@ fn message(event: &LinkEvent, family: Family) -> Option<Message> {
     });
     Some(Message {
         source: Some("testbed".to_owned()),
+        radio: None,
         detected_ago_s: None,
         effective_in_s,
         event: Some(said),

@@ -264,7 +264,8 @@ impl Hosts for Ports {
             | LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. }
-            | LinkEventKind::TransmitRoom { .. } => {}
+            | LinkEventKind::TransmitRoom { .. }
+            | LinkEventKind::StationLeft { .. } => {}
         }
         self.sink.link_event(event);
     }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use linkhold_core::units::Bytes;
 use linkhold_linux::agent::{
-    self,
-    protocol::{Event, Message},
+    self, ClientError, Recording,
+    protocol::{Event, Message, Reply},
     status::Status,
 };
 use linkhold_linux::topology;
@@ -16,10 +17,17 @@ use nix::unistd::Pid;
 /// Environment variable: if it names a configuration file, this program is the agent.
 pub const ROLE: &str = "LINKHOLD_TEST_AGENT";
 
+/// Environment variable: the file to which the agent records.
+pub const RECORD: &str = "LINKHOLD_TEST_RECORD";
+/// Longest recording, bytes.
+pub const RECORD_LIMIT: u64 = 1_000_000;
+
 /// Runs this process as the agent.
 pub fn be_the_agent(config: &Path) -> ExitCode {
     agent::init_logging();
-    match agent::run_agent(config) {
+    let recording =
+        std::env::var_os(RECORD).map(|file| Recording { file: file.into(), limit: Bytes(RECORD_LIMIT) });
+    match agent::run_agent(config, recording.as_ref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -68,15 +76,31 @@ impl AgentProcess {
 
     /// As `spawn`, under another name than `test`.
     pub fn spawn_as(path: &topology::Path, instance: &str, settings: &str, wrapper: &[&str]) -> Self {
+        let interfaces = format!("wired = [\"{}\"]\nradio = [\"{}\"]", topology::WIRED, topology::RADIO);
+        Self::spawn_between(path, instance, &interfaces, settings, wrapper)
+    }
+
+    /// As `start`, between other interfaces: the lines `wired` and `radio` of the configuration.
+    pub fn start_between(path: &topology::Path, interfaces: &str, settings: &str) -> Self {
+        let mut this = Self::spawn_between(path, "test", interfaces, settings, &[]);
+        this.wait_until_it_listens();
+        this
+    }
+
+    /// As `start_between`, without waiting until it listens.
+    pub fn spawn_between(
+        path: &topology::Path,
+        instance: &str,
+        interfaces: &str,
+        settings: &str,
+        wrapper: &[&str],
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("agent.sock");
         let config = folder.path().join("agent.toml");
         let log = folder.path().join("agent.log");
-        let text = format!(
-            "instance = \"{instance}\"\nwired = [\"{}\"]\nradio = [\"{}\"]\n[control]\nsocket = {socket:?}\n{settings}",
-            topology::WIRED,
-            topology::RADIO,
-        );
+        let text =
+            format!("instance = \"{instance}\"\n{interfaces}\n[control]\nsocket = {socket:?}\n{settings}");
         std::fs::write(&config, text).expect("write the configuration");
         let program = std::env::current_exe().expect("this program's path");
         let output = std::fs::File::create(&log).expect("create the log");
@@ -139,10 +163,15 @@ impl AgentProcess {
         agent::signal(&self.socket, "test", event).unwrap_or_else(|error| panic!("{error}\n{}", self.log()));
     }
 
+    /// Sends the agent a whole message, as JSON; answers what it replies, or why it refuses.
+    pub fn ask(&self, message: &str) -> Result<Reply, ClientError> {
+        let message: Message = serde_json::from_str(message).expect("a message");
+        agent::client::send(&self.socket, &message)
+    }
+
     /// Sends the agent a whole message, as JSON.
     pub fn say(&self, message: &str) {
-        let message: Message = serde_json::from_str(message).expect("a message");
-        agent::client::send(&self.socket, &message).unwrap_or_else(|error| panic!("{error}\n{}", self.log()));
+        self.ask(message).unwrap_or_else(|error| panic!("{error}\n{}", self.log()));
     }
 
     pub fn send_signal(&self, signal: Signal) {
@@ -155,6 +184,11 @@ impl AgentProcess {
         let path = format!("/proc/{id}/task/{id}/children");
         let children = std::fs::read_to_string(path).expect("the agent lives");
         Pid::from_raw(children.trim().parse().unwrap_or_else(|_| panic!("not one child: {children:?}")))
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits for the agent's end; true if it ended without an error.

@@ -5,11 +5,13 @@
 
 mod agent_process;
 mod behaviour;
+mod bridge;
 mod capture;
 mod failure;
 mod kills;
 mod packets;
 mod radio;
+mod radios;
 mod rules;
 mod service;
 mod standstill;
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 24] = [
+    let tests: [NamedTest; 34] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -55,6 +57,16 @@ fn main() -> ExitCode {
         ("two_capabilities_are_enough", service::two_capabilities_are_enough),
         ("metrics_are_served", service::metrics_are_served),
         ("doctor_finds_what_the_other_tests_use", service::doctor_finds_what_the_other_tests_use),
+        ("two_radios_do_not_disturb_each_other", radios::two_radios_do_not_disturb_each_other),
+        ("a_signal_names_its_radio", radios::a_signal_names_its_radio),
+        ("a_bridged_radio_is_managed", bridge::a_bridged_radio_is_managed),
+        ("a_radio_hidden_in_a_bridge_is_refused", bridge::a_hidden_radio_is_refused),
+        ("a_radio_put_into_a_bridge_later_is_managed", bridge::a_radio_put_into_a_bridge_later),
+        ("an_interface_that_is_not_there_is_told", bridge::an_interface_that_is_not_there),
+        ("a_flow_table_is_told", bridge::a_flow_table_is_told),
+        ("the_agent_stays_on_one_processor", service::the_agent_stays_on_one_processor),
+        ("a_recording_replays", service::a_recording_replays),
+        ("a_taken_metrics_port_does_not_stop_the_agent", service::a_taken_metrics_port),
         ("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
     ];
     go_before_other_work();

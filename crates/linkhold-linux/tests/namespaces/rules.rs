@@ -25,6 +25,7 @@ pub fn nftables_reads_the_rules() -> Outcome {
         wired: vec![WIRED.to_owned()],
         radio: vec![RADIO.to_owned()],
         queue: 4710,
+        bridged: std::collections::BTreeSet::new(),
     };
     let text = set.nft_script();
 

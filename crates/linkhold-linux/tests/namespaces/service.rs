@@ -8,9 +8,9 @@ use linkhold_linux::topology::Path;
 use nix::sys::signal::Signal;
 
 use crate::Outcome;
-use crate::agent_process::AgentProcess;
+use crate::agent_process::{AgentProcess, RECORD, RECORD_LIMIT};
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
-use crate::transfer::Transfer;
+use crate::transfer::{Amount, Transfer};
 
 pub fn two_capabilities_are_enough() -> Outcome {
     // What packaging/linkhold-agent.service leaves the agent.
@@ -49,19 +49,63 @@ pub fn metrics_are_served() -> Outcome {
     let text = path.bs.enter(scrape)??;
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     for line in [
-        r#"linkhold_silences_total{instance="test"} 1"#,
+        r#"linkhold_silences_total{instance="test",radio="radio0"} 1"#,
+        r#"linkhold_untracked_events_total{instance="test",radio="radio0"} 0"#,
         r#"linkhold_events_total{instance="test",source="test"} 1"#,
-        r#"linkhold_channel_capacity_bps{instance="test"} 0"#,
-        r#"linkhold_dropped_total{instance="test",reason="buffer_full"} 0"#,
-        r#"linkhold_held_bytes{instance="test"} 0"#,
+        r#"linkhold_channel_capacity_bps{instance="test",radio="radio0"} 0"#,
+        r#"linkhold_dropped_total{instance="test",radio="radio0",reason="buffer_full"} 0"#,
+        r#"linkhold_held_bytes{instance="test",radio="radio0"} 0"#,
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
     Ok(())
 }
 
+/// The verdict thread and its guardian stay on one processor, which can be chosen; a wrong choice is refused.
+pub fn the_agent_stays_on_one_processor() -> Outcome {
+    let path = Path::build()?;
+    let allowed_to = |process: u32| -> std::io::Result<String> {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        Ok(line.unwrap_or_default().trim().to_owned())
+    };
+    let here = allowed_to(std::process::id())?;
+    for choice in ["\"auto\"", "0", "\"any\""] {
+        let agent = AgentProcess::start(&path, &format!("[datapath]\nprocessor = {choice}\n"));
+        let (agents, told) = (allowed_to(agent.id())?, agent.status().processor);
+        println!("{choice}: {agents} of {here}, told {told:?}");
+        match choice {
+            "\"any\"" => assert_eq!((agents, told), (here.clone(), None)),
+            "0" => assert_eq!((agents.as_str(), told), ("0", Some(0))),
+            _ => assert_eq!(Some(agents), told.map(|number| number.to_string())),
+        }
+    }
+    let mut agent = AgentProcess::spawn(&path, "[datapath]\nprocessor = 1000\n", &[]);
+    assert!(!agent.listens());
+    let log = agent.log();
+    assert!(log.contains("processor 1000 is not there or not allowed here; allowed: "), "{log}");
+    Ok(())
+}
+
+/// Metrics are not worth a router's silence: without their port the agent warns and works.
+pub fn a_taken_metrics_port() -> Outcome {
+    let path = Path::build()?;
+    let taken = path.bs.enter(|| std::net::TcpListener::bind("127.0.0.1:9464"))??;
+    let agent = AgentProcess::start(&path, "[metrics]\nlisten = \"127.0.0.1:9464\"\n");
+    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6850, Amount::Bytes(MEGABYTE)).finish();
+    let (status, log) = (agent.status(), agent.log());
+    assert!(status.packets.seen > 10, "{status}");
+    let told = "no metrics: cannot listen on 127.0.0.1:9464 (Address already in use";
+    assert!(
+        log.contains(told) && status.troubles.iter().any(|trouble| trouble.contains(told)),
+        "{status}\n{log}"
+    );
+    drop(taken);
+    Ok(())
+}
+
 pub fn doctor_finds_what_the_other_tests_use() -> Outcome {
-    let report = linkhold_linux::doctor::doctor();
+    let report = linkhold_linux::doctor::doctor(None);
     assert!(report.agent_runs(), "{report}");
     let names: Vec<&str> = report.checks.iter().map(|check| check.name).collect();
     for name in [
@@ -74,6 +118,7 @@ pub fn doctor_finds_what_the_other_tests_use() -> Outcome {
         "cubic",
         "bbr",
         "iperf3",
+        "flow offload",
     ] {
         assert!(names.contains(&name), "{name} is not in {names:?}");
     }
@@ -145,5 +190,45 @@ pub fn service_manager_is_told() -> Outcome {
     };
     assert_eq!(stopping.trim(), "STOPPING=1");
     assert!(agent.wait(), "{}", agent.log());
+    Ok(())
+}
+
+/// What a router recorded replays: the mechanism, made again from the recording's head, gives every answer as
+/// it gave it then. A recording that has its full size ends, and the agent goes on.
+pub fn a_recording_replays() -> Outcome {
+    let path = Path::build()?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("agent.log");
+    let record = format!("{RECORD}={}", file.display());
+    let mut agent = AgentProcess::start_with(
+        &path,
+        "[channel]\ncapacity = \"1Gbit/s\"\n[datapath]\naggregates = \"split\"\n",
+        &["env", &record],
+    );
+    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6860, Amount::Bytes(MEGABYTE)).finish();
+    let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6861, STEADY);
+    transfer.wait_for(MEGABYTE);
+    agent.signal(r#"{"freeze":{"for_s":0.1}}"#);
+    let silent = agent.wait_until(|status| status.packets.holds > 0);
+    agent.wait_until(|status| !status.silent);
+    // More than fits in the recording.
+    transfer.wait_for(transfer.received() + 40 * MEGABYTE);
+    transfer.stop_and_finish();
+    let last = agent.status();
+    assert_eq!((last.packets.held, last.packets.verdict_errors), (0, 0), "{last}");
+    agent.send_signal(Signal::SIGTERM);
+    assert!(agent.wait(), "{}", agent.log());
+    assert!(agent.log().contains("the recording ends here: it has its full size"), "{}", agent.log());
+
+    let size = std::fs::metadata(&file)?.len();
+    assert!(size > RECORD_LIMIT - 10_000 && size <= RECORD_LIMIT, "{size} bytes");
+    let replayed = linkhold_linux::agent::record::replay(&file)?;
+    println!("{replayed}, {} bytes each", size / replayed.records);
+    // The first transfer and the silence are in it.
+    assert!(
+        replayed.records > silent.packets.seen && replayed.records < last.packets.seen,
+        "{replayed}; {last}"
+    );
+    assert_eq!((replayed.mechanism.as_str(), replayed.radio.as_str()), ("dsasync", "radio0"));
     Ok(())
 }

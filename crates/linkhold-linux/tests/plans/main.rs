@@ -105,7 +105,7 @@ fn main() -> ExitCode {
 }
 
 fn be_the_agent(config: std::path::PathBuf) -> ExitCode {
-    match linkhold_linux::agent::run_agent(&config) {
+    match linkhold_linux::agent::run_agent(&config, None) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

@@ -73,6 +73,7 @@ impl Mechanism for HoldInSilence {
             }
             LinkEventKind::ChannelSwitched { .. }
             | LinkEventKind::SensingSchedule { .. }
+            | LinkEventKind::StationLeft { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. } => {}
         }

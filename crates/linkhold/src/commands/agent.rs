@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use linkhold_linux::agent::{AgentConfig, init_logging, protocol, run_agent};
+use linkhold_linux::agent::record::{ReplayError, replay as replay_file};
+use linkhold_linux::agent::{AgentConfig, Recording, init_logging, protocol, run_agent};
 
 use crate::Failure;
 use crate::cli::{AgentArgs, AgentCommand};
@@ -17,9 +18,12 @@ pub fn run(args: &AgentArgs) -> Result<(), Failure> {
         (Some(AgentCommand::Schema), _) => print(&super::to_json(&protocol::schema())?),
         (Some(AgentCommand::Example), _) => print(EXAMPLE),
         (Some(AgentCommand::Check { config }), _) => check(config),
+        (Some(AgentCommand::Replay { recording }), _) => replay(recording),
         (None, Some(config)) => {
             init_logging();
-            run_agent(config).map_err(|error| {
+            let recording =
+                args.record.as_ref().map(|file| Recording { file: file.clone(), limit: args.record_limit });
+            run_agent(config, recording.as_ref()).map_err(|error| {
                 let told = error.to_string();
                 if error.is_bad_input() { Failure::BadInput(told) } else { Failure::Failed(told) }
             })
@@ -39,4 +43,12 @@ fn check(path: &Path) -> Result<(), Failure> {
         config.wired.join(", "),
         config.radio.join(", ")
     ))
+}
+
+fn replay(path: &Path) -> Result<(), Failure> {
+    let replayed = replay_file(path).map_err(|error| match error {
+        ReplayError::Diverged { .. } => Failure::Failed(error.to_string()),
+        ReplayError::Unreadable { .. } => Failure::BadInput(error.to_string()),
+    })?;
+    print(&format!("{replayed}\n"))
 }

@@ -1,5 +1,6 @@
 //! `linkhold doctor`: says what this machine can run.
 
+use linkhold_linux::agent::AgentConfig;
 use linkhold_linux::doctor::doctor;
 
 use crate::Failure;
@@ -8,7 +9,11 @@ use crate::output::print;
 
 /// Runs `linkhold doctor`; fails if what was asked about cannot run here.
 pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
-    let report = doctor();
+    let config = match &args.config {
+        Some(path) => Some(AgentConfig::load(path).map_err(|error| Failure::BadInput(error.to_string()))?),
+        None => None,
+    };
+    let report = doctor(config.as_ref());
     if args.json {
         print(&super::to_json(&report)?)?;
     } else {

@@ -6,17 +6,23 @@ use linkhold_linux::agent::{ClientError, client};
 
 use crate::Failure;
 use crate::cli::{SignalArgs, SignalEvent};
+use crate::output::print;
 
 /// Runs `linkhold signal`.
 pub fn run(args: &SignalArgs) -> Result<(), Failure> {
     let message = Message {
         source: Some(args.source.clone()),
+        radio: args.radio.clone(),
         detected_ago_s: args.ago.map(Duration::as_secs_f64),
         effective_in_s: args.effective_in.map(Duration::as_secs_f64),
         event: Some(event(&args.event)),
         query: None,
     };
-    client::send(&args.socket, &message).map(|_| ()).map_err(failure)
+    let reply = client::send(&args.socket, &message).map_err(failure)?;
+    match &reply.radios[..] {
+        [] | [_] => Ok(()),
+        several => print(&format!("told to {}\n", several.join(" and "))),
+    }
 }
 
 /// The failure that `error` means: a message that the agent refuses is bad input, an agent that does not

@@ -59,3 +59,15 @@ fn a_busy_flow_is_not_evicted_before_an_idle_one_that_is_nearly_as_old() {
     let oldest = table.oldest().unwrap();
     assert_eq!(table.get(oldest).unwrap().key, key(1));
 }
+
+/// A driver gives the numbers of idle stations back: one that returns has another number.
+#[test]
+fn a_flow_follows_its_station_to_a_new_number() {
+    let mut table = FlowTable::new(4, 1);
+    let Touched::New(slot) = table.touch(&key(1), StationId(3)) else { panic!("the table is empty") };
+    assert_eq!(table.touch_newest(&key(1), StationId(3)), Some(slot));
+    assert_eq!(table.touch_newest(&key(1), StationId(8)), None);
+    assert!(matches!(table.touch(&key(1), StationId(8)), Touched::Known(found) if found == slot));
+    assert_eq!(table.at(slot).station, StationId(8));
+    assert_eq!(table.touch_newest(&key(1), StationId(8)), Some(slot));
+}

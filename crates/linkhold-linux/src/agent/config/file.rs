@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use linkhold_core::mechanism::Place;
 use linkhold_core::quantity::ValueError;
 use linkhold_core::registry;
-use linkhold_core::settings::Whole;
+use linkhold_core::settings::{Value, Whole};
 use linkhold_core::text::shorten;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Fraction};
@@ -19,8 +19,9 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::model::{
     AgentConfig, Aggregates, ChannelSection, ControlSection, DEFAULT_SOCKET, DataPathSection, FileMode,
-    MetricsSection, ScheduleSection, SilenceSection, StationSection,
+    MAX_RADIOS, MetricsSection, ScheduleSection, SilenceSection, StationSection,
 };
+use crate::agent::processor::{MAX_PROCESSOR, Processor};
 use crate::agent::protocol::{Cause, Target};
 use crate::datapath::rules::{BackendChoice, MAX_INSTANCE_NAME};
 
@@ -31,7 +32,7 @@ file_table! {
         default instance: InstanceName = "default";
         /// Interfaces towards correspondent hosts (the internet).
         required wired: Vec<At<Interface>>;
-        /// Interfaces towards stations.
+        /// Interfaces towards stations. Each is a radio of its own, with its own channel, silences and stations.
         required radio: Vec<At<Interface>>;
         /// How packets reach the agent.
         section datapath: DataPath;
@@ -43,6 +44,8 @@ file_table! {
         section metrics: Metrics;
         /// What the radio carries when nobody has told yet.
         optional channel: Channel;
+        /// What one of several radios carries.
+        list radio_channel: RadioChannel;
         /// Limits of silences.
         section silence: Silence;
         /// Silences by the clock.
@@ -59,7 +62,7 @@ file_table! {
     DataPath {
         /// What puts the rules into the kernel.
         default backend: BackendChoice = "auto";
-        /// Number of the first of two NFQUEUEs; the next number is used as well.
+        /// Number of the first NFQUEUE; each radio uses two.
         default queue: By<Whole<u16, 0, 65_534>> = 4710;
         /// Most packets that the kernel keeps per queue; 0: what the mechanism may hold, and some more.
         default max_packets: By<Whole<u32, 0, 4_294_967_295>> = 0;
@@ -67,6 +70,9 @@ file_table! {
         default mark: By<Whole<u32, 0, 4_294_967_295>> = 27752;
         /// What becomes of the packets of up to 64 KiB that network cards make of many.
         default aggregates: Aggregates = "auto";
+        /// The processor that the agent stays on: a number, "auto" (the one with the fewest interrupts of network
+        /// cards), or "any" (the agent wanders, and packets may overtake each other).
+        default processor: Processor = "auto";
     }
 }
 
@@ -113,6 +119,18 @@ file_table! {
 }
 
 file_table! {
+    /// What one radio carries, in place of `channel`.
+    RadioChannel {
+        /// The radio's interface.
+        required radio: Interface;
+        /// Raw physical-layer rate.
+        required capacity: Positive<BitRate>;
+        /// Share of it that the MAC leaves for IP packets.
+        default efficiency: Fraction = 1.0;
+    }
+}
+
+file_table! {
     /// Limits of silences.
     Silence {
         /// A silence that nobody ends is over after this time.
@@ -125,6 +143,8 @@ file_table! {
     Schedule {
         /// Name in logs and status.
         required name: String;
+        /// The radio that falls silent. Default: every radio.
+        optional radio: Interface;
         /// Whom it silences: "network", or a station's address.
         default scope: Target = "network";
         /// Why.
@@ -207,6 +227,30 @@ impl FromNode for Loopback {
     }
 }
 
+impl FromNode for Processor {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        let value = node.value.scalar();
+        match &value {
+            Value::Text(text) if text == "auto" => return Some(Self::Auto),
+            Value::Text(text) if text == "any" => return Some(Self::Any),
+            Value::Whole(number) if (0..=i128::from(MAX_PROCESSOR)).contains(number) => {
+                return u32::try_from(*number).ok().map(Self::Number);
+            }
+            Value::Text(_) | Value::Whole(_) | Value::Number(_) | Value::Truth(_) | Value::Other(_) => {}
+        }
+        let right = format!("write \"auto\", \"any\", or a number from 0 to {MAX_PROCESSOR}");
+        reader.report(spot, format!("{} is no processor", value.describe()), right);
+        None
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            { "enum": ["auto", "any"] },
+            { "type": "integer", "minimum": 0, "maximum": MAX_PROCESSOR },
+        ] })
+    }
+}
+
 from_text! {
     InstanceName: "Letters, digits and underscores.", |text| {
         let fits = (1..=MAX_INSTANCE_NAME).contains(&text.len())
@@ -281,6 +325,7 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
             reader.report(&radio.spot, what, "an interface is on one side");
         }
     }
+    check_radios(&file, reader);
     for schedule in &file.schedule {
         check_schedule(schedule, &file.silence, reader);
     }
@@ -305,6 +350,7 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
             max_packets: file.datapath.max_packets.0,
             mark: file.datapath.mark.0,
             aggregates: *file.datapath.aggregates,
+            processor: *file.datapath.processor,
         },
         guardian: *file.guardian,
         control: ControlSection {
@@ -313,15 +359,59 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
             max_clients: usize::from(file.control.max_clients.0),
         },
         metrics: MetricsSection { listen: file.metrics.listen.as_ref().map(|at| at.0) },
-        channel: file
-            .channel
-            .as_ref()
-            .map(|channel| ChannelSection { capacity: **channel.capacity, efficiency: *channel.efficiency }),
+        channels: file
+            .radio
+            .iter()
+            .map(|radio| {
+                let own = file.radio_channel.iter().find(|channel| channel.radio.0 == radio.0);
+                let own =
+                    own.map(|own| ChannelSection { capacity: **own.capacity, efficiency: *own.efficiency });
+                let all = file.channel.as_ref();
+                own.or_else(|| {
+                    all.map(|all| ChannelSection { capacity: **all.capacity, efficiency: *all.efficiency })
+                })
+            })
+            .collect(),
         silence: SilenceSection { max: **file.silence.max },
         schedules: file.schedule.iter().map(|at| schedule(at)).collect(),
         stations: file.station.iter().map(|at| station(at)).collect(),
         mechanism,
     })
+}
+
+/// Interfaces are named once, names of radios are those of `radio`, and every radio has its queues' numbers.
+fn check_radios(file: &AgentFile, reader: &Reader<'_>) {
+    for (index, radio) in file.radio.iter().enumerate() {
+        if let Some(first) = file.radio.iter().take(index).find(|other| other.0 == radio.0) {
+            let what = format!("{} is named already ({})", radio.0, reader.place(&first.spot));
+            reader.report(&radio.spot, what, "name each interface once");
+        }
+    }
+    let (radios, first) = (file.radio.len(), usize::from(file.datapath.queue.0));
+    if radios > MAX_RADIOS {
+        let what = format!("{radios} radios are too many");
+        reader.report(&file.radio.spot, what, format!("at most {MAX_RADIOS} fit in one agent"));
+    } else if first + 2 * radios > usize::from(u16::MAX) + 1 {
+        let what = format!("{radios} radios need two queue numbers each, {first} and up");
+        let right = format!("write at most {}", usize::from(u16::MAX) + 1 - 2 * radios);
+        reader.report_between(&[&file.datapath.queue.spot, &file.radio.spot], what, right);
+    }
+    let known = |interface: &At<Interface>| {
+        if !file.radio.iter().any(|radio| radio.0 == interface.0) {
+            let names: Vec<&str> = file.radio.iter().map(|radio| radio.0.as_str()).collect();
+            let right = format!("write one of {}", names.join(", "));
+            reader.report(&interface.spot, format!("{} is not under `radio`", interface.0), right);
+        }
+    };
+    file.schedule.iter().filter_map(|schedule| schedule.radio.as_ref()).for_each(known);
+    for (index, channel) in file.radio_channel.iter().enumerate() {
+        known(&channel.radio);
+        let before = file.radio_channel.iter().take(index);
+        if let Some(first) = before.map(|other| &other.radio).find(|other| other.0 == channel.radio.0) {
+            let what = format!("{} has a channel already ({})", channel.radio.0, reader.place(&first.spot));
+            reader.report(&channel.radio.spot, what, "a radio has one channel");
+        }
+    }
 }
 
 fn check_schedule(schedule: &Schedule, silence: &Silence, reader: &Reader<'_>) {
@@ -344,6 +434,7 @@ fn check_schedule(schedule: &Schedule, silence: &Silence, reader: &Reader<'_>) {
 fn schedule(schedule: &Schedule) -> ScheduleSection {
     ScheduleSection {
         name: schedule.name.value.clone(),
+        radio: schedule.radio.as_ref().map(|radio| radio.0.clone()),
         scope: *schedule.scope,
         cause: *schedule.cause,
         period: **schedule.period,

@@ -1,6 +1,7 @@
 //! The agent's configuration as the agent uses it: typed, with every default filled in and every check
 //! passed.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use linkhold_core::settings::{RouterNeeds, SettingsError};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 
+use crate::agent::processor::Processor;
 use crate::agent::protocol::{Cause, Target};
 use crate::datapath::nfqueue::NfQueueConfig;
 use crate::datapath::rules::{BackendChoice, RuleSet};
@@ -21,7 +23,7 @@ pub struct AgentConfig {
     pub instance: String,
     /// Interfaces towards correspondent hosts (the internet).
     pub wired: Vec<String>,
-    /// Interfaces towards stations.
+    /// Interfaces towards stations, each a radio of its own.
     pub radio: Vec<String>,
     /// How packets reach the agent.
     pub datapath: DataPathSection,
@@ -31,8 +33,8 @@ pub struct AgentConfig {
     pub control: ControlSection,
     /// Prometheus metrics.
     pub metrics: MetricsSection,
-    /// What the radio carries when nobody has told yet.
-    pub channel: Option<ChannelSection>,
+    /// What each radio carries when nobody has told yet, in the order of `radio`.
+    pub channels: Vec<Option<ChannelSection>>,
     /// Limits of silences.
     pub silence: SilenceSection,
     /// Silences by the clock.
@@ -48,7 +50,7 @@ pub struct AgentConfig {
 pub struct DataPathSection {
     /// What puts the rules into the kernel.
     pub backend: BackendChoice,
-    /// Number of the first of two NFQUEUEs.
+    /// Number of the first NFQUEUE; each radio uses two.
     pub queue: u16,
     /// Most packets that the kernel keeps per queue; 0: what the mechanism may hold, and some more.
     pub max_packets: u32,
@@ -56,6 +58,8 @@ pub struct DataPathSection {
     pub mark: u32,
     /// What becomes of aggregates (GSO, GRO).
     pub aggregates: Aggregates,
+    /// The processor that the agent stays on.
+    pub processor: Processor,
 }
 
 /// What becomes of the packets of up to 64 KiB that network cards make of many.
@@ -116,6 +120,8 @@ pub struct SilenceSection {
 pub struct ScheduleSection {
     /// Name in logs and status.
     pub name: String,
+    /// The radio that falls silent; `None`: each one.
+    pub radio: Option<String>,
     /// Whom it silences.
     pub scope: Target,
     /// Why.
@@ -136,6 +142,9 @@ pub struct StationSection {
     /// Its addresses on the radio side.
     pub addresses: Vec<IpAddr>,
 }
+
+/// Most radios of one agent.
+pub const MAX_RADIOS: usize = 32;
 
 /// The kernel's queue is never shorter, whatever the buffer: packets wait in it for their verdict as well.
 const MIN_QUEUE_PACKETS: u32 = 4096;
@@ -171,17 +180,21 @@ impl AgentConfig {
             queue: self.datapath.queue,
             max_packets,
             mark: self.datapath.mark,
-            split_aggregates: self.splits_aggregates(),
+            split_aggregates: self
+                .channels
+                .iter()
+                .map(|channel| self.splits_aggregates(channel.as_ref()))
+                .collect(),
         }
     }
 
     /// An aggregate goes down whole or not at all: on a slow radio one alone is longer than the queue that is
     /// to be kept short.
-    fn splits_aggregates(&self) -> bool {
+    fn splits_aggregates(&self, channel: Option<&ChannelSection>) -> bool {
         match self.datapath.aggregates {
             Aggregates::Keep => false,
             Aggregates::Split => true,
-            Aggregates::Auto => self.channel.as_ref().is_some_and(|channel| {
+            Aggregates::Auto => channel.is_some_and(|channel| {
                 let rate = channel.capacity.mul_f64(channel.efficiency.get());
                 let most = self.needs().transmit_queue;
                 !most.is_zero() && rate.time_for(LARGEST_AGGREGATE) > most
@@ -189,7 +202,7 @@ impl AgentConfig {
         }
     }
 
-    /// The rules that bring packets to the queues.
+    /// The rules that bring packets to the queues, where nothing is bridged.
     #[must_use]
     pub fn rules(&self) -> RuleSet {
         RuleSet {
@@ -197,6 +210,7 @@ impl AgentConfig {
             wired: self.wired.clone(),
             radio: self.radio.clone(),
             queue: self.datapath.queue,
+            bridged: BTreeSet::new(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
 
 use linkhold_core::action::DropReason;
 use linkhold_core::link_event::LinkEventKind;
@@ -11,6 +12,7 @@ use linkhold_core::units::Seq;
 use linkhold_wire::{PacketSpec, Payload, emit, verify_checksums};
 
 use super::*;
+use crate::agent::stations::{IDLE, MAX_STATIONS};
 use crate::datapath::DataPathCounters;
 
 /// What the data path was told.
@@ -84,7 +86,9 @@ impl DataPath for Script {
 struct Puppet {
     answers: VecDeque<(Verdict, Vec<Action>)>,
     on_link: Vec<Action>,
-    seen: Vec<(u64, u32, u32)>,
+    /// Packets (number, station) and events that it was told of.
+    seen: Arc<Mutex<Vec<(u64, u32)>>>,
+    events: Arc<Mutex<Vec<LinkEventKind>>>,
 }
 
 impl Mechanism for Puppet {
@@ -92,13 +96,14 @@ impl Mechanism for Puppet {
         "puppet"
     }
     fn on_packet(&mut self, _now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
-        self.seen.push((packet.id.0, packet.station.0, packet.tcp.payload_len));
+        self.seen.lock().unwrap().push((packet.id.0, packet.station.0));
         let (verdict, actions) =
             self.answers.pop_front().unwrap_or((Verdict::Forward(Rewrite::NONE), Vec::new()));
         actions.into_iter().for_each(|action| out.push(action));
         verdict
     }
-    fn on_link(&mut self, _now: Instant, _event: LinkEvent, out: &mut Actions) {
+    fn on_link(&mut self, _now: Instant, event: LinkEvent, out: &mut Actions) {
+        self.events.lock().unwrap().push(event.kind);
         self.on_link.drain(..).for_each(|action| out.push(action));
     }
     fn on_timeout(&mut self, _now: Instant, _out: &mut Actions) {}
@@ -137,6 +142,7 @@ fn uplink(id: u64, payload_len: u32, copy: usize) -> (Arrived, Vec<u8>) {
     bytes.truncate(length.min(copy));
     let arrived = Arrived {
         id: PacketId(id),
+        radio: 0,
         direction: Direction::Uplink,
         len: length as u32,
         in_interface: 2,
@@ -150,7 +156,7 @@ fn uplink(id: u64, payload_len: u32, copy: usize) -> (Arrived, Vec<u8>) {
 fn run(packets: Vec<(Arrived, Vec<u8>)>, answers: Vec<(Verdict, Vec<Action>)>) -> Driver<Script> {
     let script = Script { waiting: packets.into(), ..Script::default() };
     let puppet = Puppet { answers: answers.into(), ..Puppet::default() };
-    let mut driver = Driver::new(script, Box::new(puppet), Stations::new([]));
+    let mut driver = Driver::new(script, vec![Radio::new(Box::new(puppet), Stations::new([]))]);
     assert!(!driver.handle_packets(100, || Instant::ZERO).unwrap());
     driver
 }
@@ -207,10 +213,10 @@ fn held_packets_leave_in_the_order_of_the_actions_each_in_its_own_way() {
         Action::Discard { packet: PacketId(3), reason: DropReason::BufferFull },
         Action::Release { packet: PacketId(9), rewrite: Rewrite::NONE },
     ];
-    driver.mechanism = Box::new(Puppet { on_link: actions, ..Puppet::default() });
+    driver.radios[0].mechanism = Box::new(Puppet { on_link: actions, ..Puppet::default() });
     let kind = LinkEventKind::TransmitRoom { packets: 1, bytes: linkhold_core::units::Bytes(1) };
     driver.datapath.told.clear();
-    driver.handle_link(Instant::ZERO, LinkEvent::at(Instant::ZERO, kind));
+    driver.handle_link(0, Instant::ZERO, LinkEvent::at(Instant::ZERO, kind));
     let [Told::Release(2), Told::ReplaceHeld(1, bytes), Told::DiscardHeld(3)] = &driver.datapath.told[..]
     else {
         panic!("{:?}", driver.datapath.told)
@@ -231,4 +237,57 @@ fn what_is_no_tcp_passes_unseen() {
         assert_eq!(driver.datapath.told, [Told::Accept(1)]);
         assert_eq!(driver.counters().unparsed, 1);
     }
+}
+
+/// A packet of radio 1 is radio 1's business alone: its mechanism sees it, and radio 0's cannot name it.
+#[test]
+fn what_one_radio_does_reaches_no_packet_of_another() {
+    let mut packets = vec![uplink(1, 0, 2048), uplink(2, 0, 2048)];
+    packets[1].0.radio = 1;
+    let script = Script { waiting: packets.into(), ..Script::default() };
+    let puppets = [0, 1].map(|_| Puppet {
+        answers: vec![(Verdict::Hold, vec![])].into(),
+        on_link: vec![Action::Release { packet: PacketId(2), rewrite: Rewrite::NONE }],
+        ..Puppet::default()
+    });
+    let [seen, others] = [0, 1].map(|radio: usize| Arc::clone(&puppets[radio].seen));
+    let events = Arc::clone(&puppets[1].events);
+    let radios = puppets.map(|puppet| Radio::new(Box::new(puppet), Stations::new([])));
+    let mut driver = Driver::new(script, radios.into());
+    assert!(!driver.handle_packets(100, || Instant::ZERO).unwrap());
+    assert_eq!((&seen.lock().unwrap()[..], &others.lock().unwrap()[..]), (&[(1, 0)][..], &[(2, 0)][..]));
+    assert_eq!(driver.radios().iter().map(|radio| radio.counters().seen).collect::<Vec<_>>(), [1, 1]);
+
+    let kind = LinkEventKind::TransmitRoom { packets: 1, bytes: linkhold_core::units::Bytes(1) };
+    driver.datapath.told.clear();
+    driver.handle_link(0, Instant::ZERO, LinkEvent::at(Instant::ZERO, kind));
+    assert_eq!(driver.datapath.told, [], "packet 2 is not radio 0's");
+    assert!(events.lock().unwrap().is_empty());
+    driver.handle_link(1, Instant::ZERO, LinkEvent::at(Instant::ZERO, kind));
+    assert_eq!(driver.datapath.told, [Told::Release(2)]);
+    // An event of a radio that there is not is nobody's.
+    driver.handle_link(2, Instant::ZERO, LinkEvent::at(Instant::ZERO, kind));
+    assert_eq!(events.lock().unwrap().len(), 1);
+}
+
+/// When a new station needs the number of an idle one, the mechanism forgets the old one first.
+#[test]
+fn a_mechanism_is_told_which_stations_gave_their_numbers_back() {
+    let puppet = Puppet { answers: vec![(Verdict::Hold, vec![])].into(), ..Puppet::default() };
+    let events = Arc::clone(&puppet.events);
+    let script = Script { waiting: vec![uplink(1, 0, 2048)].into(), ..Script::default() };
+    let mut driver = Driver::new(script, vec![Radio::new(Box::new(puppet), Stations::new([]))]);
+    // Station 0 has a packet held, and so stays.
+    let _ = driver.handle_packets(100, || Instant::ZERO).unwrap();
+    for number in 1..MAX_STATIONS {
+        let addr = IpAddr::from((0x0b00_0000 + number).to_be_bytes());
+        assert_eq!(driver.station(0, addr, Instant::ZERO), Ok(StationId(number)));
+    }
+    let newcomer: IpAddr = [10, 0, 9, 9].into();
+    assert_eq!(driver.station(0, newcomer, Instant::ZERO), Err(NoNumberLeft));
+    assert!(events.lock().unwrap().is_empty());
+    assert_eq!(driver.station(0, newcomer, Instant::ZERO + IDLE), Ok(StationId(1)));
+    let left: Vec<LinkEventKind> =
+        (1..MAX_STATIONS).rev().map(|n| LinkEventKind::StationLeft { station: StationId(n) }).collect();
+    assert_eq!(*events.lock().unwrap(), left);
 }

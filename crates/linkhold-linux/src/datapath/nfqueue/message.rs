@@ -1,6 +1,8 @@
 //! The messages of NFQUEUE: written for the kernel, and read from it (linux/netfilter/nfnetlink_queue.h,
 //! linux/netlink.h).
 
+use core::ops::Range;
+
 use linkhold_core::packet::{Direction, PacketId};
 
 use crate::datapath::Arrived;
@@ -50,15 +52,15 @@ pub(super) fn verdict_header(verdict: u32, id: u32) -> [u8; 8] {
     header
 }
 
-/// The token of a packet: its queue's index (0 downlink, 1 uplink) in the upper half, the kernel's id in the
-/// lower.
+/// The token of a packet: its queue's index in the upper half (two for each radio, downlink then uplink), the
+/// kernel's id in the lower.
 pub(super) fn token(queue_index: usize, kernel_id: u32) -> PacketId {
     PacketId((queue_index as u64) << 32 | u64::from(kernel_id))
 }
 
-/// Index of a token's queue, 0 or 1.
+/// Index of a token's queue.
 pub(super) fn queue_index(id: PacketId) -> usize {
-    usize::from(id.0 >> 32 != 0)
+    (id.0 >> 32) as usize
 }
 
 /// The kernel's id in a token.
@@ -77,7 +79,7 @@ pub(super) fn kernel_id(id: PacketId) -> u32 {
 /// lets packets go one by one, and others arrive while a silence's worth of them leaves. So the accept is
 /// repeated, each time for fewer packets, before the length becomes zero.
 #[must_use]
-pub fn accept_everything(queues: [u16; 2]) -> Vec<u8> {
+pub fn accept_everything(queues: Range<u16>) -> Vec<u8> {
     let mut messages = Vec::new();
     put_accept_everything(&mut messages, queues);
     messages
@@ -87,8 +89,8 @@ pub fn accept_everything(queues: [u16; 2]) -> Vec<u8> {
 /// fraction of what the round before left.
 const DRAINS: usize = 8;
 
-/// Appends the messages of [`accept_everything`] for one queue.
-pub(super) fn put_accept_everything(out: &mut Vec<u8>, queues: [u16; 2]) {
+/// Appends the messages of [`accept_everything`].
+pub(super) fn put_accept_everything(out: &mut Vec<u8>, queues: Range<u16>) {
     for queue in queues {
         for _ in 0..DRAINS {
             put_accept_all(out, queue);
@@ -145,12 +147,12 @@ fn put_attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
 
 /// Reads a packet message: what arrived, and where in the message its bytes are. `None` if it is no packet of
 /// these queues, or damaged.
-pub fn parse_packet_message(message: &[u8], queues: [u16; 2]) -> Option<(Arrived, core::ops::Range<usize>)> {
+pub fn parse_packet_message(message: &[u8], queues: Range<u16>) -> Option<(Arrived, Range<usize>)> {
     if message_type(message)? != NFQNL_MSG_PACKET {
         return None;
     }
     let number = u16::from_be_bytes([*message.get(18)?, *message.get(19)?]);
-    let index = queues.iter().position(|queue| *queue == number)?;
+    let index = queues.contains(&number).then(|| usize::from(number - queues.start))?;
     let mut at = NLMSG_HEADER + NFGEN_HEADER;
     let mut id = None;
     let (mut in_interface, mut out_interface, mut full_length, mut info) = (0, 0, None, 0);
@@ -173,7 +175,8 @@ pub fn parse_packet_message(message: &[u8], queues: [u16; 2]) -> Option<(Arrived
     }
     let arrived = Arrived {
         id: token(index, id?),
-        direction: if index == 0 { Direction::Downlink } else { Direction::Uplink },
+        radio: index / 2,
+        direction: if index.is_multiple_of(2) { Direction::Downlink } else { Direction::Uplink },
         len: full_length.unwrap_or(payload.len() as u32),
         in_interface,
         out_interface,
@@ -215,16 +218,18 @@ mod tests {
     proptest! {
         #[test]
         fn a_packet_message_is_read_as_written(
-            id: u32, uplink: bool, info in 0u32..4, payload in proptest::collection::vec(any::<u8>(), 1..300),
+            id: u32, index in 0u16..6, info in 0u32..4, payload in proptest::collection::vec(any::<u8>(), 1..300),
         ) {
-            let message = packet_message(7 + u16::from(uplink), id, info, &payload);
-            let (arrived, range) = parse_packet_message(&message, [7, 8]).unwrap();
-            prop_assert_eq!(arrived.id, PacketId(u64::from(uplink) << 32 | u64::from(id)));
-            prop_assert_eq!(arrived.direction == Direction::Uplink, uplink);
+            let message = packet_message(7 + index, id, info, &payload);
+            let (arrived, range) = parse_packet_message(&message, 7..13).unwrap();
+            prop_assert_eq!(arrived.id, PacketId(u64::from(index) << 32 | u64::from(id)));
+            prop_assert_eq!(arrived.radio, usize::from(index) / 2);
+            prop_assert_eq!(arrived.direction == Direction::Uplink, index % 2 == 1);
             prop_assert_eq!(arrived.aggregate, info & NFQA_SKB_GSO != 0);
             prop_assert_eq!(arrived.checksum_ready, info & NFQA_SKB_CSUMNOTREADY == 0);
             prop_assert_eq!(&message[range], &payload[..]);
-            prop_assert!(parse_packet_message(&message, [9, 10]).is_none());
+            prop_assert!(parse_packet_message(&message, 13..15).is_none());
+            prop_assert!(parse_packet_message(&message, 5..7).is_none());
         }
 
         #[test]
@@ -239,7 +244,7 @@ mod tests {
                 message[at] = byte;
             }
             message.truncate(cut.index(message.len() + 1));
-            if let Some((_, range)) = parse_packet_message(&message, [7, 8]) {
+            if let Some((_, range)) = parse_packet_message(&message, 7..9) {
                 prop_assert!(range.start <= range.end && range.end <= message.len());
             }
         }

@@ -1,6 +1,8 @@
 //! Verdicts on their way to the kernel. They are gathered in order, many to a system call. While no packet of
 //! a queue is held, a run of accepts is one message (`NFQNL_MSG_VERDICT_BATCH`).
 
+use core::ops::Range;
+
 use linkhold_core::packet::PacketId;
 
 use super::message::{
@@ -21,25 +23,27 @@ struct Queue {
     accept_up_to: Option<u32>,
 }
 
-/// Verdicts of both queues that are not [sent](Self::clear) yet.
+/// Verdicts of all queues that are not [sent](Self::clear) yet.
 #[derive(Debug)]
 pub(super) struct Verdicts {
-    /// Downlink, uplink.
-    queues: [Queue; 2],
+    /// Downlink and uplink of every radio.
+    queues: Box<[Queue]>,
+    numbers: Range<u16>,
     messages: Vec<u8>,
 }
 
 impl Verdicts {
-    pub(super) fn new(numbers: [u16; 2]) -> Self {
+    pub(super) fn new(numbers: Range<u16>) -> Self {
         Self {
-            queues: numbers.map(|number| Queue { number, held: 0, accept_up_to: None }),
+            queues: numbers.clone().map(|number| Queue { number, held: 0, accept_up_to: None }).collect(),
+            numbers,
             messages: Vec::with_capacity(2 * BATCH_BYTES),
         }
     }
 
-    /// Numbers of the downlink and the uplink queue.
-    pub(super) fn queue_numbers(&self) -> [u16; 2] {
-        [self.queues[0].number, self.queues[1].number]
+    /// Numbers of the queues: downlink and uplink of every radio.
+    pub(super) fn queue_numbers(&self) -> Range<u16> {
+        self.numbers.clone()
     }
 
     /// The packet that came last in its queue goes on.
@@ -86,7 +90,7 @@ impl Verdicts {
         self.queue_of(id).held -= 1;
     }
 
-    /// Everything in both queues goes on, seen or not.
+    /// Everything in all queues goes on, seen or not.
     pub(super) fn accept_everything(&mut self) {
         self.settle_all();
         let numbers = self.queue_numbers();
@@ -100,8 +104,9 @@ impl Verdicts {
 
     /// Writes the pending runs of accepts, too.
     pub(super) fn settle_all(&mut self) {
-        self.settle(token(0, 0));
-        self.settle(token(1, 0));
+        for index in 0..self.queues.len() {
+            self.settle(token(index, 0));
+        }
     }
 
     /// The messages written so far, oldest first.
@@ -166,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_run_of_accepts_is_one_message_a_queue() {
-        let mut verdicts = Verdicts::new([10, 11]);
+        let mut verdicts = Verdicts::new(10..12);
         for id in 1..=500 {
             verdicts.accept(token(DOWN, id));
             verdicts.accept(token(UP, 2 * id));
@@ -180,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_hold_ends_the_run_before_it_and_until_it_is_over_every_packet_is_named() {
-        let mut verdicts = Verdicts::new([10, 11]);
+        let mut verdicts = Verdicts::new(10..12);
         verdicts.accept(token(DOWN, 1));
         verdicts.accept(token(DOWN, 2));
         verdicts.hold(token(DOWN, 3));
@@ -211,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_packet_replaced_or_discarded_follows_the_accepts_before_it() {
-        let mut verdicts = Verdicts::new([10, 11]);
+        let mut verdicts = Verdicts::new(10..12);
         verdicts.accept(token(UP, 1));
         verdicts.replace(token(UP, 2), &[0x45; 40]);
         verdicts.accept(token(UP, 3));
@@ -230,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_due_when_it_is_large() {
-        let mut verdicts = Verdicts::new([10, 11]);
+        let mut verdicts = Verdicts::new(10..12);
         let mut id = 0;
         while !verdicts.is_due() {
             verdicts.discard(token(DOWN, id));

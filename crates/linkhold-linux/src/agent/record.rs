@@ -1,0 +1,396 @@
+//! `linkhold agent --record`: everything that a mechanism is told and answers, in the core's log format, to be
+//! replayed bit for bit ([`linkhold_core::log`]).
+//!
+//! Writing is off the packets' way: the agent's thread fills chunks in memory, and a thread of its own writes
+//! them. If the disk is slower than the packets, or the file has its full size, the recording ends and the
+//! agent goes on. Memory is bounded by the chunks that wait.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::thread::JoinHandle;
+
+use linkhold_core::log::{LogReader, Recorder, replay_log};
+use linkhold_core::mechanism::Mechanism;
+use linkhold_core::settings::Value;
+use linkhold_core::units::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::config::AgentConfig;
+use super::error::AgentError;
+
+/// Bytes gathered before the writing thread gets them.
+const CHUNK: usize = 64 * 1024;
+/// Chunks that may wait for the disk: 4 MB, about a quarter of a second at 100,000 packets a second.
+const WAITING_CHUNKS: usize = 64;
+
+/// Where to record, and how much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// The file. Of several radios each has one of its own, with its name before the suffix.
+    pub file: PathBuf,
+    /// Longest file.
+    pub limit: Bytes,
+}
+
+/// What the head of a recording says of the mechanism: enough to make it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Recorded {
+    /// Version of the program.
+    version: String,
+    /// The radio's interface.
+    radio: String,
+    /// An agent's configuration with this radio and mechanism, TOML.
+    config: String,
+    /// Seed of the mechanism's tables.
+    seed: u64,
+}
+
+impl Recording {
+    /// Wraps a radio's mechanism, so that its calls and answers are recorded.
+    ///
+    /// # Errors
+    /// [`AgentError::Record`] if the file cannot be made.
+    pub fn of(
+        &self,
+        mechanism: Box<dyn Mechanism>,
+        config: &AgentConfig,
+        radio: &str,
+        seed: u64,
+    ) -> Result<Box<dyn Mechanism>, AgentError> {
+        let path = if config.radio.len() > 1 { with_radio(&self.file, radio) } else { self.file.clone() };
+        let failed = |message: String| AgentError::Record { path: path.clone(), message };
+        // Addresses of users are in it.
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| failed(error.to_string()))?;
+        let head = Recorded {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            radio: radio.to_owned(),
+            config: smallest_config(config, radio).map_err(|error| failed(error.to_string()))?,
+            seed,
+        };
+        let writer =
+            LogWriter::start(file, path.clone(), self.limit.0).map_err(|error| failed(error.to_string()))?;
+        let recorder = Recorder::new(mechanism, &head, writer).map_err(|error| failed(error.to_string()))?;
+        tracing::info!(radio, file = %path.display(), limit = %self.limit, "recording");
+        Ok(Box::new(recorder))
+    }
+}
+
+/// `out/agent.log` of `radio0`: `out/agent-radio0.log`.
+fn with_radio(file: &Path, radio: &str) -> PathBuf {
+    let mut name = file.file_stem().unwrap_or_default().to_owned();
+    name.push("-");
+    name.push(radio);
+    if let Some(suffix) = file.extension() {
+        name.push(".");
+        name.push(suffix);
+    }
+    file.with_file_name(name)
+}
+
+/// The configuration that makes this radio's mechanism again.
+fn smallest_config(config: &AgentConfig, radio: &str) -> Result<String, toml::ser::Error> {
+    #[derive(Serialize)]
+    struct Config<'a> {
+        wired: [&'a str; 1],
+        radio: [&'a str; 1],
+        mechanism: BTreeMap<&'static str, Value<'a>>,
+    }
+    let name = config.mechanism.as_ref().map_or("none", |settings| settings.name());
+    let values = config.mechanism.iter().flat_map(|settings| settings.values());
+    let mechanism = values.chain([("name", Value::Text(name.into()))]).collect();
+    // The name of a wired interface is needed and means nothing here; it is none of a radio's.
+    let wired = config.wired.first().map_or("wired", String::as_str);
+    toml::to_string(&Config { wired: [wired], radio: [radio], mechanism })
+}
+
+/// Hands chunks to the thread that writes them.
+#[derive(Debug)]
+struct LogWriter {
+    path: PathBuf,
+    chunk: Vec<u8>,
+    full: Option<SyncSender<Vec<u8>>>,
+    empty: Receiver<Vec<u8>>,
+    /// The disk refused something.
+    broken: Arc<AtomicBool>,
+    /// Bytes that still fit.
+    left: u64,
+    ended: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LogWriter {
+    fn start(file: File, path: PathBuf, limit: u64) -> io::Result<Self> {
+        let (full, chunks) = sync_channel(WAITING_CHUNKS);
+        let (written, empty) = channel();
+        let broken = Arc::new(AtomicBool::new(false));
+        let failed = Arc::clone(&broken);
+        let thread = std::thread::Builder::new()
+            .name("recording".to_owned())
+            .spawn(move || write_chunks(file, &chunks, &written, &failed))?;
+        let chunk = Vec::with_capacity(CHUNK);
+        let thread = Some(thread);
+        Ok(Self { path, chunk, full: Some(full), empty, broken, left: limit, ended: false, thread })
+    }
+
+    /// Ends the recording, with a word in the log, and answers the error that says so to the recorder.
+    fn end(&mut self, why: &'static str) -> io::Error {
+        if !self.ended {
+            self.ended = true;
+            tracing::warn!(file = %self.path.display(), "the recording ends here: {why}; the agent goes on");
+        }
+        io::Error::other(why)
+    }
+
+    fn hand_over(&mut self) -> io::Result<()> {
+        let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(CHUNK));
+        let chunk = std::mem::replace(&mut self.chunk, next);
+        match self.full.as_ref().map(|full| full.try_send(chunk)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(TrySendError::Full(_))) => Err(self.end("the disk is slower than the packets")),
+            Some(Err(TrySendError::Disconnected(_))) | None => Err(self.end("its thread is gone")),
+        }
+    }
+}
+
+impl Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(self.end("the disk takes no more"));
+        }
+        let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
+            return Err(self.end("it has its full size"));
+        };
+        self.left = left;
+        self.chunk.extend_from_slice(bytes);
+        if self.chunk.len() >= CHUNK {
+            self.hand_over()?;
+        }
+        Ok(bytes.len())
+    }
+
+    /// The writing thread has its own time.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for LogWriter {
+    /// The agent's end: nothing is on its way any more that could be kept waiting.
+    fn drop(&mut self) {
+        if let Some(full) = self.full.take() {
+            let _ = full.send(std::mem::take(&mut self.chunk));
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write_chunks(mut file: File, chunks: &Receiver<Vec<u8>>, written: &Sender<Vec<u8>>, broken: &AtomicBool) {
+    while let Ok(mut chunk) = chunks.recv() {
+        if let Err(error) = file.write_all(&chunk) {
+            tracing::warn!(%error, "the recording cannot be written");
+            broken.store(true, Ordering::Relaxed);
+            return;
+        }
+        chunk.clear();
+        // A chunk that grew for one long answer is not kept.
+        if chunk.capacity() <= 2 * CHUNK {
+            let _ = written.send(chunk);
+        }
+    }
+}
+
+/// A recording that was answered again as it was answered then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// The file.
+    pub path: PathBuf,
+    /// Its mechanism.
+    pub mechanism: String,
+    /// The radio's interface.
+    pub radio: String,
+    /// Calls of the mechanism.
+    pub records: u64,
+    /// The recording breaks off inside a record: it had its full size, or the agent was killed.
+    pub truncated: bool,
+}
+
+impl fmt::Display for Replayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, mechanism, radio, records, truncated } = self;
+        write!(
+            f,
+            "{}: {records} records of {mechanism} on {radio}, every answer as recorded",
+            path.display()
+        )?;
+        if *truncated { write!(f, " (it breaks off inside the next record)") } else { Ok(()) }
+    }
+}
+
+/// Why a recording cannot be replayed, or what came out differently.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// It cannot be read, or is no recording of an agent.
+    #[error("{path}: {message}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// An answer differs from the recorded one.
+    #[error(
+        "{path}: record {record} is answered differently by this version\ncall:     {call}\nrecorded: {recorded}\nnow:      {replayed}"
+    )]
+    Diverged {
+        /// The file.
+        path: PathBuf,
+        /// Number of the record, from 0.
+        record: u64,
+        /// The call.
+        call: String,
+        /// The answer in the recording.
+        recorded: String,
+        /// The answer now.
+        replayed: String,
+    },
+}
+
+/// Replays a recording with a mechanism that is made as the recorded one was.
+///
+/// # Errors
+/// [`ReplayError`]
+pub fn replay(path: &Path) -> Result<Replayed, ReplayError> {
+    let unreadable = |message: String| ReplayError::Unreadable { path: path.to_owned(), message };
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let mut log = LogReader::new(BufReader::new(file)).map_err(|error| unreadable(error.to_string()))?;
+    let recorded: Recorded =
+        log.header().config().map_err(|_| unreadable("no recording of an agent".to_owned()))?;
+    let config = AgentConfig::parse(path, &recorded.config).map_err(|error| unreadable(error.to_string()))?;
+    let mut mechanism =
+        config.build_mechanism(recorded.seed).map_err(|error| unreadable(error.to_string()))?;
+    let report = replay_log(&mut log, &mut *mechanism).map_err(|error| unreadable(error.to_string()))?;
+    if let Some(divergence) = report.divergence {
+        return Err(ReplayError::Diverged {
+            path: path.to_owned(),
+            record: divergence.record,
+            call: format!("{:?}", divergence.recorded.input),
+            recorded: format!("{:?}", divergence.recorded.outputs),
+            replayed: format!("{:?}", divergence.replayed),
+        });
+    }
+    Ok(Replayed {
+        path: path.to_owned(),
+        mechanism: mechanism.name().to_owned(),
+        radio: recorded.radio,
+        records: report.records,
+        truncated: report.truncated,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use linkhold_core::action::Actions;
+    use linkhold_core::link_event::{LinkEvent, LinkEventKind};
+    use linkhold_core::time::Instant;
+    use linkhold_core::units::{BitRate, Fraction};
+
+    use super::*;
+
+    fn config(radios: &str) -> AgentConfig {
+        let text = format!(
+            "wired = [\"eth0\"]\nradio = [{radios}]\n[mechanism]\nname = \"dsasync\"\nmode = \"hold\"\n"
+        );
+        AgentConfig::parse(Path::new("agent.toml"), &text).unwrap()
+    }
+
+    fn record(recording: &Recording, events: u64) -> Result<(), AgentError> {
+        let config = config("\"wlan0\"");
+        let mut mechanism = recording.of(config.build_mechanism(7).unwrap(), &config, "wlan0", 7)?;
+        let mut out = Actions::new();
+        for millis in 0..events {
+            let kind =
+                LinkEventKind::ChannelSwitched { capacity: BitRate(millis + 1), efficiency: Fraction::ONE };
+            let now = Instant::from_millis(millis);
+            mechanism.on_link(now, LinkEvent::at(now, kind), &mut out);
+            out.clear();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_recording_replays() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = Recording { file: folder.path().join("a.log"), limit: Bytes(1 << 20) };
+        record(&recording, 5000).unwrap();
+        let replayed = replay(&recording.file).unwrap();
+        assert_eq!((replayed.records, replayed.truncated), (5000, false));
+        assert!(replayed.to_string().ends_with("5000 records of dsasync on wlan0, every answer as recorded"));
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&recording.file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_recording_ends_at_its_full_size_and_the_mechanism_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = Recording { file: folder.path().join("a.log"), limit: Bytes(100_000) };
+        record(&recording, 50_000).unwrap();
+        let size = std::fs::metadata(&recording.file).unwrap().len();
+        assert!((99_000..=100_000).contains(&size), "{size}");
+        let replayed = replay(&recording.file).unwrap();
+        assert!(replayed.records > 1000 && replayed.records < 50_000, "{replayed}");
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_recording_and_the_mechanism_goes_on() {
+        let recording = Recording { file: "/dev/full".into(), limit: Bytes(1 << 30) };
+        record(&recording, 100_000).unwrap();
+        let nowhere = Recording { file: "/nonexistent/a.log".into(), limit: Bytes(1) };
+        let error = record(&nowhere, 1).unwrap_err().to_string();
+        assert!(error.starts_with("record to /nonexistent/a.log: No such file"), "{error}");
+    }
+
+    #[test]
+    fn several_radios_have_files_of_their_own() {
+        assert_eq!(with_radio(Path::new("out/agent.log"), "wlan0"), Path::new("out/agent-wlan0.log"));
+        assert_eq!(with_radio(Path::new("log"), "wlan0"), Path::new("log-wlan0"));
+        let folder = tempfile::tempdir().unwrap();
+        let recording = Recording { file: folder.path().join("a.log"), limit: Bytes(1 << 20) };
+        let config = config("\"wlan0\", \"wlan1\"");
+        for radio in &config.radio {
+            drop(recording.of(config.build_mechanism(1).unwrap(), &config, radio, 1).unwrap());
+        }
+        assert_eq!(replay(&folder.path().join("a-wlan1.log")).unwrap().radio, "wlan1");
+        assert!(!recording.file.exists());
+    }
+
+    #[test]
+    fn what_is_no_recording_or_answers_differently_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        std::fs::write(&path, "hello").unwrap();
+        assert!(replay(&path).unwrap_err().to_string().ends_with("not a linkhold input log"));
+        // Recorded with a mechanism that holds nothing, under the name and settings of one that does.
+        let config = config("\"wlan0\"");
+        let head = Recorded {
+            version: String::new(),
+            radio: "wlan0".to_owned(),
+            config: smallest_config(&config, "wlan0").unwrap(),
+            seed: 1,
+        };
+        let other = linkhold_core::mechanism::PlainRouter::default();
+        let recorder = Recorder::new(other, &head, File::create(&path).unwrap()).unwrap();
+        drop(recorder);
+        let told = replay(&path).unwrap_err().to_string();
+        assert!(told.contains("the log is of mechanism `none`, not `dsasync`"), "{told}");
+    }
+}

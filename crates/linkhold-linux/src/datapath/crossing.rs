@@ -1,0 +1,419 @@
+//! Whether packets between the wired and the radio interfaces come past the firewall at all, where the rules
+//! stand: a bridge or a bond may hide an interface, and offloaded flows take another way.
+//!
+//! Routed packets are seen with the interface that has the address: the bridge, not its port. Bridged packets
+//! are seen only where `br_netfilter` hands them to the firewall, and there a rule can match ports
+//! (`physdev`). Of a packet that is routed into a bridge the firewall does not know the port.
+//! Source: Linux, net/bridge/br_netfilter_hooks.c (`br_nf_forward`) and net/netfilter/xt_physdev.c.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use serde::Deserialize;
+
+use crate::command::{is_installed, run};
+use crate::interfaces::{Interface, Kind, Lookup};
+
+/// Where the kernel says whether bridged packets are handed to the firewall (there is no such file without
+/// `br_netfilter`).
+const BRIDGE_NETFILTER: &str = "/proc/sys/net/bridge";
+/// The command that makes bridged packets seen.
+const ENABLE_BRIDGE_NETFILTER: &str = "modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1";
+
+/// What stands between the interfaces and the agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Crossings {
+    /// Pairs of a wired and a radio interface that are ports of one bridge.
+    pub bridged: BTreeSet<(String, String)>,
+    /// Interfaces that are not there (yet).
+    pub absent: Vec<String>,
+    /// Why packets of some pair never come to the agent, each with what to change.
+    pub hidden: Vec<Hidden>,
+    /// What else is amiss, each with what to change.
+    pub doubts: Vec<String>,
+}
+
+/// Why packets do not come to the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// The reason.
+    pub reason: String,
+    /// What to change.
+    pub remedy: String,
+}
+
+impl std::fmt::Display for Hidden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.reason, self.remedy)
+    }
+}
+
+/// Which bridged packets the kernel hands to the firewall, for all bridges of this network namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BridgeNetfilter {
+    /// IPv4.
+    pub ipv4: bool,
+    /// IPv6.
+    pub ipv6: bool,
+}
+
+impl BridgeNetfilter {
+    /// As the kernel says.
+    #[must_use]
+    pub fn read() -> Self {
+        let is_on = |file: &str| {
+            std::fs::read_to_string(format!("{BRIDGE_NETFILTER}/{file}")).is_ok_and(|text| text.trim() == "1")
+        };
+        Self { ipv4: is_on("bridge-nf-call-iptables"), ipv6: is_on("bridge-nf-call-ip6tables") }
+    }
+}
+
+/// Looks at every wired and radio interface.
+///
+/// # Errors
+/// If the interfaces cannot be looked up.
+pub fn look(
+    wired: &[String],
+    radio: &[String],
+    interfaces: &impl Lookup,
+    netfilter: BridgeNetfilter,
+) -> io::Result<Crossings> {
+    let mut found = Crossings::default();
+    let mut place = |name: &String| -> io::Result<Option<Place>> {
+        let Some(interface) = interfaces.named(name)? else {
+            found.absent.push(name.clone());
+            return Ok(None);
+        };
+        let controller = interface.controller.map(|index| interfaces.at(index)).transpose()?.flatten();
+        Ok(Some(Place { name: name.clone(), controller: controller.filter(|one| one.kind != Kind::Vrf) }))
+    };
+    let wired = wired.iter().map(&mut place).collect::<io::Result<Vec<_>>>()?;
+    let radio = radio.iter().map(&mut place).collect::<io::Result<Vec<_>>>()?;
+    for radio in radio.iter().flatten() {
+        for wired in wired.iter().flatten() {
+            look_at_pair(wired, radio, netfilter, &mut found);
+        }
+    }
+    found.hidden.dedup();
+    found.doubts.dedup();
+    Ok(found)
+}
+
+/// An interface and what it is a port of.
+struct Place {
+    name: String,
+    controller: Option<Interface>,
+}
+
+impl Place {
+    /// The bridge that it is a port of.
+    fn bridge(&self) -> Option<&Interface> {
+        self.controller.as_ref().filter(|one| matches!(one.kind, Kind::Bridge { .. }))
+    }
+}
+
+fn look_at_pair(wired: &Place, radio: &Place, netfilter: BridgeNetfilter, found: &mut Crossings) {
+    for (place, key) in [(wired, "wired"), (radio, "radio")] {
+        if let Some(controller) = place.controller.as_ref().filter(|_| place.bridge().is_none()) {
+            let (name, controller) = (&place.name, &controller.name);
+            found.hidden.push(Hidden {
+                reason: format!("{name} is a port of {controller}, under whose name its packets are routed"),
+                remedy: format!("write {controller} in place of {name} under `{key}`"),
+            });
+            return;
+        }
+    }
+    let (name, other) = (&radio.name, &wired.name);
+    match (wired.bridge(), radio.bridge()) {
+        (None, None) => {}
+        (Some(one), Some(same)) if one.name == same.name => {
+            look_at_bridge(same, (other, name), netfilter, found);
+        }
+        (_, Some(bridge)) => {
+            let bridge = &bridge.name;
+            found.hidden.push(Hidden {
+                reason: format!(
+                    "{name} is a port of the bridge {bridge} and {other} is not, so the firewall sees what crosses as \
+                     between {other} and {bridge}"
+                ),
+                remedy: format!(
+                    "take {name} out of the bridge (`ip link set {name} nomaster`) and give it a network of its own; or, \
+                     if all that is behind {bridge} may fall silent with the radio, write {bridge} under `radio`"
+                ),
+            });
+        }
+        (Some(bridge), None) => {
+            let bridge = &bridge.name;
+            found.hidden.push(Hidden {
+                reason: format!(
+                    "{other} is a port of the bridge {bridge}, under whose name its packets are routed"
+                ),
+                remedy: format!("write {bridge} in place of {other} under `wired`"),
+            });
+        }
+    }
+}
+
+/// Both are ports of one bridge: what crosses is bridged.
+fn look_at_bridge(bridge: &Interface, pair: (&String, &String), all: BridgeNetfilter, found: &mut Crossings) {
+    let (wired, radio) = pair;
+    let own = match bridge.kind {
+        Kind::Bridge { ipv4, ipv6 } => BridgeNetfilter { ipv4, ipv6 },
+        Kind::Vrf | Kind::Other => BridgeNetfilter::default(),
+    };
+    let name = &bridge.name;
+    if !all.ipv4 && !own.ipv4 {
+        found.hidden.push(Hidden {
+            reason: format!(
+                "{wired} and {radio} are ports of the bridge {name}, and what it bridges does not come past the firewall"
+            ),
+            remedy: format!(
+                "`{ENABLE_BRIDGE_NETFILTER}`, or route between the two, where the kernel has no br_netfilter"
+            ),
+        });
+        return;
+    }
+    found.bridged.insert((wired.clone(), radio.clone()));
+    if !all.ipv6 && !own.ipv6 {
+        found.doubts.push(format!(
+            "IPv6 on the bridge {name} passes unmanaged: `sysctl -w net.bridge.bridge-nf-call-ip6tables=1`"
+        ));
+    }
+    let routes = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
+    if !has_route(&routes, name) {
+        found.doubts.push(format!(
+            "no route leads out by the bridge {name}, so the agent's own acknowledgments do not leave and windows stay as \
+             they are: give {name} an address (`ip address add ... dev {name}`) and a default route"
+        ));
+    }
+}
+
+/// True if /proc/net/route names the interface.
+fn has_route(routes: &str, interface: &str) -> bool {
+    routes.lines().skip(1).any(|line| line.split_whitespace().next() == Some(interface))
+}
+
+/// Something that takes established flows past the firewall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offload {
+    /// What does it, in words.
+    pub by: String,
+    /// The interfaces whose flows it takes; empty: those of all.
+    pub interfaces: Vec<String>,
+}
+
+impl Offload {
+    /// True if it takes flows of one of these.
+    #[must_use]
+    pub fn concerns(&self, interfaces: &[String]) -> bool {
+        self.interfaces.is_empty() || self.interfaces.iter().any(|one| interfaces.contains(one))
+    }
+
+    /// What it does to the agent.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let whose = if self.interfaces.is_empty() {
+            String::new()
+        } else {
+            format!(" of {}", self.interfaces.join(", "))
+        };
+        format!(
+            "{} takes flows{whose} past the firewall, so the agent sees only their first packets",
+            self.by
+        )
+    }
+
+    /// What to change.
+    pub const REMEDY: &'static str = "take the radio's interfaces out of it, or turn flow offloading off (OpenWrt: \
+        `uci set firewall.@defaults[0].flow_offloading=0; uci commit firewall; service firewall restart`)";
+}
+
+/// Flow tables of nftables, and rules of iptables that offload flows.
+#[must_use]
+pub fn offloads() -> Vec<Offload> {
+    let mut found = Vec::new();
+    if is_installed("nft")
+        && let Ok(text) = run("nft", &["-j", "list", "flowtables"])
+    {
+        found.extend(flowtables(&text));
+    }
+    for program in ["iptables", "ip6tables"] {
+        if is_installed(program)
+            && let Ok(text) = run(program, &["-w", "10", "-S"])
+            && text.contains("-j FLOWOFFLOAD")
+        {
+            found.push(Offload { by: format!("a FLOWOFFLOAD rule of {program}"), interfaces: Vec::new() });
+        }
+    }
+    found
+}
+
+/// Reads what `nft -j list flowtables` prints (libnftables-json(5)).
+fn flowtables(json: &str) -> Vec<Offload> {
+    #[derive(Deserialize)]
+    struct Listing {
+        nftables: Vec<Object>,
+    }
+    #[derive(Deserialize)]
+    struct Object {
+        flowtable: Option<FlowTable>,
+    }
+    #[derive(Deserialize)]
+    struct FlowTable {
+        table: String,
+        name: String,
+        #[serde(default)]
+        dev: Devices,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(untagged)]
+    enum Devices {
+        #[default]
+        None,
+        One(String),
+        Several(Vec<String>),
+    }
+    let Ok(listing) = serde_json::from_str::<Listing>(json) else {
+        tracing::debug!("nft's list of flow tables cannot be read");
+        return Vec::new();
+    };
+    let named = |FlowTable { table, name, dev }: FlowTable| {
+        let interfaces = match dev {
+            // A flow table without interfaces takes nothing.
+            Devices::None => return None,
+            Devices::One(name) => vec![name],
+            Devices::Several(names) if names.is_empty() => return None,
+            Devices::Several(names) => names,
+        };
+        Some(Offload { by: format!("the flow table {table}/{name}"), interfaces })
+    };
+    listing.nftables.into_iter().filter_map(|object| named(object.flowtable?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (name, kind, index of its controller); the index is the place in the list.
+    struct Table(Vec<(&'static str, Kind, Option<u32>)>);
+
+    impl Lookup for Table {
+        fn named(&self, name: &str) -> io::Result<Option<Interface>> {
+            let index = self.0.iter().position(|one| one.0 == name);
+            index.map_or(Ok(None), |index| self.at(index as u32))
+        }
+
+        fn at(&self, index: u32) -> io::Result<Option<Interface>> {
+            let interface = |(name, kind, controller): &(&str, Kind, Option<u32>)| Interface {
+                name: (*name).to_owned(),
+                kind: kind.clone(),
+                controller: *controller,
+            };
+            Ok(self.0.get(index as usize).map(interface))
+        }
+    }
+
+    const PLAIN_BRIDGE: Kind = Kind::Bridge { ipv4: false, ipv6: false };
+    const BOTH: BridgeNetfilter = BridgeNetfilter { ipv4: true, ipv6: true };
+    const NEITHER: BridgeNetfilter = BridgeNetfilter { ipv4: false, ipv6: false };
+
+    fn look_at(table: Vec<(&'static str, Kind, Option<u32>)>, netfilter: BridgeNetfilter) -> Crossings {
+        look(&["eth0".to_owned()], &["wlan0".to_owned()], &Table(table), netfilter).unwrap()
+    }
+
+    fn reasons(found: &Crossings) -> String {
+        found.hidden.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn interfaces_of_their_own_are_seen() {
+        let table = vec![("eth0", Kind::Other, None), ("wlan0", Kind::Other, None)];
+        assert_eq!(look_at(table, NEITHER), Crossings::default());
+        let in_vrfs =
+            vec![("eth0", Kind::Other, Some(2)), ("wlan0", Kind::Other, None), ("blue", Kind::Vrf, None)];
+        assert_eq!(look_at(in_vrfs, NEITHER), Crossings::default());
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let found = look_at(vec![("eth0", Kind::Other, None)], NEITHER);
+        assert_eq!((found.absent, found.hidden), (vec!["wlan0".to_owned()], vec![]));
+    }
+
+    #[test]
+    fn a_port_of_a_bridge_or_bond_is_hidden_and_the_remedy_is_told() {
+        let access = vec![
+            ("eth0", Kind::Other, None),
+            ("wlan0", Kind::Other, Some(2)),
+            ("br-lan", PLAIN_BRIDGE, None),
+        ];
+        let told = reasons(&look_at(access, BOTH));
+        assert!(told.contains("wlan0 is a port of the bridge br-lan and eth0 is not"), "{told}");
+        assert!(
+            told.contains("ip link set wlan0 nomaster") && told.contains("write br-lan under `radio`"),
+            "{told}"
+        );
+        let wan = vec![
+            ("eth0", Kind::Other, Some(2)),
+            ("wlan0", Kind::Other, None),
+            ("br-wan", PLAIN_BRIDGE, None),
+        ];
+        let told = reasons(&look_at(wan, BOTH));
+        assert!(told.contains("write br-wan in place of eth0 under `wired`"), "{told}");
+        let bond =
+            vec![("eth0", Kind::Other, Some(2)), ("wlan0", Kind::Other, None), ("bond0", Kind::Other, None)];
+        let told = reasons(&look_at(bond, BOTH));
+        assert!(told.contains("write bond0 in place of eth0 under `wired`"), "{told}");
+    }
+
+    #[test]
+    fn ports_of_one_bridge_are_seen_where_the_bridge_asks_the_firewall() {
+        let ports = |kind| {
+            vec![("eth0", Kind::Other, Some(2)), ("wlan0", Kind::Other, Some(2)), ("br-none", kind, None)]
+        };
+        let blind = look_at(ports(PLAIN_BRIDGE), NEITHER);
+        assert!(blind.bridged.is_empty());
+        assert!(reasons(&blind).contains("modprobe br_netfilter && sysctl -w"), "{}", reasons(&blind));
+        let pair = BTreeSet::from([("eth0".to_owned(), "wlan0".to_owned())]);
+        for (kind, netfilter) in [(PLAIN_BRIDGE, BOTH), (Kind::Bridge { ipv4: true, ipv6: true }, NEITHER)] {
+            let seen = look_at(ports(kind), netfilter);
+            assert_eq!((&seen.bridged, &seen.hidden), (&pair, &vec![]));
+            assert!(
+                seen.doubts.iter().all(|doubt| doubt.contains("no route leads out by the bridge")),
+                "{seen:?}"
+            );
+        }
+        let ipv4_only = look_at(ports(PLAIN_BRIDGE), BridgeNetfilter { ipv4: true, ipv6: false });
+        assert!(ipv4_only.doubts[0].contains("IPv6 on the bridge br-none passes unmanaged"));
+    }
+
+    #[test]
+    fn routes_are_read() {
+        let routes = "Iface\tDestination\tGateway\nbr-lan\t00000000\t0100A8C0\neth1\t0000A8C0\t00000000\n";
+        assert!(has_route(routes, "br-lan") && has_route(routes, "eth1"));
+        assert!(!has_route(routes, "br") && !has_route("", "br-lan") && !has_route(routes, "Iface"));
+    }
+
+    #[test]
+    fn flow_tables_are_read_as_nft_prints_them() {
+        let json = r#"{"nftables": [{"metainfo": {"version": "1.0.9", "release_name": "x", "json_schema_version": 1}},
+            {"flowtable": {"family": "inet", "name": "ft", "table": "fw4", "handle": 3, "hook": "ingress", "prio": 0,
+             "dev": ["eth0", "wlan0"], "flags": "offload"}},
+            {"flowtable": {"family": "ip", "name": "one", "table": "t", "handle": 1, "hook": "ingress", "prio": 0, "dev": "eth9"}},
+            {"flowtable": {"family": "ip", "name": "none", "table": "t", "handle": 2, "hook": "ingress", "prio": 0}}]}"#;
+        let found = flowtables(json);
+        let interfaces: Vec<&[String]> = found.iter().map(|one| &one.interfaces[..]).collect();
+        assert_eq!(interfaces, [&["eth0".to_owned(), "wlan0".to_owned()][..], &["eth9".to_owned()]]);
+        assert!(found[0].concerns(&["wlan0".to_owned()]) && !found[1].concerns(&["wlan0".to_owned()]));
+        assert!(
+            found[0]
+                .reason()
+                .starts_with("the flow table fw4/ft takes flows of eth0, wlan0 past the firewall")
+        );
+        for broken in ["", "{}", "[]", r#"{"nftables": 3}"#] {
+            assert_eq!(flowtables(broken), []);
+        }
+        let everywhere = Offload { by: "x".to_owned(), interfaces: Vec::new() };
+        assert!(everywhere.concerns(&[]));
+    }
+}

@@ -1,0 +1,170 @@
+//! The machine's network interfaces, as the kernel tells them (rtnetlink(7), RTM_GETLINK): which there are,
+//! and which are ports of a bridge or of a bond.
+//!
+//! Asked by a socket, not read in /sys: /sys shows the network namespace in which it was mounted.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{InfoBridge, InfoData, InfoKind, LinkAttribute, LinkInfo, LinkMessage};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
+    socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+
+/// Longest answer, bytes. An interface with its statistics takes about 2,000.
+const ANSWER: usize = 64 * 1024;
+/// The kernel answers at once.
+const TIME_LIMIT_MS: i64 = 200;
+
+/// What kind of interface it is, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A bridge, and whether it hands IPv4 and IPv6 packets to the firewall by its own setting.
+    Bridge {
+        /// `nf_call_iptables`
+        ipv4: bool,
+        /// `nf_call_ip6tables`
+        ipv6: bool,
+    },
+    /// A routing domain: packets keep their own interface in the firewall.
+    Vrf,
+    /// Something else.
+    Other,
+}
+
+/// One interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// What kind it is.
+    pub kind: Kind,
+    /// Index of the interface whose port it is.
+    pub controller: Option<u32>,
+}
+
+/// Where interfaces are looked up.
+pub trait Lookup {
+    /// The interface of this name.
+    ///
+    /// # Errors
+    /// If the kernel does not tell; an interface that is not there is no error.
+    fn named(&self, name: &str) -> io::Result<Option<Interface>>;
+
+    /// The interface with this index.
+    ///
+    /// # Errors
+    /// As [`named`](Self::named).
+    fn at(&self, index: u32) -> io::Result<Option<Interface>>;
+}
+
+/// Interfaces of the network namespace in which it was opened.
+#[derive(Debug)]
+pub struct Kernel {
+    socket: OwnedFd,
+    buffer: RefCell<Vec<u8>>,
+}
+
+impl Kernel {
+    /// Opens the socket.
+    ///
+    /// # Errors
+    /// What the system answers.
+    pub fn open() -> io::Result<Self> {
+        let fd = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::NetlinkRoute,
+        )?;
+        bind(fd.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::milliseconds(TIME_LIMIT_MS))?;
+        Ok(Self { socket: fd, buffer: RefCell::new(vec![0; ANSWER]) })
+    }
+
+    fn ask(&self, link: LinkMessage) -> io::Result<Option<Interface>> {
+        let payload = NetlinkPayload::from(RouteNetlinkMessage::GetLink(link));
+        let mut message = NetlinkMessage::new(NetlinkHeader::default(), payload);
+        message.header.flags = NLM_F_REQUEST;
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        send(self.socket.as_raw_fd(), &bytes, MsgFlags::empty())?;
+        let mut buffer = self.buffer.borrow_mut();
+        let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+        let answer = buffer.get(..length).unwrap_or_default();
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(answer).map_err(io::Error::other)?;
+        match answer.payload {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => Ok(interface(link)),
+            NetlinkPayload::Error(error) => match error.to_io() {
+                error if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+                error => Err(error),
+            },
+            _ => Err(io::Error::other("the kernel's answer is about no interface")),
+        }
+    }
+}
+
+impl Lookup for Kernel {
+    fn named(&self, name: &str) -> io::Result<Option<Interface>> {
+        let mut link = LinkMessage::default();
+        link.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        self.ask(link)
+    }
+
+    fn at(&self, index: u32) -> io::Result<Option<Interface>> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        self.ask(link)
+    }
+}
+
+fn interface(link: LinkMessage) -> Option<Interface> {
+    let (mut name, mut controller, mut infos) = (None, None, Vec::new());
+    for attribute in link.attributes {
+        match attribute {
+            LinkAttribute::IfName(told) => name = Some(told),
+            LinkAttribute::Controller(index) => controller = (index > 0).then_some(index),
+            LinkAttribute::LinkInfo(told) => infos = told,
+            _ => {}
+        }
+    }
+    let mut kind = Kind::Other;
+    for info in infos {
+        match (info, &mut kind) {
+            (LinkInfo::Kind(InfoKind::Bridge), _) => kind = Kind::Bridge { ipv4: false, ipv6: false },
+            (LinkInfo::Kind(InfoKind::Vrf), _) => kind = Kind::Vrf,
+            (LinkInfo::Data(InfoData::Bridge(settings)), Kind::Bridge { ipv4, ipv6 }) => {
+                for setting in settings {
+                    match setting {
+                        InfoBridge::NfCallIpTables(on) => *ipv4 = on,
+                        InfoBridge::NfCallIp6Tables(on) => *ipv6 = on,
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(Interface { name: name?, kind, controller })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_knows_its_loopback_and_no_other_name() {
+        let kernel = Kernel::open().unwrap();
+        let loopback = kernel.named("lo").unwrap().unwrap();
+        assert_eq!((loopback.name.as_str(), &loopback.kind, loopback.controller), ("lo", &Kind::Other, None));
+        assert_eq!(kernel.at(1).unwrap().map(|one| one.name), Some("lo".to_owned()));
+        assert_eq!(kernel.named("linkhold-none").unwrap(), None);
+        assert_eq!(kernel.at(u32::from(u16::MAX)).unwrap(), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! Routers on which an agent might see nothing: bridges, interfaces that are not there, offloaded flows. The
+//! agent works, or says why not.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, SystemTime};
+
+use linkhold_linux::agent::AgentConfig;
+use linkhold_linux::doctor::{Outcome as Checked, doctor};
+use linkhold_linux::netns::{NetNsError, veth};
+use linkhold_linux::topology::{HOST, Path, RADIO, WIRED};
+use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
+use nix::sys::signal::Signal;
+
+use crate::Outcome;
+use crate::agent_process::AgentProcess;
+use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
+use crate::capture::Capture;
+use crate::packets::{data, story};
+use crate::transfer::{Amount, Transfer};
+
+/// Closes windows as soon as the radio is silent, so that the agent must send packets of its own.
+const CLOSE_AT_ONCE: &str = "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\nmode = \"freeze\"\nclose_at = \"silence-start\"\n";
+/// Addresses of the bridged network: of the correspondent host, the station and the bridge.
+const CH: (IpAddr, IpAddr) =
+    (IpAddr::V4(Ipv4Addr::new(10, 92, 0, 2)), IpAddr::V6(Ipv6Addr::new(0xfd92, 0, 0, 0, 0, 0, 0, 2)));
+const SH: (IpAddr, IpAddr) =
+    (IpAddr::V4(Ipv4Addr::new(10, 92, 0, 3)), IpAddr::V6(Ipv6Addr::new(0xfd92, 0, 0, 0, 0, 0, 0, 3)));
+const BRIDGE: (IpAddr, IpAddr) =
+    (IpAddr::V4(Ipv4Addr::new(10, 92, 0, 1)), IpAddr::V6(Ipv6Addr::new(0xfd92, 0, 0, 0, 0, 0, 0, 1)));
+
+/// Makes a path's base station a bridge between its two interfaces, with one network on both sides.
+fn bridge_it(path: &Path) -> Result<(), NetNsError> {
+    path.bs.ip(&["link", "add", "br0", "type", "bridge"])?;
+    // Without a link-local address the kernel looks for no IPv6 neighbour of a packet that is not from itself
+    // (`ndisc_solicit`), and duplicate address detection takes a second.
+    path.bs.sysctl("net/ipv6/conf/br0/accept_dad", "0")?;
+    path.bs.ip(&["link", "set", "br0", "up"])?;
+    for name in [WIRED, RADIO] {
+        path.bs.ip(&["address", "flush", "dev", name])?;
+        path.bs.ip(&["link", "set", name, "master", "br0"])?;
+    }
+    for (host, name, (v4, v6)) in [(&path.bs, "br0", BRIDGE), (&path.ch, HOST, CH), (&path.sh, HOST, SH)] {
+        host.add_address(name, v4, 24)?;
+        host.add_address(name, v6, 64)?;
+    }
+    Ok(())
+}
+
+/// Switches whether bridged packets come past the firewall of the base station; false if the kernel has no
+/// `br_netfilter`.
+fn hand_bridged_packets_to_the_firewall(path: &Path, on: bool) -> bool {
+    let value = if on { "1" } else { "0" };
+    ["iptables", "ip6tables"].iter().all(|which| {
+        path.bs.run("sysctl", &["-qw", &format!("net.bridge.bridge-nf-call-{which}={value}")]).is_ok()
+    })
+}
+
+/// A silence in a steady flow between `CH` and `SH`, both families: nothing crosses, windows are closed by
+/// right packets of the agent's own, and everything arrives.
+fn silences_hold(path: &Path, agent: &AgentProcess, port: u16) -> Outcome {
+    path.set_offloads(false)?;
+    for (number, addr) in [SH.0, SH.1].into_iter().enumerate() {
+        let captures = (Capture::start(&path.ch), Capture::start(&path.sh));
+        let flow = Transfer::start(&path.ch, &path.sh, addr, port + number as u16, STEADY);
+        flow.wait_for(MEGABYTE);
+        agent.signal(r#"{"freeze":{}}"#);
+        let frozen = SystemTime::now();
+        std::thread::sleep(Duration::from_millis(200));
+        let during = agent.status();
+        let thawing = SystemTime::now();
+        agent.signal(r#"{"thaw":{}}"#);
+        flow.wait_for(flow.received() + MEGABYTE);
+        flow.stop_and_finish();
+        assert!(during.windows.closed_now > 0, "{addr}: {during}\n{}", agent.log());
+        let (heard, arrived) = (captures.0.finish(), captures.1.finish());
+        let packets = data(&arrived, addr);
+        let crossed = packets.iter().filter(|packet| (frozen..thawing).contains(&packet.at)).count();
+        assert_eq!(crossed, 0, "data crossed in the silence\n{}", story(&arrived, frozen, 100));
+        let zero_windows = heard.iter().filter(|packet| {
+            let Ok(parsed) = parse_ip_tcp_headers(&packet.bytes) else { return false };
+            let ours = parsed.src.addr == addr && parsed.tcp.window == 0;
+            // Checksums of the station's own packets may be left to its interface.
+            assert!(!ours || verify_checksums(&packet.bytes) == Ok(true), "{parsed:?}");
+            ours
+        });
+        let closed = zero_windows.count();
+        assert!(closed > 0, "{addr}: no window was closed: {during}\n{}", story(&heard, frozen, 40));
+    }
+    let status = agent.status();
+    assert_eq!((status.packets.held, status.windows.closed_now), (0, 0), "{status}");
+    assert_eq!((status.windows.inject_errors, status.packets.verdict_errors), (0, 0), "{status}");
+    Ok(())
+}
+
+pub fn a_bridged_radio_is_managed() -> Outcome {
+    let path = Path::build()?;
+    bridge_it(&path)?;
+    if !hand_bridged_packets_to_the_firewall(&path, true) {
+        println!("skipped: this kernel has no br_netfilter");
+        return Ok(());
+    }
+    let mut agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
+    assert_eq!(agent.status().troubles, Vec::<String>::new(), "{}", agent.log());
+    silences_hold(&path, &agent, 7200)?;
+    agent.send_signal(Signal::SIGTERM);
+    assert!(agent.wait(), "{}", agent.log());
+    assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
+    Ok(())
+}
+
+/// The agent does not start, and says what hides the radio and what to change; so does the doctor.
+pub fn a_hidden_radio_is_refused() -> Outcome {
+    let path = Path::build()?;
+    let refused = |expected: &str| -> Outcome {
+        let mut agent = AgentProcess::spawn(&path, "", &[]);
+        assert!(!agent.listens(), "the agent runs\n{}", agent.log());
+        let log = agent.log();
+        assert!(log.contains("error: the agent would see nothing: ") && log.contains(expected), "{log}");
+        assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
+        let text = format!("wired = [\"{WIRED}\"]\nradio = [\"{RADIO}\"]\n");
+        let config = AgentConfig::parse(std::path::Path::new("agent.toml"), &text)?;
+        let report = path.bs.enter(|| doctor(Some(&config)))?;
+        let check = report.checks.iter().find(|check| check.name == "interfaces").expect("it is looked at");
+        assert!(check.outcome == Checked::Missing && check.detail.contains("bridge br0"), "{report}");
+        assert!(!report.agent_runs(), "{report}");
+        Ok(())
+    };
+    // The radio among the ports of a router's bridge.
+    path.bs.ip(&["link", "add", "br0", "type", "bridge"])?;
+    path.bs.ip(&["link", "set", RADIO, "master", "br0"])?;
+    refused("take radio0 out of the bridge (`ip link set radio0 nomaster`)")?;
+    // Both in one bridge, and nothing hands bridged packets to the firewall.
+    path.bs.ip(&["link", "set", WIRED, "master", "br0"])?;
+    if hand_bridged_packets_to_the_firewall(&path, false) {
+        refused("modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1")?;
+    }
+    path.bs.ip(&["link", "set", RADIO, "nomaster"])?;
+    refused("write br0 in place of wired0 under `wired`")?;
+    // nftables does not know a bridge's ports.
+    path.bs.ip(&["link", "set", RADIO, "master", "br0"])?;
+    if hand_bridged_packets_to_the_firewall(&path, true) {
+        let mut agent = AgentProcess::spawn(&path, "[datapath]\nbackend = \"nftables\"\n", &[]);
+        assert!(!agent.listens());
+        assert!(agent.log().contains("a bridged radio needs iptables"), "{}", agent.log());
+    }
+    Ok(())
+}
+
+/// As hostapd does it, after the agent's start.
+pub fn a_radio_put_into_a_bridge_later() -> Outcome {
+    let path = Path::build()?;
+    let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
+    if !hand_bridged_packets_to_the_firewall(&path, true) {
+        println!("skipped: this kernel has no br_netfilter");
+        return Ok(());
+    }
+    bridge_it(&path)?;
+    agent.wait_until(|_| rules(&path.bs).contains("--physdev-in"));
+    silences_hold(&path, &agent, 7210)?;
+    // Out of the bridge, the radio is routed again, and hidden where only the wired side is a port.
+    path.bs.ip(&["link", "set", RADIO, "nomaster"])?;
+    let status = agent.wait_until(|status| !status.troubles.is_empty());
+    assert!(status.troubles[0].contains("write br0 in place of wired0 under `wired`"), "{status}");
+    assert!(agent.log().contains("write br0 in place of wired0"), "{}", agent.log());
+    Ok(())
+}
+
+/// A name that is not there is told in log and status, and managed as soon as it appears.
+pub fn an_interface_that_is_not_there() -> Outcome {
+    let path = Path::build()?;
+    path.bs.ip(&["link", "del", RADIO])?;
+    let agent = AgentProcess::start(&path, "[channel]\ncapacity = \"1Gbit/s\"\n");
+    let told = "there is no interface radio0 (yet)";
+    let status = agent.status();
+    assert!(status.troubles.iter().any(|trouble| trouble.contains(told)), "{status}");
+    assert!(status.to_string().contains("TROUBLE     there is no interface radio0"), "{status}");
+    assert!(agent.log().contains(told), "{}", agent.log());
+
+    veth(&path.sh, HOST, &path.bs, RADIO)?;
+    path.bs.add_address(RADIO, IpAddr::V4(Ipv4Addr::new(10, 91, 2, 1)), 24)?;
+    path.sh.add_address(HOST, Path::SH_V4, 24)?;
+    path.sh.add_default_route(IpAddr::V4(Ipv4Addr::new(10, 91, 2, 1)))?;
+    agent.wait_until(|status| status.troubles.is_empty());
+    assert!(agent.log().contains("the interface is there now"), "{}", agent.log());
+    Transfer::start(&path.ch, &path.sh, Path::SH_V4, 7220, Amount::Bytes(MEGABYTE)).finish();
+    let status = agent.status();
+    assert!(status.packets.seen > 10, "{status}");
+    Ok(())
+}
+
+/// This machine's kernel may have no flow tables, so nft is played by a program that lists one, as nft does.
+pub fn a_flow_table_is_told() -> Outcome {
+    let path = Path::build()?;
+    let folder = tempfile::tempdir()?;
+    let play = |device: &str| -> std::io::Result<()> {
+        let nft = folder.path().join("nft");
+        let listing = format!(
+            r#"{{"nftables": [{{"flowtable": {{"family": "inet", "name": "ft", "table": "fw4", "handle": 1, "hook": "ingress", "prio": 0, "dev": ["wan", "{device}"]}}}}]}}"#
+        );
+        let script = format!("#!/bin/sh\n[ \"$*\" = '-j list flowtables' ] && echo '{listing}' || exit 1\n");
+        std::fs::write(&nft, script)?;
+        std::fs::set_permissions(&nft, std::fs::Permissions::from_mode(0o755))
+    };
+    let search = std::env::var("PATH").unwrap_or_default();
+    let environment = format!("PATH={}:{search}", folder.path().display());
+    let told = "the flow table fw4/ft takes flows of wan, radio0 past the firewall";
+    for (device, expected) in [("radio0", true), ("lan7", false)] {
+        play(device)?;
+        let agent = AgentProcess::start_with(&path, "", &["env", &environment]);
+        let status = agent.status();
+        let is_told =
+            status.troubles.iter().any(|trouble| trouble.contains(told) && trouble.contains("uci set"));
+        assert_eq!((is_told, agent.log().contains(told)), (expected, expected), "{status}\n{}", agent.log());
+    }
+    Ok(())
+}

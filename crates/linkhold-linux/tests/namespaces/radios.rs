@@ -1,0 +1,136 @@
+//! A router with two radios: what happens on one is nothing to the other.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, SystemTime};
+
+use linkhold_linux::netns::{NetNs, NetNsError, veth};
+use linkhold_linux::topology::{HOST, Path};
+
+use crate::Outcome;
+use crate::agent_process::AgentProcess;
+use crate::behaviour::MEGABYTE;
+use crate::capture::Capture;
+use crate::packets::{Data, data};
+use crate::transfer::{Amount, Transfer};
+
+/// The second radio of the base station.
+const RADIO_1: &str = "radio1";
+const BOTH: &str = "wired = [\"wired0\"]\nradio = [\"radio0\", \"radio1\"]";
+/// The station behind the second radio.
+const SH_1: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 91, 3, 2));
+const RATE: u64 = 5 * MEGABYTE;
+/// Length of each part of the test.
+const PART: Duration = Duration::from_secs(1);
+
+/// A path and a second radio with a station of its own.
+fn two_radios() -> Result<(Path, NetNs), NetNsError> {
+    let path = Path::build()?;
+    let station = NetNs::create("sh1")?;
+    veth(&station, HOST, &path.bs, RADIO_1)?;
+    let gateway = IpAddr::V4(Ipv4Addr::new(10, 91, 3, 1));
+    path.bs.add_address(RADIO_1, gateway, 24)?;
+    station.add_address(HOST, SH_1, 24)?;
+    station.add_default_route(gateway)?;
+    path.set_offloads(false)?;
+    station.set_offloads(HOST, false)?;
+    path.bs.set_offloads(RADIO_1, false)?;
+    Ok((path, station))
+}
+
+/// Payload bytes of what arrived in a part of the test, and how long its packets took across the router.
+fn goodput_and_delay(sent: &[Data], arrived: &[Data], from: SystemTime, to: SystemTime) -> (u64, Duration) {
+    let left: HashMap<u32, SystemTime> = sent.iter().rev().map(|packet| (packet.seq, packet.at)).collect();
+    let within: Vec<&Data> = arrived.iter().filter(|packet| (from..to).contains(&packet.at)).collect();
+    let mut delays: Vec<Duration> =
+        within.iter().filter_map(|packet| packet.at.duration_since(*left.get(&packet.seq)?).ok()).collect();
+    delays.sort();
+    let bytes = within.iter().map(|packet| u64::from(packet.len)).sum();
+    (bytes, delays.get(delays.len() * 9 / 10).copied().unwrap_or(Duration::MAX))
+}
+
+/// A radar's silence and a slow channel of one radio stop or slow its own flow, and leave the other radio's
+/// goodput and delay as they were.
+pub fn two_radios_do_not_disturb_each_other() -> Outcome {
+    let (path, station) = two_radios()?;
+    let agent = AgentProcess::start_between(&path, BOTH, "[channel]\ncapacity = \"1Gbit/s\"\n");
+    let captures = [Capture::start(&path.ch), Capture::start(&path.sh), Capture::start(&station)];
+    let flows = [(&path.sh, Path::SH_V4, 7000), (&station, SH_1, 7001)]
+        .map(|(host, addr, port)| Transfer::start(&path.ch, host, addr, port, Amount::Rate(RATE)));
+    flows.iter().for_each(|flow| flow.wait_for(MEGABYTE));
+
+    let mut parts = Vec::new();
+    let mut part = || {
+        let from = SystemTime::now();
+        std::thread::sleep(PART);
+        parts.push((from, SystemTime::now()));
+    };
+    part();
+    agent.say(r#"{"radio":"radio1","event":{"freeze":{"cause":"primary-user"}}}"#);
+    part();
+    let during = agent.status();
+    agent.say(r#"{"radio":"radio1","event":{"thaw":{"cause":"primary-user"}}}"#);
+    agent.say(r#"{"radio":"radio1","event":{"switch":{"capacity_bps":4000000}}}"#);
+    // What the silence held back is behind the rate's first moment.
+    flows[1].wait_for(flows[1].received() + MEGABYTE / 10);
+    part();
+    let slow = agent.status();
+    agent.say(r#"{"radio":"radio1","event":{"switch":{"capacity_bps":1000000000}}}"#);
+    flows[1].wait_for(flows[1].received() + RATE);
+    for flow in flows {
+        flow.stop_and_finish();
+    }
+    let [at_sender, at_0, at_1] = captures.map(Capture::finish);
+    let measure = |addr, arrived: &[_]| {
+        let (sent, arrived) = (data(&at_sender, addr), data(arrived, addr));
+        parts.iter().map(|(from, to)| goodput_and_delay(&sent, &arrived, *from, *to)).collect::<Vec<_>>()
+    };
+    let (first, second) = (measure(Path::SH_V4, &at_0), measure(SH_1, &at_1));
+    println!("calm, silence, slow: radio0 {first:?}, radio1 {second:?}");
+
+    assert!(during.silent && during.radios[1].silent && !during.radios[0].silent, "{during}");
+    assert_eq!((during.radios[0].silences, during.radios[1].silences), (0, 1), "{during}");
+    assert_eq!(during.radios[0].packets.held, 0, "{during}");
+    assert!(during.radios[1].packets.held > 0, "{during}");
+    let capacity = |number: usize| slow.radios[number].channel.map(|channel| channel.capacity_bps);
+    assert_eq!((capacity(0), capacity(1)), (Some(1_000_000_000), Some(4_000_000)), "{slow}");
+
+    let (calm, others) = (first[0], [first[1], first[2]]);
+    for (bytes, delay) in others {
+        assert!(bytes as f64 > 0.9 * calm.0 as f64, "goodput of radio0: {first:?}");
+        assert!(delay < calm.1 + Duration::from_millis(5), "delay of radio0: {first:?}");
+    }
+    assert_eq!(second[1].0, 0, "data crossed radio1 in its silence: {second:?}");
+    // 4 Mbit/s are half a megabyte a second.
+    assert!(second[2].0 < RATE / 4, "radio1 is not slow: {second:?}");
+    Ok(())
+}
+
+/// Which radios a signal is told to, and that a signal that would do nothing is refused.
+pub fn a_signal_names_its_radio() -> Outcome {
+    let (path, station) = two_radios()?;
+    let agent = AgentProcess::start_between(&path, BOTH, "[silence]\nmax = \"60s\"\n");
+    let told = |message: &str| match agent.ask(message) {
+        Ok(reply) => reply.radios.join(" "),
+        Err(error) => error.to_string(),
+    };
+    assert_eq!(told(r#"{"event":{"freeze":{}}}"#), "radio0 radio1");
+    let status = agent.status();
+    assert!(status.radios.iter().all(|radio| radio.silent), "{status}");
+    assert_eq!(told(r#"{"radio":"radio0","event":{"thaw":{}}}"#), "radio0");
+    let status = agent.status();
+    assert!(!status.radios[0].silent && status.radios[1].silent, "{status}");
+    assert_eq!(told(r#"{"event":{"thaw":{}}}"#), "radio0 radio1");
+    let unknown = told(r#"{"radio":"wlan7","event":{"freeze":{}}}"#);
+    assert!(unknown.contains("no radio \"wlan7\" here; this agent has radio0, radio1"), "{unknown}");
+
+    let of_station = r#"{"event":{"freeze":{"scope":"10.91.3.2"}}}"#;
+    let unseen = told(of_station);
+    assert!(unseen.contains("no radio has seen 10.91.3.2 yet; name its radio"), "{unseen}");
+    assert_eq!(agent.status().silences_now, 0);
+    Transfer::start(&path.ch, &station, SH_1, 7010, Amount::Bytes(MEGABYTE)).finish();
+    assert_eq!(told(of_station), "radio1");
+    let status = agent.status();
+    assert_eq!((status.radios[0].silences_now, status.radios[1].silences_now), (0, 1), "{status}");
+    Ok(())
+}

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Runs the commands of docs/router.md, as they stand there, and compares what they show with what the page says.
+
+    try_router_page.py PATH-OF-LINKHOLD
+
+A code block after a comment `<!-- try NAME -->` is run: the lab in network namespaces named lab-*, the agent in it, a flow with
+silences, signals, the socket, a recording and its replay; each configuration is checked. Needs root, `ip`, `iperf3` and NFQUEUE;
+without them it skips and says why. The control socket is the page's own, /run/linkhold/agent.sock.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "router.md"
+SOCKET = pathlib.Path("/run/linkhold/agent.sock")
+NAMESPACES = ("lab-ch", "lab-bs", "lab-sh")
+# No block takes this long, s.
+TIME_LIMIT = 60
+
+
+class Wrong(Exception):
+    """What the page says is not what happens."""
+
+
+def blocks():
+    """The code blocks to try, in the page's order: name, language, text."""
+    found = re.findall(r"<!-- try (\S+) -->\n```(\w+)\n(.*?)\n```", PAGE.read_text(), re.S)
+    if len(found) != len(re.findall(r"<!-- try \w", PAGE.read_text())):
+        raise Wrong("a `<!-- try -->` comment stands before no code block")
+    return found
+
+
+def skip_reason():
+    if os.geteuid() != 0:
+        return "it needs root"
+    for program in ("ip", "iperf3", "python3"):
+        if not shutil.which(program):
+            return f"`{program}` is not installed"
+    trial = subprocess.run(["ip", "netns", "add", "lab-try"], capture_output=True, text=True)
+    if trial.returncode:
+        return f"no network namespace can be made: {trial.stderr.strip()}"
+    subprocess.run(["ip", "netns", "del", "lab-try"], check=True)
+    taken = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout.split()
+    if set(taken) & set(NAMESPACES):
+        return "a lab is there already (lab-ch, lab-bs or lab-sh)"
+    if SOCKET.exists():
+        return f"{SOCKET} is there: an agent runs on this machine"
+    return None
+
+
+class Lab:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+        (folder / "bin").mkdir()
+        (folder / "bin" / "linkhold").symlink_to(program)
+        search = f"{folder / 'bin'}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+        self.environment = {**os.environ, "PATH": search}
+        self.agent = None
+
+    def run(self, text):
+        """What a block prints. Its own background programs end with it."""
+        # `kill %1` and `wait` want job control's numbers, which a script has with -m.
+        done = subprocess.run(
+            ["bash", "-m", "-e", "-o", "pipefail", "-c", text], cwd=self.folder, env=self.environment,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIME_LIMIT,
+        )  # fmt: skip
+        if done.returncode:
+            raise Wrong(f"exit status {done.returncode}:\n{text}\n{done.stdout}")
+        return done.stdout
+
+    def linkhold(self, *args):
+        return subprocess.run(
+            [self.program, *args], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=TIME_LIMIT
+        )
+
+    def start_agent(self, text):
+        log = open(self.folder / "agent.out", "w")
+        words = text.split()
+        self.agent = subprocess.Popen(words, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        for _ in range(200):
+            if self.linkhold("status").returncode == 0:
+                return
+            time.sleep(0.05)
+        raise Wrong(f"the agent does not start:\n{(self.folder / 'agent.out').read_text()}")
+
+    def stop_agent(self):
+        if self.agent is None:
+            return
+        self.agent.send_signal(signal.SIGINT)
+        self.agent.wait(timeout=10)
+        if self.agent.returncode:
+            raise Wrong(f"the agent ends with {self.agent.returncode}:\n{(self.folder / 'agent.out').read_text()}")
+        self.agent = None
+
+    def close(self):
+        if self.agent is not None:
+            self.agent.kill()
+            self.agent.wait()
+        for namespace in NAMESPACES:
+            pids = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True).stdout.split()
+            for pid in pids:
+                os.kill(int(pid), signal.SIGKILL)
+            subprocess.run(["ip", "netns", "del", namespace], capture_output=True)
+
+
+def check_flow(text):
+    """iperf3's table and the statuses in between, against the page's sentences."""
+    rows = re.findall(r"^\[ *\d+\] +([\d.]+)-([\d.]+) +sec +[\d.]+ \wBytes +([\d.]+) Mbits/sec +(\d+) +([\d.]+) (\w)Bytes", text, re.M)
+    if len(rows) < 8:
+        raise Wrong(f"iperf3 shows {len(rows)} seconds:\n{text}")
+    total = re.search(r"^\[ *\d+\] +0\.00-[\d.]+ +sec +[\d.]+ \wBytes +([\d.]+) Mbits/sec +(\d+) +sender", text, re.M)
+    received = re.search(r"([\d.]+) Mbits/sec +receiver", text)
+    if not total or not received:
+        raise Wrong(f"iperf3 shows no sums:\n{text}")
+    mean, retransmissions = float(received[1]), int(total[2])
+    cwnd = [float(size) * {"K": 1, "M": 1024}[unit] for *_, size, unit in rows]
+    silent = text.count(": silent")
+    print(f"  {mean} Mb/s on average, {retransmissions} retransmissions in 3 silences, cwnd {cwnd[1]:g} to {cwnd[-1]:g} kB")
+    if not 23.0 <= mean <= 25.0:
+        raise Wrong(f"24 Mb/s are {mean}:\n{text}")
+    if not 3 <= retransmissions <= 9:
+        raise Wrong(f"2 or 3 retransmissions for each of three silences are {retransmissions}:\n{text}")
+    if cwnd[-1] < cwnd[1]:
+        raise Wrong(f"cwnd is {cwnd[1]:g} kB before and {cwnd[-1]:g} kB after the silences:\n{text}")
+    if silent != 3:
+        raise Wrong(f"{silent} of 3 statuses say that the radio is silent:\n{text}")
+
+
+def check_config(lab, text):
+    file = lab.folder / "block.toml"
+    smallest = "" if "wired =" in text else 'wired = ["eth0"]\nradio = ["wlan0"]\n'
+    file.write_text(smallest + text + "\n")
+    done = lab.linkhold("agent", "check", str(file))
+    if done.returncode:
+        raise Wrong(f"a configuration of the page is wrong: {done.stderr}")
+
+
+def status(lab):
+    return json.loads(lab.linkhold("status", "--json").stdout)
+
+
+def try_block(lab, name, text):
+    if name == "config":
+        check_config(lab, text)
+    elif name == "agent":
+        lab.start_agent(text)
+    elif name == "flow":
+        check_flow(lab.run(text))
+    elif name == "signals":
+        # The example's stations are the lab's.
+        lab.run(text)
+        now = status(lab)
+        if now["channel"] != {"capacity_bps": 54_000_000, "efficiency": 0.6}:
+            raise Wrong(f"the told rate is {now['channel']}")
+        if now["silences_overdue"]:
+            raise Wrong("a silence of the page is ended by nobody")
+    elif name == "socket":
+        said = lab.run(text)
+        if '"ok":true' not in said:
+            raise Wrong(f"the socket answers {said}")
+    elif name == "watch":
+        said = lab.run(text)
+        if "linkhold.status/1" not in said or "agent default (dsasync)" not in said:
+            raise Wrong(f"the status is {said}")
+        if status(lab)["troubles"]:
+            raise Wrong(f"the lab has troubles: {said}")
+    elif name == "record":
+        lab.stop_agent()
+        said = lab.run(text)
+        if not re.search(r"agent\.log: \d{4,} records of dsasync on radio0, every answer as recorded", said):
+            raise Wrong(f"the replay says {said}")
+    else:
+        lab.run(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", type=pathlib.Path)
+    options = parser.parse_args()
+    todo = blocks()
+    reason = skip_reason()
+    if reason:
+        print(f"router page: skipped: {reason}")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        lab = Lab(options.program.resolve(), pathlib.Path(folder))
+        try:
+            for name, _, text in todo:
+                print(f"router page: {name}", flush=True)
+                try_block(lab, name, text)
+            lab.stop_agent()
+        except (Wrong, subprocess.TimeoutExpired) as error:
+            print(f"router page: {PAGE.relative_to(ROOT)}: {error}", file=sys.stderr)
+            return 1
+        finally:
+            lab.close()
+    print(f"router page: {len(todo)} blocks do what the page says")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
