@@ -60,6 +60,19 @@ pub enum Duplicates {
     Adaptive,
 }
 
+/// How held downlink packets are queued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queues {
+    /// As the paper says: one first-in first-out queue a station. Whoever sends most there has most of it.
+    Station,
+    /// One a flow, served by deficit round robin (RFC 8290). [`DsaSyncConfig::flow_quota`] and
+    /// [`DsaSyncConfig::standing_limit`] bound each, the longest loses packets when the buffer is full, and
+    /// space that is low closes only the windows of flows that hold their share of it.
+    #[default]
+    Flow,
+}
+
 /// What is sent when a channel switch takes capacity away (Algorithm 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -102,6 +115,16 @@ pub struct DsaSyncConfig {
     pub b_low: Bytes,
     /// Most packets held at once: bounds the memory that tiny packets cost.
     pub max_held_packets: u32,
+    /// How held downlink packets are queued.
+    pub queues: Queues,
+    /// Most bytes held of one flow ([`Queues::Flow`]); zero: no limit but B_alloc. The window of a flow that
+    /// holds half of it is closed. Flows that their station has not answered share an eighth of it.
+    pub flow_quota: Bytes,
+    /// A flow's queue in which packets wait for longer than this, all through 100 ms and not because a silence
+    /// kept what is before them, loses packets as CoDel would have it (RFC 8289; [`Queues::Flow`]); zero: never. It is four
+    /// times the standing queue that the clamp leaves, so that it concerns only senders that no window
+    /// holds.
+    pub standing_limit: Duration,
     /// What happens to a held segment when a second copy comes.
     pub duplicates: Duplicates,
     /// Take back the transmit queue when a silence starts (Algorithm 2, line 11).
@@ -159,6 +182,9 @@ impl Default for DsaSyncConfig {
             b_high: Bytes(32_000_000),
             b_low: Bytes(16_000_000),
             max_held_packets: 131_072,
+            queues: Queues::Flow,
+            flow_quota: Bytes(32_000_000),
+            standing_limit: Duration::from_millis(20),
             duplicates: Duplicates::Adaptive,
             reclaim: true,
             uplink: UplinkConfig { mode: UplinkMode::Off, ..UplinkConfig::default() },
@@ -182,7 +208,7 @@ impl Default for DsaSyncConfig {
 impl DsaSyncConfig {
     /// The mechanism as the paper prints it, with its default values (section VI-A): `freeze`, windows closed
     /// when space runs low or one is used up, Algorithm 4 on the uplink, three duplicate ACKs on a switch, no
-    /// clamp.
+    /// clamp, one queue a station.
     #[must_use]
     pub fn paper() -> Self {
         Self {
@@ -192,6 +218,7 @@ impl DsaSyncConfig {
             b_high: Bytes(499_000_000),
             b_low: Bytes(400_000_000),
             max_held_packets: 1_048_576,
+            queues: Queues::Station,
             duplicates: Duplicates::ReplaceOlder,
             uplink: UplinkConfig {
                 mode: UplinkMode::Pooled,
@@ -213,6 +240,8 @@ impl DsaSyncConfig {
             capacity: CapacityResponse::Off,
             clamp: Clamp::Off,
             transmit_queue: Duration::ZERO,
+            // A sender that no window holds down keeps a queue here, which is what this preset is to show.
+            standing_limit: Duration::ZERO,
             ..Self::default()
         }
     }
@@ -223,10 +252,16 @@ impl DsaSyncConfig {
         Self { mode, close_at: CloseAt::UsedUp, ..Self::default() }
     }
 
-    /// `self` with B_alloc set, B_high and B_low at half and a quarter of it.
+    /// `self` with B_alloc set, B_high and B_low at half and a quarter of it, and a flow's quota at half.
     #[must_use]
     pub fn with_b_alloc(self, b_alloc: Bytes) -> Self {
-        Self { b_alloc, b_high: Bytes(b_alloc.0 / 2), b_low: Bytes(b_alloc.0 / 4), ..self }
+        Self {
+            b_alloc,
+            b_high: Bytes(b_alloc.0 / 2),
+            b_low: Bytes(b_alloc.0 / 4),
+            flow_quota: Bytes(b_alloc.0 / 2),
+            ..self
+        }
     }
 
     /// Checks what types cannot: order of the thresholds, and limits that must not be zero.

@@ -6,10 +6,15 @@
 //!
 //! Deviations: Algorithm 2 runs on "a sufficiently frequent timer" and moves a packet of each station a turn;
 //! here a packet leaves when there is room, as told by the driver or else by the pace, so that a release
-//! never overflows the queue it feeds. A packet that does not fit into B_alloc is dropped (the paper does not
-//! say).
+//! never overflows the queue it feeds.
+//!
+//! What the paper does not say is what becomes of a packet that does not fit into B_alloc. With
+//! [`Queues::Station`] (the preset `paper`) it is dropped. With [`Queues::Flow`] the longest queue loses its
+//! first packets instead, unless the packet would go to that queue; a flow that has more than its quota here
+//! gets its packets dropped; and a queue that stands outside silences is cut ([`codel`](super::codel)).
 
-use super::config::{DsaSyncConfig, Duplicates};
+use super::codel::CoDel;
+use super::config::{DsaSyncConfig, Duplicates, Queues};
 use super::flow::Flow;
 use super::hold_buffer::{Arrived, HoldBuffer, IN_SILENCE, NONE};
 use super::pacer::Pacer;
@@ -19,13 +24,22 @@ use crate::action::{Actions, DropReason, Verdict};
 use crate::packet::{Origin, PacketId, PacketView, StationId};
 use crate::time::Instant;
 
+/// Most packets of other flows dropped for one arrival, and most dropped by CoDel in one call: a hostile
+/// packet must not cost more work than this.
+pub(super) const MOST_DROPS: u32 = 64;
+
+/// The common queue of a station, of all flows that the station has not answered, gets this part of a flow's
+/// quota. Before its first answer a flow sends no more than an initial window.
+const COMMON_PART: u64 = 8;
+
 /// A held packet that leaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub packet: PacketId,
     /// Its flow.
     pub slot: u32,
-    pub sent: SentDown,
+    /// How it goes down; `None`: it is dropped, because its queue stands.
+    pub sent: Option<SentDown>,
 }
 
 /// Held downlink packets and the pace at which they leave.
@@ -33,13 +47,16 @@ pub(super) struct Leaving {
 pub(super) struct Downlink {
     buffer: HoldBuffer,
     pub pacer: Pacer,
+    /// Flows that [`hold`](Self::hold) took packets from to make room. Its memory is kept.
+    pub cut: Vec<u32>,
 }
 
 impl Downlink {
     pub fn new(config: &DsaSyncConfig) -> Self {
         Self {
-            buffer: HoldBuffer::new(config.monitor.max_stations),
+            buffer: HoldBuffer::new(config),
             pacer: Pacer::new(config.assumed_capacity, config.transmit_queue),
+            cut: Vec::new(),
         }
     }
 
@@ -53,11 +70,24 @@ impl Downlink {
         self.buffer.has(station)
     }
 
-    /// An arrival for the station has to wait though the radio works: behind a queue that still drains, or
-    /// the flow would be reordered, or because the transmit queue holds enough.
+    /// An arrival has to wait though the radio works: behind packets of its own flow, or the flow would be
+    /// reordered; behind whoever waits for a turn; or because the transmit queue holds enough. The paper has
+    /// it wait behind packets of its station only.
     #[inline]
-    pub fn must_wait(&self, now: Instant, station: StationId) -> bool {
-        self.buffer.has(station) || self.pacer.must_wait(now)
+    pub fn must_wait(&mut self, now: Instant, shared: &mut Shared, slot: u32, station: StationId) -> bool {
+        if self.pacer.must_wait(now) {
+            return true;
+        }
+        if self.buffer.packets() == 0 {
+            return false;
+        }
+        match shared.config.queues {
+            Queues::Station => self.buffer.has(station),
+            Queues::Flow => {
+                let monitor = &shared.monitor;
+                shared.flows.at(slot).held > 0 || self.buffer.settle(|station| monitor.tfp(station))
+            }
+        }
     }
 
     /// Algorithm 1 line 9.
@@ -78,24 +108,67 @@ impl Downlink {
             Duplicates::Adaptive => probe || !flow.detects_spurious(),
         };
         let older = if arrival && replaces { self.buffer.older_copy(flow, packet, probe) } else { None };
-        let freed = older.map_or(0, |index| self.buffer.len_of(index));
-        if !shared.space.fits(packet.len, freed)
-            || (older.is_none() && self.buffer.packets() >= shared.config.max_held_packets)
-        {
-            return shared.drop_packet(DropReason::BufferFull);
-        }
         if let Some(index) = older {
-            let older = self.buffer.replace(index, packet);
+            let freed = self.buffer.len_of(index);
+            if !shared.space.fits(packet.len, freed) {
+                return shared.drop_packet(DropReason::BufferFull);
+            }
+            let older = self.buffer.replace(flow, index, packet);
             shared.space.give_back(freed);
             shared.discard(older, DropReason::Superseded, out);
         } else {
+            if (arrival && self.is_over_quota(shared, slot, packet))
+                || !self.make_room(shared, slot, packet, out)
+            {
+                return shared.drop_packet(DropReason::BufferFull);
+            }
             let counts = arrival && !shared.monitor.tfp(packet.station);
-            let silences = if counts { shared.monitor.silences() } else { IN_SILENCE };
+            let silences = if counts { shared.monitor.silences_of(packet.station) } else { IN_SILENCE };
+            let flow = shared.flows.at(slot);
             self.buffer.push(flow, slot, packet, Arrived { at: now, silences, probe, front: !arrival });
         }
         shared.space.take(packet.len);
+        shared.space.note_queues(self.buffer.queues());
         shared.metrics.holds += 1;
         Verdict::Hold
+    }
+
+    /// The flow, or all flows that its station has not answered, would have more here than their quota.
+    #[inline]
+    fn is_over_quota(&self, shared: &mut Shared, slot: u32, packet: &PacketView<'_>) -> bool {
+        let quota = shared.config.flow_quota.0;
+        if quota == 0 || shared.config.queues == Queues::Station {
+            return false;
+        }
+        let (weight, own) = self.buffer.weight_before(shared.flows.at(slot), slot, packet.station);
+        weight + u64::from(packet.len) > if own { quota } else { quota / COMMON_PART }
+    }
+
+    /// Drops from the longest queue until the packet fits. False if it does not fit all the same.
+    #[inline]
+    fn make_room(
+        &mut self,
+        shared: &mut Shared,
+        slot: u32,
+        packet: &PacketView<'_>,
+        out: &mut Actions,
+    ) -> bool {
+        let mut drops = 0;
+        while !shared.space.fits(packet.len, 0) || self.buffer.packets() >= shared.config.max_held_packets {
+            if shared.config.queues == Queues::Station || drops == MOST_DROPS {
+                return false;
+            }
+            drops += 1;
+            let Some(index) = self.buffer.first_of_longer(shared.flows.at(slot), slot, packet) else {
+                return false;
+            };
+            let cut = self.buffer.slot_of(index);
+            let held = self.buffer.remove(shared.flows.at(cut), index);
+            shared.space.give_back(held.len);
+            shared.discard(held.packet, DropReason::BufferFull, out);
+            self.cut.push(cut);
+        }
+        true
     }
 
     /// Algorithm 2 lines 6 to 10: takes out the next packet that may leave now.
@@ -105,30 +178,62 @@ impl Downlink {
             return None;
         }
         let monitor = &shared.monitor;
-        let index = self.buffer.next(|station| !monitor.tfp(station))?;
+        if !self.buffer.settle(|station| monitor.tfp(station)) {
+            return None;
+        }
+        let index = self.buffer.next()?;
         if !self.pacer.allows(now, self.buffer.len_of(index)) {
             return None;
         }
+        if self.stands(now, shared, index) {
+            return Some(Leaving { sent: None, ..self.take(shared, index) });
+        }
+        self.buffer.charge(index);
         Some(self.take(shared, index))
+    }
+
+    /// The packet is dropped, because its queue stands though the radio works.
+    #[inline]
+    fn stands(&mut self, now: Instant, shared: &Shared, index: u32) -> bool {
+        let target = shared.config.standing_limit;
+        if target.is_zero() || shared.config.queues == Queues::Station {
+            return false;
+        }
+        let (arrived, silences) = self.buffer.arrival_of(index);
+        let met_silence = silences != shared.monitor.silences_of(self.buffer.station_of(index));
+        let wait = (!met_silence).then(|| now.since(arrived));
+        let len = self.buffer.len_of(index);
+        let (codel, is_long): (&mut CoDel, bool) = self.buffer.codel_of(index);
+        codel.drops(now, target, wait, is_long, len)
     }
 
     /// Takes out the next packet, whatever radio and pace say.
     pub fn pop_any(&mut self, shared: &mut Shared) -> Option<Leaving> {
-        let index = self.buffer.next(|_| true)?;
+        if self.buffer.packets() == 0 {
+            return None;
+        }
+        let index = self.buffer.any()?;
         Some(self.take(shared, index))
     }
 
     #[inline]
     fn take(&mut self, shared: &mut Shared, index: u32) -> Leaving {
         let slot = self.buffer.slot_of(index);
+        let station = self.buffer.station_of(index);
         let held = self.buffer.remove(shared.flows.at(slot), index);
         // What a silence kept here says nothing of the queue that stands outside silences.
-        let arrived = (held.silences == shared.monitor.silences()).then_some(held.arrived);
+        let arrived = (held.silences == shared.monitor.silences_of(station)).then_some(held.arrived);
         let (end, seq_len, len) = (held.seq + held.seq_len, held.seq_len, held.len);
-        let leaving = Leaving { packet: held.packet, slot, sent: SentDown { end, seq_len, len, arrived } };
-        self.buffer.end_turn();
+        let leaving =
+            Leaving { packet: held.packet, slot, sent: Some(SentDown { end, seq_len, len, arrived }) };
         shared.space.give_back(len);
+        shared.space.note_queues(self.buffer.queues());
         leaving
+    }
+
+    /// A silence is over.
+    pub fn unblock(&mut self) {
+        self.buffer.unblock();
     }
 
     /// Discards what is held of a flow that leaves the table.
@@ -139,17 +244,18 @@ impl Downlink {
             shared.space.give_back(held.len);
             shared.discard(held.packet, DropReason::FlowEvicted, out);
         }
+        self.buffer.forget(slot);
+        shared.space.note_queues(self.buffer.queues());
     }
 
     /// When the next packet may leave, if that is a matter of time.
     #[inline]
-    pub fn next_timeout(&self, shared: &Shared) -> Option<Instant> {
+    pub fn next_timeout(&mut self, shared: &Shared) -> Option<Instant> {
         if self.buffer.packets() == 0 {
             return None;
         }
         let at = self.pacer.next_time()?;
         let monitor = &shared.monitor;
-        let may_leave = !monitor.any_tfp() || self.buffer.any_may_leave(|station| !monitor.tfp(station));
-        may_leave.then_some(at)
+        self.buffer.settle(|station| monitor.tfp(station)).then_some(at)
     }
 }

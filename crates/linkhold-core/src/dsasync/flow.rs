@@ -89,11 +89,17 @@ pub(super) struct Flow {
     pub held_head: u32,
     pub held_tail: u32,
     pub held: u32,
+    /// What they weigh there, bytes.
+    pub held_weight: u64,
+    /// The station has acknowledged something on this connection after the handshake.
+    answered: bool,
     /// Its packets in the uplink shaper.
     pub shaped: u32,
     pub kept: Option<KeptAck>,
 
     pub window: Window,
+    /// It is in the list of closed flows.
+    pub listed: bool,
     /// Algorithm 5 asked for the window clamp.
     pub clamp_on: bool,
 
@@ -131,9 +137,12 @@ impl Flow {
             held_head: NONE,
             held_tail: NONE,
             held: 0,
+            held_weight: 0,
+            answered: false,
             shaped: 0,
             kept: None,
             window: Window::Open,
+            listed: false,
             clamp_on: false,
             wired: MinFilter::default(),
             wired_probe: None,
@@ -146,6 +155,12 @@ impl Flow {
     /// The sender can tell a spurious retransmission when both copies arrive.
     pub fn detects_spurious(&self) -> bool {
         self.timestamps || self.handshake.sack()
+    }
+
+    /// The station has acknowledged something after the handshake: somebody there takes part in this
+    /// connection. What strangers send to nobody never gets that far.
+    pub fn is_answered(&self) -> bool {
+        self.answered
     }
 
     /// The flow holds nothing back, here or at its sender: the first choice when a place in the table is
@@ -173,9 +188,11 @@ impl Flow {
             held_head: self.held_head,
             held_tail: self.held_tail,
             held: self.held,
+            held_weight: self.held_weight,
             shaped: self.shaped,
             kept: self.kept,
             window: self.window.of_new_connection(),
+            listed: self.listed,
             ..Self::new(self.key, self.station)
         };
     }
@@ -228,6 +245,7 @@ impl Flow {
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.contains(TcpFlags::RST) {
             return;
         }
+        self.answered |= !tcp.flags.contains(TcpFlags::SYN);
         // RFC 9293 section 3.10.7.4: a window counts if its segment is not older than the one it came from.
         let newer = match self.acked {
             None => true,

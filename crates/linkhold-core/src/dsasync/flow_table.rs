@@ -202,6 +202,12 @@ impl FlowTable {
         &mut self.slots[slot as usize].flow
     }
 
+    /// As [`at`](Self::at), to look only.
+    #[inline]
+    pub fn known(&self, slot: u32) -> &Flow {
+        &self.slots[slot as usize].flow
+    }
+
     /// What to remember the flow in a slot by.
     pub fn id(&self, slot: u32) -> FlowId {
         FlowId { slot, generation: self.slots[slot as usize].generation }

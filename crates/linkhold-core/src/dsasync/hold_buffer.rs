@@ -1,21 +1,33 @@
-//! The hold buffer: packets of silent stations, in queues (Algorithms 1 and 2).
+//! The hold buffer: packets that wait, in queues served fairly (Algorithms 1 and 2, RFC 8290).
 //!
-//! Paper: `dsasync` section IV-B a, Algorithms 1 (line 9) and 2 (lines 6 to 13). Keeps packets; [`Downlink`]
-//! decides what is held and when it leaves.
+//! Paper: `dsasync` section IV-B a, Algorithms 1 (line 9) and 2 (lines 6 to 13); RFC 8290 sections 4.1 and
+//! 4.2. Keeps packets; [`Downlink`] decides what is held and when it leaves.
 //!
-//! One first-in first-out queue a station, served round-robin. What is taken back from the transmit queue
-//! goes to the front. A station's queue: empty → filling (silence) → draining (released in order, new
-//! arrivals behind) → empty.
+//! Stations are served in turn, a packet each (Algorithm 2). Within a station, queues are served by deficit
+//! round robin, new ones first. A flow of which the station has acknowledged something has a queue of its
+//! own; all other flows of a station share one, so that a flood with ever new ports is one queue's worth of
+//! traffic. With [`Queues::Station`] (the paper's) every flow of a station is in that one queue, which is
+//! then first-in first-out over the station. What is taken back from the transmit queue goes to the front.
+//!
+//! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. A station with packets: in
+//! the ring → blocked (silent) → in the ring. A flow stays in its queue until it holds nothing, so that its
+//! order is kept.
+//!
+//! A packet counts with its bytes, but at least as many as there are in the buffer for each of the most
+//! packets: so the longest queue is also the one that costs most memory.
 //!
 //! Deviation: the copy to replace is looked for among the first and last 32 held packets of the flow only (a
 //! retransmission is of the oldest or of the newest), so that a stranger cannot make us walk a long list.
 //!
 //! [`Downlink`]: super::downlink::Downlink
+//! [`Queues::Station`]: super::config::Queues::Station
 
 use std::collections::VecDeque;
 
+use super::codel::CoDel;
+use super::config::{DsaSyncConfig, Queues};
 use super::flow::Flow;
-use super::per_station::PerStation;
+use super::longest::{Linked, Links, Longest};
 use crate::packet::{PacketId, PacketView, StationId};
 use crate::time::Instant;
 use crate::units::Seq;
@@ -28,6 +40,10 @@ pub(super) const IN_SILENCE: u64 = u64::MAX;
 
 /// How many held packets of a flow are looked at from each end for an older copy.
 const COPY_SEARCH: u32 = 32;
+
+/// Least quantum, bytes: a full packet (RFC 8290 section 5.2.3). A longer packet raises the quantum to its
+/// length, so that a turn always sends one.
+const QUANTUM: u32 = 1514;
 
 /// A held downlink packet.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +58,7 @@ pub(super) struct HeldSegment {
     /// How many silences there had been; [`IN_SILENCE`] if it came in one, or back from the transmit queue.
     pub silences: u64,
     probe: bool,
-    station: u32,
+    queue: u32,
     prev: u32,
     next: u32,
     flow_prev: u32,
@@ -61,39 +77,140 @@ pub(super) struct Arrived {
     pub front: bool,
 }
 
-/// The held packets of one station.
-#[derive(Debug)]
-struct StationQueue {
-    head: u32,
-    tail: u32,
-    held: u32,
-    in_ring: bool,
+/// Where a queue stands among its station's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// On no list; no packet.
+    Empty,
+    New,
+    Old,
 }
 
-impl Default for StationQueue {
-    fn default() -> Self {
-        Self { head: NONE, tail: NONE, held: 0, in_ring: false }
+/// A first-in first-out queue: a flow's, or that of all other flows of a station.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    head: u32,
+    tail: u32,
+    /// Number of its station.
+    station: u32,
+    /// See the top of this file; bytes.
+    weight: u64,
+    deficit: i64,
+    place: Place,
+    prev: u32,
+    next: u32,
+    links: Links,
+    codel: CoDel,
+}
+
+const EMPTY: Queue = Queue {
+    head: NONE,
+    tail: NONE,
+    station: 0,
+    weight: 0,
+    deficit: 0,
+    place: Place::Empty,
+    prev: NONE,
+    next: NONE,
+    links: Links::NONE,
+    codel: CoDel::NEW,
+};
+
+impl Linked for Queue {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
     }
 }
 
-/// Queues of held packets.
+/// A list of queues, linked through [`Queue::prev`] and [`Queue::next`].
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    const EMPTY: Self = Self { head: NONE, tail: NONE };
+
+    fn push_back(&mut self, queues: &mut [Queue], index: u32) {
+        (queues[index as usize].prev, queues[index as usize].next) = (self.tail, NONE);
+        match queues.get_mut(self.tail as usize) {
+            Some(last) => last.next = index,
+            None => self.head = index,
+        }
+        self.tail = index;
+    }
+
+    fn remove(&mut self, queues: &mut [Queue], index: u32) {
+        let Queue { prev, next, .. } = queues[index as usize];
+        match queues.get_mut(prev as usize) {
+            Some(other) => other.next = next,
+            None => self.head = next,
+        }
+        match queues.get_mut(next as usize) {
+            Some(other) => other.prev = prev,
+            None => self.tail = prev,
+        }
+    }
+}
+
+/// Whether a station is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// It holds nothing, as far as the ring knows.
+    None,
+    InRing,
+    /// It holds packets but was silent when its turn came.
+    Blocked,
+}
+
+/// The queues of one station.
+#[derive(Clone, Copy, Debug)]
+struct Station {
+    new: List,
+    old: List,
+    held: u32,
+    turn: Turn,
+}
+
+const IDLE: Station = Station { new: List::EMPTY, old: List::EMPTY, held: 0, turn: Turn::None };
+
+/// Held packets.
 #[derive(Debug)]
 pub(super) struct HoldBuffer {
     slab: Vec<HeldSegment>,
     free: u32,
-    stations: PerStation<StationQueue>,
-    /// Stations that hold packets, in turn; some may have become empty since.
+    kind: Queues,
+    /// First the common queue of each station, then the queue of each flow by its slot.
+    queues: Vec<Queue>,
+    /// Stations from this number on share one record.
+    max_stations: u32,
+    stations: Vec<Station>,
+    /// Stations that hold packets and may be served, in turn. Some may have become empty or silent since.
     ring: VecDeque<u32>,
+    /// Stations that were silent when their turn came.
+    blocked: Vec<u32>,
+    longest: Longest,
+    quantum: u32,
+    /// Least that a packet weighs.
+    least: u64,
     packets: u32,
 }
 
 impl HoldBuffer {
-    pub fn new(max_stations: u32) -> Self {
+    pub fn new(config: &DsaSyncConfig) -> Self {
         Self {
             slab: Vec::new(),
             free: NONE,
-            stations: PerStation::new(max_stations),
+            kind: config.queues,
+            queues: Vec::new(),
+            max_stations: config.monitor.max_stations,
+            stations: Vec::new(),
             ring: VecDeque::new(),
+            blocked: Vec::new(),
+            longest: Longest::default(),
+            quantum: QUANTUM,
+            least: config.b_alloc.0 / u64::from(config.max_held_packets),
             packets: 0,
         }
     }
@@ -103,9 +220,14 @@ impl HoldBuffer {
         self.packets
     }
 
-    /// True while packets of the station are held: later ones must queue behind.
+    /// True while packets of the station are held.
     pub fn has(&self, station: StationId) -> bool {
-        self.packets > 0 && self.stations.get(station).is_some_and(|queue| queue.held > 0)
+        self.packets > 0
+            && self.stations.get(self.number(station) as usize).is_some_and(|station| station.held > 0)
+    }
+
+    fn number(&self, station: StationId) -> u32 {
+        station.0.min(self.max_stations)
     }
 
     /// A held copy of this segment that the new one may stand in for: same sequence number, and not longer. A
@@ -134,13 +256,20 @@ impl HoldBuffer {
         None
     }
 
+    fn weight(&self, len: u32) -> u64 {
+        u64::from(len).max(self.least)
+    }
+
     /// Puts the newer copy in the older one's place; returns the older packet.
-    pub fn replace(&mut self, index: u32, packet: &PacketView<'_>) -> PacketId {
+    pub fn replace(&mut self, flow: &mut Flow, index: u32, packet: &PacketView<'_>) -> PacketId {
+        let HeldSegment { packet: older, len, queue, .. } = self.slab[index as usize];
+        let (before, after) = (self.weight(len), self.weight(packet.len));
         let held = &mut self.slab[index as usize];
-        let older = held.packet;
-        held.packet = packet.id;
-        held.len = packet.len;
-        held.seq_len = packet.tcp.seq_len();
+        (held.packet, held.len, held.seq_len) = (packet.id, packet.len, packet.tcp.seq_len());
+        self.quantum = self.quantum.max(packet.len);
+        flow.held_weight = flow.held_weight - before + after;
+        let weight = self.queues[queue as usize].weight - before + after;
+        self.weigh(queue, weight);
         older
     }
 
@@ -149,22 +278,80 @@ impl HoldBuffer {
         self.slab[index as usize].len
     }
 
-    /// Adds a packet at the end of its station's queue, or at the front if it was taken back.
+    /// When a held packet came, and after how many silences.
+    pub fn arrival_of(&self, index: u32) -> (Instant, u64) {
+        let held = &self.slab[index as usize];
+        (held.arrived, held.silences)
+    }
+
+    /// The flow that a held packet belongs to.
+    pub fn slot_of(&self, index: u32) -> u32 {
+        self.slab[index as usize].slot
+    }
+
+    /// The station of the queue that a held packet is in.
+    pub fn station_of(&self, index: u32) -> StationId {
+        StationId(self.queues[self.slab[index as usize].queue as usize].station)
+    }
+
+    /// The state of CoDel of the queue that a held packet is in, and if the queue holds more than two full
+    /// packets: less is no queue that a sender could do without.
+    pub fn codel_of(&mut self, index: u32) -> (&mut CoDel, bool) {
+        let queue = &mut self.queues[self.slab[index as usize].queue as usize];
+        let is_long = queue.weight > 2 * u64::from(self.quantum);
+        (&mut queue.codel, is_long)
+    }
+
+    /// Queues that hold packets.
+    pub fn queues(&self) -> u32 {
+        self.longest.queues()
+    }
+
+    /// The queue that a packet of this flow goes to, and that queue's station.
+    fn queue_for(&self, flow: &Flow, slot: u32, station: StationId) -> (u32, u32) {
+        if let Some(held) = self.slab.get(flow.held_tail as usize).filter(|_| flow.held > 0) {
+            return (held.queue, self.queues[held.queue as usize].station);
+        }
+        let station = self.number(station);
+        let own = match self.kind {
+            Queues::Flow => flow.is_answered(),
+            Queues::Station => false,
+        };
+        (if own { self.max_stations + 1 + slot } else { station }, station)
+    }
+
+    /// What the queue weighs that a packet of this flow would go to, and if it is the flow's own.
+    pub fn weight_before(&self, flow: &Flow, slot: u32, station: StationId) -> (u64, bool) {
+        let (queue, _) = self.queue_for(flow, slot, station);
+        (self.queues.get(queue as usize).map_or(0, |queue| queue.weight), queue > self.max_stations)
+    }
+
+    /// The first packet of the longest queue, if that is longer than the one that a packet of this flow would
+    /// go to becomes with it.
+    pub fn first_of_longer(&self, flow: &Flow, slot: u32, packet: &PacketView<'_>) -> Option<u32> {
+        let (own, _) = self.queue_for(flow, slot, packet.station);
+        let longest = self.longest.longest()?;
+        let own_weight = self.queues.get(own as usize).map_or(0, |queue| queue.weight);
+        let queue = &self.queues[longest as usize];
+        (longest != own && queue.weight > own_weight + self.weight(packet.len)).then_some(queue.head)
+    }
+
+    /// Adds a packet at the end of its queue, or at the front if it was taken back.
     #[inline]
     pub fn push(&mut self, flow: &mut Flow, slot: u32, packet: &PacketView<'_>, how: Arrived) {
+        let (queue, station) = self.queue_for(flow, slot, packet.station);
+        self.make_room(queue, station);
         let unused = self.slab.get(self.free as usize);
         let index = if unused.is_some() { self.free } else { self.slab.len() as u32 };
         let after = unused.map_or(NONE, |unused| unused.next);
-        let station = self.stations.number(packet.station);
-        let queue = self.stations.at(packet.station);
-        queue.held += 1;
-        flow.held += 1;
-        if !queue.in_ring {
-            queue.in_ring = true;
-            self.ring.push_back(station);
-        }
-        let (prev, next) = join(&mut queue.head, &mut queue.tail, index, how.front);
+        let weight = self.weight(packet.len);
+        self.quantum = self.quantum.max(packet.len);
+        let to = &mut self.queues[queue as usize];
+        let (prev, next) = join(&mut to.head, &mut to.tail, index, how.front);
+        let total = to.weight + weight;
         let (flow_prev, flow_next) = join(&mut flow.held_head, &mut flow.held_tail, index, how.front);
+        flow.held += 1;
+        flow.held_weight += weight;
         if let Some(other) = self.slab.get_mut(prev as usize) {
             other.next = index;
         }
@@ -186,7 +373,7 @@ impl HoldBuffer {
             arrived: how.at,
             silences: how.silences,
             probe: how.probe,
-            station,
+            queue,
             prev,
             next,
             flow_prev,
@@ -200,19 +387,68 @@ impl HoldBuffer {
             None => self.slab.push(held),
         }
         self.packets += 1;
+        self.weigh(queue, total);
+        self.enlist(queue, station);
     }
 
-    /// Takes a packet out of the middle of its queues. It can be looked at until the next `push`.
+    /// Makes sure that the records of a queue and its station are there.
+    #[inline]
+    fn make_room(&mut self, queue: u32, station: u32) {
+        if queue as usize >= self.queues.len() || station as usize >= self.stations.len() {
+            self.grow(queue, station);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, queue: u32, station: u32) {
+        let queues = self.queues.len().max(queue as usize + 1);
+        let stations = self.stations.len().max(station as usize + 1);
+        self.queues.resize(queues, EMPTY);
+        self.stations.resize(stations, IDLE);
+    }
+
+    /// Puts a queue that got its first packet on its station's list, and the station into the ring.
+    #[inline]
+    fn enlist(&mut self, index: u32, station: u32) {
+        let owner = &mut self.stations[station as usize];
+        owner.held += 1;
+        if owner.turn == Turn::None {
+            owner.turn = Turn::InRing;
+            self.ring.push_back(station);
+        }
+        let Queue { place, station: old, .. } = self.queues[index as usize];
+        if place != Place::Empty && old != station {
+            // Its flow has moved to another station since it ran empty.
+            self.delist(index);
+        }
+        let queue = &mut self.queues[index as usize];
+        if queue.place == Place::Empty {
+            queue.place = Place::New;
+            queue.station = station;
+            queue.deficit = i64::from(self.quantum);
+            self.stations[station as usize].new.push_back(&mut self.queues, index);
+        }
+    }
+
+    /// Notes the weight of a queue.
+    #[inline]
+    fn weigh(&mut self, index: u32, weight: u64) {
+        self.queues[index as usize].weight = weight;
+        self.longest.update(&mut self.queues, index, weight);
+    }
+
+    /// Takes a packet out of the middle of its queue. It can be looked at until the next `push`.
     pub fn remove(&mut self, flow: &mut Flow, index: u32) -> &HeldSegment {
-        let HeldSegment { station, prev, next, flow_prev, flow_next, .. } = self.slab[index as usize];
-        let queue = self.stations.at(StationId(station));
+        let HeldSegment { queue, prev, next, flow_prev, flow_next, len, .. } = self.slab[index as usize];
+        let weight = self.weight(len);
+        let from = &mut self.queues[queue as usize];
         match self.slab.get_mut(prev as usize) {
             Some(other) => other.next = next,
-            None => queue.head = next,
+            None => from.head = next,
         }
         match self.slab.get_mut(next as usize) {
             Some(other) => other.prev = prev,
-            None => queue.tail = prev,
+            None => from.tail = prev,
         }
         match self.slab.get_mut(flow_prev as usize) {
             Some(other) => other.flow_next = flow_next,
@@ -222,60 +458,124 @@ impl HoldBuffer {
             Some(other) => other.flow_prev = flow_prev,
             None => flow.held_tail = flow_prev,
         }
+        let (left, station) = (from.weight - weight, from.station);
         flow.held -= 1;
-        queue.held -= 1;
+        flow.held_weight -= weight;
+        self.stations[station as usize].held -= 1;
         self.packets -= 1;
         self.slab[index as usize].next = self.free;
         self.free = index;
+        self.weigh(queue, left);
         if self.packets == 0 {
-            self.reset_ring();
+            self.reset();
         }
         &self.slab[index as usize]
     }
 
+    /// Nothing is held: nobody has a turn.
     #[inline(never)]
-    fn reset_ring(&mut self) {
-        while let Some(station) = self.ring.pop_front() {
-            self.stations.at(StationId(station)).in_ring = false;
+    fn reset(&mut self) {
+        for station in self.ring.drain(..).chain(self.blocked.drain(..)) {
+            self.stations[station as usize].turn = Turn::None;
+        }
+        self.quantum = QUANTUM;
+    }
+
+    /// A flow leaves the table: its slot's queue, which is empty, may go to another flow.
+    pub fn forget(&mut self, slot: u32) {
+        let index = self.max_stations + 1 + slot;
+        let Some(&queue) = self.queues.get(index as usize) else { return };
+        debug_assert!(queue.head == NONE, "a flow leaves only once it holds nothing");
+        self.delist(index);
+        self.queues[index as usize] = EMPTY;
+    }
+
+    /// Takes a queue off its station's list.
+    fn delist(&mut self, index: u32) {
+        let Queue { place, station, .. } = self.queues[index as usize];
+        match place {
+            Place::Empty => return,
+            Place::New => self.stations[station as usize].new.remove(&mut self.queues, index),
+            Place::Old => self.stations[station as usize].old.remove(&mut self.queues, index),
+        }
+        self.queues[index as usize].place = Place::Empty;
+    }
+
+    fn make_old(&mut self, index: u32) {
+        let station = self.queues[index as usize].station;
+        self.delist(index);
+        self.queues[index as usize].place = Place::Old;
+        self.stations[station as usize].old.push_back(&mut self.queues, index);
+    }
+
+    /// Brings a station to the front of the ring that holds packets and is not silent. False if there is
+    /// none.
+    #[inline]
+    pub fn settle(&mut self, silent: impl Fn(StationId) -> bool) -> bool {
+        while let Some(&number) = self.ring.front() {
+            let station = &mut self.stations[number as usize];
+            if station.held == 0 {
+                station.turn = Turn::None;
+            } else if silent(StationId(number)) {
+                station.turn = Turn::Blocked;
+                self.blocked.push(number);
+            } else {
+                return true;
+            }
+            self.ring.pop_front();
+        }
+        false
+    }
+
+    /// A silence is over: who was blocked has a turn again.
+    pub fn unblock(&mut self) {
+        for number in self.blocked.drain(..) {
+            self.stations[number as usize].turn = Turn::InRing;
+            self.ring.push_back(number);
         }
     }
 
-    /// The next packet to leave: the first of the next station in turn that may receive.
+    /// The next packet to leave, of the station that [`settle`](Self::settle) brought to the front (RFC 8290
+    /// section 4.2).
     #[inline]
-    pub fn next(&mut self, may_receive: impl Fn(StationId) -> bool) -> Option<u32> {
-        for _ in 0..self.ring.len() {
-            let station = *self.ring.front()?;
-            let queue = self.stations.at(StationId(station));
-            if queue.held == 0 {
-                queue.in_ring = false;
-                self.ring.pop_front();
-            } else if may_receive(StationId(station)) {
-                return Some(queue.head);
+    pub fn next(&mut self) -> Option<u32> {
+        let station = *self.ring.front()? as usize;
+        loop {
+            let Station { new, old, .. } = self.stations[station];
+            let (index, is_new) = if new.head == NONE { (old.head, false) } else { (new.head, true) };
+            let queue = self.queues.get_mut(index as usize)?;
+            if queue.head == NONE {
+                // A new queue that ran empty becomes an old one first: coming back as new at once, it could
+                // starve the old ones.
+                if is_new && old.head != NONE {
+                    self.make_old(index);
+                } else {
+                    self.delist(index);
+                }
+            } else if queue.deficit <= 0 {
+                queue.deficit += i64::from(self.quantum);
+                self.make_old(index);
             } else {
-                self.ring.rotate_left(1);
+                return Some(queue.head);
             }
         }
-        None
     }
 
-    /// Ends the turn of the station that `next` chose.
-    pub fn end_turn(&mut self) {
-        if !self.ring.is_empty() {
+    /// Any packet, of the first station in turn; of a silent one, too.
+    pub fn any(&mut self) -> Option<u32> {
+        self.unblock();
+        if self.settle(|_| false) { self.next() } else { None }
+    }
+
+    /// Charges the packet that `next` chose, which is about to leave, to its queue and ends its station's
+    /// turn.
+    #[inline]
+    pub fn charge(&mut self, index: u32) {
+        let HeldSegment { queue, len, .. } = self.slab[index as usize];
+        self.queues[queue as usize].deficit -= i64::from(len);
+        if self.ring.len() > 1 {
             self.ring.rotate_left(1);
         }
-    }
-
-    /// True if a packet could leave now but for the pace.
-    #[inline(never)]
-    pub fn any_may_leave(&self, may_receive: impl Fn(StationId) -> bool) -> bool {
-        let may_leave =
-            |station| self.stations.get(station).is_some_and(|queue| queue.held > 0) && may_receive(station);
-        self.ring.iter().any(|&station| may_leave(StationId(station)))
-    }
-
-    /// The flow that a held packet belongs to.
-    pub fn slot_of(&self, index: u32) -> u32 {
-        self.slab[index as usize].slot
     }
 }
 

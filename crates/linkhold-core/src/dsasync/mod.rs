@@ -9,6 +9,7 @@
 //! | Algorithm | Part | Files |
 //! |---|---|---|
 //! | 1 and 2, what is held and when it leaves | `Downlink` | `downlink.rs`, `hold_buffer.rs`, `pacer.rs` |
+//! | beside the paper: nobody takes another's share | `Downlink` | `hold_buffer.rs`, `longest.rs`, `codel.rs` |
 //! | 1 and 2, what windows senders are told | `Windows` | `windows.rs`, `window.rs`, `keep_back.rs` |
 //! | 3 and 4, uplink shaping | `UplinkPath` | `uplink_path.rs`, `uplink.rs` |
 //! | 5, loss of capacity | `Capacity` | `capacity.rs` |
@@ -16,7 +17,7 @@
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
 //!
 //! A station: forwarding → silent (TFP: hold) → draining (silence over, queue not yet empty) → forwarding.
-//! Space: plenty → low (B_free < B_low: the paper's `hold`, all windows closed) → plenty (B_free > B_high).
+//! Space: plenty → low (B_free < B_low: the paper's `hold`, windows closed) → plenty (B_free > B_high).
 //!
 //! Deviations are recorded in the file they concern. Common to all: Algorithm 2 is run on events, not on a
 //! periodic timer. Nothing is taken back from the transmit queue (line 11) for a cause of silences whose ends
@@ -24,6 +25,7 @@
 
 mod bdp;
 mod capacity;
+mod codel;
 pub mod config;
 mod downlink;
 mod flow;
@@ -31,6 +33,7 @@ mod flow_table;
 mod handshake;
 mod hold_buffer;
 mod keep_back;
+mod longest;
 mod pacer;
 mod per_station;
 mod round_trip;
@@ -44,7 +47,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use crate::action::{Action, Actions, Rewrite, Verdict};
+use crate::action::{Action, Actions, DropReason, Rewrite, Verdict};
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
@@ -52,7 +55,7 @@ use crate::packet::{Direction, Origin, PacketView, TcpFlags};
 use crate::time::{Duration, Instant};
 
 use capacity::{Capacity, Channel};
-use downlink::{Downlink, Leaving};
+use downlink::{Downlink, Leaving, MOST_DROPS};
 use flow_table::Touched;
 use keep_back::release_kept;
 use round_trip::{RoundTrips, SentDown, probe_wired};
@@ -61,7 +64,7 @@ use uplink::UplinkMode;
 use uplink_path::UplinkPath;
 use windows::Windows;
 
-pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode};
+pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode, Queues};
 
 /// A silence's end that is noticed later than this is late: twice the timer slack of a general-purpose
 /// kernel.
@@ -201,13 +204,19 @@ impl DsaSync {
         }
         // lines 5 to 7
         let silent = self.shared.monitor.tfp(packet.station);
-        if arrival && !silent && !self.downlink.must_wait(now, packet.station) {
+        if arrival && !silent && !self.downlink.must_wait(now, &mut self.shared, slot, packet.station) {
             let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
             self.sent_down(now, slot, &SentDown { end, seq_len, len: packet.len, arrived: Some(now) });
             self.forget_if_over(now, slot, out);
             return Verdict::Forward(Rewrite::NONE);
         }
         let verdict = self.downlink.hold(now, &mut self.shared, slot, packet, out);
+        while let Some(cut) = self.downlink.cut.pop() {
+            // It may be in the list several times, and be forgotten after the first.
+            if self.shared.flows.get(cut).is_some() {
+                self.relieved(now, cut, out);
+            }
+        }
         if self.shared.config.mode != Mode::Hold {
             self.windows.close_as_needed(now, &mut self.shared, slot, packet, out);
         }
@@ -223,7 +232,11 @@ impl DsaSync {
 
     /// Algorithm 2 lines 6 to 10, then lines 1 to 5.
     fn release(&mut self, now: Instant, out: &mut Actions) {
-        while let Some(leaving) = self.downlink.pop(now, &mut self.shared) {
+        let mut drops = 0;
+        while drops < MOST_DROPS
+            && let Some(leaving) = self.downlink.pop(now, &mut self.shared)
+        {
+            drops += u32::from(leaving.sent.is_none());
             self.release_one(now, &leaving, out);
         }
         if self.shared.space.recovers() {
@@ -233,10 +246,22 @@ impl DsaSync {
 
     #[inline]
     fn release_one(&mut self, now: Instant, leaving: &Leaving, out: &mut Actions) {
-        self.sent_down(now, leaving.slot, &leaving.sent);
-        self.shared.metrics.released += 1;
-        out.push(Action::Release { packet: leaving.packet, rewrite: Rewrite::NONE });
-        self.forget_if_over(now, leaving.slot, out);
+        match &leaving.sent {
+            Some(sent) => {
+                self.sent_down(now, leaving.slot, sent);
+                self.shared.metrics.released += 1;
+                out.push(Action::Release { packet: leaving.packet, rewrite: Rewrite::NONE });
+            }
+            None => self.shared.discard(leaving.packet, DropReason::StandingQueue, out),
+        }
+        self.relieved(now, leaving.slot, out);
+    }
+
+    /// A flow holds less than before.
+    #[inline]
+    fn relieved(&mut self, now: Instant, slot: u32, out: &mut Actions) {
+        self.windows.reopen_relieved(now, &mut self.shared, &self.round_trips, slot, out);
+        self.forget_if_over(now, slot, out);
     }
 
     // ---- uplink ----
@@ -286,6 +311,7 @@ impl DsaSync {
                 if change == TfpChange::NetworkEnded {
                     self.downlink.pacer.resume(now);
                 }
+                self.downlink.unblock();
                 self.round_trips.bdp.restart_bin(now);
                 self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
                 self.release(now, out);
@@ -321,7 +347,7 @@ impl DsaSync {
 
     /// The earliest of the parts' timeouts.
     #[inline]
-    fn find_next_timeout(&self) -> Option<Instant> {
+    fn find_next_timeout(&mut self) -> Option<Instant> {
         let never = Instant::FAR_FUTURE;
         let monitor = self.shared.monitor.next_timeout().unwrap_or(never);
         let uplink = self.uplink.next_timeout().unwrap_or(never);

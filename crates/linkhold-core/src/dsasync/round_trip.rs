@@ -149,7 +149,11 @@ impl RoundTrips {
         ahead: Duration,
     ) {
         let flow = shared.flows.at(slot);
-        self.bdp.on_sent(now, sent.len, &mut flow.epoch, &mut flow.epoch_bytes);
+        if flow.is_answered() {
+            self.bdp.on_sent(now, sent.len, &mut flow.epoch, &mut flow.epoch_bytes);
+        } else {
+            self.bdp.on_sent_unanswered(now, sent.len);
+        }
         if sent.seq_len == 0 || flow.down_sent.is_some_and(|highest| !sent.end.after(highest)) {
             return;
         }

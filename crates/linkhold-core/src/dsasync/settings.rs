@@ -1,7 +1,7 @@
 //! DSASync as the registry knows it: its presets, its settings with their names in files, and how it is
 //! built.
 
-use super::config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode};
+use super::config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode, Queues};
 use super::uplink::UplinkMode;
 use crate::dsasync::DsaSync;
 use crate::link_monitor::AlphaForm;
@@ -44,7 +44,7 @@ impl Registered for DsaSyncConfig {
         /// When windows are closed.
         close_at: CloseAt => close_at;
         /// B_alloc: most bytes held at once. Stated alone, B_high and B_low become a half and a quarter of
-        /// it.
+        /// it, and flow_quota a half.
         b_alloc: Positive<Bytes> => b_alloc, |config, b_alloc| *config = config.with_b_alloc(b_alloc);
         /// B_high: windows closed for lack of space reopen when more than this is free; below B_alloc.
         b_high: Positive<Bytes> => b_high;
@@ -52,6 +52,12 @@ impl Registered for DsaSyncConfig {
         b_low: Bytes => b_low;
         /// Most packets held at once.
         max_held_packets: Positive<Packets> => max_held_packets;
+        /// How held downlink packets are queued.
+        queues: Queues => queues;
+        /// Most bytes held of one flow (queues = "flow"); 0 bytes: no limit but b_alloc.
+        flow_quota: Bytes => flow_quota;
+        /// A flow's queue that stands longer than this outside silences is cut (queues = "flow"); 0s: never.
+        standing_limit: Duration => standing_limit;
         /// What happens to a held segment when a second copy comes.
         duplicates: Duplicates => duplicates;
         /// Take back the transmit queue when a silence starts (Algorithm 2, line 11).
@@ -123,6 +129,11 @@ words!(CloseAt {
     "space-low" => SpaceLow, "When space runs low; a silence alone closes none.";
     "used-up" => UsedUp, "When space runs low, or one flow's window is used up (Algorithm 1).";
     "silence-start" => SilenceStart, "As soon as a silence starts.";
+});
+
+words!(Queues {
+    "station" => Station, "One first-in first-out queue a station, as the paper says.";
+    "flow" => Flow, "One a flow, served fairly and bounded, so that no flow can take another's share.";
 });
 
 words!(Duplicates {

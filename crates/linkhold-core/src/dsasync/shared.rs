@@ -81,6 +81,8 @@ pub(super) struct Space {
     low: u64,
     high: u64,
     level: Level,
+    /// Queues of the hold buffer that hold packets.
+    queues: u32,
 }
 
 impl Space {
@@ -92,7 +94,19 @@ impl Space {
             low: config.b_low.0,
             high: config.b_high.0,
             level: Level::Plenty,
+            queues: 0,
         }
+    }
+
+    /// Notes how many queues of the hold buffer hold packets.
+    pub fn note_queues(&mut self, queues: u32) {
+        self.queues = queues;
+    }
+
+    /// Half of what each queue could hold at B_low if all held equally much, bytes. Who holds less has no
+    /// part in space being low.
+    pub fn share(&self) -> u64 {
+        (self.alloc - self.low) / (2 * u64::from(self.queues.max(1)))
     }
 
     /// Books a packet of `len` bytes that is held from now on.

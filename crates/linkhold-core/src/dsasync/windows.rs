@@ -12,6 +12,11 @@
 //! carry the window. Repeated reopenings go to SACK senders up to the configured number, to others once:
 //! three equal ACKs would be taken for a loss.
 //!
+//! With [`Queues::Flow`], low space closes only the windows of flows that hold their share of it, and a flow
+//! that holds half of its quota has its window closed whatever space is left. So a sender that ignores windows
+//! closes its own and nobody else's. Such a window opens again when the flow holds half as little. With
+//! [`Queues::Station`] (the preset `paper`) low space closes every window, as Algorithm 1 says.
+//!
 //! A sender is never told an ACK number that the station did not send, a window larger than the station last
 //! offered, or a right edge below one it was told before (but for a window of zero).
 
@@ -25,7 +30,7 @@ use super::keep_back::{KeptAcks, release_kept_closed};
 use super::round_trip::RoundTrips;
 use super::shared::Shared;
 use super::window::{Nudge, Window};
-use super::{Clamp, CloseAt, Mode};
+use super::{Clamp, CloseAt, Mode, Queues};
 use crate::action::{Actions, Rewrite};
 use crate::link_event::Scope;
 use crate::packet::{Origin, PacketView, TcpFlags, TcpSegment};
@@ -35,7 +40,7 @@ use crate::units::Seq;
 /// Closes and reopens windows.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
-    /// The flows whose window is closed. Some may have been opened since.
+    /// The flows whose window is closed, each once ([`Flow::listed`]). Some may have been opened since.
     closed: Vec<FlowId>,
     /// Openings that are planned. One that its flow does not know any more was called off.
     nudges: BinaryHeap<Reverse<(Instant, FlowId)>>,
@@ -51,7 +56,7 @@ impl Windows {
         window.transition_to(next);
         match (was_closed, next.is_closed()) {
             (false, true) => {
-                self.closed.push(shared.flows.id(slot));
+                self.list(shared, slot);
                 shared.metrics.windows_closed += 1;
                 shared.metrics.windows_closed_now += 1;
             }
@@ -61,6 +66,24 @@ impl Windows {
             }
             (true, true) | (false, false) => {}
         }
+    }
+
+    fn list(&mut self, shared: &mut Shared, slot: u32) {
+        if shared.flows.at(slot).listed {
+            return;
+        }
+        if self.closed.len() == self.closed.capacity() {
+            // Before the list grows, flows that are gone or open leave it.
+            self.closed.retain(|&id| {
+                let stays = shared.flows.by_id(id).is_some_and(|flow| flow.window.is_closed());
+                if !stays && shared.flows.by_id(id).is_some() {
+                    shared.flows.at(id.slot).listed = false;
+                }
+                stays
+            });
+        }
+        shared.flows.at(slot).listed = true;
+        self.closed.push(shared.flows.id(slot));
     }
 
     fn mark_closed(&mut self, shared: &mut Shared, slot: u32) {
@@ -117,20 +140,24 @@ impl Windows {
     ) {
         if shared.space.runs_low() {
             // lines 11 to 15
-            self.close_all(now, shared, Scope::Network, out);
+            for slot in 0..shared.flows.slot_count() {
+                if shared.flows.get(slot).is_some_and(|flow| takes_space(shared, flow)) {
+                    self.close(now, shared, slot, out);
+                }
+            }
             return;
         }
         if packet.origin == Origin::TransmitQueue {
             return;
         }
-        let flow = shared.flows.at(slot);
+        let flow = shared.flows.known(slot);
         if flow.window.is_closed() {
             // lines 22 to 24; also when only this flow was closed.
             if flow.is_probe(packet.tcp) && flow.shaped == 0 && shared.inject(slot, 0, out) {
                 shared.metrics.probes_answered += 1;
             }
-        } else if shared.space.is_low() {
-            // A flow that began after the others were closed.
+        } else if takes_space(shared, shared.flows.known(slot)) {
+            // A flow that began, or came to hold much, after the others were closed.
             self.close(now, shared, slot, out);
         } else if shared.monitor.tfp(packet.station)
             && !flow.window.was_opened_early_in(shared.monitor.silences())
@@ -160,7 +187,7 @@ impl Windows {
     /// `freeze+nudge`: the window should be open again one wired round trip before the silence ends, so that
     /// the sender's next data arrives as the radio comes back.
     fn plan_early_opening(&mut self, now: Instant, shared: &mut Shared, slot: u32) {
-        if shared.config.mode != Mode::FreezeNudge || shared.space.is_low() {
+        if shared.config.mode != Mode::FreezeNudge || lacks_space(shared, shared.flows.known(slot)) {
             return;
         }
         let flow = shared.flows.at(slot);
@@ -226,8 +253,28 @@ impl Windows {
         out: &mut Actions,
     ) {
         self.reopen_where(now, shared, round_trips, out, |shared, flow| {
-            !shared.space.is_low() && !shared.monitor.tfp(flow.station)
+            !lacks_space(shared, flow) && !shared.monitor.tfp(flow.station)
         });
+    }
+
+    /// Opens the window of a flow that holds less than before, if that was what kept it closed.
+    #[inline]
+    pub fn reopen_relieved(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        slot: u32,
+        out: &mut Actions,
+    ) {
+        let flow = shared.flows.known(slot);
+        if flow.window.is_closed()
+            && shared.config.queues == Queues::Flow
+            && !lacks_space(shared, flow)
+            && !shared.monitor.tfp(flow.station)
+        {
+            self.reopen(now, shared, round_trips, slot, out);
+        }
     }
 
     /// Opens every closed window, whatever the radio's state, and plans nothing any more.
@@ -246,11 +293,14 @@ impl Windows {
     ) {
         let mut closed = core::mem::take(&mut self.closed);
         closed.retain(|&id| {
-            let Some(flow) = shared.flows.by_id(id).filter(|flow| flow.window.is_closed()) else {
+            let Some(flow) = shared.flows.by_id(id) else { return false };
+            if !flow.window.is_closed() {
+                shared.flows.at(id.slot).listed = false;
                 return false;
-            };
+            }
             let opens = may_open(shared, flow);
             if opens {
+                shared.flows.at(id.slot).listed = false;
                 self.reopen(now, shared, round_trips, id.slot, out);
             }
             !opens
@@ -278,7 +328,7 @@ impl Windows {
             let nudge = Nudge { at: None, ..flow.window.nudge() };
             flow.window = flow.window.with_nudge(nudge);
             if flow.window.is_closed() {
-                if !shared.space.is_low() {
+                if !lacks_space(shared, shared.flows.known(id.slot)) {
                     let state = if shared.monitor.tfp(station) {
                         Window::OpenedEarly { silence: shared.monitor.silences(), nudge }
                     } else {
@@ -378,12 +428,42 @@ impl Windows {
     }
 }
 
-/// A zero window is due on whatever passes: space is low (the paper's `hold`), or the flow was closed in a
-/// silence that still lasts.
-fn must_stay_closed(shared: &mut Shared, slot: u32) -> bool {
-    let flow = shared.flows.at(slot);
-    shared.config.mode != Mode::Hold
-        && (shared.space.is_low() || (flow.window.is_closed() && shared.monitor.tfp(flow.station)))
+/// The flow's window is to be closed for the space that it takes.
+fn takes_space(shared: &Shared, flow: &Flow) -> bool {
+    match shared.config.queues {
+        Queues::Station => shared.space.is_low(),
+        Queues::Flow => {
+            let quota = shared.config.flow_quota.0;
+            (shared.space.is_low() && flow.held_weight >= shared.space.share())
+                || (quota > 0 && flow.held_weight > quota / 2)
+        }
+    }
+}
+
+/// The flow's window, if it is closed, stays closed for the space that the flow takes.
+fn lacks_space(shared: &Shared, flow: &Flow) -> bool {
+    match shared.config.queues {
+        Queues::Station => shared.space.is_low(),
+        Queues::Flow => {
+            let quota = shared.config.flow_quota.0;
+            (shared.space.is_low() && flow.held_weight > shared.space.share() / 2)
+                || (quota > 0 && flow.held_weight > quota / 4)
+        }
+    }
+}
+
+/// A zero window is due on whatever passes: space is low (the paper's `hold`), or the flow was closed for the
+/// space that it takes, or in a silence that still lasts.
+fn must_stay_closed(shared: &Shared, slot: u32) -> bool {
+    let flow = shared.flows.known(slot);
+    let closed = match shared.config.queues {
+        Queues::Station if shared.space.is_low() => true,
+        Queues::Station => flow.window.is_closed() && shared.monitor.tfp(flow.station),
+        Queues::Flow => {
+            flow.window.is_closed() && (lacks_space(shared, flow) || shared.monitor.tfp(flow.station))
+        }
+    };
+    shared.config.mode != Mode::Hold && closed
 }
 
 /// Tells the sender the station's last offer, held down to the clamp. False if that is zero or not known.

@@ -117,6 +117,8 @@ struct CachedAlpha {
 #[derive(Debug)]
 struct StationState {
     silent: bool,
+    /// Silences of its own so far.
+    silences: u64,
     own: Option<Box<FreezeSet>>,
     schedule: Option<Schedule>,
     alpha: Cell<Option<CachedAlpha>>,
@@ -124,7 +126,7 @@ struct StationState {
 
 impl StationState {
     const fn new() -> Self {
-        Self { silent: false, own: None, schedule: None, alpha: Cell::new(None) }
+        Self { silent: false, silences: 0, own: None, schedule: None, alpha: Cell::new(None) }
     }
 }
 
@@ -141,6 +143,8 @@ pub struct LinkMonitor {
     silent_stations: u32,
     capacity: Option<(BitRate, Fraction)>,
     silences: u64,
+    /// How many of them were the whole network's.
+    network_silences: u64,
     timed_out_freezes: u64,
     untracked_events: u64,
     next_timeout: Option<Instant>,
@@ -162,6 +166,7 @@ impl LinkMonitor {
             silent_stations: 0,
             capacity: None,
             silences: 0,
+            network_silences: 0,
             timed_out_freezes: 0,
             untracked_events: 0,
             next_timeout: None,
@@ -263,11 +268,15 @@ impl LinkMonitor {
             (SilenceChange::None, _) => TfpChange::None,
             (SilenceChange::Began, Scope::Network) => {
                 self.silences += 1;
+                self.network_silences += 1;
                 TfpChange::NetworkBegan
             }
             (SilenceChange::Ended, Scope::Network) => TfpChange::NetworkEnded,
             (SilenceChange::Began, Scope::Station(id)) => {
                 self.silences += 1;
+                if let Some(station) = self.stations.get_mut(id.0 as usize) {
+                    station.silences += 1;
+                }
                 self.silent_stations += 1;
                 if network_silent { TfpChange::None } else { TfpChange::StationBegan(id) }
             }
@@ -285,6 +294,13 @@ impl LinkMonitor {
         self.network.is_silent()
             || (self.silent_stations > 0
                 && self.stations.get(station.0 as usize).is_some_and(|station| station.silent))
+    }
+
+    /// Silences so far that concerned the station: its own and the network's. A number that only grows. O(1).
+    #[must_use]
+    #[inline]
+    pub fn silences_of(&self, station: StationId) -> u64 {
+        self.network_silences + self.stations.get(station.0 as usize).map_or(0, |station| station.silences)
     }
 
     /// True if the whole network is silent.

@@ -21,7 +21,7 @@ fn a_window_that_is_used_up_stays_full_and_is_not_closed_unless_asked() {
 
 #[test]
 fn algorithm_1_lines_11_to_15_low_space_closes_every_window_and_algorithm_2_lines_1_to_5_open_them() {
-    let mut b = Bench::new(&tight(Mode::Freeze));
+    let mut b = Bench::new(&DsaSyncConfig { queues: Queues::Station, ..tight(Mode::Freeze) });
     b.open(1, 50_000);
     b.open(2, 40_000);
     b.room(0);

@@ -1,0 +1,151 @@
+//! Which queue is the longest, to within a quarter of its length, in constant time.
+//!
+//! RFC 8290 section 4.1 drops from the longest queue when the buffer is full. A search would take a step a
+//! queue, and strangers choose how many queues there are. So queues are kept in lists by size, four lists for
+//! each doubling; the longest is one of the highest list in use.
+
+use super::hold_buffer::NONE;
+
+/// Lists.
+const CLASSES: usize = 128;
+
+/// A weight below this, bytes, is in the first list.
+const LEAST: u64 = 256;
+
+/// A queue's place in its list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Links {
+    /// Number of its list; `None`: it is empty.
+    class: Option<u8>,
+    prev: u32,
+    next: u32,
+}
+
+impl Links {
+    pub const NONE: Self = Self { class: None, prev: NONE, next: NONE };
+}
+
+/// Something that has a place in a list.
+pub(super) trait Linked {
+    fn links(&mut self) -> &mut Links;
+}
+
+/// Lists of queues by their weight.
+#[derive(Debug)]
+pub(super) struct Longest {
+    heads: [u32; CLASSES],
+    /// Bit n: list n is not empty.
+    used: u128,
+    queues: u32,
+}
+
+impl Default for Longest {
+    fn default() -> Self {
+        Self { heads: [NONE; CLASSES], used: 0, queues: 0 }
+    }
+}
+
+/// The list for a weight.
+fn class_of(weight: u64) -> Option<u8> {
+    if weight == 0 {
+        return None;
+    }
+    if weight < LEAST {
+        return Some(0);
+    }
+    let octave = weight.ilog2();
+    let quarter = (weight >> (octave - 2)) & 3;
+    let class = 1 + u64::from(octave - LEAST.ilog2()) * 4 + quarter;
+    Some(class.min(CLASSES as u64 - 1) as u8)
+}
+
+impl Longest {
+    /// Notes the weight of a queue.
+    #[inline]
+    pub fn update<Q: Linked>(&mut self, queues: &mut [Q], index: u32, weight: u64) {
+        let class = class_of(weight);
+        if queues[index as usize].links().class != class {
+            self.change(queues, index, class);
+        }
+    }
+
+    fn change<Q: Linked>(&mut self, queues: &mut [Q], index: u32, class: Option<u8>) {
+        let Links { class: old, prev, next } = *queues[index as usize].links();
+        if let Some(old) = old {
+            match queues.get_mut(prev as usize) {
+                Some(other) => other.links().next = next,
+                None => {
+                    self.heads[usize::from(old)] = next;
+                    if next == NONE {
+                        self.used &= !(1 << old);
+                    }
+                }
+            }
+            if let Some(other) = queues.get_mut(next as usize) {
+                other.links().prev = prev;
+            }
+            self.queues -= 1;
+        }
+        let mut links = Links { class, ..Links::NONE };
+        if let Some(class) = class {
+            let head = &mut self.heads[usize::from(class)];
+            links.next = *head;
+            *head = index;
+            self.used |= 1 << class;
+            if let Some(other) = queues.get_mut(links.next as usize) {
+                other.links().prev = index;
+            }
+            self.queues += 1;
+        }
+        *queues[index as usize].links() = links;
+    }
+
+    /// A queue than which none is a quarter longer; `None` if all are empty.
+    pub fn longest(&self) -> Option<u32> {
+        let class = self.used.checked_ilog2()?;
+        Some(self.heads[class as usize])
+    }
+
+    /// Queues that are not empty.
+    pub fn queues(&self) -> u32 {
+        self.queues
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    struct Queue(u64, Links);
+
+    impl Linked for Queue {
+        fn links(&mut self) -> &mut Links {
+            &mut self.1
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn none_is_a_quarter_longer_than_the_longest(
+            steps in prop::collection::vec((0usize..20, prop_oneof![Just(0u64), 1u64..2_000, 1u64..1 << 36]), 1..300),
+        ) {
+            let mut queues: Vec<Queue> = (0..20).map(|_| Queue(0, Links::NONE)).collect();
+            let mut longest = Longest::default();
+            for (index, weight) in steps {
+                queues[index].0 = weight;
+                longest.update(&mut queues, index as u32, weight);
+                let most = queues.iter().map(|queue| queue.0).max().unwrap_or(0);
+                let in_use = queues.iter().filter(|queue| queue.0 > 0).count();
+                prop_assert_eq!(longest.queues() as usize, in_use);
+                match longest.longest() {
+                    None => prop_assert_eq!(most, 0),
+                    Some(found) => {
+                        let found = queues[found as usize].0;
+                        prop_assert!(found > 0 && (most < LEAST || most - found <= found / 4 + 1), "{} of {}", found, most);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Nobody takes another's share: queues a flow, quotas, drops from the longest, and windows closed only for
+//! those who take the space.
+
+use std::collections::VecDeque;
+
+use super::*;
+
+/// The first packet of a hog has this number; the victim's are below.
+const HOG: u64 = 1_000_000;
+
+/// Who sends beside the victim, and what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hog {
+    Nobody,
+    /// Each packet from a new port, as `hping3` does. Nobody answers.
+    NewPorts,
+    /// One connection that the station answers, whose sender heeds no window.
+    OneFlow,
+    /// The same, four of them.
+    FourFlows,
+}
+
+/// A radio that takes 1 ms for a packet, a victim that keeps 8 segments under way, and a hog, all at one
+/// station.
+struct Cell {
+    b: Bench,
+    air: VecDeque<(u64, u64)>,
+    free: Instant,
+    next: u32,
+    acked: u32,
+    hog_sent: u64,
+    /// Zero windows that were injected for the victim.
+    closed: u32,
+}
+
+const VICTIM: u16 = 1;
+
+impl Cell {
+    fn new(config: &DsaSyncConfig) -> Self {
+        let mut b = Bench::new(config);
+        told(&mut b);
+        b.open(VICTIM, 50_000);
+        for hog in 2..6 {
+            b.at(u64::from(hog) * 10).open(hog, 50_000);
+        }
+        let (air, free) = (VecDeque::new(), Instant::ZERO);
+        Self { b, air, free, next: 0, acked: 0, hog_sent: 0, closed: 0 }
+    }
+
+    fn config() -> DsaSyncConfig {
+        DsaSyncConfig { transmit_queue: Duration::from_millis(2), ..plain(Mode::FreezeNudge) }
+    }
+
+    fn take(&mut self, id: u64, verdict: Option<Verdict>, actions: &[Action]) {
+        let forwarded = verdict.filter(|verdict| matches!(verdict, Verdict::Forward(_))).map(|_| id);
+        for id in forwarded.into_iter().chain(released(actions)) {
+            self.free = self.free.max(self.b.now) + Duration::from_millis(1);
+            self.air.push_back((self.free.as_nanos(), id));
+        }
+        let victim = key(VICTIM, false);
+        self.closed +=
+            injected(actions).iter().filter(|ack| ack.flow == victim && ack.window == 0).count() as u32;
+    }
+
+    fn hog(&mut self, hog: Hog) {
+        self.hog_sent += 1;
+        let n = self.hog_sent;
+        let id = HOG + n;
+        let key = match hog {
+            Hog::Nobody => return,
+            Hog::NewPorts => {
+                let mut key = key(9, false);
+                key.correspondent.port = n as u16;
+                key
+            }
+            Hog::OneFlow => key(2, false),
+            Hog::FourFlows => key(2 + (n % 4) as u16, false),
+        };
+        let seq = Seq(1000 + (n / if hog == Hog::FourFlows { 4 } else { 1 }) as u32 * MSS);
+        let tcp = TcpSegment { seq, payload_len: MSS, flags: TcpFlags::ACK, ..TcpSegment::default() };
+        let packet = PacketView {
+            id: PacketId(id),
+            direction: Direction::Downlink,
+            origin: Origin::Arrival,
+            station: StationId(0),
+            flow: &key,
+            tcp: &tcp,
+            len: MSS + 40,
+            ecn: crate::packet::Ecn::NotEct,
+        };
+        let verdict = self.b.agent.on_packet(self.b.now, &packet, &mut self.b.out);
+        let actions: Vec<Action> = self.b.out.drain().collect();
+        self.take(id, Some(verdict), &actions);
+    }
+
+    /// Lets `ms` pass with a hog that sends a packet every `every` µs; answers the victim's segments
+    /// acknowledged in the time.
+    fn run(&mut self, ms: u64, hog: Hog, every: u64) -> u32 {
+        let before = self.acked;
+        for step in 0..ms * 10 {
+            self.b.now += Duration::from_micros(100);
+            if self.b.agent.next_timeout().is_some_and(|due| due <= self.b.now) {
+                let actions = self.b.timeout();
+                self.take(0, None, &actions);
+            }
+            if (step * 100) % every < 100 {
+                self.hog(hog);
+            }
+            while self.next < self.acked + 8 {
+                let id = 100 + u64::from(self.next);
+                let (verdict, actions) = self.b.down(id, VICTIM, 1000 + self.next * MSS, MSS);
+                self.next += 1;
+                self.take(id, Some(verdict), &actions);
+            }
+            let now = self.b.now.as_nanos();
+            while let Some((_, id)) = self.air.front().copied().filter(|(done, _)| *done <= now) {
+                self.air.pop_front();
+                if id < HOG {
+                    assert_eq!(id, 100 + u64::from(self.acked), "the victim's order is broken");
+                    self.acked += 1;
+                    let (_, actions) = self.b.ack(1, VICTIM, 1000 + self.acked * MSS, 50_000);
+                    self.take(0, None, &actions);
+                }
+            }
+        }
+        self.acked - before
+    }
+}
+
+#[test]
+fn a_hog_at_once_and_at_twice_the_rate_of_the_radio_leaves_the_others_their_share() {
+    for hog in [Hog::NewPorts, Hog::OneFlow] {
+        for every in [1000, 500, 100] {
+            let mut cell = Cell::new(&Cell::config());
+            let alone = cell.run(1000, Hog::Nobody, 1000);
+            assert!((980..=1001).contains(&alone), "{alone} of 1000 ms");
+            cell.run(500, hog, every);
+            let beside = cell.run(4000, hog, every);
+            assert!(beside >= 1960, "{hog:?} each {every} us: {beside} of 4000 ms");
+            let metrics = cell.b.agent.metrics();
+            assert_eq!((cell.closed, metrics.held_bytes < 8_000_000), (0, true), "{hog:?}: {metrics:?}");
+            // Back at the full rate a second after the hog ends.
+            cell.run(1000, Hog::Nobody, 1000);
+            let after = cell.run(1000, Hog::Nobody, 1000);
+            assert!(after >= 980, "{hog:?} each {every} us: {after} of 1000 ms");
+        }
+    }
+}
+
+#[test]
+fn hogs_that_fill_the_buffer_close_no_window_but_their_own() {
+    // 400 kB: four hogs at ten times the rate fill it again and again.
+    let config = DsaSyncConfig { standing_limit: Duration::ZERO, ..Cell::config() };
+    let mut cell = Cell::new(&config.with_b_alloc(Bytes(400_000)));
+    let beside = cell.run(4000, Hog::FourFlows, 100);
+    let metrics = cell.b.agent.metrics();
+    assert!(beside >= 780, "{beside} of 4000 ms, among five");
+    assert!(metrics.windows_closed > 0 && metrics.dropped[DropReason::BufferFull as usize] > 1000);
+    assert_eq!(cell.closed, 0);
+    assert!(metrics.held_bytes <= 400_000);
+    // Everything is open again once nobody takes space.
+    cell.run(2000, Hog::Nobody, 1000);
+    assert_eq!(cell.b.agent.metrics().windows_closed_now, 0);
+}
+
+#[test]
+fn in_a_full_buffer_the_longest_queue_makes_room_and_its_order_stays() {
+    let mut b = Bench::new(&tight(Mode::Hold));
+    b.open(1, 50_000);
+    b.open(2, 50_000);
+    b.at(10).freeze(Scope::Network);
+    for n in 0..5 {
+        assert_eq!(b.down(10 + n, 1, 1000 + n as u32 * MSS, MSS).0, Verdict::Hold);
+    }
+    let dropped = |id| Action::Discard { packet: PacketId(id), reason: DropReason::BufferFull };
+    assert_eq!(b.down(20, 2, 1000, MSS), (Verdict::Hold, vec![dropped(10)]));
+    assert_eq!(b.down(21, 2, 2000, MSS), (Verdict::Hold, vec![dropped(11)]));
+    // Two and three: neither is longer with one more than the other.
+    assert_eq!(b.down(22, 2, 3000, MSS), (Verdict::Drop(DropReason::BufferFull), vec![]));
+    b.room(9);
+    assert_eq!(released(&b.at(20).thaw(Scope::Network)), [12, 13, 20, 21, 14]);
+}
+
+#[test]
+fn a_flow_has_a_quota_and_flows_that_nobody_answered_an_eighth_of_it_together() {
+    let config = DsaSyncConfig { flow_quota: Bytes(16_640), ..plain(Mode::Hold) };
+    let mut b = Bench::new(&config);
+    b.open(1, 50_000);
+    b.at(10).freeze(Scope::Network);
+    let held = (0..40).filter(|n| b.down(10 + n, 1, 1000 + *n as u32 * MSS, MSS).0 == Verdict::Hold).count();
+    assert_eq!(held, 16);
+    let held = (0..40).filter(|n| b.down(100 + n, 20 + *n as u16, 1000, MSS).0 == Verdict::Hold).count();
+    assert_eq!(held, 2);
+}
+
+#[test]
+fn a_queue_that_stands_is_cut_but_what_a_silence_kept_is_not() {
+    for silence in [false, true] {
+        let mut b =
+            Bench::new(&DsaSyncConfig { transmit_queue: Duration::from_millis(2), ..plain(Mode::Hold) });
+        told(&mut b);
+        b.open(1, 50_000);
+        b.at(100);
+        if silence {
+            b.freeze(Scope::Network);
+        }
+        // 400 ms of packets at once.
+        for n in 0..400 {
+            let _ = b.down(10 + n, 1, 1000 + n as u32 * MSS, MSS);
+        }
+        if silence {
+            b.at(300).thaw(Scope::Network);
+        }
+        while let Some(at) = b.agent.next_timeout().filter(|_| b.agent.is_holding()) {
+            b.now = at;
+            b.timeout();
+        }
+        let cut = b.agent.metrics().dropped[DropReason::StandingQueue as usize];
+        assert_eq!(cut > 0, !silence, "{cut} cut, silence: {silence}");
+    }
+}
+
+/// The preset `paper`: Algorithm 1 closes every window, Algorithm 2 has one queue a station.
+#[test]
+fn the_papers_one_queue_serves_who_came_first() {
+    let config = DsaSyncConfig { queues: Queues::Station, ..Cell::config() };
+    let mut cell = Cell::new(&config);
+    cell.run(500, Hog::OneFlow, 500);
+    assert!(cell.run(2000, Hog::OneFlow, 500) < 400);
+}

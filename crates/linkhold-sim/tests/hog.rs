@@ -1,0 +1,193 @@
+//! A sender that heeds no window beside a TCP download: what `hping3 -A -d 1400` does to a cell.
+//!
+//! Plan: one download with the `linux` profile over 50 Mb/s and 20 ms of wire, for 3 s alone, 5 s beside a
+//! flood with the rate of the radio or twice that, and 3 s alone again. The flood's ports change with every
+//! packet; its station says nothing, or resets. Check: beside the flood the download has at least 0.45 of the
+//! radio, no window is closed, and a second after the flood it is as fast as before.
+
+mod common;
+
+use linkhold_core::dsasync::DsaSyncConfig;
+use linkhold_core::mechanism::Metrics;
+use linkhold_core::packet::{
+    Direction, Ecn, Endpoint as Address, FlowKey, PacketId, StationId, TcpFlags, TcpSegment,
+};
+use linkhold_core::settings::Registered;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Seq};
+use linkhold_radio::{Air, WiredPipe};
+use linkhold_sim::flow::FlowIndex;
+use linkhold_sim::network::Network;
+use linkhold_sim::path::NodeId;
+use linkhold_sim::queue::Wakeup;
+use linkhold_sim::slab::{Packet, Sending};
+use linkhold_sim::{Cell, Engine, Hosts};
+use linkhold_tcp::{Congestion, Endpoint, Source, TcpConfig};
+
+const RATE: BitRate = BitRate::from_mbps(50);
+const RTT: Duration = Duration::from_millis(20);
+/// Payload of the flood's packets, bytes.
+const PAYLOAD: u32 = 1400;
+/// Ports of the flood, used in turn.
+const PORTS: u16 = 20_000;
+const FLOOD: u32 = 2;
+
+struct World {
+    /// The correspondent's and the station's end of the download.
+    ends: [Endpoint; 2],
+    wakeups: [Wakeup; 2],
+    flow: FlowIndex,
+    flood: Vec<FlowIndex>,
+    next: usize,
+    interval: Duration,
+    until: Instant,
+    resets: bool,
+}
+
+fn key(port: u16, flood: bool) -> FlowKey {
+    let end = |addr: [u8; 4], port| Address { addr: addr.into(), port };
+    let far = [192, 0, 2, if flood { 9 } else { 1 }];
+    FlowKey { correspondent: end(far, port), station: end([10, 0, 0, 2], if flood { 9999 } else { 40_000 }) }
+}
+
+impl World {
+    fn new(network: &mut Network) -> Self {
+        let config = TcpConfig::linux(Congestion::Cubic);
+        let ends = [
+            Endpoint::connect(&config, Source::Bulk, Seq(1)),
+            Endpoint::listen(&config, Source::None, Seq(7)),
+        ];
+        let flow = network.add_flow(key(443, false), StationId(0));
+        let flood =
+            (1000..1000 + PORTS).map(|port| network.add_flow(key(port, true), StationId(0))).collect();
+        let (interval, until) = (Duration::from_millis(1), Instant::ZERO);
+        Self { ends, wakeups: [Wakeup::default(); 2], flow, flood, next: 0, interval, until, resets: false }
+    }
+
+    fn pump(&mut self, now: Instant, side: usize, network: &mut Network) {
+        while let Some(out) = self.ends[side].poll_transmit(now) {
+            let direction = if side == 0 { Direction::Downlink } else { Direction::Uplink };
+            let sending = Sending {
+                flow: self.flow,
+                direction,
+                segment: out.segment,
+                ecn: out.ecn,
+                retransmit: out.retransmit,
+            };
+            network.send(now, &sending);
+        }
+        network.arm(&mut self.wakeups[side], self.ends[side].next_timeout(), side as u32);
+    }
+
+    fn flood(&mut self, now: Instant, length: Duration, rate: BitRate, resets: bool, network: &mut Network) {
+        self.interval = Duration::from_nanos(u64::from(PAYLOAD + 40) * 8 * 1_000_000_000 / rate.as_bps());
+        (self.until, self.resets) = (now + length, resets);
+        network.schedule(now, FLOOD);
+    }
+}
+
+impl Hosts for World {
+    fn on_arrival(&mut self, now: Instant, _id: PacketId, packet: Packet, network: &mut Network) {
+        if packet.flow == self.flow {
+            let side = if packet.direction == Direction::Downlink { 1 } else { 0 };
+            self.ends[side].on_segment(now, &packet.segment, packet.ecn);
+            self.pump(now, side, network);
+        } else if packet.direction == Direction::Downlink && self.resets {
+            let segment =
+                TcpSegment { seq: packet.segment.ack, flags: TcpFlags::RST, ..TcpSegment::default() };
+            let (flow, direction) = (packet.flow, Direction::Uplink);
+            network.send(now, &Sending { flow, direction, segment, ecn: Ecn::NotEct, retransmit: false });
+        }
+    }
+
+    fn on_wake(&mut self, at: Instant, token: u32, network: &mut Network) -> bool {
+        if token != FLOOD {
+            let side = token as usize;
+            if !self.wakeups[side].fire(at) {
+                return false;
+            }
+            if self.ends[side].next_timeout().is_some_and(|due| due <= at) {
+                self.ends[side].on_timeout(at);
+            }
+            self.pump(at, side, network);
+            return true;
+        }
+        let segment = TcpSegment {
+            seq: Seq(self.next as u32),
+            ack: Seq(1),
+            payload_len: PAYLOAD,
+            window: 512,
+            flags: TcpFlags::ACK,
+            ..TcpSegment::default()
+        };
+        let flow = self.flood[self.next % self.flood.len()];
+        self.next += 1;
+        let direction = Direction::Downlink;
+        network.send(at, &Sending { flow, direction, segment, ecn: Ecn::NotEct, retransmit: false });
+        if at + self.interval < self.until {
+            network.schedule(at + self.interval, FLOOD);
+        }
+        true
+    }
+}
+
+struct Shares {
+    before: f64,
+    beside: f64,
+    after: f64,
+    metrics: Metrics,
+}
+
+/// Shares of the radio's rate that the download's payload has.
+fn shares(config: &DsaSyncConfig, times: u64, resets: bool) -> Shares {
+    let mut scenario = common::clean(TcpConfig::linux(Congestion::Cubic), RTT, Duration::from_secs(1));
+    scenario.radio.channels[0].phy_rate = RATE;
+    let air = Air::new(scenario.radio, 1).expect("a valid radio");
+    let pipe = || WiredPipe::new(Some(BitRate::from_mbps(1000)), Duration::from_millis(10), 10_000);
+    let mechanism = config.build(0).expect("valid settings");
+    let cell = Cell::new(air, 1, pipe(), pipe()).with_hidden_queue().tap(NodeId::BaseStation, mechanism);
+    let mut network = cell.build();
+    let world = World::new(&mut network);
+    let mut engine = Engine::new(network, world);
+    engine.with_hosts(Instant::ZERO, |world, network| world.pump(Instant::ZERO, 0, network));
+    let mut share = |from: u64, to: u64| {
+        engine.advance(Instant::from_millis(from));
+        if from == 3000 {
+            let now = Instant::from_millis(from);
+            let rate = BitRate::from_mbps(50 * times);
+            let length = Duration::from_secs(5);
+            engine.with_hosts(now, |world, network| world.flood(now, length, rate, resets, network));
+        }
+        let before = engine.hosts().ends[1].delivered();
+        engine.advance(Instant::from_millis(to));
+        let bytes = engine.hosts().ends[1].delivered() - before;
+        bytes as f64 * 8.0 / (RATE.as_bps() as f64 * (to - from) as f64 / 1e3)
+    };
+    let before = share(1000, 3000);
+    // The download was sure of the whole radio; its share comes within half a second.
+    let first = share(3000, 3500);
+    let (beside, after) = (share(3500, 8000), share(9000, 11_000));
+    let metrics = engine.network().taps()[0].mechanism().metrics();
+    println!("{times} resets {resets}: {before:.3} {first:.3} {beside:.3} {after:.3} {metrics:?}");
+    Shares { before, beside, after, metrics }
+}
+
+#[test]
+fn a_download_keeps_its_share_beside_a_flood_and_is_back_a_second_after_it() {
+    for (times, resets) in [(1, false), (1, true), (2, false), (2, true)] {
+        let Shares { before, beside, after, metrics } = shares(&DsaSyncConfig::default(), times, resets);
+        assert!(before >= 0.94, "{before:.3} of the radio alone");
+        assert!(beside >= 0.45, "{beside:.3} beside {times} times the radio's rate");
+        assert!(after >= 0.99 * before, "{after:.3} after, {before:.3} before");
+        assert_eq!(metrics.windows_closed, 0);
+    }
+}
+
+/// What the paper's one queue a station does there: this test would notice if the flood were harmless.
+#[test]
+fn one_queue_for_all_leaves_the_download_next_to_nothing() {
+    let config =
+        DsaSyncConfig { queues: linkhold_core::dsasync::Queues::Station, ..DsaSyncConfig::default() };
+    let Shares { beside, .. } = shares(&config, 2, false);
+    assert!(beside < 0.2, "{beside:.3}");
+}
