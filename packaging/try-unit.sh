@@ -28,11 +28,13 @@ if [ "${1-}" = --check ]; then
     done
     return 1
   }
+  on_one_processor() { grep -Eq '^Cpus_allowed_list:[[:space:]]+[0-9]+$' "/proc/$(main)/status"; }
   gave_up() { [ "$(systemctl show -p ExecMainStatus -p NRestarts --value linkhold-agent | sort | tr '\n' ' ')" = "0 2 " ]; }
   check "it starts, and is ready when systemctl returns" systemctl start linkhold-agent
   check "it answers" linkhold status
   check "packets are led to it" rules
   check "it has CAP_NET_ADMIN and CAP_NET_RAW only" has_only_two_capabilities
+  check "it stays on one processor" on_one_processor
   check "it takes signals" linkhold signal freeze --for 50ms
   check "they are counted" status_has '"silences": *1'
   old=$(main); kill -KILL "$old"

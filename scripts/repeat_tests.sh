@@ -25,6 +25,9 @@ order=(
   a_killed_agents_packets_are_let_go_in_order
   a_killed_guardian_is_replaced
   a_silence_that_nobody_ends_is_over_at_the_maximum
+  two_radios_do_not_disturb_each_other
+  a_bridged_radio_is_managed
+  a_radio_put_into_a_bridge_later_is_managed
   kills_at_random_times_stop_no_transfer
 )
 

@@ -232,10 +232,13 @@ impl LinkMonitor {
     /// Forgets the silences, schedule and history of a station whose number goes to another one.
     fn forget_station(&mut self, station: StationId) -> TfpChange {
         let Some(state) = self.stations.get_mut(station.0 as usize) else { return TfpChange::None };
-        let was_silent = std::mem::replace(state, StationState::new()).silent;
+        let old = std::mem::replace(state, StationState::new());
         self.version += 1;
-        self.find_next_timeout();
-        let change = if was_silent { SilenceChange::Ended } else { SilenceChange::None };
+        // Thousands may leave at once, and looking for the next timeout walks all stations.
+        if old.own.is_some() {
+            self.find_next_timeout();
+        }
+        let change = if old.silent { SilenceChange::Ended } else { SilenceChange::None };
         self.report(Scope::Station(station), change)
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, SystemTime};
 
+use linkhold_linux::agent::stations::MAX_STATIONS;
 use linkhold_linux::netns::{NetNs, NetNsError, veth};
 use linkhold_linux::topology::{HOST, Path};
 
@@ -132,5 +133,24 @@ pub fn a_signal_names_its_radio() -> Outcome {
     assert_eq!(told(of_station), "radio1");
     let status = agent.status();
     assert_eq!((status.radios[0].silences_now, status.radios[1].silences_now), (0, 1), "{status}");
+    Ok(())
+}
+
+/// Stations beyond those that are told apart take no signal of their own: such a signal is refused and counted,
+/// and not answered as if it had done something.
+pub fn a_signal_that_would_do_nothing_is_refused() -> Outcome {
+    let path = Path::build()?;
+    let agent = AgentProcess::start(&path, "");
+    for number in 0..MAX_STATIONS {
+        let addr = Ipv4Addr::from(0x0a00_0000 + number);
+        agent.say(&format!(r#"{{"event":{{"snr":{{"station":"{addr}","db":20.0}}}}}}"#));
+    }
+    let known = r#"{"event":{"freeze":{"scope":"10.0.0.7","for_s":0.1}}}"#;
+    assert!(agent.ask(known).is_ok());
+    let refusal = agent.ask(r#"{"event":{"freeze":{"scope":"10.99.0.1"}}}"#);
+    let refusal = refusal.expect_err("no number is left").to_string();
+    assert!(refusal.contains("nothing was done: 4096 stations were active in the last 60s"), "{refusal}");
+    let status = agent.status();
+    assert_eq!((status.silences, status.untracked_events, status.stations), (1, 1, 4096), "{status}");
     Ok(())
 }

@@ -69,6 +69,8 @@ pub fn a_backend_is_chosen_by_trying() -> Outcome {
         log.contains("error: neither nftables' queue") && log.contains("iptables: not asked for"),
         "{log}"
     );
+    // In words, not in nft's.
+    assert!(log.contains("this kernel has no `queue` statement") && !log.contains("/dev/stdin"), "{log}");
     assert!(agent.status().rules.starts_with("iptables"), "{}", agent.status());
     assert!(agent.log().contains("nftables cannot queue packets here, iptables can"), "{}", agent.log());
     Ok(())

@@ -5,10 +5,12 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use linkhold_core::action::DropReason;
-use linkhold_core::link_event::LinkEventKind;
+use linkhold_core::link_event::{Cause, LinkEventKind, Scope};
 use linkhold_core::mechanism::Metrics;
 use linkhold_core::packet::{Ecn, Endpoint, FlowKey, TcpFlags};
-use linkhold_core::units::Seq;
+use linkhold_core::units::{BitRate, Fraction, Seq};
+use proptest::prelude::*;
+
 use linkhold_wire::{PacketSpec, Payload, emit, verify_checksums};
 
 use super::*;
@@ -290,4 +292,123 @@ fn a_mechanism_is_told_which_stations_gave_their_numbers_back() {
     let left: Vec<LinkEventKind> =
         (1..MAX_STATIONS).rev().map(|n| LinkEventKind::StationLeft { station: StationId(n) }).collect();
     assert_eq!(*events.lock().unwrap(), left);
+}
+
+/// Something that happens at a router with two radios.
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    /// Data of a flow for a station of the radio.
+    Data {
+        flow: u16,
+    },
+    /// The station acknowledges.
+    Ack {
+        flow: u16,
+        window: u16,
+    },
+    Freeze,
+    Thaw,
+    Switch(u64),
+    Nothing,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        6 => (0u16..3).prop_map(|flow| Happens::Data { flow }),
+        3 => (0u16..3, 0u16..100).prop_map(|(flow, window)| Happens::Ack { flow, window }),
+        1 => Just(Happens::Freeze),
+        1 => Just(Happens::Thaw),
+        1 => (1u64..1000).prop_map(|mbps| Happens::Switch(mbps * 1_000_000)),
+        1 => Just(Happens::Nothing),
+    ]
+}
+
+/// Tells a driver what happens on the radio `index` (whose place in the driver is `place`) at `now`.
+fn make_happen(driver: &mut Driver<Script>, index: u8, place: usize, id: u64, now: Instant, what: Happens) {
+    let kind = match what {
+        Happens::Data { flow } | Happens::Ack { flow, .. } => {
+            let correspondent = Endpoint { addr: [10, 0, 0, 1].into(), port: 80 };
+            let station = Endpoint { addr: [10, 1, index, 1].into(), port: 4000 + flow };
+            let up = matches!(what, Happens::Ack { .. });
+            let window = if let Happens::Ack { window, .. } = what { window } else { 500 };
+            let tcp = TcpSegment {
+                seq: Seq(1000 * id as u32),
+                ack: Seq(500 * id as u32),
+                payload_len: if up { 0 } else { 1000 },
+                window,
+                flags: TcpFlags::ACK,
+                ..TcpSegment::default()
+            };
+            let (src, dst) = if up { (station, correspondent) } else { (correspondent, station) };
+            let spec = PacketSpec { src, dst, tcp, ecn: Ecn::NotEct };
+            let mut bytes = vec![0; 2048];
+            let length = emit(&spec, Payload::Zeros, &mut bytes).unwrap();
+            bytes.truncate(length);
+            let arrived = Arrived {
+                id: PacketId(id),
+                radio: place,
+                direction: if up { Direction::Uplink } else { Direction::Downlink },
+                len: length as u32,
+                in_interface: 1,
+                out_interface: 2,
+                checksum_ready: true,
+                aggregate: false,
+            };
+            driver.datapath.waiting.push_back((arrived, bytes));
+            assert!(!driver.handle_packets(10, || now).unwrap());
+            return;
+        }
+        Happens::Freeze => {
+            LinkEventKind::FreezeStarted { scope: Scope::Network, cause: Cause::PrimaryUser, expected: None }
+        }
+        Happens::Thaw => LinkEventKind::FreezeEnded { scope: Scope::Network, cause: Cause::PrimaryUser },
+        Happens::Switch(bps) => {
+            LinkEventKind::ChannelSwitched { capacity: BitRate(bps), efficiency: Fraction::ONE }
+        }
+        Happens::Nothing => return,
+    };
+    driver.handle_link(place, now, LinkEvent::at(now, kind));
+}
+
+/// What the data path was told of the packets of radio 0, whose numbers are even and whose stations are
+/// 10.1.0.x.
+fn of_radio_0(told: Vec<Told>) -> Vec<Told> {
+    let is_its_own = |told: &Told| match told {
+        Told::Accept(id) | Told::Replace(id, _) | Told::Discard(id) | Told::Hold(id) => id % 2 == 0,
+        Told::Release(id) | Told::ReplaceHeld(id, _) | Told::DiscardHeld(id) => id % 2 == 0,
+        Told::Inject(packet) => {
+            let parsed = parse_ip_tcp_headers(packet).unwrap();
+            [parsed.src.addr, parsed.dst.addr].contains(&[10, 1, 0, 1].into())
+        }
+    };
+    told.into_iter().filter(is_its_own).collect()
+}
+
+proptest! {
+    /// Silences, rates, floods and window games of one radio change nothing for the packets of another: they
+    /// get the same verdicts at the same times as on a router that has no other radio.
+    #[test]
+    fn a_radio_fares_as_if_there_were_no_other(
+        story in proptest::collection::vec((0u64..20, prop::bool::ANY, happens()), 1..120),
+    ) {
+        let settings = linkhold_core::registry::find("dsasync").and_then(|entry| entry.preset("freeze")).unwrap();
+        let radio = || Radio::new(settings.build(7).unwrap(), Stations::new([]));
+        let mut alone = Driver::new(Script::default(), vec![radio()]);
+        let mut beside = Driver::new(Script::default(), vec![radio(), radio()]);
+        let mut now = Instant::ZERO;
+        for (number, (millis, other, what)) in story.into_iter().enumerate() {
+            now += linkhold_core::time::Duration::from_millis(millis);
+            alone.handle_timeout(now);
+            beside.handle_timeout(now);
+            let id = 2 * number as u64 + u64::from(other);
+            if !other {
+                make_happen(&mut alone, 0, 0, id, now, what);
+            }
+            make_happen(&mut beside, u8::from(other), usize::from(other), id, now, what);
+        }
+        alone.let_go(now);
+        beside.let_go(now);
+        prop_assert_eq!(&alone.datapath.told, &of_radio_0(std::mem::take(&mut beside.datapath.told)));
+        prop_assert_eq!(alone.counters().unknown_packets + beside.counters().unknown_packets, 0);
+    }
 }
