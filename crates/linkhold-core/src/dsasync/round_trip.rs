@@ -129,13 +129,16 @@ impl RoundTrips {
     /// A segment came from the correspondent.
     #[inline]
     pub fn on_arrival(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
+        let mut believed = true;
         if tcp.flags.contains(TcpFlags::SYN) {
             // A connection that starts anew on its ports has nothing in the radio.
-            self.account(flow, |flow| flow.on_downlink(tcp));
+            self.account(flow, |flow| believed = flow.on_downlink(tcp));
         } else {
             flow.on_downlink(tcp);
         }
-        answer_wired(now, flow, tcp);
+        if believed {
+            answer_wired(now, flow, tcp);
+        }
     }
 
     /// A downlink packet goes to the transmit queue, where it is thought to wait for `ahead`.
@@ -154,7 +157,11 @@ impl RoundTrips {
         } else {
             self.bdp.on_sent_unanswered(now, sent.len);
         }
-        if sent.seq_len == 0 || flow.down_sent.is_some_and(|highest| !sent.end.after(highest)) {
+        // A segment beyond all that was learned of is one that was not believed.
+        if sent.seq_len == 0
+            || flow.down_sent.is_some_and(|highest| !sent.end.after(highest))
+            || flow.down_max.is_none_or(|highest| sent.end.after(highest))
+        {
             return;
         }
         let empty = self.outstanding <= EMPTY_RADIO;
@@ -181,7 +188,7 @@ impl RoundTrips {
         flow.radio_probe = None;
     }
 
-    /// A segment came from the station.
+    /// A segment came from the station. False if it is not believed.
     #[inline]
     pub fn on_uplink(
         &mut self,
@@ -190,19 +197,23 @@ impl RoundTrips {
         slot: u32,
         packet: &PacketView<'_>,
         pacer: &mut Pacer,
-    ) {
+    ) -> bool {
         let silent = shared.monitor.tfp(packet.station);
         let flow = shared.flows.at(slot);
-        let (before, after) = self.account(flow, |flow| flow.on_uplink(packet.tcp));
+        let mut believed = true;
+        let (before, after) = self.account(flow, |flow| believed = flow.on_uplink(packet.tcp));
+        if !believed {
+            return false;
+        }
         if !silent
             && self.bdp.on_delivered(now, before.saturating_sub(after), self.outstanding)
             && let Some(pace) = self.bdp.pace()
         {
             pacer.set_rate(now, pace, false);
         }
-        let (Some(probe), Some(acked)) = (&flow.radio_probe, flow.acked) else { return };
+        let (Some(probe), Some(acked)) = (&flow.radio_probe, flow.acked) else { return true };
         if acked.before(probe.first.end) {
-            return;
+            return true;
         }
         if !silent && probe.silences == shared.monitor.silences() {
             if probe.empty {
@@ -219,6 +230,7 @@ impl RoundTrips {
             }
         }
         flow.radio_probe = None;
+        true
     }
 
     /// The flow leaves the table.
