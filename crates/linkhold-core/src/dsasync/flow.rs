@@ -14,6 +14,7 @@ use super::keep_back::KeptAck;
 use super::round_trip::{RadioProbe, WiredProbe};
 use super::window::Window;
 use crate::packet::{FlowKey, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
+use crate::time::Instant;
 use crate::units::Seq;
 
 /// Flags that begin or end a connection.
@@ -94,6 +95,10 @@ pub(super) struct Flow {
     pub up_timestamp: Option<TcpTimestamp>,
     /// The station's latest segment is the first with its timestamp.
     pub new_tick: bool,
+    /// It takes sequence numbers that none before it took: it is no copy.
+    pub sends_new: bool,
+    /// When the station was last heard on this connection, or began to owe an ACK.
+    pub heard: Instant,
     /// The correspondent sends timestamps.
     timestamps: bool,
     /// A segment of it was signed: its headers are not to be touched ([`TcpSegment::signed`]).
@@ -158,6 +163,8 @@ impl Flow {
             up_next: None,
             up_timestamp: None,
             new_tick: false,
+            sends_new: false,
+            heard: Instant::ZERO,
             timestamps: false,
             signed: false,
             passed: 0,
@@ -331,6 +338,8 @@ impl Flow {
         }
         self.signed |= tcp.signed;
         let end = tcp.seq_end();
+        self.new_tick = false;
+        self.sends_new = self.up_next.is_none_or(|next| end.after(next));
         self.up_next = Some(self.up_next.map_or(end, |next| next.max(end)));
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.contains(TcpFlags::RST) {
             return true;
@@ -401,6 +410,12 @@ impl Flow {
             }
             (None, _) | (_, None) => 0,
         }
+    }
+
+    /// Nothing of what is outstanding is waited for any more.
+    pub fn write_off(&mut self) {
+        let outstanding = u32::try_from(self.outstanding()).unwrap_or(u32::MAX);
+        self.credited = self.credited.saturating_add(outstanding);
     }
 
     /// A window probe: Linux sends an empty segment just below what is acknowledged (`tcp_xmit_probe_skb`),

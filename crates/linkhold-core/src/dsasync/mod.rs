@@ -314,6 +314,7 @@ impl DsaSync {
                 }
                 self.downlink.unblock();
                 self.round_trips.bdp.restart_bin(now);
+                self.round_trips.silence_ended(now);
                 self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
                 self.release(now, out);
             }

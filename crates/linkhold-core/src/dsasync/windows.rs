@@ -390,8 +390,7 @@ impl Windows {
         }
         self.mark_open(shared, slot);
         let flow = shared.flows.at(slot);
-        if let Some(wired) = flow.wired.get() {
-            let radio = round_trips.radio_part(flow.station);
+        if let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) {
             round_trips.bdp.note_base(wired, radio);
         }
         let mut window = tcp.window;
@@ -505,8 +504,10 @@ fn clamped(clamp: Clamp, round_trips: &RoundTrips, flow: &Flow, ack: Seq, window
     if !wanted || !flow.has_data {
         return window;
     }
-    let Some(wired) = flow.wired.get() else { return window };
-    let radio = round_trips.radio_part(flow.station);
+    // What was not measured is not taken for nothing: the window would be too small by it.
+    let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) else {
+        return window;
+    };
     let Some(bytes) = round_trips.bdp.clamp(wired, radio, flow.handshake.mss) else { return window };
     // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two
     // segments stays two. With one and a bit a sender sends one and waits for the delayed ACK.
