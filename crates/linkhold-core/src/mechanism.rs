@@ -8,6 +8,8 @@
 //!   packet is named exactly once, by `Release` or `Discard`.
 //! - The driver calls [`on_timeout`](Mechanism::on_timeout) at or after
 //!   [`next_timeout`](Mechanism::next_timeout), which may change with every call.
+//! - On a connection whose segments are signed ([`TcpSegment::signed`](crate::packet::TcpSegment::signed)) a
+//!   mechanism changes no header and injects nothing.
 //! - [`flush`](Mechanism::flush) lets go of everything: after it the mechanism holds no packet and keeps no
 //!   window closed.
 

@@ -211,6 +211,10 @@ pub struct TcpSegment {
     pub sack: SackBlocks,
     /// Options of a SYN; default on any other segment.
     pub syn: SynOptions,
+    /// The segment carries a signature over its header: TCP-MD5 (option kind 19, RFC 2385) or TCP-AO (kind
+    /// 29, RFC 5925). A change to its header, or a segment made up beside it, is thrown away by the receiver,
+    /// so a mechanism rewrites and injects nothing on such a connection. It may hold its packets.
+    pub signed: bool,
 }
 
 impl TcpSegment {

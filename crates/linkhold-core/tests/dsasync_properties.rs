@@ -6,7 +6,9 @@ mod support;
 
 use linkhold_core::action::DropReason;
 use linkhold_core::dsasync::uplink::{UplinkConfig, UplinkMode};
-use linkhold_core::dsasync::{CapacityResponse, Clamp, CloseAt, DsaSync, DsaSyncConfig, Duplicates, Mode};
+use linkhold_core::dsasync::{
+    CapacityResponse, Clamp, CloseAt, DsaSync, DsaSyncConfig, Duplicates, Mode, Queues,
+};
 use linkhold_core::log::{Recorder, replay};
 use linkhold_core::mechanism::Metrics;
 use linkhold_core::time::Duration;
@@ -16,7 +18,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use support::driver::{Driver, World};
 use support::flow::FlowPlan;
-use support::steps::{Step, plans, steps, wild_steps};
+use support::steps::{Step, plans, steps, steps_with_hogs, wild_steps};
 
 fn config() -> impl Strategy<Value = DsaSyncConfig> {
     (
@@ -31,7 +33,7 @@ fn config() -> impl Strategy<Value = DsaSyncConfig> {
         prop::sample::select(vec![Clamp::Off, Clamp::OnSwitch, Clamp::Always]),
         prop::sample::select(vec![UplinkMode::Off, UplinkMode::PerStation, UplinkMode::Pooled]),
         prop_oneof![Just(4_000_000u64), 6_000u64..200_000],
-        any::<[bool; 3]>(),
+        any::<[bool; 4]>(),
         prop_oneof![Just(65_536u32), 1u32..6],
     )
         .prop_map(
@@ -43,7 +45,7 @@ fn config() -> impl Strategy<Value = DsaSyncConfig> {
                 clamp,
                 uplink,
                 b_alloc,
-                [keep_back, small, short],
+                [keep_back, small, short, by_flow],
                 max_flows,
             )| {
                 DsaSyncConfig {
@@ -59,6 +61,7 @@ fn config() -> impl Strategy<Value = DsaSyncConfig> {
                         ..UplinkConfig::default()
                     },
                     keep_back,
+                    queues: if by_flow { Queues::Flow } else { Queues::Station },
                     max_held_packets: if small { 40 } else { 131_072 },
                     max_flows,
                     transmit_queue: Duration::from_millis(if short { 2 } else { 0 }),
@@ -105,6 +108,16 @@ proptest! {
         steps in steps(200),
     ) {
         drive(&config, world(&config, queue, lag), &plans, &steps);
+    }
+
+    #[test]
+    fn the_contract_holds_beside_hogs(
+        config in config(),
+        queue in prop::option::of(1usize..60),
+        plans in plans(),
+        steps in steps_with_hogs(100),
+    ) {
+        drive(&config, world(&config, queue, 0), &plans, &steps);
     }
 
     #[test]
@@ -170,7 +183,7 @@ proptest! {
 #[test]
 fn the_worlds_reach_every_part() {
     let mut runner = TestRunner::deterministic();
-    let worlds = (config(), plans(), steps(200));
+    let worlds = (config(), plans(), steps_with_hogs(200));
     let mut total = Metrics::default();
     for _ in 0..200 {
         let (config, plans, steps) = worlds.new_tree(&mut runner).expect("a world").current();

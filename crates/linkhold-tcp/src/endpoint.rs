@@ -421,6 +421,7 @@ impl Endpoint {
             timestamp: self.timestamps.then_some(TcpTimestamp { value: ts_clock(now), echo }),
             sack: SackBlocks::EMPTY,
             syn: SynOptions { mss: Some(self.cfg.mss), window_scale: scale, sack_permitted: self.sack },
+            signed: false,
         };
         self.stats.segments_sent += 1;
         Some(Transmit { segment, ecn: Ecn::NotEct, retransmit: again })
@@ -448,6 +449,7 @@ impl Endpoint {
             timestamp,
             sack,
             syn: SynOptions::default(),
+            signed: false,
         }
     }
 

@@ -2,7 +2,8 @@
 //! checksums.
 //!
 //! Options are packed so that the header is exactly [`TcpSegment::header_len`] bytes: NOPs first, then MSS,
-//! window scale, SACK-permitted, timestamps, SACK.
+//! window scale, SACK-permitted, timestamps, SACK. A signature (TCP-MD5, TCP-AO) is not written, for nobody but
+//! the connection's ends can make one.
 
 use core::net::IpAddr;
 
@@ -229,6 +230,7 @@ pub fn ack_segment(spec: &AckSpec) -> TcpSegment {
         timestamp: spec.timestamp,
         sack: Default::default(),
         syn: SynOptions::default(),
+        signed: false,
     }
 }
 

@@ -24,6 +24,10 @@ const MAX_WINDOW_SCALE: u8 = 14;
 /// Option kind of SACK (RFC 2018 section 3).
 const OPTION_SACK: u8 = 5;
 
+/// Option kinds of signatures: TCP-MD5 (RFC 2385) and TCP-AO (RFC 5925 section 2.2).
+const OPTION_MD5: u8 = 19;
+const OPTION_AO: u8 = 29;
+
 /// A TCP packet found in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParsedPacket {
@@ -237,6 +241,7 @@ fn read_options(mut options: &[u8], tcp: &mut TcpSegment) {
             }
             // An option may have four blocks, of which smoltcp keeps three.
             TcpOption::SackRange(_) => tcp.sack = read_sack(options),
+            TcpOption::Unknown { kind: OPTION_MD5 | OPTION_AO, .. } => tcp.signed = true,
             TcpOption::NoOperation | TcpOption::Unknown { .. } => {}
         }
         options = rest;

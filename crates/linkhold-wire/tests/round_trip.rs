@@ -57,6 +57,7 @@ prop_compose! {
         TcpSegment {
             seq: Seq(seq), ack: Seq(ack), payload_len, window, flags, timestamp, sack,
             syn: if syn { SynOptions { mss, window_scale, sack_permitted } } else { SynOptions::default() },
+            signed: false,
         }
     }
 }
@@ -313,4 +314,28 @@ fn what_has_no_wire_form_is_not_emitted() {
         emit(&PacketSpec { tcp, ..spec }, Payload::Zeros, &mut buffer),
         Err(EmitError::TooManyOptions)
     );
+}
+
+/// Two SACK blocks take as many bytes as a TCP-MD5 option, so that a change of the kind makes one of them.
+#[test]
+fn a_signature_is_told() {
+    let mut sack = SackBlocks::EMPTY;
+    for n in [1, 3] {
+        assert!(sack.push(SackBlock { left: Seq(n), right: Seq(n + 1) }));
+    }
+    let timestamp = Some(TcpTimestamp { value: 7, echo: 8 });
+    let tcp = TcpSegment { flags: TcpFlags::ACK, sack, timestamp, ..TcpSegment::default() };
+    let spec = PacketSpec { src: v4(1, 1), dst: v4(2, 2), tcp, ecn: Ecn::NotEct };
+    let bytes = bytes_of(&spec);
+    assert!(!parse_ip_tcp(&bytes).unwrap().tcp.signed);
+    let kind = bytes.windows(2).rposition(|pair| pair == [5, 18]).unwrap();
+    for signature in [19, 29] {
+        let mut bytes = bytes.clone();
+        bytes[kind] = signature;
+        let parsed = parse_ip_tcp(&bytes).unwrap().tcp;
+        assert_eq!((parsed.signed, parsed.sack, parsed.timestamp), (true, SackBlocks::EMPTY, timestamp));
+        // One that is cut short ends the options, as it does on Linux.
+        bytes[kind + 1] = 60;
+        assert!(!parse_ip_tcp(&bytes).unwrap().tcp.signed);
+    }
 }

@@ -250,6 +250,11 @@ impl Bdp {
         (self.bytes_per_ns <= 0.0 && self.filled).then_some(pace)
     }
 
+    /// The channel's rate is told.
+    pub fn is_told(&self) -> bool {
+        self.bytes_per_ns > 0.0
+    }
+
     /// The channel's rate and efficiency became known or changed; a rate of zero: no longer known.
     pub fn set_capacity(&mut self, capacity: BitRate, efficiency: Fraction) {
         self.bytes_per_ns = capacity.as_bps() as f64 * efficiency.get() / 8e9;

@@ -13,7 +13,8 @@ use super::hold_buffer::NONE;
 use super::keep_back::KeptAck;
 use super::round_trip::{RadioProbe, WiredProbe};
 use super::window::Window;
-use crate::packet::{FlowKey, StationId, TcpFlags, TcpSegment, TcpTimestamp};
+use crate::packet::{FlowKey, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
+use crate::time::Instant;
 use crate::units::Seq;
 
 /// Flags that begin or end a connection.
@@ -48,12 +49,40 @@ impl Ending {
     }
 }
 
+/// A SYN that has not been answered, or was.
+#[derive(Clone, Copy, Debug)]
+struct Syn {
+    downlink: bool,
+    flags: TcpFlags,
+    seq: Seq,
+    end: Seq,
+    options: SynOptions,
+}
+
+impl Syn {
+    fn new(tcp: &TcpSegment, downlink: bool) -> Self {
+        Self { downlink, flags: tcp.flags, seq: tcp.seq, end: tcp.seq_end(), options: tcp.syn }
+    }
+
+    /// This SYN-ACK answers it.
+    fn is_answered_by(&self, tcp: &TcpSegment, downlink: bool) -> bool {
+        // With TCP Fast Open (RFC 7413) data of the SYN may be acknowledged, too.
+        self.downlink != downlink && tcp.ack.after(self.seq) && !tcp.ack.after(self.end)
+    }
+}
+
 /// What is known of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub key: FlowKey,
     pub station: StationId,
     pub handshake: Handshake,
+    /// The SYN of the present handshake, as it was believed.
+    syn: Option<Syn>,
+    /// Both SYNs were seen and fit together.
+    agreed: bool,
+    /// A SYN on the connection though it is under way. It begins a new one if the other end answers it.
+    rival: Option<Syn>,
 
     /// SN_last: latest sequence number acknowledged by the station; `None` before its first ACK.
     pub acked: Option<Seq>,
@@ -66,8 +95,14 @@ pub(super) struct Flow {
     pub up_timestamp: Option<TcpTimestamp>,
     /// The station's latest segment is the first with its timestamp.
     pub new_tick: bool,
+    /// It takes sequence numbers that none before it took: it is no copy.
+    pub sends_new: bool,
+    /// When the station was last heard on this connection, or began to owe an ACK.
+    pub heard: Instant,
     /// The correspondent sends timestamps.
     timestamps: bool,
+    /// A segment of it was signed: its headers are not to be touched ([`TcpSegment::signed`]).
+    pub signed: bool,
     /// Window field last passed on to the correspondent.
     pub passed: u16,
     /// Right edge of the windows that the correspondent was told.
@@ -93,7 +128,7 @@ pub(super) struct Flow {
     pub held_weight: u64,
     /// The station has acknowledged something on this connection after the handshake.
     answered: bool,
-    /// Its packets in the uplink shaper.
+    /// Its packets in the uplink shaper that will tell the correspondent of a window.
     pub shaped: u32,
     pub kept: Option<KeptAck>,
 
@@ -118,6 +153,9 @@ impl Flow {
             key,
             station,
             handshake: Handshake::default(),
+            syn: None,
+            agreed: false,
+            rival: None,
             acked: None,
             offer: 0,
             offer_shift: None,
@@ -125,7 +163,10 @@ impl Flow {
             up_next: None,
             up_timestamp: None,
             new_tick: false,
+            sends_new: false,
+            heard: Instant::ZERO,
             timestamps: false,
+            signed: false,
             passed: 0,
             told_edge: None,
             down_max: None,
@@ -169,17 +210,9 @@ impl Flow {
         self.held == 0 && self.shaped == 0 && !self.window.is_closed()
     }
 
-    /// A SYN on a connection that is over or under way starts a new one on the same ports.
-    fn restarts(&self, tcp: &TcpSegment, downlink: bool) -> bool {
-        if tcp.flags.contains(TcpFlags::ACK) {
-            return false;
-        }
-        // A SYN sent again has the same sequence number, and is no restart.
-        if downlink {
-            self.down_max.is_some_and(|end| end != tcp.seq_end())
-        } else {
-            self.acked.is_some() || self.up_next.is_some_and(|next| next != tcp.seq_end())
-        }
+    /// More is known of the connection than SYNs.
+    fn is_under_way(&self) -> bool {
+        self.agreed || self.answered || self.has_data
     }
 
     /// Forgets the old connection on these ports, but not what is still held or closed because of it.
@@ -197,24 +230,85 @@ impl Flow {
         };
     }
 
-    /// Takes in what the flags of a segment say of the connection's beginning and end.
+    /// Takes in what the flags of a segment say of the connection's beginning and end. False if the segment
+    /// is not believed.
     #[cold]
-    fn on_flags(&mut self, tcp: &TcpSegment, downlink: bool) {
-        if tcp.flags.contains(TcpFlags::SYN) {
-            if self.restarts(tcp, downlink) {
-                self.restart();
-            }
-            self.handshake.learn(tcp, downlink);
+    fn on_flags(&mut self, tcp: &TcpSegment, downlink: bool) -> bool {
+        let believed = match (tcp.flags.contains(TcpFlags::SYN), tcp.flags.contains(TcpFlags::ACK)) {
+            (true, false) => self.on_syn(tcp, downlink),
+            (true, true) => self.on_syn_ack(tcp, downlink),
+            (false, _) => true,
+        };
+        if believed {
+            self.ending.note(tcp, downlink);
         }
-        self.ending.note(tcp, downlink);
+        believed
     }
 
-    /// Takes in a segment from the correspondent.
-    #[inline]
-    pub fn on_downlink(&mut self, tcp: &TcpSegment) {
-        if tcp.flags.intersects(BEGINNING_OR_END) {
-            self.on_flags(tcp, true);
+    fn on_syn(&mut self, tcp: &TcpSegment, downlink: bool) -> bool {
+        let syn = Syn::new(tcp, downlink);
+        let is_copy = self.syn.is_some_and(|old| old.downlink == downlink && old.seq == tcp.seq);
+        if is_copy {
+            // Sent again, perhaps with fewer options. Once it is answered, nothing can be changed any more.
+            if !self.agreed {
+                self.handshake.learn(tcp, downlink);
+            }
+            return !self.agreed;
         }
+        if self.is_under_way() && !self.is_over() {
+            self.rival = Some(syn);
+            return false;
+        }
+        let crosses = self.syn.is_some_and(|old| old.downlink != downlink) && !self.is_over();
+        if !crosses && (self.syn.is_some() || self.is_known()) {
+            self.restart();
+        }
+        // Of two SYNs that cross (RFC 9293 section 3.5) the first is kept: both SYN-ACKs repeat what the SYNs
+        // said.
+        self.syn.get_or_insert(syn);
+        self.handshake.learn(tcp, downlink);
+        true
+    }
+
+    fn on_syn_ack(&mut self, tcp: &TcpSegment, downlink: bool) -> bool {
+        if let Some(rival) = self.rival.filter(|rival| rival.is_answered_by(tcp, downlink)) {
+            self.restart();
+            let syn = TcpSegment { flags: rival.flags, syn: rival.options, ..TcpSegment::default() };
+            self.handshake.learn(&syn, rival.downlink);
+            self.on_syn_of_rival(&rival);
+        } else if self.is_under_way()
+            || self.syn.is_some_and(|syn| syn.downlink != downlink && !syn.is_answered_by(tcp, downlink))
+        {
+            return false;
+        }
+        self.handshake.learn(tcp, downlink);
+        self.agreed |= self.syn.is_some_and(|syn| syn.is_answered_by(tcp, downlink));
+        true
+    }
+
+    /// The new connection's SYN counts as if it had come first.
+    fn on_syn_of_rival(&mut self, rival: &Syn) {
+        self.syn = Some(*rival);
+        if rival.downlink {
+            self.down_max = Some(rival.end);
+        } else {
+            self.up_next = Some(rival.end);
+        }
+    }
+
+    /// Something was seen of it.
+    fn is_known(&self) -> bool {
+        self.acked.is_some() || self.up_next.is_some() || self.down_max.is_some()
+    }
+
+    /// Takes in a segment from the correspondent. False if it is not believed: it passes, and nothing is
+    /// learned from it.
+    #[inline]
+    pub fn on_downlink(&mut self, tcp: &TcpSegment) -> bool {
+        if tcp.flags.intersects(BEGINNING_OR_END) && !self.on_flags(tcp, true) {
+            return false;
+        }
+        self.signed |= tcp.signed;
         self.timestamps |= tcp.timestamp.is_some();
         if tcp.flags.contains(TcpFlags::ACK) {
             self.correspondent_acked = Some(self.correspondent_acked.map_or(tcp.ack, |old| old.max(tcp.ack)));
@@ -232,18 +326,23 @@ impl Flow {
         if reduced && self.handshake.ecn == EcnEcho::Due {
             self.handshake.ecn = EcnEcho::Idle;
         }
+        true
     }
 
-    /// Takes in a segment from the station.
+    /// Takes in a segment from the station. False if it is not believed: it passes, and nothing is learned
+    /// from it.
     #[inline]
-    pub fn on_uplink(&mut self, tcp: &TcpSegment) {
-        if tcp.flags.intersects(BEGINNING_OR_END) {
-            self.on_flags(tcp, false);
+    pub fn on_uplink(&mut self, tcp: &TcpSegment) -> bool {
+        if tcp.flags.intersects(BEGINNING_OR_END) && !self.on_flags(tcp, false) {
+            return false;
         }
+        self.signed |= tcp.signed;
         let end = tcp.seq_end();
+        self.new_tick = false;
+        self.sends_new = self.up_next.is_none_or(|next| end.after(next));
         self.up_next = Some(self.up_next.map_or(end, |next| next.max(end)));
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.contains(TcpFlags::RST) {
-            return;
+            return true;
         }
         self.answered |= !tcp.flags.contains(TcpFlags::SYN);
         // RFC 9293 section 3.10.7.4: a window counts if its segment is not older than the one it came from.
@@ -261,6 +360,7 @@ impl Flow {
                 self.up_timestamp = tcp.timestamp;
             }
         }
+        true
     }
 
     /// Counts a duplicate ACK as a segment that arrived above a hole (RFC 5681 section 2; with SACK the
@@ -310,6 +410,12 @@ impl Flow {
             }
             (None, _) | (_, None) => 0,
         }
+    }
+
+    /// Nothing of what is outstanding is waited for any more.
+    pub fn write_off(&mut self) {
+        let outstanding = u32::try_from(self.outstanding()).unwrap_or(u32::MAX);
+        self.credited = self.credited.saturating_add(outstanding);
     }
 
     /// A window probe: Linux sends an empty segment just below what is acknowledged (`tcp_xmit_probe_skb`),

@@ -63,7 +63,7 @@ impl KeptAcks {
             return Verdict::Forward(rewrite);
         }
         let flow = shared.flows.at(slot);
-        if !flow.has_data || flow.window.is_closed() {
+        if !flow.has_data || flow.window.is_closed() || flow.signed {
             return Verdict::Forward(rewrite);
         }
         let Some((start, _)) = shared.monitor.next_announced_silence(now, packet.station) else {

@@ -271,14 +271,15 @@ impl DsaSync {
             return Verdict::Forward(Rewrite::NONE);
         };
         let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &mut self.round_trips);
-        round_trips.on_uplink(now, shared, slot, packet, &mut self.downlink.pacer);
+        let believed = round_trips.on_uplink(now, shared, slot, packet, &mut self.downlink.pacer);
         release_kept(shared, slot, out);
-        let rewrite = windows.pass_uplink(shared, round_trips, slot, packet.tcp);
+        let rewrite =
+            if believed { windows.pass_uplink(shared, round_trips, slot, packet.tcp) } else { Rewrite::NONE };
         let verdict = if shared.config.uplink.mode == UplinkMode::Off {
             probe_wired(now, shared.flows.at(slot), packet.tcp);
             windows.kept.keep_back(now, shared, slot, packet, rewrite)
         } else {
-            self.uplink.shape(now, shared, windows, round_trips, slot, packet, rewrite, out)
+            self.uplink.shape(now, shared, windows, round_trips, slot, packet, rewrite, believed, out)
         };
         self.forget_if_over(now, slot, out);
         match verdict {
@@ -313,6 +314,7 @@ impl DsaSync {
                 }
                 self.downlink.unblock();
                 self.round_trips.bdp.restart_bin(now);
+                self.round_trips.silence_ended(now);
                 self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
                 self.release(now, out);
             }

@@ -4,9 +4,16 @@
 //! comes up; feeds [`Bdp`] and corrects the [`Pacer`].
 //!
 //! - **Wired part**: from an uplink packet that passes to the correspondent's answer. One probe a flow at a
-//!   time.
+//!   time. What answers is the echo of a timestamp that was new, or else the acknowledgment of bytes that were
+//!   new: any ACK "answers" bytes that it has covered before. Bytes that are sent again measure nothing (Karn
+//!   and Partridge 1987; RFC 6298 section 3), nor does an answer that takes more than [`PROBE_LIFE`]: then the
+//!   correspondent had nothing to say, and its thinking was measured.
 //! - **Radio part**: from a segment that goes down to an empty radio to its ACK. One probe a flow at a time.
-//! - **Outstanding**: bytes handed to the radio that stations have not acknowledged.
+//!   The radio is empty if next to nothing is outstanding, or if the channel's rate says that all has been
+//!   sent. For a station that was never seen so, the least time from any segment to its ACK stands in: too
+//!   long by what was queued before that segment, so that the window is rather too large than too small.
+//! - **Outstanding**: bytes handed to the radio that stations have not acknowledged. A flow whose station says
+//!   nothing for [`GONE`] though the radio works is taken to be gone: its bytes are written off.
 //!
 //! A silence within a radio probe's time spoils the sample.
 
@@ -23,8 +30,13 @@ use crate::units::Seq;
 /// Bytes in the radio below which a segment is taken to find it empty: two full packets.
 pub(super) const EMPTY_RADIO: u64 = 3000;
 
-/// A wired probe that found no answer by then makes room for another.
-const PROBE_LIFE: Duration = Duration::from_secs(1);
+/// A wired probe that found no answer by then makes room for another, and later answers do not count: longer
+/// than any path that TCP is at home on (a geostationary satellite's takes 0.6 s).
+pub(super) const PROBE_LIFE: Duration = Duration::from_secs(1);
+
+/// A station that acknowledges nothing for this long has left, or what it has yet to acknowledge is lost. An
+/// ACK is delayed by 0.5 s at most (RFC 1122 section 4.2.3.2).
+const GONE: Duration = Duration::from_secs(2);
 
 /// An uplink packet whose answer from the correspondent will measure the wired round trip.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +105,20 @@ pub(super) struct RoundTrips {
     /// Bytes in the radio that stations have not acknowledged, over all flows.
     outstanding: u64,
     /// Radio part of the base round trip.
-    radio: PerStation<MinFilter>,
+    radio: PerStation<RadioPart>,
+    /// The next slot whose flow is asked if its station is gone.
+    hand: u32,
+    /// When the latest silence ended.
+    silence_ended: Instant,
+}
+
+/// What is known of the radio part of a station's round trip.
+#[derive(Debug, Default)]
+struct RadioPart {
+    /// Segments that found the radio empty.
+    empty: MinFilter,
+    /// All segments.
+    any: MinFilter,
 }
 
 impl RoundTrips {
@@ -102,17 +127,47 @@ impl RoundTrips {
             bdp: Bdp::new(config.standing_queue),
             outstanding: 0,
             radio: PerStation::new(config.monitor.max_stations),
+            hand: 0,
+            silence_ended: Instant::ZERO,
         }
     }
 
-    /// Radio part of the station's base round trip, zero until it is measured.
+    /// Radio part of the station's base round trip; `None` until something of it was measured.
     #[inline]
-    pub fn radio_part(&self, station: StationId) -> Duration {
-        self.measured_radio_part(station).unwrap_or(Duration::ZERO)
+    pub fn radio_part(&self, station: StationId) -> Option<Duration> {
+        let part = self.radio.get(station)?;
+        part.empty.get().or_else(|| part.any.get())
     }
 
+    /// As [`radio_part`](Self::radio_part), only if the radio was empty when it was measured.
     fn measured_radio_part(&self, station: StationId) -> Option<Duration> {
-        self.radio.get(station)?.get()
+        self.radio.get(station)?.empty.get()
+    }
+
+    /// Bytes in the radio that stations have not acknowledged.
+    #[cfg(test)]
+    pub fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
+    /// A silence is over: nobody can have acknowledged anything in it.
+    pub fn silence_ended(&mut self, now: Instant) {
+        self.silence_ended = now;
+    }
+
+    /// Looks at the next flow, in slot order: one an uplink packet, so that each is looked at again and again, and no
+    /// packet costs more than another. Writes off what is outstanding of one whose station is gone.
+    #[inline]
+    fn look_for_gone(&mut self, now: Instant, shared: &mut Shared) {
+        let slot = self.hand;
+        self.hand = if slot + 1 >= shared.flows.slot_count() { 0 } else { slot + 1 };
+        let Some(flow) = shared.flows.get(slot) else { return };
+        if flow.outstanding() > 0
+            && now.since(flow.heard.max(self.silence_ended)) > GONE
+            && !shared.monitor.tfp(flow.station)
+        {
+            let _ = self.account(shared.flows.at(slot), Flow::write_off);
+        }
     }
 
     /// Changes a flow so that its outstanding bytes may change, and keeps the sum. Answers the bytes before
@@ -129,13 +184,16 @@ impl RoundTrips {
     /// A segment came from the correspondent.
     #[inline]
     pub fn on_arrival(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
+        let mut believed = true;
         if tcp.flags.contains(TcpFlags::SYN) {
             // A connection that starts anew on its ports has nothing in the radio.
-            self.account(flow, |flow| flow.on_downlink(tcp));
+            self.account(flow, |flow| believed = flow.on_downlink(tcp));
         } else {
             flow.on_downlink(tcp);
         }
-        answer_wired(now, flow, tcp);
+        if believed {
+            answer_wired(now, flow, tcp);
+        }
     }
 
     /// A downlink packet goes to the transmit queue, where it is thought to wait for `ahead`.
@@ -154,10 +212,19 @@ impl RoundTrips {
         } else {
             self.bdp.on_sent_unanswered(now, sent.len);
         }
-        if sent.seq_len == 0 || flow.down_sent.is_some_and(|highest| !sent.end.after(highest)) {
+        // A segment beyond all that was learned of is one that was not believed.
+        if sent.seq_len == 0
+            || flow.down_sent.is_some_and(|highest| !sent.end.after(highest))
+            || flow.down_max.is_none_or(|highest| sent.end.after(highest))
+        {
             return;
         }
-        let empty = self.outstanding <= EMPTY_RADIO;
+        let told_empty = ahead.is_zero() && self.bdp.is_told();
+        let empty = told_empty || self.outstanding <= EMPTY_RADIO;
+        if flow.outstanding() == 0 {
+            // The time that its station has to answer begins now.
+            flow.heard = now;
+        }
         // With sequence numbers from nowhere, half the space away, fewer may be outstanding than before.
         self.account(flow, |flow| flow.down_sent = Some(sent.end));
         let departure = Departure { at: now, end: sent.end, ahead };
@@ -181,7 +248,7 @@ impl RoundTrips {
         flow.radio_probe = None;
     }
 
-    /// A segment came from the station.
+    /// A segment came from the station. False if it is not believed.
     #[inline]
     pub fn on_uplink(
         &mut self,
@@ -190,23 +257,32 @@ impl RoundTrips {
         slot: u32,
         packet: &PacketView<'_>,
         pacer: &mut Pacer,
-    ) {
+    ) -> bool {
         let silent = shared.monitor.tfp(packet.station);
+        self.look_for_gone(now, shared);
         let flow = shared.flows.at(slot);
-        let (before, after) = self.account(flow, |flow| flow.on_uplink(packet.tcp));
+        let mut believed = true;
+        let (before, after) = self.account(flow, |flow| believed = flow.on_uplink(packet.tcp));
+        if !believed {
+            return false;
+        }
+        flow.heard = now;
         if !silent
             && self.bdp.on_delivered(now, before.saturating_sub(after), self.outstanding)
             && let Some(pace) = self.bdp.pace()
         {
             pacer.set_rate(now, pace, false);
         }
-        let (Some(probe), Some(acked)) = (&flow.radio_probe, flow.acked) else { return };
+        let (Some(probe), Some(acked)) = (&flow.radio_probe, flow.acked) else { return true };
         if acked.before(probe.first.end) {
-            return;
+            return true;
         }
         if !silent && probe.silences == shared.monitor.silences() {
+            let part = self.radio.at(packet.station);
+            let took = now.since(probe.first.at);
+            part.any.add(now, took);
             if probe.empty {
-                self.radio.at(packet.station).add(now, now.since(probe.first.at));
+                part.empty.add(now, took);
             }
             if let Some(answered) = probe.answered(acked)
                 && let Some(radio) = self.measured_radio_part(packet.station)
@@ -219,6 +295,7 @@ impl RoundTrips {
             }
         }
         flow.radio_probe = None;
+        true
     }
 
     /// The flow leaves the table.
@@ -230,14 +307,22 @@ impl RoundTrips {
 /// Starts measuring the wired round trip with an uplink segment that passes now.
 #[inline]
 pub(super) fn probe_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
-    if flow.wired_probe.is_some_and(|old| now.since(old.at) <= PROBE_LIFE) {
-        return;
+    if let Some(old) = &flow.wired_probe {
+        // Karn: what is sent again, or after what was sent again, cannot tell which copy was answered.
+        let again = matches!(old.answer, Answer::Sequence(_)) && tcp.seq_len() > 0 && !flow.sends_new;
+        if again {
+            flow.wired_probe = None;
+            return;
+        }
+        if now.since(old.at) <= PROBE_LIFE {
+            return;
+        }
     }
-    let answer = if tcp.seq_len() > 0 {
-        Answer::Sequence(tcp.seq_end())
-    } else if let Some(timestamp) = tcp.timestamp.filter(|_| flow.new_tick) {
-        // Only the first ACK of a timestamp tick: answers to the others look the same.
+    let answer = if let Some(timestamp) = tcp.timestamp.filter(|_| flow.new_tick) {
+        // Only the first segment of a timestamp tick: answers to the others look the same.
         Answer::Timestamp(timestamp.value)
+    } else if tcp.seq_len() > 0 && flow.sends_new {
+        Answer::Sequence(tcp.seq_end())
     } else {
         return;
     };
@@ -261,7 +346,9 @@ fn answer_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
         Answer::Sequence(end) => tcp.flags.contains(TcpFlags::ACK) && !tcp.ack.before(end),
     };
     if answered {
-        flow.wired.add(now, now.since(probe.at));
         flow.wired_probe = None;
+        if now.since(probe.at) <= PROBE_LIFE {
+            flow.wired.add(now, now.since(probe.at));
+        }
     }
 }

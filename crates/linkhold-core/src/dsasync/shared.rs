@@ -43,9 +43,12 @@ impl Shared {
     }
 
     /// Sends the correspondent a copy of the flow's last ACK with this window. False if the station has not
-    /// acknowledged anything yet, so that there is nothing to copy.
+    /// acknowledged anything yet, so that there is nothing to copy, or if it signs what it sends.
     pub fn inject(&mut self, slot: u32, window: u16, out: &mut Actions) -> bool {
         let flow = self.flows.at(slot);
+        if flow.signed {
+            return false;
+        }
         let (Some(ack), Some(seq)) = (flow.acked, flow.up_next) else { return false };
         debug_assert!(window <= flow.offer || window <= flow.passed, "never larger than what was offered");
         out.push(Action::InjectAck(AckSpec {

@@ -22,7 +22,7 @@ struct Shaped {
     len: u32,
     ack: Seq,
     window: u16,
-    /// ACK and window mean something (not on a RST).
+    /// ACK and window mean something (not on a RST, nor on what is not believed).
     tells: bool,
     /// Shift of `window`; `None` where it is unknown, and in a SYN, whose window is never held down.
     shift: Option<u8>,
@@ -72,6 +72,7 @@ impl UplinkPath {
         slot: u32,
         packet: &PacketView<'_>,
         rewrite: Rewrite,
+        believed: bool,
         out: &mut Actions,
     ) -> Verdict {
         let alpha = match shared.config.uplink.mode {
@@ -86,7 +87,9 @@ impl UplinkPath {
             len: packet.len,
             ack: packet.tcp.ack,
             window: packet.tcp.window,
-            tells: packet.tcp.flags.contains(TcpFlags::ACK) && !packet.tcp.flags.contains(TcpFlags::RST),
+            tells: believed
+                && packet.tcp.flags.contains(TcpFlags::ACK)
+                && !packet.tcp.flags.contains(TcpFlags::RST),
             shift: shared.flows.at(slot).handshake.shift_of(packet.tcp).filter(|_| !is_syn),
             rewrite,
         };
@@ -112,7 +115,7 @@ impl UplinkPath {
         }
         match verdict {
             UplinkVerdict::Hold => {
-                shared.flows.at(slot).shaped += 1;
+                shared.flows.at(slot).shaped += u32::from(entry.tells);
                 shared.space.take(packet.len);
                 shared.metrics.holds += 1;
                 Verdict::Hold
@@ -177,7 +180,7 @@ impl UplinkPath {
             self.free.push(index);
             shared.space.give_back(entry.len);
             let rewrite = if shared.flows.by_id(entry.flow).is_some() {
-                shared.flows.at(entry.flow.slot).shaped -= 1;
+                shared.flows.at(entry.flow.slot).shaped -= u32::from(entry.tells);
                 leaving(shared, windows, round_trips, &entry)
             } else {
                 // The flow is forgotten, and what was decided when this ACK came with it: by now the

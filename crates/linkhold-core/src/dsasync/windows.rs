@@ -17,6 +17,8 @@
 //! closes its own and nobody else's. Such a window opens again when the flow holds half as little. With
 //! [`Queues::Station`] (the preset `paper`) low space closes every window, as Algorithm 1 says.
 //!
+//! A flow whose segments are signed (RFC 2385, RFC 5925) is left alone: its windows pass as they are.
+//!
 //! A sender is never told an ACK number that the station did not send, a window larger than the station last
 //! offered, or a right edge below one it was told before (but for a window of zero).
 
@@ -104,7 +106,7 @@ impl Windows {
     fn close(&mut self, now: Instant, shared: &mut Shared, slot: u32, out: &mut Actions) {
         let flow = shared.flows.at(slot);
         // A window that the station itself has closed is its own to open.
-        if flow.window.is_closed() || !flow.has_data || flow.offer == 0 || flow.is_over() {
+        if flow.window.is_closed() || !flow.has_data || flow.offer == 0 || flow.is_over() || flow.signed {
             return;
         }
         if flow.shaped == 0 {
@@ -365,6 +367,10 @@ impl Windows {
             return Rewrite::NONE;
         }
         let flow = shared.flows.at(slot);
+        if flow.signed {
+            flow.passed = tcp.window;
+            return Rewrite::NONE;
+        }
         let shift = flow.handshake.shift_of(tcp);
         let set_ece =
             flow.handshake.ecn == EcnEcho::Due && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::ECE);
@@ -384,8 +390,7 @@ impl Windows {
         }
         self.mark_open(shared, slot);
         let flow = shared.flows.at(slot);
-        if let Some(wired) = flow.wired.get() {
-            let radio = round_trips.radio_part(flow.station);
+        if let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) {
             round_trips.bdp.note_base(wired, radio);
         }
         let mut window = tcp.window;
@@ -415,6 +420,9 @@ impl Windows {
         window: u16,
         shift: Option<u8>,
     ) -> Option<u16> {
+        if shared.flows.known(slot).signed {
+            return None;
+        }
         if must_stay_closed(shared, slot) {
             self.mark_closed(shared, slot);
             return Some(0);
@@ -496,8 +504,10 @@ fn clamped(clamp: Clamp, round_trips: &RoundTrips, flow: &Flow, ack: Seq, window
     if !wanted || !flow.has_data {
         return window;
     }
-    let Some(wired) = flow.wired.get() else { return window };
-    let radio = round_trips.radio_part(flow.station);
+    // What was not measured is not taken for nothing: the window would be too small by it.
+    let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) else {
+        return window;
+    };
     let Some(bytes) = round_trips.bdp.clamp(wired, radio, flow.handshake.mss) else { return window };
     // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two
     // segments stays two. With one and a bit a sender sends one and waits for the delayed ACK.

@@ -37,6 +37,8 @@ struct Packet {
     /// Place in its flow's order.
     rank: u64,
     held: bool,
+    /// It is no packet of the connection, though it looks like one.
+    forged: bool,
 }
 
 pub struct Driver<'m> {
@@ -110,6 +112,9 @@ impl<'m> Driver<'m> {
                 | Step::Probe { flow }
                 | Step::End { flow, .. }
                 | Step::Acknowledge { flow, .. }
+                | Step::Forge { flow, .. }
+                | Step::Flood { flow, .. }
+                | Step::Answer { flow }
                 | Step::Garbage { flow, .. } => wanted(&self.flows[*flow]),
                 _ => true,
             };
@@ -149,6 +154,16 @@ impl<'m> Driver<'m> {
                     self.packet(flow, Direction::Uplink, tcp, payload + 52);
                 }
             }
+            Step::Answer { flow } => {
+                if !self.flows[flow].over {
+                    let tcp = self.flows[flow].answer();
+                    self.packet(flow, Direction::Downlink, tcp, 52);
+                }
+            }
+            Step::Forge { flow, downlink, answer, seq, ack, scale } => {
+                self.forge(flow, downlink, answer, seq, ack, scale)
+            }
+            Step::Flood { flow, segments, new_ports } => self.flood(flow, segments, new_ports),
             Step::Garbage { flow, downlink, tcp, len } => {
                 self.flows[flow].spoilt = true;
                 let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
@@ -232,7 +247,7 @@ impl<'m> Driver<'m> {
         self.counters[flow] += 1;
         let rank = self.counters[flow];
         let id = PacketId(((flow as u64) << 32) | rank);
-        self.packets.insert(id, Packet { flow, direction, tcp, len, rank, held: false });
+        self.packets.insert(id, Packet { flow, direction, tcp, len, rank, held: false, forged: false });
         if direction == Direction::Uplink
             && tcp.flags.contains(TcpFlags::ACK)
             && !tcp.flags.contains(TcpFlags::RST)
@@ -245,6 +260,48 @@ impl<'m> Driver<'m> {
             }
         }
         self.hand_in(id, Origin::Arrival);
+    }
+
+    /// A flow whose handshake passed and that is still known gets a SYN or SYN-ACK from nowhere.
+    fn forge(&mut self, flow: usize, downlink: bool, answer: bool, seq: u32, ack: u32, scale: Option<u8>) {
+        let known = &self.flows[flow];
+        if !known.plan.handshake || known.over || known.spoilt || self.mechanism.metrics().flow_evictions > 0
+        {
+            return;
+        }
+        let mut tcp = TcpSegment {
+            seq: Seq(seq),
+            ack: Seq(ack),
+            window: 60_000,
+            flags: if answer { TcpFlags::SYN | TcpFlags::ACK } else { TcpFlags::SYN },
+            ..TcpSegment::default()
+        };
+        tcp.syn.window_scale = scale;
+        self.counters[flow] += 1;
+        let rank = self.counters[flow];
+        let id = PacketId(((flow as u64) << 32) | rank);
+        let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
+        self.packets.insert(id, Packet { flow, direction, tcp, len: 60, rank, held: false, forged: true });
+        self.hand_in(id, Origin::Arrival);
+    }
+
+    fn flood(&mut self, flow: usize, segments: u32, new_ports: bool) {
+        for _ in 0..segments {
+            if new_ports {
+                let plan = self.flows[flow].plan;
+                let stranger = Flow::stranger(self.flows.len(), plan);
+                self.flows.push(stranger);
+                self.counters.push(0);
+                self.left.push([None; 2]);
+                self.journal.push(Vec::new());
+                let last = self.flows.len() - 1;
+                let tcp = self.flows[last].unasked();
+                self.packet(last, Direction::Downlink, tcp, tcp.payload_len + 52);
+            } else if !self.flows[flow].over {
+                let tcp = self.flows[flow].unasked();
+                self.packet(flow, Direction::Downlink, tcp, tcp.payload_len + 52);
+            }
+        }
     }
 
     fn hand_in(&mut self, id: PacketId, origin: Origin) {
@@ -333,7 +390,13 @@ impl<'m> Driver<'m> {
                 }
                 self.queue.push_back(id);
             }
+            Direction::Uplink if packet.forged => {
+                assert!(rewrite.is_none(), "a forged packet is changed: {rewrite:?}");
+                self.in_order(packet);
+                self.packets.remove(&id);
+            }
             Direction::Uplink => {
+                assert!(!packet.tcp.signed || rewrite.is_none(), "a signed header changed: {rewrite:?}");
                 if let Some(window) = rewrite.window {
                     assert!(
                         window <= packet.tcp.window,
@@ -397,7 +460,9 @@ impl<'m> Driver<'m> {
     fn arrive(&mut self, id: PacketId) {
         let packet = self.packets.remove(&id).expect("it was in the queue");
         self.in_order(packet);
-        self.flows[packet.flow].on_delivered(&packet.tcp);
+        if !packet.forged {
+            self.flows[packet.flow].on_delivered(&packet.tcp);
+        }
     }
 
     fn drain(&mut self) {
@@ -444,6 +509,7 @@ impl<'m> Driver<'m> {
         self.note(index, || format!("{spec:?}"));
         let flow = &self.flows[index];
         assert_eq!(spec.direction, Direction::Uplink);
+        assert!(!flow.plan.signed || flow.spoilt, "an ACK made up on a signed connection");
         assert!(flow.offers.iter().any(|(ack, _)| *ack == spec.ack), "an ACK the station did not send");
         let most = flow.offers.iter().map(|(_, window)| *window).max();
         assert!(Some(spec.window) <= most, "a window the station never offered");
@@ -479,7 +545,8 @@ impl<'m> Driver<'m> {
                 self.step(&Step::FreezeEnd { scope, cause, late: 0 });
             }
         }
-        for _ in 0..1_000 {
+        // The smallest transmit queue takes one packet a round.
+        for _ in 0..1_000 + self.held_packets() {
             self.air(u32::MAX);
             self.tell_room();
             self.advance(Duration::from_millis(20));

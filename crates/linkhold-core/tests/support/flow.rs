@@ -20,6 +20,8 @@ pub struct FlowPlan {
     pub timestamps: bool,
     pub sack: bool,
     pub ecn: bool,
+    /// Every segment carries a signature.
+    pub signed: bool,
     /// The handshake passes the base station; else the flow is first seen in the middle.
     pub handshake: bool,
     /// The correspondent opens the connection; else the station does.
@@ -127,6 +129,7 @@ impl Flow {
             flags: if pushed { answers } else { asks },
             syn: from_station,
             timestamp: self.timestamp(),
+            signed: self.plan.signed,
             ..TcpSegment::default()
         };
         let correspondent = TcpSegment {
@@ -136,6 +139,7 @@ impl Flow {
             flags: if pushed { asks } else { answers },
             syn: from_correspondent,
             timestamp: self.timestamp(),
+            signed: self.plan.signed,
             ..TcpSegment::default()
         };
         (station, correspondent)
@@ -149,8 +153,26 @@ impl Flow {
             window: 500,
             flags: flags | TcpFlags::ACK,
             timestamp: self.timestamp(),
+            signed: self.plan.signed,
             ..TcpSegment::default()
         }
+    }
+
+    /// A connection that nobody opened, from a port of its own.
+    pub fn stranger(index: usize, plan: FlowPlan) -> Self {
+        Self { spoilt: true, ..Self::new(index, FlowPlan { handshake: false, signed: false, ..plan }) }
+    }
+
+    /// The next segment, whatever window the sender was told.
+    pub fn unasked(&mut self) -> TcpSegment {
+        let segment = self.data(self.snd_nxt, MSS, TcpFlags::default());
+        self.snd_nxt += MSS;
+        segment
+    }
+
+    /// An ACK of what the station sent.
+    pub fn answer(&mut self) -> TcpSegment {
+        self.data(self.snd_nxt, 0, TcpFlags::default())
     }
 
     /// The correspondent's next segment, if the window it was told has room for it.
@@ -220,6 +242,7 @@ impl Flow {
             flags: TcpFlags::ACK,
             timestamp: self.timestamp(),
             sack,
+            signed: self.plan.signed,
             ..TcpSegment::default()
         };
         self.up_nxt += payload_len;

@@ -44,6 +44,25 @@ pub enum Step {
         tcp: TcpSegment,
         len: u32,
     },
+    /// A stranger sends a SYN, or a SYN-ACK, that looks like the flow's.
+    Forge {
+        flow: usize,
+        downlink: bool,
+        answer: bool,
+        seq: u32,
+        ack: u32,
+        scale: Option<u8>,
+    },
+    /// A sender that heeds no window sends this many segments: on the flow, or each from a new port.
+    Flood {
+        flow: usize,
+        segments: u32,
+        new_ports: bool,
+    },
+    /// The correspondent acknowledges what it has, with nothing else to say.
+    Answer {
+        flow: usize,
+    },
     /// The air takes up to this many frames out of the transmit queue.
     Air(u32),
     /// The driver tells the room in its transmit queue.
@@ -126,6 +145,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (flow(), any::<bool>()).prop_map(|(flow, reset)| Step::End { flow, reset }),
         10 => (flow(), prop_oneof![Just(0), 0u32..200_000], prop_oneof![4 => Just(0), 1 => 1u32..1_448], any::<bool>(), 1u32..4)
             .prop_map(|(flow, grow, payload, hole, copies)| Step::Acknowledge { flow, grow, payload, hole, copies }),
+        2 => (flow(), any::<bool>(), any::<bool>(), any::<u32>(), any::<u32>(), prop::option::of(0u8..15))
+            .prop_map(|(flow, downlink, answer, seq, ack, scale)| Step::Forge { flow, downlink, answer, seq, ack, scale }),
+        3 => flow().prop_map(|flow| Step::Answer { flow }),
         8 => (1u32..40).prop_map(Step::Air),
         3 => Just(Step::TellRoom),
         4 => (scope(), cause(), any::<bool>(), 0u64..400_000, prop_oneof![Just(0), 0u64..50_000])
@@ -143,6 +165,13 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..most)
 }
 
+/// Steps with floods among them: segments beyond any window, and segments from ever new ports.
+pub fn steps_with_hogs(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let flood = (0..MAX_FLOWS, 1u32..200, any::<bool>())
+        .prop_map(|(flow, segments, new_ports)| Step::Flood { flow, segments, new_ports });
+    prop::collection::vec(prop_oneof![6 => step(), 1 => flood], 1..most)
+}
+
 /// Steps with garbage packets among them, on the same flows.
 pub fn wild_steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let garbage = (0..MAX_FLOWS, any::<bool>(), segment(), 20u32..70_000)
@@ -151,17 +180,26 @@ pub fn wild_steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
 }
 
 pub fn plans() -> impl Strategy<Value = Vec<FlowPlan>> {
-    let plan =
-        (
-            0..STATIONS,
-            any::<bool>(),
-            prop::option::of(0u8..10),
-            any::<[bool; 4]>(),
-            prop::bool::weighted(0.8),
-            prop_oneof![any::<u32>(), Just(u32::MAX - 5_000)],
-        )
-            .prop_map(|(station, v6, shift, [timestamps, sack, ecn, pushed], handshake, iss)| {
-                FlowPlan { station, v6, shift, timestamps, sack, ecn, handshake, pushed, iss }
-            });
+    let plan = (
+        0..STATIONS,
+        any::<bool>(),
+        prop::option::of(0u8..10),
+        any::<[bool; 4]>(),
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.8),
+        prop_oneof![any::<u32>(), Just(u32::MAX - 5_000)],
+    )
+        .prop_map(|(station, v6, shift, [timestamps, sack, ecn, pushed], signed, handshake, iss)| FlowPlan {
+            station,
+            v6,
+            shift,
+            timestamps,
+            sack,
+            ecn,
+            signed,
+            handshake,
+            pushed,
+            iss,
+        });
     prop::collection::vec(plan, MAX_FLOWS)
 }

@@ -14,6 +14,7 @@ fn flow() -> Flow {
 fn syn(flags: TcpFlags, scale: Option<u8>) -> TcpSegment {
     TcpSegment {
         flags,
+        ack: Seq(1),
         syn: SynOptions { mss: Some(1460), window_scale: scale, sack_permitted: true },
         ..TcpSegment::default()
     }
@@ -73,7 +74,7 @@ fn ecn_counts_only_when_the_answer_agrees() {
     for (reply, expected) in [(answer | TcpFlags::ECE, true), (answer, false)] {
         let mut flow = flow();
         flow.on_downlink(&TcpSegment { flags: both, ..TcpSegment::default() });
-        flow.on_uplink(&TcpSegment { flags: reply, ..TcpSegment::default() });
+        flow.on_uplink(&TcpSegment { flags: reply, ack: Seq(1), ..TcpSegment::default() });
         assert_eq!(flow.handshake.ecn == EcnEcho::Idle, expected);
     }
 }
@@ -102,4 +103,59 @@ fn duplicate_acks_say_that_data_has_left_the_radio() {
     }
     flow.down_sent = Some(Seq(12_000));
     assert_eq!(flow.outstanding(), 1000, "what is sent later is in the radio");
+}
+
+#[test]
+fn a_forged_handshake_changes_nothing_and_an_answered_one_begins_anew() {
+    let answer = TcpFlags::SYN | TcpFlags::ACK;
+    let numbered = |flags, seq, ack, scale| TcpSegment { seq: Seq(seq), ack: Seq(ack), ..syn(flags, scale) };
+    let mut flow = flow();
+    assert!(flow.on_downlink(&numbered(TcpFlags::SYN, 100, 0, Some(3))));
+    // A SYN-ACK from nowhere, before the real one: it answers another number.
+    assert!(!flow.on_uplink(&numbered(answer, 900, 777, Some(14))));
+    assert!(flow.on_uplink(&numbered(answer, 500, 101, Some(7))));
+    let data = TcpSegment { seq: Seq(101), ack: Seq(501), payload_len: 1000, ..syn(TcpFlags::ACK, None) };
+    let ack = TcpSegment { seq: Seq(501), ack: Seq(1101), window: 9, ..syn(TcpFlags::ACK, None) };
+    flow.on_downlink(&data);
+    flow.on_uplink(&ack);
+    let known = |flow: &Flow| {
+        (flow.handshake.scale, flow.acked, flow.offer, flow.up_next, flow.down_max, flow.answered)
+    };
+    let before = known(&flow);
+    assert_eq!(before, (Scale::Known(7), Some(Seq(1101)), 9, Some(Seq(501)), Some(Seq(1101)), true));
+    // (flags, number, acknowledged, downlink): wrong numbers, right ones, and copies with another scale.
+    for (flags, seq, ack, downlink) in [
+        (answer, 1, 1, false),
+        (answer, 500, 101, false),
+        (answer, 3, 1101, true),
+        (TcpFlags::SYN, 100, 0, true),
+        (TcpFlags::SYN, 7, 0, true),
+        (TcpFlags::SYN, 9, 0, false),
+        (answer, 8, 8, true),
+    ] {
+        let forged = numbered(flags, seq, ack, Some(0));
+        let believed = if downlink { flow.on_downlink(&forged) } else { flow.on_uplink(&forged) };
+        assert!(!believed && known(&flow) == before, "{flags:?} {seq} {ack} {downlink}: {flow:?}");
+    }
+    // The other end answers a SYN on the same ports: a new connection.
+    assert!(!flow.on_uplink(&numbered(TcpFlags::SYN, 70_000, 0, Some(5))));
+    assert!(flow.on_downlink(&numbered(answer, 80_000, 70_001, Some(2))));
+    assert_eq!(flow.handshake.scale, Scale::Known(5));
+    assert_eq!((flow.up_next, flow.down_max, flow.acked), (Some(Seq(70_001)), Some(Seq(80_001)), None));
+}
+
+#[test]
+fn a_handshake_may_cross_and_a_syn_may_be_sent_again_with_another_number() {
+    let answer = TcpFlags::SYN | TcpFlags::ACK;
+    let numbered = |flags, seq, ack, scale| TcpSegment { seq: Seq(seq), ack: Seq(ack), ..syn(flags, scale) };
+    let mut crossed = flow();
+    assert!(crossed.on_downlink(&numbered(TcpFlags::SYN, 100, 0, Some(3))));
+    assert!(crossed.on_uplink(&numbered(TcpFlags::SYN, 500, 0, Some(7))));
+    assert!(crossed.on_uplink(&numbered(answer, 500, 101, Some(7))));
+    assert_eq!(crossed.handshake.scale, Scale::Known(7));
+    let mut again = flow();
+    assert!(again.on_uplink(&numbered(TcpFlags::SYN, 100, 0, Some(3))));
+    assert!(again.on_uplink(&numbered(TcpFlags::SYN, 900, 0, Some(7))));
+    assert!(again.on_downlink(&numbered(answer, 4, 901, Some(1))));
+    assert_eq!(again.handshake.scale, Scale::Known(7));
 }

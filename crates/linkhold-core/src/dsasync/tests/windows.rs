@@ -404,3 +404,71 @@ fn a_window_offered_in_a_syn_is_repeated_in_the_units_of_an_ack() {
     let opened = injected(&b.room(9));
     assert_eq!(opened.iter().map(|a| (a.ack, a.window)).collect::<Vec<_>>(), [(Seq(1), 50_001 >> SHIFT)]);
 }
+
+/// RFC 2385, RFC 5925: a signed segment with a changed header, or a made-up one, is thrown away.
+#[test]
+fn a_signed_connection_is_held_and_paced_but_nothing_is_changed_or_made_up() {
+    for signed in [false, true] {
+        let config = DsaSyncConfig {
+            clamp: Clamp::Always,
+            close_at: CloseAt::SilenceStart,
+            capacity: CapacityResponse::DuplicateAcks,
+            keep_back: true,
+            standing_queue: Duration::ZERO,
+            ..tight(Mode::FreezeNudge)
+        };
+        let mut b = Bench::new(&config);
+        told(&mut b);
+        let syn = SynOptions { mss: Some(1000), window_scale: Some(SHIFT), sack_permitted: true };
+        let segment = |flags, seq, ack, len| TcpSegment {
+            seq: Seq(seq),
+            ack: Seq(ack),
+            payload_len: len,
+            window: 50_000,
+            flags,
+            syn: if flags == TcpFlags::ACK { SynOptions::default() } else { syn },
+            signed,
+            ..TcpSegment::default()
+        };
+        let (mut touched, mut held) = (0, 0);
+        let mut count = |verdict: Verdict, actions: &[Action]| {
+            held += u32::from(verdict == Verdict::Hold);
+            touched += u32::from(matches!(verdict, Verdict::Forward(rewrite) if !rewrite.is_none()));
+            touched += injected(actions).len() as u32;
+            for action in actions {
+                touched += u32::from(matches!(action, Action::Release { rewrite, .. } if !rewrite.is_none()));
+            }
+        };
+        let mut send = |b: &mut Bench, direction, tcp: &TcpSegment| {
+            let (verdict, actions) = b.packet(direction, Origin::Arrival, 1, 1, tcp);
+            count(verdict, &actions);
+        };
+        send(&mut b, Direction::Downlink, &segment(TcpFlags::SYN, 0, 0, 0));
+        send(&mut b, Direction::Uplink, &segment(TcpFlags::SYN | TcpFlags::ACK, 0, 1, 0));
+        for n in 0..40 {
+            b.at(10 + n);
+            send(&mut b, Direction::Downlink, &segment(TcpFlags::ACK, 1 + n as u32 * MSS, 1, MSS));
+            send(&mut b, Direction::Uplink, &segment(TcpFlags::ACK, 1, 1 + n as u32 * MSS, 0));
+        }
+        let actions = b.at(60).freeze(Scope::Network);
+        count(FORWARD, &actions);
+        let mut send = |b: &mut Bench, direction, tcp: &TcpSegment| {
+            let (verdict, actions) = b.packet(direction, Origin::Arrival, 1, 1, tcp);
+            count(verdict, &actions);
+        };
+        for n in 0..6 {
+            send(&mut b, Direction::Downlink, &segment(TcpFlags::ACK, 40_001 + n * MSS, 1, MSS));
+            send(&mut b, Direction::Uplink, &segment(TcpFlags::ACK, 1, 40_001, 0));
+        }
+        // A window probe.
+        send(&mut b, Direction::Downlink, &segment(TcpFlags::ACK, 40_000, 1, 0));
+        let slower = LinkEventKind::ChannelSwitched { capacity: BitRate(100_000), efficiency: Fraction::ONE };
+        let mut actions = b.link(slower);
+        actions.extend(b.at(80).thaw(Scope::Network));
+        b.agent.flush(b.now, &mut b.out);
+        actions.extend(b.out.drain());
+        count(FORWARD, &actions);
+        assert!(held >= 5);
+        assert_eq!(touched == 0, signed, "{touched} touched, signed: {signed}");
+    }
+}

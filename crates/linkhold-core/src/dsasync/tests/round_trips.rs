@@ -1,0 +1,225 @@
+//! The two parts of the round trip are neither measured too short nor forgotten, whatever passes: two-way
+//! flows, copies, long thoughts, and stations that leave in the middle.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::dsasync::round_trip::PROBE_LIFE;
+
+const FLOW: u16 = 1;
+
+/// What a station does in a millisecond.
+#[derive(Clone, Copy, Debug)]
+enum Up {
+    Nothing,
+    /// Sends new bytes.
+    New,
+    /// Sends its latest bytes again.
+    Copy,
+    /// Acknowledges, and nothing else.
+    Ack,
+}
+
+/// A connection with data both ways: `wired` ms to the correspondent and back, `radio` ms to the station and
+/// back. The correspondent sends a segment in each of `busy` ms, then thinks for `idle` ms, and so on.
+#[derive(Clone, Copy, Debug)]
+struct TwoWay {
+    wired: u64,
+    radio: u64,
+    timestamps: bool,
+    busy: u64,
+    idle: u64,
+}
+
+/// Runs it. Answers the wired part as measured, and the smallest window told once there was one, bytes.
+fn run(plan: TwoWay, ups: &[Up]) -> (Option<Duration>, Option<u32>) {
+    let mut b = Bench::new(&DsaSyncConfig {
+        clamp: Clamp::Always,
+        standing_queue: Duration::from_millis(5),
+        ..plain(Mode::FreezeNudge)
+    });
+    told(&mut b);
+    // What of the station's bytes had passed at each time, and with which timestamp.
+    let mut passed: Vec<(u64, u32, u32)> = Vec::new();
+    let known = |passed: &[(u64, u32, u32)], at: u64| {
+        let reached = passed.iter().filter(|(time, _, _)| time + plan.wired <= at);
+        reached.fold((1, 0), |(end, echo), (_, other, value)| (end.max(*other), echo.max(*value)))
+    };
+    let syn = SynOptions { mss: Some(1000), window_scale: Some(SHIFT), sack_permitted: true };
+    let stamp = |value, echo| plan.timestamps.then_some(TcpTimestamp { value, echo });
+    let ask = TcpSegment {
+        flags: TcpFlags::SYN,
+        syn,
+        window: 60_000,
+        timestamp: stamp(1, 0),
+        ..Default::default()
+    };
+    let answer = TcpSegment {
+        flags: TcpFlags::SYN | TcpFlags::ACK,
+        ack: Seq(1),
+        syn,
+        timestamp: stamp(1, 1),
+        ..Default::default()
+    };
+    let start = 1000;
+    let _ = b.at(start).packet(Direction::Uplink, Origin::Arrival, 1, FLOW, &ask);
+    let _ = b.at(start + plan.wired).packet(Direction::Downlink, Origin::Arrival, 2, FLOW, &answer);
+    let first = start + plan.wired + plan.radio;
+    let (mut sent, mut own) = (1u32, 1u32);
+    let mut went: Vec<(u64, u32)> = Vec::new();
+    let mut least = None;
+    for (step, up) in ups.iter().enumerate() {
+        let now = first + step as u64;
+        b.at(now);
+        let _ = b.timeout();
+        let (got, echo) = known(&passed, now);
+        if step as u64 % (plan.busy + plan.idle) < plan.busy {
+            let data = TcpSegment {
+                seq: Seq(sent),
+                ack: Seq(got),
+                payload_len: MSS,
+                flags: TcpFlags::ACK,
+                timestamp: stamp(now as u32, echo),
+                ..Default::default()
+            };
+            let _ = b.packet(Direction::Downlink, Origin::Arrival, 10, FLOW, &data);
+            sent += MSS;
+            went.push((now, sent));
+        }
+        let acked = went.iter().filter(|(time, _)| time + plan.radio <= now).map(|(_, end)| *end).max();
+        let (seq, len) = match up {
+            Up::Nothing => continue,
+            Up::New => (own, 100),
+            Up::Copy if own > 1 => (own - 100, 100),
+            Up::Copy | Up::Ack => (own, 0),
+        };
+        own = own.max(seq + len);
+        let tcp = TcpSegment {
+            seq: Seq(seq),
+            ack: Seq(acked.unwrap_or(1)),
+            payload_len: len,
+            window: 60_000,
+            flags: TcpFlags::ACK,
+            timestamp: stamp(now as u32, 0),
+            ..Default::default()
+        };
+        let (verdict, _) = b.packet(Direction::Uplink, Origin::Arrival, 11, FLOW, &tcp);
+        passed.push((now, seq + len, now as u32));
+        let Verdict::Forward(rewrite) = verdict else { panic!("{verdict:?}") };
+        if step > 1000 {
+            let window = u32::from(rewrite.window.unwrap_or(60_000)) << SHIFT;
+            least = Some(least.map_or(window, |least: u32| least.min(window)));
+        }
+    }
+    let slot = b.agent.shared.flows.find(&key(FLOW, false)).expect("the flow is known");
+    (b.agent.shared.flows.known(slot).wired.get(), least)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_copy_and_no_thought_is_taken_for_a_round_trip(
+        wired in 2u64..300,
+        radio in 0u64..20,
+        timestamps: bool,
+        (busy, idle) in prop_oneof![Just((1u64, 0u64)), (1u64..400, 0u64..3000)],
+        ups in prop::collection::vec(
+            prop_oneof![6 => Just(Up::Nothing), 2 => Just(Up::New), 2 => Just(Up::Copy), 2 => Just(Up::Ack)],
+            3000,
+        ),
+    ) {
+        let (measured, least) = run(TwoWay { wired, radio, timestamps, busy, idle }, &ups);
+        let measured = measured.expect("the handshake was seen");
+        prop_assert!(measured >= Duration::from_millis(wired), "{measured} of {wired} ms");
+        prop_assert!(measured <= PROBE_LIFE, "{measured}");
+        // 1 MB/s, of which the clamp believes in 0.8 and trims away half at most; the rest is slack.
+        let least = least.expect("the station said something");
+        prop_assert!(least as u64 >= 350 * (wired + radio).min(240), "{least} bytes for {wired} + {radio} ms");
+    }
+}
+
+#[test]
+fn what_a_station_that_left_has_not_acknowledged_is_written_off() {
+    let mut b = Bench::new(&DsaSyncConfig { clamp: Clamp::Always, ..plain(Mode::FreezeNudge) });
+    b.open(101, 50_000);
+    b.open(201, 50_000);
+    // Station 1 leaves with 20 segments under way; its sender sends the first of them again.
+    for n in 0..20 {
+        let _ = b.at(1000 + n).down(10, 101, 1000 + n as u32 * MSS, MSS);
+    }
+    assert_eq!(b.agent.round_trips.outstanding(), 20_000);
+    // Station 2 goes on, 3 ms from here. A silence of 3 s gives nobody a chance to answer.
+    let mut acked = 1000;
+    let mut turn = |b: &mut Bench, at: u64| {
+        let _ = b.at(at).down(11, 201, acked, MSS);
+        acked += MSS;
+        let _ = b.at(at + 3).ack(12, 201, acked, 50_000);
+    };
+    b.at(1100).freeze(Scope::Network);
+    b.at(4100).thaw(Scope::Network);
+    turn(&mut b, 4200);
+    let _ = b.at(4300).down(10, 101, 1000, MSS);
+    assert_eq!(b.agent.round_trips.outstanding(), 20_000);
+    for n in 0..30 {
+        turn(&mut b, 6000 + n * 10);
+    }
+    assert_eq!(b.agent.round_trips.outstanding(), 0);
+    // It comes back after all: what it acknowledges then is no news, and what it gets counts again.
+    let _ = b.at(7000).ack(13, 101, 6000, 50_000);
+    let _ = b.down(14, 101, 21_000, MSS);
+    assert_eq!(b.agent.round_trips.outstanding(), 1000);
+    let _ = b.ack(13, 101, 22_000, 50_000);
+    assert_eq!(b.agent.round_trips.outstanding(), 0);
+}
+
+#[test]
+fn a_radio_that_is_never_empty_is_measured_too() {
+    let mut b = Bench::new(&DsaSyncConfig {
+        clamp: Clamp::Always,
+        standing_queue: Duration::from_millis(5),
+        ..plain(Mode::FreezeNudge)
+    });
+    told(&mut b);
+    // Station 1 keeps ten segments under way all the time.
+    b.open(101, 50_000);
+    let mut seq = 1000;
+    for _ in 0..10 {
+        let _ = b.down(1, 101, seq, MSS);
+        seq += MSS;
+    }
+    // Station 2 opens: 40 ms wired, 13 ms on the radio, of which 10 are the queue.
+    let syn = SynOptions { mss: Some(1000), window_scale: Some(SHIFT), sack_permitted: true };
+    let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..Default::default() };
+    let answer = TcpSegment {
+        flags: TcpFlags::SYN | TcpFlags::ACK,
+        ack: Seq(1),
+        window: 0,
+        syn,
+        ..Default::default()
+    };
+    let _ = b.at(1000).packet(Direction::Downlink, Origin::Arrival, 1, 201, &ask);
+    let _ = b.at(1013).packet(Direction::Uplink, Origin::Arrival, 2, 201, &answer);
+    let mut window = None;
+    for n in 0..100u64 {
+        let now = 1053 + n * 14;
+        for _ in 0..14 {
+            let _ = b.at(now).down(1, 101, seq, MSS);
+            seq += MSS;
+            let _ = b.ack(2, 101, seq - 10 * MSS, 50_000);
+        }
+        let tcp = TcpSegment {
+            seq: Seq(1 + n as u32 * MSS),
+            ack: Seq(1),
+            payload_len: MSS,
+            flags: TcpFlags::ACK,
+            ..Default::default()
+        };
+        let _ = b.packet(Direction::Downlink, Origin::Arrival, 3, 201, &tcp);
+        let (verdict, _) = b.at(now + 13).ack(4, 201, 1 + (n as u32 + 1) * MSS, 50_000);
+        let Verdict::Forward(rewrite) = verdict else { panic!("{verdict:?}") };
+        window = rewrite.window;
+    }
+    assert_eq!(b.agent.round_trips.radio_part(StationId(2)), Some(Duration::from_millis(13)));
+    assert!(window.is_some());
+}
