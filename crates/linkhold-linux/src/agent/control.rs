@@ -56,8 +56,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Opens the control socket, and the metrics port if one is configured. Without its metrics an agent still
-    /// does its work, so a port that cannot be had is a trouble in words, not an error.
+    /// Opens the control socket, and the metrics port if one is configured. Without its metrics an agent
+    /// still does its work, so a port that cannot be had is a trouble in words, not an error.
     ///
     /// # Errors
     /// [`ControlError`] if another agent is there or the system refuses.

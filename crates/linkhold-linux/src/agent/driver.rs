@@ -154,8 +154,8 @@ impl<D: DataPath> Driver<D> {
         self.radios.iter().filter_map(|radio| radio.mechanism.next_timeout()).min()
     }
 
-    /// The station of an address on the side of this radio. A new one gets a number, which an idle station may
-    /// have to give back.
+    /// The station of an address on the side of this radio. A new one gets a number, which an idle station
+    /// may have to give back.
     ///
     /// # Errors
     /// [`NoNumberLeft`] while all numbers are in use.

@@ -84,9 +84,9 @@ struct RadioState {
 }
 
 impl Agent {
-    /// Opens queue, rules and doors in the calling thread's network namespace, with a mechanism for each radio
-    /// in the order of the configuration. The calling thread stays on the processor that the configuration
-    /// chooses.
+    /// Opens queue, rules and doors in the calling thread's network namespace, with a mechanism for each
+    /// radio in the order of the configuration. The calling thread stays on the processor that the
+    /// configuration chooses.
     ///
     /// # Errors
     /// [`AgentError`]; nothing is left behind.
@@ -245,7 +245,8 @@ impl Agent {
         }
     }
 
-    /// Puts the rules in anew, since a radio came into a bridge or left one. Packets pass while there are none.
+    /// Puts the rules in anew, since a radio came into a bridge or left one. Packets pass while there are
+    /// none.
     fn replace_rules(&mut self) {
         let Some(backend) = self.rules.as_ref().map(Rules::backend) else { return };
         self.rule_set.bridged = self.core.surroundings.bridged().clone();

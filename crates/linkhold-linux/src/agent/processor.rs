@@ -1,8 +1,8 @@
 //! The processor that the agent works on.
 //!
-//! The kernel sends a packet on in the thread that gives its verdict, and keeps a backlog and a transmit queue
-//! for each processor (netdev_budget, XPS). A thread that wanders lets packets of one flow overtake each other
-//! there. So the agent's thread stays on one processor.
+//! The kernel sends a packet on in the thread that gives its verdict, and keeps a backlog and a transmit
+//! queue for each processor (`softnet_data`, XPS). A thread that wanders lets packets of one flow overtake
+//! each other there. So the agent's thread stays on one processor.
 
 use std::io;
 
@@ -84,8 +84,8 @@ pub fn allowed() -> Vec<u32> {
     (0..=MAX_PROCESSOR).filter(|number| set.is_set(*number as usize).unwrap_or(false)).collect()
 }
 
-/// Of the allowed processors, the one with the fewest received packets (NET_RX in /proc/softirqs); of several,
-/// the last, because the first handles most interrupts.
+/// Of the allowed processors, the one with the fewest received packets (NET_RX in /proc/softirqs); of
+/// several, the last, because the first handles most interrupts.
 fn least_busy(allowed: &[u32], softirqs: &str) -> Option<u32> {
     let numbers: Vec<u32> = softirqs
         .lines()

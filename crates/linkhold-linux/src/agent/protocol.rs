@@ -24,8 +24,8 @@ pub struct Message {
     /// `socket`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The radio that it concerns: an interface under `radio` of the configuration. Default: the only radio; of
-    /// several, the one that knows the station, or, for what concerns no station, every radio.
+    /// The radio that it concerns: an interface under `radio` of the configuration. Default: the only radio;
+    /// of several, the one that knows the station, or, for what concerns no station, every radio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<String>,
     /// How long ago the source noticed it, seconds. Default: now.

@@ -1,5 +1,5 @@
-//! `linkhold agent --record`: everything that a mechanism is told and answers, in the core's log format, to be
-//! replayed bit for bit ([`linkhold_core::log`]).
+//! `linkhold agent --record`: everything that a mechanism is told and answers, in the core's log format, to
+//! be replayed bit for bit ([`linkhold_core::log`]).
 //!
 //! Writing is off the packets' way: the agent's thread fills chunks in memory, and a thread of its own writes
 //! them. If the disk is slower than the packets, or the file has its full size, the recording ends and the

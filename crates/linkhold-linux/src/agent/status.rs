@@ -129,8 +129,8 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// What the mechanism of one radio counted, or the sum of several, and how many packets the driver saw and
-    /// rewrote for it.
+    /// What the mechanism of one radio counted, or the sum of several, and how many packets the driver saw
+    /// and rewrote for it.
     pub(super) fn of(metrics: &Metrics, seen: u64, rewritten: u64) -> Self {
         let mut this = Self {
             seen,

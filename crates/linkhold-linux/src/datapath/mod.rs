@@ -18,7 +18,8 @@ use linkhold_core::packet::{Direction, PacketId};
 pub struct Arrived {
     /// The data path's token; stays valid while the packet is held.
     pub id: PacketId,
-    /// Index of the radio that it comes from or goes to, in the order in which the data path was told of them.
+    /// Index of the radio that it comes from or goes to, in the order in which the data path was told of
+    /// them.
     pub radio: usize,
     /// Which way it crosses the router.
     pub direction: Direction,

@@ -215,8 +215,8 @@ impl Drop for Rules {
     }
 }
 
-/// Removes what an earlier agent of this instance left, and finds a backend that works for these rules. Call it before the
-/// queue is opened: rules that were left would fill the queue while nobody reads it.
+/// Removes what an earlier agent of this instance left, and finds a backend that works for these rules. Call
+/// it before the queue is opened: rules that were left would fill the queue while nobody reads it.
 ///
 /// # Errors
 /// [`RulesError::NoBackend`] with what each of them said, or [`RulesError::BridgeNeedsIptables`].

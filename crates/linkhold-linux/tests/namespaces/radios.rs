@@ -136,8 +136,8 @@ pub fn a_signal_names_its_radio() -> Outcome {
     Ok(())
 }
 
-/// Stations beyond those that are told apart take no signal of their own: such a signal is refused and counted,
-/// and not answered as if it had done something.
+/// Stations beyond those that are told apart take no signal of their own: such a signal is refused and
+/// counted, and not answered as if it had done something.
 pub fn a_signal_that_would_do_nothing_is_refused() -> Outcome {
     let path = Path::build()?;
     let agent = AgentProcess::start(&path, "");

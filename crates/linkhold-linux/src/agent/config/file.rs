@@ -32,7 +32,8 @@ file_table! {
         default instance: InstanceName = "default";
         /// Interfaces towards correspondent hosts (the internet).
         required wired: Vec<At<Interface>>;
-        /// Interfaces towards stations. Each is a radio of its own, with its own channel, silences and stations.
+        /// Interfaces towards stations. Each is a radio of its own, with its own channel, silences and
+        /// stations.
         required radio: Vec<At<Interface>>;
         /// How packets reach the agent.
         section datapath: DataPath;
@@ -70,8 +71,8 @@ file_table! {
         default mark: By<Whole<u32, 0, 4_294_967_295>> = 27752;
         /// What becomes of the packets of up to 64 KiB that network cards make of many.
         default aggregates: Aggregates = "auto";
-        /// The processor that the agent stays on: a number, "auto" (the one with the fewest interrupts of network
-        /// cards), or "any" (the agent wanders, and packets may overtake each other).
+        /// The processor that the agent stays on: a number, "auto" (the one with the fewest interrupts of
+        /// network cards), or "any" (the agent wanders, and packets may overtake each other).
         default processor: Processor = "auto";
     }
 }
