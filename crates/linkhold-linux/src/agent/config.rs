@@ -14,7 +14,7 @@ use linkhold_scenario::read::read_file;
 pub use file::runs_on_a_router;
 pub use model::{
     AgentConfig, Aggregates, ChannelSection, ControlSection, DEFAULT_SOCKET, DataPathSection, FileMode,
-    MetricsSection, ScheduleSection, SilenceSection, StationSection,
+    MetricsSection, RadioEvents, ScheduleSection, SilenceSection, StationSection,
 };
 
 /// Why a configuration cannot be used.

@@ -17,13 +17,14 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use super::clock::Clock;
-use super::config::AgentConfig;
+use super::config::{AgentConfig, RadioEvents};
 use super::control::{Control, Service};
 use super::driver::Driver;
 use super::error::AgentError;
 use super::guardian::Guardian;
 use super::lock::InstanceLock;
 use super::metrics::Exporter;
+use super::nl80211::{Nl80211, RadioSignal, SignalKind};
 use super::protocol::{Event, Message, Query, Reply, Target, parse_line};
 use super::schedule::Schedule;
 use super::silences::Silences;
@@ -41,6 +42,8 @@ const GUARDIAN_MIN_LIFE: Duration = Duration::from_secs(1);
 const MAX_SOURCES: usize = 64;
 /// Source of an event that names none.
 const UNNAMED_SOURCE: &str = "socket";
+/// Source of what nl80211 tells.
+const NL80211_SOURCE: &str = "nl80211";
 /// Source of an end that the agent itself brings about.
 const TIMER_SOURCE: &str = "timer";
 
@@ -62,6 +65,8 @@ struct Core {
     driver: Driver<NfQueue>,
     silences: Silences,
     schedules: Vec<Schedule>,
+    /// What Wi-Fi radios tell by themselves.
+    nl80211: Option<Nl80211>,
     sources: BTreeMap<String, u64>,
     exporter: Exporter,
     max_silence: Duration,
@@ -102,6 +107,10 @@ impl Agent {
             driver: Driver::new(datapath, mechanism, stations),
             silences: Silences::new(config.silence.max),
             schedules,
+            nl80211: match config.radio_events {
+                RadioEvents::Nl80211 => open_nl80211(config),
+                RadioEvents::None => None,
+            },
             sources: BTreeMap::new(),
             exporter: Exporter::new(&config.instance),
             max_silence: config.silence.max,
@@ -151,6 +160,10 @@ impl Agent {
                 self.replace_guardian();
             }
             self.core.handle_time();
+            // Before the packets: what the radio says decides what becomes of them.
+            if ready.radio {
+                self.core.handle_radio();
+            }
             if ready.packets || more_packets {
                 let clock = self.core.clock;
                 more_packets = self.core.driver.handle_packets(PACKETS_PER_TURN, || clock.now())?;
@@ -177,6 +190,8 @@ impl Agent {
         let mut polled = Vec::with_capacity(8);
         polled.push(PollFd::new(stop, PollFlags::POLLIN));
         polled.push(PollFd::new(self.core.driver.datapath().readable(), PollFlags::POLLIN));
+        let radio = self.core.nl80211.as_ref().map(Nl80211::readable);
+        polled.extend(radio.map(|socket| PollFd::new(socket, PollFlags::POLLIN)));
         let guardian = self.guardian.as_ref().map(|(guardian, _)| guardian.pipe());
         polled.extend(guardian.map(|pipe| PollFd::new(pipe, PollFlags::empty())));
         for (fd, writes) in self.control.descriptors() {
@@ -186,16 +201,17 @@ impl Agent {
         match ppoll(&mut polled, timeout.map(timespec), None) {
             Ok(_) => {}
             Err(nix::errno::Errno::EINTR) => {
-                return Ok(Ready { stop: false, packets: false, guardian: false, control: false });
+                return Ok(Ready::default());
             }
             Err(errno) => return Err(errno.into()),
         }
         let mut ready = polled.iter().map(|fd| fd.any().unwrap_or(false));
         let stop = ready.next().unwrap_or(false);
         let packets = ready.next().unwrap_or(false);
+        let radio = radio.is_some() && ready.next().unwrap_or(false);
         let guardian = guardian.is_some() && ready.next().unwrap_or(false);
         let timed_out = control_timeout.is_some_and(|at| at <= self.core.clock.now());
-        Ok(Ready { stop, packets, guardian, control: ready.any(|ready| ready) || timed_out })
+        Ok(Ready { stop, packets, radio, guardian, control: ready.any(|ready| ready) || timed_out })
     }
 
     /// Replaces a guardian that is gone, most likely killed: held packets are not to depend on the agent
@@ -235,9 +251,12 @@ impl Agent {
     }
 }
 
+#[derive(Default)]
 struct Ready {
     stop: bool,
     packets: bool,
+    /// nl80211 has told something.
+    radio: bool,
     /// The guardian is gone.
     guardian: bool,
     control: bool,
@@ -245,6 +264,24 @@ struct Ready {
 
 fn start_guardian(datapath: &NfQueue) -> Result<Guardian, AgentError> {
     Guardian::start(datapath.netlink().as_raw_fd(), datapath.queue_numbers())
+}
+
+/// The source of what Wi-Fi radios tell. Without it the agent hears of silences from others only, and runs.
+fn open_nl80211(config: &AgentConfig) -> Option<Nl80211> {
+    let names = config.radio.iter().map(String::as_str);
+    match Nl80211::open(names, config.silence.max) {
+        Ok(Some(source)) => Some(source),
+        Ok(None) => {
+            tracing::info!(
+                "no nl80211 here: silences are told by `linkhold signal`, the socket or the clock"
+            );
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%error, "nl80211 cannot be read: silences of Wi-Fi radios must be told from outside");
+            None
+        }
+    }
 }
 
 fn timespec(duration: Duration) -> TimeSpec {
@@ -289,6 +326,44 @@ impl Core {
             self.tell(&source, LinkEvent { detected_at: now, effective_at: Some(due), kind });
         }
         self.driver.handle_timeout(now);
+    }
+
+    /// Reads what Wi-Fi radios have told, and tells it to the mechanism.
+    fn handle_radio(&mut self) {
+        let Some(mut source) = self.nl80211.take() else { return };
+        let now = self.clock.now();
+        let read = source.read(now).map(<[RadioSignal]>::to_vec);
+        match read {
+            Ok(signals) => {
+                for signal in signals {
+                    let name = source.radios().get(signal.radio).map_or("", |radio| radio.name.as_str());
+                    self.apply_radio(now, name, signal.kind);
+                }
+                self.nl80211 = Some(source);
+            }
+            Err(error) => tracing::error!(%error, "nl80211 is no longer read"),
+        }
+    }
+
+    /// Carries out what the radio interface called `radio` has told.
+    fn apply_radio(&mut self, now: Instant, radio: &str, kind: SignalKind) {
+        let scope = Scope::Network;
+        match kind {
+            SignalKind::Silent { cause, from, expected, at_most } => {
+                tracing::debug!(radio, ?cause, ahead = %from.since(now), %at_most, "the radio falls silent");
+                if let Err(error) = self.silences.begin(scope, cause, from, Some(at_most)) {
+                    tracing::warn!(%error, radio, "a silence of the radio is left out");
+                    return;
+                }
+                let kind = LinkEventKind::FreezeStarted { scope, cause, expected };
+                self.tell(NL80211_SOURCE, LinkEvent { detected_at: now, effective_at: Some(from), kind });
+            }
+            SignalKind::Over { cause } => {
+                tracing::debug!(radio, ?cause, "the radio is back");
+                self.silences.end(scope, cause, now, now);
+                self.tell(NL80211_SOURCE, LinkEvent::at(now, LinkEventKind::FreezeEnded { scope, cause }));
+            }
+        }
     }
 
     fn announce_schedules(&mut self) {
@@ -396,7 +471,8 @@ impl Core {
 
     fn status(&self) -> Status {
         let metrics = self.driver.mechanism().metrics();
-        let silences_now = self.silences.under_way(self.clock.now());
+        let now = self.clock.now();
+        let (silences_now, counts) = (self.silences.under_way(now), self.silences.counts());
         let path = self.driver.datapath().counters();
         let mut packets = Packets {
             seen: path.received,
@@ -417,11 +493,14 @@ impl Core {
             mechanism: self.driver.mechanism().name().to_owned(),
             datapath: self.driver.datapath().name().to_owned(),
             rules: self.rules_name.to_owned(),
-            uptime_s: self.clock.now().as_secs_f64(),
+            uptime_s: now.as_secs_f64(),
             silent: silences_now > 0,
             silences_now,
-            silences: metrics.silences,
-            silences_overdue: self.silences.overdue(),
+            silences_announced: self.silences.announced(now),
+            silences: counts.begun,
+            silences_ended: counts.ended,
+            silences_timed: counts.timed,
+            silences_overdue: counts.overdue,
             channel: self.channel,
             flows: metrics.flows,
             stations: self.driver.station_count(),
@@ -436,6 +515,7 @@ impl Core {
                 inject_errors: path.inject_errors,
             },
             events: self.sources.clone(),
+            nl80211: self.nl80211.as_ref().map(Nl80211::status),
             driver: self.driver.counters(),
         }
     }

@@ -51,6 +51,8 @@ impl Exporter {
         }
         let counters = [
             ("linkhold_silences_total", "Silences seen", status.silences),
+            ("linkhold_silences_ended_total", "Silences that an event ended", status.silences_ended),
+            ("linkhold_silences_timed_total", "Silences that ended at a known time", status.silences_timed),
             ("linkhold_silences_overdue_total", "Silences that nobody ended", status.silences_overdue),
             ("linkhold_packets_total", "Packets that crossed the agent", packets.seen),
             ("linkhold_holds_total", "Packets held", packets.holds),
@@ -64,6 +66,11 @@ impl Exporter {
             ("linkhold_acks_injected_total", "Acknowledgments sent", windows.acks_injected),
             ("linkhold_inject_errors_total", "Acknowledgments that could not be sent", windows.inject_errors),
             ("linkhold_unparsed_total", "Packets passed unparsed", status.driver.unparsed),
+            (
+                "linkhold_nl80211_lost_total",
+                "Times that the kernel dropped events of nl80211",
+                status.nl80211.as_ref().map_or(0, |nl80211| nl80211.lost),
+            ),
         ];
         for (name, description, value) in counters {
             self.count(name, description, None, value);
