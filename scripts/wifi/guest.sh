@@ -1,8 +1,14 @@
 #!/bin/bash
 # What runs in the virtual machine of `make test-wifi`: two access points, three stations, the agent between wire and
-# air, and everything that silences a radio. It measures and records; check.py judges. Usage: guest.sh LINKHOLD OUT
+# air, and everything that silences a radio. It measures and records; check.py judges. Usage: guest.sh LINKHOLD FOLDER
 set -u
-LINKHOLD=$1 OUT=$2 HERE=$(dirname "$0")
+LINKHOLD=/run/program FOLDER=$2 HERE=$(dirname "$0")
+# Files lie in memory until the end: what goes to the host's file system may take as long as the host likes, be it a
+# line of a log or a page of a program.
+OUT=/run/out
+mkdir $OUT
+cp "$1" $LINKHOLD
+trap 'cp $OUT/* "$FOLDER"; sync; [[ -e $OUT/passed ]] && : > "$FOLDER/done"' EXIT
 SECONDS_OF_SWITCHES=19
 
 fail() {
@@ -102,9 +108,12 @@ nft list ruleset > "$OUT/ruleset"
 mark "with"
 switches with
 
-ip netns exec sta1 python3 "$HERE/probe.py" recv 7001 "$OUT/probe" 8 &
+python3 "$HERE/probe.py" capture 7001 "$OUT/packets" 14 &
+capture=$!
+ip netns exec ch python3 "$HERE/probe.py" serve 7001 8 &
+sleep 1.5
+ip netns exec sta1 python3 "$HERE/probe.py" fetch 10.91.1.2 7001 "$OUT/probe" &
 probe=$!
-ip netns exec ch python3 "$HERE/probe.py" send 10.91.2.11 7001 7 &
 sleep 1.5
 mark "scan"
 iw dev wlan0 scan trigger ap-force freq 2412 2437 || fail "the access point does not scan"
@@ -114,7 +123,8 @@ iw dev wlan0 offchannel 2462 300 || fail "the access point does not leave its ch
 sleep 1.5
 mark "stay"
 iw dev wlan0 offchannel 2412 100
-wait $probe
+wait $probe || fail "the probe"
+wait $capture || fail "the capture"
 
 until_true 900 sh -c 'hostapd_cli -p /run/two -i wlan3 status | grep -q state=ENABLED' || fail "the check for radars does not end"
 station 4 radar 5260 10.91.3
@@ -144,5 +154,6 @@ mark "end"
 kill $agent
 wait $agent || fail "the agent's end"
 nft list ruleset > "$OUT/ruleset-after"
+pkill -P $record
 kill $record
-: > "$OUT/done"
+: > "$OUT/passed"

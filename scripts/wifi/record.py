@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Records what nl80211 and rtnetlink tell, apart from linkhold's own reader: record.py FILE
+"""Records what nl80211 tells, apart from linkhold's own reader: record.py FILE
 
-One line a message: wall clock in seconds, `nl80211` or `link`, the message in hexadecimal. `check.py` takes this
-file for the truth about when the radio said what; the recorded messages of the unit tests come from it, too.
-A line `stall` says for how many seconds this process got no processor, and so how late the stamps may be.
+One line a message: wall clock in seconds, `nl80211`, the message in hexadecimal. `check.py` takes this file for the
+truth about when the radio said what; the recorded messages of the unit tests come from it, too. FILE.stalls gets a
+line for each time that a processor of this machine did not run a process of the agent's priority in time: when that
+ended, for how many seconds.
 """
 
-import select
+import os
 import socket
 import struct
 import sys
 import time
 
-GENL_ID_CTRL, CTRL_CMD_GETFAMILY = 16, 3
+NETLINK_GENERIC, GENL_ID_CTRL, CTRL_CMD_GETFAMILY = 16, 16, 3
 SOL_NETLINK, NETLINK_ADD_MEMBERSHIP = 270, 1
-RTMGRP_LINK = 1
-TICK, STALL = 0.02, 0.003
+TICK, STALL = 0.010, 0.003
 
 
 def attributes(data):
@@ -41,26 +41,35 @@ def family(sock, name):
     return struct.unpack("=H", found[1])[0], groups
 
 
+def watch(processor, out):
+    """Notes how long this processor keeps a process waiting."""
+    os.sched_setaffinity(0, {processor})
+    os.nice(-15)
+    while True:
+        due = time.time() + TICK
+        time.sleep(TICK)
+        now = time.time()
+        if now - due > STALL:
+            out.write(f"{now:.6f} {now - due:.6f}\n")
+
+
 def main():
-    generic = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)
-    generic.bind((0, 0))
-    number, groups = family(generic, "nl80211")
+    path = sys.argv[1]
+    with open(path + ".stalls", "a", buffering=1) as stalls:
+        for processor in os.sched_getaffinity(0):
+            if os.fork() == 0:
+                watch(processor, stalls)
+    os.nice(-20)
+    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
+    sock.bind((0, 0))
+    number, groups = family(sock, "nl80211")
     for name in ("config", "mlme", "scan"):
-        generic.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, groups[name])
-    route = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-    route.bind((0, RTMGRP_LINK))
-    with open(sys.argv[1], "w", buffering=1) as out:
+        sock.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, groups[name])
+    with open(path, "w", buffering=1) as out:
         out.write(f"# nl80211 is family {number}\n")
         while True:
-            before = time.time()
-            ready = select.select([generic, route], [], [], TICK)[0]
-            late = time.time() - before - TICK
-            if late > STALL:
-                out.write(f"{time.time():.6f} stall {late:.6f}\n")
-            for sock in ready:
-                data, now = sock.recv(65536), time.time()
-                kind = "nl80211" if sock is generic else "link"
-                out.write(f"{now:.6f} {kind} {data.hex()}\n")
+            data, now = sock.recv(65536), time.time()
+            out.write(f"{now:.6f} nl80211 {data.hex()}\n")
 
 
 main()

@@ -72,8 +72,6 @@ modprobe -d "$folder/kernel" -S "$version" -a --show-depends virtio_pci 9pnet_vi
   awk '$1 == "insmod" && !seen[$2]++ {printf "%03d %s\n", ++n, $2}' |
   while read -r number module; do cp "$module" "$initramfs/modules/$number-${module##*/}"; done
 out=$folder/out
-rm -rf "$out"
-mkdir "$out"
 cat > "$initramfs/init" << END
 #!/bin/busybox sh
 export PATH=/bin
@@ -95,27 +93,45 @@ mount -t devpts none /root/new/dev/pts
 mount -t debugfs none /root/new/sys/kernel/debug
 mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000 out /root/new$out
 mount --bind /root/host$folder/kernel/lib/modules /root/new/usr/lib/modules
-exec switch_root /root/new /bin/bash -c 'export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root; ip link set lo up; "$here/guest.sh" "$linkhold" "$out"; busybox poweroff -f'
+exec switch_root /root/new /bin/bash -c 'export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root; ip link set lo up; timeout $((limit - 25)) "$here/guest.sh" "$linkhold" "$out"; busybox poweroff -f'
 END
 chmod +x "$initramfs/init"
 (cd "$initramfs" && find . | busybox cpio -o -H newc 2> /dev/null) > "$folder/initrd"
 
-began=$SECONDS
-# Times are judged, so the machine goes before other work.
-timeout "$limit" nice -n -10 qemu-system-x86_64 -accel "${LINKHOLD_WIFI_ACCEL:-tcg,thread=multi}" -cpu max -smp 2 -m 1536 \
-  -nodefaults -no-user-config -nographic -serial stdio -no-reboot -kernel "$kernel" -initrd "$folder/initrd" \
-  -append "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off nokaslr apparmor=0" \
-  -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
-  -device virtio-9p-pci,fsdev=host,mount_tag=host \
-  -fsdev local,id=out,path="$out",security_model=none -device virtio-9p-pci,fsdev=out,mount_tag=out \
-  < /dev/null > "$folder/console" 2>&1 || true
-if [[ ! -e $out/done ]]; then
-  tail -n 40 "$folder/console"
-  echo "test-wifi: the machine did not come to its end in $limit s; what there is: $folder" >&2
-  exit 1
-fi
-"$here/check.py" "$out" || {
-  echo "test-wifi: FAILED; what the machine left: $out" >&2
-  exit 1
+# Boots the machine, and judges what it left: 0 it holds, 1 it does not, 3 the times of a machine that stood still.
+attempt() {
+  rm -rf "$out"
+  mkdir "$out"
+  # Times are judged, so the machine goes before other work.
+  timeout "$1" nice -n -10 qemu-system-x86_64 -accel "${LINKHOLD_WIFI_ACCEL:-tcg,thread=multi}" -cpu max -smp 2 -m 1536 \
+    -nodefaults -no-user-config -nographic -serial stdio -no-reboot -kernel "$kernel" -initrd "$folder/initrd" \
+    -append "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off nokaslr apparmor=0" \
+    -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
+    -device virtio-9p-pci,fsdev=host,mount_tag=host \
+    -fsdev local,id=out,path="$out",security_model=none -device virtio-9p-pci,fsdev=out,mount_tag=out \
+    < /dev/null > "$folder/console" 2>&1 || true
+  if [[ ! -e $out/done ]]; then
+    tail -n 40 "$folder/console"
+    echo "test-wifi: the machine did not come to its end (limit $1 s)" >&2
+    return 1
+  fi
+  "$here/check.py" "$out"
 }
-echo "test-wifi: passed in $((SECONDS - began)) s"
+
+began=$SECONDS
+result=0
+attempt "$limit" || result=$?
+# One more attempt, if two take no longer than the limit of one.
+if ((result == 3 && 2 * (SECONDS - began) < limit)); then
+  echo "test-wifi: the machine stood still too much for its times to mean anything: once more"
+  result=0
+  attempt $((limit - (SECONDS - began))) || result=$?
+fi
+if ((result == 3)); then
+  echo "test-wifi: passed in $((SECONDS - began)) s, but for the times, which are undecided: the machine stood still too much"
+elif ((result)); then
+  echo "test-wifi: FAILED after $((SECONDS - began)) s; what the machine left: $folder" >&2
+  exit 1
+else
+  echo "test-wifi: passed in $((SECONDS - began)) s"
+fi

@@ -50,7 +50,8 @@ impl Exporter {
             self.recorder.register_gauge(&self.key(name, None), &METADATA).set(value);
         }
         let counters = [
-            ("linkhold_silences_total", "Silences seen", status.silences),
+            ("linkhold_silences_total", "Periods of silence, of whatever causes", status.silences),
+            ("linkhold_silences_begun_total", "Silences begun or announced", status.silences_begun),
             ("linkhold_silences_ended_total", "Silences that an event ended", status.silences_ended),
             ("linkhold_silences_timed_total", "Silences that ended at a known time", status.silences_timed),
             ("linkhold_silences_overdue_total", "Silences that nobody ended", status.silences_overdue),

@@ -31,12 +31,15 @@ pub struct Status {
     pub silent: bool,
     /// Silences under way.
     pub silences_now: usize,
+    /// Periods of silence that the mechanism saw; causes that overlap make one.
+    pub silences: u64,
+    /// Silences begun or announced, each cause and scope by itself: the sum of those under way, announced,
+    /// ended, timed and overdue.
+    #[serde(default)]
+    pub silences_begun: u64,
     /// Silences announced for later.
     #[serde(default)]
     pub silences_announced: usize,
-    /// Silences seen, each cause and scope by itself: the sum of those under way, announced, ended, timed and
-    /// overdue.
-    pub silences: u64,
     /// Silences that an event ended.
     #[serde(default)]
     pub silences_ended: u64,
@@ -178,7 +181,9 @@ impl fmt::Display for Status {
         )?;
         writeln!(
             f,
-            "silences    {:>12}   seen; {} under way, {} announced; {} ended by events, {} by the clock, {} that nobody ended",
+            "silences    {:>12}   begun, in {} periods; {} under way, {} announced, {} ended by events, {} by the clock, \
+             {} that nobody ended",
+            self.silences_begun,
             self.silences,
             self.silences_now,
             self.silences_announced,

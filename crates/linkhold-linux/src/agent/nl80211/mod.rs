@@ -91,6 +91,7 @@ impl Nl80211 {
     /// The socket is broken. What is under way still ends by its own limit.
     pub fn read(&mut self, now: Instant) -> io::Result<&[RadioSignal]> {
         self.signals.clear();
+        let mut ask = false;
         for _ in 0..DATAGRAMS_PER_TURN {
             let family = self.socket.family();
             match self.socket.read()? {
@@ -102,13 +103,14 @@ impl Nl80211 {
                 Read::Lost => {
                     self.lost += 1;
                     tracing::warn!("events of nl80211 were lost: silences under way end by their limits");
-                    self.socket.ask_for_interfaces()?;
+                    ask = true;
                 }
                 Read::Empty => break,
             }
         }
-        if self.translator.take_question() {
-            self.socket.ask_for_interfaces()?;
+        ask |= self.translator.take_question();
+        if ask && let Err(error) = self.socket.ask_for_interfaces() {
+            tracing::debug!(%error, "nl80211 cannot be asked for the interfaces");
         }
         Ok(&self.signals)
     }

@@ -45,7 +45,10 @@ pub(super) struct EventSocket {
 impl EventSocket {
     /// Opens the socket in the calling thread's network namespace; `None` where the kernel has no nl80211.
     pub(super) fn open() -> io::Result<Option<Self>> {
-        let mut socket = Socket::new(NETLINK_GENERIC)?;
+        let mut socket = match Socket::new(NETLINK_GENERIC) {
+            Err(error) if error.raw_os_error() == Some(Errno::EPROTONOSUPPORT as i32) => return Ok(None),
+            socket => socket?,
+        };
         socket.bind_auto()?;
         // Connected to the kernel, the socket takes nothing from other processes.
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -159,6 +162,48 @@ fn family_and_groups(answer: &[u8]) -> io::Result<Option<(u16, Vec<u32>)>> {
         None => {
             let what = format!("nl80211 lacks one of the groups {}", GROUPS.join(", "));
             Err(io::Error::other(what))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let mut out = [(4 + value.len() as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
+        out.extend_from_slice(value);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out
+    }
+
+    fn group(name: &str, number: u32) -> Vec<u8> {
+        let name = attribute(CTRL_ATTR_MCAST_GRP_NAME, &[name.as_bytes(), b"\0"].concat());
+        attribute(1, &[attribute(CTRL_ATTR_MCAST_GRP_ID, &number.to_ne_bytes()), name].concat())
+    }
+
+    fn answer(groups: &[Vec<u8>]) -> Vec<u8> {
+        let number = attribute(CTRL_ATTR_FAMILY_ID, &32u16.to_ne_bytes());
+        // One that nobody knows yet.
+        let unknown = attribute(77, &[1, 2, 3]);
+        [unknown, number, attribute(CTRL_ATTR_MCAST_GROUPS, &groups.concat())].concat()
+    }
+
+    #[test]
+    fn the_controllers_answer_names_the_family_and_its_groups() {
+        let groups = [group("scan", 7), group("regulatory", 8), group("config", 6), group("mlme", 9)];
+        assert_eq!(family_and_groups(&answer(&groups)).unwrap(), Some((32, vec![6, 9, 7])));
+        assert_eq!(family_and_groups(&[]).unwrap(), None);
+        let error = family_and_groups(&answer(&groups[..3])).unwrap_err();
+        assert!(error.to_string().contains("config, mlme, scan"), "{error}");
+    }
+
+    #[test]
+    fn a_kernel_without_wifi_is_no_error() {
+        // Where this machine has nl80211, the groups must be there.
+        if let Some(mut socket) = EventSocket::open().unwrap() {
+            assert!(socket.family() > GENL_ID_CTRL);
+            assert!(matches!(socket.read().unwrap(), Read::Empty | Read::Datagram(_)));
         }
     }
 }
