@@ -2,9 +2,9 @@
 """Judges a run of `make test-wifi`: check.py FOLDER. Exit status 1 if something does not hold, 3 if only times do not
 and the machine stood still so much that they mean nothing.
 
-What nl80211 said (`record`, read by a program of its own) gives the silences that the agent should have seen: their
-cause, start and end. The agent's log gives those that it saw. Throughput is reported and not judged: the machine is
-emulated, and slow.
+What nl80211 said (`record-*`, by record.py) gives the silences that the agent should have seen: their cause, start
+and end. The agent's log gives those that it saw. Throughput is reported and not judged: the machine is emulated, and
+slow.
 """
 
 import datetime
@@ -13,6 +13,8 @@ import pathlib
 import re
 import struct
 import sys
+
+from record import attributes
 
 TOLERANCE = 0.015
 # A machine that stands still for more than this share of the time says nothing about 15 ms.
@@ -26,15 +28,6 @@ SET_INTERFACE, STOP_AP = 6, 16
 WIPHY, IFINDEX, IFTYPE, FREQUENCY, DURATION, RADAR_EVENT, COUNT, BLOCK_TX = 1, 3, 5, 38, 87, 168, 183, 184
 
 
-def attributes(data):
-    while len(data) >= 4:
-        length, kind = struct.unpack_from("=HH", data)
-        if length < 4:
-            return
-        yield kind & 0x3FFF, data[4:length]
-        data = data[(length + 3) & ~3 :]
-
-
 class Run:
     """The files that guest.sh left."""
 
@@ -45,16 +38,25 @@ class Run:
             path, index = line.split(":")
             self.interfaces[int(index)] = path.split("/")[4]
         self.marks = [(float(line.split(maxsplit=1)[0]), line.split(maxsplit=1)[1]) for line in self.text("marks").splitlines()]
-        self.stalls = [tuple(map(float, line.split())) for line in self.text("record.stalls").splitlines()]
+        self.stalls = [tuple(map(float, line.split())) for line in self.text("stalls").splitlines()]
         self.events = []
-        for line in self.text("record").splitlines():
-            if line.startswith("#"):
-                continue
-            time, _, value = line.split()
-            message = bytes.fromhex(value)
+        for time, message in self.messages():
             found = dict(attributes(message[20:]))
             numbers = {key: struct.unpack("=I", data)[0] for key, data in found.items() if len(data) == 4}
-            self.events.append((float(time), message[16], numbers, found))
+            self.events.append((time, message[16], numbers, found))
+
+    def messages(self):
+        """What the recorders heard: the same messages in the same order, each at its earliest time."""
+        records = []
+        for path in sorted(self.folder.glob("record-*")):
+            lines = [line.split() for line in path.read_text().splitlines() if not line.startswith("#")]
+            # By then both have started, and nothing happens on the air.
+            first = self.mark("doctor")
+            records.append([(float(time), bytes.fromhex(value)) for time, value in lines if float(time) >= first])
+        # A recorder that the end of the run cut short lacks the last messages, and nothing else.
+        for heard in zip(*records):
+            assert len({message for _, message in heard}) == 1, "the recorders heard different messages"
+            yield min(time for time, _ in heard), heard[0][1]
 
     def text(self, name):
         return (self.folder / name).read_text(errors="replace")

@@ -92,8 +92,9 @@ station 2 linkhold 2412 10.91.2
 until_true 200 stations wlan0 2 || fail "the stations do not associate"
 ip netns exec ch ping -qc 2 10.91.2.11 > /dev/null || fail "no way to the station"
 ip netns exec ch iperf3 -s -D
-python3 "$HERE/record.py" "$OUT/record" &
+python3 "$HERE/record.py" "$OUT" &
 record=$!
+until_true 100 test -s "$OUT/record-0" -a -s "$OUT/record-1" || fail "the recorders do not start"
 grep . /sys/class/net/wlan*/ifindex > "$OUT/ifindex"
 
 mark "doctor"
@@ -108,6 +109,9 @@ nft list ruleset > "$OUT/ruleset"
 mark "with"
 switches with
 
+# fq_codel sorts by the sender's own hash of a flow, which Linux draws anew at a timeout: a copy then overtakes what
+# stands in the queue. Behind a plain queue the order is the one in which the agent let packets go.
+tc qdisc replace dev wlan0 root pfifo limit 1000 || fail "no plain queue"
 python3 "$HERE/probe.py" capture 7001 "$OUT/packets" 14 &
 capture=$!
 ip netns exec ch python3 "$HERE/probe.py" serve 7001 8 &

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Records what nl80211 tells, apart from linkhold's own reader: record.py FILE
+"""Records what nl80211 tells, apart from linkhold's own reader: record.py FOLDER
 
-One line a message: wall clock in seconds, `nl80211`, the message in hexadecimal. `check.py` takes this file for the
-truth about when the radio said what; the recorded messages of the unit tests come from it, too. FILE.stalls gets a
-line for each time that a processor of this machine did not run a process of the agent's priority in time: when that
-ended, for how many seconds.
+Each processor of this machine has a recorder of its own, which writes FOLDER/record-N: one line a message, wall clock
+in seconds and the message in hexadecimal. A recorder is never early, so `check.py` takes the earliest of their times
+for the truth about when the radio said what. The recorded messages of the unit tests come from these files, too.
+
+FOLDER/stalls gets a line for each time that a processor did not run a process of the agent's priority in time: when
+that ended, for how many seconds.
 """
 
 import os
+import signal
 import socket
 import struct
 import sys
@@ -53,12 +56,9 @@ def watch(processor, out):
             out.write(f"{now:.6f} {now - due:.6f}\n")
 
 
-def main():
-    path = sys.argv[1]
-    with open(path + ".stalls", "a", buffering=1) as stalls:
-        for processor in os.sched_getaffinity(0):
-            if os.fork() == 0:
-                watch(processor, stalls)
+def record(processor, path):
+    """Writes down every message, on this processor."""
+    os.sched_setaffinity(0, {processor})
     os.nice(-20)
     sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
     sock.bind((0, 0))
@@ -69,7 +69,19 @@ def main():
         out.write(f"# nl80211 is family {number}\n")
         while True:
             data, now = sock.recv(65536), time.time()
-            out.write(f"{now:.6f} nl80211 {data.hex()}\n")
+            out.write(f"{now:.6f} {data.hex()}\n")
 
 
-main()
+def main():
+    folder = sys.argv[1]
+    stalls = open(f"{folder}/stalls", "a", buffering=1)
+    for processor in sorted(os.sched_getaffinity(0)):
+        if os.fork() == 0:
+            watch(processor, stalls)
+        if os.fork() == 0:
+            record(processor, f"{folder}/record-{processor}")
+    signal.pause()
+
+
+if __name__ == "__main__":
+    main()
