@@ -92,6 +92,7 @@ station 2 linkhold 2412 10.91.2
 until_true 200 stations wlan0 2 || fail "the stations do not associate"
 ip netns exec ch ping -qc 2 10.91.2.11 > /dev/null || fail "no way to the station"
 ip netns exec ch iperf3 -s -D
+mount -t tracefs none /sys/kernel/tracing || fail "no trace"
 python3 "$HERE/record.py" "$OUT" &
 record=$!
 until_true 100 test -s "$OUT/record-0" -a -s "$OUT/record-1" || fail "the recorders do not start"
@@ -158,6 +159,7 @@ mark "end"
 kill $agent
 wait $agent || fail "the agent's end"
 nft list ruleset > "$OUT/ruleset-after"
+cp /sys/kernel/tracing/trace "$OUT/trace"
 pkill -P $record
 kill $record
 : > "$OUT/passed"

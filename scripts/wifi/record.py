@@ -2,8 +2,11 @@
 """Records what nl80211 tells, apart from linkhold's own reader: record.py FOLDER
 
 Each processor of this machine has a recorder of its own, which writes FOLDER/record-N: one line a message, wall clock
-in seconds and the message in hexadecimal. A recorder is never early, so `check.py` takes the earliest of their times
-for the truth about when the radio said what. The recorded messages of the unit tests come from these files, too.
+in seconds and the message in hexadecimal. The recorded messages of the unit tests come from these files, too.
+
+A recorder that waits for a processor is late. So the kernel's own trace of what leads to these messages is switched
+on, too (guest.sh keeps it), and FOLDER/clock has the difference between the wall clock and the trace's. Between the
+trace and the first recorder the radio spoke.
 
 FOLDER/stalls gets a line for each time that a processor did not run a process of the agent's priority in time: when
 that ended, for how many seconds.
@@ -72,8 +75,23 @@ def record(processor, path):
             out.write(f"{now:.6f} {data.hex()}\n")
 
 
+TRACING = "/sys/kernel/tracing"
+TRACED = """cfg80211_ch_switch_started_notify cfg80211_ch_switch_notify rdev_scan cfg80211_scan_done cfg80211_ready_on_channel
+cfg80211_ready_on_channel_expired rdev_change_virtual_intf rdev_stop_ap"""
+
+
+def trace(folder):
+    """Switches the kernel's trace on."""
+    for name, value in [("trace_clock", "mono")] + [(f"events/cfg80211/{name}/enable", "1") for name in TRACED.split()]:
+        with open(f"{TRACING}/{name}", "w") as file:
+            file.write(value)
+    with open(f"{folder}/clock", "w") as out:
+        out.write(f"{time.time() - time.monotonic():.6f}\n")
+
+
 def main():
     folder = sys.argv[1]
+    trace(folder)
     stalls = open(f"{folder}/stalls", "a", buffering=1)
     for processor in sorted(os.sched_getaffinity(0)):
         if os.fork() == 0:

@@ -33,6 +33,8 @@ pub const FOLLOW: Duration = Duration::from_millis(45);
 /// A silence begins this much before the first beacon at which the switch may come, so that the driver's
 /// queue is empty by then.
 pub const LEAD: Duration = Duration::from_millis(10);
+/// A switch may come this much later than its count says: beacons may be late, or rarer than usual.
+pub const LATE_SWITCH: Duration = Duration::from_millis(500);
 /// Within this time of a radar the radio leaves the channel (channel move time, 47 CFR 15.407(h)(2)(iii)).
 pub const RADAR_MOVE: Duration = Duration::from_secs(10);
 /// A scan listens for this long on a channel on which it asks for answers, and on one where it may not.
@@ -275,9 +277,8 @@ impl Radio {
             true => now,
             false => (now + beacons(count.saturating_sub(2)) - LEAD).max(now),
         };
-        // One beacon more, for one that is late.
         let expected = (now + latest).since(from);
-        let signal = limits.silent(cause, from, Some(expected), expected + BEACON_INTERVAL);
+        let signal = limits.silent(cause, from, Some(expected), expected + LATE_SWITCH);
         let before = self.switch.replace(UnderWay { what: cause, until: end_of(&signal) });
         // A radar while the radio counts down to a switch of its own.
         if let Some(before) = before.filter(|before| before.what != cause && before.until > now) {
