@@ -16,7 +16,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ setup: ## Install the system packages that tests need (as root), or say which ar
 setup-demo:
 	@scripts/setup.sh demo
 
-test: setup lint unit pages bench-smoke router-page python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux and Python tests, numbers and commands of the pages, benchmarks once
+test: setup lint unit pages bench-smoke router-page test-wifi python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux, Wi-Fi and Python tests, numbers and commands of the pages, benchmarks once
 
 unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run of the fuzz targets
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) PROPTEST_CASES=$(PROPTEST_CASES) $(CARGO) test --locked --workspace
@@ -54,6 +54,11 @@ bench-smoke: ## Every benchmark once and short, in the tests' build: shows that 
 router-page: setup ## Run the commands of docs/router.md in network namespaces and compare what they show with what the page says (as root)
 	$(CARGO) build --locked --workspace
 	scripts/try_router_page.py "$${CARGO_TARGET_DIR:-target}/debug/linkhold"
+
+# The command as the tests build it, so that `make test` builds it once.
+test-wifi: ## The agent on real Wi-Fi in an emulated machine (as root; fetches a kernel with apt once); skips with its reason
+	$(CARGO) test --locked --workspace --test command --no-run
+	scripts/wifi/run.sh $(or $(CARGO_TARGET_DIR),target)/debug/linkhold
 
 repeat-linux: setup ## Tests that compare order or time 100 times each, then the namespace suite 10 times free and 10 times beside load (as root)
 	scripts/repeat_tests.sh order 100

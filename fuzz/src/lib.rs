@@ -13,8 +13,11 @@ use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
 use linkhold_core::log::{LogReader, MAGIC, replay, replay_log};
 use linkhold_core::mechanism::PlainRouter;
 use linkhold_core::packet::Direction;
+use linkhold_core::time::{Duration, Instant};
 use linkhold_linux::agent::AgentConfig;
 use linkhold_linux::agent::connection::{Connection, Turn};
+use linkhold_linux::agent::nl80211::message::messages;
+use linkhold_linux::agent::nl80211::{SignalKind, Translator};
 use linkhold_linux::agent::protocol::{MAX_LINE, Message, parse_line};
 use linkhold_linux::datapath::nfqueue::parse_packet_message;
 use linkhold_radio::Trace;
@@ -168,6 +171,27 @@ pub fn nfqueue(data: &[u8]) {
     let queue = 2 * arrived.radio as u64 + u64::from(arrived.direction == Direction::Uplink);
     assert!(arrived.radio < 2);
     assert_eq!(arrived.id.0 >> 32, queue);
+}
+
+/// Datagrams on the socket of nl80211, each behind its length in one byte. Every silence that they begin has an
+/// end.
+pub fn nl80211(data: &[u8]) {
+    let (family, max) = (32, Duration::from_secs(10));
+    let mut translator = Translator::new(["wlan0", "wlan3"], max);
+    let (mut now, mut rest, mut out) = (Instant::ZERO, data, Vec::new());
+    while let Some((&length, behind)) = rest.split_first() {
+        let (datagram, next) = behind.split_at(usize::from(length).min(behind.len()));
+        (rest, now) = (next, now + Duration::from_millis(100));
+        for message in messages(family, datagram) {
+            translator.handle_message(now, &message, &mut out);
+        }
+        for signal in out.drain(..) {
+            assert!(signal.radio < translator.radios().len());
+            if let SignalKind::Silent { from, at_most, .. } = signal.kind {
+                assert!(from >= now && !at_most.is_zero() && at_most <= max);
+            }
+        }
+    }
 }
 
 /// `data` with every frame's checksum corrected.

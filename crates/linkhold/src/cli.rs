@@ -230,8 +230,8 @@ pub enum ScenarioCommand {
     subcommand_negates_reqs = true,
     long_about = "Run the agent on this router: it keeps TCP fast across the radio's silences.\n\n\
         The agent puts itself into the forwarding path between the wired and the radio interfaces (NFQUEUE, by \
-        nftables or iptables, whichever works) and waits to be told of silences: by `linkhold signal`, by a program \
-        on its socket, or by a schedule in its configuration. In a silence it holds packets back in order and closes \
+        nftables or iptables, whichever works) and waits to be told of silences: by Wi-Fi interfaces (nl80211), by \
+        `linkhold signal`, by a program on its socket, or by a schedule in its configuration. In a silence it holds packets back in order and closes \
         senders' windows; afterwards it reopens them. It runs in the foreground until SIGTERM or Ctrl-C, and lets \
         everything go before it ends; if it is killed, traffic passes as if it had never been there.\n\n\
         Needs CAP_NET_ADMIN and CAP_NET_RAW (root has them); `linkhold doctor agent` says whether it can run here.",
@@ -290,7 +290,7 @@ pub enum AgentCommand {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Tell the running agent what happens on the radio.\n\n\
-        What a radio driver does by itself (see `linkhold agent schema`) from a shell: in hooks of hostapd, in cron, \
+        What a radio driver does by itself (see `linkhold agent schema`) from a shell: in a driver's hooks, in cron, \
         or by hand to try it out. The command returns as soon as the agent has taken note. \
         Of an agent with several radios it prints those that were told.",
     after_long_help = "Examples:\n  \

@@ -1,6 +1,6 @@
 //! A short run of the fuzz targets on the stable toolchain: their bodies get mutated seeds, the same in every
 //! run. The long runs are `cargo +nightly fuzz run
-//! scenario|agent_config|trace|packet|log|control|nfqueue`.
+//! scenario|agent_config|trace|packet|log|control|nfqueue|nl80211`.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod bodies;
@@ -227,6 +227,32 @@ fn any_bytes_are_a_queued_packet_or_refused() {
         assert!(linkhold_linux::datapath::nfqueue::parse_packet_message(seed, 7..11).is_some());
     }
     smoke(&seeds, 20_000, bodies::nfqueue);
+}
+
+#[test]
+fn any_bytes_are_events_of_a_radio_or_refused() {
+    // Seeds: a recorded minute of two radios, as it is and in halves, each datagram behind its length.
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../linkhold-linux/src/agent/nl80211/recorded.txt");
+    let text = std::fs::read_to_string(path).expect("the recording is part of the project");
+    let digit = |digit: u8| char::from(digit).to_digit(16).expect("hexadecimal") as u8;
+    let datagrams: Vec<Vec<u8>> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.rsplit(' ').next())
+        .map(|hex| hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect())
+        .filter(|datagram: &Vec<u8>| datagram.len() < 256)
+        .collect();
+    assert!(datagrams.len() > 20);
+    let framed = |datagrams: &[Vec<u8>]| -> Vec<u8> {
+        datagrams.iter().flat_map(|datagram| [&[datagram.len() as u8], &datagram[..]].concat()).collect()
+    };
+    // The names of the interfaces come first, so that the rest concerns them.
+    let (first, second) = datagrams.split_at(datagrams.len() / 2);
+    let names: Vec<Vec<u8>> =
+        datagrams.iter().filter(|datagram| datagram.windows(5).any(|w| w == b"wlan0")).cloned().collect();
+    let behind_names = |datagrams: &[Vec<u8>]| framed(&[&names[..], datagrams].concat());
+    let seeds = [framed(&datagrams), behind_names(&datagrams), behind_names(first), behind_names(second)];
+    smoke(&seeds, 20_000, bodies::nl80211);
 }
 
 #[test]

@@ -15,7 +15,8 @@ fn status() -> Value {
     json!({
         "schema": "linkhold.status/1", "version": "0.1.0", "instance": "roof", "mechanism": "dsasync",
         "datapath": "nfqueue", "rules": "iptables", "uptime_s": 12.5, "silent": true, "silences_now": 1,
-        "silences": 7, "silences_overdue": 2,
+        "silences": 5, "silences_begun": 7, "silences_announced": 0, "silences_ended": 1, "silences_timed": 3,
+        "silences_overdue": 2,
         "channel": { "capacity_bps": 24_000_000, "efficiency": 0.65 },
         "flows": 3, "stations": 2,
         "packets": {
@@ -28,6 +29,10 @@ fn status() -> Value {
             "inject_errors": 0
         },
         "events": { "hostapd": 5, "timer": 6 },
+        "nl80211": { "lost": 0, "interfaces": [
+            { "name": "wlan0", "index": 3, "serving": true, "events": 12 },
+            { "name": "wlan1", "serving": false, "events": 0 }
+        ] },
         "driver": { "unparsed": 0, "rewrites_by_ack": 0, "rewrites_skipped": 0, "unknown_packets": 0 },
         "untracked_events": 0, "processor": 1, "troubles": [], "radios": []
     })
@@ -74,9 +79,10 @@ fn text_says_what_matters() {
         "24   Mbit/s, 65 % of it",
         "9   packets now, 13500 bytes (peak 20000 bytes)",
         "1   closed now; 4 closed, 3 reopened, 6 made smaller so far",
-        "7   seen; 1 under way, 2 that nobody ended",
+        "7   begun, in 5 periods; 1 under way, 0 announced, 1 ended by events, 3 by the clock, 2 that nobody ended",
         "40 held so far, 5 rewritten, 3 dropped",
         "hostapd 5, timer 6",
+        "0   events lost; wlan0: 12 events, serves stations; wlan1: 0 events, no wireless interface",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }

@@ -14,7 +14,7 @@ use linkhold_scenario::read::read_file;
 pub use file::runs_on_a_router;
 pub use model::{
     AgentConfig, Aggregates, ChannelSection, ControlSection, DEFAULT_SOCKET, DataPathSection, FileMode,
-    MAX_RADIOS, MetricsSection, ScheduleSection, SilenceSection, StationSection,
+    MAX_RADIOS, MetricsSection, RadioEvents, ScheduleSection, SilenceSection, StationSection,
 };
 
 /// Why a configuration cannot be used.
@@ -76,6 +76,9 @@ mod tests {
         let config = parse(SMALLEST).unwrap();
         assert_eq!(config.control.mode, FileMode(0o600));
         assert_eq!(config.mechanism, Some(dsasync("recommended")));
+        assert_eq!(config.radio_events, RadioEvents::Nl80211);
+        let without = parse(&format!("{SMALLEST}radio_events = \"none\"\n")).unwrap();
+        assert_eq!(without.radio_events, RadioEvents::None);
         assert!(config.queues().max_packets > dsasync("recommended").needs().held_packets);
     }
 
@@ -176,6 +179,10 @@ mod tests {
             (
                 "[datapath]\nqueue = 65535\n",
                 "agent.toml:4:9: datapath.queue: 65535 is out of range; write a whole number from 0 to 65534",
+            ),
+            (
+                "radio_events = \"hostapd\"\n",
+                "agent.toml:3:16: radio_events: \"hostapd\" is not known here; write one of \"nl80211\", \"none\"",
             ),
             ("[datapath]\nqueue = 70000\n", "agent.toml:4:9: datapath.queue: "),
             (

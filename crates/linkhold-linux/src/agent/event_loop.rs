@@ -17,13 +17,14 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use super::clock::Clock;
-use super::config::AgentConfig;
+use super::config::{AgentConfig, RadioEvents};
 use super::control::{Control, Service};
 use super::driver::{Driver, Radio};
 use super::error::AgentError;
 use super::guardian::Guardian;
 use super::lock::InstanceLock;
 use super::metrics::Exporter;
+use super::nl80211::{Nl80211, SignalKind};
 use super::processor::stay_on;
 use super::protocol::{Event, Message, Query, Reply, Target, parse_line, shorten};
 use super::schedule::Schedule;
@@ -43,6 +44,8 @@ const GUARDIAN_MIN_LIFE: Duration = Duration::from_secs(1);
 const MAX_SOURCES: usize = 64;
 /// Source of an event that names none.
 const UNNAMED_SOURCE: &str = "socket";
+/// Source of what nl80211 tells.
+const NL80211_SOURCE: &str = "nl80211";
 /// Source of an end that the agent itself brings about.
 const TIMER_SOURCE: &str = "timer";
 
@@ -66,6 +69,8 @@ struct Core {
     /// In the driver's order.
     radios: Vec<RadioState>,
     schedules: Vec<Schedule>,
+    /// What Wi-Fi radios tell by themselves.
+    nl80211: Option<Nl80211>,
     sources: BTreeMap<String, u64>,
     exporter: Exporter,
     max_silence: Duration,
@@ -118,6 +123,10 @@ impl Agent {
             driver: Driver::new(datapath, radios.collect()),
             radios: config.radio.iter().map(state).collect(),
             schedules: Vec::new(),
+            nl80211: match config.radio_events {
+                RadioEvents::Nl80211 => open_nl80211(config),
+                RadioEvents::None => None,
+            },
             sources: BTreeMap::new(),
             exporter: Exporter::new(&config.instance),
             max_silence: config.silence.max,
@@ -177,6 +186,10 @@ impl Agent {
             if self.core.surroundings.look_again(self.core.clock.now()) {
                 self.replace_rules();
             }
+            // Before the packets: what the radio says decides what becomes of them.
+            if ready.radio {
+                self.core.handle_radio();
+            }
             if ready.packets || more_packets {
                 let clock = self.core.clock;
                 more_packets = self.core.driver.handle_packets(PACKETS_PER_TURN, || clock.now())?;
@@ -203,6 +216,8 @@ impl Agent {
         let mut polled = Vec::with_capacity(8);
         polled.push(PollFd::new(stop, PollFlags::POLLIN));
         polled.push(PollFd::new(self.core.driver.datapath().readable(), PollFlags::POLLIN));
+        let radio = self.core.nl80211.as_ref().map(Nl80211::readable);
+        polled.extend(radio.map(|socket| PollFd::new(socket, PollFlags::POLLIN)));
         let guardian = self.guardian.as_ref().map(|(guardian, _)| guardian.pipe());
         polled.extend(guardian.map(|pipe| PollFd::new(pipe, PollFlags::empty())));
         for (fd, writes) in self.control.descriptors() {
@@ -212,16 +227,17 @@ impl Agent {
         match ppoll(&mut polled, timeout.map(timespec), None) {
             Ok(_) => {}
             Err(nix::errno::Errno::EINTR) => {
-                return Ok(Ready { stop: false, packets: false, guardian: false, control: false });
+                return Ok(Ready::default());
             }
             Err(errno) => return Err(errno.into()),
         }
         let mut ready = polled.iter().map(|fd| fd.any().unwrap_or(false));
         let stop = ready.next().unwrap_or(false);
         let packets = ready.next().unwrap_or(false);
+        let radio = radio.is_some() && ready.next().unwrap_or(false);
         let guardian = guardian.is_some() && ready.next().unwrap_or(false);
         let timed_out = control_timeout.is_some_and(|at| at <= self.core.clock.now());
-        Ok(Ready { stop, packets, guardian, control: ready.any(|ready| ready) || timed_out })
+        Ok(Ready { stop, packets, radio, guardian, control: ready.any(|ready| ready) || timed_out })
     }
 
     /// Replaces a guardian that is gone, most likely killed: held packets are not to depend on the agent
@@ -285,9 +301,12 @@ impl Agent {
     }
 }
 
+#[derive(Default)]
 struct Ready {
     stop: bool,
     packets: bool,
+    /// nl80211 has told something.
+    radio: bool,
     /// The guardian is gone.
     guardian: bool,
     control: bool,
@@ -295,6 +314,24 @@ struct Ready {
 
 fn start_guardian(datapath: &NfQueue) -> Result<Guardian, AgentError> {
     Guardian::start(datapath.netlink().as_raw_fd(), datapath.queue_numbers())
+}
+
+/// The source of what Wi-Fi radios tell. Without it the agent hears of silences from others only, and runs.
+fn open_nl80211(config: &AgentConfig) -> Option<Nl80211> {
+    let names = config.radio.iter().map(String::as_str);
+    match Nl80211::open(names, config.silence.max) {
+        Ok(Some(source)) => Some(source),
+        Ok(None) => {
+            tracing::info!(
+                "no nl80211 here: silences are told by `linkhold signal`, the socket or the clock"
+            );
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%error, "nl80211 cannot be read: silences of Wi-Fi radios must be told from outside");
+            None
+        }
+    }
 }
 
 fn timespec(duration: Duration) -> TimeSpec {
@@ -374,6 +411,50 @@ impl Core {
             self.tell(radio, &source, LinkEvent { detected_at: now, effective_at: Some(due), kind });
         }
         self.driver.handle_timeout(now);
+    }
+
+    /// Reads what Wi-Fi radios have told, and tells it to their mechanisms.
+    fn handle_radio(&mut self) {
+        let Some(mut source) = self.nl80211.take() else { return };
+        let now = self.clock.now();
+        match source.read(now) {
+            Ok(signals) => {
+                // Its radios are those of the configuration, in the same order.
+                for signal in signals {
+                    self.apply_radio(now, signal.radio, signal.kind);
+                }
+                self.nl80211 = Some(source);
+            }
+            Err(error) => tracing::error!(%error, "nl80211 is no longer read"),
+        }
+    }
+
+    /// Carries out what a radio has told by itself.
+    fn apply_radio(&mut self, now: Instant, radio: usize, kind: SignalKind) {
+        let scope = Scope::Network;
+        let Some(state) = self.radios.get_mut(radio) else { return };
+        let name = &state.name;
+        match kind {
+            SignalKind::Silent { cause, from, expected, at_most } => {
+                tracing::debug!(radio = name, ?cause, ahead = %from.since(now), %at_most, "the radio falls silent");
+                if let Err(error) = state.silences.begin(scope, cause, from, Some(at_most)) {
+                    tracing::warn!(%error, radio = name, "a silence of the radio is left out");
+                    return;
+                }
+                let kind = LinkEventKind::FreezeStarted { scope, cause, expected };
+                self.tell(
+                    radio,
+                    NL80211_SOURCE,
+                    LinkEvent { detected_at: now, effective_at: Some(from), kind },
+                );
+            }
+            SignalKind::Over { cause } => {
+                tracing::debug!(radio = name, ?cause, "the radio is back");
+                state.silences.end(scope, cause, now, now);
+                let event = LinkEvent::at(now, LinkEventKind::FreezeEnded { scope, cause });
+                self.tell(radio, NL80211_SOURCE, event);
+            }
+        }
     }
 
     fn announce_schedules(&mut self) {
@@ -528,13 +609,18 @@ impl Core {
 
     fn radio_status(&self, state: &RadioState, radio: &Radio) -> RadioStatus {
         let (metrics, counters) = (radio.mechanism().metrics(), radio.counters());
-        let silences_now = state.silences.under_way(self.clock.now());
+        let now = self.clock.now();
+        let (silences_now, counts) = (state.silences.under_way(now), state.silences.counts());
         RadioStatus {
             name: state.name.clone(),
             silent: silences_now > 0,
             silences_now,
             silences: metrics.silences,
-            silences_overdue: state.silences.overdue(),
+            silences_begun: counts.begun,
+            silences_announced: state.silences.announced(now),
+            silences_ended: counts.ended,
+            silences_timed: counts.timed,
+            silences_overdue: counts.overdue,
             channel: state.channel,
             flows: metrics.flows,
             stations: radio.stations().len(),
@@ -553,6 +639,7 @@ impl Core {
             .collect();
         let mechanisms = || self.driver.radios().iter().map(Radio::mechanism);
         let metrics = mechanisms().fold(Metrics::default(), |sum, one| sum.plus(&one.metrics()));
+        let now = self.clock.now();
         let path = self.driver.datapath().counters();
         let silences_now = radios.iter().map(|radio| radio.silences_now).sum();
         Status {
@@ -562,10 +649,14 @@ impl Core {
             mechanism: mechanisms().next().map_or("none", Mechanism::name).to_owned(),
             datapath: self.driver.datapath().name().to_owned(),
             rules: self.rules_name.to_owned(),
-            uptime_s: self.clock.now().as_secs_f64(),
+            uptime_s: now.as_secs_f64(),
             silent: silences_now > 0,
             silences_now,
             silences: metrics.silences,
+            silences_begun: radios.iter().map(|radio| radio.silences_begun).sum(),
+            silences_announced: radios.iter().map(|radio| radio.silences_announced).sum(),
+            silences_ended: radios.iter().map(|radio| radio.silences_ended).sum(),
+            silences_timed: radios.iter().map(|radio| radio.silences_timed).sum(),
             silences_overdue: radios.iter().map(|radio| radio.silences_overdue).sum(),
             channel: match &radios[..] {
                 [only] => only.channel,
@@ -579,6 +670,7 @@ impl Core {
             },
             windows: Windows { inject_errors: path.inject_errors, ..Windows::of(&metrics, path.injected) },
             events: self.sources.clone(),
+            nl80211: self.nl80211.as_ref().map(Nl80211::status),
             driver: self.driver.counters(),
             untracked_events: radios.iter().map(|radio| radio.untracked_events).sum(),
             processor: self.processor,

@@ -48,6 +48,11 @@ impl Exporter {
                 status.windows.inject_errors,
             ),
             ("linkhold_unparsed_total", "Packets passed unparsed", status.driver.unparsed),
+            (
+                "linkhold_nl80211_lost_total",
+                "Times that the kernel dropped events of nl80211",
+                status.nl80211.as_ref().map_or(0, |nl80211| nl80211.lost),
+            ),
         ];
         for (name, description, value) in counters {
             self.count(name, description, [], value);
@@ -80,7 +85,10 @@ impl Exporter {
             self.gauge(name, description, Some(own()), value);
         }
         let counters = [
-            ("linkhold_silences_total", "Silences seen", radio.silences),
+            ("linkhold_silences_total", "Periods of silence, of whatever causes", radio.silences),
+            ("linkhold_silences_begun_total", "Silences begun or announced", radio.silences_begun),
+            ("linkhold_silences_ended_total", "Silences that an event ended", radio.silences_ended),
+            ("linkhold_silences_timed_total", "Silences that ended at a known time", radio.silences_timed),
             ("linkhold_silences_overdue_total", "Silences that nobody ended", radio.silences_overdue),
             (
                 "linkhold_untracked_events_total",

@@ -16,6 +16,7 @@ pub mod event_loop;
 mod guardian;
 mod lock;
 pub mod metrics;
+pub mod nl80211;
 pub mod processor;
 pub mod protocol;
 pub mod record;

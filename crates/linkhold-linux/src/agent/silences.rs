@@ -20,6 +20,19 @@ struct Active {
     asked_for: bool,
 }
 
+/// What became of silences. `begun` is the sum of the others and of what is in the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SilenceCounts {
+    /// Begun or announced, each cause and scope by itself. One that is told again is the same one.
+    pub begun: u64,
+    /// Ended by an event.
+    pub ended: u64,
+    /// Ended by the agent at the time that its source asked for.
+    pub timed: u64,
+    /// Ended by the agent because nobody else did.
+    pub overdue: u64,
+}
+
 /// The table is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{MAX_ACTIVE} silences are under way already")]
@@ -30,14 +43,14 @@ pub struct TooManySilences;
 pub struct Silences {
     active: Vec<Active>,
     max: Duration,
-    overdue: u64,
+    counts: SilenceCounts,
 }
 
 impl Silences {
     /// A table without silences. A silence that nobody ends is over after `max`.
     #[must_use]
     pub fn new(max: Duration) -> Self {
-        Self { active: Vec::new(), max, overdue: 0 }
+        Self { active: Vec::new(), max, counts: SilenceCounts::default() }
     }
 
     /// A silence begins at `from`, or its source says so again. It lasts `lasting` if the source knows that
@@ -64,7 +77,10 @@ impl Silences {
                 active.asked_for = asked_for;
             }
             None if full => return Err(TooManySilences),
-            None => self.active.push(Active { scope, cause, from, until, asked_for }),
+            None => {
+                self.counts.begun += 1;
+                self.active.push(Active { scope, cause, from, until, asked_for });
+            }
         }
         Ok(())
     }
@@ -74,7 +90,9 @@ impl Silences {
     pub fn end(&mut self, scope: Scope, cause: Cause, now: Instant, at: Instant) {
         let concerned = |active: &Active| active.scope == scope && active.cause == cause;
         if at <= now {
+            let before = self.active.len();
             self.active.retain(|active| !concerned(active));
+            self.counts.ended += (before - self.active.len()) as u64;
         } else if let Some(active) = self.active.iter_mut().find(|active| concerned(active))
             && at <= active.until
         {
@@ -93,8 +111,10 @@ impl Silences {
     pub fn end_due(&mut self, now: Instant) -> Option<LinkEvent> {
         let index = self.active.iter().position(|active| active.until <= now)?;
         let Active { scope, cause, from, until, asked_for } = self.active.remove(index);
-        if !asked_for {
-            self.overdue += 1;
+        if asked_for {
+            self.counts.timed += 1;
+        } else {
+            self.counts.overdue += 1;
             let lasted = now.since(from);
             tracing::warn!(?scope, ?cause, %lasted, "nobody ended this silence: over by `silence.max`");
         }
@@ -108,10 +128,16 @@ impl Silences {
         self.active.iter().filter(|active| active.from <= now).count()
     }
 
-    /// How many were ended because nobody else did.
+    /// How many are announced for later.
     #[must_use]
-    pub fn overdue(&self) -> u64 {
-        self.overdue
+    pub fn announced(&self, now: Instant) -> usize {
+        self.active.iter().filter(|active| active.from > now).count()
+    }
+
+    /// What became of them so far.
+    #[must_use]
+    pub fn counts(&self) -> SilenceCounts {
+        self.counts
     }
 }
 
@@ -135,7 +161,7 @@ mod tests {
         assert_eq!(silences.end_due(at(124)), None);
         let event = silences.end_due(at(126)).unwrap();
         assert_eq!((event.detected_at, event.effective_at), (at(126), Some(at(125))));
-        assert_eq!(silences.overdue(), 0);
+        assert_eq!(silences.counts().overdue, 0);
         assert_eq!(silences.under_way(at(126)), 0);
     }
 
@@ -146,7 +172,7 @@ mod tests {
         silences.begin(NET, Cause::Grant, at(0), Some(Duration::from_secs(3_600))).unwrap();
         assert!(silences.end_due(at(499)).is_none());
         assert!(silences.end_due(at(500)).is_some() && silences.end_due(at(500)).is_some());
-        assert_eq!(silences.overdue(), 2);
+        assert_eq!(silences.counts().overdue, 2);
     }
 
     #[test]
@@ -170,9 +196,9 @@ mod tests {
         silences.end(NET, Cause::Grant, at(100), Instant::from_millis(86_400_000));
         assert_eq!(silences.next_end(), Some(at(300)));
         assert!(silences.end_due(at(300)).is_some());
-        assert_eq!((silences.next_end(), silences.overdue()), (Some(at(1000)), 0));
+        assert_eq!((silences.next_end(), silences.counts().overdue), (Some(at(1000)), 0));
         assert!(silences.end_due(at(1000)).is_some());
-        assert_eq!(silences.overdue(), 1);
+        assert_eq!(silences.counts().overdue, 1);
     }
 
     #[test]
@@ -198,5 +224,22 @@ mod tests {
             silences.begin(Scope::Station(StationId(number)), Cause::Fade, at(0), None).unwrap();
         }
         assert_eq!(silences.begin(NET, Cause::Fade, at(0), None), Err(TooManySilences));
+    }
+
+    #[test]
+    fn every_silence_is_counted_once_and_by_how_it_ended() {
+        let mut silences = Silences::new(Duration::from_secs(1));
+        let timed = Some(Duration::from_millis(50));
+        silences.begin(NET, Cause::Sensing, at(0), timed).unwrap();
+        silences.begin(NET, Cause::Sensing, at(10), timed).unwrap();
+        silences.begin(NET, Cause::Fade, at(0), None).unwrap();
+        silences.begin(NET, Cause::Grant, at(0), None).unwrap();
+        silences.begin(NET, Cause::PrimaryUser, at(5_000), timed).unwrap();
+        silences.end(NET, Cause::Fade, at(20), at(20));
+        silences.end(NET, Cause::Fade, at(21), at(21));
+        while silences.end_due(at(2_000)).is_some() {}
+        let counts = silences.counts();
+        assert_eq!(counts, SilenceCounts { begun: 4, ended: 1, timed: 1, overdue: 1 });
+        assert_eq!((silences.under_way(at(2_000)), silences.announced(at(2_000))), (0, 1));
     }
 }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::driver::DriverCounters;
+use super::nl80211::Nl80211Status;
 
 /// The agent's state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,8 +32,21 @@ pub struct Status {
     pub silent: bool,
     /// Silences under way.
     pub silences_now: usize,
-    /// Silences seen.
+    /// Periods of silence that the mechanism saw; causes that overlap make one.
     pub silences: u64,
+    /// Silences begun or announced, each cause and scope by itself: the sum of those under way, announced,
+    /// ended, timed and overdue.
+    #[serde(default)]
+    pub silences_begun: u64,
+    /// Silences announced for later.
+    #[serde(default)]
+    pub silences_announced: usize,
+    /// Silences that an event ended.
+    #[serde(default)]
+    pub silences_ended: u64,
+    /// Silences that the agent ended at the time that their source asked for.
+    #[serde(default)]
+    pub silences_timed: u64,
     /// Silences that nobody ended.
     pub silences_overdue: u64,
     /// What the radio carries, as last told; none: nobody has, or there are several radios.
@@ -47,6 +61,9 @@ pub struct Status {
     pub windows: Windows,
     /// Events by source.
     pub events: BTreeMap<String, u64>,
+    /// What Wi-Fi radios tell by themselves; none: nl80211 is not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nl80211: Option<Nl80211Status>,
     /// Packets the driver could not treat as wanted.
     pub driver: DriverCounters,
     /// Events that did nothing, because they are of stations beyond those that are told apart.
@@ -72,8 +89,20 @@ pub struct RadioStatus {
     pub silent: bool,
     /// Silences under way.
     pub silences_now: usize,
-    /// Silences seen.
+    /// Periods of silence that its mechanism saw; causes that overlap make one.
     pub silences: u64,
+    /// Silences begun or announced: the sum of those under way, announced, ended, timed and overdue.
+    #[serde(default)]
+    pub silences_begun: u64,
+    /// Silences announced for later.
+    #[serde(default)]
+    pub silences_announced: usize,
+    /// Silences that an event ended.
+    #[serde(default)]
+    pub silences_ended: u64,
+    /// Silences that the agent ended at the time that their source asked for.
+    #[serde(default)]
+    pub silences_timed: u64,
     /// Silences that nobody ended.
     pub silences_overdue: u64,
     /// What it carries, as last told; none: nobody has.
@@ -264,8 +293,15 @@ impl fmt::Display for Status {
         )?;
         writeln!(
             f,
-            "silences    {:>12}   seen; {} under way, {} that nobody ended",
-            self.silences, self.silences_now, self.silences_overdue
+            "silences    {:>12}   begun, in {} periods; {} under way, {} announced, {} ended by events, {} by the clock, \
+             {} that nobody ended",
+            self.silences_begun,
+            self.silences,
+            self.silences_now,
+            self.silences_announced,
+            self.silences_ended,
+            self.silences_timed,
+            self.silences_overdue
         )?;
         writeln!(
             f,
@@ -281,6 +317,17 @@ impl fmt::Display for Status {
         }
         for (index, (source, count)) in self.events.iter().enumerate() {
             write!(f, "{}{source} {count}", if index == 0 { "" } else { ", " })?;
+        }
+        if let Some(nl80211) = &self.nl80211 {
+            write!(f, "\nnl80211     {:>12}   events lost", nl80211.lost)?;
+            for radio in &nl80211.interfaces {
+                let state = match radio.index {
+                    Some(_) if radio.serving => "serves stations",
+                    Some(_) => "serves nobody",
+                    None => "no wireless interface",
+                };
+                write!(f, "; {}: {} events, {state}", radio.name, radio.events)?;
+            }
         }
         Ok(())
     }

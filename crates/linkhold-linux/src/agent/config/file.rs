@@ -19,7 +19,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::model::{
     AgentConfig, Aggregates, ChannelSection, ControlSection, DEFAULT_SOCKET, DataPathSection, FileMode,
-    MAX_RADIOS, MetricsSection, ScheduleSection, SilenceSection, StationSection,
+    MAX_RADIOS, MetricsSection, RadioEvents, ScheduleSection, SilenceSection, StationSection,
 };
 use crate::agent::processor::{MAX_PROCESSOR, Processor};
 use crate::agent::protocol::{Cause, Target};
@@ -35,6 +35,8 @@ file_table! {
         /// Interfaces towards stations. Each is a radio of its own, with its own channel, silences and
         /// stations.
         required radio: Vec<At<Interface>>;
+        /// What radios are asked for silences that they announce themselves.
+        default radio_events: RadioEvents = "nl80211";
         /// How packets reach the agent.
         section datapath: DataPath;
         /// Keep a child process that lets held packets go if the agent is killed.
@@ -81,6 +83,11 @@ file_enum!(BackendChoice {
     "auto" => Self::Auto, "Whatever works, nftables first.";
     "nftables" => Self::Nftables, "nftables only.";
     "iptables" => Self::Iptables, "iptables only.";
+});
+
+file_enum!(RadioEvents {
+    "nl80211" => Self::Nl80211, "Wi-Fi interfaces: switches, radar, scans.";
+    "none" => Self::None, "Silences are told from outside only.";
 });
 
 file_enum!(Aggregates {
@@ -345,6 +352,7 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
         instance: file.instance.0.clone(),
         wired: interfaces(&file.wired),
         radio: interfaces(&file.radio),
+        radio_events: *file.radio_events,
         datapath: DataPathSection {
             backend: *file.datapath.backend,
             queue: file.datapath.queue.0,

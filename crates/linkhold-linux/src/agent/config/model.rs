@@ -25,6 +25,8 @@ pub struct AgentConfig {
     pub wired: Vec<String>,
     /// Interfaces towards stations, each a radio of its own.
     pub radio: Vec<String>,
+    /// What radios are asked for silences that they announce themselves.
+    pub radio_events: RadioEvents,
     /// How packets reach the agent.
     pub datapath: DataPathSection,
     /// Keep a child process that lets held packets go if the agent is killed.
@@ -43,6 +45,15 @@ pub struct AgentConfig {
     pub stations: Vec<StationSection>,
     /// What is done in a silence; `None`: packets pass.
     pub mechanism: Option<MechanismSettings>,
+}
+
+/// What radios are asked for silences that they announce themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RadioEvents {
+    /// Those among them that are Wi-Fi, by way of nl80211.
+    Nl80211,
+    /// None: every silence is told from outside.
+    None,
 }
 
 /// `[datapath]`

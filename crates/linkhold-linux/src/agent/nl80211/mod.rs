@@ -1,0 +1,129 @@
+//! Silences that a Wi-Fi radio announces itself: the agent reads nl80211, the kernel's interface to wireless
+//! drivers.
+//!
+//! bytes → [`message`] → [`translator`] → [`RadioSignal`]s, each with its radio. [`Nl80211`] is the socket
+//! around them. Messages and translator know neither clock nor kernel: tests feed them recorded messages.
+
+pub mod message;
+mod socket;
+#[cfg(test)]
+mod tests;
+pub mod translator;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use linkhold_core::time::{Duration, Instant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use message::messages;
+use socket::{EventSocket, Read};
+pub use translator::{Radio, RadioSignal, SignalKind, Translator};
+
+/// Datagrams read between two looks at packets and timers.
+const DATAGRAMS_PER_TURN: usize = 32;
+
+/// What nl80211 has told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Nl80211Status {
+    /// Times that the kernel dropped events because the agent was too slow.
+    pub lost: u64,
+    /// The radio interfaces of the configuration.
+    pub interfaces: Vec<InterfaceStatus>,
+}
+
+/// A radio interface, as nl80211 knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InterfaceStatus {
+    /// Its name.
+    pub name: String,
+    /// Its index; none: there is no wireless interface of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// True while it serves stations.
+    pub serving: bool,
+    /// Messages that concerned it.
+    pub events: u64,
+}
+
+/// The event source.
+pub struct Nl80211 {
+    socket: EventSocket,
+    translator: Translator,
+    signals: Vec<RadioSignal>,
+    lost: u64,
+}
+
+impl Nl80211 {
+    /// Listens for what concerns the interfaces of these names, in the calling thread's network namespace;
+    /// `None` where the kernel has no nl80211. No silence lasts longer than `max_silence`.
+    ///
+    /// An interface that is missing, or is no wireless one, is found when it appears.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn open<'a>(
+        names: impl IntoIterator<Item = &'a str>,
+        max_silence: Duration,
+    ) -> io::Result<Option<Self>> {
+        let Some(socket) = EventSocket::open()? else { return Ok(None) };
+        socket.ask_for_interfaces()?;
+        let translator = Translator::new(names, max_silence);
+        Ok(Some(Self { socket, translator, signals: Vec::new(), lost: 0 }))
+    }
+
+    /// Readable when there is something to read.
+    #[must_use]
+    pub fn readable(&self) -> BorrowedFd<'_> {
+        self.socket.readable()
+    }
+
+    /// The radios; a [`RadioSignal`] names one by its place here.
+    #[must_use]
+    pub fn radios(&self) -> &[Radio] {
+        self.translator.radios()
+    }
+
+    /// Reads what is there at `now`, without waiting, and hands out what it means.
+    ///
+    /// # Errors
+    /// The socket is broken. What is under way still ends by its own limit.
+    pub fn read(&mut self, now: Instant) -> io::Result<&[RadioSignal]> {
+        self.signals.clear();
+        let mut ask = false;
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let family = self.socket.family();
+            match self.socket.read()? {
+                Read::Datagram(datagram) => {
+                    for message in messages(family, datagram) {
+                        self.translator.handle_message(now, &message, &mut self.signals);
+                    }
+                }
+                Read::Lost => {
+                    self.lost += 1;
+                    tracing::warn!("events of nl80211 were lost: silences under way end by their limits");
+                    ask = true;
+                }
+                Read::Empty => break,
+            }
+        }
+        ask |= self.translator.take_question();
+        if ask && let Err(error) = self.socket.ask_for_interfaces() {
+            tracing::debug!(%error, "nl80211 cannot be asked for the interfaces");
+        }
+        Ok(&self.signals)
+    }
+
+    /// What it has heard so far.
+    #[must_use]
+    pub fn status(&self) -> Nl80211Status {
+        let interfaces = self.radios().iter().map(|radio| InterfaceStatus {
+            name: radio.name.clone(),
+            index: radio.index,
+            serving: radio.serving,
+            events: radio.events,
+        });
+        Nl80211Status { lost: self.lost, interfaces: interfaces.collect() }
+    }
+}

@@ -1,0 +1,372 @@
+//! Recorded and made-up messages, without any radio.
+
+use linkhold_core::link_event::{Cause, Scope};
+use linkhold_core::time::{Duration, Instant};
+use proptest::prelude::*;
+
+use super::message::{Event, Message, messages};
+use super::translator::{BEACON_INTERVAL, FOLLOW, LATE_SWITCH, LEAD, RadioSignal, SignalKind, Translator};
+use crate::agent::silences::Silences;
+
+const FAMILY: u16 = 32;
+const MAX: Duration = Duration::from_secs(10);
+const RECORDED: &str = include_str!("recorded.txt");
+
+fn at(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// Lines of the recording: microseconds, what, message.
+fn recorded() -> impl Iterator<Item = (u64, &'static str, Vec<u8>)> {
+    RECORDED.lines().filter(|line| !line.starts_with('#')).map(|line| {
+        let mut fields = line.split(' ');
+        let mut field = || fields.next().expect("three fields");
+        let (time, what, hex) = (field(), field(), field());
+        let digit = |digit: u8| char::from(digit).to_digit(16).expect("hexadecimal") as u8;
+        let bytes = hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1]));
+        ((time.parse::<f64>().expect("a number") * 1e3) as u64, what, bytes.collect())
+    })
+}
+
+const fn concerning(interface: u32, event: Event<'_>) -> Message<'_> {
+    Message { interface: Some(interface), wiphy: None, frequency: None, event }
+}
+
+/// `wlan0` (index 2, wiphy 0, 2412 MHz) and `wlan3` (index 5, wiphy 3, 5260 MHz), both access points.
+fn translator() -> Translator {
+    let mut translator = Translator::new(["wlan0", "wlan3"], MAX);
+    for (name, index, wiphy, frequency) in [("wlan0", 2, 0, 2412), ("wlan3", 5, 3, 5260)] {
+        let event = Event::Interface { name, serves: true };
+        let message =
+            Message { interface: Some(index), wiphy: Some(wiphy), frequency: Some(frequency), event };
+        assert_eq!(told(&mut translator, Instant::ZERO, &message), []);
+    }
+    translator
+}
+
+fn told(translator: &mut Translator, now: Instant, message: &Message<'_>) -> Vec<RadioSignal> {
+    let mut out = Vec::new();
+    translator.handle_message(now, message, &mut out);
+    out
+}
+
+/// What `wlan0` is told at `time` ms of an event on interface 2 or wiphy 0.
+fn wlan0(translator: &mut Translator, time: u64, event: Event<'_>) -> Vec<SignalKind> {
+    let away = matches!(event, Event::AwayStarted { .. });
+    let message =
+        Message { wiphy: Some(0), frequency: Some(if away { 2462 } else { 2412 }), ..concerning(2, event) };
+    let signals = told(translator, at(time), &message);
+    assert!(signals.iter().all(|signal| signal.radio == 0), "{signals:?}");
+    signals.into_iter().map(|signal| signal.kind).collect()
+}
+
+fn silent(cause: Cause, from: Instant, expected: Duration, at_most: Duration) -> SignalKind {
+    SignalKind::Silent { cause, from, expected: Some(expected), at_most }
+}
+
+const SWITCH: Cause = Cause::ChannelSwitch;
+
+#[test]
+fn a_recorded_minute_of_two_radios_becomes_these_silences() {
+    let mut translator = translator();
+    let mut lines = Vec::new();
+    for (micros, what, bytes) in recorded() {
+        let now = Instant::from_nanos(micros * 1000);
+        for message in messages(FAMILY, &bytes) {
+            for signal in told(&mut translator, now, &message) {
+                let radio = &translator.radios()[signal.radio].name;
+                let kind = match signal.kind {
+                    SignalKind::Silent { cause, from, expected, at_most } => {
+                        let expected = expected.map_or("?".to_owned(), |length| length.to_string());
+                        format!("{cause:?} in {}, for {expected}, at most {at_most}", from.since(now))
+                    }
+                    SignalKind::Over { cause } => format!("{cause:?} over"),
+                };
+                lines.push(format!("{:.1} {what}: {radio} {kind}", micros as f64 / 1e3));
+            }
+        }
+    }
+    let announced = "wlan0 ChannelSwitch in 297.2ms, for 157.4ms, at most 657.4ms";
+    let blocked = "wlan0 ChannelSwitch in 0s, for 454.6ms, at most 954.6ms";
+    let follows = "ChannelSwitch in 0s, for 45ms, at most 45ms";
+    let expected = [
+        format!("0.0 switch-started: {announced}"),
+        format!("383.9 switched: wlan0 {follows}"),
+        format!("1945.2 switch-started: {blocked}"),
+        format!("2304.2 switched: wlan0 {follows}"),
+        format!("3946.3 switch-started: {announced}"),
+        format!("4352.3 switched: wlan0 {follows}"),
+        format!("5876.5 switch-started: {blocked}"),
+        format!("6195.2 switched: wlan0 {follows}"),
+        "7814.9 scan-started: wlan0 Sensing in 0s, for 160ms, at most 750ms".to_owned(),
+        "7964.5 scan-results: wlan0 Sensing over".to_owned(),
+        "9640.0 scan-started: wlan0 Sensing in 0s, for 360ms, at most 1s".to_owned(),
+        "10003.9 scan-results: wlan0 Sensing over".to_owned(),
+        "11702.2 on-another-channel: wlan0 Sensing in 0s, for 300ms, at most 550ms".to_owned(),
+        "12016.3 back: wlan0 Sensing over".to_owned(),
+        // Then 100 ms on its own channel, the access point off and on and off, and wlan3's check for radars,
+        // of which the kernel tells wlan0's radio, too.
+        "64932.4 switch-started: wlan3 PrimaryUser in 0s, for 454.6ms, at most 954.6ms".to_owned(),
+        "65279.2 switched: wlan3 PrimaryUser in 0s, for 45ms, at most 45ms".to_owned(),
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(translator.radios().iter().map(|radio| radio.serving).collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn recorded_messages_are_read_as_what_they_are() {
+    let read: Vec<(&str, Option<u32>)> = recorded()
+        .flat_map(|(_, what, bytes)| {
+            let read: Vec<_> = messages(FAMILY, &bytes)
+                .map(|message| {
+                    let fits = match what {
+                        "switch-started" => matches!(message.event, Event::SwitchStarted { count: 5, .. }),
+                        "switched" => message.event == Event::Switched && message.frequency.is_some(),
+                        "radar-event" => message.event == Event::Radar,
+                        "scan-started" => {
+                            matches!(message.event, Event::ScanStarted { channels: 2, passive: false })
+                                || matches!(message.event, Event::ScanStarted { channels: 3, passive: true })
+                        }
+                        "scan-results" => message.event == Event::ScanEnded,
+                        "on-another-channel" => matches!(message.event, Event::AwayStarted { .. }),
+                        "back" => matches!(message.event, Event::AwayEnded { .. }),
+                        "access-point-stopped" => message.event == Event::Stopped,
+                        "interface-changed" => {
+                            matches!(message.event, Event::Interface { name: "wlan0", .. })
+                        }
+                        "station-came" => message.event == Event::StationCame,
+                        _ => false,
+                    };
+                    assert!(fits, "{what}: {message:?}");
+                    (what, message.interface)
+                })
+                .collect();
+            read
+        })
+        .collect();
+    // Of the radar events two tell that a check ended, which means nothing here.
+    let of = |wanted| read.iter().filter(|(what, _)| *what == wanted).count();
+    assert_eq!((of("switch-started"), of("switched"), of("radar-event"), of("station-came")), (5, 5, 2, 1));
+}
+
+#[test]
+fn a_message_of_another_family_says_nothing() {
+    for (_, _, bytes) in recorded() {
+        assert_eq!(messages(FAMILY + 1, &bytes).count(), 0);
+    }
+}
+
+#[test]
+fn several_messages_of_one_datagram_are_all_read() {
+    let both: Vec<u8> = recorded().take(2).flat_map(|(_, _, bytes)| bytes).collect();
+    assert_eq!(messages(FAMILY, &both).count(), 2);
+    // A length beyond the datagram ends the reading.
+    assert_eq!(messages(FAMILY, &both[..both.len() - 1]).count(), 1);
+}
+
+#[test]
+fn a_switch_is_announced_by_its_count_and_bounded_by_the_longest_silence() {
+    let beacons = |count: u32| BEACON_INTERVAL * count;
+    for (count, block_tx, from, expected) in [
+        (5, false, beacons(3).saturating_sub(LEAD), LEAD + BEACON_INTERVAL + FOLLOW),
+        (5, true, Duration::ZERO, beacons(4) + FOLLOW),
+        // At the next beacon, or at once.
+        (2, false, Duration::ZERO, BEACON_INTERVAL + FOLLOW),
+        (1, false, Duration::ZERO, BEACON_INTERVAL + FOLLOW),
+        (0, true, Duration::ZERO, BEACON_INTERVAL + FOLLOW),
+        (255, true, Duration::ZERO, MAX),
+    ] {
+        let event = Event::SwitchStarted { count, block_tx };
+        let signals = wlan0(&mut translator(), 1000, event);
+        let at_most = (expected + LATE_SWITCH).min(MAX);
+        assert_eq!(signals, [silent(SWITCH, at(1000) + from, expected, at_most)], "{event:?}");
+    }
+}
+
+#[test]
+fn a_switch_that_nobody_announced_is_a_silence_until_stations_follow() {
+    let mut translator = translator();
+    assert_eq!(wlan0(&mut translator, 10, Event::Switched), [silent(SWITCH, at(10), FOLLOW, FOLLOW)]);
+}
+
+#[test]
+fn a_radar_gives_its_switch_the_cause_and_no_other_switch() {
+    let mut translator = translator();
+    let started = Event::SwitchStarted { count: 5, block_tx: true };
+    let cause = |signals: Vec<SignalKind>| match signals[..] {
+        [SignalKind::Silent { cause, .. }] => cause,
+        _ => panic!("one silence, not {signals:?}"),
+    };
+    assert_eq!(wlan0(&mut translator, 0, Event::Radar), []);
+    assert_eq!(cause(wlan0(&mut translator, 150, started)), Cause::PrimaryUser);
+    assert_eq!(cause(wlan0(&mut translator, 500, Event::Switched)), Cause::PrimaryUser);
+    assert_eq!(cause(wlan0(&mut translator, 60_000, started)), SWITCH);
+    assert_eq!(cause(wlan0(&mut translator, 60_400, Event::Switched)), SWITCH);
+    assert_eq!(wlan0(&mut translator, 70_000, Event::Radar), []);
+    assert_eq!(cause(wlan0(&mut translator, 90_000, started)), SWITCH);
+    // A radar while the radio counts down to a switch of its own: one silence, and that is the radar's.
+    wlan0(&mut translator, 95_000, started);
+    assert_eq!(wlan0(&mut translator, 95_100, Event::Radar), []);
+    let signals = wlan0(&mut translator, 95_110, started);
+    assert_eq!(signals.first(), Some(&SignalKind::Over { cause: SWITCH }));
+    assert_eq!(cause(signals[1..].to_vec()), Cause::PrimaryUser);
+    // A radar on a channel where the radio is not, told to every radio.
+    let elsewhere =
+        Message { interface: None, wiphy: Some(0), frequency: Some(5260), ..concerning(2, Event::Radar) };
+    assert_eq!(told(&mut translator, at(100_000), &elsewhere), []);
+    assert_eq!(cause(wlan0(&mut translator, 100_100, started)), SWITCH);
+}
+
+#[test]
+fn a_scan_of_another_interface_takes_the_whole_radio_away_and_another_radios_does_not() {
+    let mut translator = translator();
+    let scan = Event::ScanStarted { channels: 3, passive: false };
+    for (wiphy, expected) in [(0, Some(0)), (3, Some(1)), (7, None)] {
+        let message = Message { wiphy: Some(wiphy), ..concerning(99, scan) };
+        let signals = told(&mut translator, at(10), &message);
+        assert_eq!(signals.first().map(|signal| signal.radio), expected);
+    }
+}
+
+#[test]
+fn a_scan_of_unknown_length_ends_by_its_event_or_by_the_longest_silence() {
+    let mut translator = translator();
+    let scan = Event::ScanStarted { channels: 0, passive: true };
+    let begins = SignalKind::Silent { cause: Cause::Sensing, from: at(0), expected: None, at_most: MAX };
+    assert_eq!(wlan0(&mut translator, 0, scan), [begins]);
+    assert_eq!(wlan0(&mut translator, 3_000, Event::ScanEnded), [SignalKind::Over { cause: Cause::Sensing }]);
+    // The end of a scan that nobody saw begin, and one that comes too late.
+    assert_eq!(wlan0(&mut translator, 3_001, Event::ScanEnded), []);
+    wlan0(&mut translator, 4_000, Event::ScanStarted { channels: 1, passive: false });
+    assert_eq!(wlan0(&mut translator, 60_000, Event::ScanEnded), []);
+}
+
+#[test]
+fn time_on_the_own_channel_is_no_silence_and_an_end_must_name_its_begin() {
+    let mut translator = translator();
+    let away = Event::AwayStarted { duration: ms(300), cookie: 7 };
+    let own = Message { wiphy: Some(0), frequency: Some(2412), ..concerning(2, away) };
+    assert_eq!(told(&mut translator, at(0), &own), []);
+    assert_eq!(wlan0(&mut translator, 10, away), [silent(Cause::Sensing, at(10), ms(300), ms(550))]);
+    assert_eq!(wlan0(&mut translator, 20, Event::AwayEnded { cookie: 6 }), []);
+    assert_eq!(wlan0(&mut translator, 30, Event::ScanEnded), []);
+    let over = SignalKind::Over { cause: Cause::Sensing };
+    assert_eq!(wlan0(&mut translator, 310, Event::AwayEnded { cookie: 7 }), [over]);
+}
+
+#[test]
+fn an_access_point_that_goes_down_lets_go_and_begins_nothing_until_it_serves_again() {
+    let over = |cause| SignalKind::Over { cause };
+    let scan = Event::ScanStarted { channels: 3, passive: false };
+    let station = Event::Interface { name: "wlan0", serves: false };
+    for down in [Event::Stopped, Event::CheckStarted, Event::InterfaceGone, station] {
+        let mut translator = translator();
+        wlan0(&mut translator, 0, Event::SwitchStarted { count: 50, block_tx: true });
+        wlan0(&mut translator, 10, scan);
+        let told = wlan0(&mut translator, 20, down);
+        assert_eq!(told, [over(SWITCH), over(Cause::Sensing)], "{down:?}");
+        assert_eq!(wlan0(&mut translator, 30, down), [], "{down:?}");
+        assert_eq!(wlan0(&mut translator, 40, scan), [], "{down:?}");
+        let again = Event::Interface { name: "wlan0", serves: true };
+        assert_eq!(wlan0(&mut translator, 50, again), []);
+        assert_eq!(wlan0(&mut translator, 60, scan).len(), 1, "{down:?}");
+    }
+}
+
+#[test]
+fn an_interface_is_known_by_its_name_whatever_its_index() {
+    let mut translator = translator();
+    assert_eq!(wlan0(&mut translator, 0, Event::InterfaceGone), []);
+    assert_eq!(wlan0(&mut translator, 1, Event::Switched), []);
+    let event = Event::Interface { name: "wlan0", serves: true };
+    let message = Message { wiphy: Some(8), ..concerning(20, event) };
+    assert_eq!(told(&mut translator, at(2), &message), []);
+    assert_eq!(told(&mut translator, at(3), &concerning(20, Event::Switched)).len(), 1);
+    assert_eq!((translator.radios()[0].index, translator.radios()[0].name.as_str()), (Some(20), "wlan0"));
+}
+
+#[test]
+fn the_interfaces_are_asked_for_when_a_radio_serves_again_on_an_unknown_channel() {
+    let mut translator = translator();
+    wlan0(&mut translator, 0, Event::StationCame);
+    assert!(!translator.take_question());
+    wlan0(&mut translator, 1, Event::Stopped);
+    wlan0(&mut translator, 2, Event::StationCame);
+    assert!(translator.take_question() && !translator.take_question());
+}
+
+/// Any event of either radio, or of a third.
+fn any_message() -> impl Strategy<Value = Message<'static>> {
+    let event = prop_oneof![
+        3 => (any::<u8>(), any::<bool>()).prop_map(|(count, block_tx)| Event::SwitchStarted { count, block_tx }),
+        3 => Just(Event::Switched),
+        1 => Just(Event::Radar),
+        1 => Just(Event::CheckStarted),
+        2 => (0u32..600, any::<bool>()).prop_map(|(channels, passive)| Event::ScanStarted { channels, passive }),
+        2 => Just(Event::ScanEnded),
+        2 => (any::<u32>(), 0u64..3).prop_map(|(length, cookie)| {
+            Event::AwayStarted { duration: ms(u64::from(length)), cookie }
+        }),
+        2 => (0u64..3).prop_map(|cookie| Event::AwayEnded { cookie }),
+        1 => Just(Event::Stopped),
+        1 => Just(Event::StationCame),
+        1 => any::<bool>().prop_map(|serves| Event::Interface { name: "wlan0", serves }),
+        1 => Just(Event::InterfaceGone),
+    ];
+    let place =
+        (proptest::option::of(prop_oneof![Just(2u32), Just(5), Just(9)]), proptest::option::of(0u32..4));
+    (place, proptest::option::of(prop_oneof![Just(2412u32), Just(5260)]), event)
+        .prop_map(|((interface, wiphy), frequency, event)| Message { interface, wiphy, frequency, event })
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_told_every_silence_ends(steps in proptest::collection::vec((0u64..3_000, any_message()), 1..60)) {
+        let mut translator = translator();
+        let mut tables = [Silences::new(MAX), Silences::new(MAX)];
+        let mut now = Instant::ZERO;
+        for (wait, message) in steps {
+            now += ms(wait);
+            for table in &mut tables {
+                while table.end_due(now).is_some() {}
+            }
+            let signals = told(&mut translator, now, &message);
+            for (number, table) in tables.iter_mut().enumerate() {
+                let own = signals.iter().filter(|signal| signal.radio == number);
+                prop_assert!(own.clone().count() <= 2);
+                for signal in own {
+                    match signal.kind {
+                        SignalKind::Silent { cause, from, expected, at_most } => {
+                            prop_assert!(from >= now && !at_most.is_zero() && at_most <= MAX);
+                            prop_assert!(expected.is_none_or(|expected| expected <= at_most));
+                            // 255 beacons ahead at most.
+                            prop_assert!(from.since(now) <= BEACON_INTERVAL * 255);
+                            table.begin(Scope::Network, cause, from, Some(at_most)).unwrap();
+                        }
+                        SignalKind::Over { cause } => {
+                            let before = table.counts().ended;
+                            table.end(Scope::Network, cause, now, now);
+                            // The end belongs to a silence that was begun and is not over.
+                            prop_assert_eq!(table.counts().ended, before + 1);
+                        }
+                    }
+                }
+            }
+            for radio in translator.radios() {
+                prop_assert!(radio.index.is_none_or(|index| [2, 5, 9].contains(&index)));
+            }
+        }
+        let end = now + BEACON_INTERVAL * 255 + MAX;
+        for mut table in tables {
+            while table.end_due(end).is_some() {}
+            let counts = table.counts();
+            prop_assert_eq!(counts.overdue, 0);
+            prop_assert_eq!(counts.begun, counts.ended + counts.timed);
+            prop_assert_eq!((table.under_way(end), table.announced(end)), (0, 0));
+        }
+    }
+}

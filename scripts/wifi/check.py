@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""Judges a run of `make test-wifi`: check.py FOLDER. Exit status 1 if something does not hold, 3 if only times do not
+and the machine stood still so much that they mean nothing.
+
+What nl80211 said (`record-*`, by record.py) gives the silences that the agent should have seen: their cause, start
+and end. The agent's log gives those that it saw. Throughput is reported and not judged: the machine is emulated, and
+slow.
+"""
+
+import collections
+import datetime
+import json
+import pathlib
+import re
+import struct
+import sys
+
+from record import attributes
+
+TOLERANCE = 0.015
+# A machine that stands still for more than this share of the time says nothing about 15 ms.
+MOST_STILL = 0.05
+# The agent's constants: crates/linkhold-linux/src/agent/nl80211/translator.rs.
+BEACON, FOLLOW, LEAD, LATE_SWITCH = 0.1024, 0.045, 0.010, 0.5
+
+SWITCH_STARTED, SWITCHED, RADAR = 110, 88, 94
+SCAN_STARTED, SCAN_RESULTS, AWAY, BACK = 33, 34, 55, 56
+SET_INTERFACE, STOP_AP = 6, 16
+WIPHY, IFINDEX, IFTYPE, FREQUENCY, DURATION, RADAR_EVENT, COUNT, BLOCK_TX = 1, 3, 5, 38, 87, 168, 183, 184
+
+
+# What the kernel's trace calls that which leads to a message.
+TRACED = {
+    SWITCH_STARTED: "cfg80211_ch_switch_started_notify",
+    SWITCHED: "cfg80211_ch_switch_notify",
+    SCAN_STARTED: "rdev_scan",
+    SCAN_RESULTS: "cfg80211_scan_done",
+    AWAY: "cfg80211_ready_on_channel",
+    BACK: "cfg80211_ready_on_channel_expired",
+    SET_INTERFACE: "rdev_change_virtual_intf",
+    STOP_AP: "rdev_stop_ap",
+}
+TRACE = re.compile(r".*\s(\d+\.\d+): (\w+): (.*)")
+
+
+class Spoken(collections.namedtuple("Spoken", "earliest latest")):
+    """When something was said, as far as it is known."""
+
+    def __add__(self, seconds):
+        return Spoken(self.earliest + seconds, self.latest + seconds)
+
+    def off(self, time):
+        """How far a time lies outside, seconds; negative if it is too early."""
+        return min(time - self.earliest, 0) or max(time - self.latest, 0)
+
+
+class Run:
+    """The files that guest.sh left."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.interfaces = {}
+        for line in self.text("ifindex").splitlines():
+            path, index = line.split(":")
+            self.interfaces[int(index)] = path.split("/")[4]
+        self.marks = [(float(line.split(maxsplit=1)[0]), line.split(maxsplit=1)[1]) for line in self.text("marks").splitlines()]
+        self.stalls = [tuple(map(float, line.split())) for line in self.text("stalls").splitlines()]
+        self.trace = self.traced()
+        self.events = []
+        for time, message in self.messages():
+            found = dict(attributes(message[20:]))
+            numbers = {key: struct.unpack("=I", data)[0] for key, data in found.items() if len(data) == 4}
+            self.events.append((time, message[16], numbers, found))
+
+    def messages(self):
+        """What the recorders heard, each message at its earliest time."""
+        first_heard = {}
+        for path in sorted(self.folder.glob("record-*")):
+            count = collections.Counter()
+            for line in path.read_text().splitlines():
+                if not line.startswith("#"):
+                    time, message = line.split()
+                    key = (message, count[message])
+                    count[message] += 1
+                    first_heard[key] = min(float(time), first_heard.get(key, float("inf")))
+        for (message, _), time in sorted(first_heard.items(), key=lambda item: item[1]):
+            yield time, bytes.fromhex(message)
+
+    def traced(self):
+        """When the kernel did what leads to messages: {function: [(time, arguments)]}."""
+        offset, found = float(self.text("clock")), collections.defaultdict(list)
+        for line in self.text("trace").splitlines():
+            if match := TRACE.match(line):
+                found[match[2]].append((float(match[1]) + offset, match[3]))
+        return found
+
+    def spoken(self, command, name, heard):
+        """When nl80211 said something that was heard at `heard`: not before the trace, and not after that."""
+        causes = self.trace.get(TRACED.get(command), [])
+        times = [time for time, arguments in causes if heard - 0.5 <= time <= heard and
+                 ("netdev:" not in arguments or f"netdev:{name}(" in arguments)]
+        return Spoken(max(times, default=heard), heard)
+
+    def text(self, name):
+        return (self.folder / name).read_text(errors="replace")
+
+    def json(self, name):
+        return json.loads(self.text(name))
+
+    def mark(self, name):
+        return next(time for time, what in self.marks if what == name)
+
+    def stood_still(self, time):
+        """For how long of the 50 ms before and after `time` some processor of the machine stood still, seconds."""
+        total, until = 0, time - 0.05
+        for start, end in sorted((end - length, end) for end, length in self.stalls):
+            start, end = max(start, until), min(end, time + 0.05)
+            if end > start:
+                total, until = total + end - start, end
+        return total
+
+
+def silences_told(run):
+    """The silences that nl80211 told of while the agent ran: (interface, cause, start, end)."""
+    first = run.mark("with")
+    told, switches, away, radar_at, split = [], {}, {}, -1e9, 0
+    for time, command, numbers, found in run.events:
+        name = run.interfaces.get(numbers.get(IFINDEX))
+        if time < first:
+            continue
+        said = run.spoken(command, name, time)
+        if command == RADAR and numbers.get(RADAR_EVENT) == 0:
+            radar_at = time
+        elif command == SWITCH_STARTED:
+            # Only wlan3 stands on a channel that a radar can take.
+            cause = "PrimaryUser" if name == "wlan3" and time - radar_at < 10 else "ChannelSwitch"
+            ahead = 0 if BLOCK_TX in found else (numbers[COUNT] - 2) * BEACON - LEAD
+            switches[name] = (name, cause, said + ahead)
+            latest = said + (numbers[COUNT] - 1) * BEACON + FOLLOW + LATE_SWITCH
+        elif command == SWITCHED:
+            if said.latest > latest.latest:
+                # The machine stood still, and the switch came when the agent had given it up: two silences.
+                told.append((*switches[name], latest))
+                switches[name] = (name, switches[name][1], said)
+                split += 1
+            told.append((*switches.pop(name), said + FOLLOW))
+        elif command == SCAN_STARTED:
+            away[name] = (name, "Sensing", said)
+        elif command == AWAY and numbers[FREQUENCY] == 2462:
+            away[name] = (name, "Sensing", said)
+        elif command in (SCAN_RESULTS, BACK) and name in away:
+            told.append((*away.pop(name), said))
+        elif command == STOP_AP or (command == SET_INTERFACE and numbers.get(IFTYPE) == 2):
+            if name in switches:
+                told.append((*switches.pop(name), said))
+    return sorted(told, key=lambda silence: silence[2]), split
+
+
+LOG = re.compile(r"^(\S+Z)\s+DEBUG \S+: (.*)$")
+FALLS = re.compile(r'the radio falls silent radio="(\w+)" cause=(\w+) ahead=(\S+)')
+BACK_LINE = re.compile(r'the radio is back radio="(\w+)" cause=(\w+)')
+TIMER = re.compile(r'link event source="timer" .*FreezeEnded \{ scope: Network, cause: (\w+)')
+
+
+def seconds(text):
+    """A duration as the agent writes it."""
+    number, unit = re.fullmatch(r"([\d.]+)(\D+)", text).groups()
+    return float(number) * {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
+
+
+def silences_seen(run):
+    """The silences that the agent saw, by its log: (interface, cause, start, end)."""
+    seen, under_way = [], {}
+    for line in run.text("agent.txt").splitlines():
+        if not (stamped := LOG.match(line)):
+            continue
+        time = datetime.datetime.fromisoformat(stamped[1].replace("Z", "+00:00")).timestamp()
+        if falls := FALLS.search(stamped[2]):
+            name, cause, ahead = falls.groups()
+            start = time + seconds(ahead)
+            before = under_way.get(cause, (name, start))
+            under_way[cause] = (name, min(start, before[1]))
+        elif over := BACK_LINE.search(stamped[2]) or TIMER.search(stamped[2]):
+            cause = over.groups()[-1]
+            if cause in under_way:
+                name, start = under_way.pop(cause)
+                seen.append((name, cause, start, time))
+    return sorted(seen, key=lambda silence: silence[2]), under_way
+
+
+class Findings:
+    def __init__(self):
+        self.failed = self.late = 0
+
+    def hold(self, what, holds, of_time=False):
+        self.failed += not holds and not of_time
+        self.late += not holds and of_time
+        print(f"{'ok    ' if holds else 'FAILED'} {what}")
+
+    def equal(self, what, value, wanted, of_time=False):
+        self.hold(f"{what}: {value}" + ("" if value == wanted else f", wanted {wanted}"), value == wanted, of_time)
+
+
+def judge_silences(run, findings):
+    told, split = silences_told(run)
+    seen, under_way = silences_seen(run)
+    causes = lambda silences: [(name, cause) for name, cause, _, _ in silences]
+    findings.equal("silences that the log never ends", list(under_way), [])
+    wanted = [("wlan0", "ChannelSwitch")] * 6 + [("wlan0", "Sensing")] * 2
+    wanted += [("wlan3", "PrimaryUser"), ("wlan0", "ChannelSwitch")]
+    if not split:
+        findings.equal("silences told by nl80211", causes(told), wanted)
+    findings.equal("silences told by nl80211, less those that a standstill split", len(told) - split, len(wanted))
+    # Whether a late end or a late switch comes first, a machine that stood still in between does not tell.
+    findings.equal("silences seen by the agent", causes(seen), causes(told), of_time=split > 0)
+    for (name, cause, start, end), (_, _, begun, ended) in zip(told, seen):
+        for what, truth, value in (("start", start, begun), ("end", end, ended)):
+            off, allowed = truth.off(value), TOLERANCE + run.stood_still(truth.latest)
+            findings.hold(
+                f"{name} {cause} of {(end.latest - start.latest) * 1e3:.0f} ms: {what} {off * 1e3:+.1f} ms off"
+                f" (allowed {allowed * 1e3:.0f}; spoken within {(truth.latest - truth.earliest) * 1e3:.1f} ms)",
+                abs(off) <= allowed,
+                of_time=True,
+            )
+
+
+def judge_counters(run, findings):
+    status, down = run.json("status.json"), run.json("status-down.json")
+    split, seen = silences_told(run)[1], len(silences_seen(run)[0])
+    findings.equal("silences in the status", status["silences_begun"], seen)
+    findings.equal("periods of silence that the mechanism saw", status["silences"], seen, of_time=split > 0)
+    parts = ("silences_now", "silences_announced", "silences_ended", "silences_timed", "silences_overdue")
+    findings.equal(f"sum of {', '.join(f'{part} {status[part]}' for part in parts)}", sum(status[part] for part in parts), seen)
+    findings.equal("silences under way or announced at the end", [status[part] for part in parts[:2]], [0, 0])
+    findings.equal("silences that nobody ended", status["silences_overdue"], 0)
+    findings.equal("silences under way after the access point went down", down["silences_now"], 0)
+    serving = {radio["name"]: radio["serving"] for radio in down["nl80211"]["interfaces"]}
+    findings.equal("access points that serve, one being down", serving, {"wlan0": False, "wlan3": True})
+    serving = {radio["name"]: radio["serving"] for radio in status["nl80211"]["interfaces"]}
+    findings.equal("access points that serve at the end", serving, {"wlan0": True, "wlan3": True})
+    findings.equal("events lost", status["nl80211"]["lost"], 0)
+    findings.equal("packets held at the end", status["packets"]["held"], 0)
+    findings.hold(f"packets held in silences: {status['packets']['holds']}", status["packets"]["holds"] > 0)
+    findings.equal("held packets that left", status["packets"]["released"] + sum(
+        count for name, count in status["packets"].items() if name.startswith("dropped_")), status["packets"]["holds"])
+    findings.equal("windows left closed", status["windows"]["closed_now"], 0)
+    for part, name in (("packets", "verdict_errors"), ("windows", "inject_errors"), ("driver", "unknown_packets")):
+        findings.equal(name, status[part][name], 0)
+
+
+def judge_rules(run, findings):
+    findings.equal("what put the rules in", run.json("status.json")["rules"], "nftables")
+    findings.hold("nftables' `queue` is in the rules", re.search(r"\bqueue\b.*bypass", run.text("ruleset")) is not None)
+    findings.hold("no rule is left", "linkhold" not in run.text("ruleset-after"))
+    findings.hold("doctor finds that the agent runs", "agent runs here:     yes" in run.text("doctor"))
+
+
+def judge_radio(run, findings):
+    findings.hold(f"the radar's channel was left for {run.text('moved-to').strip()} MHz", run.text("moved-to").strip() not in ("", "5260"))
+    associations = {
+        name: run.text(f"{name}.log").count("CTRL-EVENT-CONNECTED") for name in ("station-1", "station-2", "station-4")
+    }
+    findings.equal("associations", associations, {"station-1": 1, "station-2": 1, "station-4": 1})
+
+
+def judge_order(run, findings):
+    numbers = [int(line.split()[0]) for line in run.text("probe").splitlines()]
+    findings.equal("segments through scans, all there and in order", numbers == list(range(800)), True)
+    packets = [line.split(maxsplit=1) for line in run.text("packets").splitlines()]
+    came, left = ([packet for place, packet in packets if place == wanted] for wanted in ("in", "out"))
+    # An aggregate comes as one packet and leaves as many: only the first of them has its name. A segment and its copy,
+    # which comes from the sender's timer and perhaps on another processor, are the same to the receiver.
+    first_parts = [packet for packet in left if packet in set(came)]
+    sequence = lambda packets: [packet.split()[1] for packet in packets]
+    findings.hold(
+        f"{len(came)} packets that came from the wire went to the air in their order",
+        len(came) >= 100 and sequence(came) == sequence(first_parts),
+    )
+    arrivals = [float(line.split()[1]) for line in run.text("probe").splitlines()]
+    gaps = [(before, after - before) for before, after in zip(arrivals, arrivals[1:]) if after - before > 0.04]
+    print("       gaps above 40 ms: " + ", ".join(f"{gap * 1e3:.0f} ms after {nearest(run, at)}" for at, gap in gaps))
+
+
+def nearest(run, at):
+    time, what = max((mark for mark in run.marks if mark[0] <= at + 0.1), default=(at, "?"))
+    return f"{what} {at - time:+.2f} s"
+
+
+def report_throughput(run):
+    for name in ("without", "with"):
+        end = run.json(f"iperf-{name}.json")["end"]
+        print(f"       {name:7} the agent: {end['sum_received']['bytes'] / 1e6:.1f} MB carried, "
+              f"{end['sum_sent']['retransmits']} retransmissions")
+
+
+def main():
+    run, findings = Run(sys.argv[1]), Findings()
+    judge_silences(run, findings)
+    judge_counters(run, findings)
+    judge_rules(run, findings)
+    judge_radio(run, findings)
+    judge_order(run, findings)
+    report_throughput(run)
+    still = sum(length for _, length in run.stalls)
+    share = still / (run.mark("end") - run.mark("without")) / 2
+    print(f"       the machine stood still {len(run.stalls)} times, for {still * 1e3:.0f} ms in all: {share:.1%} of the time")
+    sys.exit(1 if findings.failed else 0 if not findings.late else 3 if share > MOST_STILL else 1)
+
+
+main()

@@ -1,0 +1,165 @@
+#!/bin/bash
+# What runs in the virtual machine of `make test-wifi`: two access points, three stations, the agent between wire and
+# air, and everything that silences a radio. It measures and records; check.py judges. Usage: guest.sh LINKHOLD FOLDER
+set -u
+LINKHOLD=/run/program FOLDER=$2 HERE=$(dirname "$0")
+# Files lie in memory until the end: what goes to the host's file system may take as long as the host likes, be it a
+# line of a log or a page of a program.
+OUT=/run/out
+mkdir $OUT
+cp "$1" $LINKHOLD
+trap 'cp $OUT/* "$FOLDER"; sync; [[ -e $OUT/passed ]] && : > "$FOLDER/done"' EXIT
+SECONDS_OF_SWITCHES=19
+
+fail() {
+  echo "guest: $*" | tee "$OUT/failed"
+  tail -n 20 "$OUT"/*.log
+  exit 1
+}
+# Notes when something was asked of a radio: `mark NAME`.
+mark() { echo "$(date +%s.%6N) $*" | tee -a "$OUT/marks"; }
+one() { hostapd_cli -p /run/one -i wlan0 "$@"; }
+two() { hostapd_cli -p /run/two -i wlan3 "$@"; }
+# until_true TENTHS COMMAND...
+until_true() {
+  local left=$1
+  shift
+  while ! "$@" > /dev/null 2>&1; do
+    left=$((left - 1))
+    ((left > 0)) || return 1
+    sleep 0.1
+  done
+}
+stations() { (($(iw dev "$1" station dump | grep -c '^Station') == $2)); }
+
+# access_point NAME INTERFACE SSID ADDRESS CHANNEL-LINES...
+access_point() {
+  local name=$1 interface=$2 ssid=$3 address=$4
+  shift 4
+  printf '%s\n' interface="$interface" ssid="$ssid" country_code=US ieee80211d=1 ieee80211h=1 ieee80211n=1 \
+    wmm_enabled=1 ctrl_interface=/run/"$name" "$@" > /run/"$name".conf
+  hostapd -t -B -f "$OUT/hostapd-$name.log" /run/"$name".conf > /dev/null || fail "hostapd $name"
+  ip addr add "$address" dev "$interface"
+}
+
+# station NUMBER SSID MHZ NET: wlanNUMBER moves to a namespace of its own and associates.
+station() {
+  local n=$1 radio
+  radio=$(cat /sys/class/net/wlan"$n"/phy80211/name)
+  ip netns add sta"$n"
+  iw phy "$radio" set netns name sta"$n" || fail "move $radio"
+  ip -n sta"$n" link set lo up
+  ip -n sta"$n" link set wlan"$n" up
+  printf 'ctrl_interface=/run/wpa%s\nnetwork={\n ssid="%s"\n key_mgmt=NONE\n scan_freq=%s\n}\n' "$n" "$2" "$3" > /run/wpa"$n".conf
+  ip netns exec sta"$n" wpa_supplicant -t -B -f "$OUT/station-$n.log" -D nl80211 -i wlan"$n" -c /run/wpa"$n".conf > /dev/null ||
+    fail "wpa_supplicant $n"
+  ip -n sta"$n" addr add "$4.1$n/24" dev wlan"$n"
+  ip -n sta"$n" route add default via "$4.1"
+}
+
+# Six channel switches in 19 s, every other one with blocktx, under a download of 15 Mbit/s: switches NAME
+switches() {
+  local channel=2437 number
+  ip netns exec sta1 iperf3 -c 10.91.1.2 -R -t $SECONDS_OF_SWITCHES -b 15M -J > "$OUT/iperf-$1.json" &
+  local download=$!
+  sleep 2
+  for number in 1 2 3 4 5 6; do
+    mark "switch $((number % 2 ? 0 : 1))"
+    if ((number % 2)); then one chan_switch 5 $channel ht; else one chan_switch 5 $channel ht blocktx; fi > /dev/null
+    ((channel = channel == 2437 ? 2412 : 2437))
+    sleep 2.7
+  done
+  wait $download || fail "the download ($1)"
+}
+
+modprobe mac80211_hwsim radios=5 || fail "mac80211_hwsim"
+iw reg set US
+sleep 0.5
+# wlan3 stands on a channel that radars own, so it listens for 60 s first; meanwhile the rest goes on.
+access_point two wlan3 radar 10.91.3.1/24 hw_mode=a channel=52
+access_point one wlan0 linkhold 10.91.2.1/24 hw_mode=g channel=1
+ip netns add ch
+ip -n ch link set lo up
+ip link add wired0 type veth peer name eth0 netns ch
+ip addr add 10.91.1.1/24 dev wired0
+ip link set wired0 up
+ip -n ch addr add 10.91.1.2/24 dev eth0
+ip -n ch link set eth0 up
+ip -n ch route add default via 10.91.1.1
+sysctl -qw net.ipv4.ip_forward=1
+station 1 linkhold 2412 10.91.2
+station 2 linkhold 2412 10.91.2
+until_true 200 stations wlan0 2 || fail "the stations do not associate"
+ip netns exec ch ping -qc 2 10.91.2.11 > /dev/null || fail "no way to the station"
+ip netns exec ch iperf3 -s -D
+mount -t tracefs none /sys/kernel/tracing || fail "no trace"
+python3 "$HERE/record.py" "$OUT" &
+record=$!
+until_true 100 test -s "$OUT/record-0" -a -s "$OUT/record-1" || fail "the recorders do not start"
+grep . /sys/class/net/wlan*/ifindex > "$OUT/ifindex"
+
+mark "doctor"
+$LINKHOLD doctor agent > "$OUT/doctor" || fail "doctor: $(cat "$OUT/doctor")"
+mark "without"
+switches without
+printf '%s\n' 'wired = ["wired0"]' 'radio = ["wlan0", "wlan3"]' '[datapath]' 'backend = "nftables"' > /run/agent.toml
+LINKHOLD_LOG=debug $LINKHOLD agent --config /run/agent.toml > "$OUT/agent.txt" 2>&1 &
+agent=$!
+until_true 100 "$LINKHOLD" status || fail "the agent does not answer: $(tail -n 5 "$OUT/agent.txt")"
+nft list ruleset > "$OUT/ruleset"
+mark "with"
+switches with
+
+# fq_codel sorts by the sender's own hash of a flow, which Linux draws anew at a timeout: a copy then overtakes what
+# stands in the queue. Behind a plain queue the order is the one in which the agent let packets go.
+tc qdisc replace dev wlan0 root pfifo limit 1000 || fail "no plain queue"
+python3 "$HERE/probe.py" capture 7001 "$OUT/packets" 14 &
+capture=$!
+ip netns exec ch python3 "$HERE/probe.py" serve 7001 8 &
+sleep 1.5
+ip netns exec sta1 python3 "$HERE/probe.py" fetch 10.91.1.2 7001 "$OUT/probe" &
+probe=$!
+sleep 1.5
+mark "scan"
+iw dev wlan0 scan trigger ap-force freq 2412 2437 || fail "the access point does not scan"
+sleep 1.5
+mark "away"
+iw dev wlan0 offchannel 2462 300 || fail "the access point does not leave its channel"
+sleep 1.5
+mark "stay"
+iw dev wlan0 offchannel 2412 100
+wait $probe || fail "the probe"
+wait $capture || fail "the capture"
+
+until_true 900 sh -c 'hostapd_cli -p /run/two -i wlan3 status | grep -q state=ENABLED' || fail "the check for radars does not end"
+station 4 radar 5260 10.91.3
+until_true 200 stations wlan3 1 || fail "the station does not associate on the radar's channel"
+sleep 0.5
+mark "radar"
+echo 1 > "/sys/kernel/debug/ieee80211/$(cat /sys/class/net/wlan3/phy80211/name)/hwsim/dfs_simulate_radar"
+sleep 2
+two status | sed -n 's/^freq=//p' > "$OUT/moved-to"
+
+# The access point goes down in the middle of a silence of seconds.
+mark "long"
+one chan_switch 50 2462 ht blocktx > /dev/null
+sleep 1
+mark "down"
+one disable > /dev/null
+sleep 1
+$LINKHOLD status --json > "$OUT/status-down.json" || fail "status"
+one enable > /dev/null
+# Stations that were cut off while they waited for a switch do not always come back (Linux 6.1), so nobody waits
+# for them.
+until_true 100 sh -c 'hostapd_cli -p /run/one -i wlan0 status | grep -q state=ENABLED' || fail "the access point does not come back"
+sleep 0.5
+$LINKHOLD status > "$OUT/status" || fail "status"
+$LINKHOLD status --json > "$OUT/status.json" || fail "status"
+mark "end"
+kill $agent
+wait $agent || fail "the agent's end"
+nft list ruleset > "$OUT/ruleset-after"
+cp /sys/kernel/tracing/trace "$OUT/trace"
+pkill -P $record
+kill $record
+: > "$OUT/passed"
