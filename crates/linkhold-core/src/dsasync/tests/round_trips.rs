@@ -184,9 +184,13 @@ fn a_radio_that_is_never_empty_is_measured_too() {
     // Station 1 keeps ten segments under way all the time.
     b.open(101, 50_000);
     let mut seq = 1000;
-    for _ in 0..10 {
+    b.at(999);
+    for n in 0..40 {
         let _ = b.down(1, 101, seq, MSS);
         seq += MSS;
+        if n >= 10 {
+            let _ = b.ack(2, 101, seq - 10 * MSS, 50_000);
+        }
     }
     // Station 2 opens: 40 ms wired, 13 ms on the radio, of which 10 are the queue.
     let syn = SynOptions { mss: Some(1000), window_scale: Some(SHIFT), sack_permitted: true };
