@@ -48,6 +48,11 @@ impl Capacity {
         self.rates.at(station).add(now, self.window, len);
     }
 
+    /// The station's number goes to another.
+    pub fn forget_station(&mut self, station: StationId) {
+        self.rates.forget(station);
+    }
+
     /// Algorithm 5, once per switch and flow.
     pub fn on_switch(
         &mut self,

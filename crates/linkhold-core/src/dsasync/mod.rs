@@ -393,7 +393,11 @@ impl Mechanism for DsaSync {
                 self.release(now, out);
             }
             // Silent when it left, the station could still have closed windows.
-            LinkEventKind::StationLeft { .. } => self.on_tfp_change(now, change, None, out),
+            LinkEventKind::StationLeft { station } => {
+                self.round_trips.forget_station(station);
+                self.capacity.forget_station(station);
+                self.on_tfp_change(now, change, None, out);
+            }
             LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. } => {}

@@ -34,8 +34,35 @@ impl<T: Default> PerStation<T> {
         &mut self.records[index]
     }
 
+    /// The number goes to another station. The record that many share stays.
+    pub fn forget(&mut self, station: StationId) {
+        if station.0 < self.limit
+            && let Some(record) = self.records.get_mut(station.0 as usize)
+        {
+            *record = T::default();
+        }
+    }
+
     #[cold]
     fn grow(&mut self, len: usize) {
         self.records.resize_with(len, T::default);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_goes_to_another_station_has_no_past() {
+        let mut records = PerStation::<u32>::new(2);
+        for number in 0..5 {
+            *records.at(StationId(number)) += 10;
+        }
+        assert_eq!(records.get(StationId(9)), Some(&30), "2, 3 and 4 share one");
+        records.forget(StationId(1));
+        records.forget(StationId(2));
+        let all: Vec<u32> = (0..3).map(|number| *records.at(StationId(number))).collect();
+        assert_eq!(all, [10, 0, 30]);
     }
 }

@@ -298,6 +298,11 @@ impl RoundTrips {
         true
     }
 
+    /// The station's number goes to another.
+    pub fn forget_station(&mut self, station: StationId) {
+        self.radio.forget(station);
+    }
+
     /// The flow leaves the table.
     pub fn forget(&mut self, flow: &Flow) {
         self.outstanding -= flow.outstanding();
