@@ -24,6 +24,8 @@ struct Shaped {
     window: u16,
     /// ACK and window mean something (not on a RST, nor on what is not believed).
     tells: bool,
+    /// Its header is signed: it leaves as it came, whatever becomes of its flow meanwhile.
+    signed: bool,
     /// Shift of `window`; `None` where it is unknown, and in a SYN, whose window is never held down.
     shift: Option<u8>,
     /// What was decided when it came.
@@ -90,6 +92,7 @@ impl UplinkPath {
             tells: believed
                 && packet.tcp.flags.contains(TcpFlags::ACK)
                 && !packet.tcp.flags.contains(TcpFlags::RST),
+            signed: packet.tcp.signed,
             shift: shared.flows.at(slot).handshake.shift_of(packet.tcp).filter(|_| !is_syn),
             rewrite,
         };
@@ -201,7 +204,7 @@ fn leaving(shared: &mut Shared, windows: &mut Windows, round_trips: &RoundTrips,
         return rewrite;
     }
     let slot = entry.flow.slot;
-    if entry.window > 0 && shared.flows.at(slot).has_data {
+    if entry.window > 0 && !entry.signed && shared.flows.at(slot).has_data {
         rewrite.window =
             windows.on_leaving_shaper(shared, round_trips, slot, entry.ack, entry.window, entry.shift);
     }
