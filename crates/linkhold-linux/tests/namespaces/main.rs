@@ -7,6 +7,7 @@ mod agent_process;
 mod behaviour;
 mod capture;
 mod failure;
+mod hostile;
 mod kills;
 mod packets;
 mod radio;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 24] = [
+    let tests: [NamedTest; 26] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -56,6 +57,8 @@ fn main() -> ExitCode {
         ("metrics_are_served", service::metrics_are_served),
         ("doctor_finds_what_the_other_tests_use", service::doctor_finds_what_the_other_tests_use),
         ("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
+        ("a_hog_leaves_a_flow_its_share", hostile::a_hog_leaves_a_flow_its_share),
+        ("a_signed_flow_is_not_touched", hostile::a_signed_flow_is_not_touched),
     ];
     go_before_other_work();
     let missing = missing_requirement();
