@@ -8,6 +8,7 @@ mod behaviour;
 mod bridge;
 mod capture;
 mod failure;
+mod hostile;
 mod kills;
 mod packets;
 mod radio;
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 35] = [
+    let tests: [NamedTest; 37] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -69,6 +70,8 @@ fn main() -> ExitCode {
         ("a_recording_replays", service::a_recording_replays),
         ("a_taken_metrics_port_does_not_stop_the_agent", service::a_taken_metrics_port),
         ("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
+        ("a_hog_leaves_a_flow_its_share", hostile::a_hog_leaves_a_flow_its_share),
+        ("a_signed_flow_is_not_touched", hostile::a_signed_flow_is_not_touched),
     ];
     go_before_other_work();
     let missing = missing_requirement();

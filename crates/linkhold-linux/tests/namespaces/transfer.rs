@@ -70,7 +70,8 @@ impl Transfer {
         )
     }
 
-    fn between(
+    /// Starts sending on a connection whose ends the two closures open, each in its namespace.
+    pub fn between(
         (from, sending): (&NetNs, impl FnOnce() -> std::io::Result<TcpStream> + Send + 'static),
         (to, receiving): (&NetNs, impl FnOnce() -> std::io::Result<TcpStream> + Send + 'static),
         amount: Amount,

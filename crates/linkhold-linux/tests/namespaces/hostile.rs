@@ -1,0 +1,274 @@
+//! Traffic that means harm, or that must not be touched.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use linkhold_core::packet::{Ecn, Endpoint, TcpFlags, TcpSegment};
+use linkhold_core::units::Seq;
+use linkhold_linux::netns::{NetNs, NetNsError};
+use linkhold_linux::topology::{HOST, Path, RADIO};
+use linkhold_wire::{PacketSpec, Payload, emit};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, sendto, socket,
+};
+
+use crate::Outcome;
+use crate::agent_process::AgentProcess;
+use crate::behaviour::{MEGABYTE, STEADY, tcp_counter};
+use crate::transfer::{Amount, Transfer};
+
+/// The radio of these tests. Nothing below the agent is slower, so the agent's pace is what the flows share.
+const RATE_BPS: f64 = 50e6;
+/// Data of a flood's packet, as `hping3 -d 1400`.
+const FLOOD_DATA: u32 = 1400;
+
+/// Segments that belong to no connection, at a steady pace, until dropped.
+struct Flood {
+    thread: Option<JoinHandle<Result<nix::Result<()>, NetNsError>>>,
+    stop: Arc<AtomicBool>,
+}
+
+/// Which ports a flood comes from.
+#[derive(Clone, Copy, Debug)]
+enum Ports {
+    /// Always the same: one flow that heeds no window.
+    One,
+    /// Another one for each packet, as hping3 does unless told otherwise.
+    Each,
+}
+
+impl Flood {
+    /// Starts sending segments with data to a closed port of the station, so many bits a second.
+    fn start(path: &Path, bps: f64, ports: Ports) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&stop);
+        let work = move || send_flood(bps, ports, &ended);
+        let thread = path.ch.spawn("flood", work).expect("start the flood");
+        Self { thread: Some(thread), stop }
+    }
+
+    fn end(mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("a flood is ended once");
+        thread.join().expect("the flood's thread").expect("enter").expect("a raw socket sends");
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn send_flood(bps: f64, ports: Ports, stop: &AtomicBool) -> nix::Result<()> {
+    let socket: OwnedFd =
+        socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)?;
+    let to = SockaddrStorage::from(SocketAddr::new(Path::SH_V4, 0));
+    let mut buffer = [0u8; 1500];
+    let (started, mut sent) = (Instant::now(), 0u64);
+    while !stop.load(Ordering::Relaxed) {
+        // At most what a late sender of the same rate would catch up with in 5 ms.
+        let due = (started.elapsed().as_secs_f64() * bps / 8.0 / f64::from(FLOOD_DATA + 40)) as u64;
+        sent = sent.max(due.saturating_sub((bps * 0.005 / 8.0 / 1440.0) as u64));
+        while sent < due {
+            let port = match ports {
+                Ports::One => 2000,
+                Ports::Each => 1024 + (sent % 60_000) as u16,
+            };
+            let tcp = TcpSegment {
+                seq: Seq(sent as u32),
+                ack: Seq(1),
+                flags: TcpFlags::ACK,
+                window: 512,
+                payload_len: FLOOD_DATA,
+                ..TcpSegment::default()
+            };
+            let spec = PacketSpec {
+                src: Endpoint { addr: Path::CH_V4, port },
+                dst: Endpoint { addr: Path::SH_V4, port: 9999 },
+                tcp,
+                ecn: Ecn::NotEct,
+            };
+            let length = emit(&spec, Payload::Zeros, &mut buffer).expect("it fits");
+            match sendto(socket.as_raw_fd(), &buffer[..length], &to, MsgFlags::empty()) {
+                Ok(_) | Err(nix::errno::Errno::ENOBUFS) => {}
+                Err(errno) => return Err(errno),
+            }
+            sent += 1;
+        }
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    Ok(())
+}
+
+/// What the radio carried in a time, and what of it the flow's receiver got, bytes.
+struct Carried {
+    radio: u64,
+    flow: u64,
+    took: Duration,
+}
+
+impl Carried {
+    fn share(&self) -> f64 {
+        self.flow as f64 / self.radio as f64
+    }
+
+    fn rate_bps(&self) -> f64 {
+        self.radio as f64 * 8.0 / self.took.as_secs_f64()
+    }
+}
+
+/// Bytes that the base station has sent by the radio.
+fn radio_bytes(bs: &NetNs) -> u64 {
+    let path = format!("/sys/class/net/{RADIO}/statistics/tx_bytes");
+    bs.run("cat", &[&path]).expect("counters").trim().parse().expect("a number")
+}
+
+fn carried(path: &Path, flow: &Transfer, time: Duration) -> Carried {
+    let (started, radio, received) = (Instant::now(), radio_bytes(&path.bs), flow.received());
+    std::thread::sleep(time);
+    Carried {
+        radio: radio_bytes(&path.bs) - radio,
+        flow: flow.received() - received,
+        took: started.elapsed(),
+    }
+}
+
+/// Segments of nobody's connection, as many as the radio carries and twice as many, leave a flow its half.
+///
+/// What is compared are shares of what the radio carried meanwhile, so that a busy machine changes both sides.
+pub fn a_hog_leaves_a_flow_its_share() -> Outcome {
+    for ports in [Ports::One, Ports::Each] {
+        let path = Path::build()?;
+        path.set_offloads(false)?;
+        let settings = "[channel]\ncapacity = \"50Mbit/s\"\nefficiency = 1.0\n";
+        let agent = AgentProcess::start(&path, settings);
+        let flow =
+            Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6700, Amount::For(Duration::from_secs(60)));
+        flow.wait_for(2 * MEGABYTE);
+        for load in [1.0, 2.0] {
+            let flood = Flood::start(&path, load * RATE_BPS, ports);
+            std::thread::sleep(Duration::from_secs(1));
+            let during = carried(&path, &flow, Duration::from_secs(3));
+            flood.end();
+            std::thread::sleep(Duration::from_secs(1));
+            let after = carried(&path, &flow, Duration::from_secs(1));
+            let (during_share, after_share) = (during.share(), after.share());
+            println!(
+                "{ports:?}, {load} times the rate: {during_share:.3} of {:.1} Mbit/s, then {after_share:.3} of {:.1}",
+                during.rate_bps() / 1e6,
+                after.rate_bps() / 1e6
+            );
+            let status = agent.status();
+            assert!(during_share >= 0.45, "{ports:?}, {load} times the rate: {during_share}: {status}");
+            assert!(
+                after_share >= 0.9,
+                "{ports:?}, {load} times the rate, afterwards: {after_share}: {status}"
+            );
+            assert_eq!(status.windows.closed, 0, "{status}");
+        }
+        flow.stop_and_finish();
+    }
+    Ok(())
+}
+
+/// Linux `struct tcp_md5sig` (linux/tcp.h).
+#[repr(C)]
+struct TcpMd5Sig {
+    addr: libc::sockaddr_storage,
+    flags: u8,
+    prefix_len: u8,
+    key_len: u16,
+    interface: libc::c_int,
+    key: [u8; 80],
+}
+
+/// linux/tcp.h
+const TCP_MD5SIG: libc::c_int = 14;
+
+/// Lets a socket sign what it sends to `peer`, and take only what the peer signs (RFC 2385).
+fn sign(socket: &impl AsRawFd, peer: IpAddr) -> std::io::Result<()> {
+    let IpAddr::V4(peer) = peer else { unreachable!("these tests sign IPv4") };
+    // SAFETY: all zeros is a valid value of both structures.
+    let mut signature: TcpMd5Sig = unsafe { std::mem::zeroed() };
+    let address = libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: 0,
+        sin_addr: libc::in_addr { s_addr: u32::from(peer).to_be() },
+        sin_zero: [0; 8],
+    };
+    // SAFETY: a sockaddr_in fits into a sockaddr_storage, and both are plain data.
+    unsafe { (&raw mut signature.addr).cast::<libc::sockaddr_in>().write(address) };
+    let key = b"linkhold";
+    signature.key_len = key.len() as u16;
+    signature.key[..key.len()].copy_from_slice(key);
+    // SAFETY: the pointer leads to this stack frame, and the length is the structure's.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_MD5SIG,
+            (&raw const signature).cast(),
+            size_of::<TcpMd5Sig>() as libc::socklen_t,
+        )
+    };
+    if answer == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// A connection to `to` on which both sides sign.
+fn connect_signed(to: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    sign(&socket, to.ip())?;
+    connect(socket.as_raw_fd(), &SockaddrStorage::from(to))?;
+    Ok(TcpStream::from(socket))
+}
+
+/// Bytes of the signed connection.
+const SIGNED: u64 = 50 * MEGABYTE;
+
+/// 50 MB whose headers are signed (RFC 2385), while windows are clamped and in silences: the stations find no
+/// wrong signature, so nothing was changed and nothing made up.
+pub fn a_signed_flow_is_not_touched() -> Outcome {
+    let path = Path::build()?;
+    path.set_offloads(false)?;
+    path.sh.set_checksum_offload(HOST, false)?;
+    let settings = "[channel]\ncapacity = \"200Mbit/s\"\nefficiency = 1.0\n[mechanism]\nname = \"dsasync\"\nmode = \"freeze\"\nclose_at = \"silence-start\"\n";
+    let agent = AgentProcess::start(&path, settings);
+    // Beside it a flow without signatures, which shows that the agent does what it does to others.
+    let plain = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6800, STEADY);
+    plain.wait_for(MEGABYTE);
+    let address = SocketAddr::new(Path::SH_V4, 6801);
+    let listener = path.sh.enter(|| TcpListener::bind(address)).expect("enter")?;
+    sign(&listener, Path::CH_V4).map_err(|error| {
+        format!("no signed connection ({error}); it needs a kernel with CONFIG_TCP_MD5SIG")
+    })?;
+    let signed = Transfer::between(
+        (&path.ch, move || connect_signed(address)),
+        (&path.sh, move || listener.accept().map(|(stream, _)| stream)),
+        Amount::Bytes(SIGNED),
+    );
+    for part in 1..5 {
+        signed.wait_for(part * SIGNED / 5);
+        agent.signal(r#"{"freeze":{"for_s":0.05}}"#);
+        agent.wait_until(|status| !status.silent);
+    }
+    assert_eq!(signed.finish().bytes, SIGNED);
+    plain.stop_and_finish();
+    let status = agent.status();
+    assert!(status.windows.closed > 0 && status.packets.rewritten > 0, "{status}");
+    for host in [&path.ch, &path.sh] {
+        for name in ["TCPMD5Failure", "TCPMD5NotFound", "TCPMD5Unexpected"] {
+            assert_eq!(
+                tcp_counter(host, "netstat", "TcpExt: ", name),
+                0,
+                "{name}, {}: {status}",
+                host.name()
+            );
+        }
+    }
+    Ok(())
+}
