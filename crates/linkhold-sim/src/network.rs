@@ -218,6 +218,11 @@ impl Network {
     fn tapped(&mut self, now: Instant, id: PacketId, tap: TapId) {
         self.tap_packet(now, tap, id, Origin::Arrival);
         self.serve_reclaims(now, tap);
+        // A mechanism that began to hold may believe the queue full, though it has emptied meanwhile: no frame
+        // would end, and so nobody tell.
+        if self.taps[tap.get()].sees_queue() {
+            self.tell_room(now, tap, false);
+        }
     }
 
     /// Lets a packet go on behind the tap of its hop.
@@ -346,12 +351,20 @@ impl Network {
         let air = self.carrier.air_mut(link);
         debug_assert!(air.output.is_empty(), "what an enqueue put out has been handled");
         air.output = output;
-        if let Some(tap) = air.queue_seen_by
-            && let Some((packets, bytes)) = self.taps[tap.get()].room_to_tell(air.air(), silence_ended)
-        {
+        if let Some(tap) = air.queue_seen_by {
+            self.tell_room(now, tap, silence_ended);
+        }
+    }
+
+    /// Tells a tap that sees the transmit queue what room there is, if it should hear of it now.
+    #[inline]
+    fn tell_room(&mut self, now: Instant, id: TapId, silence_ended: bool) {
+        let tap = &self.taps[id.get()];
+        let radio = tap.radio;
+        if let Some((packets, bytes)) = tap.room_to_tell(self.carrier.air(radio).air(), silence_ended) {
             let kind = LinkEventKind::TransmitRoom { packets, bytes };
-            self.tell(now, tap, LinkEvent::at(now, kind));
-            self.taps[tap.get()].room_told(self.carrier.air(link).air());
+            self.tell(now, id, LinkEvent::at(now, kind));
+            self.taps[id.get()].room_told(self.carrier.air(radio).air());
         }
     }
 

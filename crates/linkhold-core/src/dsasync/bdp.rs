@@ -24,8 +24,8 @@
 //! - **Share**: `clamp = trim · gain · rate · (base + standing queue) / n`, and one segment more for the
 //!   delayed ACK. Here `n = bytes of all flows / bytes of the largest` over a short epoch: the number of
 //!   flows if they are equal. Thin flows beside a bulk flow hardly count, so the bulk flow keeps what they
-//!   leave. What flows send that their stations have not answered counts apart, as of the last epoch alone: a
-//!   flood of strangers takes a share of the radio, and gives it back when it ends.
+//!   leave. Flows that their stations have not answered do not count: the hold buffer gives all of them one
+//!   turn, the trim finds what they leave, and when a flood of them ends nothing has to be unlearned.
 
 use super::round_trip::EMPTY_RADIO;
 use crate::time::{Duration, Instant};
@@ -114,11 +114,6 @@ pub(super) struct Bdp {
     total: u64,
     largest: u64,
     share_of: f64,
-    /// Bytes of this epoch of flows that were not answered.
-    strange: u64,
-    /// Bytes of all flows over those of answered ones, in the last epoch; at most 2, since all the others
-    /// have one turn among the answered ones' ([`hold_buffer`](super::hold_buffer)).
-    crowd: f64,
     bin_start: Instant,
     bin_bytes: u64,
     /// Least bytes in the radio in this bin.
@@ -148,8 +143,6 @@ impl Bdp {
             total: 0,
             largest: 0,
             share_of: 1.0,
-            strange: 0,
-            crowd: 1.0,
             bin_start: Instant::ZERO,
             bin_bytes: 0,
             bin_low: u64::MAX,
@@ -262,17 +255,9 @@ impl Bdp {
         self.filled = false;
     }
 
-    /// Counts bytes on their way down of a flow that its station has not answered.
-    pub fn on_sent_unanswered(&mut self, now: Instant, len: u32) {
-        self.end_epoch(now);
-        self.strange += u64::from(len);
-    }
-
-    fn end_epoch(&mut self, now: Instant) {
-        if now.since(self.epoch_start) >= EPOCH && self.total + self.strange >= EPOCH_BYTES {
-            let total = self.total.max(1) as f64;
-            self.crowd = ((total + self.strange as f64) / total).min(2.0);
-            self.strange = 0;
+    /// Counts a flow's bytes on their way down; `flow_epoch` and `flow_bytes` are the flow's own tally.
+    pub fn on_sent(&mut self, now: Instant, len: u32, flow_epoch: &mut u32, flow_bytes: &mut u64) {
+        if now.since(self.epoch_start) >= EPOCH && self.total >= EPOCH_BYTES {
             let shares = self.total as f64 / self.largest.max(1) as f64;
             // Half the old value: one epoch is often one burst of one flow.
             self.share_of = f64::midpoint(self.share_of, shares).max(1.0);
@@ -281,11 +266,6 @@ impl Bdp {
             self.total = 0;
             self.largest = 0;
         }
-    }
-
-    /// Counts a flow's bytes on their way down; `flow_epoch` and `flow_bytes` are the flow's own tally.
-    pub fn on_sent(&mut self, now: Instant, len: u32, flow_epoch: &mut u32, flow_bytes: &mut u64) {
-        self.end_epoch(now);
         if *flow_epoch != self.epoch {
             *flow_epoch = self.epoch;
             *flow_bytes = 0;
@@ -313,7 +293,7 @@ impl Bdp {
         let (rate, gain) = self.rate()?;
         let nanos = (wired + radio + self.standing).as_nanos() as f64;
         let segment = mss.clamp(536, 9000);
-        let bytes = (rate * gain * self.trim * nanos / (self.share_of * self.crowd)) as u32;
+        let bytes = (rate * gain * self.trim * nanos / self.share_of) as u32;
         Some(bytes.saturating_add(segment).max(2 * segment))
     }
 }

@@ -120,10 +120,10 @@ pub struct DsaSyncConfig {
     /// Most bytes held of one flow ([`Queues::Flow`]); zero: no limit but B_alloc. The window of a flow that
     /// holds half of it is closed. Flows that their station has not answered share an eighth of it.
     pub flow_quota: Bytes,
-    /// A flow's queue in which packets wait for longer than this, all through 100 ms and not because a silence
-    /// kept what is before them, loses packets as CoDel would have it (RFC 8289; [`Queues::Flow`]); zero: never. It is four
-    /// times the standing queue that the clamp leaves, so that it concerns only senders that no window
-    /// holds.
+    /// A flow's queue in which packets wait for longer than this and the flow's wired round trip, all through
+    /// 100 ms and not because a silence kept what is before them, loses packets as CoDel would have it (RFC
+    /// 8289; [`Queues::Flow`]); zero: never. It is four times the standing queue that the clamp leaves, so that
+    /// it concerns only senders that no window holds.
     pub standing_limit: Duration,
     /// What happens to a held segment when a second copy comes.
     pub duplicates: Duplicates,

@@ -209,8 +209,6 @@ impl RoundTrips {
         let flow = shared.flows.at(slot);
         if flow.is_answered() {
             self.bdp.on_sent(now, sent.len, &mut flow.epoch, &mut flow.epoch_bytes);
-        } else {
-            self.bdp.on_sent_unanswered(now, sent.len);
         }
         // A segment beyond all that was learned of is one that was not believed.
         if sent.seq_len == 0
