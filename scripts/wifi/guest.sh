@@ -3,6 +3,7 @@
 # air, and everything that silences a radio. It measures and records; check.py judges. Usage: guest.sh LINKHOLD FOLDER
 set -u
 LINKHOLD=/run/program FOLDER=$2 HERE=$(dirname "$0")
+: > "$FOLDER/booted"
 # Files lie in memory until the end: what goes to the host's file system may take as long as the host likes, be it a
 # line of a log or a page of a program.
 OUT=/run/out
