@@ -159,7 +159,7 @@ def silences_told(run):
 LOG = re.compile(r"^(\S+Z)\s+DEBUG \S+: (.*)$")
 FALLS = re.compile(r'the radio falls silent radio="(\w+)" cause=(\w+) ahead=(\S+)')
 BACK_LINE = re.compile(r'the radio is back radio="(\w+)" cause=(\w+)')
-TIMER = re.compile(r'link event source="timer" .*FreezeEnded \{ scope: Network, cause: (\w+)')
+TIMER = re.compile(r'link event radio="(\w+)" source="timer" .*FreezeEnded \{ scope: Network, cause: (\w+)')
 
 
 def seconds(text):
@@ -178,13 +178,11 @@ def silences_seen(run):
         if falls := FALLS.search(stamped[2]):
             name, cause, ahead = falls.groups()
             start = time + seconds(ahead)
-            before = under_way.get(cause, (name, start))
-            under_way[cause] = (name, min(start, before[1]))
+            under_way[name, cause] = min(start, under_way.get((name, cause), start))
         elif over := BACK_LINE.search(stamped[2]) or TIMER.search(stamped[2]):
-            cause = over.groups()[-1]
-            if cause in under_way:
-                name, start = under_way.pop(cause)
-                seen.append((name, cause, start, time))
+            if over.groups() in under_way:
+                start = under_way.pop(over.groups())
+                seen.append((*over.groups(), start, time))
     return sorted(seen, key=lambda silence: silence[2]), under_way
 
 
