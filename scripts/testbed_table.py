@@ -106,9 +106,9 @@ def simulate(program, seeds, job):
     return {"runs": runs}
 
 
-def from_raw(docs):
+def from_raw(text):
     """The reports as far as the pages need them, from what raw.json keeps of each run."""
-    kept = json.loads((docs / "raw.json").read_text())
+    kept = json.loads(text)
     reports = {}
     for part in (job[0] for job in GRID + OTHERS + SWEEPS if job[0] in kept):
         runs = []
@@ -626,7 +626,9 @@ def main():
     if not jobs:
         sys.exit(f"--only {options.only}: the parts are {', '.join(job[0] for job in every)}")
     commit = options.built_from or this_commit()
-    reports = batch(options, jobs)
+    kept = raw(batch(options, jobs))
+    # From the rounded numbers, as --raw has them, so that both write the same pages.
+    reports = from_raw(kept)
     named = {job[0]: job for job in jobs}
     table, others, sweeps = (
         {job[0]: reports[job[0]] for job in part if job[0] in reports} for part in (GRID, OTHERS, SWEEPS)
@@ -642,7 +644,7 @@ def main():
         pages["others.md"] = others_page(others, measured_by(options.seeds, commit))
     if sweeps:
         pages["silences.md"] = silences_page(sweeps, measured_by(options.sweep_seeds, commit))
-    pages["raw.json"] = raw(reports)
+    pages["raw.json"] = kept
     options.docs.mkdir(parents=True, exist_ok=True)
     for page, text in pages.items():
         write(options.docs / page, text)
@@ -650,7 +652,7 @@ def main():
 
 def rewrite(docs, check):
     """The pages from raw.json: what measured them stays as it is."""
-    reports = from_raw(docs)
+    reports = from_raw((docs / "raw.json").read_text())
 
     def of(jobs):
         return {job[0]: reports[job[0]] for job in jobs if job[0] in reports}
