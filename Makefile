@@ -44,7 +44,7 @@ test: setup lint unit pages bench-smoke router-page test-wifi python ## Everythi
 unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run of the fuzz targets
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) PROPTEST_CASES=$(PROPTEST_CASES) $(CARGO) test --locked --workspace
 
-pages: ## README.md and docs/testbed/table.md say what was measured (built by `unit`)
+pages: ## README.md and the pages of docs/testbed say what was measured (built by `unit`)
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/readme_numbers.py --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/testbed_table.py --raw --check
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fills the numbers of README.md with those that were measured, which are in docs/testbed.
+"""Fills the numbers of README.md and docs/testbed/README.md with those that were measured, which are in docs/testbed.
 
 What stands between <!-- measured NAME --> and <!-- /measured --> is written anew; everything else is left. With --check it
-writes nothing and fails if the README says something else than the measurement. Intervals are the command's own
+writes nothing and fails if a page says something else than the measurement. Means and intervals are the command's own
 (`linkhold estimate`; LINKHOLD names the program).
 """
 
@@ -13,7 +13,9 @@ import pathlib
 import re
 import sys
 
-from estimates import ROOT, Estimates
+import testbed_numbers
+from estimates import ROOT
+from measured import Measured
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs" / "testbed"
@@ -27,23 +29,6 @@ ROWS = {
     "dsasync": "**fq_codel and linkhold**",
 }
 MARK = re.compile(r"<!-- measured (\S+) -->.*?<!-- /measured -->", re.DOTALL)
-
-
-class Measured:
-    """What was measured, by part and case; CUBIC only."""
-
-    def __init__(self, docs):
-        self._runs = json.loads((docs / "raw.json").read_text())
-        self._estimates = Estimates()
-
-    def mean_and_half(self, part, case, key):
-        values = [run[key] for run in self._runs[part] if (run["case"], run["cc"]) == (case, "cubic")]
-        if not values:
-            sys.exit(f"raw.json: part {part} has no run of {case} with cubic")
-        return self._estimates.of(values)
-
-    def mean(self, part, case, key):
-        return self.mean_and_half(part, case, key)[0]
 
 
 def table(measured):
@@ -94,35 +79,50 @@ def contents(docs):
     }
 
 
-def filled(text, contents):
-    names = [name for name in MARK.findall(text)]
+def filled(page, text, contents):
+    names = MARK.findall(text)
     for name in names:
         if name not in contents:
-            sys.exit(f"README.md: nothing measured is called {name}; there are {', '.join(contents)}")
+            sys.exit(f"{page}: nothing measured is called {name}; there are {', '.join(contents)}")
     for name in contents:
         if name not in names:
-            sys.exit(f"README.md: there is no place for {name}: <!-- measured {name} --><!-- /measured -->")
-    return MARK.sub(lambda mark: f"<!-- measured {mark[1]} -->{contents[mark[1]]}<!-- /measured -->", text)
+            sys.exit(f"{page}: there is no place for {name}: <!-- measured {name} --><!-- /measured -->")
+    now = MARK.sub(lambda mark: f"<!-- measured {mark[1]} -->{contents[mark[1]]}<!-- /measured -->", text)
+    if now.count("<!-- measured ") != len(names) or now.count("<!-- /measured -->") != len(names):
+        sys.exit(f"{page}: a mark has no beginning or no end")
+    return now
+
+
+def fill(page, contents, check):
+    """Whether `page` says what was measured; without `check` it does afterwards."""
+    text = page.read_text()
+    now = filled(page, text, contents)
+    if now == text:
+        return True
+    if check:
+        for old, new in zip(text.splitlines(), now.splitlines()):
+            if old != new:
+                print(f"- {old}\n+ {new}", file=sys.stderr)
+        return False
+    partial = page.with_name(f".{page.name}.partial")
+    partial.write_text(now)
+    partial.replace(page)
+    return True
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a number is not the measured one")
     parser.add_argument("--readme", type=pathlib.Path, default=README)
-    parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the measurement is")
+    parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the measurement is, and its README.md")
     options = parser.parse_args()
-    text = options.readme.read_text()
-    now = filled(text, contents(options.docs))
-    if now == text:
-        return
-    if options.check:
-        for old, new in zip(text.splitlines(), now.splitlines()):
-            if old != new:
-                print(f"- {old}\n+ {new}", file=sys.stderr)
-        sys.exit(f"{options.readme.name} does not say what was measured: run scripts/readme_numbers.py")
-    partial = options.readme.with_name(f".{options.readme.name}.partial")
-    partial.write_text(now)
-    partial.replace(options.readme)
+    pages = {
+        options.readme: contents(options.docs),
+        options.docs / "README.md": testbed_numbers.contents(options.docs),
+    }
+    others = [str(page) for page, numbers in pages.items() if not fill(page, numbers, options.check)]
+    if others:
+        sys.exit(f"{', '.join(others)}: not what was measured: run scripts/readme_numbers.py")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@
 All cells of all parts run side by side in one fleet. Finished ones are kept in out/testbed-table, so that it can be stopped and
 goes on where it was; with --known it runs nothing and writes the pages of what there is. Needs root.
 
-With --raw it measures nothing and needs no root: it writes table.md anew from raw.json, for when only the page's words have
-changed; with --raw --check it writes nothing and fails if table.md is not that page.
+With --raw it measures nothing and needs no root: it writes the pages anew from raw.json, for when only their words have
+changed; with --raw --check it writes nothing and fails if a page is not what it would write. What the simulator answered is not
+in raw.json: simulator.md keeps it.
 """
 
 import argparse
@@ -47,6 +48,8 @@ def sweep_job(length, rtt):
     return (f"silences-{length}s-rtt{rtt}", SWEEP, ["reno", "cubic", "bbr"], sets)
 
 
+# The delay that the pages compare: of segments that met no silence, 99th percentile.
+OUTSIDE = "delay_p99_outside_silence_s"
 SWEEPS = [sweep_job(length, rtt) for length in SILENCES for rtt in RTTS]
 ESTIMATES = Estimates()
 
@@ -103,14 +106,14 @@ def simulate(program, seeds, job):
     return {"runs": runs}
 
 
-def from_raw(docs):
-    """The reports of the table as far as table.md needs them, from what raw.json keeps of each run."""
-    kept = json.loads((docs / "raw.json").read_text())
+def from_raw(text):
+    """The reports as far as the pages need them, from what raw.json keeps of each run."""
+    kept = json.loads(text)
     reports = {}
-    for part in (job[0] for job in GRID if job[0] in kept):
+    for part in (job[0] for job in GRID + OTHERS + SWEEPS if job[0] in kept):
         runs = []
         for one in kept[part]:
-            told = {"case": one["case"], "congestion": one["cc"], **one}
+            told = {"case": one["case"], "congestion": one["cc"], "silence_summary": one.get("silences"), **one}
             held = [{"held_bytes_peak": one["held_bytes_peak"]}] if "held_bytes_peak" in one else []
             runs.append({"seed": one["seed"], "totals": one, "linux": told, "mechanisms": held})
         reports[part] = {"runs": runs}
@@ -125,14 +128,23 @@ def written_by(page):
     sys.exit(f"{page} does not say what measured it")
 
 
-def told_words():
-    """What was told in the table's cells, and what happens otherwise."""
+def announced(scenario):
+    """Whether `scenario` tells the mechanism ahead when the radio will sense."""
+    with (ROOT / scenario).open("rb") as file:
+        radio = tomllib.load(file)["radio"]
+    sensing = [*radio.get("station_sensing", []), *([radio["sensing"]] if "sensing" in radio else [])]
+    return any(one.get("announced", True) for one in sensing)
+
+
+def told_words(scenarios):
+    """What was told in the cells of `scenarios`, and what happens otherwise."""
     with (DOCS / "told.json").open() as file:
         told = json.load(file)
+    ahead = "The times of sensing were told ahead. " if any(map(announced, scenarios)) else ""
     return [
         "**What was told.** In every cell with a mechanism the agent knew the channel's exact rate and was told of every silence at its",
-        f"first moment. These are the best conditions: at 100 ms with cubic and bursts of 0.3 s, over fq_codel, it carries {told['rate_untold']:.2f} of",
-        f"the limit where nobody tells the rate, and {told['late']:.2f} where the rate is told, but each burst {told['late_ms']} ms late",
+        f"first moment. {ahead}These are the best conditions: at 100 ms with cubic and bursts of 0.3 s, over fq_codel, the default carries",
+        f"{told['rate_untold']:.2f} of the limit where nobody tells the rate, and {told['late']:.2f} where the rate is told, but each burst {told['late_ms']} ms late",
         "([told.json](told.json)).",
         "",
     ]
@@ -238,8 +250,8 @@ def measured_by(seeds, commit):
     )
 
 
-def head(title, seeds, commit):
-    return [f"# {title}", "", measured_by(seeds, commit), ""]
+def head(title, written, scenarios):
+    return [f"# {title}", "", written, "", *told_words(scenarios)]
 
 
 def case_list(scenario):
@@ -280,8 +292,7 @@ def mechanism_cases(reports):
 
 
 def table_page(reports, written):
-    page = ["# Plain routers and DSASync's modes before today's kernel senders", "", written, ""]
-    page += told_words()
+    page = head("Plain routers and DSASync's modes before today's kernel senders", written, [TABLE])
     page += [
         f"One bulk download, [`{TABLE}`](../../{TABLE}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets) that is silent a quarter",
         "of the time (primary user 20 %, sensing 25 ms every 0.5 s). 20 s count (bursts of 2 s: 40 s). Goodput is a",
@@ -404,8 +415,8 @@ def silence_row(case, runs):
     ]
 
 
-def silences_page(reports, seeds, commit):
-    page = head("One silence at a time", seeds, commit)
+def silences_page(reports, written):
+    page = head("One silence at a time", written, [SWEEP])
     page += [
         f"One bulk download, [`{SWEEP}`](../../{SWEEP}): four silences of the same length a run, 4.5 s of radio after each. First one table of",
         "goodput, then for every congestion control and round trip what happened around the silences.",
@@ -455,15 +466,8 @@ def silences_page(reports, seeds, commit):
     return "\n".join(page) + "\n"
 
 
-def simulator_page(pairs, seeds, commit):
-    page = head("Simulator against kernel", seeds, commit)
-    page += [
-        "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences.",
-        "The error is (simulated - measured) / measured, in the means over the seeds. Neither mechanism sees the router's queue. The simulator's",
-        "mechanism learns of a silence at once, the testbed's agent a little later; over a router that drops, the delay costs the agent packets.",
-        "",
-    ]
-    errors = {"plain routers": [], "with DSASync": []}
+def compare(pairs):
+    """The cells of simulator.md, both sides run: name, congestion control and case, then what its columns show."""
     rows = []
     for name, measured, simulated in pairs:
         here = cells(simulated)
@@ -471,12 +475,45 @@ def simulator_page(pairs, seeds, commit):
             if key not in here:
                 continue
             real, model = statistics.fmean(values(runs, share)), statistics.fmean(values(here[key], share))
-            error = (model - real) / real
-            kind = "with DSASync" if runs[0]["mechanisms"] else "plain routers"
-            errors[kind].append(abs(error))
-            p99 = total("delay_p99_outside_silence_s")
-            delays = [milliseconds(here[key], p99), milliseconds(runs, p99)]
-            rows.append((name, *key, f"{model:.3f}", f"{real:.3f}", f"{error:+.1%}", *delays))
+            simulated_delay = milliseconds(here[key], total(OUTSIDE))
+            rows.append((name, *key, f"{model:.3f}", f"{(model - real) / real:+.1%}", simulated_delay, runs))
+    return rows
+
+
+def kept_by(page, reports):
+    """The same cells, the simulator's side and the errors as `page` has them and the measured side from `reports`."""
+    rows = []
+    for line in page.read_text().splitlines():
+        columns = [column.strip() for column in line.strip("|").split("|")]
+        if len(columns) != 8 or columns[0] not in reports:
+            continue
+        name, cc, case, model, _, error, simulated_delay, _ = columns
+        runs = cells(reports[name]).get((cc, case))
+        if not runs:
+            sys.exit(f"{page} has {name}, {cc}, {case}, which raw.json has not")
+        # The simulated share has three digits, the error one, and both are rounded.
+        real = statistics.fmean(values(runs, share))
+        if abs((float(model) - real) / real - float(error.rstrip("%")) / 100) > 0.00051 + 0.00051 / real:
+            sys.exit(f"{page}: {name}, {cc}, {case}: {model} beside {real:.3f} is no error of {error}")
+        rows.append((name, cc, case, model, error, simulated_delay, runs))
+    return rows
+
+
+def simulator_page(rows, written):
+    page = head("Simulator against kernel", written, [TABLE, *(job[1] for job in OTHERS)])
+    page += [
+        "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences.",
+        "The error is (simulated - measured) / measured, in the means over the seeds. Neither mechanism sees the router's queue. The simulator's",
+        "mechanism learns of a silence at once, the testbed's agent a little later; over a router that drops, the delay costs the agent packets.",
+        "",
+    ]
+    errors = {"plain routers": [], "with DSASync": []}
+    shown_rows = []
+    for name, cc, case, model, error, simulated_delay, runs in rows:
+        # As the row shows it, so that the summary follows from the rows.
+        errors["with DSASync" if runs[0]["mechanisms"] else "plain routers"].append(abs(float(error.rstrip("%"))) / 100)
+        real = statistics.fmean(values(runs, share))
+        shown_rows.append((name, cc, case, model, f"{real:.3f}", error, simulated_delay, milliseconds(runs, total(OUTSIDE))))
     every = errors["plain routers"] + errors["with DSASync"]
     page += ["| cells | number | median error | 90th percentile | within 10 % |", "|---|---|---|---|---|"]
     for kind, found in [*errors.items(), ("all", every)]:
@@ -487,12 +524,12 @@ def simulator_page(pairs, seeds, commit):
             page.append(f"| {kind} | {len(found)} | {statistics.median(found):.1%} | {ninety:.1%} | {within} |")
     page += ["", "| cell | cc | case | simulated | measured | error | p99 simulated, ms | p99 measured, ms |"]
     page += ["|---|---|---|---|---|---|---|---|"]
-    page += ["| " + " | ".join(row) + " |" for row in rows]
+    page += ["| " + " | ".join(row) + " |" for row in shown_rows]
     return "\n".join(page) + "\n"
 
 
-def others_page(reports, seeds, commit):
-    page = head("Short flows, many flows, uplink, no silence", seeds, commit)
+def others_page(reports, written):
+    page = head("Short flows, many flows, uplink, no silence", written, [job[1] for job in OTHERS])
     if "short-flows" in reports:
         page += [
             "## Short flows",
@@ -537,11 +574,11 @@ def others_page(reports, seeds, commit):
             "",
             "One bulk upload, [scenario](../../scenarios/dsasync-uplink.toml); delay at the correspondent host.",
             "",
-            "| case | goodput / limit | delay mean, ms | delay deviation, ms | delay p99, ms |",
+            "| case | goodput / limit | delay p50, ms | delay deviation, ms | delay p99, ms |",
             "|---|---|---|---|---|",
         ]
         for (_, case), runs in cells(reports["uplink"]).items():
-            delays = [milliseconds(runs, total(key)) for key in ("delay_mean_s", "delay_std_s", "delay_p99_s")]
+            delays = [milliseconds(runs, total(key)) for key in ("delay_p50_s", "delay_std_s", "delay_p99_s")]
             page.append("| " + " | ".join([case, shown(values(runs, share)), *delays]) + " |")
         page.append("")
     if "clean" in reports:
@@ -575,8 +612,8 @@ def main():
     parser.add_argument("--built-from", help="commit that the program was built from (default: this tree's)")
     parser.add_argument("--only", help="names of the parts to run, or their beginnings, with commas between")
     parser.add_argument("--known", action="store_true", help="run nothing, write the pages of what there is")
-    parser.add_argument("--raw", action="store_true", help="measure nothing, write table.md from raw.json")
-    parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if table.md differs")
+    parser.add_argument("--raw", action="store_true", help="measure nothing, write the pages from raw.json")
+    parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if a page differs")
     options = parser.parse_args()
     if options.check and not options.raw:
         parser.error("--check goes with --raw")
@@ -589,7 +626,9 @@ def main():
     if not jobs:
         sys.exit(f"--only {options.only}: the parts are {', '.join(job[0] for job in every)}")
     commit = options.built_from or this_commit()
-    reports = batch(options, jobs)
+    kept = raw(batch(options, jobs))
+    # From the rounded numbers, as --raw has them, so that both write the same pages.
+    reports = from_raw(kept)
     named = {job[0]: job for job in jobs}
     table, others, sweeps = (
         {job[0]: reports[job[0]] for job in part if job[0] in reports} for part in (GRID, OTHERS, SWEEPS)
@@ -600,25 +639,40 @@ def main():
     if table:
         pages["table.md"] = table_page(table, measured_by(options.seeds, commit))
     if pairs:
-        pages["simulator.md"] = simulator_page(pairs, options.seeds, commit)
+        pages["simulator.md"] = simulator_page(compare(pairs), measured_by(options.seeds, commit))
     if others:
-        pages["others.md"] = others_page(others, options.seeds, commit)
+        pages["others.md"] = others_page(others, measured_by(options.seeds, commit))
     if sweeps:
-        pages["silences.md"] = silences_page(sweeps, options.sweep_seeds, commit)
-    pages["raw.json"] = raw(reports)
+        pages["silences.md"] = silences_page(sweeps, measured_by(options.sweep_seeds, commit))
+    pages["raw.json"] = kept
     options.docs.mkdir(parents=True, exist_ok=True)
     for page, text in pages.items():
         write(options.docs / page, text)
 
 
 def rewrite(docs, check):
-    """table.md from raw.json: what measured it stays as it is."""
-    page = docs / "table.md"
-    text = table_page(from_raw(docs), written_by(page))
-    if not check:
-        write(page, text)
-    elif page.read_text() != text:
-        sys.exit(f"{page} is not what raw.json says: run scripts/testbed_table.py --raw")
+    """The pages from raw.json: what measured them stays as it is."""
+    reports = from_raw((docs / "raw.json").read_text())
+
+    def of(jobs):
+        return {job[0]: reports[job[0]] for job in jobs if job[0] in reports}
+
+    simulator = docs / "simulator.md"
+    pages = {
+        "table.md": lambda written: table_page(of(GRID), written),
+        "others.md": lambda written: others_page(of(OTHERS), written),
+        "silences.md": lambda written: silences_page(of(SWEEPS), written),
+        "simulator.md": lambda written: simulator_page(kept_by(simulator, reports), written),
+    }
+    differ = []
+    for name, page in pages.items():
+        text = page(written_by(docs / name))
+        if not check:
+            write(docs / name, text)
+        elif (docs / name).read_text() != text:
+            differ.append(str(docs / name))
+    if differ:
+        sys.exit(f"{', '.join(differ)}: not what raw.json says: run scripts/testbed_table.py --raw")
 
 
 def write(page, text):
