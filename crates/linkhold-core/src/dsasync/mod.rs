@@ -276,7 +276,9 @@ impl DsaSync {
         let rewrite =
             if believed { windows.pass_uplink(shared, round_trips, slot, packet.tcp) } else { Rewrite::NONE };
         let verdict = if shared.config.uplink.mode == UplinkMode::Off {
-            probe_wired(now, shared.flows.at(slot), packet.tcp);
+            if believed {
+                probe_wired(now, shared.flows.at(slot), packet.tcp);
+            }
             windows.kept.keep_back(now, shared, slot, packet, rewrite)
         } else {
             self.uplink.shape(now, shared, windows, round_trips, slot, packet, rewrite, believed, out)

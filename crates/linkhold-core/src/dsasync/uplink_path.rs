@@ -125,7 +125,9 @@ impl UplinkPath {
             }
             UplinkVerdict::Forward => {
                 self.free.push(index);
-                probe_wired(now, shared.flows.at(slot), packet.tcp);
+                if believed {
+                    probe_wired(now, shared.flows.at(slot), packet.tcp);
+                }
                 Verdict::Forward(rewrite)
             }
             UplinkVerdict::Full => {
