@@ -10,15 +10,15 @@ use linkhold_core::dsasync::{
     CapacityResponse, Clamp, CloseAt, DsaSync, DsaSyncConfig, Duplicates, Mode, Queues,
 };
 use linkhold_core::log::{Recorder, replay};
-use linkhold_core::mechanism::Metrics;
+use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{Bytes, Fraction};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use support::driver::{Driver, World};
+use support::driver::{Driver, Shares, World};
 use support::flow::FlowPlan;
-use support::steps::{Step, plans, steps, steps_with_hogs, wild_steps};
+use support::steps::{Step, plans, steps, steps_both_ways, steps_with_ghosts, steps_with_hogs, wild_steps};
 
 fn config() -> impl Strategy<Value = DsaSyncConfig> {
     (
@@ -72,7 +72,22 @@ fn config() -> impl Strategy<Value = DsaSyncConfig> {
 }
 
 fn world(config: &DsaSyncConfig, queue: Option<usize>, lag: u64) -> World {
-    World { b_alloc: config.b_alloc.0, max_silence: config.monitor.max_silence, queue, lag, no_queue: false }
+    let shares = Shares {
+        quota: config.flow_quota.0,
+        half: (config.b_alloc.0 - config.b_low.0) / 2,
+        least: config.b_alloc.0 / u64::from(config.max_held_packets),
+        only_space_closes: config.close_at == CloseAt::SpaceLow
+            && config.uplink.mode == UplinkMode::Off
+            && !config.keep_back,
+    };
+    World {
+        b_alloc: config.b_alloc.0,
+        max_silence: config.monitor.max_silence,
+        queue,
+        lag,
+        no_queue: false,
+        shares: (config.queues == Queues::Flow).then_some(shares),
+    }
 }
 
 fn agent(config: &DsaSyncConfig) -> DsaSync {
@@ -118,6 +133,93 @@ proptest! {
         steps in steps_with_hogs(100),
     ) {
         drive(&config, world(&config, queue, 0), &plans, &steps);
+    }
+
+    /// Beside senders that heed no window, at any rate and size, answered or not, a flow's window closes only
+    /// for what that flow itself holds, and nobody holds more than its quota (the driver checks both).
+    #[test]
+    fn a_hog_takes_nothing_but_its_own(
+        config in config(),
+        b_alloc in 6_000u64..400_000,
+        queue in prop::option::of(1usize..60),
+        plans in plans(),
+        steps in steps_with_hogs(100),
+    ) {
+        let fair = DsaSyncConfig {
+            mode: if config.mode == Mode::Hold { Mode::FreezeNudge } else { config.mode },
+            close_at: CloseAt::SpaceLow,
+            queues: Queues::Flow,
+            keep_back: false,
+            uplink: UplinkConfig { mode: UplinkMode::Off, ..config.uplink },
+            ..config.with_b_alloc(Bytes(b_alloc))
+        };
+        drive(&fair, world(&fair, queue, 0), &plans, &steps);
+    }
+
+    #[test]
+    fn the_contract_holds_for_data_both_ways(
+        config in config(),
+        queue in prop::option::of(1usize..60),
+        lag in prop_oneof![3 => Just(0u64), 1 => 1u64..5_000],
+        plans in plans(),
+        steps in steps_both_ways(150),
+    ) {
+        drive(&config, world(&config, queue, lag), &plans, &steps);
+    }
+
+    /// Requests, responses and copies of both: no sample of the wired round trip is below the true one, which
+    /// would hold the window down for 10 s and more.
+    #[test]
+    fn the_wired_round_trip_is_never_taken_for_shorter_than_it_is(
+        config in config(),
+        plans in plans(),
+        steps in steps_both_ways(200),
+    ) {
+        // Nobody can tell what of a forgotten connection is sent again.
+        let config = DsaSyncConfig { max_flows: 65_536, ..config };
+        let mut dsasync = agent(&config);
+        let mut driver = Driver::new(&mut dsasync, world(&config, Some(30), 0), &plans);
+        driver.run_checked(&steps, |_| true, |driver| {
+            for (index, flow) in driver.flows.iter().enumerate() {
+                let measured = driver.mechanism.wired_round_trip(&flow.key).unwrap_or(flow.plan.wire);
+                assert!(measured >= flow.plan.wire, "flow {index}: {measured} of {}", flow.plan.wire);
+            }
+        });
+    }
+
+    /// Stations leave in the middle of downloads, and segments for them go on coming. A download of another
+    /// station still gets a window that keeps the radio busy, and what is outstanding of the others is written
+    /// off.
+    #[test]
+    fn a_station_that_left_costs_the_others_nothing(
+        config in config(),
+        queue in prop::option::of(8usize..60),
+        mut plans in plans(),
+        steps in steps_with_ghosts(60),
+        told in any::<bool>(),
+        wire in 40u64..150,
+    ) {
+        let (wire, radio, frame) = (Duration::from_millis(wire), Duration::from_millis(5), Duration::from_millis(6));
+        plans[0] = FlowPlan { wire, tick: Duration::from_millis(1), handshake: true, ..plans[0] };
+        // With less space the download closes its own window.
+        let ample = DsaSyncConfig { max_held_packets: 131_072, ..config.with_b_alloc(Bytes(4_000_000)) };
+        let mut dsasync = agent(&ample);
+        let mut driver = Driver::new(&mut dsasync, world(&ample, queue, 0), &plans);
+        driver.run(&steps, |_| true);
+        driver.quieten();
+        assert_eq!(driver.held_packets(), 0, "packets stay held though the radio works");
+        // 2 Mbit/s.
+        driver.step(&Step::Switch { mbps: if told { 2 } else { 0 }, efficiency: 1.0 });
+        driver.download(0, 60_000, frame, radio, Duration::from_secs(5));
+        let window = driver.flows[0].told.window;
+        let needed = 250 * (wire + radio).as_millis();
+        // The told rate is believed to 0.8 at least, and the trim takes half of that at most (`bdp.rs`).
+        prop_assert!(window * 10 >= needed * 4, "{} of {} bytes", window, needed);
+        driver.idle(0, Duration::from_secs(4));
+        driver.quieten();
+        prop_assert_eq!(driver.mechanism.outstanding(), Bytes(0));
+        prop_assert_eq!(driver.held_packets(), 0);
+        prop_assert_eq!(driver.mechanism.next_timeout(), None);
     }
 
     #[test]

@@ -93,8 +93,12 @@ pub(super) struct Flow {
     /// Next sequence number of the station; `None` before its first segment.
     pub up_next: Option<Seq>,
     pub up_timestamp: Option<TcpTimestamp>,
+    /// The station's latest timestamp, on whatever segment.
+    up_tick: Option<u32>,
     /// The station's latest segment is the first with its timestamp.
     pub new_tick: bool,
+    /// Its ACK and window count with the correspondent: not those of a segment sent again.
+    pub counts: bool,
     /// It takes sequence numbers that none before it took: it is no copy.
     pub sends_new: bool,
     /// When the station was last heard on this connection, or began to owe an ACK.
@@ -162,7 +166,9 @@ impl Flow {
             offer_seq: Seq(0),
             up_next: None,
             up_timestamp: None,
+            up_tick: None,
             new_tick: false,
+            counts: false,
             sends_new: false,
             heard: Instant::ZERO,
             timestamps: false,
@@ -338,25 +344,32 @@ impl Flow {
         }
         self.signed |= tcp.signed;
         let end = tcp.seq_end();
-        self.new_tick = false;
-        self.sends_new = self.up_next.is_none_or(|next| end.after(next));
+        (self.new_tick, self.counts) = (false, false);
+        // Of a connection first seen in the middle, this may be a copy of what passed before.
+        let begins = tcp.flags.contains(TcpFlags::SYN);
+        self.sends_new = self.up_next.map_or(begins, |next| end.after(next));
+        let is_again = self.up_next.is_some_and(|next| tcp.seq.before(next));
         self.up_next = Some(self.up_next.map_or(end, |next| next.max(end)));
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.contains(TcpFlags::RST) {
             return true;
         }
         self.answered |= !tcp.flags.contains(TcpFlags::SYN);
+        let last_tick = self.up_tick;
+        self.up_tick = tcp.timestamp.map(|timestamp| timestamp.value).or(last_tick);
         // RFC 9293 section 3.10.7.4: a window counts if its segment is not older than the one it came from.
         let newer = match self.acked {
             None => true,
             Some(acked) => tcp.ack.after(acked) || (tcp.ack == acked && !tcp.seq.before(self.offer_seq)),
         };
         self.credit(tcp);
+        // An ACK of ours may have gone before it, with the next sequence number.
+        self.counts = newer && (self.acked != Some(tcp.ack) || !is_again);
         if newer {
             self.acked = Some(tcp.ack);
             (self.offer, self.offer_shift) = self.handshake.offer_of(tcp);
             self.offer_seq = tcp.seq;
             if let Some(timestamp) = tcp.timestamp {
-                self.new_tick = self.up_timestamp.is_none_or(|old| old.value != timestamp.value);
+                self.new_tick = last_tick.map_or(begins, |last| last != timestamp.value);
                 self.up_timestamp = tcp.timestamp;
             }
         }

@@ -51,8 +51,9 @@ use crate::action::{Action, Actions, DropReason, Rewrite, Verdict};
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{Direction, Origin, PacketView, TcpFlags};
+use crate::packet::{Direction, FlowKey, Origin, PacketView, TcpFlags};
 use crate::time::{Duration, Instant};
+use crate::units::Bytes;
 
 use capacity::{Capacity, Channel};
 use downlink::{Downlink, Leaving, MOST_DROPS};
@@ -114,6 +115,19 @@ impl DsaSync {
     #[must_use]
     pub fn monitor(&self) -> &LinkMonitor {
         &self.shared.monitor
+    }
+
+    /// The wired part of a connection's round trip: the least that was measured in the last 10 to 20 s. `None`
+    /// until there was an answer to measure, or if the connection is not known.
+    #[must_use]
+    pub fn wired_round_trip(&self, flow: &FlowKey) -> Option<Duration> {
+        self.shared.flows.known(self.shared.flows.find(flow)?).wired.get()
+    }
+
+    /// Bytes handed to the radio that stations have not acknowledged, and are still waited for.
+    #[must_use]
+    pub fn outstanding(&self) -> Bytes {
+        Bytes(self.round_trips.outstanding())
     }
 
     // ---- flows ----
@@ -276,7 +290,9 @@ impl DsaSync {
         let rewrite =
             if believed { windows.pass_uplink(shared, round_trips, slot, packet.tcp) } else { Rewrite::NONE };
         let verdict = if shared.config.uplink.mode == UplinkMode::Off {
-            probe_wired(now, shared.flows.at(slot), packet.tcp);
+            if believed {
+                probe_wired(now, shared.flows.at(slot), packet.tcp);
+            }
             windows.kept.keep_back(now, shared, slot, packet, rewrite)
         } else {
             self.uplink.shape(now, shared, windows, round_trips, slot, packet, rewrite, believed, out)

@@ -145,7 +145,6 @@ impl RoundTrips {
     }
 
     /// Bytes in the radio that stations have not acknowledged.
-    #[cfg(test)]
     pub fn outstanding(&self) -> u64 {
         self.outstanding
     }

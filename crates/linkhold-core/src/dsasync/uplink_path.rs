@@ -24,6 +24,8 @@ struct Shaped {
     window: u16,
     /// ACK and window mean something (not on a RST, nor on what is not believed).
     tells: bool,
+    /// The correspondent heeds the window: not on a segment sent again.
+    counts: bool,
     /// Its header is signed: it leaves as it came, whatever becomes of its flow meanwhile.
     signed: bool,
     /// Shift of `window`; `None` where it is unknown, and in a SYN, whose window is never held down.
@@ -83,15 +85,16 @@ impl UplinkPath {
             UplinkMode::Pooled => shared.monitor.alpha_network(now),
         };
         let is_syn = packet.tcp.flags.contains(TcpFlags::SYN);
+        let tells =
+            believed && packet.tcp.flags.contains(TcpFlags::ACK) && !packet.tcp.flags.contains(TcpFlags::RST);
         let entry = Shaped {
             packet: packet.id,
             flow: shared.flows.id(slot),
             len: packet.len,
             ack: packet.tcp.ack,
             window: packet.tcp.window,
-            tells: believed
-                && packet.tcp.flags.contains(TcpFlags::ACK)
-                && !packet.tcp.flags.contains(TcpFlags::RST),
+            tells,
+            counts: tells && shared.flows.at(slot).counts,
             signed: packet.tcp.signed,
             shift: shared.flows.at(slot).handshake.shift_of(packet.tcp).filter(|_| !is_syn),
             rewrite,
@@ -118,14 +121,16 @@ impl UplinkPath {
         }
         match verdict {
             UplinkVerdict::Hold => {
-                shared.flows.at(slot).shaped += u32::from(entry.tells);
+                shared.flows.at(slot).shaped += u32::from(entry.counts);
                 shared.space.take(packet.len);
                 shared.metrics.holds += 1;
                 Verdict::Hold
             }
             UplinkVerdict::Forward => {
                 self.free.push(index);
-                probe_wired(now, shared.flows.at(slot), packet.tcp);
+                if believed {
+                    probe_wired(now, shared.flows.at(slot), packet.tcp);
+                }
                 Verdict::Forward(rewrite)
             }
             UplinkVerdict::Full => {
@@ -183,7 +188,7 @@ impl UplinkPath {
             self.free.push(index);
             shared.space.give_back(entry.len);
             let rewrite = if shared.flows.by_id(entry.flow).is_some() {
-                shared.flows.at(entry.flow.slot).shaped -= u32::from(entry.tells);
+                shared.flows.at(entry.flow.slot).shaped -= u32::from(entry.counts);
                 leaving(shared, windows, round_trips, &entry)
             } else {
                 // The flow is forgotten, and what was decided when this ACK came with it: by now the

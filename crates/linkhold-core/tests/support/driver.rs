@@ -26,6 +26,21 @@ pub struct World {
     pub lag: u64,
     /// Every packet that goes down is at the station at once.
     pub no_queue: bool,
+    /// What one flow may take of the space, where flows have queues of their own.
+    pub shares: Option<Shares>,
+}
+
+/// What one flow may take of the hold buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares {
+    /// Most bytes of a flow.
+    pub quota: u64,
+    /// Half of what all may hold before space is low: a queue's share, if there is one queue only.
+    pub half: u64,
+    /// Least that a packet weighs.
+    pub least: u64,
+    /// Windows close for space alone, and no ACK of a station is kept or shaped.
+    pub only_space_closes: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +56,8 @@ struct Packet {
     forged: bool,
 }
 
-pub struct Driver<'m> {
-    pub mechanism: &'m mut dyn Mechanism,
+pub struct Driver<'m, M: Mechanism> {
+    pub mechanism: &'m mut M,
     world: World,
     pub now: Instant,
     out: Actions,
@@ -68,8 +83,8 @@ fn slot(direction: Direction) -> usize {
     }
 }
 
-impl<'m> Driver<'m> {
-    pub fn new(mechanism: &'m mut dyn Mechanism, world: World, plans: &[FlowPlan]) -> Self {
+impl<'m, M: Mechanism> Driver<'m, M> {
+    pub fn new(mechanism: &'m mut M, world: World, plans: &[FlowPlan]) -> Self {
         let flows: Vec<_> = plans.iter().enumerate().map(|(index, plan)| Flow::new(index, *plan)).collect();
         let mut driver = Self {
             mechanism,
@@ -93,18 +108,12 @@ impl<'m> Driver<'m> {
 
     /// Runs the steps of the flows that `wanted` names.
     pub fn run(&mut self, steps: &[Step], wanted: impl Fn(&Flow) -> bool) {
-        for index in 0..self.flows.len() {
-            if self.flows[index].plan.handshake && wanted(&self.flows[index]) {
-                let (station, correspondent) = self.flows[index].handshake();
-                if self.flows[index].plan.pushed {
-                    self.packet(index, Direction::Downlink, correspondent, 60);
-                    self.packet(index, Direction::Uplink, station, 60);
-                } else {
-                    self.packet(index, Direction::Uplink, station, 60);
-                    self.packet(index, Direction::Downlink, correspondent, 60);
-                }
-            }
-        }
+        self.run_checked(steps, wanted, |_| ());
+    }
+
+    /// As [`run`](Self::run), with a look after each step.
+    pub fn run_checked(&mut self, steps: &[Step], wanted: impl Fn(&Flow) -> bool, check: impl Fn(&Self)) {
+        self.shake_hands(&wanted);
         for step in steps {
             let concerned = match step {
                 Step::Send { flow, .. }
@@ -114,56 +123,99 @@ impl<'m> Driver<'m> {
                 | Step::Acknowledge { flow, .. }
                 | Step::Forge { flow, .. }
                 | Step::Flood { flow, .. }
+                | Step::Resend { flow, .. }
+                | Step::Leave { flow, .. }
                 | Step::Answer { flow }
                 | Step::Garbage { flow, .. } => wanted(&self.flows[*flow]),
                 _ => true,
             };
             if concerned {
                 self.step(step);
+                check(self);
             }
         }
     }
 
-    fn step(&mut self, step: &Step) {
+    /// Opens the connections whose handshake is to be seen; a correspondent's answer takes its time.
+    fn shake_hands(&mut self, wanted: impl Fn(&Flow) -> bool) {
+        let seen = |flow: &Flow| flow.plan.handshake && wanted(flow);
+        let wire = self.flows.iter().map(|flow| flow.plan.wire).max().unwrap_or_default();
+        for index in 0..self.flows.len() {
+            if seen(&self.flows[index]) {
+                let (station, correspondent) = self.flow(index).handshake();
+                if self.flows[index].plan.pushed {
+                    self.packet(index, Direction::Downlink, correspondent, 60);
+                }
+                self.packet(index, Direction::Uplink, station, 60);
+            }
+        }
+        self.advance(wire);
+        for index in 0..self.flows.len() {
+            if seen(&self.flows[index]) && !self.flows[index].plan.pushed {
+                let (_, correspondent) = self.flow(index).handshake();
+                self.packet(index, Direction::Downlink, correspondent, 60);
+            }
+        }
+    }
+
+    /// A flow as it is now.
+    fn flow(&mut self, index: usize) -> &mut Flow {
+        self.flows[index].at(self.now)
+    }
+
+    pub fn step(&mut self, step: &Step) {
         let us = Duration::from_micros;
         match *step {
             Step::Advance(time) => self.advance(us(time)),
             Step::Send { flow, segments } => {
                 for _ in 0..segments {
-                    let Some(tcp) = self.flows[flow].next_data() else { break };
+                    let Some(tcp) = self.flow(flow).next_data() else { break };
                     self.packet(flow, Direction::Downlink, tcp, tcp.payload_len + 52);
                 }
             }
             Step::Retransmit { flow, nth } => {
-                if let Some(tcp) = self.flows[flow].retransmit(nth) {
+                if let Some(tcp) = self.flow(flow).retransmit(nth) {
                     self.packet(flow, Direction::Downlink, tcp, tcp.payload_len + 52);
                 }
             }
             Step::Probe { flow } => {
-                let tcp = self.flows[flow].probe();
+                let tcp = self.flow(flow).probe();
                 self.packet(flow, Direction::Downlink, tcp, 52);
             }
             Step::End { flow, reset } => {
-                if let Some(tcp) = self.flows[flow].end(reset) {
+                if let Some(tcp) = self.flow(flow).end(reset) {
                     self.packet(flow, Direction::Downlink, tcp, 52);
                 }
             }
             Step::Acknowledge { flow, grow, payload, hole, copies } => {
-                for _ in 0..copies {
-                    let tcp = self.flows[flow].acknowledge(grow, payload, hole);
+                for _ in 0..if self.flows[flow].gone { 0 } else { copies } {
+                    let tcp = self.flow(flow).acknowledge(grow, payload, hole);
                     self.packet(flow, Direction::Uplink, tcp, payload + 52);
                 }
             }
             Step::Answer { flow } => {
                 if !self.flows[flow].over {
-                    let tcp = self.flows[flow].answer();
+                    let tcp = self.flow(flow).answer();
                     self.packet(flow, Direction::Downlink, tcp, 52);
                 }
             }
             Step::Forge { flow, downlink, answer, seq, ack, scale } => {
                 self.forge(flow, downlink, answer, seq, ack, scale)
             }
-            Step::Flood { flow, segments, new_ports } => self.flood(flow, segments, new_ports),
+            Step::Flood { flow, segments, payload, gap, new_ports } => {
+                for _ in 0..segments {
+                    self.flood(flow, payload, new_ports);
+                    self.advance(us(gap));
+                }
+            }
+            Step::Resend { flow, nth } => {
+                if !self.flows[flow].gone
+                    && let Some(tcp) = self.flow(flow).resend(nth)
+                {
+                    self.packet(flow, Direction::Uplink, tcp, tcp.payload_len + 52);
+                }
+            }
+            Step::Leave { flow, told } => self.leaves(flow, told),
             Step::Garbage { flow, downlink, tcp, len } => {
                 self.flows[flow].spoilt = true;
                 let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
@@ -253,6 +305,7 @@ impl<'m> Driver<'m> {
             && !tcp.flags.contains(TcpFlags::RST)
         {
             let flow = &mut self.flows[flow];
+            flow.answered |= !tcp.flags.contains(TcpFlags::SYN);
             flow.offers.push((tcp.ack, tcp.window));
             if tcp.flags.contains(TcpFlags::SYN) {
                 // The same in the field of an ACK: a SYN's window is not scaled (RFC 7323 section 2.2).
@@ -285,22 +338,96 @@ impl<'m> Driver<'m> {
         self.hand_in(id, Origin::Arrival);
     }
 
-    fn flood(&mut self, flow: usize, segments: u32, new_ports: bool) {
-        for _ in 0..segments {
-            if new_ports {
-                let plan = self.flows[flow].plan;
-                let stranger = Flow::stranger(self.flows.len(), plan);
-                self.flows.push(stranger);
-                self.counters.push(0);
-                self.left.push([None; 2]);
-                self.journal.push(Vec::new());
-                let last = self.flows.len() - 1;
-                let tcp = self.flows[last].unasked();
-                self.packet(last, Direction::Downlink, tcp, tcp.payload_len + 52);
-            } else if !self.flows[flow].over {
-                let tcp = self.flows[flow].unasked();
+    fn flood(&mut self, flow: usize, payload: u32, new_ports: bool) {
+        if new_ports {
+            let plan = self.flows[flow].plan;
+            let stranger = Flow::stranger(self.flows.len(), plan);
+            self.flows.push(stranger);
+            self.counters.push(0);
+            self.left.push([None; 2]);
+            self.journal.push(Vec::new());
+            let last = self.flows.len() - 1;
+            let tcp = self.flow(last).unasked(payload);
+            self.packet(last, Direction::Downlink, tcp, tcp.payload_len + 52);
+        } else if !self.flows[flow].over {
+            let tcp = self.flow(flow).unasked(payload);
+            self.packet(flow, Direction::Downlink, tcp, tcp.payload_len + 52);
+        }
+    }
+
+    /// A station leaves in the middle of it; perhaps somebody says so.
+    fn leaves(&mut self, flow: usize, told: bool) {
+        self.flows[flow].gone = true;
+        if told {
+            let station = self.flows[flow].station();
+            self.freezes.retain(|(scope, _), _| *scope != station.0 + 1);
+            self.link(self.now, LinkEventKind::StationLeft { station });
+        }
+    }
+
+    /// The flow's station offers `offer` bytes again and again, while its correspondent sends all that it may
+    /// and what is lost once more. A frame takes `frame` in the air, an ACK takes `radio` to come. Segments for
+    /// stations that left go on arriving. Answers the bytes that reached the station.
+    pub fn download(
+        &mut self,
+        flow: usize,
+        offer: u32,
+        frame: Duration,
+        radio: Duration,
+        time: Duration,
+    ) -> u32 {
+        let began = self.flows[flow].rcv_nxt;
+        let until = self.now + time;
+        let (mut acks, mut rounds) = (VecDeque::from([self.now]), 0u32);
+        let mut moved = self.now;
+        while self.now < until {
+            let before = self.flows[flow].rcv_nxt;
+            self.air(1);
+            if self.flows[flow].rcv_nxt != before {
+                acks.push_back(self.now + radio);
+                moved = self.now;
+            } else if self.now.since(moved) > Duration::from_millis(400) {
+                // What was lost, or a window update that was.
+                let mut retried = before;
+                moved = self.now;
+                acks.push_back(self.now + radio);
+                for _ in 0..20 {
+                    if !self.flows[flow].snd_nxt.after(retried) {
+                        break;
+                    }
+                    let tcp = self.flow(flow).again(retried);
+                    retried = tcp.seq_end();
+                    self.packet(flow, Direction::Downlink, tcp, tcp.payload_len + 52);
+                }
+            }
+            while acks.pop_front_if(|at| *at <= self.now).is_some() {
+                self.step(&Step::Acknowledge { flow, grow: offer, payload: 0, hole: false, copies: 1 });
+            }
+            self.step(&Step::Send { flow, segments: 40 });
+            rounds += 1;
+            if rounds.is_multiple_of(30) {
+                for ghost in (0..self.flows.len()).filter(|&index| self.flows[index].gone).collect::<Vec<_>>()
+                {
+                    self.step(&Step::Retransmit { flow: ghost, nth: rounds });
+                }
+            }
+            self.advance(frame);
+        }
+        self.flows[flow].rcv_nxt.minus(began) as u32
+    }
+
+    /// The flow's correspondent sends nothing new, and the station has what was sent; it goes on saying so.
+    pub fn idle(&mut self, flow: usize, time: Duration) {
+        let until = self.now + time;
+        while self.now < until {
+            let rcv_nxt = self.flows[flow].rcv_nxt;
+            if self.flows[flow].snd_nxt.after(rcv_nxt) {
+                let tcp = self.flow(flow).again(rcv_nxt);
                 self.packet(flow, Direction::Downlink, tcp, tcp.payload_len + 52);
             }
+            self.air(u32::MAX);
+            self.step(&Step::Acknowledge { flow, grow: 0, payload: 0, hole: false, copies: 1 });
+            self.advance(Duration::from_millis(10));
         }
     }
 
@@ -319,6 +446,8 @@ impl<'m> Driver<'m> {
             len: packet.len,
             ecn,
         };
+        let before = self.held_by(packet.flow);
+        let mut held_more = false;
         let verdict = self.mechanism.on_packet(self.now, &view, &mut self.out);
         self.note(packet.flow, || format!("{id:?} {origin:?}: {verdict:?}"));
         // The actions were decided before the verdict is carried out, but a copy that takes an older one's
@@ -341,12 +470,49 @@ impl<'m> Driver<'m> {
                     self.leave(id, rewrite, false);
                 }
             }
-            Verdict::Hold => self.hold(id),
+            Verdict::Hold => {
+                self.hold(id);
+                if origin == Origin::Arrival && packet.direction == Direction::Downlink {
+                    held_more = true;
+                }
+            }
             Verdict::Drop(_) => {
                 self.packets.remove(&id);
             }
         }
         self.drain();
+        if held_more {
+            self.check_quota(packet.flow, before);
+        }
+    }
+
+    /// Bytes held of a flow, and of all flows of its station that the station has not answered.
+    fn held_by(&self, index: usize) -> [u64; 2] {
+        let flow = &self.flows[index];
+        let unanswered = |other: &&Flow| !other.answered && other.plan.station == flow.plan.station;
+        [flow.held, self.flows.iter().filter(unanswered).map(|flow| flow.held).sum()]
+    }
+
+    /// An arrival of the flow was held: the flow keeps to its quota, and all flows of a station that it has
+    /// not answered keep to an eighth of one. What came back from the transmit queue may exceed it, but then
+    /// nothing is added.
+    fn check_quota(&self, index: usize, before: [u64; 2]) {
+        let Some(shares) = self.world.shares else { return };
+        let [own, common] = self.held_by(index);
+        assert!(own <= shares.quota.max(before[0]), "flow {index} holds {own} bytes");
+        if !self.flows[index].answered {
+            assert!(common <= (shares.quota / 8).max(before[1]), "unanswered flows hold {common} bytes");
+        }
+    }
+
+    /// A window that was open is closed for space: then the flow holds a queue's share of it, or half its
+    /// quota.
+    fn check_closing(&self, index: usize) {
+        let Some(shares) = self.world.shares.filter(|shares| shares.only_space_closes) else { return };
+        let holding = self.flows.iter().filter(|flow| flow.held > 0).count().max(1) as u64;
+        let least = (shares.half / holding).min(shares.quota / 2);
+        let weight = self.flows[index].held_weight;
+        assert!(weight >= least, "flow {index} is closed though it holds {weight} bytes only, of {least}");
     }
 
     fn hold(&mut self, id: PacketId) {
@@ -354,6 +520,12 @@ impl<'m> Driver<'m> {
         packet.held = true;
         self.held_bytes += u64::from(packet.len);
         self.held[slot(packet.direction)] += 1;
+        if packet.direction == Direction::Downlink {
+            let least = self.world.shares.map_or(0, |shares| shares.least);
+            let flow = &mut self.flows[packet.flow];
+            flow.held += u64::from(packet.len);
+            flow.held_weight += u64::from(packet.len).max(least);
+        }
     }
 
     /// A held packet is named by an action.
@@ -363,6 +535,12 @@ impl<'m> Driver<'m> {
         packet.held = false;
         self.held_bytes -= u64::from(packet.len);
         self.held[slot(packet.direction)] -= 1;
+        if packet.direction == Direction::Downlink {
+            let least = self.world.shares.map_or(0, |shares| shares.least);
+            let flow = &mut self.flows[packet.flow];
+            flow.held -= u64::from(packet.len);
+            flow.held_weight -= u64::from(packet.len).max(least);
+        }
         *packet
     }
 
@@ -406,9 +584,7 @@ impl<'m> Driver<'m> {
                 }
                 assert!(!rewrite.set_ece || flow.spoilt || flow.plan.ecn, "ECE without ECN");
                 assert!(!rewrite.mark_ce || flow.plan.ecn, "CE without ECN");
-                if packet.tcp.seq_end().after(flow.ch_rcv) {
-                    flow.ch_rcv = packet.tcp.seq_end();
-                }
+                flow.on_passed(self.now, packet.tcp.seq_end(), packet.tcp.timestamp);
                 let window = rewrite.window.unwrap_or(packet.tcp.window);
                 if packet.tcp.flags.contains(TcpFlags::ACK) {
                     let is_syn = packet.tcp.flags.contains(TcpFlags::SYN);
@@ -521,10 +697,18 @@ impl<'m> Driver<'m> {
             assert!(!spec.ack.after(flow.told.ack), "an ACK overtakes one that is held");
             // RFC 9293 section 3.10.7.4: an ACK whose sequence number is not the next expected one is not
             // heard.
-            assert_eq!(spec.seq, flow.ch_rcv, "an ACK that the correspondent ignores");
+            if spec.seq != flow.ch_rcv {
+                // Of a flow that was evicted, what came again may be all that is known.
+                assert!(self.mechanism.metrics().flow_evictions > 0, "an ACK that the correspondent ignores");
+                return;
+            }
             assert_eq!(spec.timestamp.is_some(), flow.plan.timestamps);
             assert!(!spec.ece || flow.plan.ecn);
         }
+        if spec.window == 0 && flow.told.window > 0 && !flow.spoilt {
+            self.check_closing(index);
+        }
+        self.flows[index].on_passed(self.now, spec.seq, spec.timestamp);
         self.tell(index, spec.seq, spec.ack, spec.window, false);
     }
 

@@ -2,10 +2,12 @@
 //! was told, a receiver that acknowledges what arrived and never takes an offered window back.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::collections::VecDeque;
 
 use linkhold_core::packet::{
     Endpoint, FlowKey, SackBlock, SackBlocks, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp,
 };
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
 
 pub const MSS: u32 = 1448;
@@ -27,6 +29,10 @@ pub struct FlowPlan {
     /// The correspondent opens the connection; else the station does.
     pub pushed: bool,
     pub iss: u32,
+    /// From a packet that passes to the correspondent's answer, at least: the true wired round trip.
+    pub wire: Duration,
+    /// How long a tick of both ends' timestamp clocks is.
+    pub tick: Duration,
 }
 
 /// The window a sender has been told (RFC 9293 section 3.10.7.4: SND.WL1, SND.WL2).
@@ -51,10 +57,25 @@ pub struct Flow {
     pub rcv_nxt: Seq,
     pub offered_edge: Seq,
     pub up_nxt: Seq,
-    /// What of the station's stream reached the correspondent.
+    /// The station's latest segments with payload: number and length.
+    up_data: VecDeque<(Seq, u32)>,
+    /// What of the station's stream passed the base station.
     pub ch_rcv: Seq,
+    /// What passed and has yet to be known to the correspondent: when it will be, how far the station's stream
+    /// came, and the timestamp.
+    wire: VecDeque<(Instant, Seq, Option<u32>)>,
+    /// What of the station's stream the correspondent acknowledges.
+    heard: Seq,
+    echo: u32,
     clock: u32,
     pub over: bool,
+    /// The station has left: it says nothing more.
+    pub gone: bool,
+    /// The station has acknowledged something after the handshake.
+    pub answered: bool,
+    /// Held downlink packets: bytes, and what they weigh in the hold buffer.
+    pub held: u64,
+    pub held_weight: u64,
     /// ACK and window fields that the station sent, as they came to the base station.
     pub offers: Vec<(Seq, u16)>,
     /// Garbage was sent on it: only the properties that hold for garbage are asked.
@@ -70,7 +91,8 @@ impl Flow {
         } else {
             (Ipv4Addr::new(192, 0, 2, 1).into(), Ipv4Addr::new(10, 0, 0, host + 1).into())
         };
-        let iss = Seq(plan.iss);
+        let (iss, up_nxt) = (Seq(plan.iss), Seq(plan.iss ^ 0x5555_5555) + 1);
+        let before = (Instant::ZERO + plan.wire.mul_f64(0.5), up_nxt, Some(1));
         Self {
             key: FlowKey {
                 correspondent: Endpoint { addr: far, port: 443 },
@@ -81,11 +103,20 @@ impl Flow {
             told: Told::default(),
             rcv_nxt: iss + 1,
             offered_edge: iss + 1 + 60_000,
-            up_nxt: Seq(plan.iss ^ 0x5555_5555) + 1,
-            ch_rcv: Seq(plan.iss ^ 0x5555_5555) + 1,
+            up_nxt,
+            // A connection seen from the middle has sent something already, which has yet to be answered.
+            up_data: if plan.handshake { VecDeque::new() } else { VecDeque::from([(up_nxt - 100, 100)]) },
+            ch_rcv: up_nxt,
+            wire: if plan.handshake { VecDeque::new() } else { VecDeque::from([before]) },
+            heard: if plan.handshake { up_nxt - 1 } else { up_nxt - 100 },
+            echo: 0,
             told_edge: None,
             clock: 1,
             over: false,
+            gone: false,
+            answered: false,
+            held: 0,
+            held_weight: 0,
             offers: Vec::new(),
             spoilt: false,
         }
@@ -100,14 +131,28 @@ impl Flow {
         self.plan.shift.unwrap_or(0)
     }
 
-    fn timestamp(&mut self) -> Option<TcpTimestamp> {
-        self.clock += 1;
-        let clock = self.clock;
-        self.plan.timestamps.then_some(TcpTimestamp { value: clock, echo: clock - 1 })
+    /// Time has come this far: what is on the wire arrives, and clocks tick.
+    pub fn at(&mut self, now: Instant) -> &mut Self {
+        while let Some((_, end, timestamp)) = self.wire.pop_front_if(|(at, ..)| *at <= now) {
+            self.heard = self.heard.max(end);
+            self.echo = timestamp.unwrap_or(self.echo);
+        }
+        self.clock = 1 + (now.since(Instant::ZERO).as_micros() / self.plan.tick.as_micros()) as u32;
+        self
+    }
+
+    /// A packet of the station passes the base station for the correspondent.
+    pub fn on_passed(&mut self, now: Instant, end: Seq, timestamp: Option<TcpTimestamp>) {
+        self.ch_rcv = self.ch_rcv.max(end);
+        self.wire.push_back((now + self.plan.wire, end, timestamp.map(|timestamp| timestamp.value)));
+    }
+
+    fn timestamp(&self, echo: u32) -> Option<TcpTimestamp> {
+        self.plan.timestamps.then_some(TcpTimestamp { value: self.clock, echo })
     }
 
     /// What the station and the correspondent say to open the connection; whoever opens it first.
-    pub fn handshake(&mut self) -> (TcpSegment, TcpSegment) {
+    pub fn handshake(&self) -> (TcpSegment, TcpSegment) {
         let plan = self.plan;
         let (ecn_ask, ecn_answer) = if self.plan.ecn {
             (TcpFlags::ECE | TcpFlags::CWR, TcpFlags::ECE)
@@ -128,7 +173,7 @@ impl Flow {
             window: 60_000,
             flags: if pushed { answers } else { asks },
             syn: from_station,
-            timestamp: self.timestamp(),
+            timestamp: self.timestamp(0),
             signed: self.plan.signed,
             ..TcpSegment::default()
         };
@@ -138,21 +183,21 @@ impl Flow {
             window: 65_535,
             flags: if pushed { asks } else { answers },
             syn: from_correspondent,
-            timestamp: self.timestamp(),
+            timestamp: self.timestamp(self.echo),
             signed: self.plan.signed,
             ..TcpSegment::default()
         };
         (station, correspondent)
     }
 
-    fn data(&mut self, seq: Seq, payload_len: u32, flags: TcpFlags) -> TcpSegment {
+    fn data(&self, seq: Seq, payload_len: u32, flags: TcpFlags) -> TcpSegment {
         TcpSegment {
             seq,
-            ack: self.ch_rcv,
+            ack: self.heard,
             payload_len,
             window: 500,
             flags: flags | TcpFlags::ACK,
-            timestamp: self.timestamp(),
+            timestamp: self.timestamp(self.echo),
             signed: self.plan.signed,
             ..TcpSegment::default()
         }
@@ -163,11 +208,22 @@ impl Flow {
         Self { spoilt: true, ..Self::new(index, FlowPlan { handshake: false, signed: false, ..plan }) }
     }
 
-    /// The next segment, whatever window the sender was told.
-    pub fn unasked(&mut self) -> TcpSegment {
-        let segment = self.data(self.snd_nxt, MSS, TcpFlags::default());
-        self.snd_nxt += MSS;
+    /// The next segment, of `payload_len` bytes, whatever window the sender was told.
+    pub fn unasked(&mut self, payload_len: u32) -> TcpSegment {
+        let segment = self.data(self.snd_nxt, payload_len, TcpFlags::default());
+        self.snd_nxt += payload_len;
         segment
+    }
+
+    /// A segment that the sender sent before, or that covers what it sent.
+    pub fn again(&self, seq: Seq) -> TcpSegment {
+        self.data(seq, MSS.min(self.snd_nxt.minus(seq).max(0) as u32), TcpFlags::default())
+    }
+
+    /// The station sends one of its latest segments once more.
+    pub fn resend(&mut self, nth: usize) -> Option<TcpSegment> {
+        let (seq, payload_len) = *self.up_data.get(nth % self.up_data.len().max(1))?;
+        Some(TcpSegment { seq, payload_len, ..self.acknowledge(0, 0, false) })
     }
 
     /// An ACK of what the station sent.
@@ -240,11 +296,17 @@ impl Flow {
             payload_len,
             window: window as u16,
             flags: TcpFlags::ACK,
-            timestamp: self.timestamp(),
+            timestamp: self.timestamp(self.clock),
             sack,
             signed: self.plan.signed,
             ..TcpSegment::default()
         };
+        if payload_len > 0 {
+            self.up_data.push_back((self.up_nxt, payload_len));
+            if self.up_data.len() > 4 {
+                self.up_data.pop_front();
+            }
+        }
         self.up_nxt += payload_len;
         segment
     }
@@ -252,10 +314,12 @@ impl Flow {
     /// A window reached the correspondent.
     pub fn on_told(&mut self, seq: Seq, ack: Seq, window: u16, is_syn: bool) {
         let shift = if is_syn { 0 } else { self.shift() };
+        // As Linux does (`tcp_may_update_window`): an ACK of something new counts although its segment was sent
+        // again.
         let newer = !self.told.any
-            || self.told.seq.before(seq)
-            || (self.told.seq == seq && !ack.before(self.told.ack));
-        if newer && (!self.told.any || !ack.before(self.told.ack)) {
+            || ack.after(self.told.ack)
+            || (ack == self.told.ack && !seq.before(self.told.seq));
+        if newer {
             self.told =
                 Told { window: u64::from(window) << shift, seq, ack: self.told.ack_max(ack), any: true };
         }

@@ -2,6 +2,7 @@
 
 use linkhold_core::link_event::{Cause, Scope};
 use linkhold_core::packet::{StationId, TcpFlags, TcpSegment, TcpTimestamp};
+use linkhold_core::time::Duration;
 use linkhold_core::units::Seq;
 use proptest::prelude::*;
 
@@ -53,11 +54,24 @@ pub enum Step {
         ack: u32,
         scale: Option<u8>,
     },
-    /// A sender that heeds no window sends this many segments: on the flow, or each from a new port.
+    /// A sender that heeds no window sends this many segments of `payload` bytes, `gap` µs apart: on the flow,
+    /// or each from a new port.
     Flood {
         flow: usize,
         segments: u32,
+        payload: u32,
+        gap: u64,
         new_ports: bool,
+    },
+    /// The station sends one of its latest segments with payload once more.
+    Resend {
+        flow: usize,
+        nth: usize,
+    },
+    /// The flow's station leaves and is never heard on it again; the radio may tell.
+    Leave {
+        flow: usize,
+        told: bool,
     },
     /// The correspondent acknowledges what it has, with nothing else to say.
     Answer {
@@ -148,6 +162,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (flow(), any::<bool>(), any::<bool>(), any::<u32>(), any::<u32>(), prop::option::of(0u8..15))
             .prop_map(|(flow, downlink, answer, seq, ack, scale)| Step::Forge { flow, downlink, answer, seq, ack, scale }),
         3 => flow().prop_map(|flow| Step::Answer { flow }),
+        2 => (flow(), 0usize..4).prop_map(|(flow, nth)| Step::Resend { flow, nth }),
         8 => (1u32..40).prop_map(Step::Air),
         3 => Just(Step::TellRoom),
         4 => (scope(), cause(), any::<bool>(), 0u64..400_000, prop_oneof![Just(0), 0u64..50_000])
@@ -167,9 +182,39 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
 
 /// Steps with floods among them: segments beyond any window, and segments from ever new ports.
 pub fn steps_with_hogs(most: usize) -> impl Strategy<Value = Vec<Step>> {
-    let flood = (0..MAX_FLOWS, 1u32..200, any::<bool>())
-        .prop_map(|(flow, segments, new_ports)| Step::Flood { flow, segments, new_ports });
-    prop::collection::vec(prop_oneof![6 => step(), 1 => flood], 1..most)
+    prop::collection::vec(prop_oneof![6 => step(), 1 => flood()], 1..most)
+}
+
+fn flood() -> impl Strategy<Value = Step> {
+    let payload = prop_oneof![2 => Just(1_448u32), 1 => 1u32..1_448, 1 => 1_448u32..20_000];
+    let gap = prop_oneof![3 => Just(0u64), 1 => 1u64..3_000];
+    (0..MAX_FLOWS, 1u32..200, payload, gap, any::<bool>()).prop_map(
+        |(flow, segments, payload, gap, new_ports)| Step::Flood { flow, segments, payload, gap, new_ports },
+    )
+}
+
+/// Steps of connections that carry data both ways: requests, responses, and both sent again.
+pub fn steps_both_ways(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let flow = || 0..MAX_FLOWS;
+    let request = (flow(), 0u32..60_000, 1u32..1_449, 1u32..4).prop_map(|(flow, grow, payload, copies)| {
+        Step::Acknowledge { flow, grow, payload, hole: false, copies }
+    });
+    let more = prop_oneof![
+        4 => request,
+        2 => (flow(), 0usize..4).prop_map(|(flow, nth)| Step::Resend { flow, nth }),
+        3 => (flow(), 1u32..8).prop_map(|(flow, segments)| Step::Send { flow, segments }),
+        2 => flow().prop_map(|flow| Step::Answer { flow }),
+        3 => (1u64..20_000).prop_map(Step::Advance),
+    ];
+    prop::collection::vec(prop_oneof![2 => step(), 1 => more], 1..most)
+}
+
+/// Steps in which stations leave in the middle, but not that of the first flow, which goes on.
+pub fn steps_with_ghosts(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let leave = (1..MAX_FLOWS, any::<bool>()).prop_map(|(flow, told)| Step::Leave { flow, told });
+    let step =
+        step().prop_filter("the first flow goes on", |step| !matches!(step, Step::End { flow: 0, .. }));
+    prop::collection::vec(prop_oneof![12 => step, 1 => leave], 1..most)
 }
 
 /// Steps with garbage packets among them, on the same flows.
@@ -188,18 +233,27 @@ pub fn plans() -> impl Strategy<Value = Vec<FlowPlan>> {
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.8),
         prop_oneof![any::<u32>(), Just(u32::MAX - 5_000)],
+        prop_oneof![Just(0), 1u64..80_000].prop_map(Duration::from_micros),
+        // RFC 7323 section 5.4: between 1 ms and 1 s.
+        prop::sample::select(vec![1, 10, 100]).prop_map(Duration::from_millis),
     )
-        .prop_map(|(station, v6, shift, [timestamps, sack, ecn, pushed], signed, handshake, iss)| FlowPlan {
-            station,
-            v6,
-            shift,
-            timestamps,
-            sack,
-            ecn,
-            signed,
-            handshake,
-            pushed,
-            iss,
-        });
+        .prop_map(
+            |(station, v6, shift, [timestamps, sack, ecn, pushed], signed, handshake, iss, wire, tick)| {
+                FlowPlan {
+                    station,
+                    v6,
+                    shift,
+                    timestamps,
+                    sack,
+                    ecn,
+                    signed,
+                    handshake,
+                    pushed,
+                    iss,
+                    wire,
+                    tick,
+                }
+            },
+        );
     prop::collection::vec(plan, MAX_FLOWS)
 }
