@@ -400,7 +400,8 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                     self.packet(flow, Direction::Downlink, tcp, tcp.payload_len + 52);
                 }
             }
-            while acks.pop_front_if(|at| *at <= self.now).is_some() {
+            while acks.front().is_some_and(|at| *at <= self.now) {
+                acks.pop_front();
                 self.step(&Step::Acknowledge { flow, grow: offer, payload: 0, hole: false, copies: 1 });
             }
             self.step(&Step::Send { flow, segments: 40 });

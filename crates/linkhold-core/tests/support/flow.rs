@@ -133,7 +133,8 @@ impl Flow {
 
     /// Time has come this far: what is on the wire arrives, and clocks tick.
     pub fn at(&mut self, now: Instant) -> &mut Self {
-        while let Some((_, end, timestamp)) = self.wire.pop_front_if(|(at, ..)| *at <= now) {
+        while let Some(&(_, end, timestamp)) = self.wire.front().filter(|(at, ..)| *at <= now) {
+            self.wire.pop_front();
             self.heard = self.heard.max(end);
             self.echo = timestamp.unwrap_or(self.echo);
         }
