@@ -193,7 +193,8 @@ proptest! {
     #[test]
     fn a_station_that_left_costs_the_others_nothing(
         config in config(),
-        queue in prop::option::of(8usize..60),
+        // No offered window overflows it.
+        queue in prop::option::of(50usize..100),
         mut plans in plans(),
         steps in steps_with_ghosts(60),
         told in any::<bool>(),
@@ -213,8 +214,9 @@ proptest! {
         driver.download(0, 60_000, frame, radio, Duration::from_secs(5));
         let window = driver.flows[0].told.window;
         let needed = 250 * (wire + radio).as_millis();
-        // The told rate is believed to 0.8 at least, and the trim takes half of that at most (`bdp.rs`).
-        prop_assert!(window * 10 >= needed * 4, "{} of {} bytes", window, needed);
+        // The told rate is believed to 0.8 at least, the trim takes half of that at most (`bdp.rs`), and what
+        // goes on arriving for the others takes a fifth of the air at most.
+        prop_assert!(window * 10 >= needed * 3, "{} of {} bytes", window, needed);
         driver.idle(0, Duration::from_secs(4));
         driver.quieten();
         prop_assert_eq!(driver.mechanism.outstanding(), Bytes(0));

@@ -133,9 +133,7 @@ impl Flow {
 
     /// Time has come this far: what is on the wire arrives, and clocks tick.
     pub fn at(&mut self, now: Instant) -> &mut Self {
-        while let Some(&(at, end, timestamp)) = self.wire.front()
-            && at <= now
-        {
+        while let Some(&(_, end, timestamp)) = self.wire.front().filter(|(at, ..)| *at <= now) {
             self.wire.pop_front();
             self.heard = self.heard.max(end);
             self.echo = timestamp.unwrap_or(self.echo);
