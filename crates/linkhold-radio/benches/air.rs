@@ -31,6 +31,7 @@ fn config(mac: Mac, router: QueueKind) -> AirConfig {
             primary_user: Some(primary_user),
         }],
         initial_channel: 0,
+        rate_told: true,
         switching: Switching::default(),
         sensing: Some(SensingConfig {
             period: Duration::from_millis(500),

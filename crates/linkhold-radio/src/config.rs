@@ -23,6 +23,8 @@ pub struct AirConfig {
     pub initial_channel: usize,
     /// Channel changes.
     pub switching: Switching,
+    /// Whether the rate of the working channel is told as a link event. A trace's never is.
+    pub rate_told: bool,
     /// Network-wide sensing.
     pub sensing: Option<SensingConfig>,
     /// Sensing of single stations.

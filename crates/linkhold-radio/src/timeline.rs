@@ -42,6 +42,7 @@ pub(crate) struct Timeline {
     channels: Channels,
     /// The radio plays a trace: channels' rates do not matter.
     is_trace: bool,
+    rate_told: bool,
     sensing: Option<Sensing>,
     station_sensing: Vec<(StationId, Sensing)>,
     gap: Gaps,
@@ -106,6 +107,7 @@ impl Timeline {
             opened: false,
             channels,
             is_trace,
+            rate_told: config.rate_told,
             sensing: config.sensing.and_then(Sensing::new),
             station_sensing,
             gap,
@@ -249,7 +251,7 @@ impl Timeline {
 
     fn tell_channel(&self, at: Instant, out: &mut AirOutput) {
         // A trace has no rate that stands; its mean, told as one, would be taken for what the radio can do.
-        if self.is_trace {
+        if self.is_trace || !self.rate_told {
             return;
         }
         let (capacity, efficiency) = (self.air_time.phy_rate(), self.air_time.efficiency());

@@ -236,6 +236,20 @@ fn a_scripted_switch_silences_the_radio_and_changes_its_rate() {
 }
 
 #[test]
+fn a_rate_that_nobody_tells_stays_untold_at_the_start_and_after_a_switch() {
+    let mut config = config(Mac::Shared, 1);
+    config.rate_told = false;
+    config.channels.push(ChannelConfig { phy_rate: BitRate::from_mbps(12), ..channel() });
+    config.switching.delay = ms(20);
+    config.switching.scripted = vec![ScriptedSwitch { at: at(10), to_channel: 1 }];
+    let mut driver = Driver::new(config, 1);
+    driver.run(at(100));
+    let rates = changes(&driver);
+    assert_eq!(rates.len(), 2, "the silence begins and ends: {rates:?}");
+    assert!(!rates.iter().any(|(.., kind)| matches!(kind, LinkEventKind::ChannelSwitched { .. })));
+}
+
+#[test]
 fn a_switch_without_delay_only_changes_the_rate() {
     let mut config = config(Mac::Shared, 1);
     config.channels.push(ChannelConfig { phy_rate: BitRate::from_mbps(12), ..channel() });

@@ -78,6 +78,9 @@ file_table! {
         /// 802.11a at 24 Mbit/s without collisions, where 500 us of a 1500-byte packet's 681.5 us are its
         /// bits.
         default mac_efficiency: Positive<Fraction> = 0.73;
+        /// Whether the mechanism is told the rate of the working channel, as only a driver with a fixed rate can.
+        /// False: it has to measure. A trace's rate is never told.
+        default rate_told: bool = true;
         /// The licensed user of the only channel.
         optional primary_user: PrimaryUser;
         /// The channels, where there is more than one.

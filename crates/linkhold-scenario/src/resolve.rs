@@ -156,6 +156,7 @@ fn radio(
         air_time: *radio.air_time,
         channels: link.channels,
         initial_channel: link.initial_channel,
+        rate_told: link.rate_told,
         switching: link.switching,
         sensing: sensing?,
         station_sensing: station_sensing?,
@@ -171,6 +172,7 @@ struct Link {
     mac: Mac,
     channels: Vec<ChannelConfig>,
     initial_channel: usize,
+    rate_told: bool,
     switching: Switching,
     retry_limit: u32,
     traces: Option<TraceFiles>,
@@ -224,6 +226,7 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
         &radio.retry_limit.spot,
         &radio.switching_delay.spot,
         &radio.switch_policy.spot,
+        &radio.rate_told.spot,
     ];
     idle.extend(radio.phy_rate.iter().map(|at| &at.spot));
     idle.extend(radio.primary_user.iter().map(|at| &at.spot));
@@ -254,6 +257,7 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
         }),
         channels: vec![channel],
         initial_channel: 0,
+        rate_told: false,
         switching: Switching::default(),
         retry_limit: 0,
         traces: Some(TraceFiles { down: down.path, up: up.path }),
@@ -324,6 +328,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>) -> Option<Link> {
         mac,
         channels,
         initial_channel: *radio.channel as usize,
+        rate_told: *radio.rate_told,
         switching: Switching { delay: *radio.switching_delay, policy: *radio.switch_policy, scripted },
         retry_limit: *radio.retry_limit,
         traces: None,

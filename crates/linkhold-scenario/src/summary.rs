@@ -67,16 +67,17 @@ fn told(scenario: &ResolvedScenario) -> String {
     }
     let users = radio.channels.iter().filter_map(|channel| channel.primary_user.as_ref());
     let late = users.map(|user| user.detection_delay).max().unwrap_or_default();
-    if late.is_zero() {
-        return AT_ONCE.to_owned();
+    let silences = if late.is_zero() {
+        "every silence at its first moment".to_owned()
+    } else {
+        format!("a primary user {late} after its burst begins, other silences at their first moment")
+    };
+    if radio.rate_told {
+        format!("{silences}, and the channel's exact rate")
+    } else {
+        format!("{silences}; nobody tells the rate")
     }
-    format!(
-        "a primary user {late} after its burst begins, other silences at their first moment, and the channel's exact rate"
-    )
 }
-
-/// The fact that nothing is told late.
-const AT_ONCE: &str = "every silence at its first moment, and the channel's exact rate";
 
 /// What is valid and still probably not meant.
 pub(crate) fn hints(scenario: &Scenario) -> Vec<String> {

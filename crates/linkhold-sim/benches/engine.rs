@@ -103,6 +103,7 @@ fn engine_alone(extent: &Extent) {
             primary_user: None,
         }],
         initial_channel: 0,
+        rate_told: true,
         switching: Switching::default(),
         sensing: None,
         station_sensing: Vec::new(),

@@ -36,6 +36,7 @@ fn cell() -> Cell {
         air_time: AirTimeModel::PerByte,
         channels: vec![channel],
         initial_channel: 0,
+        rate_told: true,
         switching: Switching::default(),
         sensing: None,
         station_sensing: Vec::new(),

@@ -30,6 +30,7 @@ pub fn config(mac: Mac, stations: u32) -> AirConfig {
         air_time: AirTimeModel::PerByte,
         channels: vec![channel()],
         initial_channel: 0,
+        rate_told: true,
         switching: Switching::default(),
         sensing: None,
         station_sensing: Vec::new(),

@@ -48,6 +48,7 @@ pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScena
                 primary_user: None,
             }],
             initial_channel: 0,
+            rate_told: true,
             switching: Switching::default(),
             sensing: None,
             station_sensing: Vec::new(),
