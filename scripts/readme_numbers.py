@@ -54,8 +54,9 @@ def silent(measured):
     return f"{sum(shares) / len(shares):.0%}".replace("%", " %")
 
 
-def told(key):
-    return lambda docs: f"{json.loads((docs / 'told.json').read_text())[key]:g}"
+def told(docs, key):
+    """What told.json says: a mean with its interval, or a time in ms."""
+    return str(json.loads((docs / "told.json").read_text())[key])
 
 
 def model_error(docs):
@@ -72,9 +73,9 @@ def contents(docs):
         "table": table(measured),
         "near": near(measured),
         "silent": silent(measured),
-        "rate-untold": f"{float(told('rate_untold')(docs)):.2f}",
-        "late": f"{float(told('late')(docs)):.2f}",
-        "late-ms": f"{told('late_ms')(docs)} ms",
+        "rate-untold": told(docs, "rate_untold"),
+        "late": told(docs, "late"),
+        "late-ms": f"{told(docs, 'late_ms')} ms",
         "model-error": model_error(docs),
     }
 

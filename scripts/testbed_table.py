@@ -14,6 +14,7 @@ import json
 import math
 import pathlib
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,12 @@ LONG = ["radio.primary_user.on_mean=2s", "radio.primary_user.off_mean=8s", "dura
 # Name, scenario, congestion controls, overrides.
 GRID = [(f"burst0.3-rtt{rtt}", TABLE, ["reno", "cubic", "bbr"], [f"wired.rtt={rtt}ms"]) for rtt in RTTS]
 GRID += [(f"burst2-rtt{rtt}", TABLE, ["cubic"], [f"wired.rtt={rtt}ms", *LONG]) for rtt in RTTS]
+# What the front page's cell is worth where less is told: in the file's order, and how `told_words` calls it.
+UNTOLD, LATE, LATE_MS = "untold-rtt100", "late-rtt100", 20
+TOLD = [
+    (UNTOLD, TABLE, ["cubic"], ["wired.rtt=100ms", "radio.rate_told=false"]),
+    (LATE, TABLE, ["cubic"], ["wired.rtt=100ms", f"radio.primary_user.detection_delay={LATE_MS}ms"]),
+]
 OTHERS = [
     ("clean", "scenarios/clean.toml", ["reno", "cubic", "bbr"], ["duration=25s"]),
     ("short-flows", "scenarios/short-flows.toml", ["cubic"], []),
@@ -48,9 +55,11 @@ def sweep_job(length, rtt):
     return (f"silences-{length}s-rtt{rtt}", SWEEP, ["reno", "cubic", "bbr"], sets)
 
 
+PAGES = ("table.md", "told.md", "others.md", "silences.md", "simulator.md")
 # The delay that the pages compare: of segments that met no silence, 99th percentile.
 OUTSIDE = "delay_p99_outside_silence_s"
 SWEEPS = [sweep_job(length, rtt) for length in SILENCES for rtt in RTTS]
+EVERY = GRID + TOLD + OTHERS + SWEEPS
 ESTIMATES = Estimates()
 
 
@@ -110,7 +119,7 @@ def from_raw(text):
     """The reports as far as the pages need them, from what raw.json keeps of each run."""
     kept = json.loads(text)
     reports = {}
-    for part in (job[0] for job in GRID + OTHERS + SWEEPS if job[0] in kept):
+    for part in (job[0] for job in EVERY if job[0] in kept):
         runs = []
         for one in kept[part]:
             told = {"case": one["case"], "congestion": one["cc"], "silence_summary": one.get("silences"), **one}
@@ -144,10 +153,47 @@ def told_words(scenarios):
     return [
         "**What was told.** In every cell with a mechanism the agent knew the channel's exact rate and was told of every silence at its",
         f"first moment. {ahead}These are the best conditions: at 100 ms with cubic and bursts of 0.3 s, over fq_codel, the default carries",
-        f"{told['rate_untold']:.2f} of the limit where nobody tells the rate, and {told['late']:.2f} where the rate is told, but each burst {told['late_ms']} ms late",
-        "([told.json](told.json)).",
+        f"{told['rate_untold']} of the limit where nobody tells the rate, and {told['late']} where the rate is told, but each burst {told['late_ms']} ms late",
+        "([told.md](told.md)).",
         "",
     ]
+
+
+def told_json(reports):
+    """What the default carries where less is told: what the pages, the README and the HTML report quote."""
+
+    def of(part):
+        return shown(values(cells(reports[part])["cubic", "dsasync"], share), digits=2)
+
+    kept = {
+        "what": "Goodput of dsasync over fq_codel as a share of the limit, on the kernel, where less is told than in table.md",
+        "measured": "by make testbed-table (told.md): cubic, 100 ms round trip, bursts of 0.3 s and sensing",
+        "rate_untold": of(UNTOLD),
+        "late_ms": LATE_MS,
+        "late": of(LATE),
+    }
+    return json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
+
+
+def told_page(reports, written):
+    page = [
+        "# What the modes carry where less is told",
+        "",
+        written,
+        "",
+        f"The cell of [table.md](table.md) with cubic at 100 ms and bursts of 0.3 s ([`{TABLE}`](../../{TABLE})), once where nobody tells the",
+        f"agent the channel's rate (`radio.rate_told = false`), once where it hears of each burst {LATE_MS} ms late",
+        f"(`radio.primary_user.detection_delay`), so that {LATE_MS} ms of packets are sent into the burst and collide; the sensing is told ahead in both.",
+        "What the plain routers carry does not depend on what is told, but on how soon the radio itself falls silent.",
+        "Columns and cases are those of table.md.",
+        "",
+        *case_list(TABLE),
+        "",
+    ]
+    titles = {UNTOLD: "Nobody tells the rate", LATE: f"Each burst {LATE_MS} ms late, the rate told"}
+    for part, report in reports.items():
+        page += [f"## {titles[part]}", "", *cell_table(report, "cubic"), ""]
+    return "\n".join(page)
 
 
 def cells(report):
@@ -291,6 +337,30 @@ def mechanism_cases(reports):
     return list(dict.fromkeys(run["linux"]["case"] for run in runs if run["mechanisms"]))
 
 
+def cell_table(report, congestion):
+    """The runs of `report` with this congestion control, a row a case."""
+    lines = [
+        "| case | goodput / limit | delay p50, ms | delay p99, ms | resume, ms | retransmitted | timeouts (spurious) | held peak, kB |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for (cc, case), runs in cells(report).items():
+        if cc != congestion:
+            continue
+        held = [run["mechanisms"][0]["held_bytes_peak"] for run in runs if run["mechanisms"]]
+        columns = [
+            case,
+            shown(values(runs, share)),
+            milliseconds(runs, total("delay_p50_outside_silence_s")),
+            milliseconds(runs, total("delay_p99_outside_silence_s")),
+            milliseconds(runs, linux("resume_p50_s")),
+            f"{average(values(runs, total('retransmits'))):.0f}",
+            f"{average(values(runs, counter('TCPTimeouts'))):.1f} ({average(values(runs, counter('TCPSpuriousRTOs'))):.1f})",
+            f"{max(held) / 1e3:.0f}" if held else "",
+        ]
+        lines.append("| " + " | ".join(columns) + " |")
+    return lines
+
+
 def table_page(reports, written):
     page = head("Plain routers and DSASync's modes before today's kernel senders", written, [TABLE])
     page += [
@@ -306,29 +376,7 @@ def table_page(reports, written):
     for name, report in reports.items():
         burst, rtt = name.removeprefix("burst").split("-rtt")
         for congestion in dict.fromkeys(key[0] for key in cells(report)):
-            page += [
-                f"## {congestion}, {rtt} ms, bursts of {burst} s",
-                "",
-                "| case | goodput / limit | delay p50, ms | delay p99, ms | resume, ms | retransmitted | timeouts (spurious) | held peak, kB |",
-                "|---|---|---|---|---|---|---|---|",
-            ]
-            for (cc, case), runs in cells(report).items():
-                if cc != congestion:
-                    continue
-                held = [run["mechanisms"][0]["held_bytes_peak"] for run in runs if run["mechanisms"]]
-                columns = [
-                    case,
-                    shown(values(runs, share)),
-                    milliseconds(runs, total("delay_p50_outside_silence_s")),
-                    milliseconds(runs, total("delay_p99_outside_silence_s")),
-                    milliseconds(runs, linux("resume_p50_s")),
-                    f"{average(values(runs, total('retransmits'))):.0f}",
-                    f"{average(values(runs, counter('TCPTimeouts'))):.1f}"
-                    f" ({average(values(runs, counter('TCPSpuriousRTOs'))):.1f})",
-                    f"{max(held) / 1e3:.0f}" if held else "",
-                ]
-                page.append("| " + " | ".join(columns) + " |")
-            page.append("")
+            page += [f"## {congestion}, {rtt} ms, bursts of {burst} s", "", *cell_table(report, congestion), ""]
     page += aims(reports)
     return "\n".join(page) + "\n"
 
@@ -505,16 +553,18 @@ def simulator_page(rows, written):
         "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences.",
         "The error is (simulated - measured) / measured, in the means over the seeds. Neither mechanism sees the router's queue. The simulator's",
         "mechanism learns of a silence at once, the testbed's agent a little later; over a router that drops, the delay costs the agent packets.",
+        f"In {UNTOLD} nobody tells the rate, in {LATE} each burst is told {LATE_MS} ms late ([told.md](told.md)).",
         "",
     ]
-    errors = {"plain routers": [], "with DSASync": []}
+    errors = {"plain routers": [], "with DSASync": [], "told less, either": []}
     shown_rows = []
     for name, cc, case, model, error, simulated_delay, runs in rows:
         # As the row shows it, so that the summary follows from the rows.
-        errors["with DSASync" if runs[0]["mechanisms"] else "plain routers"].append(abs(float(error.rstrip("%"))) / 100)
+        kind = "with DSASync" if runs[0]["mechanisms"] else "plain routers"
+        errors["told less, either" if name in (UNTOLD, LATE) else kind].append(abs(float(error.rstrip("%"))) / 100)
         real = statistics.fmean(values(runs, share))
         shown_rows.append((name, cc, case, model, f"{real:.3f}", error, simulated_delay, milliseconds(runs, total(OUTSIDE))))
-    every = errors["plain routers"] + errors["with DSASync"]
+    every = [error for found in errors.values() for error in found]
     page += ["| cells | number | median error | 90th percentile | within 10 % |", "|---|---|---|---|---|"]
     for kind, found in [*errors.items(), ("all", every)]:
         if found:
@@ -620,26 +670,30 @@ def main():
     if options.raw:
         rewrite(options.docs, options.check)
         return
-    every = GRID + OTHERS + SWEEPS
     wanted = tuple(options.only.split(",")) if options.only else ("",)
-    jobs = [job for job in every if job[0].startswith(wanted)]
+    jobs = [job for job in EVERY if job[0].startswith(wanted)]
     if not jobs:
-        sys.exit(f"--only {options.only}: the parts are {', '.join(job[0] for job in every)}")
+        sys.exit(f"--only {options.only}: the parts are {', '.join(job[0] for job in EVERY)}")
     commit = options.built_from or this_commit()
     kept = raw(batch(options, jobs))
     # From the rounded numbers, as --raw has them, so that both write the same pages.
     reports = from_raw(kept)
+    kept = beside_others(kept, options.docs / "raw.json")
     named = {job[0]: job for job in jobs}
-    table, others, sweeps = (
-        {job[0]: reports[job[0]] for job in part if job[0] in reports} for part in (GRID, OTHERS, SWEEPS)
+    table, told, others, sweeps = (
+        {job[0]: reports[job[0]] for job in part if job[0] in reports} for part in (GRID, TOLD, OTHERS, SWEEPS)
     )
-    compared = [name for name in [*table, *others] if name != "short-flows"]
+    compared = [name for name in [*table, *told, *others] if name != "short-flows"]
     pairs = [(name, reports[name], simulate(options.simulator or options.program, options.seeds, named[name])) for name in compared]
     pages = {}
+    if told:
+        # First, for the other pages quote it.
+        write(options.docs / "told.json", told_json(told))
+        pages["told.md"] = told_page(told, measured_by(options.seeds, commit))
     if table:
         pages["table.md"] = table_page(table, measured_by(options.seeds, commit))
     if pairs:
-        pages["simulator.md"] = simulator_page(compare(pairs), measured_by(options.seeds, commit))
+        pages["simulator.md"] = with_other_rows(compare(pairs), options, commit, kept)
     if others:
         pages["others.md"] = others_page(others, measured_by(options.seeds, commit))
     if sweeps:
@@ -648,6 +702,34 @@ def main():
     options.docs.mkdir(parents=True, exist_ok=True)
     for page, text in pages.items():
         write(options.docs / page, text)
+    if all((options.docs / page).exists() for page in PAGES):
+        # Pages whose parts were not measured now quote told.json, too.
+        rewrite(options.docs, check=False)
+
+
+def with_other_rows(rows, options, commit, kept):
+    """simulator.md with the rows measured now, and those of other parts as the page has them."""
+    page, now = options.docs / "simulator.md", dict.fromkeys(row[0] for row in rows)
+    if not page.exists():
+        return simulator_page(rows, measured_by(options.seeds, commit))
+    others = {part: report for part, report in from_raw(kept).items() if part not in now}
+    old = kept_by(page, others)
+    written = measured_by(options.seeds, commit)
+    if old:
+        written = f"{written_by(page)} {', '.join(now)}: program built from {commit}."
+    order = [job[0] for job in EVERY]
+    return simulator_page(sorted(old + rows, key=lambda row: order.index(row[0])), written)
+
+
+def beside_others(kept, file):
+    """What was measured now in the place of the same parts in `file`; the other parts stay as they were measured."""
+    lines = {}
+    for text in ([file.read_text()] if file.exists() else []) + [kept]:
+        # A part is a line with its name, a line a run, and a line that closes it.
+        for part, runs in re.findall(r'^"(\S+)": \[\n(.*?)\n\],?$', text, re.MULTILINE | re.DOTALL):
+            lines[part] = f'"{part}": [\n{runs}\n]'
+    order = [job[0] for job in EVERY]
+    return "{\n" + ",\n".join(lines[part] for part in sorted(lines, key=order.index)) + "\n}\n"
 
 
 def rewrite(docs, check):
@@ -658,7 +740,10 @@ def rewrite(docs, check):
         return {job[0]: reports[job[0]] for job in jobs if job[0] in reports}
 
     simulator = docs / "simulator.md"
+    if (docs / "told.json").read_text() != told_json(of(TOLD)):
+        sys.exit(f"{docs / 'told.json'}: not what raw.json says")
     pages = {
+        "told.md": lambda written: told_page(of(TOLD), written),
         "table.md": lambda written: table_page(of(GRID), written),
         "others.md": lambda written: others_page(of(OTHERS), written),
         "silences.md": lambda written: silences_page(of(SWEEPS), written),
