@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::link_event::Scope;
-use crate::packet::{Direction, FlowKey, PacketId, TcpTimestamp};
+use crate::packet::{Direction, FlowKey, PacketId, SackBlocks, TcpTimestamp};
 use crate::units::Seq;
 
 /// Changes to the header of a packet that passes. The driver mends the checksums.
@@ -45,11 +45,14 @@ pub enum DropReason {
     FlowEvicted,
     /// The packet waited longer than the queue policy allows.
     StandingQueue,
+    /// A duplicate ACK, or a SACK, told of a loss that is being repaired from a copy kept here.
+    RepairedHere,
 }
 
 impl DropReason {
     /// Every reason, in declaration order.
-    pub const ALL: [Self; 4] = [Self::BufferFull, Self::Superseded, Self::FlowEvicted, Self::StandingQueue];
+    pub const ALL: [Self; 5] =
+        [Self::BufferFull, Self::Superseded, Self::FlowEvicted, Self::StandingQueue, Self::RepairedHere];
 }
 
 /// What becomes of the packet just handed in.
@@ -58,6 +61,9 @@ impl DropReason {
 pub enum Verdict {
     /// The packet goes on now, with these changes.
     Forward(Rewrite),
+    /// The packet goes on now, with these changes, and the driver keeps a copy of it as it goes, under its
+    /// id, until a later `Forget` names it.
+    ForwardAndKeep(Rewrite),
     /// The driver keeps it until a later `Release` or `Discard` names it.
     Hold,
     /// The driver frees it.
@@ -84,13 +90,53 @@ pub struct AckSpec {
     pub ece: bool,
 }
 
+/// What a mechanism at one end of a radio tells the one at the other end: which segments of a connection came
+/// through (cr-aware section 4.2). It travels over the radio as a frame of its own, and can get lost. It says
+/// nothing of what the receiver has: TCP never sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The connection.
+    pub flow: FlowKey,
+    /// Which way the data goes of which it speaks.
+    pub direction: Direction,
+    /// Everything before this has come through; this is missing.
+    pub next: Seq,
+    /// What has come through beyond it: up to three blocks, the latest first.
+    pub blocks: SackBlocks,
+}
+
 /// What a sender on this host should do (mechanisms that run at the TCP sender: cr-aware).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SenderCommand {
     /// Stop sending; keep cwnd, ssthresh, RTT estimate and RTO as they are; timers stand still.
     Freeze,
-    /// Go on from the frozen state.
-    Thaw,
+    /// Go on from the frozen state: cwnd as it was, the timer anew with the frozen RTO.
+    Thaw {
+        /// What goes again at once, whether it was lost or not.
+        resend: Resend,
+    },
+    /// The base station has missed segments of this sender, and has these blocks beyond them (up to three,
+    /// cr-aware section 4.2). They say nothing of what the receiver has: the missing segments go again at
+    /// once, and at every timeout while they are missing; nothing is acknowledged.
+    Missing {
+        /// What the base station has beyond the first hole.
+        blocks: SackBlocks,
+    },
+}
+
+/// What a sender sends again when it thaws.
+///
+/// The paper (cr-aware section 3) retransmits at once what waits for an acknowledgment, in the singular: it
+/// can be the first segment or all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Resend {
+    /// Nothing: ACKs, or the timer, tell.
+    Nothing,
+    /// The first segment that is not acknowledged: its ACK tells how far the receiver has come.
+    #[default]
+    First,
+    /// All that is neither acknowledged nor reported received, as far as cwnd allows.
+    All,
 }
 
 /// Something for the driver to do, in order.
@@ -110,6 +156,19 @@ pub enum Action {
         /// Why.
         reason: DropReason,
     },
+    /// Send a kept copy once more on the packet's way. The driver goes on keeping it.
+    SendCopy {
+        /// The packet that was forwarded.
+        packet: PacketId,
+    },
+    /// Free a kept copy.
+    Forget {
+        /// The packet that was forwarded.
+        packet: PacketId,
+    },
+    /// Tell the mechanism at the other end of the radio what has come through. A driver that has none there
+    /// ignores this.
+    Report(Report),
     /// Build and send a pure ACK.
     InjectAck(AckSpec),
     /// Take every downlink packet of the scope's stations out of the transmit queue and hand each back to

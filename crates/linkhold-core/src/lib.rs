@@ -8,8 +8,10 @@
 pub mod action;
 pub mod cr_aware;
 pub mod dsasync;
+pub(crate) mod flows;
 pub mod link_event;
 pub mod link_monitor;
+pub mod local_recovery;
 pub mod log;
 pub mod mechanism;
 pub mod packet;

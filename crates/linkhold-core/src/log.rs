@@ -4,7 +4,7 @@
 //! goes; [`replay`] hands the inputs to a fresh mechanism and names the first record where its answers
 //! differ.
 //!
-//! # Format, version 2
+//! # Format, version 3
 //! - 8 bytes magic `LNKHOLD\0`, then the version as u16, little endian.
 //! - Frames, each: length of the payload as u32, CRC-32 (IEEE) of the payload as u32, both little endian;
 //!   payload.
@@ -19,7 +19,7 @@ use std::io::{self, Read};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Action, Actions, Verdict};
+use crate::action::{Action, Actions, Report, Verdict};
 use crate::link_event::LinkEvent;
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpSegment};
@@ -28,7 +28,7 @@ use crate::time::Instant;
 /// First bytes of a log.
 pub const MAGIC: [u8; 8] = *b"LNKHOLD\0";
 /// Version of the format, raised with every change of a recorded type.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Longest frame, bytes. A flush that releases 130,000 packets takes about 2 MB.
 pub const MAX_FRAME: u32 = 4 << 20;
 
@@ -111,6 +111,8 @@ pub enum OwnedInput {
     Packet(OwnedPacket),
     /// [`Mechanism::on_link`].
     Link(LinkEvent),
+    /// [`Mechanism::on_report`].
+    Report(Report),
     /// [`Mechanism::on_timeout`].
     Timeout,
     /// [`Mechanism::flush`].
@@ -123,6 +125,9 @@ impl OwnedInput {
         match self {
             Self::Packet(packet) => return Some(mechanism.on_packet(now, &packet.view(), out)),
             Self::Link(event) => mechanism.on_link(now, *event, out),
+            Self::Report(report) => {
+                mechanism.on_report(now, report, out);
+            }
             Self::Timeout => mechanism.on_timeout(now, out),
             Self::Flush => mechanism.flush(now, out),
         }
@@ -311,6 +316,13 @@ impl<M: Mechanism, W: io::Write + Send> Mechanism for Recorder<M, W> {
         let before = out.as_slice().len();
         self.mechanism.on_timeout(now, out);
         self.record(now, OwnedInput::Timeout, None, new_actions(out, before));
+    }
+
+    fn on_report(&mut self, now: Instant, report: &Report, out: &mut Actions) -> bool {
+        let before = out.as_slice().len();
+        let taken = self.mechanism.on_report(now, report, out);
+        self.record(now, OwnedInput::Report(*report), None, new_actions(out, before));
+        taken
     }
 
     fn next_timeout(&self) -> Option<Instant> {

@@ -6,16 +6,18 @@
 //! - A packet's verdict takes effect before the actions of the same call, which may name that very packet.
 //! - A packet answered with [`Verdict::Hold`] stays with the driver until an action names it; each held
 //!   packet is named exactly once, by `Release` or `Discard`.
+//! - Of a packet answered with [`Verdict::ForwardAndKeep`] the driver keeps a copy until `Forget` names it,
+//!   exactly once; in between `SendCopy` may name it any number of times.
 //! - The driver calls [`on_timeout`](Mechanism::on_timeout) at or after
 //!   [`next_timeout`](Mechanism::next_timeout), which may change with every call.
 //! - On a connection whose segments are signed ([`TcpSegment::signed`](crate::packet::TcpSegment::signed)) a
 //!   mechanism changes no header and injects nothing.
-//! - [`flush`](Mechanism::flush) lets go of everything: after it the mechanism holds no packet and keeps no
-//!   window closed.
+//! - [`flush`](Mechanism::flush) lets go of everything: after it the mechanism holds no packet, keeps no copy
+//!   and no window closed.
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Actions, DropReason, Verdict};
+use crate::action::{Actions, DropReason, Report, Verdict};
 use crate::link_event::LinkEvent;
 use crate::packet::PacketView;
 use crate::time::Instant;
@@ -27,6 +29,8 @@ pub enum Input<'a> {
     Packet(PacketView<'a>),
     /// The radio reports.
     Link(LinkEvent),
+    /// The mechanism at the other end of the radio reports.
+    Report(Report),
     /// The time of `next_timeout` has come.
     Timeout,
 }
@@ -81,6 +85,12 @@ pub trait Mechanism: Send {
     /// The time of `next_timeout` has come.
     fn on_timeout(&mut self, now: Instant, out: &mut Actions);
 
+    /// The mechanism at the other end of the radio reports. True if the report was for this one; otherwise the
+    /// driver asks the next at the same node.
+    fn on_report(&mut self, _now: Instant, _report: &Report, _out: &mut Actions) -> bool {
+        false
+    }
+
     /// When `on_timeout` wants to be called next. This is how a mechanism sets a timer. Cheap: asked after
     /// every event.
     fn next_timeout(&self) -> Option<Instant>;
@@ -103,6 +113,10 @@ pub trait Mechanism: Send {
             Input::Packet(packet) => Some(self.on_packet(now, &packet, out)),
             Input::Link(event) => {
                 self.on_link(now, event, out);
+                None
+            }
+            Input::Report(report) => {
+                self.on_report(now, &report, out);
                 None
             }
             Input::Timeout => {
@@ -128,6 +142,10 @@ impl<M: Mechanism + ?Sized> Mechanism for Box<M> {
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
         (**self).on_timeout(now, out);
+    }
+
+    fn on_report(&mut self, now: Instant, report: &Report, out: &mut Actions) -> bool {
+        (**self).on_report(now, report, out)
     }
 
     fn next_timeout(&self) -> Option<Instant> {
@@ -164,6 +182,14 @@ pub struct Metrics {
     pub released: u64,
     /// Packets dropped or discarded, by [`DropReason`] in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
+    /// Gauge: bytes of forwarded packets of which copies are kept now.
+    pub kept_bytes: u64,
+    /// Most bytes kept as copies at once so far.
+    pub kept_bytes_peak: u64,
+    /// Copies sent once more.
+    pub copies_sent: u64,
+    /// Reports to the other end of the radio.
+    pub reports: u64,
     /// ACKs injected.
     pub acks_injected: u64,
     /// Times a flow's window was closed.
@@ -204,6 +230,10 @@ impl Metrics {
             holds: self.holds + other.holds,
             released: self.released + other.released,
             dropped,
+            kept_bytes: self.kept_bytes + other.kept_bytes,
+            kept_bytes_peak: self.kept_bytes_peak + other.kept_bytes_peak,
+            copies_sent: self.copies_sent + other.copies_sent,
+            reports: self.reports + other.reports,
             acks_injected: self.acks_injected + other.acks_injected,
             windows_closed: self.windows_closed + other.windows_closed,
             windows_reopened: self.windows_reopened + other.windows_reopened,

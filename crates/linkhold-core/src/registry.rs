@@ -171,6 +171,8 @@ macro_rules! registry {
 registry! {
     DsaSync(crate::dsasync::DsaSyncConfig);
     CrAware(crate::cr_aware::CrAwareConfig);
+    LocalRecovery(crate::local_recovery::LocalRecoveryConfig);
+    LocalResend(crate::local_recovery::LocalResendConfig);
 }
 
 impl MechanismSettings {

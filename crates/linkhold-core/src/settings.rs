@@ -459,6 +459,8 @@ pub struct RouterNeeds {
     /// Most that it leaves in the router's transmit queue, as time at the channel's rate; zero: no matter how
     /// much.
     pub transmit_queue: Duration,
+    /// Most bytes of copies that the driver keeps for it; zero: it keeps none.
+    pub kept_bytes: Bytes,
 }
 
 /// Why settings do not fit together.

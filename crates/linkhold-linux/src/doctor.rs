@@ -243,8 +243,13 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
     };
     let mut checks = vec![works("network namespaces", Need::Testbed, "can be made")];
     let tried = namespace.enter(|| {
-        let config =
-            NfQueueConfig { queue: TRIAL_QUEUE, max_packets: 1024, mark: 1, split_aggregates: vec![false] };
+        let config = NfQueueConfig {
+            queue: TRIAL_QUEUE,
+            max_packets: 1024,
+            mark: 1,
+            whole_downlink: false,
+            split_aggregates: vec![false],
+        };
         let queue = NfQueue::open(&config).map(drop).map_err(|error| error.to_string());
         let nftables = probe(INSTANCE, BackendChoice::Nftables).map_err(|error| match error {
             RulesError::NoBackend { nftables, .. } => nftables,

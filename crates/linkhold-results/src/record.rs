@@ -441,6 +441,9 @@ impl MechanismRecord {
             ("held_bytes_peak", metrics.held_bytes_peak),
             ("holds", metrics.holds),
             ("released", metrics.released),
+            ("kept_bytes_peak", metrics.kept_bytes_peak),
+            ("copies_sent", metrics.copies_sent),
+            ("reports", metrics.reports),
             ("acks_injected", metrics.acks_injected),
             ("windows_closed", metrics.windows_closed),
             ("windows_reopened", metrics.windows_reopened),
@@ -479,6 +482,7 @@ pub const fn drop_reason_name(reason: DropReason) -> &'static str {
         DropReason::Superseded => "superseded",
         DropReason::FlowEvicted => "flow_evicted",
         DropReason::StandingQueue => "standing_queue",
+        DropReason::RepairedHere => "repaired_here",
     }
 }
 

@@ -51,6 +51,13 @@ impl Carrier {
         self.slab.insert(packet)
     }
 
+    /// Doubles a packet that a mechanism keeps: the copy is free to go.
+    pub(crate) fn copy(&mut self, id: PacketId) -> PacketId {
+        let packet = Packet { held: false, ..*self.slab.get(id) };
+        self.flows[packet.flow.get()].in_flight += 1;
+        self.slab.insert(packet)
+    }
+
     /// Takes a packet out of the network.
     #[inline]
     pub(crate) fn forget(&mut self, id: PacketId) -> Packet {

@@ -340,7 +340,8 @@ impl<O: Observer> Hosts for Endpoints<'_, O> {
         let tcp = &mut self.flows[flow.get()].ends[side].tcp;
         match command {
             SenderCommand::Freeze => tcp.freeze(now),
-            SenderCommand::Thaw => tcp.thaw(now),
+            SenderCommand::Thaw { resend } => tcp.thaw(now, resend),
+            SenderCommand::Missing { blocks } => tcp.missing(now, &blocks),
         }
         self.pump(now, flow, side, network);
     }

@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use linkhold_core::action::{AckSpec, Action, DropReason, SenderCommand, Verdict};
+use linkhold_core::action::{AckSpec, Action, DropReason, Report, SenderCommand, Verdict};
 use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
 use linkhold_core::packet::{
     Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment,
@@ -207,7 +207,12 @@ impl Network {
     /// Lets a packet that has come to its hop go on from there: through the hop's tap, then onward.
     #[inline]
     fn advance(&mut self, now: Instant, id: PacketId) {
-        let hop = self.carrier.hops.get(self.carrier.slab.get(id).hop);
+        let packet = self.carrier.slab.get(id);
+        let hop = self.carrier.hops.get(packet.hop);
+        if packet.report {
+            self.reported(now, id, hop.tap, hop.next);
+            return;
+        }
         match hop.tap {
             None => self.onward(now, id, hop.next),
             Some(tap) => self.tapped(now, id, tap),
@@ -437,6 +442,15 @@ impl Network {
                     Origin::TransmitQueue => self.forwarded.push(packet_id),
                 }
             }
+            Verdict::ForwardAndKeep(rewrite) => {
+                debug_assert!(origin == Origin::Arrival, "what comes back from the queue is not kept");
+                if view.direction == Direction::Downlink {
+                    tap.sent_down(view.len);
+                }
+                self.carrier.rewrite(packet_id, rewrite);
+                self.carrier.slab.get_mut(packet_id).held = true;
+                self.send_copy(now, packet_id);
+            }
             Verdict::Hold => self.carrier.slab.get_mut(packet_id).held = true,
             Verdict::Drop(reason) => self.mechanism_drop(packet_id, reason),
         }
@@ -478,6 +492,19 @@ impl Network {
                     self.let_go(packet);
                     self.mechanism_drop(packet, reason);
                 }
+                Action::SendCopy { packet } => {
+                    let Packet { direction, len, held, .. } = *self.carrier.slab.get(packet);
+                    debug_assert!(held, "a mechanism sent a copy that it does not keep");
+                    if direction == Direction::Downlink {
+                        self.taps[id.get()].sent_down(len);
+                    }
+                    self.send_copy(now, packet);
+                }
+                Action::Forget { packet } => {
+                    self.let_go(packet);
+                    self.carrier.forget(packet);
+                }
+                Action::Report(report) => self.report(now, id, &report),
                 Action::InjectAck(spec) => self.inject(now, id, &spec),
                 Action::Reclaim { scope } => {
                     let tap = &mut self.taps[id.get()];
@@ -489,6 +516,55 @@ impl Network {
             }
         }
         self.taps[id.get()].actions = actions;
+    }
+
+    /// Sends a packet on from the hop where a mechanism keeps it.
+    fn send_copy(&mut self, now: Instant, kept: PacketId) {
+        let copy = self.carrier.copy(kept);
+        self.behind_tap(now, copy);
+    }
+
+    /// Sends a mechanism's report to the other end of the radio.
+    fn report(&mut self, now: Instant, id: TapId, report: &Report) {
+        let Some(&flow) = self.carrier.by_key.get(&report.flow) else { return };
+        let direction = report.direction.opposite();
+        let entry = self.carrier.flows[flow.get()].entry(direction);
+        let Some(at) = self.carrier.hops.of_tap(entry, id) else { return };
+        let segment = TcpSegment {
+            ack: report.next,
+            flags: TcpFlags::ACK,
+            sack: report.blocks,
+            ..TcpSegment::default()
+        };
+        let sending = Sending { flow, direction, segment, ecn: Ecn::NotEct, retransmit: false };
+        let packet = self.carrier.admit(now, at, &sending);
+        self.carrier.slab.get_mut(packet).report = true;
+        self.behind_tap(now, packet);
+    }
+
+    /// A report has come to a hop: the first tap there that it is for takes it. It goes no further than the
+    /// node at the other end of the radio.
+    fn reported(&mut self, now: Instant, id: PacketId, tap: Option<TapId>, next: Next) {
+        let packet = *self.carrier.slab.get(id);
+        let taken = tap.is_some_and(|tap_id| {
+            let report = Report {
+                flow: self.carrier.flows[packet.flow.get()].key,
+                direction: packet.direction.opposite(),
+                next: packet.segment.ack,
+                blocks: packet.segment.sack,
+            };
+            let tap = &mut self.taps[tap_id.get()];
+            let taken = tap.mechanism.on_report(now, &report, &mut tap.actions);
+            self.carrier.touched.tap(tap_id);
+            self.run_actions(now, tap_id);
+            taken
+        });
+        match next {
+            Next::Here if !taken => self.next_here(now, id),
+            Next::Here | Next::Wire(_) | Next::Air { .. } | Next::Out => {
+                self.carrier.forget(id);
+            }
+        }
     }
 
     fn let_go(&mut self, id: PacketId) {

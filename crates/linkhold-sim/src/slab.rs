@@ -28,8 +28,11 @@ pub struct Packet {
     pub direction: Direction,
     /// ECN field of its IP header.
     pub ecn: Ecn,
-    /// True while a mechanism holds it.
+    /// True while a mechanism holds it, or keeps it as a copy.
     pub held: bool,
+    /// A mechanism's report to the other end of the radio, in the form of a segment: what has come through is
+    /// in the acknowledgment number and the SACK blocks. No host gets it.
+    pub report: bool,
     /// Its sender has sent these bytes before.
     pub retransmit: bool,
 }
@@ -57,7 +60,19 @@ impl Packet {
         let Sending { flow, direction, segment, ecn, retransmit } = *sending;
         let len = info.ip_header + segment.header_len() + segment.payload_len;
         let station = info.station;
-        Self { segment, sent_at: now, flow, hop, station, len, direction, ecn, held: false, retransmit }
+        Self {
+            segment,
+            sent_at: now,
+            flow,
+            hop,
+            station,
+            len,
+            direction,
+            ecn,
+            held: false,
+            report: false,
+            retransmit,
+        }
     }
 }
 
@@ -176,6 +191,7 @@ mod tests {
             direction: Direction::Downlink,
             ecn: Ecn::NotEct,
             held: false,
+            report: false,
             retransmit: false,
         }
     }

@@ -5,6 +5,7 @@
 //! Deviations: no simultaneous open and no TIME-WAIT (addresses are not reused here); a RST is obeyed without
 //! a sequence check, and none is ever sent.
 
+use linkhold_core::action::Resend;
 use linkhold_core::packet::{Ecn, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Seq;
@@ -497,10 +498,26 @@ impl Endpoint {
         self.sender.freeze(now);
     }
 
-    /// Goes on from the frozen state as if no time had passed. Does nothing to a sender that is not frozen.
-    pub fn thaw(&mut self, now: Instant) {
+    /// Goes on from the frozen state: cwnd as it was, the timer anew with the frozen RTO, and what `resend`
+    /// names goes again at once (cr-aware section 3). Does nothing to a sender that is not frozen.
+    pub fn thaw(&mut self, now: Instant, resend: Resend) {
         self.clock = now;
-        self.sender.thaw(now);
+        self.sender.thaw(now, resend);
+    }
+
+    /// A base station has `blocks` of what was sent, and misses what lies before them (cr-aware section 4.2,
+    /// TCP-LR): that goes again at once and, while it is missing, all of it at every timeout. Nothing is
+    /// acknowledged by it, and no window moves.
+    pub fn missing(&mut self, now: Instant, blocks: &SackBlocks) {
+        self.clock = now;
+        if self.state != State::Established {
+            return;
+        }
+        let mut at = [(0, 0); 4];
+        for (place, block) in at.iter_mut().zip(blocks.as_slice()) {
+            *place = (self.offset(block.left), self.offset(block.right));
+        }
+        self.sender.missing(now, &at);
     }
 
     /// The application stops writing; a FIN follows what it has written. Nothing before the handshake is done

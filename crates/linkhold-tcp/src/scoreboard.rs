@@ -599,6 +599,23 @@ impl Scoreboard {
         }
     }
 
+    /// Every segment before `offset` that is not SACKed is lost; one whose retransmission is out, only where
+    /// `overdue` says so of the time at which it went. True if any is newly lost.
+    #[cold]
+    pub fn mark_lost_below(&mut self, offset: u64, overdue: impl Fn(Instant) -> bool) -> bool {
+        let mut news = false;
+        for index in 0..self.ring.len() {
+            let record = &self.ring[index];
+            if record.end() > offset {
+                break;
+            }
+            if !record.retransmission_outstanding() || overdue(record.sent) {
+                news |= self.mark_lost(self.ring.id(index));
+            }
+        }
+        news
+    }
+
     fn forget_sacks(&mut self) {
         self.ring.for_each(|record| record.flags &= !SACKED);
         self.sacked_bytes = 0;

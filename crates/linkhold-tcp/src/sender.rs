@@ -77,6 +77,9 @@ enum Order {
     /// The next lost segment at once, whatever cwnd is: fast retransmit, partial ACK, timeout. Then
     /// `LostFirst`.
     LostAtOnce,
+    /// All lost segments at once, whatever cwnd is: a base station has said that they are missing. Then
+    /// `LostFirst`.
+    AllLostAtOnce,
     /// New data: F-RTO waits for its ACKs (RFC 5682 section 2.1 step 2.b).
     NewFirst,
 }
@@ -171,6 +174,8 @@ pub(crate) struct Sender {
     ecn_ok: bool,
     due: Due,
     order: Order,
+    /// A base station reports what is missing ([`Sender::missing`]): timeouts send all that is lost.
+    hears_base_station: bool,
     /// A window probe of one byte has gone: the peer may acknowledge the byte beyond SND.NXT.
     byte_probed: bool,
     cwr_due: bool,
@@ -214,6 +219,7 @@ impl Sender {
             ecn_ok: false,
             due: Due::Nothing,
             order: Order::LostFirst,
+            hears_base_station: false,
             byte_probed: false,
             cwr_due: false,
             usage: Usage::default(),

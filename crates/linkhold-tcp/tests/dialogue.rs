@@ -5,6 +5,7 @@
 mod common;
 
 use common::{at, ms};
+use linkhold_core::action::Resend;
 use linkhold_core::packet::{Ecn, SackBlock, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use linkhold_core::time::Instant;
 use linkhold_core::units::{Bytes, Seq};
@@ -584,7 +585,7 @@ fn a_frozen_sender_keeps_its_state_and_its_timers_stand_still() {
     assert!(talk.ack(300, 3001, &[]).is_empty());
     talk.end.on_timeout(at(5000));
     talk.now = at(5250);
-    talk.end.thaw(talk.now);
+    talk.end.thaw(talk.now, Resend::Nothing);
     assert_eq!((talk.end.cwnd_bytes(), talk.end.ssthresh_bytes(), talk.end.srtt(), talk.end.rto()), state);
     assert!(talk.end.next_timeout().unwrap() >= due + ms(5000));
     assert!(!data(&talk.drain()).is_empty());
@@ -592,6 +593,73 @@ fn a_frozen_sender_keeps_its_state_and_its_timers_stand_still() {
     // Data sent before the freeze gives an RTT without the silence.
     talk.ack(5260, 5001, &[]);
     assert!(talk.end.srtt().unwrap() < ms(150), "{:?}", talk.end.srtt());
+}
+
+/// cr-aware section 3: the timer starts anew with the frozen RTO, cwnd is as it was, and what waits for an
+/// acknowledgment goes again at once.
+#[test]
+fn a_thawed_sender_sends_again_at_once_what_waits_for_an_acknowledgment() {
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        for (resend, expected) in [(Resend::Nothing, 0), (Resend::First, 1), (Resend::All, 4)] {
+            // Segments of 1012 bytes, without timestamps.
+            let mut talk = Talk::open(&classic(recovery), Source::Finite(Bytes(6 * 1012)));
+            talk.drain();
+            talk.ack(200, 1013, &[]);
+            talk.ack(210, 2025, &[]);
+            let state = (talk.end.cwnd_bytes(), talk.end.ssthresh_bytes(), talk.end.rto());
+            talk.end.freeze(at(250));
+            assert!(talk.drain().is_empty());
+            talk.now = at(9000);
+            talk.end.thaw(talk.now, resend);
+            let sent = talk.drain();
+            let again: Vec<&Transmit> = sent.iter().filter(|out| out.retransmit).collect();
+            assert_eq!(again.len(), expected, "{recovery:?}, {resend:?}: {:?}", data(&sent));
+            assert_eq!((talk.end.cwnd_bytes(), talk.end.ssthresh_bytes(), talk.end.rto()), state);
+            assert_eq!(talk.end.next_timeout(), Some(at(9000) + state.2));
+            if let Some(first) = again.first() {
+                assert_eq!(first.segment.seq, Seq(2025));
+            }
+            // The receiver had it all: the duplicate ACKs that the needless copies cause are no congestion.
+            for n in 0..expected as u64 {
+                talk.ack(9100 + n, 6074, &[]);
+            }
+            assert_eq!(talk.end.ssthresh_bytes(), state.1);
+            assert_eq!(talk.end.stats().fast_recoveries, 0);
+        }
+    }
+}
+
+/// cr-aware section 4.2, TCP-LR.
+#[test]
+fn what_a_base_station_misses_goes_at_once_and_all_of_it_at_every_timeout() {
+    let start = |segment: u32| segment * 1012 + 1;
+    let mut talk = Talk::open(&classic(Recovery::NewReno), Source::Finite(Bytes(20 * 1012)));
+    talk.drain();
+    for n in 1..6 {
+        talk.ack(200 + u64::from(n), start(n), &[]);
+    }
+    let window = (talk.end.cwnd_bytes(), talk.end.ssthresh_bytes());
+    // Blocks of whole segments.
+    let missing = |talk: &mut Talk, ms_now, list: &[(u32, u32)]| {
+        let mut blocks = SackBlocks::EMPTY;
+        for &(left, right) in list {
+            blocks.push(SackBlock { left: Seq(start(left)), right: Seq(start(right)) });
+        }
+        talk.now = at(ms_now);
+        talk.end.missing(talk.now, &blocks);
+        talk.drain()
+    };
+    let again = |sent: &[Transmit]| {
+        let again = sent.iter().filter(|out| out.retransmit);
+        again.map(|out| (out.segment.seq.0 - 1) / 1012).collect::<Vec<_>>()
+    };
+    assert_eq!(again(&missing(&mut talk, 210, &[(6, 7), (9, 10)])), [5, 7, 8]);
+    assert_eq!((talk.end.cwnd_bytes(), talk.end.ssthresh_bytes()), window, "no congestion");
+    assert!(again(&missing(&mut talk, 211, &[(6, 7), (9, 10)])).is_empty(), "they are under way");
+    let (_, sent) = talk.fire();
+    assert_eq!(again(&sent)[..3], [5, 7, 8], "not the first alone");
+    // Blocks that fit nothing, and a report of an old connection, do no harm.
+    assert!(missing(&mut talk, 5000, &[(0, 900), (40, 50), (8, 7)]).is_empty());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use common::{Fate, LinkConfig, Net, at, ms};
+use linkhold_core::action::Resend;
 use linkhold_core::packet::TcpFlags;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Seq};
@@ -174,7 +175,7 @@ fn run(case: &Case) {
         net.run(at(start + length));
         let now = net.now.max(at(start + length));
         net.now = now;
-        net.ends[0].thaw(now);
+        net.ends[0].thaw(now, Resend::All);
     }
     // Karn's rule keeps a backed-off RTO until something gets through at once, so heavy loss costs minutes a
     // segment; with a ceiling of 10 s an hour is ample.

@@ -287,7 +287,7 @@ fn any_bytes_are_a_log_or_refused() {
             Verdict::Forward(rewrite) => {
                 assert_eq!(rewrite, Rewrite { window: rewrite.window, ..Rewrite::NONE })
             }
-            Verdict::Drop(reason) => panic!("{reason:?}"),
+            verdict @ (Verdict::ForwardAndKeep(_) | Verdict::Drop(_)) => panic!("{verdict:?}"),
         }
         out.clear();
     }

@@ -2,6 +2,7 @@
 //! built.
 
 use super::{CrAware, CrAwareConfig, Trigger};
+use crate::action::Resend;
 use crate::mechanism::{Mechanism, Place};
 use crate::settings::{Positive, Preset, Registered, Setting, SettingsError, Whole, settings, words};
 use crate::time::Duration;
@@ -16,14 +17,16 @@ impl Registered for CrAwareConfig {
         Preset { name: "recommended", doc: "Freezes in every silence.", make: Self::default },
         Preset {
             name: "paper",
-            doc: "Freezes for a primary user only, as the paper does.",
-            make: || Self { trigger: Trigger::PrimaryUser, ..Self::default() },
+            doc: "Freezes for a primary user only, and then sends all again that is not acknowledged.",
+            make: || Self { trigger: Trigger::PrimaryUser, resend: Resend::All, ..Self::default() },
         },
     ];
 
     const SETTINGS: &'static [Setting<Self>] = settings!(CrAwareConfig {
         /// Which silences freeze the senders.
         trigger: Trigger => trigger;
+        /// What goes again at once when the senders thaw: its acknowledgment may be lost with the silence.
+        resend: Resend => resend;
         /// A freeze that nobody ended after this long is over.
         max_freeze: Positive<Duration> => max_freeze;
         /// Most connections known.
@@ -38,6 +41,12 @@ impl Registered for CrAwareConfig {
         Ok(Box::new(CrAware::new(&Self { flow_seed: seed, ..*self })))
     }
 }
+
+words!(Resend {
+    "all" => All, "All that is not acknowledged, as far as the window allows.";
+    "first" => First, "The first segment that is not acknowledged.";
+    "nothing" => Nothing, "Nothing: ACKs and the timer tell what was lost.";
+});
 
 words!(Trigger {
     "primary-user" => PrimaryUser, "A primary user's transmissions.";

@@ -309,7 +309,7 @@ impl DsaSync {
                 out.push(Action::Release { packet: packet.id, rewrite });
                 Verdict::Hold
             }
-            Verdict::Forward(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
+            Verdict::Forward(_) | Verdict::ForwardAndKeep(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
         }
     }
 

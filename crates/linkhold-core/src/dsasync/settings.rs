@@ -114,7 +114,11 @@ impl Registered for DsaSyncConfig {
     }
 
     fn needs(&self) -> RouterNeeds {
-        RouterNeeds { held_packets: self.max_held_packets, transmit_queue: self.transmit_queue }
+        RouterNeeds {
+            held_packets: self.max_held_packets,
+            transmit_queue: self.transmit_queue,
+            ..RouterNeeds::default()
+        }
     }
 }
 

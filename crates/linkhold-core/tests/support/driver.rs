@@ -477,6 +477,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                     held_more = true;
                 }
             }
+            Verdict::ForwardAndKeep(_) => panic!("dsasync keeps no copies"),
             Verdict::Drop(_) => {
                 self.packets.remove(&id);
             }
@@ -659,6 +660,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 }
                 Action::InjectAck(spec) => self.injected(&spec),
                 Action::Reclaim { scope } => reclaims.push(scope),
+                Action::SendCopy { .. } | Action::Forget { .. } | Action::Report(_) => {
+                    panic!("dsasync keeps no copies and reports nothing")
+                }
                 Action::Sender { .. } => panic!("a base station commands no sender"),
             }
         }

@@ -41,6 +41,10 @@ pub struct DriverCounters {
     pub rewrites_skipped: u64,
     /// Actions that named a packet that is not held. Each is a bug of linkhold.
     pub unknown_packets: u64,
+    /// Packets of which a mechanism wanted a copy that the data path did not bring whole; it cannot be sent
+    /// again.
+    #[serde(default)]
+    pub copies_missing: u64,
 }
 
 /// A held packet, as far as the agent needs it.
@@ -57,6 +61,8 @@ pub struct Radio {
     mechanism: Box<dyn Mechanism>,
     stations: Stations,
     held: HashMap<PacketId, HeldPacket, foldhash::fast::RandomState>,
+    /// Copies of forwarded packets, ready to be sent; `None`: the data path did not bring the packet whole.
+    kept: HashMap<PacketId, Option<Box<[u8]>>, foldhash::fast::RandomState>,
     counters: RadioCounters,
 }
 
@@ -75,7 +81,13 @@ impl Radio {
     /// A radio that carried nothing yet.
     #[must_use]
     pub fn new(mechanism: Box<dyn Mechanism>, stations: Stations) -> Self {
-        Self { mechanism, stations, held: HashMap::default(), counters: RadioCounters::default() }
+        Self {
+            mechanism,
+            stations,
+            held: HashMap::default(),
+            kept: HashMap::default(),
+            counters: RadioCounters::default(),
+        }
     }
 
     /// Its mechanism.
@@ -268,10 +280,41 @@ impl<D: DataPath> Driver<D> {
         match radio.mechanism.on_packet(now, &view, &mut self.actions) {
             Verdict::Forward(rewrite) if rewrite.is_none() => self.datapath.accept(arrived.id),
             Verdict::Forward(rewrite) => self.forward_rewritten(arrived, &parsed, rewrite),
+            Verdict::ForwardAndKeep(rewrite) => {
+                self.keep(arrived, rewrite);
+                if rewrite.is_none() {
+                    self.datapath.accept(arrived.id);
+                } else {
+                    self.forward_rewritten(arrived, &parsed, rewrite);
+                }
+            }
             Verdict::Hold => self.hold(arrived, station),
             Verdict::Drop(_) => self.datapath.discard(arrived.id),
         }
         self.run_actions(arrived.radio);
+    }
+
+    /// Keeps a copy of a packet as it goes on, with its checksum complete, because it will leave through a
+    /// socket. How many there are is the mechanism's bound.
+    fn keep(&mut self, arrived: &Arrived, rewrite: Rewrite) {
+        let bytes = self.datapath.bytes();
+        let whole = bytes.len() == arrived.len as usize && !arrived.aggregate;
+        let mut copy: Option<Box<[u8]>> = whole.then(|| bytes.into());
+        if let Some(bytes) = &mut copy
+            && !rewrite_whole(bytes, checksum_state(arrived), rewrite)
+        {
+            copy = None;
+        }
+        self.counters.copies_missing += u64::from(copy.is_none());
+        self.radios[arrived.radio].kept.insert(arrived.id, copy);
+    }
+
+    fn send_copy(&mut self, radio: usize, id: PacketId) {
+        match self.radios[radio].kept.get(&id) {
+            Some(Some(bytes)) => self.datapath.inject(bytes),
+            Some(None) => {}
+            None => self.counters.unknown_packets += 1,
+        }
     }
 
     fn hold(&mut self, arrived: &Arrived, station: StationId) {
@@ -329,6 +372,14 @@ impl<D: DataPath> Driver<D> {
                         self.counters.unknown_packets += 1;
                     }
                 }
+                Action::SendCopy { packet } => self.send_copy(radio, packet),
+                Action::Forget { packet } => {
+                    if self.radios[radio].kept.remove(&packet).is_none() {
+                        self.counters.unknown_packets += 1;
+                    }
+                }
+                // There is no agent at the other end of the radio to hear it.
+                Action::Report(_) => {}
                 Action::InjectAck(spec) => self.inject(radio, &spec),
                 // The radio's transmit queue is not the agent's: packets in it stay there.
                 Action::Reclaim { scope: _ } => {}

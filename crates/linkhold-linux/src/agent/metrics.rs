@@ -113,6 +113,7 @@ impl Exporter {
             ("superseded", packets.dropped_superseded),
             ("flow_evicted", packets.dropped_flow_evicted),
             ("standing_queue", packets.dropped_standing_queue),
+            ("repaired_here", packets.dropped_repaired_here),
         ];
         for (reason, value) in dropped {
             let labels = [own(), Label::new("reason", reason)];

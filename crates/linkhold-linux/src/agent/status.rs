@@ -153,6 +153,15 @@ pub struct Packets {
     pub dropped_flow_evicted: u64,
     /// Dropped: stood too long.
     pub dropped_standing_queue: u64,
+    /// Duplicate ACKs kept from the sender, because a loss was being repaired from a copy.
+    #[serde(default)]
+    pub dropped_repaired_here: u64,
+    /// Bytes of forwarded packets kept as copies now.
+    #[serde(default)]
+    pub kept_bytes: u64,
+    /// Copies sent once more.
+    #[serde(default)]
+    pub copies_sent: u64,
     /// Verdicts the kernel refused.
     pub verdict_errors: u64,
 }
@@ -168,6 +177,8 @@ impl Packets {
             held_bytes_peak: metrics.held_bytes_peak,
             holds: metrics.holds,
             released: metrics.released,
+            kept_bytes: metrics.kept_bytes,
+            copies_sent: metrics.copies_sent,
             rewritten,
             ..Self::default()
         };
@@ -182,6 +193,7 @@ impl Packets {
             + self.dropped_superseded
             + self.dropped_flow_evicted
             + self.dropped_standing_queue
+            + self.dropped_repaired_here
     }
 
     /// Sorts a mechanism's drops by reason.
@@ -192,6 +204,7 @@ impl Packets {
                 DropReason::Superseded => &mut self.dropped_superseded,
                 DropReason::FlowEvicted => &mut self.dropped_flow_evicted,
                 DropReason::StandingQueue => &mut self.dropped_standing_queue,
+                DropReason::RepairedHere => &mut self.dropped_repaired_here,
             };
             *slot = *count;
         }

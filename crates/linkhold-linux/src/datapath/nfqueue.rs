@@ -68,6 +68,8 @@ pub struct NfQueueConfig {
     pub max_packets: u32,
     /// Mark of the agent's own packets (SO_MARK).
     pub mark: u32,
+    /// Bring downlink packets whole, and not only their headers: a mechanism keeps copies.
+    pub whole_downlink: bool,
     /// One for each radio, at least one: let the kernel cut aggregates (GSO, GRO) into packets of the wire's
     /// size before they come here.
     pub split_aggregates: Vec<bool>,
@@ -107,6 +109,7 @@ fn system(what: &'static str) -> impl FnOnce(Errno) -> NfQueueError {
 pub struct NfQueue {
     netlink: OwnedFd,
     max_packets: u32,
+    whole_downlink: bool,
     split_aggregates: Vec<bool>,
     raw: RawSockets,
     verdicts: Verdicts,
@@ -150,6 +153,7 @@ impl NfQueue {
         Ok(Self {
             netlink,
             max_packets: config.max_packets,
+            whole_downlink: config.whole_downlink,
             split_aggregates: config.split_aggregates.clone(),
             raw,
             verdicts: Verdicts::new(config.queue_numbers()),
@@ -164,7 +168,8 @@ impl NfQueue {
     /// # Errors
     /// [`NfQueueError`] without CAP_NET_ADMIN, or if a queue is taken.
     pub fn bind(&mut self) -> Result<(), NfQueueError> {
-        let directions = [DOWNLINK_COPY, UPLINK_COPY].into_iter().cycle();
+        let downlink = if self.whole_downlink { UPLINK_COPY } else { DOWNLINK_COPY };
+        let directions = [downlink, UPLINK_COPY].into_iter().cycle();
         for (index, (number, copy)) in self.queue_numbers().zip(directions).enumerate() {
             let split = self.split_aggregates.get(index / 2).copied().unwrap_or(false);
             self.configure(number, copy, split)?;

@@ -362,6 +362,7 @@ fn mechanism_record(status: &Status) -> MechanismRecord {
         ("holds", packets.holds),
         ("released", packets.released),
         ("acks_injected", windows.acks_injected),
+        ("copies_sent", packets.copies_sent),
         ("windows_closed", windows.closed),
         ("windows_reopened", windows.reopened),
         ("windows_closed_now", windows.closed_now),
@@ -375,6 +376,7 @@ fn mechanism_record(status: &Status) -> MechanismRecord {
         ("superseded", packets.dropped_superseded),
         ("flow_evicted", packets.dropped_flow_evicted),
         ("standing_queue", packets.dropped_standing_queue),
+        ("repaired_here", packets.dropped_repaired_here),
     ];
     let named = |list: &[(&str, u64)]| list.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
     MechanismRecord {

@@ -193,11 +193,7 @@ mod tests {
         for wanted in [
             "at its first moment".to_owned(),
             format!("{} of the limit where nobody told it the rate", number("rate_untold")),
-            format!(
-                "{} where it was told, but each burst {}\u{a0}ms late",
-                number("late"),
-                told["late_ms"]
-            ),
+            format!("{} where it was told, but each burst {}\u{a0}ms late", number("late"), told["late_ms"]),
         ] {
             assert!(text.contains(&wanted), "{wanted} in {text}");
         }

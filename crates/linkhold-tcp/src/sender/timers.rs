@@ -5,6 +5,7 @@
 //! retransmits the head all the same, as Linux `tcp_retransmit_timer` does: its retransmissions become the
 //! window probes.
 
+use linkhold_core::action::Resend;
 use linkhold_core::time::{Duration, Instant};
 
 use super::{Due, Motion, Order, Sender, Timer};
@@ -12,6 +13,7 @@ use crate::endpoint::ts_clock;
 use crate::recovery::CaState;
 use crate::recovery::rack::{Path, Tlp};
 use crate::recovery::undo::Cause;
+use crate::scoreboard::AckSummary;
 use crate::source::Source;
 use crate::stats::Stats;
 
@@ -135,7 +137,7 @@ impl Sender {
         self.window.cwnd = self.pipe() + self.window.mss;
         self.state = CaState::Loss;
         self.high_seq = self.nxt;
-        self.order = Order::LostAtOnce;
+        self.order = if self.hears_base_station { Order::AllLostAtOnce } else { Order::LostAtOnce };
         self.tlp.reset();
         self.drop_tail_probe();
         self.cwr_due |= self.ecn_ok;
@@ -228,15 +230,16 @@ impl Sender {
         }
     }
 
-    /// Goes on as if no time had passed.
-    pub fn thaw(&mut self, now: Instant) {
+    /// Goes on from the frozen state (cr-aware section 3): the retransmission timer starts anew with the
+    /// frozen RTO, cwnd is what it was, and what `resend` names goes again at once.
+    pub fn thaw(&mut self, now: Instant, resend: Resend) {
         let Motion::Frozen { since } = self.motion else { return };
         let by = now.since(since);
         self.timer = match self.timer {
             Timer::Idle => Timer::Idle,
-            Timer::Retransmit(at) => Timer::Retransmit(at + by),
-            Timer::LossProbe(at) => Timer::LossProbe(at + by),
-            Timer::Reorder(at) => Timer::Reorder(at + by),
+            Timer::Retransmit(_) | Timer::LossProbe(_) | Timer::Reorder(_) => {
+                Timer::Retransmit(now + self.rtt.rto())
+            }
             Timer::Persist(at) => Timer::Persist(at + by),
         };
         self.board.shift_times(by);
@@ -244,5 +247,58 @@ impl Sender {
         self.controller.on_quiet(by);
         self.last_sent += by;
         self.motion = Motion::Thawed { first_echo: ts_clock(now) };
+        self.resend(resend);
+    }
+
+    /// Marks for retransmission what may have been lost in the silence. That is no congestion: neither cwnd
+    /// nor the congestion state changes.
+    fn resend(&mut self, resend: Resend) {
+        let marked = match (resend, self.board.front_id()) {
+            (Resend::Nothing, _) | (_, None) => false,
+            (Resend::First, Some(head)) => self.board.mark_lost(head),
+            (Resend::All, Some(_)) => {
+                self.board.mark_all_lost(|_| false);
+                true
+            }
+        };
+        if !marked {
+            return;
+        }
+        // One goes whatever the window says: after a thaw something must fly, or no ACK ever comes.
+        self.order = Order::LostAtOnce;
+        self.tlp.reset();
+        self.drop_tail_probe();
+        if self.state == CaState::Open {
+            // RFC 6582 section 3.2 (recover): duplicate ACKs for what was sent before are answers to these
+            // retransmissions, and no sign of another loss.
+            self.high_seq = self.nxt;
+        }
+    }
+
+    /// A base station has `blocks`, and misses what was sent before them (cr-aware section 4.2, TCP-LR).
+    ///
+    /// A loss of the radio is no congestion: neither cwnd nor the congestion state changes, and duplicate
+    /// ACKs for what is out now start no recovery (RFC 6582 section 3.2, recover). The blocks count as SACKs
+    /// of the receiver do, which may take them back: a timeout at a segment that is marked forgets them.
+    pub fn missing(&mut self, now: Instant, blocks: &[(u64, u64); 4]) {
+        let fits = |&(left, right): &(u64, u64)| left >= self.una && left < right && right <= self.nxt;
+        let blocks = blocks.map(|block| if fits(&block) { block } else { (0, 0) });
+        let highest = blocks.iter().map(|block| block.1).max().unwrap_or(0);
+        if highest == 0 || self.board.is_empty() {
+            return;
+        }
+        self.hears_base_station = true;
+        self.board.sack(&blocks, &mut AckSummary::default());
+        // A report may have crossed the retransmission that it asks for.
+        let patience = self.rtt.srtt().unwrap_or(Duration::ZERO);
+        if !self.board.mark_lost_below(highest, |sent_again| now.since(sent_again) >= patience) {
+            return;
+        }
+        self.order = Order::AllLostAtOnce;
+        self.tlp.reset();
+        self.drop_tail_probe();
+        if self.state == CaState::Open {
+            self.high_seq = self.nxt;
+        }
     }
 }

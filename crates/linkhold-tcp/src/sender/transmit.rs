@@ -85,7 +85,8 @@ impl Sender {
     fn next_lost(&mut self, now: Instant) -> Option<Plan> {
         let id = self.board.next_lost()?;
         let record = *self.board.get(id)?;
-        if self.order != Order::LostAtOnce && self.pipe() + record.len() > self.usable_window() {
+        let at_once = matches!(self.order, Order::LostAtOnce | Order::AllLostAtOnce);
+        if !at_once && self.pipe() + record.len() > self.usable_window() {
             return None;
         }
         self.retransmit(now, id)
@@ -277,6 +278,9 @@ impl Sender {
 
     /// Everything that may go has gone.
     fn settle(&mut self, now: Instant) {
+        if self.order == Order::AllLostAtOnce {
+            self.order = Order::LostFirst;
+        }
         if core::mem::replace(&mut self.sent_new, false) {
             let limited = self.pipe() + self.window.mss > self.usable_window();
             self.usage.note(limited, self.una, self.nxt);

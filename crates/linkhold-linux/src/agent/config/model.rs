@@ -191,6 +191,7 @@ impl AgentConfig {
             queue: self.datapath.queue,
             max_packets,
             mark: self.datapath.mark,
+            whole_downlink: self.needs().kept_bytes.0 > 0,
             split_aggregates: self
                 .channels
                 .iter()
@@ -205,6 +206,8 @@ impl AgentConfig {
         match self.datapath.aggregates {
             Aggregates::Keep => false,
             Aggregates::Split => true,
+            // A copy can be sent again only if it is one packet of the wire's size.
+            Aggregates::Auto if self.needs().kept_bytes.0 > 0 => true,
             Aggregates::Auto => channel.is_some_and(|channel| {
                 let rate = channel.capacity.mul_f64(channel.efficiency.get());
                 let most = self.needs().transmit_queue;

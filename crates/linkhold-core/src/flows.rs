@@ -1,0 +1,118 @@
+//! The connections that a mechanism knows, found by a seeded hash and walked in a fixed order, so that equal
+//! inputs give equal outputs.
+//!
+//! A full table gives up the connection that has been idle longest. (DSASync's table does more and is its
+//! own: it keeps what a connection holds.)
+
+use core::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use crate::packet::FlowKey;
+use crate::time::Instant;
+
+/// A connection, with what the mechanism remembers of it.
+#[derive(Clone, Debug)]
+struct Flow<T> {
+    key: FlowKey,
+    last_seen: Instant,
+    value: T,
+}
+
+/// The table.
+#[derive(Clone, Debug)]
+pub(crate) struct Flows<T> {
+    known: Vec<Flow<T>>,
+    index: HashTable<u32>,
+    hasher: FixedState,
+    max: usize,
+}
+
+/// What [`Flows::see`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen<T> {
+    Known,
+    New {
+        /// The connection that made room.
+        evicted: Option<(FlowKey, T)>,
+    },
+}
+
+impl<T> Flows<T> {
+    /// A table of at most `max` connections, at least one. `seed` is for the hash.
+    pub fn new(max: u32, seed: u64) -> Self {
+        Self {
+            known: Vec::new(),
+            index: HashTable::new(),
+            hasher: FixedState::with_seed(seed),
+            max: max.max(1) as usize,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &FlowKey> {
+        self.known.iter().map(|flow| &flow.key)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&FlowKey, &mut T)> {
+        self.known.iter_mut().map(|flow| (&flow.key, &mut flow.value))
+    }
+
+    pub fn get_mut(&mut self, key: &FlowKey) -> Option<&mut T> {
+        let slot = self.find(key)?;
+        self.known.get_mut(slot).map(|flow| &mut flow.value)
+    }
+
+    /// A packet of the connection passes; one that is not known is taken in with what `fresh` makes.
+    pub fn see(&mut self, now: Instant, key: &FlowKey, fresh: impl FnOnce() -> T) -> Seen<T> {
+        if let Some(flow) = self.find(key).and_then(|slot| self.known.get_mut(slot)) {
+            flow.last_seen = now;
+            return Seen::Known;
+        }
+        let evicted = if self.known.len() >= self.max { self.evict() } else { None };
+        let (hash, slot) = (self.hash(key), self.known.len() as u32);
+        self.known.push(Flow { key: *key, last_seen: now, value: fresh() });
+        let Self { index, known, hasher, .. } = self;
+        index.insert_unique(hash, slot, |&slot| {
+            known.get(slot as usize).map_or(0, |flow| hasher.hash_one(flow.key))
+        });
+        Seen::New { evicted }
+    }
+
+    /// Takes the longest idle connection out. A walk over all, only when a full table meets a new connection.
+    fn evict(&mut self) -> Option<(FlowKey, T)> {
+        let oldest = self.known.iter().min_by_key(|flow| flow.last_seen)?.key;
+        self.remove(&oldest).map(|value| (oldest, value))
+    }
+
+    /// Takes a connection out.
+    pub fn remove(&mut self, key: &FlowKey) -> Option<T> {
+        let slot = self.find(key)?;
+        let hash = self.hash(key);
+        if let Ok(entry) = self.index.find_entry(hash, |&other| other as usize == slot) {
+            entry.remove();
+        }
+        let removed = self.known.swap_remove(slot).value;
+        // The last connection has moved to the free slot.
+        if let Some(moved) = self.known.get(slot) {
+            let (hash, from) = (self.hash(&moved.key), self.known.len());
+            if let Some(place) = self.index.find_mut(hash, |&other| other as usize == from) {
+                *place = slot as u32;
+            }
+        }
+        Some(removed)
+    }
+
+    fn hash(&self, key: &FlowKey) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    fn find(&self, key: &FlowKey) -> Option<usize> {
+        let same = |&slot: &u32| self.known.get(slot as usize).is_some_and(|flow| flow.key == *key);
+        self.index.find(self.hash(key), same).map(|&slot| slot as usize)
+    }
+}

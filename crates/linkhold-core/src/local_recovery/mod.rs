@@ -1,0 +1,432 @@
+//! Local recovery: losses of the radio are repaired at the radio, before or instead of the sender's own
+//! recovery.
+//!
+//! Paper: `cr-aware` section 4.2, whose direction is the uplink: the base station watches the sequence
+//! numbers of what comes off the radio and reports a hole, with up to three blocks beyond it, to the
+//! station, whose half is [`LocalResend`]. The downlink is the idea of Snoop (Balakrishnan et al. 1995): the
+//! base station keeps copies of what it forwards and sends one again when the station's ACKs show that the
+//! radio lost it.
+//!
+//! Sees packets and silences; emits copies and reports, and takes duplicate ACKs out for a bounded time while
+//! a copy is under way. It acknowledges nothing, changes no header, and never puts a segment before one of
+//! the same connection that it has not forwarded yet.
+//!
+//! A copy: kept -> (evidence of loss, or no word for `patience`) sent again, at most `tries` times ->
+//! acknowledged, SACKed or too old: let go of.
+//!
+//! Where the paper is silent:
+//! - **A report can get lost.** It is repeated at intervals while the hole is there, a bounded number of
+//!   times (preset `paper`: said once).
+//! - **What is lost.** Downlink a segment is lost when one that was transmitted after it has come through:
+//!   one hop keeps a connection's order, so no reordering has to be allowed for (RFC 8985 needs a quarter of
+//!   a round trip for that). Without SACK the first duplicate ACK says it of the first segment, as in Snoop.
+//! - **The sender's own ears.** Duplicate ACKs are kept from it while a copy may still help, at most `hide`;
+//!   afterwards they pass. One that carries news besides (ECN echo, D-SACK, another window) always passes.
+
+mod copies;
+mod resend;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use resend::{LocalResend, LocalResendConfig, ResendFrom};
+
+use copies::{Bounds, Copies};
+use watch::Watch;
+
+use crate::action::{Action, Actions, DropReason, Report, Rewrite, Verdict};
+use crate::flows::{Flows, Seen};
+use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use crate::mechanism::{Mechanism, Metrics};
+use crate::packet::{Direction, PacketView, StationId, TcpFlags, TcpSegment};
+use crate::time::{Duration, Instant};
+use crate::units::{Bytes, Seq};
+
+/// Settings of [`LocalRecovery`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalRecoveryConfig {
+    /// Keep and send copies of downlink segments.
+    pub downlink: bool,
+    /// Most reports of the same hole in the uplink.
+    pub reports: u8,
+    /// From one report of a hole to the next.
+    pub report_interval: Duration,
+    /// Most copies sent of one segment.
+    pub tries: u8,
+    /// Least time without a word of the first segment before a copy of it is sent.
+    pub least_patience: Duration,
+    /// How long duplicate ACKs are kept from the sender.
+    pub hide: Duration,
+    /// A copy is let go of after this long.
+    pub keep_for: Duration,
+    /// Most bytes of copies.
+    pub max_bytes: Bytes,
+    /// Most copies of one connection.
+    pub max_flow_packets: u32,
+    /// Most connections known.
+    pub max_flows: u32,
+    /// Seed of the connection table's hash.
+    pub flow_seed: u64,
+}
+
+impl Default for LocalRecoveryConfig {
+    fn default() -> Self {
+        Self {
+            downlink: true,
+            reports: 3,
+            report_interval: Duration::from_millis(50),
+            tries: 3,
+            least_patience: Duration::from_millis(20),
+            hide: Duration::from_millis(50),
+            keep_for: Duration::from_secs(2),
+            max_bytes: Bytes(16 << 20),
+            max_flow_packets: 4096,
+            max_flows: 4096,
+            flow_seed: 0,
+        }
+    }
+}
+
+/// How often holes, patience and age are looked at while there is something to look at.
+const TICK: Duration = Duration::from_millis(10);
+/// Stations whose own silences are known at once; those of others are taken for none.
+const MOST_SILENT: usize = 4096;
+
+/// A connection as the base station sees it.
+#[derive(Clone, Debug)]
+struct Flow {
+    station: StationId,
+    up: Watch,
+    /// When the hole was reported last, and how often since its first missing byte was another.
+    reported: (Instant, u8),
+    reported_next: Option<Seq>,
+    down: Copies,
+    /// The station's latest ACK, and the window field that it carried.
+    acked: Option<(Seq, u16)>,
+    /// Local round trip: smoothed, and its deviation (as RFC 6298 has them), ns.
+    round_trip: Option<(u64, u64)>,
+    /// Duplicate ACKs are kept back until then.
+    hide_until: Option<Instant>,
+}
+
+impl Flow {
+    fn new(station: StationId) -> Self {
+        Self {
+            station,
+            up: Watch::default(),
+            reported: (Instant::ZERO, 0),
+            reported_next: None,
+            down: Copies::default(),
+            acked: None,
+            round_trip: None,
+            hide_until: None,
+        }
+    }
+
+    fn measured(&mut self, took: Option<Duration>) {
+        let Some(took) = took.map(Duration::as_nanos) else { return };
+        self.round_trip = Some(match self.round_trip {
+            None => (took, took / 2),
+            Some((smooth, deviation)) => {
+                let off = took.abs_diff(smooth);
+                (smooth - smooth / 8 + took / 8, deviation - deviation / 4 + off / 4)
+            }
+        });
+    }
+
+    fn patience(&self, least: Duration) -> Option<Duration> {
+        let (smooth, deviation) = self.round_trip?;
+        Some(Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(4))).max(least))
+    }
+
+    fn needs_ticks(&self) -> bool {
+        self.up.has_hole() || !self.down.is_empty()
+    }
+}
+
+/// The silences that go on: a bit for each cause, of the network and of single stations.
+#[derive(Debug, Default)]
+struct Silences {
+    network: u8,
+    stations: Vec<(StationId, u8)>,
+    /// When the last one ended.
+    ended: Instant,
+}
+
+impl Silences {
+    fn started(&mut self, scope: Scope, cause: Cause) {
+        let bit = 1 << cause as u8;
+        match scope {
+            Scope::Network => self.network |= bit,
+            Scope::Station(station) => match self.stations.iter().position(|(known, _)| *known == station) {
+                Some(index) => self.stations[index].1 |= bit,
+                None if self.stations.len() < MOST_SILENT => self.stations.push((station, bit)),
+                None => {}
+            },
+        }
+    }
+
+    fn ended(&mut self, now: Instant, scope: Scope, cause: Cause) {
+        let bit = 1 << cause as u8;
+        match scope {
+            Scope::Network => self.network &= !bit,
+            Scope::Station(station) => {
+                if let Some((_, bits)) = self.stations.iter_mut().find(|(known, _)| *known == station) {
+                    *bits &= !bit;
+                }
+                self.stations.retain(|(_, bits)| *bits != 0);
+            }
+        }
+        self.ended = now;
+    }
+
+    fn covers(&self, station: StationId) -> bool {
+        self.network != 0 || self.stations.iter().any(|(known, _)| *known == station)
+    }
+}
+
+/// Local recovery at the base station as a [`Mechanism`].
+#[derive(Debug)]
+pub struct LocalRecovery {
+    config: LocalRecoveryConfig,
+    bounds: Bounds,
+    flows: Flows<Flow>,
+    silences: Silences,
+    next_tick: Option<Instant>,
+    metrics: Metrics,
+}
+
+impl LocalRecovery {
+    /// A base station that has seen nothing.
+    #[must_use]
+    pub fn new(config: &LocalRecoveryConfig) -> Self {
+        let LocalRecoveryConfig { max_flow_packets: packets, keep_for: age, tries, .. } = *config;
+        Self {
+            config: *config,
+            bounds: Bounds { packets, age, tries },
+            flows: Flows::new(config.max_flows, config.flow_seed),
+            silences: Silences::default(),
+            next_tick: None,
+            metrics: Metrics::default(),
+        }
+    }
+
+    fn see(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) {
+        let seen = self.flows.see(now, packet.flow, || Flow::new(packet.station));
+        if let Seen::New { evicted: Some((_, mut flow)) } = seen {
+            self.metrics.flow_evictions += 1;
+            self.metrics.count(flow.down.clear(out));
+        }
+    }
+
+    fn downlink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        let tcp = packet.tcp;
+        let fits = self.metrics.kept_bytes + u64::from(packet.len) <= self.config.max_bytes.0;
+        if !self.config.downlink || tcp.payload_len == 0 || !fits {
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        let Some(flow) = self.flows.get_mut(packet.flow) else { return Verdict::Forward(Rewrite::NONE) };
+        if flow.acked.is_some_and(|(acked, _)| !tcp.seq_end().after(acked)) {
+            // The station has it: a sender's needless copy.
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        let range = (tcp.seq, tcp.seq_end());
+        let (kept, done) = flow.down.keep(now, packet.id, range, packet.len, &self.bounds, out);
+        self.metrics.count(done);
+        if !kept {
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        self.metrics.keep(packet.len);
+        self.next_tick.get_or_insert(now + TICK);
+        Verdict::ForwardAndKeep(Rewrite::NONE)
+    }
+
+    fn uplink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        let tcp = packet.tcp;
+        if tcp.payload_len > 0 && self.config.reports > 0 {
+            self.watch(now, packet, out);
+        }
+        if self.config.downlink && tcp.flags.contains(TcpFlags::ACK) && self.heard(now, packet, out) {
+            return Verdict::Drop(DropReason::RepairedHere);
+        }
+        Verdict::Forward(Rewrite::NONE)
+    }
+
+    /// Uplink data has come off the radio.
+    fn watch(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) {
+        let Some(flow) = self.flows.get_mut(packet.flow) else { return };
+        if flow.up.arrived(packet.tcp.seq, packet.tcp.seq_end()) {
+            // A hole that nobody has told of: the count begins anew.
+            flow.reported.1 = 0;
+            report(now, packet.flow, flow, &mut self.metrics, out);
+        }
+        if flow.up.has_hole() {
+            self.next_tick.get_or_insert(now + TICK);
+        }
+    }
+
+    /// The station acknowledges. True if the sender is not to hear of it now.
+    fn heard(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> bool {
+        let Some(flow) = self.flows.get_mut(packet.flow) else { return false };
+        let tcp = packet.tcp;
+        let before = flow.acked;
+        let advanced = before.is_none_or(|(acked, _)| tcp.ack.after(acked));
+        if before.is_some_and(|(acked, _)| tcp.ack.before(acked)) {
+            return false;
+        }
+        let same_window = before.is_some_and(|(_, window)| window == tcp.window);
+        flow.acked = Some((tcp.ack, tcp.window));
+        let mut done = flow.down.acknowledge(now, tcp.ack, out);
+        flow.measured(done.took);
+        self.metrics.count(done);
+        if flow.down.is_empty() {
+            flow.hide_until = None;
+            return false;
+        }
+        let guard = flow.patience(self.config.least_patience).unwrap_or(self.config.least_patience);
+        let blocks = tcp.sack.as_slice();
+        if self.silences.covers(flow.station) {
+            return false;
+        }
+        done = if blocks.is_empty() {
+            if advanced || !is_duplicate(tcp, same_window) {
+                return false;
+            }
+            flow.down.repair_first(now, tcp.ack, guard, &self.bounds, out)
+        } else {
+            let freed = flow.down.received(blocks, out);
+            self.metrics.count(freed);
+            flow.down.repair(now, guard, &self.bounds, out)
+        };
+        self.metrics.count(done);
+        if !flow.down.is_repairing(tcp.ack) {
+            flow.hide_until = None;
+            return false;
+        }
+        let until = *flow.hide_until.get_or_insert(now + self.config.hide);
+        !advanced && is_duplicate(tcp, same_window) && now < until
+    }
+}
+
+/// An ACK that repeats the one before and says nothing else (RFC 5681 section 2): no data, no other window, no
+/// ECN echo, no D-SACK (RFC 2883 section 4: a first block below the acknowledgment, or inside the second).
+fn is_duplicate(tcp: &TcpSegment, same_window: bool) -> bool {
+    let blocks = tcp.sack.as_slice();
+    let d_sack = match blocks {
+        [first, second, ..] => {
+            let inside = !first.left.before(second.left) && !first.right.after(second.right);
+            inside || !first.right.after(tcp.ack)
+        }
+        [first] => !first.right.after(tcp.ack),
+        [] => false,
+    };
+    tcp.is_pure_ack() && same_window && !d_sack && !tcp.flags.contains(TcpFlags::ECE)
+}
+
+fn report(
+    now: Instant,
+    key: &crate::packet::FlowKey,
+    flow: &mut Flow,
+    metrics: &mut Metrics,
+    out: &mut Actions,
+) {
+    let Some((next, blocks)) = flow.up.report() else { return };
+    flow.reported = (now, flow.reported.1.saturating_add(1));
+    flow.reported_next = Some(next);
+    metrics.reports += 1;
+    out.push(Action::Report(Report { flow: *key, direction: Direction::Uplink, next, blocks }));
+}
+
+impl Mechanism for LocalRecovery {
+    fn name(&self) -> &'static str {
+        "local-recovery"
+    }
+
+    fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        self.metrics.packets += 1;
+        if packet.tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
+            // A connection ends or begins: nothing of an old one under the same addresses counts any more.
+            if let Some(mut flow) = self.flows.remove(packet.flow) {
+                self.metrics.count(flow.down.clear(out));
+            }
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        self.see(now, packet, out);
+        let verdict = match packet.direction {
+            Direction::Downlink => self.downlink(now, packet, out),
+            Direction::Uplink => self.uplink(now, packet, out),
+        };
+        if let Verdict::Drop(reason) = verdict {
+            self.metrics.dropped[reason as usize] += 1;
+        }
+        verdict
+    }
+
+    fn on_link(&mut self, now: Instant, event: LinkEvent, _out: &mut Actions) {
+        match event.kind {
+            LinkEventKind::FreezeStarted { scope, cause, .. } => {
+                self.metrics.silences += 1;
+                self.silences.started(scope, cause);
+            }
+            LinkEventKind::FreezeEnded { scope, cause } => {
+                self.silences.ended(now, scope, cause);
+                self.next_tick.get_or_insert(now + TICK);
+            }
+            LinkEventKind::ChannelSwitched { .. }
+            | LinkEventKind::SensingSchedule { .. }
+            | LinkEventKind::Snr { .. }
+            | LinkEventKind::Grant { .. }
+            | LinkEventKind::TransmitRoom { .. }
+            | LinkEventKind::StationLeft { .. } => {}
+        }
+    }
+
+    fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
+        if self.next_tick.is_none_or(|due| due > now) {
+            return;
+        }
+        let mut any = false;
+        for (key, flow) in self.flows.iter_mut() {
+            if !flow.needs_ticks() {
+                continue;
+            }
+            let silent = self.silences.covers(flow.station);
+            let patience = flow.patience(self.config.least_patience).filter(|_| !silent);
+            let done = flow.down.tick(now, self.silences.ended, patience, &self.bounds, out);
+            self.metrics.count(done);
+            if let Some((next, _)) = flow.up.report().filter(|_| !silent) {
+                if flow.reported_next != Some(next) {
+                    flow.reported.1 = 0;
+                }
+                let due = now.since(flow.reported.0) >= self.config.report_interval;
+                if due && flow.reported.1 < self.config.reports {
+                    report(now, key, flow, &mut self.metrics, out);
+                }
+            }
+            // In a silence a report would be lost: the silence's end brings the next look.
+            let to_report = !silent && flow.up.has_hole() && flow.reported.1 < self.config.reports;
+            any |= !flow.down.is_empty() || to_report;
+        }
+        self.next_tick = any.then(|| now + TICK);
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.next_tick
+    }
+
+    fn is_holding(&self) -> bool {
+        false
+    }
+
+    fn flush(&mut self, _now: Instant, out: &mut Actions) {
+        for (_, flow) in self.flows.iter_mut() {
+            self.metrics.count(flow.down.clear(out));
+        }
+        self.next_tick = None;
+    }
+
+    fn metrics(&self) -> Metrics {
+        Metrics { flows: self.flows.len() as u64, ..self.metrics }
+    }
+}
