@@ -668,7 +668,11 @@ impl Core {
                 verdict_errors: path.verdict_errors,
                 ..Packets::of(&metrics, path.received, path.replaced)
             },
-            windows: Windows { inject_errors: path.inject_errors, ..Windows::of(&metrics, path.injected) },
+            windows: Windows {
+                inject_errors: path.inject_errors,
+                // The data path counts copies that were sent again among what it injected.
+                ..Windows::of(&metrics, radios.iter().map(|radio| radio.windows.acks_injected).sum())
+            },
             events: self.sources.clone(),
             nl80211: self.nl80211.as_ref().map(Nl80211::status),
             driver: self.driver.counters(),

@@ -138,3 +138,42 @@ pub const SMALL_MEMORY: Conditions = Conditions {
     cases: &["hold", "freeze", "dsasync"],
     ..SENSED
 };
+
+/// One download at 100 ms over a radio whose primary user is noticed 20 ms late: what is sent into its bursts
+/// collides and is lost. At 20 ms the sender repairs that as fast as the base station can.
+const LATE: &str = r#"
+schema = "linkhold.scenario/1"
+name = "late"
+duration = "13s"
+warm_up = "3s"
+[wired]
+rate = "1Gbit/s"
+rtt = "100ms"
+[radio]
+mac = "duplex"
+phy_rate = "24Mbit/s"
+mac_efficiency = 1.0
+primary_user = { on_mean = "300ms", off_mean = "1200ms", detection_delay = "20ms" }
+[router]
+limit = "100pkt"
+visible = false
+[tcp]
+profile = "linux"
+[[flows]]
+direction = "downlink"
+[[cases]]
+name = "none"
+[[cases]]
+name = "local-recovery"
+mechanism = "local-recovery"
+"#;
+
+/// Bursts told late, with and without copies.
+pub const TOLD_LATE: Conditions = Conditions {
+    name: "told late",
+    scenario: Source::Text(LATE),
+    set: &[],
+    cases: &["none", "local-recovery"],
+    congestion: CUBIC,
+    seeds: &[2],
+};

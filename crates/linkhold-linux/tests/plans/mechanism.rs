@@ -1,7 +1,7 @@
 //! Plans about what the mechanism does: its modes, its memory, its books.
 
 use crate::Answer;
-use crate::conditions::{QUARTER_SILENT, SENSED, SENSED_V6, SMALL_MEMORY};
+use crate::conditions::{QUARTER_SILENT, SENSED, SENSED_V6, SMALL_MEMORY, TOLD_LATE};
 use crate::findings::Findings;
 use crate::plan::Plan;
 use crate::runs::{Evidence, Runs};
@@ -43,7 +43,26 @@ pub fn plans() -> Vec<Plan> {
             check: books_balance,
             agree: None,
         },
+        Plan {
+            name: "copies_repair_what_a_burst_told_late_took",
+            shows: "Local recovery sends again from copies what bursts took, so that the sender carries more.",
+            conditions: &[TOLD_LATE],
+            check: copies_repair,
+            agree: None,
+        },
     ]
+}
+
+fn copies_repair(runs: &Runs, findings: &mut Findings) -> Answer {
+    for (one, plain) in runs.of_with("local-recovery", "none")? {
+        let mechanism = one.mechanism()?;
+        findings.at_least(one, "copies sent", mechanism.counter("copies_sent") as f64, 50.0);
+        findings.equal(one, "ACKs injected", mechanism.counter("acks_injected"), 0);
+        findings.equal(one, "packets held", mechanism.counter("holds"), 0);
+        let (goodput, before) = (one.record.totals.goodput_bps, plain.record.totals.goodput_bps);
+        findings.at_least(one, "goodput beside the plain router's", goodput / before, 1.2);
+    }
+    Ok(())
 }
 
 fn hold_touches_no_window(runs: &Runs, findings: &mut Findings) -> Answer {
