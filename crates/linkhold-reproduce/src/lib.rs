@@ -7,10 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod dsasync;
+mod figure;
+mod finding;
 mod grid;
 mod paper;
 
 use linkhold_results::{Program, ReproduceReport};
+
+use figure::{FigureSpec, PaperSpec};
 
 pub use paper::PaperError;
 
@@ -81,31 +85,38 @@ pub enum ReproduceError {
     Paper(#[from] PaperError),
 }
 
+/// The papers whose figures can be reproduced.
+const PAPERS: &[PaperSpec] = &[dsasync::SPEC];
+
+fn all() -> impl Iterator<Item = (&'static PaperSpec, &'static FigureSpec)> {
+    PAPERS.iter().flat_map(|paper| paper.figures.iter().map(move |figure| (paper, figure)))
+}
+
+fn id_of(paper: &PaperSpec, figure: &FigureSpec) -> String {
+    format!("{}/{}", paper.short, figure.id)
+}
+
 /// Ids of every figure that can be reproduced, in the papers' order.
 #[must_use]
 pub fn figure_ids() -> Vec<String> {
-    dsasync::FIGURES.iter().map(|figure| format!("dsasync/{}", figure.id)).collect()
+    all().map(|(paper, figure)| id_of(paper, figure)).collect()
 }
 
-fn chosen(selector: Option<&str>) -> Vec<&'static dsasync::FigureSpec> {
-    dsasync::FIGURES
-        .iter()
-        .filter(|figure| match selector {
-            None => true,
-            Some(selector) => selector == "dsasync" || selector == format!("dsasync/{}", figure.id),
-        })
-        .collect()
+fn chosen(selector: Option<&str>) -> Vec<(&'static PaperSpec, &'static FigureSpec)> {
+    let wanted = |(paper, figure): &(&PaperSpec, &FigureSpec)| match selector {
+        None => true,
+        Some(selector) => selector == paper.short || selector == id_of(paper, figure),
+    };
+    all().filter(wanted).collect()
 }
 
 /// Name and text of the scenario file behind each figure that `selector` names, for a report.
 #[must_use]
 pub fn scenario_texts(selector: Option<&str>) -> Vec<(String, String)> {
-    chosen(selector)
-        .into_iter()
-        .map(|figure| {
-            (format!("reproductions/dsasync/{}/scenario.toml", figure.id), figure.scenario.to_owned())
-        })
-        .collect()
+    let text = |(paper, figure): (&PaperSpec, &FigureSpec)| {
+        (format!("reproductions/{}/scenario.toml", id_of(paper, figure)), figure.scenario.to_owned())
+    };
+    chosen(selector).into_iter().map(text).collect()
 }
 
 /// Measures the figures that `selector` names: a paper (`dsasync`), one figure (`dsasync/fig4`), or
@@ -126,10 +137,10 @@ pub fn reproduce(
             known: figure_ids().join(", "),
         });
     }
-    let paper = paper::Paper::parse(dsasync::PAPER)?;
     let mut figures = Vec::with_capacity(wanted.len());
-    for figure in wanted {
-        figures.push(dsasync::measure(figure, &paper, options, progress)?);
+    for (paper, figure) in wanted {
+        let numbers = paper::Paper::parse(paper.numbers)?;
+        figures.push(figure::measure(paper.short, figure, &numbers, options, progress)?);
     }
     Ok(ReproduceReport::new(program, figures))
 }

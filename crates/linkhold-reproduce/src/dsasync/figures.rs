@@ -3,6 +3,7 @@
 use linkhold_results::stats::Estimate;
 use linkhold_results::{FigureRow, RunRecord};
 
+use crate::figure::{row, rows_of};
 use crate::grid::{Grid, Point, Variant};
 
 /// The paper's TCP stack at its own (LAN) round trip, on which its claims are tested.
@@ -160,34 +161,6 @@ pub(super) fn macro_variants(quick: bool) -> Vec<Variant> {
         });
     }
     all
-}
-
-/// A row with the mean of `value` over the seeds and its interval.
-fn row(
-    variant: &Variant,
-    point: &Point,
-    metric: &str,
-    unit: &str,
-    value: impl Fn(&RunRecord) -> f64,
-) -> FigureRow {
-    let values = point.values(value);
-    FigureRow {
-        case: format!("{} [{}]", point.case, variant.stack),
-        metric: format!("{} {metric}", variant.direction),
-        unit: unit.to_owned(),
-        x: variant.x,
-        paper: None,
-        measured: Estimate::of(&values).mean,
-        ci95: Estimate::of(&values).ci95,
-    }
-}
-
-fn rows_of(grid: &Grid, make: impl Fn(&Variant, &Point) -> Vec<FigureRow>) -> Vec<FigureRow> {
-    grid.points
-        .iter()
-        .filter_map(|point| grid.variants.get(point.variant).map(|variant| make(variant, point)))
-        .flatten()
-        .collect()
 }
 
 pub(super) fn goodput_rows(grid: &Grid) -> Vec<FigureRow> {

@@ -1,0 +1,97 @@
+//! A figure of a paper: its scenario, what varies in it, and how its rows and claims come from the runs.
+
+use linkhold_results::stats::Estimate;
+use linkhold_results::{Claim, Figure, FigureRow, RunRecord};
+
+use crate::finding::Finding;
+use crate::grid::{Grid, Point, Variant};
+use crate::paper::Paper;
+use crate::{Options, Progress, ReproduceError};
+
+/// One paper: the name of its folder, its numbers, its figures.
+pub(crate) struct PaperSpec {
+    pub short: &'static str,
+    pub numbers: &'static str,
+    pub figures: &'static [FigureSpec],
+}
+
+/// One figure: its scenario, what varies in it, and how its rows and claims come from the runs.
+pub(crate) struct FigureSpec {
+    pub id: &'static str,
+    pub scenario: &'static str,
+    pub x_label: &'static str,
+    pub variants: fn(quick: bool) -> Vec<Variant>,
+    pub rows: fn(&Grid) -> Vec<FigureRow>,
+    pub claim: fn(&Grid, claim: &str) -> Option<Finding>,
+}
+
+/// Runs `figure` and puts the paper's claims about it to the test.
+pub(crate) fn measure(
+    short: &str,
+    figure: &FigureSpec,
+    paper: &Paper,
+    options: Options,
+    progress: &dyn Progress,
+) -> Result<Figure, ReproduceError> {
+    let printed = paper.figure(figure.id)?;
+    let id = format!("{short}/{}", figure.id);
+    let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), options.seeds, progress)?;
+    let claims = printed
+        .claim
+        .iter()
+        .map(|claim| {
+            let finding = (figure.claim)(&grid, &claim.id);
+            Claim {
+                text: format!("{} ({})", claim.text, claim.source),
+                paper: claim.paper,
+                measured: finding.as_ref().map(|finding| finding.measured),
+                ci95: finding.as_ref().and_then(|finding| finding.ci95),
+                unit: claim.unit.clone(),
+                holds: match &finding {
+                    Some(finding) => finding.holds(claim.paper),
+                    None => Some(false),
+                },
+                criterion: match &finding {
+                    Some(finding) => format!("{}; in {}", finding.criterion(), claim.unit),
+                    None => format!("not measured; in {}", claim.unit),
+                },
+            }
+        })
+        .collect();
+    Ok(Figure {
+        id,
+        title: format!("{} ({})", printed.title, printed.source),
+        seeds: u64::from(options.seeds),
+        x_label: figure.x_label.to_owned(),
+        rows: (figure.rows)(&grid),
+        claims,
+    })
+}
+
+/// A row with the mean of `value` over the seeds and its interval.
+pub(crate) fn row(
+    variant: &Variant,
+    point: &Point,
+    metric: &str,
+    unit: &str,
+    value: impl Fn(&RunRecord) -> f64,
+) -> FigureRow {
+    let values = point.values(value);
+    FigureRow {
+        case: format!("{} [{}]", point.case, variant.stack),
+        metric: format!("{} {metric}", variant.direction),
+        unit: unit.to_owned(),
+        x: variant.x,
+        paper: None,
+        measured: Estimate::of(&values).mean,
+        ci95: Estimate::of(&values).ci95,
+    }
+}
+
+pub(crate) fn rows_of(grid: &Grid, make: impl Fn(&Variant, &Point) -> Vec<FigureRow>) -> Vec<FigureRow> {
+    grid.points
+        .iter()
+        .filter_map(|point| grid.variants.get(point.variant).map(|variant| make(variant, point)))
+        .flatten()
+        .collect()
+}
