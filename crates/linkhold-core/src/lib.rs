@@ -14,6 +14,7 @@ pub mod link_monitor;
 pub mod local_recovery;
 pub mod log;
 pub mod mechanism;
+pub(crate) mod mirror;
 pub mod packet;
 pub mod quantity;
 pub mod registry;

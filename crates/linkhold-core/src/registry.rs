@@ -8,6 +8,7 @@
 use std::sync::LazyLock;
 
 use crate::mechanism::{Mechanism, Place};
+use crate::mirror::Mirror;
 use crate::quantity::ValueError;
 use crate::settings::{Key, Registered, RouterNeeds, Setting, SettingsError, Value, unknown_word};
 
@@ -157,6 +158,20 @@ macro_rules! registry {
             /// What [`validate`](Self::validate) finds.
             pub fn build(&self, seed: u64) -> Result<Box<dyn Mechanism>, SettingsError> {
                 match self { $(Self::$variant(config) => Registered::build(config, seed)),+ }
+            }
+
+            /// Makes the mechanism for its place: as [`build`](Self::build) does, and turned around at a
+            /// station if it was written for a base station.
+            ///
+            /// # Errors
+            /// What [`validate`](Self::validate) finds.
+            pub fn build_at(&self, place: Place, seed: u64) -> Result<Box<dyn Mechanism>, SettingsError> {
+                let turned = match self { $(Self::$variant(_) => <$config as Registered>::TURNED_AT_STATIONS),+ };
+                let mechanism = self.build(seed)?;
+                Ok(match place {
+                    Place::Stations if turned => Box::new(Mirror::new(mechanism)),
+                    Place::Stations | Place::BaseStation | Place::Correspondent => mechanism,
+                })
             }
 
             /// What the mechanism needs of a router.

@@ -416,6 +416,8 @@ pub trait Registered: Clone + PartialEq + Debug + Send + Sync + Sized + 'static 
     const SUMMARY: &'static str;
     /// Where it can stand; its natural place first.
     const PLACES: &'static [Place];
+    /// At a station, what its host sends is to the mechanism what a base station sends down.
+    const TURNED_AT_STATIONS: bool = false;
     /// Where settings start from; what is recommended first.
     const PRESETS: &'static [Preset<Self>];
     /// Its settings, in the order in which they are applied.

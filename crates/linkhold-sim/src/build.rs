@@ -21,7 +21,7 @@ pub(crate) fn network(scenario: &ResolvedScenario, seed: u64) -> Result<Network,
     for PlacedMechanism { place, settings } in &scenario.mechanisms {
         let make = || {
             // Seed 0: a mechanism's hash tables are alike in every run.
-            settings.build(0).map_err(|error| SimError::Mechanism {
+            settings.build_at(*place, 0).map_err(|error| SimError::Mechanism {
                 mechanism: settings.name(),
                 reason: error.to_string(),
             })

@@ -2,6 +2,7 @@
 
 mod common;
 
+use linkhold_core::action::Resend;
 use linkhold_core::cr_aware::CrAwareConfig;
 use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::mechanism::Place;
@@ -77,7 +78,9 @@ fn a_frozen_sender_has_no_timeout_in_a_silence() {
         run(scenario)
     };
     let plain = over_long_silences(Vec::new());
-    let frozen = over_long_silences(vec![placed(CrAwareConfig::default(), Place::Stations)]);
+    // This station keeps what it has in a silence, so that nothing needs to go again.
+    let config = CrAwareConfig { resend: Resend::Nothing, ..CrAwareConfig::default() };
+    let frozen = over_long_silences(vec![placed(config, Place::Stations)]);
     let (plain, frozen) = (&plain.flows[0], &frozen.flows[0]);
     assert!(plain.rto_events > 10, "{} timeouts of the plain sender", plain.rto_events);
     assert_eq!(frozen.rto_events, 0);
@@ -124,4 +127,24 @@ fn two_mechanisms_at_one_place_see_each_packet_once() {
     assert!(first.counter("packets") > 1_000);
     assert_eq!(first.counter("packets"), second.counter("packets"), "sums over both, which see the same");
     assert!(both.totals.goodput_bps > 0.8 * both.link.goodput_limit_bps, "{}", both.totals.goodput_bps);
+}
+
+/// dsasync's future work, an agent on each station: what the station cannot send waits at its source.
+#[test]
+fn dsasync_at_a_station_holds_what_its_host_would_send_into_a_silence() {
+    let with = |mechanisms| {
+        let mut scenario = uplink(mechanisms);
+        // A station's driver that loses what it is given in a silence.
+        scenario.radio.station_queue.in_silence = linkhold_radio::InSilence::Drop;
+        run(scenario)
+    };
+    let plain = with(Vec::new());
+    let held = with(vec![placed(DsaSyncConfig::default(), Place::Stations)]);
+    let mechanism = &held.mechanisms[0];
+    assert_eq!((mechanism.name.as_str(), mechanism.at.as_str()), ("dsasync", "stations"));
+    assert!(mechanism.counter("holds") > 100, "{mechanism:?}");
+    assert_eq!(mechanism.counter("windows_closed_now"), 0);
+    let (plain, held) = (&plain.totals, &held.totals);
+    assert!(held.limit_share > 0.9, "{} beside {}", held.limit_share, plain.limit_share);
+    assert!(held.goodput_bps > 1.5 * plain.goodput_bps, "{} beside {}", held.limit_share, plain.limit_share);
 }

@@ -16,7 +16,8 @@ use crate::units::{BitRate, Bytes, Fraction};
 impl Registered for DsaSyncConfig {
     const NAME: &'static str = "dsasync";
     const SUMMARY: &'static str = "DSASync: holds packets in a silence and manages the senders' windows.";
-    const PLACES: &'static [Place] = &[Place::BaseStation];
+    const PLACES: &'static [Place] = &[Place::BaseStation, Place::Stations];
+    const TURNED_AT_STATIONS: bool = true;
 
     const PRESETS: &'static [Preset<Self>] = &[
         Preset { name: "recommended", doc: "DSASync as recommended.", make: Self::default },
