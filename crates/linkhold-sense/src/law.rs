@@ -178,6 +178,46 @@ mod tests {
         assert!((law.scale / expected.scale - 1.0).abs() < 1e-9, "{law:?} {expected:?}");
     }
 
+    /// The tail of the true law far out, by importance sampling: a weighted sum of exponential variables, drawn so
+    /// that the bound is their mean, and each draw weighted by what makes it likelier (Siegmund 1976).
+    #[test]
+    fn the_tail_under_a_hann_window_is_right_where_alarms_are_rare() {
+        let (length, frames, draws) = (64usize, 2usize, 20_000);
+        let turn = |n: usize| std::f64::consts::TAU * n as f64 / length as f64;
+        let weights: Vec<f64> = (0..length).map(|n| (0.5 - 0.5 * turn(n).cos()).powi(2)).collect();
+        let total = weights.iter().sum::<f64>() * frames as f64;
+        let shares: Vec<f64> = weights.iter().cycle().take(length * frames).map(|w| w / total).collect();
+        let law = NoiseLaw::hann(&(0..length).collect::<Vec<_>>(), length, frames);
+        let satterthwaite = NoiseLaw::chi_square(law.samples());
+        let mut noise = crate::synthetic::Noise::new(61);
+        for stated in [1e-3, 1e-6, 1e-9] {
+            let bound = law.ratio_passed_with(stated);
+            let mean = |tilt: f64| shares.iter().map(|s| s / (1.0 - tilt * s)).sum::<f64>();
+            let (mut low, mut high) = (0.0, 1.0 / shares.iter().fold(0.0, |most: f64, &s| most.max(s)));
+            for _ in 0..100 {
+                let tilt = f64::midpoint(low, high);
+                if mean(tilt) < bound { low = tilt } else { high = tilt }
+            }
+            let cumulant: f64 = shares.iter().map(|s| -(1.0 - low * s).ln()).sum();
+            let drawn = (0..draws).map(|_| {
+                let sum: f64 = shares
+                    .iter()
+                    .map(|s| f64::from(noise.sample(1.0).norm_sqr()) * s / (1.0 - low * s))
+                    .sum();
+                if sum > bound { (cumulant - low * sum).exp() } else { 0.0 }
+            });
+            let truth = drawn.sum::<f64>() / f64::from(draws);
+            let short = satterthwaite.above(satterthwaite.ratio_passed_with(stated)) / stated;
+            println!("stated {stated:e}: {truth:.3e} in truth; {short}");
+            let others = satterthwaite.ratio_passed_with(stated);
+            println!("two cumulants: bound {others}, three: {bound}, {:e}", law.above(others));
+            assert!((truth / stated - 1.0).abs() < 0.2, "stated {stated:e}, in truth {truth:e}");
+        }
+        // What the fit of two cumulants would state as 1e-6 is more than twice that.
+        let others = satterthwaite.ratio_passed_with(1e-6);
+        assert!(law.above(others) > 1.5e-6, "{:e}", law.above(others));
+    }
+
     #[test]
     fn one_bin_or_bins_far_apart_are_independent() {
         for bins in [&[7usize][..], &[0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]] {

@@ -5,7 +5,7 @@
 //! (`core:dataset`). Refused is what would be read wrongly: several channels, metadata without samples, a
 //! centre frequency that changes, header bytes within. Annotations, checksums and extensions are not looked at.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Take};
 use std::path::{Path, PathBuf};
@@ -156,8 +156,9 @@ impl Metadata {
             let what = "there are bytes that are no samples within the file; cut it there".to_owned();
             return Err(wrong(&format!("captures[{}].core:header_bytes", index + 1), what));
         }
+        // A name from a file must not lead out of its folder.
         if let Some(name) = &global.dataset
-            && (name.is_empty() || name.contains(['/', '\\', '\0']) || name == "..")
+            && (Path::new(name).file_name() != Some(OsStr::new(name)) || name.contains(['\\', '\0']))
         {
             return Err(wrong("global.core:dataset", "is no name of a file beside this one".to_owned()));
         }

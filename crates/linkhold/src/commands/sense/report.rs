@@ -51,6 +51,7 @@ enum Line {
         floor_error_db: f64,
         threshold_dbfs: f64,
         false_alarm: f64,
+        false_alarms_per_s: f64,
         false_alarm_exact_floor: f64,
         false_alarm_worst_floor: f64,
         least_snr_db: f64,
@@ -79,6 +80,9 @@ enum Line {
         occupancy: f64,
         told: Option<u64>,
         told_failed: u64,
+        floor_dbfs: Option<f64>,
+        threshold_dbfs: Option<f64>,
+        false_alarm: Option<f64>,
         working_s: f64,
         slowest_block_s: f64,
     },
@@ -119,6 +123,7 @@ impl Report {
                 floor_error_db: to_db(1.0 + floor.error),
                 threshold_dbfs: to_db(threshold),
                 false_alarm,
+                false_alarms_per_s: false_alarm / at(block as u64),
                 false_alarm_exact_floor: false_alarm_exact,
                 false_alarm_worst_floor: false_alarm_worst,
                 least_snr_db,
@@ -198,6 +203,7 @@ impl Report {
         let decided = summary.decisions * summary.block as u64;
         let occupancy = if decided == 0 { 0.0 } else { summary.busy as f64 / decided as f64 };
         let working = handling.working.as_secs_f64();
+        let known = summary.calibrated;
         if self.json {
             return to_line(&Line::Summary {
                 samples: summary.samples,
@@ -210,6 +216,9 @@ impl Report {
                 occupancy,
                 told: handling.told,
                 told_failed: handling.failed,
+                floor_dbfs: known.map(|known| to_db(known.floor.power)),
+                threshold_dbfs: known.map(|known| to_db(known.threshold)),
+                false_alarm: known.map(|known| known.false_alarm),
                 working_s: working,
                 slowest_block_s: handling.slowest.as_secs_f64(),
             });
@@ -229,6 +238,15 @@ impl Report {
             summary.samples as f64 / working.max(1e-9) / 1e6,
             1e3 * handling.slowest.as_secs_f64(),
         );
+        if let Some(known) = known {
+            let _ = writeln!(
+                text,
+                "floor {:.2} dBFS, threshold {:.2} dBFS, false alarms at most {:.1e} a block",
+                to_db(known.floor.power),
+                to_db(known.threshold),
+                known.false_alarm
+            );
+        }
         if let Some(told) = handling.told {
             let _ =
                 writeln!(text, "{told} freezes and thaws told, {} messages not answered", handling.failed);

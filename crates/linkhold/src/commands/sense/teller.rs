@@ -47,8 +47,8 @@ impl Teller {
     /// The primary user was detected `ago`.
     pub fn freeze(&mut self, ago: Duration) -> Result<(), ClientError> {
         self.frozen = Some(Instant::now());
-        self.told += 1;
-        self.send(freeze(), ago)
+        self.told += u64::from(self.send(freeze(), ago)?);
+        Ok(())
     }
 
     /// Tells an open freeze again if it is time to.
@@ -56,24 +56,25 @@ impl Teller {
         match self.frozen {
             Some(told) if told.elapsed() >= AGAIN => {
                 self.frozen = Some(Instant::now());
-                self.send(freeze(), Duration::ZERO)
+                self.send(freeze(), Duration::ZERO).map(drop)
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Ends an open freeze; returns whether there was one.
+    /// Ends an open freeze; returns whether there was one and its end was taken note of.
     pub fn thaw(&mut self, ago: Duration) -> Result<bool, ClientError> {
         if self.frozen.take().is_none() {
             return Ok(false);
         }
-        self.told += 1;
-        self.send(Event::Thaw { scope: Target::Network, cause: cause() }, ago).map(|()| true)
+        let told = self.send(Event::Thaw { scope: Target::Network, cause: cause() }, ago)?;
+        self.told += u64::from(told);
+        Ok(told)
     }
 
-    /// A refusal is an error, as it will be refused again. If nobody answers, the agent may be starting anew: that is
-    /// said and counted.
-    fn send(&mut self, event: Event, ago: Duration) -> Result<(), ClientError> {
+    /// Returns whether the message was taken note of. A refusal is an error, as it will be refused again. If nobody
+    /// answers, the agent may be starting anew: that is said and counted.
+    fn send(&mut self, event: Event, ago: Duration) -> Result<bool, ClientError> {
         let message = Message {
             source: Some(self.source.clone()),
             radio: self.radio.clone(),
@@ -83,7 +84,7 @@ impl Teller {
             query: None,
         };
         match client::send(&self.socket, &message) {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(true),
             Err(error @ ClientError::Refused(_)) => {
                 self.frozen = None;
                 Err(error)
@@ -91,7 +92,7 @@ impl Teller {
             Err(error @ (ClientError::NoAgent { .. } | ClientError::NoAnswer { .. })) => {
                 self.failed += 1;
                 eprintln!("not told: {error}");
-                Ok(())
+                Ok(false)
             }
         }
     }
