@@ -7,8 +7,9 @@
 //! Under a Hann window neighbouring bins are correlated, and the sum is no longer chi-square. Its first three
 //! cumulants follow from the correlation matrix R of the bins: κ₁ = tr R, κ₂ = tr R², κ₃ = 2·tr R³ a frame. A
 //! shifted gamma law with the same three is taken (Buckley and Eagleson, "An approximation to the distribution of
-//! quadratic forms in normal random variables", 1988). The usual two-cumulant fit (Satterthwaite 1946) states half of
-//! the true false-alarm probability at 10⁻⁶ and 100 bins; what the third leaves is measured in `tests/rates.rs`.
+//! quadratic forms in normal random variables", 1988). In blocks worth only 66 independent samples the true
+//! probability is 1.04, 1.09 and 1.24 times the stated one at 10⁻³, 10⁻⁶ and 10⁻⁹ (test below), and nearer in longer
+//! blocks; the usual fit of two cumulants (Satterthwaite 1946) is off by 1.6 at 10⁻⁶.
 
 use crate::marcum::{gamma_above, marcum_q};
 
@@ -190,7 +191,8 @@ mod tests {
         let law = NoiseLaw::hann(&(0..length).collect::<Vec<_>>(), length, frames);
         let satterthwaite = NoiseLaw::chi_square(law.samples());
         let mut noise = crate::synthetic::Noise::new(61);
-        for stated in [1e-3, 1e-6, 1e-9] {
+        // In blocks of only 66 independent samples' worth. The error falls with their number.
+        for (stated, off) in [(1e-3, 0.08), (1e-6, 0.15), (1e-9, 0.35)] {
             let bound = law.ratio_passed_with(stated);
             let mean = |tilt: f64| shares.iter().map(|s| s / (1.0 - tilt * s)).sum::<f64>();
             let (mut low, mut high) = (0.0, 1.0 / shares.iter().fold(0.0, |most: f64, &s| most.max(s)));
@@ -207,13 +209,10 @@ mod tests {
                 if sum > bound { (cumulant - low * sum).exp() } else { 0.0 }
             });
             let truth = drawn.sum::<f64>() / f64::from(draws);
-            let short = satterthwaite.above(satterthwaite.ratio_passed_with(stated)) / stated;
-            println!("stated {stated:e}: {truth:.3e} in truth; {short}");
-            let others = satterthwaite.ratio_passed_with(stated);
-            println!("two cumulants: bound {others}, three: {bound}, {:e}", law.above(others));
-            assert!((truth / stated - 1.0).abs() < 0.2, "stated {stated:e}, in truth {truth:e}");
+            println!("stated {stated:e}, in truth {truth:.3e}");
+            assert!((truth / stated - 1.0).abs() < off, "stated {stated:e}, in truth {truth:e}");
         }
-        // What the fit of two cumulants would state as 1e-6 is more than twice that.
+        // What the fit of two cumulants states as 1e-6 is half as much again, as far as this law knows.
         let others = satterthwaite.ratio_passed_with(1e-6);
         assert!(law.above(others) > 1.5e-6, "{:e}", law.above(others));
     }
@@ -233,6 +232,6 @@ mod tests {
         let snr = law.snr_found_with(ratio, 0.9);
         assert!((law.detection(ratio, snr) - 0.9).abs() < 2e-3);
         // Known shape: about (z_fa + z_d) / sqrt(M) = (4.75 + 1.28) / 49, so -9 dB.
-        assert!((crate::to_db(snr) + 9.0).abs() < 0.4, "{}", crate::to_db(snr));
+        assert!((crate::decibel::to_db(snr) + 9.0).abs() < 0.4, "{}", crate::decibel::to_db(snr));
     }
 }

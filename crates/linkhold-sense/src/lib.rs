@@ -12,6 +12,7 @@
 //! Everything here is sans-IO but for [`Blocks`], which reads from a [`std::io::Read`] that it is given, and
 //! [`sigmf::Recording::open`]. Time is counted in samples; nothing reads a clock.
 
+pub mod decibel;
 pub mod detector;
 pub mod energy;
 pub mod floor;
@@ -25,21 +26,10 @@ pub mod sigmf;
 pub mod stream;
 pub mod synthetic;
 
+pub use decibel::{from_db, to_db};
 pub use detector::{Change, Detector};
 pub use energy::EnergyMeter;
 pub use sample::{Format, Sample};
 pub use sensor::{Calibrated, Event, SampleError, Sensor, Summary};
 pub use settings::{FloorSource, Plan, Settings, SettingsError, Window};
 pub use stream::{Blocks, ReadError};
-
-/// A power ratio in decibels.
-#[must_use]
-pub fn to_db(ratio: f64) -> f64 {
-    10.0 * ratio.log10()
-}
-
-/// Decibels as a power ratio.
-#[must_use]
-pub fn from_db(db: f64) -> f64 {
-    10f64.powf(db / 10.0)
-}

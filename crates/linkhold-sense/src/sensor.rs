@@ -7,13 +7,13 @@
 //! It sees blocks of samples and emits [`Event`]s; [`Sensor::finish`] ends what is under way and sums up. A sensor
 //! whose floor is given senses from the first block on.
 
+use crate::decibel::{from_db, to_db};
 use crate::detector::{Change, Detector};
 use crate::energy::EnergyMeter;
 use crate::floor::{Floor, estimate};
 use crate::law::NoiseLaw;
 use crate::sample::Sample;
 use crate::settings::{FloorSource, Settings, SettingsError};
-use crate::{from_db, to_db};
 
 /// Probability with which the [least SNR](Calibrated::least_snr_db) is found in a block.
 pub const FOUND_WITH: f64 = 0.9;

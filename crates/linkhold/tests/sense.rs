@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command as Process, Output, Stdio};
 
 use assert_cmd::Command;
+use linkhold_linux::agent::protocol::parse_line;
 use linkhold_sense::synthetic::{Air, Burst};
 use linkhold_sense::{Format, Sample};
 use serde_json::{Value, json};
@@ -207,6 +208,8 @@ fn agent(folder: &Path, count: usize, reply: &'static str) -> std::thread::JoinH
             let mut line = String::new();
             // The first connection only looks whether somebody listens.
             if BufReader::new(&stream).read_line(&mut line).expect("readable") > 0 {
+                // The agent itself would understand it.
+                parse_line(line.trim_end().as_bytes()).expect("a message of the protocol");
                 let message: Value = serde_json::from_str(&line).expect("JSON");
                 if messages.last().is_none_or(|last| event(last) != event(&message)) {
                     messages.push(message);

@@ -24,9 +24,11 @@ use linkhold_sense::{FloorSource, Format, Settings, Window};
         linkhold sense capture.sigmf-meta                        a recording: when was the channel taken?\n  \
         linkhold sense capture.sigmf-meta --band -50kHz..50kHz --json | jq 'select(.event==\"busy\")'\n  \
         linkhold sense capture.sigmf-meta --on-air 2.405GHz..2.407GHz --idle 200ms\n  \
-        rtl_sdr -f 868.3M -s 2.4M - | linkhold sense - --format cu8 --rate 2.4MHz --band -100kHz..100kHz --notch-dc\n  \
-        rtl_sdr -f 868.3M -s 2.4M - | linkhold sense - --format cu8 --rate 2.4MHz --signal /run/linkhold/agent.sock\n  \
-        nc -l 5000 | linkhold sense - --format cf32 --rate 200kHz   from GNU Radio's TCP sink\n\n\
+        rtl_sdr -f 868.3M -s 2.4M - | \\\n    \
+            linkhold sense --format cu8 --rate 2.4MHz --band -100kHz..100kHz --notch-dc\n  \
+        rtl_sdr -f 868.3M -s 2.4M - | \\\n    \
+            linkhold sense --format cu8 --rate 2.4MHz --signal /run/linkhold/agent.sock\n  \
+        nc -l 5000 | linkhold sense --format cf32 --rate 200kHz  from GNU Radio's TCP sink\n\n\
         Output:\n  \
         A line for the floor, one for each busy and idle with its time in the input, and a summary. --json prints \
         the same as one object a line (linkhold.sense/1). Of a recording nothing is printed if it breaks half-way; \
