@@ -1,14 +1,14 @@
 //! When the primary user is there: energy above the threshold, until none was for T_idle.
 //!
-//! cr-aware, section 3: the signal comes when its transmission is detected, and again when none is detected for
-//! T_idle. It sees the power of each block and emits the changes.
+//! cr-aware, section 3: the signal comes when its transmission is detected, and again when none is detected
+//! for T_idle. It sees the power of each block and emits the changes.
 //!
 //! ```text
 //! Quiet ─ block above the threshold ─► Busy ─ T_idle without one ─► Quiet
 //! ```
 //!
-//! The paper says "periodically overhears"; here every block is looked at. T_idle counts from the end of the last
-//! block above the threshold.
+//! The paper says "periodically overhears"; here every block is looked at. T_idle counts from the end of the
+//! last block above the threshold.
 
 /// Whether the primary user is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,8 +118,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is heard, a busy time begins with a block above the threshold, none ends less than T_idle after
-        /// one, and changes alternate.
+        /// Whatever is heard, a busy time begins with a block above the threshold, none ends less than T_idle
+        /// after one, and changes alternate.
         #[test]
         fn changes_alternate_and_wait_for_t_idle(heard in proptest::collection::vec(any::<bool>(), 0..200), idle in 1u64..60) {
             let mut detector = Detector::new(1.0, idle);

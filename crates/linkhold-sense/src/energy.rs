@@ -1,9 +1,9 @@
 //! Power in the band, block by block.
 //!
-//! The whole band needs no transform: by Parseval's theorem the energy is that of the samples. A part of it is taken
-//! from a Fourier transform of each frame of the block. A Hann window keeps a strong neighbour out of the band: a
-//! bin that is d bins away from a tone hears it by about 1/d³ in amplitude instead of 1/d. Frames do not overlap,
-//! so that they are independent; with the window this costs 1.4 dB of sensitivity.
+//! The whole band needs no transform: by Parseval's theorem the energy is that of the samples. A part of it
+//! is taken from a Fourier transform of each frame of the block. A Hann window keeps a strong neighbour out
+//! of the band: a bin that is d bins away from a tone hears it by about 1/d³ in amplitude instead of 1/d.
+//! Frames do not overlap, so that they are independent; with the window this costs 1.4 dB of sensitivity.
 //!
 //! It sees blocks of one length and emits the power of each, full scale being 1. Nothing is allocated after
 //! [`EnergyMeter::new`].
@@ -113,8 +113,8 @@ impl Spectrum {
     }
 }
 
-/// Sum of squares. Short runs are added as `f32`, in lanes that the compiler makes vectors of, and the runs as
-/// `f64`, so that a long block loses nothing.
+/// Sum of squares. Short runs are added as `f32`, in lanes that the compiler makes vectors of, and the runs
+/// as `f64`, so that a long block loses nothing.
 fn energy(block: &[Sample]) -> f64 {
     const LANES: usize = 8;
     const RUN: usize = 16 * LANES;

@@ -1,8 +1,9 @@
 //! The noise floor, from a stretch of the input that is mostly quiet.
 //!
-//! A mean over the stretch would count every burst in it. The lower quartile of the blocks' powers does not: with
-//! bursts in half of the blocks it is the median of the quiet ones, which is 0.67 deviations of a block too high
-//! (0.06 dB for blocks of 2400 samples). Its own bias is known from the law of the noise and taken out.
+//! A mean over the stretch would count every burst in it. The lower quartile of the blocks' powers does not:
+//! with bursts in half of the blocks it is the median of the quiet ones, which is 0.67 deviations of a block
+//! too high (0.06 dB for blocks of 2400 samples). Its own bias is known from the law of the noise and taken
+//! out.
 //!
 //! How well n blocks tell the floor follows from the variance of a sample quantile, q(1-q)/(n·f²) (David and
 //! Nagaraja, "Order Statistics", section 10.2).
@@ -25,8 +26,8 @@ pub struct Floor {
     pub error: f64,
 }
 
-/// The floor that the `powers` of blocks show; sorts them. `None` without blocks, or if more than a quarter of them
-/// have no power at all, so that there is no noise.
+/// The floor that the `powers` of blocks show; sorts them. `None` without blocks, or if more than a quarter
+/// of them have no power at all, so that there is no noise.
 #[must_use]
 pub fn estimate(powers: &mut [f64], law: &NoiseLaw) -> Option<Floor> {
     powers.sort_unstable_by(f64::total_cmp);

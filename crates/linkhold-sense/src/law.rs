@@ -1,15 +1,16 @@
 //! The law of a block's energy when the band holds noise alone.
 //!
-//! The sum of M squared complex Gaussian samples is chi-square with 2M degrees of freedom (Urkowitz 1967, section II),
-//! that is, a gamma variable of shape M. This holds for plain samples, and for the bins of a Fourier transform
-//! without a window, which are independent.
+//! The sum of M squared complex Gaussian samples is chi-square with 2M degrees of freedom (Urkowitz 1967,
+//! section II), that is, a gamma variable of shape M. This holds for plain samples, and for the bins of a
+//! Fourier transform without a window, which are independent.
 //!
 //! Under a Hann window neighbouring bins are correlated, and the sum is no longer chi-square. Its first three
 //! cumulants follow from the correlation matrix R of the bins: κ₁ = tr R, κ₂ = tr R², κ₃ = 2·tr R³ a frame. A
-//! shifted gamma law with the same three is taken (Buckley and Eagleson, "An approximation to the distribution of
-//! quadratic forms in normal random variables", 1988). In blocks worth only 66 independent samples the true
-//! probability is 1.04, 1.09 and 1.24 times the stated one at 10⁻³, 10⁻⁶ and 10⁻⁹ (test below), and nearer in longer
-//! blocks; the usual fit of two cumulants (Satterthwaite 1946) is off by 1.6 at 10⁻⁶.
+//! shifted gamma law with the same three is taken (Buckley and Eagleson, "An approximation to the
+//! distribution of quadratic forms in normal random variables", 1988). In blocks worth only 66 independent
+//! samples the true probability is 1.04, 1.09 and 1.24 times the stated one at 10⁻³, 10⁻⁶ and 10⁻⁹ (test
+//! below), and nearer in longer blocks; the usual fit of two cumulants (Satterthwaite 1946) is off by 1.6 at
+//! 10⁻⁶.
 
 use crate::marcum::{gamma_above, marcum_q};
 
@@ -36,12 +37,13 @@ impl NoiseLaw {
         Self { shape, scale, shift: 1.0 - shape * scale }
     }
 
-    /// The law of bins under a periodic Hann window, summed over `frames` frames. `bins` are the transform's bins
-    /// that count, ascending, out of `length`.
+    /// The law of bins under a periodic Hann window, summed over `frames` frames. `bins` are the transform's
+    /// bins that count, ascending, out of `length`.
     #[must_use]
     pub fn hann(bins: &[usize], length: usize, frames: usize) -> Self {
-        // Correlation of bins that are so many bins apart, from the Fourier coefficients of the squared window:
-        // 3/8, -1/4 and 1/16, over the first. Bins at opposite ends of the transform are neighbours, too.
+        // Correlation of bins that are so many bins apart, from the Fourier coefficients of the squared
+        // window: 3/8, -1/4 and 1/16, over the first. Bins at opposite ends of the transform are neighbours,
+        // too.
         let correlation = |one: usize, other: usize| {
             let apart = one.abs_diff(other);
             match apart.min(length - apart) {
@@ -53,8 +55,8 @@ impl NoiseLaw {
         };
         let near = |index: usize| {
             let count = bins.len();
-            // Every bin within two of the transform lies within two places of the list, as a circle. A list so short
-            // that a place would come twice is taken whole.
+            // Every bin within two of the transform lies within two places of the list, as a circle. A list
+            // so short that a place would come twice is taken whole.
             let reach = if count <= 5 { 0..count } else { 0..5 };
             reach.map(move |step| if count <= 5 { step } else { (index + count + step - 2) % count })
         };
@@ -111,9 +113,9 @@ impl NoiseLaw {
         self.deviation().powi(-2)
     }
 
-    /// Probability that a block passes `ratio` when it holds a signal of `snr` (power over the noise's, both in the
-    /// band) throughout: Digham et al. 2007, eq. (5). Exact for [`chi_square`](Self::chi_square); otherwise of
-    /// as many samples as have the same deviation.
+    /// Probability that a block passes `ratio` when it holds a signal of `snr` (power over the noise's, both
+    /// in the band) throughout: Digham et al. 2007, eq. (5). Exact for [`chi_square`](Self::chi_square);
+    /// otherwise of as many samples as have the same deviation.
     #[must_use]
     pub fn detection(&self, ratio: f64, snr: f64) -> f64 {
         let samples = self.samples();
@@ -142,7 +144,8 @@ mod tests {
 
     #[test]
     fn chi_square_has_the_tables_quantiles() {
-        // Chi-square tables: 2 degrees of freedom pass 13.816 with 0.001, 20 degrees 45.315, 100 degrees 149.449.
+        // Chi-square tables: 2 degrees of freedom pass 13.816 with 0.001, 20 degrees 45.315, 100 degrees
+        // 149.449.
         for (degrees, bound) in [(2.0, 13.816), (20.0, 45.315), (100.0, 149.449)] {
             let law = NoiseLaw::chi_square(degrees / 2.0);
             assert!((law.ratio_passed_with(1e-3) * degrees - bound).abs() < 1e-3, "{degrees}");
@@ -179,8 +182,9 @@ mod tests {
         assert!((law.scale / expected.scale - 1.0).abs() < 1e-9, "{law:?} {expected:?}");
     }
 
-    /// The tail of the true law far out, by importance sampling: a weighted sum of exponential variables, drawn so
-    /// that the bound is their mean, and each draw weighted by what makes it likelier (Siegmund 1976).
+    /// The tail of the true law far out, by importance sampling: a weighted sum of exponential variables,
+    /// drawn so that the bound is their mean, and each draw weighted by what makes it likelier (Siegmund
+    /// 1976).
     #[test]
     fn the_tail_under_a_hann_window_is_right_where_alarms_are_rare() {
         let (length, frames, draws) = (64usize, 2usize, 20_000);

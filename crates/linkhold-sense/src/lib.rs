@@ -4,10 +4,11 @@
 //! bytes ─► Blocks (samples, a block at a time) ─► EnergyMeter (power in the band) ─► Detector (threshold, T_idle) ─► Event
 //! ```
 //!
-//! The software radio of cr-aware (section 3 and 4) tells its TCP when a primary user begins to transmit, and when
-//! nothing was heard for T_idle. Its prototype finds the primary user by the address in 802.15.4 frames
-//! (section 4.2), "so that sensing does not affect TCP"; this crate does what a radio without knowledge of the
-//! primary user's frames can do: it compares the energy in a band with a calibrated noise floor (Urkowitz 1967).
+//! The software radio of cr-aware (section 3 and 4) tells its TCP when a primary user begins to transmit, and
+//! when nothing was heard for T_idle. Its prototype finds the primary user by the address in 802.15.4 frames
+//! (section 4.2), "so that sensing does not affect TCP"; this crate does what a radio without knowledge of
+//! the primary user's frames can do: it compares the energy in a band with a calibrated noise floor (Urkowitz
+//! 1967).
 //!
 //! Everything here is sans-IO but for [`Blocks`], which reads from a [`std::io::Read`] that it is given, and
 //! [`sigmf::Recording::open`]. Time is counted in samples; nothing reads a clock.

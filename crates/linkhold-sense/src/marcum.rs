@@ -1,9 +1,9 @@
 //! The generalised Marcum Q function: the probability that a non-central chi-square variable passes a bound.
 //!
-//! Digham, Alouini and Simon, "On the energy detection of unknown signals over fading channels", 2007, eq. (5): an
-//! energy detector that adds up M complex samples finds a signal of M·SNR with P_d = Q_M(√(2·M·SNR), √λ).
-//! It is computed as a Poisson mixture of central probabilities (Johnson, Kotz and Balakrishnan, volume 2, (29.2)):
-//! every term is positive, so nothing cancels.
+//! Digham, Alouini and Simon, "On the energy detection of unknown signals over fading channels", 2007, eq.
+//! (5): an energy detector that adds up M complex samples finds a signal of M·SNR with P_d = Q_M(√(2·M·SNR),
+//! √λ). It is computed as a Poisson mixture of central probabilities (Johnson, Kotz and Balakrishnan, volume
+//! 2, (29.2)): every term is positive, so nothing cancels.
 
 use statrs::function::gamma::{gamma_ur, ln_gamma};
 
@@ -78,7 +78,8 @@ mod tests {
         }
     }
 
-    /// Q_{m+1}(a, b) - Q_m(a, b) = (b/a)^m e^{-(a²+b²)/2} I_m(ab), whose right side for m = 1/2 is elementary.
+    /// Q_{m+1}(a, b) - Q_m(a, b) = (b/a)^m e^{-(a²+b²)/2} I_m(ab), whose right side for m = 1/2 is
+    /// elementary.
     #[test]
     fn half_orders_are_those_of_the_normal_law() {
         // Q_{1/2}(a, b) is the probability that |N(a, 1)| passes b.

@@ -1,7 +1,7 @@
 //! The forms in which radios write a complex sample, and their conversion to numbers of full scale 1.
 //!
-//! Source: SigMF 1.2, "Dataset format" (`cf32_le`, `ci16_le`, `ci8`, `cu8`). GNU Radio's file sink writes the first,
-//! `hackrf_transfer` the third and `rtl_sdr` the last.
+//! Source: SigMF 1.2, "Dataset format" (`cf32_le`, `ci16_le`, `ci8`, `cu8`). GNU Radio's file sink writes the
+//! first, `hackrf_transfer` the third and `rtl_sdr` the last.
 
 use rustfft::num_complex::Complex;
 
@@ -74,8 +74,8 @@ impl Format {
                 let part = |byte: u8| f32::from(byte.cast_signed()) * (1.0 / 128.0);
                 Sample::new(part(a), part(b))
             }),
-            // SigMF puts zero at 128 and the RTL2832's converter at about 127.4. Either is within 0.004 of full
-            // scale of the middle of the range, and `notch_dc` removes what offset is left.
+            // SigMF puts zero at 128 and the RTL2832's converter at about 127.4. Either is within 0.004 of
+            // full scale of the middle of the range, and `notch_dc` removes what offset is left.
             Self::Cu8 => each(bytes, out, |[a, b]: [u8; 2]| {
                 let part = |byte: u8| (f32::from(byte) - 127.5) * (1.0 / 128.0);
                 Sample::new(part(a), part(b))

@@ -4,8 +4,8 @@
 //! Calibrating ─ enough blocks ─► Sensing
 //! ```
 //!
-//! It sees blocks of samples and emits [`Event`]s; [`Sensor::finish`] ends what is under way and sums up. A sensor
-//! whose floor is given senses from the first block on.
+//! It sees blocks of samples and emits [`Event`]s; [`Sensor::finish`] ends what is under way and sums up. A
+//! sensor whose floor is given senses from the first block on.
 
 use crate::decibel::{from_db, to_db};
 use crate::detector::{Change, Detector};
@@ -53,7 +53,8 @@ pub struct Calibrated {
     pub false_alarm_worst: f64,
     /// The least SNR in the band that a block finds with probability [`FOUND_WITH`], dB.
     pub least_snr_db: f64,
-    /// Below this SNR no block is long enough, dB: Tandra and Sahai 2008, section III. `None` without uncertainty.
+    /// Below this SNR no block is long enough, dB: Tandra and Sahai 2008, section III. `None` without
+    /// uncertainty.
     pub wall_db: Option<f64>,
 }
 

@@ -58,10 +58,10 @@ pub struct Settings {
 impl Settings {
     /// Default settings at a sample rate in Hz.
     ///
-    /// T_idle is that of cr-aware, section 5.1. The paper names no detector, so the rest is chosen: a false freeze
-    /// costs T_idle of silence, and 10⁻⁶ a block of 1 ms makes one in 17 minutes. A floor known to half a decibel
-    /// is what a calibrated radio keeps while its temperature settles (Tandra and Sahai, "SNR walls for signal
-    /// detection", 2008, take 1 dB for one that is not calibrated on the spot).
+    /// T_idle is that of cr-aware, section 5.1. The paper names no detector, so the rest is chosen: a false
+    /// freeze costs T_idle of silence, and 10⁻⁶ a block of 1 ms makes one in 17 minutes. A floor known to
+    /// half a decibel is what a calibrated radio keeps while its temperature settles (Tandra and Sahai, "SNR
+    /// walls for signal detection", 2008, take 1 dB for one that is not calibrated on the spot).
     #[must_use]
     pub fn at(rate: f64) -> Self {
         Self {

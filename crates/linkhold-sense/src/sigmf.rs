@@ -1,9 +1,10 @@
 //! SigMF recordings: a file of samples (`.sigmf-data`) and JSON that describes it (`.sigmf-meta`).
 //!
-//! Source: SigMF 1.2, "Global object" and "Captures array". Read are one channel of the forms in [`Format`], the
-//! sample rate, the centre frequency, header and trailing bytes, and a data file by another name
+//! Source: SigMF 1.2, "Global object" and "Captures array". Read are one channel of the forms in [`Format`],
+//! the sample rate, the centre frequency, header and trailing bytes, and a data file by another name
 //! (`core:dataset`). Refused is what would be read wrongly: several channels, metadata without samples, a
-//! centre frequency that changes, header bytes within. Annotations, checksums and extensions are not looked at.
+//! centre frequency that changes, header bytes within. Annotations, checksums and extensions are not looked
+//! at.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -17,8 +17,8 @@ pub enum ReadError {
     },
 }
 
-/// A stream of samples in blocks of one length. What is left at the end and fills no block is counted, and not
-/// handed out.
+/// A stream of samples in blocks of one length. What is left at the end and fills no block is counted, and
+/// not handed out.
 #[derive(Debug)]
 pub struct Blocks<R> {
     input: R,

@@ -1,7 +1,8 @@
-//! Recordings with known bursts in known noise, for tests and benchmarks, and to try a set-up without a radio.
+//! Recordings with known bursts in known noise, for tests and benchmarks, and to try a set-up without a
+//! radio.
 //!
-//! Noise is complex white Gaussian (Box and Muller 1958); a burst is a tone of constant amplitude, which is the
-//! deterministic signal of Digham et al. 2007. One seed gives one recording.
+//! Noise is complex white Gaussian (Box and Muller 1958); a burst is a tone of constant amplitude, which is
+//! the deterministic signal of Digham et al. 2007. One seed gives one recording.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -66,8 +66,8 @@ fn noise_alone_raises_as_many_alarms_as_stated() {
     }
 }
 
-/// With the floor from a calibration, which bursts disturb, the share lies in the stated range of the exact and the
-/// worst one.
+/// With the floor from a calibration, which bursts disturb, the share lies in the stated range of the exact
+/// and the worst one.
 #[test]
 fn a_calibrated_floor_keeps_to_the_range_that_it_states() {
     let settings = Settings {
@@ -118,7 +118,8 @@ fn signals_are_found_as_often_as_marcums_function_says() {
     assert!(seen.iter().any(|&p| p < 0.1) && seen.iter().any(|&p| p > 0.9), "{seen:?}");
 }
 
-/// The first block that finds a signal is geometric: L/P_d on average from the start of a burst on a block's edge.
+/// The first block that finds a signal is geometric: L/P_d on average from the start of a burst on a block's
+/// edge.
 #[test]
 fn the_mean_delay_is_that_of_the_geometric_law() {
     for snr_db in [-6.0, -4.0, 0.0] {
@@ -177,7 +178,8 @@ fn the_mean_delay_is_that_of_the_geometric_law() {
     }
 }
 
-/// A neighbour 40 dB above the noise, outside the band: a Hann window keeps it out, and without one it is heard.
+/// A neighbour 40 dB above the noise, outside the band: a Hann window keeps it out, and without one it is
+/// heard.
 #[test]
 fn a_strong_neighbour_is_kept_out_by_the_window() {
     let neighbour = |window| {

@@ -1,5 +1,5 @@
-//! What `linkhold sense` promises: events at the time at which they were put into a recording, freezes and thaws on
-//! the socket, and for bad input exit 2 with a message and no output.
+//! What `linkhold sense` promises: events at the time at which they were put into a recording, freezes and
+//! thaws on the socket, and for bad input exit 2 with a message and no output.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -198,7 +198,8 @@ fn bad_arguments_are_refused() {
     refused(here, &["--format", "cu8", "--rate", "0"], b"", "--rate: 0 Hz is no sample rate");
 }
 
-/// An agent that takes note of `count` messages, a freeze told again being the same, and answers with `reply`.
+/// An agent that takes note of `count` messages, a freeze told again being the same, and answers with
+/// `reply`.
 fn agent(folder: &Path, count: usize, reply: &'static str) -> std::thread::JoinHandle<Vec<Value>> {
     let listener = UnixListener::bind(folder.join("a.sock")).expect("a socket");
     std::thread::spawn(move || {

@@ -31,7 +31,8 @@ pub use args::SenseArgs;
 use report::{Handling, Report};
 use teller::Teller;
 
-/// After a signal the input has this long to end by itself: in a pipe, the radio's program gets the signal, too.
+/// After a signal the input has this long to end by itself: in a pipe, the radio's program gets the signal,
+/// too.
 const GRACE: Duration = Duration::from_secs(1);
 /// Output of a recording that is kept in memory until it is complete; more of it goes to a temporary file.
 const KEPT: usize = 1 << 20;
@@ -195,8 +196,8 @@ impl Session {
     fn sense(&mut self) -> Result<(), Failure> {
         let bad = |error: &dyn std::error::Error| Failure::BadInput(error.to_string());
         let length = self.sensor.block();
-        // With a given floor, what is known of it is known at once. It is told with the first block, so that an
-        // empty input prints nothing.
+        // With a given floor, what is known of it is known at once. It is told with the first block, so that
+        // an empty input prints nothing.
         let mut given = self.sensor.calibrated().copied();
         while !self.stop.load(Ordering::Relaxed) {
             let Some(block) = self.blocks.next_block().map_err(|error| Failure::Failed(error.to_string()))?

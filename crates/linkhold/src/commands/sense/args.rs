@@ -39,8 +39,8 @@ use linkhold_sense::{FloorSource, Format, Settings, Window};
         2  bad input: the command line, the recording or a sample; or the agent refuses and says why"
 )]
 pub struct SenseArgs {
-    /// A SigMF recording (its .sigmf-meta, its .sigmf-data, or the name without either), or - for raw samples on
-    /// standard input.
+    /// A SigMF recording (its .sigmf-meta, its .sigmf-data, or the name without either), or - for raw samples
+    /// on standard input.
     #[arg(value_name = "RECORDING", default_value = "-", value_hint = ValueHint::FilePath)]
     pub input: PathBuf,
     /// Form of raw samples: cf32 (GNU Radio), ci16, ci8 (hackrf_transfer) or cu8 (rtl_sdr).
@@ -58,8 +58,8 @@ pub struct SenseArgs {
     /// The same as frequencies on the air, as in 2.405GHz..2.407GHz.
     #[arg(long, value_name = "FROM..TO", value_parser = band, conflicts_with = "band")]
     pub on_air: Option<(f64, f64)>,
-    /// Window of the Fourier transforms that cut out the band: hann keeps strong neighbours out, none is 1.4 dB more
-    /// sensitive.
+    /// Window of the Fourier transforms that cut out the band: hann keeps strong neighbours out, none is 1.4
+    /// dB more sensitive.
     #[arg(long, value_enum, default_value_t = WindowName::Hann)]
     pub window: WindowName,
     /// Samples of a transform: a power of two.
@@ -101,8 +101,8 @@ pub struct SenseArgs {
 }
 
 impl SenseArgs {
-    /// The settings that these arguments mean for input of this rate and centre frequency, Hz. An error is one
-    /// line that begins with the argument.
+    /// The settings that these arguments mean for input of this rate and centre frequency, Hz. An error is
+    /// one line that begins with the argument.
     pub fn settings(&self, rate: f64, center: Option<f64>) -> Result<Settings, String> {
         let band = match (self.band, self.on_air, center) {
             (band, None, _) => band,

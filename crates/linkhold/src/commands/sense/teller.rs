@@ -1,4 +1,5 @@
-//! Tells the agent, or a host, of freezes and thaws while samples are sensed, and thaws whatever is open at the end.
+//! Tells the agent, or a host, of freezes and thaws while samples are sensed, and thaws whatever is open at
+//! the end.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -10,8 +11,8 @@ use linkhold_linux::agent::{ClientError, client};
 
 use super::SenseArgs;
 
-/// A freeze under way is told again so often, so that it outlives the agent's `silence.max` and a restart of the
-/// agent. If this program is killed, `silence.max` ends it.
+/// A freeze under way is told again so often, so that it outlives the agent's `silence.max` and a restart of
+/// the agent. If this program is killed, `silence.max` ends it.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Speaks to a control socket.
@@ -72,8 +73,8 @@ impl Teller {
         Ok(told)
     }
 
-    /// Returns whether the message was taken note of. A refusal is an error, as it will be refused again. If nobody
-    /// answers, the agent may be starting anew: that is said and counted.
+    /// Returns whether the message was taken note of. A refusal is an error, as it will be refused again. If
+    /// nobody answers, the agent may be starting anew: that is said and counted.
     fn send(&mut self, event: Event, ago: Duration) -> Result<bool, ClientError> {
         let message = Message {
             source: Some(self.source.clone()),
