@@ -85,6 +85,7 @@ bench: setup-demo ## Speed of engine and mechanisms, as ratios measured in one r
 	$(CARGO) bench --locked -p linkhold-core
 	$(CARGO) bench --locked -p linkhold-linux --bench agent
 	$(CARGO) bench --locked -p linkhold-radio
+	$(CARGO) bench --locked -p linkhold-sense
 
 reproduction-tables: build ## Measure the paper's figures again and fill the tables of reproductions/ with them
 	scripts/reproduction_tables.py

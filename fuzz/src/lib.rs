@@ -22,6 +22,8 @@ use linkhold_linux::agent::protocol::{MAX_LINE, Message, parse_line};
 use linkhold_linux::datapath::nfqueue::parse_packet_message;
 use linkhold_radio::Trace;
 use linkhold_scenario::{NoFiles, Scenario};
+use linkhold_sense::sigmf::Metadata;
+use linkhold_sense::{Blocks, Event, FloorSource, Sensor, Settings};
 use linkhold_wire::{TcpChecksum, apply_rewrite, parse_ip_tcp, parse_ip_tcp_headers, verify_checksums};
 
 /// A scenario file. An accepted one has cases and a summary, and the text that is kept of it, overrides included,
@@ -192,6 +194,55 @@ pub fn nl80211(data: &[u8]) {
             }
         }
     }
+}
+
+/// Metadata of a SigMF recording, and behind a NUL its samples. Of accepted ones the rate is usable and the data file
+/// lies beside; samples are sensed or refused, and every detection has an end.
+pub fn sigmf(data: &[u8]) {
+    let end = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
+    let (text, samples) = data.split_at(end);
+    let meta = match Metadata::parse(text) {
+        Ok(meta) => meta,
+        Err(error) => {
+            let told = error.to_string();
+            assert!(!told.is_empty() && !told.contains('\n'), "{told}");
+            return;
+        }
+    };
+    assert!(meta.rate > 0.0 && meta.rate.is_finite());
+    assert!(
+        meta.dataset.as_deref().is_none_or(|name| Path::new("a").join(name).parent() == Some(Path::new("a")))
+    );
+    // Eight samples a block, so that few bytes are many blocks.
+    let settings = Settings {
+        block: Duration::from_secs_f64(8.0 / meta.rate),
+        idle: Duration::from_secs_f64(16.5 / meta.rate),
+        floor: FloorSource::Given(-40.0),
+        ..Settings::at(meta.rate)
+    };
+    let Ok(mut sensor) = Sensor::new(&settings) else { return };
+    if sensor.block() > 1 << 16 {
+        return;
+    }
+    let mut blocks = Blocks::new(samples.get(1..).unwrap_or_default(), meta.format, sensor.block());
+    let mut busy = false;
+    while let Ok(Some(block)) = blocks.next_block() {
+        match sensor.on_block(block) {
+            Ok(Some(Event::Busy { .. })) => {
+                assert!(!busy);
+                busy = true;
+            }
+            Ok(Some(Event::Idle { at, since, heard, .. })) => {
+                assert!(busy && since <= heard && heard < at);
+                busy = false;
+            }
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    let (last, summary) = sensor.finish();
+    assert_eq!(last.is_some(), busy);
+    assert!(summary.above <= summary.decisions && summary.busy <= summary.samples);
 }
 
 /// `data` with every frame's checksum corrected.

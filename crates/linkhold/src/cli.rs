@@ -69,6 +69,8 @@ pub enum Command {
     Agent(AgentArgs),
     #[command(about = "Tell the running agent what happens on the radio")]
     Signal(SignalArgs),
+    #[command(about = "Detect a primary user in a radio's samples, and tell the agent")]
+    Sense(crate::commands::sense::SenseArgs),
     #[command(about = "Show what the running agent sees and does")]
     Status(StatusArgs),
     #[command(about = "Say what this machine can run, what is missing and how to get it")]

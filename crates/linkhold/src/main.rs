@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Scenario(command) => commands::scenario::run(&command),
         Command::Agent(args) => commands::agent::run(&args),
         Command::Signal(args) => commands::signal::run(&args),
+        Command::Sense(args) => commands::sense::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Estimate => commands::estimate::run(),

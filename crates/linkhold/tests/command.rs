@@ -573,6 +573,7 @@ fn the_help_is_the_manual() {
         ("help_agent", &["agent", "--help"]),
         ("help_signal", &["signal", "--help"]),
         ("help_signal_freeze", &["signal", "freeze", "--help"]),
+        ("help_sense", &["sense", "--help"]),
         ("help_status", &["status", "--help"]),
         ("help_doctor", &["doctor", "--help"]),
     ] {

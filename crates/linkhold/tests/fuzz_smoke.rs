@@ -1,6 +1,6 @@
 //! A short run of the fuzz targets on the stable toolchain: their bodies get mutated seeds, the same in every
 //! run. The long runs are `cargo +nightly fuzz run
-//! scenario|agent_config|trace|packet|log|control|nfqueue|nl80211`.
+//! scenario|agent_config|trace|packet|log|control|nfqueue|nl80211|sigmf`.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod bodies;
@@ -253,6 +253,29 @@ fn any_bytes_are_events_of_a_radio_or_refused() {
     let behind_names = |datagrams: &[Vec<u8>]| framed(&[&names[..], datagrams].concat());
     let seeds = [framed(&datagrams), behind_names(&datagrams), behind_names(first), behind_names(second)];
     smoke(&seeds, 20_000, bodies::nl80211);
+}
+
+#[test]
+fn any_bytes_are_a_recording_or_refused() {
+    let meta = r#"{"global":{"core:datatype":"cf32_le","core:sample_rate":2e5,"core:num_channels":1,
+        "core:trailing_bytes":0,"core:dataset":"x.iq"},"captures":[{"core:frequency":1e9,"core:header_bytes":0}]}"#;
+    let recording = |datatype: &str, samples: &[u8]| {
+        [meta.replace("cf32_le", datatype).as_bytes(), &[0], samples].concat()
+    };
+    let loud: Vec<u8> = (0..1600u32).map(|n| if n / 400 % 2 == 0 { 127 } else { (n * 89) as u8 }).collect();
+    let floats: Vec<u8> = (0..200u32).flat_map(|n| ((n / 50 % 2) as f32).to_le_bytes()).collect();
+    let seeds = [
+        recording("cf32_le", &floats),
+        recording("cu8", &loud),
+        recording("ci8", &loud),
+        recording("ci16_le", &loud),
+        meta.as_bytes().to_vec(),
+    ];
+    for seed in &seeds {
+        let text = seed.split(|&byte| byte == 0).next().unwrap_or_default();
+        assert!(linkhold_sense::sigmf::Metadata::parse(text).is_ok());
+    }
+    smoke(&seeds, 10_000, bodies::sigmf);
 }
 
 #[test]

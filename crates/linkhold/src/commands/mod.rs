@@ -7,6 +7,7 @@ pub mod manual;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;
+pub mod sense;
 pub mod signal;
 pub mod status;
 pub mod testbed;

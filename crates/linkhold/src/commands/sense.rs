@@ -1,0 +1,307 @@
+//! `linkhold sense`: from a radio's samples to the agent's freezes and thaws (cr-aware, section 3).
+//!
+//! ```text
+//! recording or standard input ─► Blocks ─► Sensor ─► Report (standard output)
+//!                                                └─► Teller (control socket)
+//! ```
+//!
+//! What was told to the agent is ended on every way out: the input's end, a bad sample, Ctrl-C and SIGTERM.
+
+mod args;
+mod report;
+mod teller;
+
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+use std::process::exit;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use linkhold_sense::sigmf::{OpenError, Recording};
+use linkhold_sense::{Blocks, Event, Format, Sensor};
+use nix::sys::signal::{SigSet, Signal};
+use tempfile::SpooledTempFile;
+
+use crate::Failure;
+use crate::commands::signal::failure;
+use crate::output::print;
+
+pub use args::SenseArgs;
+use report::{Handling, Report};
+use teller::Teller;
+
+/// After a signal the input has this long to end by itself: in a pipe, the radio's program gets the signal,
+/// too.
+const GRACE: Duration = Duration::from_secs(1);
+/// Output of a recording that is kept in memory until it is complete; more of it goes to a temporary file.
+const KEPT: usize = 1 << 20;
+
+/// What is read, and what is known of it.
+struct Input {
+    /// For messages.
+    name: String,
+    bytes: Box<dyn Read>,
+    format: Format,
+    rate: f64,
+    center: Option<f64>,
+    /// Samples in it; `None` of a stream.
+    samples: Option<u64>,
+}
+
+/// Runs `linkhold sense`.
+pub fn run(args: &SenseArgs) -> Result<(), Failure> {
+    let input = open(args)?;
+    let bad = Failure::BadInput;
+    let settings = args.settings(input.rate, input.center).map_err(bad)?;
+    let sensor = Sensor::new(&settings).map_err(|error| bad(error.to_string()))?;
+    let plan = settings.plan().map_err(|error| bad(error.to_string()))?;
+    let needed = ((plan.calibrate + 1) * plan.block) as u64;
+    if let Some(samples) = input.samples.filter(|&samples| samples < needed) {
+        return Err(bad(too_short(&input.name, samples, input.rate, plan.calibrate, args)));
+    }
+    let teller = Arc::new(Mutex::new(Teller::connect(args).map_err(failure)?));
+    let stop = Arc::new(AtomicBool::new(false));
+    watch(Arc::clone(&teller), Arc::clone(&stop))?;
+    let report =
+        Report { json: args.json, settings, datatype: input.format.datatype(), center: input.center };
+    let recorded = input.samples.is_some();
+    let mut session = Session {
+        blocks: Blocks::new(input.bytes, input.format, sensor.block()),
+        sensor,
+        report,
+        teller,
+        stop,
+        output: if recorded && args.signal.is_none() { Output::whole() } else { Output::AtOnce },
+        pace: (recorded && args.signal.is_some()).then(Instant::now),
+        handling: Handling::default(),
+    };
+    let sensed = session.sense().map_err(|failure| about(&input.name, failure));
+    session.finish(sensed, |sensor_samples, rate| {
+        too_short(&input.name, sensor_samples, rate, plan.calibrate, args)
+    })
+}
+
+/// Opens the recording or standard input.
+fn open(args: &SenseArgs) -> Result<Input, Failure> {
+    if args.input == Path::new("-") {
+        let (Some(format), Some(rate)) = (args.format, args.rate) else {
+            let what = "standard input: raw samples do not say what they are; \
+                        give --format and --rate, as in --format cu8 --rate 2.4MHz";
+            return Err(Failure::BadInput(what.to_owned()));
+        };
+        return Ok(Input {
+            name: "standard input".to_owned(),
+            bytes: Box::new(io::stdin().lock()),
+            format: format.into(),
+            rate,
+            center: args.center,
+            samples: None,
+        });
+    }
+    if args.format.is_some() {
+        let what = "--format: a recording's metadata say its format and rate; give them for - only";
+        return Err(Failure::BadInput(what.to_owned()));
+    }
+    let recording =
+        Recording::open(&args.input).map_err(|error: OpenError| Failure::BadInput(error.to_string()))?;
+    Ok(Input {
+        name: args.input.display().to_string(),
+        format: recording.meta.format,
+        rate: recording.meta.rate,
+        center: recording.meta.frequency,
+        samples: Some(recording.samples),
+        bytes: Box::new(recording.data),
+    })
+}
+
+fn too_short(name: &str, samples: u64, rate: f64, calibrate: usize, args: &SenseArgs) -> String {
+    let seconds = samples as f64 / rate;
+    if samples == 0 && calibrate == 0 {
+        format!("{name}: it holds less than a block ({}); give a shorter --block", args.block)
+    } else if samples == 0 {
+        format!("{name}: it is empty, or holds less than a block; is the radio's program running?")
+    } else if calibrate == 0 {
+        format!("{name}: its {seconds} s are less than a block ({}); give a shorter --block", args.block)
+    } else {
+        format!(
+            "{name}: its {seconds} s end within the calibration ({}) or leave no block after it; \
+             give a shorter --calibrate, or the floor with --floor",
+            args.calibrate
+        )
+    }
+}
+
+fn about(name: &str, failure: Failure) -> Failure {
+    match failure {
+        Failure::BadInput(what) => Failure::BadInput(format!("{name}: {what}")),
+        other @ Failure::Failed(_) => other,
+    }
+}
+
+/// Where lines go.
+enum Output {
+    /// To standard output as they come.
+    AtOnce,
+    /// Kept until all is well.
+    Whole(SpooledTempFile),
+}
+
+impl Output {
+    fn whole() -> Self {
+        Self::Whole(SpooledTempFile::new(KEPT))
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        match self {
+            Self::AtOnce => print(text),
+            Self::Whole(file) => file.write_all(text.as_bytes()).map_err(cannot_keep),
+        }
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        let Self::Whole(mut file) = self else { return Ok(()) };
+        file.rewind().map_err(cannot_keep)?;
+        match io::copy(&mut file, &mut io::stdout().lock()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Failure::Failed(format!("standard output: {error}")))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+fn cannot_keep(error: io::Error) -> Failure {
+    Failure::Failed(format!("cannot keep the output until it is complete: {error}"))
+}
+
+/// The teller, shared with the thread that waits for signals.
+type Shared = Arc<Mutex<Option<Teller>>>;
+
+/// One input being sensed.
+struct Session {
+    blocks: Blocks<Box<dyn Read>>,
+    sensor: Sensor,
+    report: Report,
+    teller: Shared,
+    stop: Arc<AtomicBool>,
+    output: Output,
+    /// When the recording's first sample was played; `None` if it is read as fast as it can be.
+    pace: Option<Instant>,
+    handling: Handling,
+}
+
+impl Session {
+    /// Senses until the input ends or the user does.
+    fn sense(&mut self) -> Result<(), Failure> {
+        let bad = |error: &dyn std::error::Error| Failure::BadInput(error.to_string());
+        let length = self.sensor.block();
+        // With a given floor, what is known of it is known at once. It is told with the first block, so that
+        // an empty input prints nothing.
+        let mut given = self.sensor.calibrated().copied();
+        while !self.stop.load(Ordering::Relaxed) {
+            let Some(block) = self.blocks.next_block().map_err(|error| Failure::Failed(error.to_string()))?
+            else {
+                break;
+            };
+            let arrived = Instant::now();
+            let event = self.sensor.on_block(block).map_err(|error| bad(&error))?;
+            if let Some(known) = given.take() {
+                self.output.write(&self.report.event(&Event::Calibrated(known), length))?;
+            }
+            if let Some(event) = event {
+                tell(&self.teller, &event, arrived).map_err(failure)?;
+                self.output.write(&self.report.event(&event, length))?;
+            } else if let Some(teller) = lock(&self.teller).as_mut() {
+                teller.keep_frozen().map_err(failure)?;
+            }
+            let took = arrived.elapsed();
+            self.handling.working += took;
+            self.handling.slowest = self.handling.slowest.max(took);
+            if let Some(start) = self.pace {
+                let due = Duration::from_secs_f64(self.blocks.samples() as f64 / self.report.settings.rate);
+                std::thread::sleep(due.saturating_sub(start.elapsed()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what is under way, and sums up if all went well.
+    fn finish(
+        mut self,
+        sensed: Result<(), Failure>,
+        too_short: impl Fn(u64, f64) -> String,
+    ) -> Result<(), Failure> {
+        let (last, summary) = self.sensor.finish();
+        let thawed = match lock(&self.teller).as_mut() {
+            Some(teller) => teller.thaw(Duration::ZERO),
+            None => Ok(false),
+        };
+        if let (Err(_), Ok(true)) = (&sensed, &thawed) {
+            eprintln!("thawed: the freeze under way was ended");
+        }
+        sensed?;
+        thawed.map_err(failure)?;
+        let (tail, odd) = self.blocks.tail();
+        if summary.decisions == 0 {
+            return Err(Failure::BadInput(too_short(summary.samples, self.report.settings.rate)));
+        }
+        if odd > 0 {
+            eprintln!("hint: the input ended within a sample ({odd} bytes left); is the format right?");
+        }
+        if let Some(event) = &last {
+            self.output.write(&self.report.event(event, summary.block))?;
+        }
+        self.handling.tail = tail;
+        if let Some(teller) = lock(&self.teller).as_ref() {
+            self.handling.told = Some(teller.told);
+            self.handling.failed = teller.failed;
+        }
+        self.output.write(&self.report.summary(&summary, &self.handling))?;
+        self.output.finish()?;
+        match self.handling.failed {
+            0 => Ok(()),
+            failed => Err(Failure::Failed(format!("{failed} messages were not answered"))),
+        }
+    }
+}
+
+fn lock(teller: &Shared) -> std::sync::MutexGuard<'_, Option<Teller>> {
+    teller.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells the agent, if there is one, of an event in a block that arrived at `arrived`.
+fn tell(teller: &Shared, event: &Event, arrived: Instant) -> Result<(), linkhold_linux::agent::ClientError> {
+    let mut guard = lock(teller);
+    let Some(teller) = guard.as_mut() else { return Ok(()) };
+    match event {
+        Event::Calibrated(_) => Ok(()),
+        Event::Busy { .. } => teller.freeze(arrived.elapsed()),
+        Event::Idle { .. } => teller.thaw(arrived.elapsed()).map(drop),
+    }
+}
+
+/// From now on a signal ends the input. If the input hangs, the freeze under way is ended without it.
+fn watch(teller: Shared, stop: Arc<AtomicBool>) -> Result<(), Failure> {
+    let fail = |what: &str, error: io::Error| Failure::Failed(format!("cannot {what}: {error}"));
+    let mut signals = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        signals.add(signal);
+    }
+    signals.thread_block().map_err(|errno| fail("block signals", errno.into()))?;
+    let wait = move || {
+        let Ok(signal) = signals.wait() else { return };
+        stop.store(true, Ordering::Relaxed);
+        std::thread::sleep(GRACE);
+        if let Some(teller) = lock(&teller).as_mut() {
+            match teller.thaw(Duration::ZERO) {
+                Ok(true) => eprintln!("thawed: the freeze under way was ended"),
+                Ok(false) => {}
+                Err(error) => eprintln!("not told: {error}"),
+            }
+        }
+        exit(128 + signal as i32);
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(wait);
+    thread.map(drop).map_err(|error| fail("start the signal thread", error))
+}
