@@ -304,8 +304,10 @@ mod tests {
         assert_eq!(error.to_string(), "\"alwys\" is not known here; did you mean \"always\"?");
         let at = |place: &'static str| entry.place(&Value::Text(place.into())).map_err(|e| e.to_string());
         assert_eq!(at("base-station"), Ok(Place::BaseStation));
-        let refused = "dsasync cannot stand at \"stations\"; it can stand at \"base-station\"";
-        assert_eq!(at("stations"), Err(refused.to_owned()));
+        assert_eq!(at("stations"), Ok(Place::Stations));
+        let refused =
+            "dsasync cannot stand at \"correspondent\"; it can stand at \"base-station\", \"stations\"";
+        assert_eq!(at("correspondent"), Err(refused.to_owned()));
         assert!(at("base-staton").unwrap_err().ends_with("did you mean \"base-station\"?"));
     }
 }

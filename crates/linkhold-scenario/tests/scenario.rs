@@ -474,8 +474,8 @@ fn a_wrong_mechanism_is_told_with_what_there_is() {
             "cases[0].mechanism.clmp: unknown key; did you mean `clamp`?",
         ),
         (
-            "mechanism = { name = \"dsasync\", at = \"stations\" }",
-            "s.toml:11:38: cases[0].mechanism.at: dsasync cannot stand at \"stations\"; it can stand at \"base-station\"",
+            "mechanism = { name = \"dsasync\", at = \"correspondent\" }",
+            "s.toml:11:38: cases[0].mechanism.at: dsasync cannot stand at \"correspondent\"; it can stand at \"base-station\"",
         ),
         (
             "mechanism = { name = \"dsasync\", at = \"moon\" }",

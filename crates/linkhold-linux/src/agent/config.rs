@@ -223,7 +223,11 @@ mod tests {
             ),
             (
                 "[mechanism]\nname = \"dsasync\"\nat = \"stations\"\n",
-                "agent.toml:5:6: mechanism.at: dsasync cannot stand at \"stations\"",
+                "mechanism: dsasync would run at \"stations\"; `linkhold agent` runs on a router",
+            ),
+            (
+                "[mechanism]\nname = \"dsasync\"\nat = \"correspondent\"\n",
+                "agent.toml:5:6: mechanism.at: dsasync cannot stand at \"correspondent\"",
             ),
             (
                 "[mechanism]\nname = \"dsasync\"\nclmp = \"off\"\n",
