@@ -223,7 +223,7 @@ mod tests {
             ),
             (
                 "[mechanism]\nname = \"dsasync\"\nat = \"stations\"\n",
-                "mechanism: dsasync would run at \"stations\"; `linkhold agent` runs on a router",
+                "agent.toml:3:2: mechanism: dsasync would run at \"stations\"; `linkhold agent` runs on a router",
             ),
             (
                 "[mechanism]\nname = \"dsasync\"\nat = \"correspondent\"\n",
