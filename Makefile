@@ -16,7 +16,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table router-costs clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ reproduction-tables: build ## Measure the paper's figures again and fill the tab
 
 testbed-table: build setup ## Measure docs/testbed against this machine's kernel (as root); can be stopped and goes on where it was
 	scripts/testbed_table.py
+
+router-costs: setup ## Measure what the agent costs and fill docs/router.md with it (as root, on a quiet machine)
+	scripts/router_costs.py
 
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -247,23 +247,29 @@ fn at_full_rate(&Extent { rounds, time, .. }: &Extent) -> Outcome {
     };
     let (mut plain, mut passing, mut managed) = (Vec::new(), Vec::new(), Vec::new());
     let (mut passing_share, mut managed_share) = (Vec::new(), Vec::new());
+    let (mut copying, mut copying_share) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let before = rate();
         let b = with_agent(&path, "[mechanism]\nname = \"none\"\n", rate);
         let c = with_agent(&path, FAST, rate);
+        let d = with_agent(&path, "[mechanism]\nname = \"local-recovery\"\n", rate);
         let a = f64::midpoint(before, rate());
         plain.push(a);
         passing.push(b);
         managed.push(c);
         passing_share.push(b / a);
         managed_share.push(c / a);
+        copying.push(d);
+        copying_share.push(d / a);
     }
     println!("\nAt full rate, one flow with segmentation offload, {rounds} rounds of {time:?}:");
     line("plain forwarding", "Gb/s", &plain);
     line("agent, mechanism none", "Gb/s", &passing);
     line("agent, DSASync", "Gb/s", &managed);
+    line("agent, local recovery", "Gb/s", &copying);
     line("share of plain, mechanism none", "", &passing_share);
     line("share of plain, DSASync", "", &managed_share);
+    line("share of plain, local recovery", "", &copying_share);
     Ok(())
 }
 

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Fills the costs in docs/router.md with what `cargo bench -p linkhold-linux --bench agent` measures here (as root, about four
+minutes on a machine that does nothing else). With --log it runs nothing and reads what the benchmark printed before."""
+
+import argparse
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "router.md"
+OPENING, CLOSING = "<!-- measured costs -->", "<!-- /measured -->"
+LINE = re.compile(r"^(\S.*?)\s+(-?[\d.]+) (\S*)\s*\((-?[\d.]+) to (-?[\d.]+)\)$", re.MULTILINE)
+
+
+def measured(text):
+    """Median, least and greatest of each line, by its name."""
+    return {name: tuple(map(float, numbers)) for name, *numbers in ((m[1], m[2], m[4], m[5]) for m in LINE.finditer(text))}
+
+
+def block(text, commit):
+    found = measured(text)
+
+    def get(name):
+        if name not in found:
+            sys.exit(f"the benchmark printed no line {name!r}")
+        return found[name]
+
+    def spread(name, digits, sign=""):
+        median, low, high = get(name)
+        return f"{median:{sign}.{digits}f} ({low:{sign}.{digits}f} to {high:{sign}.{digits}f})"
+
+    rounds = re.search(r"At full rate, .*?, (\d+) rounds of (\S+):", text)
+    rows = [
+        ("goodput through 24 Mb/s, 100-packet queue", f"{get('goodput, plain router')[0]:.2f} Mb/s",
+         f"{get('goodput, agent')[0]:.2f} Mb/s", f"{spread('cost in goodput, of each pair', 2)} % lost"),
+        ("round trip beside 20 Mb/s", f"{get('round trip beside 20 Mb/s, plain router')[0]:.2f} ms",
+         f"{get('round trip beside 20 Mb/s, agent')[0]:.2f} ms", f"one way {spread('added delay one way, of each pair', 2, '+')} ms"),
+        ("highest rate, one flow with segmentation offload, `dsasync`", f"{get('plain forwarding')[0]:.1f} Gb/s",
+         f"{get('agent, DSASync')[0]:.1f} Gb/s", f"{spread('share of plain, DSASync', 2)} of plain"),
+        ("the same, `local-recovery`: packets cut to the wire's size, whole, a copy each", f"{get('plain forwarding')[0]:.1f} Gb/s",
+         f"{get('agent, local recovery')[0]:.2f} Gb/s", f"{spread('share of plain, local recovery', 3)} of plain"),
+    ]
+    held = [(int(found_name.split()[3]), get(found_name)[0]) for found_name in found if found_name.startswith("passing flow while")]
+    lines = [
+        OPENING,
+        f"Linux {platform.release()}, two cores, iptables' NFQUEUE, program built from {commit}; with and without the agent in turns, median",
+        f"and range of {rounds[1]} rounds of {rounds[2]}.",
+        "",
+        "| | plain router | agent | difference |",
+        "|---|---|---|---|",
+        *("| " + " | ".join(row) + " |" for row in rows),
+        "",
+        "Packets held for one station slow another station's only when they are many: packets of one MTU pass at "
+        + ", ".join(f"{rate:.1f} Gb/s while {count} are held" for count, rate in held) + ".",
+        CLOSING,
+    ]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--log", type=pathlib.Path, help="what the benchmark printed")
+    options = parser.parse_args()
+    if options.log:
+        text = options.log.read_text()
+    else:
+        command = ["cargo", "bench", "--locked", "-p", "linkhold-linux", "--bench", "agent"]
+        text = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    page = PAGE.read_text()
+    before, opening, rest = page.partition(OPENING)
+    _, closing, after = rest.partition(CLOSING)
+    if not opening or not closing:
+        sys.exit(f"{PAGE}: the costs go between {OPENING} and {CLOSING}, which are not there")
+    partial = PAGE.with_name(f".{PAGE.name}.partial")
+    partial.write_text(before + block(text, commit) + after)
+    partial.replace(PAGE)
+
+
+if __name__ == "__main__":
+    main()
