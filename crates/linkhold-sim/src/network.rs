@@ -480,8 +480,7 @@ impl Network {
         for action in actions.drain() {
             match action {
                 Action::Release { packet, rewrite } => {
-                    self.let_go(packet);
-                    let Packet { direction, len, .. } = *self.carrier.slab.get(packet);
+                    let (direction, len) = self.let_go(packet);
                     if direction == Direction::Downlink {
                         self.taps[id.get()].sent_down(len);
                     }
@@ -567,10 +566,12 @@ impl Network {
         }
     }
 
-    fn let_go(&mut self, id: PacketId) {
+    /// Direction and length of a packet that a mechanism holds no longer.
+    fn let_go(&mut self, id: PacketId) -> (Direction, u32) {
         let packet = self.carrier.slab.get_mut(id);
         debug_assert!(packet.held, "a mechanism named a packet that it does not hold");
         packet.held = false;
+        (packet.direction, packet.len)
     }
 
     /// A command reaches the sender only where mechanism and sender are on one host.

@@ -412,3 +412,46 @@ proptest! {
         prop_assert_eq!(alone.counters().unknown_packets + beside.counters().unknown_packets, 0);
     }
 }
+
+const KEPT: Verdict = Verdict::ForwardAndKeep(Rewrite::NONE);
+
+fn copy_of(id: u64) -> Action {
+    Action::SendCopy { packet: PacketId(id) }
+}
+
+fn forget(id: u64) -> Action {
+    Action::Forget { packet: PacketId(id) }
+}
+
+#[test]
+fn a_packet_that_is_kept_passes_and_its_copy_leaves_with_the_same_bytes_and_right_checksums() {
+    let (mut arrived, mut bytes) = uplink(7, 900, 2048);
+    let sent = bytes.clone();
+    arrived.checksum_ready = false;
+    bytes[36..38].copy_from_slice(&[0x12, 0x34]);
+    let next = uplink(8, 0, 2048);
+    let answers =
+        vec![(KEPT, vec![]), (Verdict::Forward(Rewrite::NONE), vec![copy_of(7), copy_of(7), forget(7)])];
+    let driver = run(vec![(arrived, bytes), next], answers);
+    let [Told::Accept(7), Told::Accept(8), Told::Inject(first), Told::Inject(second)] =
+        &driver.datapath.told[..]
+    else {
+        panic!("{:?}", driver.datapath.told)
+    };
+    assert_eq!(verify_checksums(first), Ok(true));
+    assert_eq!((first, second), (&sent, &sent));
+    assert!(driver.radios[0].kept.is_empty());
+    assert_eq!(driver.counters(), DriverCounters::default());
+}
+
+#[test]
+fn what_cannot_be_kept_whole_passes_and_is_counted_and_a_copy_of_it_goes_nowhere() {
+    let short = uplink(7, 9000, 2048);
+    let (mut aggregate, bytes) = uplink(8, 900, 2048);
+    aggregate.aggregate = true;
+    let answers = vec![(KEPT, vec![copy_of(7)]), (KEPT, vec![copy_of(8), forget(7), forget(8), forget(9)])];
+    let driver = run(vec![short, (aggregate, bytes)], answers);
+    assert_eq!(driver.datapath.told, [Told::Accept(7), Told::Accept(8)]);
+    let wanted = DriverCounters { copies_missing: 2, unknown_packets: 1, ..DriverCounters::default() };
+    assert_eq!(driver.counters(), wanted);
+}
