@@ -183,19 +183,23 @@ impl Detector {
     }
 }
 
-/// The detectors of all radios that hear the user.
+/// The detectors of all radios, the base station's first. One that does not hear the user has false alarms,
+/// too.
 #[derive(Clone, Debug)]
 pub(crate) struct Overhearing {
     delay: Duration,
-    radios: Vec<RadioId>,
+    /// By radio: it hears the user.
+    hears: Vec<bool>,
     detectors: Vec<Detector>,
     wakeups: Wakeups,
 }
 
 impl Overhearing {
-    pub(crate) fn new(config: &OverhearConfig, radios: Vec<RadioId>, seed: u64) -> Self {
-        let detectors: Vec<_> = radios.iter().map(|radio| Detector::new(*config, seed, radio.0)).collect();
-        let mut all = Self { delay: config.delay, wakeups: Wakeups::new(radios.len()), radios, detectors };
+    /// `hears` tells of each radio, by its number, whether it hears the user.
+    pub(crate) fn new(config: &OverhearConfig, hears: Vec<bool>, seed: u64) -> Self {
+        let detectors: Vec<_> =
+            (0..).zip(&hears).map(|(radio, _)| Detector::new(*config, seed, radio)).collect();
+        let mut all = Self { delay: config.delay, wakeups: Wakeups::new(hears.len()), hears, detectors };
         for slot in 0..all.detectors.len() {
             all.wakeups.set(slot, all.detectors[slot].next(), 0);
         }
@@ -208,7 +212,7 @@ impl Overhearing {
 
     /// A burst of the user starts; it will end at `end`.
     pub(crate) fn on_burst(&mut self, start: Instant, end: Instant) {
-        for slot in 0..self.detectors.len() {
+        for slot in (0..self.detectors.len()).filter(|&slot| self.hears[slot]) {
             self.detectors[slot].on_burst(start, end);
             self.wakeups.set(slot, self.detectors[slot].next(), 0);
         }
@@ -219,7 +223,7 @@ impl Overhearing {
         let Some((slot, now)) = self.wakeups.first() else { return };
         let news = self.detectors[slot].step(now);
         self.wakeups.set(slot, self.detectors[slot].next(), 0);
-        let by = self.radios[slot];
+        let by = RadioId(slot as u32);
         let scope = by.station().map_or(Scope::Network, Scope::Station);
         let cause = Cause::PrimaryUser;
         let (kind, effective_at) = match news {

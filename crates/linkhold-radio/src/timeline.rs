@@ -81,13 +81,10 @@ impl Timeline {
         let switching = config.switching.clone();
         let overhearing = match &config.mac {
             Mac::Ieee802154(mac) => {
-                let hears =
-                    (0..=config.stations).map(RadioId).filter(|radio| mac.user_heard_by.includes(*radio));
-                let hears = if config.channels.iter().any(|channel| channel.primary_user.is_some()) {
-                    hears.collect()
-                } else {
-                    Vec::new()
-                };
+                // Without a user there is nothing to listen for.
+                let listens = config.channels.iter().any(|channel| channel.primary_user.is_some());
+                let radios = if listens { 0..config.stations + 1 } else { 0..0 };
+                let hears = radios.map(|radio| mac.user_heard_by.includes(RadioId(radio))).collect();
                 Some(Overhearing::new(&mac.overhearing, hears, seed))
             }
             Mac::Shared | Mac::Duplex | Mac::Trace(_) => None,

@@ -91,7 +91,7 @@ fn told_by_overhearing(radio: &AirConfig, mac: &Ieee802154Config) -> String {
     let OverhearConfig { missed, delay, idle_time, false_alarms, .. } = &mac.overhearing;
     let who = match mac.user_heard_by {
         HeardBy::All => "each radio's host",
-        HeardBy::Stations => "each station (the base station hears no primary user)",
+        HeardBy::Stations => "each station's host (the base station hears no primary user)",
         HeardBy::BaseStation => "the base station (no station hears the primary user)",
     };
     format!(

@@ -343,7 +343,7 @@ mod tests {
         };
         // 95 bytes in 6912 us, half of the time; with more senders in 5152 us, and a TCP ACK's 33 octets in
         // 320 + 1248 + 544 us.
-        let alone = 95.0 * 8.0 / 6912e-6 / 2.0;
+        let alone = 95.0_f64 * 8.0 / 6912e-6 / 2.0;
         let medium = 95.0 * 8.0 / (5152e-6 + 2112e-6) / 2.0;
         assert!((limit(1) / alone.min(medium) - 1.0).abs() < 1e-9, "{}", limit(1));
         assert!((limit(2) / medium - 1.0).abs() < 1e-9, "{}", limit(2));

@@ -23,6 +23,8 @@
 //! - a repetition contends at once, without spacing; the standard asks for spacing after a transmission that
 //!   succeeded only;
 //! - a frame whose sender gave up although it had arrived is no loss, and no drop is told;
+//! - a burst of the primary user is accounted as a silence of the whole cell, whoever hears it, since no
+//!   exchange completes in it; a frame under way to a radio that does not hear the user may still arrive;
 //! - backoffs and losses draw from a stream of their own, so traffic changes no silence.
 
 pub mod config;
