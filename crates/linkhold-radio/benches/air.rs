@@ -97,9 +97,10 @@ fn saturate(config: &AirConfig) -> u64 {
                         id += 1;
                     }
                 }
-                AirEvent::Link(event) => {
+                AirEvent::Overheard { event, .. } | AirEvent::Link(event) => {
                     black_box(event);
                 }
+                AirEvent::Transmitted(_) => {}
             }
         }
     }

@@ -128,7 +128,7 @@ fn a_first_backoff_is_uniform_over_eight_units() {
         driver.run(put + ms(20));
         let (when, _) = driver.delivered.pop().expect("each frame arrives");
         let backoff = micros(when) - micros(put) - 4608;
-        assert!(backoff % 320 == 0, "{backoff} us");
+        assert!(backoff.is_multiple_of(320), "{backoff} us");
         drawn[(backoff / 320) as usize] += 1;
     }
     // A thousand each, give or take four standard deviations.
@@ -232,7 +232,7 @@ fn a_busy_medium_is_looked_at_five_times() {
     // Five CCAs of 128 us, each but the last followed by 192 us and a backoff of whole units: at most 1, 3, 7
     // and 15.
     let backoffs = when - 5 * 128 - 4 * 192;
-    assert!(backoffs % 320 == 0 && backoffs <= 26 * 320, "{backoffs} us");
+    assert!(backoffs.is_multiple_of(320) && backoffs <= 26 * 320, "{backoffs} us");
 }
 
 #[test]
