@@ -114,6 +114,7 @@ impl AirConfig {
             ("min_be", config.min_be <= config.max_be),
             ("max_csma_backoffs", config.max_csma_backoffs <= 5),
             ("max_frame_retries", config.max_frame_retries <= 7),
+            ("clock_tolerance", (0.0..=1000.0).contains(&config.clock_tolerance)),
             ("overhearing.frame_interval", !overhearing.frame_interval.is_zero()),
             ("overhearing.idle_time", !overhearing.idle_time.is_zero()),
             ("overhearing.false_alarms", (0.0..=1e5).contains(&overhearing.false_alarms)),

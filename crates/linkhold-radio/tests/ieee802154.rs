@@ -25,6 +25,7 @@ fn exact() -> Ieee802154Config {
     Ieee802154Config {
         min_be: 0,
         mpdu: 128,
+        clock_tolerance: 0.0,
         processing_time: Duration::ZERO,
         frame_loss: Fraction::ZERO,
         ..Ieee802154Config::default()

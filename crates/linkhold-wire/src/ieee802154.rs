@@ -133,7 +133,7 @@ fn append_fcs(start: usize, into: &mut Vec<u8>) {
     into.extend_from_slice(&fcs.to_le_bytes());
 }
 
-/// The 16-bit ITU-T CRC (clause 7.2.11): x^16 + x^12 + x^5 + 1, least significant bit first, from zero.
+/// The 16-bit ITU-T CRC (IEEE Std 802.15.4-2006, clause 7.2.1.9): x^16 + x^12 + x^5 + 1, least significant bit first, from zero.
 #[must_use]
 pub fn fcs(bytes: &[u8]) -> u16 {
     const REFLECTED: u16 = 0x8408;

@@ -98,6 +98,9 @@ pub struct Ieee802154Config {
     /// the receiver stays on. 192 us makes a look fill a whole backoff period, which is how a radio behaves
     /// that turns its receiver on for each CCA.
     pub after_busy: Duration,
+    /// How far a radio's clock may be off, parts in a million. Each has an error of its own, which stretches its
+    /// backoffs: with perfect clocks, radios that once started together would meet at the same instants for ever.
+    pub clock_tolerance: f64,
     /// What the sender does with a frame before it may be sent.
     pub processing_time: Duration,
     /// Chance that a frame, or an acknowledgment, that met no other transmission cannot be read.
@@ -119,6 +122,8 @@ impl Default for Ieee802154Config {
             acknowledged: true,
             mpdu: MAX_PHY_PACKET_SIZE,
             after_busy: Duration::ZERO,
+            // Symbol rate tolerance (clause 6.5.3.2).
+            clock_tolerance: 40.0,
             // 127 octets over a serial bus of 1 Mbit/s to the transceiver's buffer.
             processing_time: Duration::from_millis(1),
             // What defines the receiver's sensitivity (clause 6.1.7; there for 20 octets).

@@ -30,7 +30,7 @@
 pub mod config;
 mod medium;
 
-use linkhold_core::time::Instant;
+use linkhold_core::time::{Duration, Instant};
 
 use self::config::{ACK_TIME, ACK_WAIT, CCA, Ieee802154Config, TURNAROUND, UNIT_BACKOFF, on_air, spacing};
 use self::medium::{Medium, User};
@@ -99,6 +99,8 @@ struct Radio {
     hears_user: bool,
     /// End of the spacing after its last frame.
     spaced_at: Instant,
+    /// The length of its unit of backoff.
+    unit: Duration,
     /// macDSN: the next frame's sequence number.
     sequence: u8,
 }
@@ -120,8 +122,14 @@ pub(crate) struct CsmaCa {
 
 impl CsmaCa {
     pub(crate) fn new(config: &Ieee802154Config, stations: u32, seed: u64) -> Self {
-        let radio =
-            |number| Radio { hears_user: config.user_heard_by.includes(RadioId(number)), ..Radio::default() };
+        let radio = |number| {
+            let drawn = 2.0 * Stream::new(seed, "clock", u64::from(number)).unit() - 1.0;
+            Radio {
+                hears_user: config.user_heard_by.includes(RadioId(number)),
+                unit: UNIT_BACKOFF.mul_f64(1.0 + 1e-6 * config.clock_tolerance * drawn),
+                ..Radio::default()
+            }
+        };
         let radios: Vec<Radio> = (0..=stations).map(radio).collect();
         Self {
             config: *config,
@@ -308,7 +316,7 @@ impl CsmaCa {
     fn contend(&mut self, ready: Instant, radio: usize, job: Job, nb: u8, be: u8) {
         // The upper bits of the generator are its best.
         let slots = self.stream.bits().checked_shr(64 - u32::from(be)).unwrap_or(0) as u32;
-        let cca_from = ready + UNIT_BACKOFF * slots;
+        let cca_from = ready + self.radios[radio].unit * slots;
         self.radios[radio].sender = Sender::Contending { job, nb, be, cca_from };
         self.wakeups.set(2 * radio, cca_from + CCA, rank::CCA_END);
     }
