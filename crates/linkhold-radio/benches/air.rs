@@ -48,7 +48,15 @@ fn config(mac: Mac, router: QueueKind) -> AirConfig {
 
 fn frame(id: u64) -> Frame {
     let (from, to) = cell::ends(Direction::Downlink, StationId((id % u64::from(STATIONS)) as u32));
-    Frame { packet: PacketId(id), from, to, len: 1500, flow_hash: (id % 24) as u32, ecn_capable: false }
+    Frame {
+        packet: PacketId(id),
+        from,
+        to,
+        len: 1500,
+        headers: 40,
+        flow_hash: (id % 24) as u32,
+        ecn_capable: false,
+    }
 }
 
 /// Keeps 50 frames downlink until `FRAMES` are delivered; one in three is answered by a small uplink frame.
@@ -89,9 +97,10 @@ fn saturate(config: &AirConfig) -> u64 {
                         id += 1;
                     }
                 }
-                AirEvent::Link(event) => {
+                AirEvent::Overheard { event, .. } | AirEvent::Link(event) => {
                     black_box(event);
                 }
+                AirEvent::Transmitted(_) => {}
             }
         }
     }

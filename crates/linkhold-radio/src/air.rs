@@ -133,9 +133,15 @@ impl Air {
         self.next_at = if self.next_is_radio { radio.at } else { access };
     }
 
+    /// Tells every transmission from now on ([`AirEvent::Transmitted`](crate::AirEvent::Transmitted)), before
+    /// what becomes of it. False if the medium access has no transmissions that could be told.
+    pub fn tell_transmissions(&mut self) -> bool {
+        self.access.tell_transmissions()
+    }
+
     /// Takes every downlink frame of the scope's stations out of the base station's queue, in queue order
     /// (`fq_codel`: order of arrival). A frame whose transmission was aborted or postponed comes before the
-    /// others of its station. A frame on the air is not taken.
+    /// others of its station. A frame on the air is not taken, nor is one that its radio contends for.
     pub fn reclaim(&mut self, scope: Scope, into: &mut Vec<Frame>) {
         self.contenders.reclaim(scope, into);
     }

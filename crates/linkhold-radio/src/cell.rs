@@ -68,7 +68,15 @@ mod tests {
     fn a_frame_tells_its_station_and_its_way_from_its_ends() {
         for direction in [Direction::Downlink, Direction::Uplink] {
             let (from, to) = ends(direction, StationId(4));
-            let frame = Frame { packet: PacketId(1), from, to, len: 40, flow_hash: 0, ecn_capable: false };
+            let frame = Frame {
+                packet: PacketId(1),
+                from,
+                to,
+                len: 40,
+                headers: 40,
+                flow_hash: 0,
+                ecn_capable: false,
+            };
             assert!(is_star(&frame));
             assert_eq!((direction_of(&frame), station_of(&frame)), (direction, StationId(4)));
             assert_eq!(from.station().or(to.station()), Some(StationId(4)));

@@ -88,6 +88,9 @@ pub(crate) struct Channels {
     script: Vec<ScriptedSwitch>,
     next_script: usize,
     retuning: Option<(usize, Instant)>,
+    /// The cell as a whole notices a primary user and falls silent. Otherwise its radios look after
+    /// themselves, and the user stays undetected here.
+    notices_users: bool,
 }
 
 /// Which of the channel set's processes moves next.
@@ -105,6 +108,7 @@ impl Channels {
         air_times: Vec<AirTime>,
         working: usize,
         switching: Switching,
+        notices_users: bool,
         seed: u64,
     ) -> Self {
         let users = configs
@@ -123,6 +127,7 @@ impl Channels {
             script,
             next_script: 0,
             retuning: None,
+            notices_users,
         }
     }
 
@@ -147,10 +152,15 @@ impl Channels {
     pub(crate) fn condition(&self) -> Condition {
         match (&self.retuning, &self.users[self.working]) {
             (Some(_), _) => Condition::Retuning,
-            (None, Some(user)) if user.is_detected() => Condition::Occupied,
+            (None, Some(user)) if self.notices_users && user.is_detected() => Condition::Occupied,
             (None, Some(user)) if user.is_on() => Condition::Colliding,
             (None, Some(_) | None) => Condition::Clear,
         }
+    }
+
+    /// When the burst of the working channel's primary user ends, if it transmits.
+    pub(crate) fn burst_end(&self) -> Instant {
+        self.users[self.working].as_ref().map_or(Instant::FAR_FUTURE, PrimaryUser::toggles_at)
     }
 
     /// When the next scripted switch silences the radio.

@@ -2,9 +2,10 @@
 
 use linkhold_core::units::BitRate;
 
-use crate::channel::{ChannelConfig, Switching};
+use crate::channel::{ChannelConfig, SwitchPolicy, Switching};
 use crate::mac::air_time::AirTime;
 use crate::mac::config::{AirTimeModel, Mac};
+use crate::mac::ieee802154::config::Ieee802154Config;
 use crate::queue::config::QueueConfig;
 use crate::sensing::{SensingConfig, StationSensing};
 
@@ -52,6 +53,12 @@ pub enum AirConfigError {
     /// A station's sensing names a station that does not exist.
     #[error("station {0} does not exist")]
     NoSuchStation(u32),
+    /// IEEE 802.15.4 with something that its radios do not do.
+    #[error("with IEEE 802.15.4 there is one channel, no sensing schedule and no channel switch")]
+    NotWithIeee802154,
+    /// IEEE 802.15.4 with a value that is out of its range.
+    #[error("IEEE 802.15.4: {0} is out of range")]
+    Ieee802154Range(&'static str),
     /// Two sensing schedules for one station.
     #[error("station {0} has two sensing schedules; it can have one")]
     TwoSchedules(u32),
@@ -74,6 +81,9 @@ impl AirConfig {
         if self.stations == 0 {
             return Err(AirConfigError::NoStation);
         }
+        if let Mac::Ieee802154(config) = &self.mac {
+            self.check_ieee802154(config)?;
+        }
         let targets = self.switching.scripted.iter().map(|switch| switch.to_channel);
         if let Some(channel) =
             core::iter::once(self.initial_channel).chain(targets).find(|&index| index >= self.channels.len())
@@ -89,5 +99,29 @@ impl AirConfig {
             }
         }
         Ok(())
+    }
+
+    fn check_ieee802154(&self, config: &Ieee802154Config) -> Result<(), AirConfigError> {
+        let sensed = self.sensing.is_some() || !self.station_sensing.is_empty();
+        let switches = !self.switching.scripted.is_empty() || self.switching.policy != SwitchPolicy::Scripted;
+        if self.channels.len() > 1 || sensed || switches {
+            return Err(AirConfigError::NotWithIeee802154);
+        }
+        // Table 86 of IEEE Std 802.15.4-2006, and what would never let time pass.
+        let overhearing = &config.overhearing;
+        let checks = [
+            ("max_be", (3..=8).contains(&config.max_be)),
+            ("min_be", config.min_be <= config.max_be),
+            ("max_csma_backoffs", config.max_csma_backoffs <= 5),
+            ("max_frame_retries", config.max_frame_retries <= 7),
+            ("clock_tolerance", (0.0..=1000.0).contains(&config.clock_tolerance)),
+            ("overhearing.frame_interval", !overhearing.frame_interval.is_zero()),
+            ("overhearing.idle_time", !overhearing.idle_time.is_zero()),
+            ("overhearing.false_alarms", (0.0..=1e5).contains(&overhearing.false_alarms)),
+        ];
+        match checks.iter().find(|(_, fits)| !fits) {
+            Some((what, _)) => Err(AirConfigError::Ieee802154Range(what)),
+            None => Ok(()),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use linkhold_core::link_event::LinkEvent;
 use linkhold_core::packet::PacketId;
+use linkhold_core::time::Instant;
 
 /// A radio on the air: what sends and receives frames, and has a queue of its own. A MAC may connect any two;
 /// how a cell numbers its radios stands in [`cell`](crate::cell).
@@ -19,6 +20,9 @@ pub struct Frame {
     pub to: RadioId,
     /// Bytes from the IP header on.
     pub len: u32,
+    /// Of `len`, the bytes of the IP header and of the transport header without its options. A MAC that
+    /// compresses headers ([`Mac::Ieee802154`](crate::Mac::Ieee802154)) sends others in their place.
+    pub headers: u32,
     /// Any well-mixed hash of the flow's five-tuple; `fq_codel` sorts by it.
     pub flow_hash: u32,
     /// The IP header says ECT(0) or ECT(1): a queue may mark it instead of dropping it.
@@ -35,13 +39,28 @@ pub enum AirDrop {
     Silence,
     /// CoDel: it stood in the queue too long (RFC 8289).
     Codel,
-    /// It collided with a primary user more than `retry_limit` times.
+    /// It was sent again as often as the MAC does that, and never arrived: because of a primary user
+    /// (`retry_limit`), or, with IEEE 802.15.4, for whatever reason (`max_frame_retries`).
     RetryLimit,
+    /// IEEE 802.15.4: the medium was busy each time that the sender looked (CHANNEL_ACCESS_FAILURE).
+    ChannelBusy,
+    /// IEEE 802.15.4 without acknowledgments: it was lost on the air, and its sender does not know.
+    Lost,
+    /// IEEE 802.15.4: it is longer than a frame of the MAC may be.
+    TooLong,
 }
 
 impl AirDrop {
     /// Every reason, in declaration order.
-    pub const ALL: [Self; 4] = [Self::QueueFull, Self::Silence, Self::Codel, Self::RetryLimit];
+    pub const ALL: [Self; 7] = [
+        Self::QueueFull,
+        Self::Silence,
+        Self::Codel,
+        Self::RetryLimit,
+        Self::ChannelBusy,
+        Self::Lost,
+        Self::TooLong,
+    ];
 }
 
 /// Something that happened on the air.
@@ -63,6 +82,34 @@ pub enum AirEvent {
     },
     /// The radio reports. Its `detected_at` is the time of the call that emitted it.
     Link(LinkEvent),
+    /// One radio overheard something that the others need not have heard: only its own node knows.
+    Overheard {
+        /// The radio that overheard it.
+        by: RadioId,
+        /// What it concludes; `detected_at` as above.
+        event: LinkEvent,
+    },
+    /// A transmission has ended. Told only if asked for with
+    /// [`Air::tell_transmissions`](crate::Air::tell_transmissions).
+    Transmitted(Transmission),
+}
+
+/// One transmission on the air, as a monitor beside the radios would record it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// When it began.
+    pub since: Instant,
+    /// Whose it was.
+    pub from: RadioId,
+    /// Whom it was for.
+    pub to: RadioId,
+    /// The MAC's sequence number.
+    pub sequence: u8,
+    /// The packet it carried; `None`: it was a MAC acknowledgment. By the time this is told the packet may
+    /// have been delivered, and its token be dead.
+    pub packet: Option<PacketId>,
+    /// The receiver could read it.
+    pub received: bool,
 }
 
 /// The list of events of one call, in order. The driver makes one list, drains it after every call and uses
@@ -111,5 +158,13 @@ impl AirOutput {
 
     pub(crate) fn link(&mut self, event: LinkEvent) {
         self.events.push(AirEvent::Link(event));
+    }
+
+    pub(crate) fn overheard(&mut self, by: RadioId, event: LinkEvent) {
+        self.events.push(AirEvent::Overheard { by, event });
+    }
+
+    pub(crate) fn transmitted(&mut self, transmission: Transmission) {
+        self.events.push(AirEvent::Transmitted(transmission));
     }
 }

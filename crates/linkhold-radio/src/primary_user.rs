@@ -60,6 +60,11 @@ impl PrimaryUser {
         self.on
     }
 
+    /// When its burst or pause ends.
+    pub(crate) const fn toggles_at(&self) -> Instant {
+        self.toggles_at
+    }
+
     pub(crate) const fn is_detected(&self) -> bool {
         self.detected
     }

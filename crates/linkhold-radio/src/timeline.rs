@@ -7,7 +7,9 @@
 //! - sensing and channel switches are told as they take effect, with their length; schedules at time 0;
 //! - a primary user is told when detected (`effective_at` = start of its burst); until then frames collide;
 //!   its end is told when it is noticed, which is when the radio resumes;
-//! - a gap in a delivery trace is told `detection_delay` after it starts, its end likewise.
+//! - a gap in a delivery trace is told `detection_delay` after it starts, its end likewise;
+//! - with IEEE 802.15.4 the cell as a whole notices no primary user: each radio overhears it by itself
+//!   ([`crate::detector`]), and CCA does the rest.
 
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use linkhold_core::packet::StationId;
@@ -17,7 +19,8 @@ use crate::accounting::{AirAccounting, Meter, Service, Silence};
 use crate::change::{Change, ChangeKind};
 use crate::channel::{Channels, Condition};
 use crate::config::AirConfig;
-use crate::frame::AirOutput;
+use crate::detector::Overhearing;
+use crate::frame::{AirOutput, RadioId};
 use crate::gaps::Gaps;
 use crate::mac::air_time::AirTime;
 use crate::mac::config::Mac;
@@ -33,6 +36,7 @@ enum Source {
     StationSensing(usize),
     Gap,
     GapNotice,
+    Overhearing,
 }
 
 /// The radio's condition over time.
@@ -47,6 +51,7 @@ pub(crate) struct Timeline {
     station_sensing: Vec<(StationId, Sensing)>,
     gap: Gaps,
     gap_notice: Gaps,
+    overhearing: Option<Overhearing>,
 
     next: Change,
     next_source: Source,
@@ -74,9 +79,26 @@ impl Timeline {
     /// The radio at time 0; `air_times` are those of the channels.
     pub(crate) fn new(config: &AirConfig, air_times: Vec<AirTime>, seed: u64) -> Self {
         let switching = config.switching.clone();
-        let channels = Channels::new(&config.channels, air_times, config.initial_channel, switching, seed);
+        let overhearing = match &config.mac {
+            Mac::Ieee802154(mac) => {
+                // Without a user there is nothing to listen for.
+                let listens = config.channels.iter().any(|channel| channel.primary_user.is_some());
+                let radios = if listens { 0..config.stations + 1 } else { 0..0 };
+                let hears = radios.map(|radio| mac.user_heard_by.includes(RadioId(radio))).collect();
+                Some(Overhearing::new(&mac.overhearing, hears, seed))
+            }
+            Mac::Shared | Mac::Duplex | Mac::Trace(_) => None,
+        };
+        let channels = Channels::new(
+            &config.channels,
+            air_times,
+            config.initial_channel,
+            switching,
+            overhearing.is_none(),
+            seed,
+        );
         let (meter, gap, gap_notice, is_trace) = match &config.mac {
-            Mac::Shared | Mac::Duplex => {
+            Mac::Shared | Mac::Duplex | Mac::Ieee802154(_) => {
                 let none = Gaps::new(Vec::new(), Duration::ZERO, Duration::ZERO);
                 (Meter::for_channels(config.stations, channels.count()), none.clone(), none, false)
             }
@@ -112,6 +134,7 @@ impl Timeline {
             station_sensing,
             gap,
             gap_notice,
+            overhearing,
             next: Change { at: Instant::ZERO, kind: ChangeKind::Resume },
             next_source: Source::Opening,
             condition: Condition::Clear,
@@ -215,6 +238,11 @@ impl Timeline {
                     self.meter.end(end, scope, cause)
                 }
             }
+            Source::Overhearing => {
+                if let Some(overhearing) = &mut self.overhearing {
+                    overhearing.step(out);
+                }
+            }
             Source::GapNotice => {
                 let (start, end) = (self.gap_notice.start(), self.gap_notice.end());
                 self.gap_notice.step();
@@ -284,6 +312,9 @@ impl Timeline {
         if taken(is) && !taken(was) {
             self.taken_since = at;
             self.meter.start(at, network, Cause::PrimaryUser);
+            if let Some(overhearing) = &mut self.overhearing {
+                overhearing.on_burst(at, self.channels.burst_end());
+            }
         }
         if is == Condition::Occupied && was != Condition::Occupied {
             started(at, self.taken_since, network, Cause::PrimaryUser, None, out);
@@ -349,6 +380,9 @@ impl Timeline {
             }
             offer(self.gap.next(), Source::Gap);
             offer(self.gap_notice.next(), Source::GapNotice);
+            if let Some(overhearing) = &self.overhearing {
+                offer(Change { at: overhearing.next(), kind: ChangeKind::Stop }, Source::Overhearing);
+            }
         }
         (self.next, self.next_source) = best;
 

@@ -5,7 +5,7 @@
 use linkhold_core::packet::Direction;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
-use linkhold_radio::{AirTimeModel, InSilence, SwitchPolicy};
+use linkhold_radio::{AirTimeModel, HeardBy, InSilence, SwitchPolicy};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery};
 
 use crate::mechanism::{MechanismValue, MisplacedKeys, SharedSettings};
@@ -102,6 +102,8 @@ file_table! {
         list station_sensing: StationSensing;
         /// Measured delivery traces, with mac = "trace".
         optional trace: Trace;
+        /// The radios, with mac = "802.15.4".
+        section ieee802154: Ieee802154;
     }
 }
 
@@ -111,12 +113,15 @@ pub(crate) enum MacName {
     Shared,
     Duplex,
     Trace,
+    Ieee802154,
 }
 
 file_enum!(MacName {
     "shared" => Self::Shared, "One half-duplex channel for both directions and all stations, as in Wi-Fi.";
     "duplex" => Self::Duplex, "Downlink and uplink each have the full rate.";
     "trace" => Self::Trace, "Measured delivery opportunities, see [radio.trace].";
+    "802.15.4" => Self::Ieee802154,
+        "Every radio contends by unslotted CSMA-CA at 250 kbit/s, see [radio.ieee802154].";
 });
 
 file_enum!(AirTimeModel {
@@ -155,6 +160,60 @@ file_table! {
         default detection_delay: Duration = "0s";
         /// From a burst's end to the cell's resuming.
         default end_detection_delay: Duration = "0s";
+        /// Which radios hear it, with mac = "802.15.4": these find the medium busy, cannot read frames while it
+        /// transmits, and detect it.
+        default heard_by: HeardBy = "all";
+        /// How a radio that hears it detects it, with mac = "802.15.4".
+        section overhear: Overhear;
+    }
+}
+
+file_enum!(HeardBy {
+    "all" => Self::All, "All radios of the cell.";
+    "stations" => Self::Stations, "The stations, but not the base station.";
+    "base-station" => Self::BaseStation,
+        "The base station only: stations send into a burst, and the base station cannot read them.";
+});
+
+file_table! {
+    /// Detection of a primary user by overhearing its frames. Only the host of the radio that overheard knows.
+    Overhear {
+        /// Time from one of its frames to the next, in a burst.
+        default frame_interval: Positive<Duration> = "5ms";
+        /// Chance that one of its frames is not overheard.
+        default missed: Fraction = 0.1;
+        /// From the end of a frame to its being understood.
+        default delay: Duration = "10ms";
+        /// How long after the last frame the user is believed gone (the paper's T_idle).
+        default idle_time: Positive<Duration> = "1s";
+        /// How often a radio believes to have overheard a frame that nobody sent, or "off".
+        default false_alarms: OrOff<Frequency> = "0.001/s";
+    }
+}
+
+file_table! {
+    /// Radios of IEEE 802.15.4 without beacons (2450 MHz, O-QPSK).
+    Ieee802154 {
+        /// macMinBE: a first backoff is below 2^min_be units of 320 us.
+        default min_be: u8 = 3;
+        /// macMaxBE: the largest such exponent.
+        default max_be: u8 = 5;
+        /// macMaxCSMABackoffs: how often a busy medium is met with another backoff before a frame is given up.
+        default max_csma_backoffs: u8 = 4;
+        /// macMaxFrameRetries: how often a frame that is not acknowledged is sent again.
+        default max_frame_retries: u8 = 3;
+        /// Whether receivers acknowledge frames. A software radio cannot answer within the 192 us that the
+        /// standard gives it.
+        default acknowledged: bool = true;
+        /// Longest MPDU, bytes: 19 of MAC header, 12 of transport header, tcp.mss, 2 of check sequence. The
+        /// standard's is 127, the cr-aware paper's 128.
+        default mpdu: u32 = 127;
+        /// What the sender does with each frame before it contends. 1 ms: 127 bytes over a serial bus of
+        /// 1 Mbit/s to the transceiver.
+        default processing_time: Duration = "1ms";
+        /// Chance that a frame or an acknowledgment cannot be read though nobody disturbed it. 0.01 is what
+        /// defines the sensitivity of a receiver.
+        default frame_loss: Fraction = 0.01;
     }
 }
 

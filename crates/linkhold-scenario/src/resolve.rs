@@ -12,6 +12,7 @@ use linkhold_radio::{
 };
 
 use crate::file::{CaseTable, File, Flows, MacName, Queue, QueueName};
+use crate::ieee802154;
 use crate::mechanism::MechanismValue;
 use crate::model::{
     Arrivals, FlowGroup, Output, PlacedMechanism, ResolvedScenario, Source, TraceFiles, Wired,
@@ -44,6 +45,10 @@ pub(crate) fn resolve(
     }
     let mechanisms = mechanisms(file, case, reader);
     let (radio, traces) = radio?;
+    let tcp = tcp?;
+    if !ieee802154::segments_fit(&radio, &tcp, file, reader) {
+        return None;
+    }
     Some(ResolvedScenario {
         name: file.name.0.clone(),
         description: file.description.value.clone(),
@@ -59,7 +64,7 @@ pub(crate) fn resolve(
         traces,
         router_visible: file.router.visible.as_ref().is_none_or(|at| at.value),
         tcp_profile: *file.tcp.profile,
-        tcp: tcp?,
+        tcp,
         flows: flows?,
         mechanisms: mechanisms?,
         output: Output { series_interval: **file.output.series_interval },
@@ -146,7 +151,20 @@ fn radio(
         MacName::Trace => trace_link(file, reader, traces),
         MacName::Shared => channels(file, Mac::Shared, reader),
         MacName::Duplex => channels(file, Mac::Duplex, reader),
+        MacName::Ieee802154 => ieee802154::radio(file, reader).map(|(mac, channel)| Link {
+            mac,
+            channels: vec![channel],
+            initial_channel: 0,
+            rate_told: *radio.rate_told,
+            switching: Switching::default(),
+            retry_limit: 0,
+            traces: None,
+        }),
     };
+    match *radio.mac {
+        MacName::Ieee802154 => {}
+        MacName::Trace | MacName::Shared | MacName::Duplex => ieee802154::report_idle_without(file, reader),
+    }
     let router = queue(&file.router, reader);
     let station_queue = queue(&file.station, reader);
     let link = link?;

@@ -8,8 +8,8 @@ use linkhold_core::packet::Direction;
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes};
 use linkhold_radio::{
-    AirConfig, AirTimeModel, ChannelConfig, FqCodelConfig, InSilence, Mac, QueueConfig, QueueKind,
-    SensingConfig, SwitchPolicy, TraceLink,
+    AirConfig, AirTimeModel, ChannelConfig, FqCodelConfig, HeardBy, Ieee802154Config, InSilence, Mac,
+    OverhearConfig, QueueConfig, QueueKind, SensingConfig, SwitchPolicy, TraceLink,
 };
 
 use crate::Scenario;
@@ -65,6 +65,9 @@ fn told(scenario: &ResolvedScenario) -> String {
         let late = link.detection_delay;
         return format!("a silence {late} after it begins; nobody tells the rate");
     }
+    if let Mac::Ieee802154(mac) = &radio.mac {
+        return told_by_overhearing(radio, mac);
+    }
     let users = radio.channels.iter().filter_map(|channel| channel.primary_user.as_ref());
     let late = users.map(|user| user.detection_delay).max().unwrap_or_default();
     let silences = if late.is_zero() {
@@ -77,6 +80,25 @@ fn told(scenario: &ResolvedScenario) -> String {
     } else {
         format!("{silences}; nobody tells the rate")
     }
+}
+
+/// What radios that overhear the primary user tell, each to its own host.
+fn told_by_overhearing(radio: &AirConfig, mac: &Ieee802154Config) -> String {
+    let rate = if radio.rate_told { "the channel's exact rate" } else { "nobody tells the rate" };
+    if radio.channels.iter().all(|channel| channel.primary_user.is_none()) {
+        return format!("no silence: there is no primary user; {rate}");
+    }
+    let OverhearConfig { missed, delay, idle_time, false_alarms, .. } = &mac.overhearing;
+    let who = match mac.user_heard_by {
+        HeardBy::All => "each radio's host",
+        HeardBy::Stations => "each station's host (the base station hears no primary user)",
+        HeardBy::BaseStation => "the base station (no station hears the primary user)",
+    };
+    format!(
+        "{who}: a primary user {delay} after the first of its frames that is overheard ({:.1} % are missed), its \
+         end {idle_time} after the last; {false_alarms}/s false alarms; {rate}",
+        100.0 * missed.get()
+    )
 }
 
 /// What is valid and still probably not meant.
@@ -108,6 +130,10 @@ fn radio(scenario: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
     match &radio.mac {
         Mac::Shared => channels(&format!("shared, {stations}"), radio, line),
         Mac::Duplex => channels(&format!("duplex, {stations}"), radio, line),
+        Mac::Ieee802154(mac) => {
+            channels(&format!("IEEE 802.15.4, {stations}"), radio, line);
+            line("mac", describe_ieee802154(mac));
+        }
         Mac::Trace(link) => {
             line("radio", format!("measured trace, {stations}"));
             if let Some(files) = &scenario.traces {
@@ -138,7 +164,7 @@ fn trace(link: &TraceLink, files: &TraceFiles, line: &mut dyn FnMut(&str, String
 fn channels(head: &str, radio: &AirConfig, line: &mut dyn FnMut(&str, String)) {
     line("radio", head.to_owned());
     for (index, channel) in radio.channels.iter().enumerate() {
-        line(&format!("channel {index}"), describe_channel(channel, radio.air_time));
+        line(&format!("channel {index}"), describe_channel(channel, radio));
     }
     let silent = radio.switching.delay;
     for switch in &radio.switching.scripted {
@@ -155,11 +181,30 @@ fn channels(head: &str, radio: &AirConfig, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
-fn describe_channel(channel: &ChannelConfig, model: AirTimeModel) -> String {
+fn describe_ieee802154(mac: &Ieee802154Config) -> String {
+    let acknowledged = if mac.acknowledged {
+        format!("acknowledged, {} retries", mac.max_frame_retries)
+    } else {
+        "not acknowledged".to_owned()
+    };
+    format!(
+        "BE {} to {}, {} backoffs, {acknowledged}; MPDU {} B; {} to process a frame; {:.1} % of frames lost",
+        mac.min_be,
+        mac.max_be,
+        mac.max_csma_backoffs,
+        mac.mpdu,
+        mac.processing_time,
+        100.0 * mac.frame_loss.get()
+    )
+}
+
+fn describe_channel(channel: &ChannelConfig, radio: &AirConfig) -> String {
+    let model = radio.air_time;
     let net = channel.air_time(model).map_or(BitRate(0), |air_time| air_time.effective_rate());
-    let mut text = match model {
-        AirTimeModel::PerByte => format!("{} x {} = {net}", channel.phy_rate, channel.efficiency.get()),
-        AirTimeModel::Ieee80211a => {
+    let mut text = match (model, &radio.mac) {
+        (_, Mac::Ieee802154(_)) => format!("{}, {net} from a sender alone", channel.phy_rate),
+        (AirTimeModel::PerByte, _) => format!("{} x {} = {net}", channel.phy_rate, channel.efficiency.get()),
+        (AirTimeModel::Ieee80211a, _) => {
             format!("{} as IEEE 802.11a, {net} in full-size packets", channel.phy_rate)
         }
     };

@@ -3,14 +3,20 @@
 //! Two interfaces: `correspondent` (the wired host) and `station`. A packet stands in the file once where it
 //! is sent and once where it arrives; one that is lost, or held by a mechanism at the end, stands only where
 //! it was sent. Times are simulated, to the nanosecond.
+//!
+//! With IEEE 802.15.4 the second interface is `air`: what a monitor beside the radios would record, each
+//! frame and each acknowledgment once for every transmission, repetitions included, at the time of its end. A
+//! transmission that its receiver could not read says so in a comment.
 
 use std::io::Write;
 
 use linkhold_core::packet::{Direction, FlowKey};
 use linkhold_core::time::Instant;
 use linkhold_wire::capture::{CaptureError, InterfaceId};
+use linkhold_wire::ieee802154::{DataFrame, ack_frame, data_frame};
 use linkhold_wire::{PacketSpec, PcapngWriter};
 
+use crate::network::Sent;
 use crate::observer::{Observer, Tap};
 use crate::slab::Packet;
 
@@ -21,13 +27,42 @@ const SNAP_LEN: u32 = 128;
 pub struct Capture<W: Write> {
     writer: PcapngWriter<W>,
     correspondent: InterfaceId,
-    station: InterfaceId,
+    radio: Radio,
     packets: u64,
     /// The first error; nothing is written after it.
     failed: Option<CaptureError>,
 }
 
+/// What is captured at the radio's end.
+enum Radio {
+    /// IP packets at the stations.
+    Stations(InterfaceId),
+    /// Frames on the air.
+    Air {
+        interface: InterfaceId,
+        /// Whether frames ask for an acknowledgment.
+        ack_request: bool,
+        /// By radio: the last data frame that it sent, which it may send again.
+        last: Vec<Vec<u8>>,
+        /// Scratch.
+        ack: Vec<u8>,
+    },
+}
+
 impl<W: Write> Capture<W> {
+    /// Starts a capture of a run whose radio is IEEE 802.15.4: packets at the correspondents, frames on the
+    /// air. `acknowledged` is the radio's setting.
+    ///
+    /// # Errors
+    /// [`CaptureError::Io`].
+    pub fn of_ieee802154(writer: W, comment: &str, acknowledged: bool) -> Result<Self, CaptureError> {
+        let mut writer = PcapngWriter::new(writer, comment, SNAP_LEN)?;
+        let correspondent = writer.add_interface("correspondent", "the host on the wire")?;
+        let interface = writer.add_ieee802154("air", "a monitor beside the radios")?;
+        let radio = Radio::Air { interface, ack_request: acknowledged, last: Vec::new(), ack: Vec::new() };
+        Ok(Self { writer, correspondent, radio, packets: 0, failed: None })
+    }
+
     /// Starts a capture; `comment` says what is captured. Give it a buffered writer.
     ///
     /// # Errors
@@ -36,7 +71,8 @@ impl<W: Write> Capture<W> {
         let mut writer = PcapngWriter::new(writer, comment, SNAP_LEN)?;
         let correspondent = writer.add_interface("correspondent", "the host on the wire")?;
         let station = writer.add_interface("station", "the stations on the radio")?;
-        Ok(Self { writer, correspondent, station, packets: 0, failed: None })
+        let radio = Radio::Stations(station);
+        Ok(Self { writer, correspondent, radio, packets: 0, failed: None })
     }
 
     /// Packets captured so far.
@@ -66,18 +102,72 @@ impl<W: Write> Observer for Capture<W> {
         if self.failed.is_some() {
             return;
         }
-        let (src, dst) = match packet.direction {
-            Direction::Downlink => (flow.correspondent, flow.station),
-            Direction::Uplink => (flow.station, flow.correspondent),
+        let interface = match (tap, &self.radio) {
+            (Tap::Correspondent, _) => self.correspondent,
+            (Tap::Station, Radio::Stations(interface)) => *interface,
+            (Tap::Station, Radio::Air { .. }) => return,
         };
-        let interface = match tap {
-            Tap::Correspondent => self.correspondent,
-            Tap::Station => self.station,
+        let written = self.writer.segment(interface, now, &spec(flow, packet), None);
+        self.note(written);
+    }
+
+    fn wants_transmissions(&self) -> bool {
+        matches!(self.radio, Radio::Air { .. })
+    }
+
+    fn on_transmission(&mut self, sent: &Sent, flow: Option<&FlowKey>) {
+        let Radio::Air { interface, ack_request, last, ack } = &mut self.radio else { return };
+        if self.failed.is_some() {
+            return;
+        }
+        let Sent { at, transmission, packet } = sent;
+        let bytes = if transmission.packet.is_none() {
+            ack.clear();
+            ack_frame(transmission.sequence, ack);
+            &*ack
+        } else {
+            let sender = transmission.from.0 as usize;
+            if last.len() <= sender {
+                last.resize_with(sender + 1, Vec::new);
+            }
+            let Some(frame) = last.get_mut(sender) else { return };
+            if let (Some(packet), Some(flow)) = (packet, flow) {
+                frame.clear();
+                let data = DataFrame {
+                    from: transmission.from.0,
+                    to: transmission.to.0,
+                    sequence: transmission.sequence,
+                    ack_request: *ack_request,
+                    sent_at: packet.sent_at,
+                    packet: &spec(flow, packet),
+                };
+                if let Err(error) = data_frame(&data, frame) {
+                    self.failed = Some(error.into());
+                    return;
+                }
+            }
+            // Without its packet it is a repetition of the frame that this radio sent last.
+            &*frame
         };
-        let spec = PacketSpec { src, dst, tcp: packet.segment, ecn: packet.ecn };
-        match self.writer.segment(interface, now, &spec, None) {
+        let comment = (!transmission.received).then_some("not received");
+        let written = self.writer.packet(*interface, *at, bytes, comment);
+        self.note(written);
+    }
+}
+
+impl<W: Write> Capture<W> {
+    fn note(&mut self, written: Result<(), CaptureError>) {
+        match written {
             Ok(()) => self.packets += 1,
             Err(error) => self.failed = Some(error),
         }
     }
+}
+
+fn spec(flow: &FlowKey, packet: &Packet) -> PacketSpec {
+    let (src, dst) = match packet.direction {
+        Direction::Downlink => (flow.correspondent, flow.station),
+        Direction::Uplink => (flow.station, flow.correspondent),
+    };
+    PacketSpec { src, dst, tcp: packet.segment, ecn: packet.ecn }
 }

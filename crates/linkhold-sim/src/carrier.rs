@@ -13,6 +13,9 @@ use crate::path::{HopIndex, Hops, LinkId};
 use crate::slab::{Packet, PacketSlab, Sending};
 use crate::touched::Touched;
 
+/// Bytes of a TCP header without options (RFC 9293 section 3.1).
+const TCP_HEADER: u32 = 20;
+
 /// Packets that got lost inside the network, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
@@ -20,7 +23,7 @@ pub struct Losses {
     pub wired: u64,
     /// In a radio's transmit queue: full, in a silence, or by CoDel.
     pub queue: u64,
-    /// On the air.
+    /// On the air, or given up by the radio that was to send them.
     pub air: u64,
     /// In a mechanism, which drops with a reason of its own.
     pub mechanism: u64,
@@ -118,12 +121,14 @@ impl Carrier {
     #[inline]
     pub(crate) fn send_air(&mut self, now: Instant, id: PacketId, link: LinkId, from: RadioId, to: RadioId) {
         let packet = self.slab.get(id);
+        let flow = &self.flows[packet.flow.get()];
         let frame = Frame {
             packet: id,
             from,
             to,
             len: packet.len,
-            flow_hash: self.flows[packet.flow.get()].hash,
+            headers: flow.ip_header + TCP_HEADER,
+            flow_hash: flow.hash,
             ecn_capable: matches!(packet.ecn, Ecn::Ect0 | Ecn::Ect1),
         };
         let Link::Air(air) = &mut self.links[link.get()].link else {
@@ -143,7 +148,10 @@ impl Carrier {
         for event in output.drain() {
             match event {
                 AirEvent::Dropped { frame, reason } => self.air_dropped(frame, reason),
-                AirEvent::Delivered { .. } | AirEvent::Link(_) => {
+                AirEvent::Delivered { .. }
+                | AirEvent::Link(_)
+                | AirEvent::Overheard { .. }
+                | AirEvent::Transmitted(_) => {
                     unreachable!("the air delivers and reports in on_event, never in enqueue")
                 }
             }
@@ -154,7 +162,9 @@ impl Carrier {
     pub(crate) fn air_dropped(&mut self, frame: Frame, reason: AirDrop) {
         match reason {
             AirDrop::QueueFull | AirDrop::Silence | AirDrop::Codel => self.losses.queue += 1,
-            AirDrop::RetryLimit => self.losses.air += 1,
+            AirDrop::RetryLimit | AirDrop::ChannelBusy | AirDrop::Lost | AirDrop::TooLong => {
+                self.losses.air += 1
+            }
         }
         self.forget(frame.packet);
     }

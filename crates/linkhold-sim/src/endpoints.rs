@@ -12,7 +12,7 @@ use crate::cell::AIR;
 use crate::engine::Hosts;
 use crate::flow::FlowIndex;
 use crate::meter::Meter;
-use crate::network::{HostCommand, Network};
+use crate::network::{HostCommand, Network, Sent};
 use crate::observer::{Observer, Tap};
 use crate::plan::{FlowPlan, Plan};
 use crate::queue::Wakeup;
@@ -139,6 +139,9 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         observer: &'o mut O,
     ) -> Self {
         let observe_packets = observer.wants_packets();
+        if observer.wants_transmissions() {
+            network.tell_transmissions();
+        }
         let warm_up = Instant::ZERO + warm_up;
         network.schedule(warm_up, Token::WarmUp.pack());
         network.schedule(Instant::ZERO + recorder.interval(), Token::Sample.pack());
@@ -314,6 +317,11 @@ impl<'o, O: Observer> Endpoints<'o, O> {
 }
 
 impl<O: Observer> Hosts for Endpoints<'_, O> {
+    fn on_transmission(&mut self, sent: &Sent, network: &mut Network) {
+        let flow = sent.packet.map(|packet| &network.flow(packet.flow).key);
+        self.observer.on_transmission(sent, flow);
+    }
+
     #[inline]
     fn on_arrival(&mut self, now: Instant, _id: PacketId, packet: Packet, network: &mut Network) {
         let side = receiver_of(packet.direction);

@@ -9,7 +9,7 @@ use linkhold_core::link_event::LinkEvent;
 use linkhold_core::packet::PacketId;
 use linkhold_core::time::Instant;
 
-use crate::network::{Event, HostCommand, Network};
+use crate::network::{Event, HostCommand, Network, Sent};
 use crate::queue::Wakeup;
 use crate::slab::Packet;
 
@@ -26,6 +26,10 @@ pub trait Hosts {
 
     /// A radio reports an event. Called only if the hosts asked for it with [`Network::report_links`].
     fn on_link(&mut self, _event: &LinkEvent, _network: &mut Network) {}
+
+    /// A transmission on an air has ended. Called only if the hosts asked for it with
+    /// [`Network::tell_transmissions`].
+    fn on_transmission(&mut self, _sent: &Sent, _network: &mut Network) {}
 }
 
 impl Network {
@@ -98,6 +102,8 @@ impl<H: Hosts> Engine<H> {
                 self.hosts.on_command(self.now, command, &mut self.network);
             } else if let Some(event) = self.network.pop_report() {
                 self.hosts.on_link(&event, &mut self.network);
+            } else if let Some(sent) = self.network.pop_transmission() {
+                self.hosts.on_transmission(&sent, &mut self.network);
             } else {
                 break;
             }

@@ -17,6 +17,13 @@
 //! t(L) on a channel. There the limit is a sum over channels: the time usable on the channel, times the rate
 //! at which payload passes, which is the share above with t(W) for W and t(A) for A.
 //!
+//! With IEEE 802.15.4 radios contend, and no share can be exact. The limit is the smaller of two rates, over
+//! the time usable:
+//! - what the senders of data could pass if each were alone on the medium without loss: one MPDU a mean
+//!   exchange (mean first backoff, CCA, turnaround, frame, acknowledgment, spacing or processing);
+//! - what the medium could pass if every frame followed the last at once: the share above, where a packet
+//!   costs CCA, turnaround, frame and acknowledgment.
+//!
 //! Flows of different kinds count by the mean of their shares. A direction can never carry more than the wire
 //! does: its limit is at most rate x time x p / W there. If all flows belong to one station, its own sensing
 //! counts as silence too; with several stations the air is lost only while the whole network is silent, since
@@ -25,10 +32,12 @@
 //! Goodput counted from the end of a warm-up can exceed the limit a little, because data that stood in queues
 //! at that moment had already used capacity of the warm-up.
 
+use std::collections::BTreeSet;
+
 use linkhold_core::packet::Direction;
 use linkhold_core::time::Duration;
 use linkhold_core::units::BitRate;
-use linkhold_radio::{AirAccounting, AirTime};
+use linkhold_radio::{AirAccounting, AirTime, Ieee802154Config};
 use linkhold_tcp::{DelayedAck, TcpConfig};
 
 /// How the two directions share the air.
@@ -47,11 +56,15 @@ pub enum FrameTimes {
     PerByte,
     /// By its exchange, with the times of each channel.
     ByChannel(Vec<AirTime>),
+    /// By the exchange of radios that contend.
+    Contended(Ieee802154Config),
 }
 
 /// Lengths of one flow's packets.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
+    /// IP header, and TCP header without options.
+    headers: u32,
     payload: f64,
     wire: f64,
     ack: f64,
@@ -80,6 +93,8 @@ pub struct GoodputLimit {
     flows: [Vec<Lengths>; 2],
     /// The one station with flows, if there is only one.
     station: Option<u32>,
+    /// The stations that send data.
+    uplink_senders: BTreeSet<u32>,
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -95,7 +110,14 @@ impl GoodputLimit {
     /// A limit for no flow yet.
     #[must_use]
     pub fn new(sharing: Sharing, times: FrameTimes, wired: BitRate) -> Self {
-        Self { sharing, times, wired, flows: [Vec::new(), Vec::new()], station: None }
+        Self {
+            sharing,
+            times,
+            wired,
+            flows: [Vec::new(), Vec::new()],
+            station: None,
+            uplink_senders: BTreeSet::new(),
+        }
     }
 
     /// Adds a kind of flow.
@@ -109,7 +131,12 @@ impl GoodputLimit {
             DelayedAck::Off => 1.0,
             DelayedAck::Timer(_) | DelayedAck::Heartbeat(_) | DelayedAck::Linux => 2.0,
         };
-        let lengths = Lengths { payload, wire: header + options + payload, ack: header + options, per_ack };
+        let headers = ip_header + 20;
+        if direction == Direction::Uplink {
+            self.uplink_senders.insert(station);
+        }
+        let lengths =
+            Lengths { headers, payload, wire: header + options + payload, ack: header + options, per_ack };
         self.flows[side(direction)].push(lengths);
     }
 
@@ -145,6 +172,18 @@ impl GoodputLimit {
                     usable.as_secs_f64() * bytes_a_second * 8.0
                 };
                 own.unwrap_or(&air.usable).iter().zip(times).map(on_channel).sum()
+            }
+            FrameTimes::Contended(mac) => {
+                let usable: f64 = air.usable.iter().map(|time| time.as_secs_f64()).sum();
+                let share = |flow: &Lengths, with_acks, time: &dyn Fn(u32) -> Duration| {
+                    let mpdu = |bytes: f64| Ieee802154Config::mpdu_of(bytes as u32, flow.headers);
+                    flow.share(with_acks, |bytes| time(mpdu(bytes)).as_secs_f64())
+                };
+                let medium =
+                    mean(flows.clone().map(|flow| share(flow, true, &|mpdu| mac.least_occupancy(mpdu))));
+                let alone = mean(flows.map(|flow| share(flow, false, &|mpdu| mac.mean_exchange(mpdu))));
+                let senders = self.uplink_senders.len() + usize::from(!self.flows[0].is_empty());
+                usable * 8.0 * medium.min(alone * senders as f64)
             }
         }
     }
@@ -280,6 +319,34 @@ mod tests {
             let got = limit(sharing, &stations);
             assert!((got / want - 1.0).abs() < 1e-9, "{sharing:?}, {stations:?}: {got}, not {want}");
         }
+    }
+
+    #[test]
+    fn radios_that_contend_are_bound_by_their_backoffs_or_by_the_medium() {
+        let mac =
+            Ieee802154Config { mpdu: 128, processing_time: Duration::ZERO, ..Ieee802154Config::default() };
+        let mut tcp = TcpConfig::classic(linkhold_tcp::Recovery::NewReno, Congestion::Reno);
+        tcp.mss = 95;
+        tcp.delayed_ack = DelayedAck::Off;
+        let air = AirAccounting {
+            until: Instant::from_millis(10_000),
+            usable: vec![Duration::from_secs(5)],
+            ..AirAccounting::default()
+        };
+        let limit = |stations: u32| {
+            let mut limit =
+                GoodputLimit::new(Sharing::Shared, FrameTimes::Contended(mac), BitRate::from_mbps(100));
+            for station in 0..stations {
+                limit.add(Direction::Uplink, station, 20, &tcp);
+            }
+            limit.bps(&air)
+        };
+        // 95 bytes in 6912 us, half of the time; with more senders in 5152 us, and a TCP ACK's 33 octets in
+        // 320 + 1248 + 544 us.
+        let alone = 95.0_f64 * 8.0 / 6912e-6 / 2.0;
+        let medium = 95.0 * 8.0 / (5152e-6 + 2112e-6) / 2.0;
+        assert!((limit(1) / alone.min(medium) - 1.0).abs() < 1e-9, "{}", limit(1));
+        assert!((limit(2) / medium - 1.0).abs() < 1e-9, "{}", limit(2));
     }
 
     #[test]

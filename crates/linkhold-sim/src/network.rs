@@ -20,7 +20,7 @@ use linkhold_core::packet::{
     Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment,
 };
 use linkhold_core::time::Instant;
-use linkhold_radio::{AirEvent, Silence};
+use linkhold_radio::{AirEvent, RadioId, Silence, Transmission};
 
 use crate::carrier::Carrier;
 use crate::flow::{FlowIndex, FlowInfo};
@@ -42,6 +42,18 @@ pub enum Event {
     Tap(TapId),
     /// An event of the hosts; the number is their own token.
     Host(u32),
+}
+
+/// A transmission on the air that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When it ended.
+    pub at: Instant,
+    /// The transmission.
+    pub transmission: Transmission,
+    /// The packet that it carried. `None` for a MAC's acknowledgment, and for a repetition of a frame that had
+    /// arrived, whose packet may have left the network.
+    pub packet: Option<Packet>,
 }
 
 /// A command of a mechanism to the TCP sender at its own node.
@@ -73,6 +85,8 @@ pub struct Network {
     commands: VecDeque<HostCommand>,
     /// The radios' events for the hosts, if they asked for them.
     reports: Option<VecDeque<LinkEvent>>,
+    /// What was sent on the airs, if the hosts asked for it.
+    transmissions: VecDeque<Sent>,
 }
 
 impl Network {
@@ -168,6 +182,14 @@ impl Network {
         self.reports.get_or_insert_default();
     }
 
+    /// Keeps what is sent on the airs for the hosts ([`pop_transmission`](Self::pop_transmission)), as far as
+    /// their medium access can tell it.
+    pub fn tell_transmissions(&mut self) {
+        for index in 0..self.airs.len() {
+            self.carrier.air_mut(self.airs[index]).air.tell_transmissions();
+        }
+    }
+
     // ---- packets ----
 
     /// Sends a segment from the correspondent (`Downlink`) or the station (`Uplink`) of a flow.
@@ -202,6 +224,19 @@ impl Network {
     #[inline]
     pub fn pop_report(&mut self) -> Option<LinkEvent> {
         self.reports.as_mut()?.pop_front()
+    }
+
+    /// The next transmission on an air, if the hosts asked for them.
+    #[inline]
+    pub fn pop_transmission(&mut self) -> Option<Sent> {
+        self.transmissions.pop_front()
+    }
+
+    fn transmitted(&mut self, now: Instant, transmission: Transmission) {
+        let slab = &self.carrier.slab;
+        let inside = transmission.packet.filter(|&id| slab.contains(id));
+        let packet = inside.map(|id| *slab.get(id));
+        self.transmissions.push_back(Sent { at: now, transmission, packet });
     }
 
     /// Lets a packet that has come to its hop go on from there: through the hop's tap, then onward.
@@ -349,8 +384,10 @@ impl Network {
                 AirEvent::Dropped { frame, reason } => self.carrier.air_dropped(frame, reason),
                 AirEvent::Link(event) => {
                     silence_ended |= matches!(event.kind, LinkEventKind::FreezeEnded { .. });
-                    self.radio_reports(now, link, event);
+                    self.radio_reports(now, link, event, None);
                 }
+                AirEvent::Overheard { by, event } => self.radio_reports(now, link, event, Some(by)),
+                AirEvent::Transmitted(transmission) => self.transmitted(now, transmission),
             }
         }
         let air = self.carrier.air_mut(link);
@@ -373,14 +410,19 @@ impl Network {
         }
     }
 
-    fn radio_reports(&mut self, now: Instant, link: LinkId, event: LinkEvent) {
-        if let Some(reports) = &mut self.reports {
+    /// Tells the taps an event of a radio: all that listen, or those at the node of the radio that overheard
+    /// it. What the base station overhears it can pass on over its wire.
+    fn radio_reports(&mut self, now: Instant, link: LinkId, event: LinkEvent, by: Option<RadioId>) {
+        let own = by.map(RadioId::station);
+        if let Some(reports) = &mut self.reports
+            && own.is_none_or(|station| station.is_none())
+        {
             reports.push_back(event);
         }
         for index in 0..self.carrier.air(link).listeners.len() {
             let id = self.carrier.air(link).listeners[index];
             let tap = &mut self.taps[id.get()];
-            if !tap.hears(event.kind.scope()) {
+            if !tap.hears(event.kind.scope()) || own.is_some_and(|station| station != tap.node.station()) {
                 continue;
             }
             self.carrier.touched.tap(id);

@@ -4,6 +4,7 @@ use linkhold_core::packet::FlowKey;
 use linkhold_core::time::Instant;
 use linkhold_radio::Silence;
 
+use crate::network::Sent;
 use crate::slab::Packet;
 
 /// Where a packet was seen: as a capture on that host would see it.
@@ -24,6 +25,15 @@ pub trait Observer {
 
     /// A packet left (`packet.sent_at == now`) or reached a host.
     fn on_packet(&mut self, _now: Instant, _tap: Tap, _flow: &FlowKey, _packet: &Packet) {}
+
+    /// Asked once: are [`on_transmission`](Self::on_transmission) calls wanted?
+    fn wants_transmissions(&self) -> bool {
+        false
+    }
+
+    /// A transmission on the air has ended; `flow` is that of its packet, if the packet is known. Only a
+    /// radio whose medium access has single transmissions tells them (IEEE 802.15.4).
+    fn on_transmission(&mut self, _sent: &Sent, _flow: Option<&FlowKey>) {}
 
     /// A silence is over, or the end of the run cut it. Silences come in the order of their end.
     fn on_silence(&mut self, _silence: &Silence) {}

@@ -22,6 +22,17 @@ pub enum NodeId {
     Station(StationId),
 }
 
+impl NodeId {
+    /// The station that stands there, if one does.
+    #[must_use]
+    pub const fn station(self) -> Option<StationId> {
+        match self {
+            Self::Station(station) => Some(station),
+            Self::Correspondent | Self::BaseStation => None,
+        }
+    }
+}
+
 /// A link's number in its network, in the order of [`Network::add_link`](crate::network::Network::add_link).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_scenario::PlacedMechanism;
+use linkhold_scenario::{Case, NoFiles, PlacedMechanism, Scenario};
 use linkhold_sim::{NoObserver, Simulation};
 use linkhold_tcp::Congestion;
 
@@ -39,6 +39,17 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Allocations and events of a run from 20 to 80 s.
+fn after_its_first_seconds(case: &Case) -> (u64, u64) {
+    let mut observer = NoObserver;
+    let mut simulation = Simulation::new(case, 1, &mut observer).expect("the scenario is valid");
+    simulation.advance(Instant::from_millis(20_000));
+    let (before, events) = (ALLOCATIONS.load(Ordering::Relaxed), simulation.engine().events());
+    simulation.advance(Instant::from_millis(80_000));
+    (ALLOCATIONS.load(Ordering::Relaxed) - before, simulation.engine().events() - events)
+}
+
+// One test, because tests that run side by side would count each other's allocations.
 #[test]
 fn a_minute_of_traffic_allocates_next_to_nothing_after_its_first_seconds() {
     let dsasync: PlacedMechanism = DsaSyncConfig::default().into();
@@ -46,17 +57,34 @@ fn a_minute_of_traffic_allocates_next_to_nothing_after_its_first_seconds() {
         let mut scenario =
             common::quarter_silent(Congestion::Cubic, Duration::from_millis(50), Duration::from_secs(80));
         scenario.mechanisms.clone_from(&mechanisms);
-        let case = common::case("allocation", scenario);
-        let mut observer = NoObserver;
-        let mut simulation = Simulation::new(&case, 1, &mut observer).expect("the scenario is valid");
-        simulation.advance(Instant::from_millis(20_000));
-        let (before, events) = (ALLOCATIONS.load(Ordering::Relaxed), simulation.engine().events());
-        simulation.advance(Instant::from_millis(80_000));
-        let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
-        let events = simulation.engine().events() - events;
+        let (allocations, events) = after_its_first_seconds(&common::case("allocation", scenario));
         println!("{mechanisms:?}: {allocations} allocations in {events} events");
         // Sixty samples of the series take a handful each; a rare longer burst lets a queue grow.
         assert!(allocations < 1_500, "{allocations} allocations in {events} events");
         assert!(events > 100_000);
     }
+    let scenario = Scenario::parse(IEEE802154, "s.toml", &[], &NoFiles).expect("it is valid");
+    let (allocations, events) = after_its_first_seconds(&scenario.cases()[0]);
+    println!("802.15.4: {allocations} allocations in {events} events");
+    assert!(allocations < 1_500, "{allocations} allocations in {events} events");
+    assert!(events > 20_000, "{events}");
 }
+
+/// Radios that contend, lose frames and overhear a primary user.
+const IEEE802154: &str = r#"schema = "linkhold.scenario/1"
+name = "allocation"
+duration = "80s"
+[radio]
+mac = "802.15.4"
+stations = 3
+primary_user = { on_mean = "100ms", off_mean = "2s" }
+[tcp]
+profile = "classic"
+mss = 94
+[[flows]]
+direction = "uplink"
+station = "all"
+[[cases]]
+name = "cr"
+mechanism = "cr-aware"
+"#;

@@ -1,6 +1,6 @@
 //! Packet captures of a run as pcapng, which Wireshark and tshark open; time stamps are in nanoseconds.
 //!
-//! Each place where packets are captured is an interface with raw IP as its link type. Of a simulated packet
+//! Each place where packets are captured is an interface with raw IP as its link type, or IEEE 802.15.4. Of a simulated packet
 //! the headers are written whole and the payload, which is all zeros, is left out; its length is kept. So a
 //! minute of traffic takes megabytes, not gigabytes.
 
@@ -68,8 +68,25 @@ impl<W: Write> PcapngWriter<W> {
     /// # Errors
     /// [`CaptureError::Io`].
     pub fn add_interface(&mut self, name: &str, description: &str) -> Result<InterfaceId, CaptureError> {
+        self.add(name, description, DataLink::RAW)
+    }
+
+    /// Adds a place where frames of IEEE 802.15.4 are captured, each with its frame check sequence.
+    ///
+    /// # Errors
+    /// [`CaptureError::Io`].
+    pub fn add_ieee802154(&mut self, name: &str, description: &str) -> Result<InterfaceId, CaptureError> {
+        self.add(name, description, DataLink::IEEE802_15_4)
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        description: &str,
+        linktype: DataLink,
+    ) -> Result<InterfaceId, CaptureError> {
         let block = InterfaceDescriptionBlock {
-            linktype: DataLink::RAW,
+            linktype,
             snaplen: self.snap_len,
             options: vec![
                 InterfaceDescriptionOption::IfName(Cow::Owned(option_text(name))),

@@ -3,11 +3,13 @@
 //! - [`parse`]: IPv4 or IPv6 bytes to [`ParsedPacket`]; safe on any bytes that an attacker may send.
 //! - [`emit`](mod@emit): a [`TcpSegment`](linkhold_core::packet::TcpSegment) to bytes with correct checksums.
 //! - [`rewrite`]: header changes in place, checksums updated incrementally (RFC 1624).
+//! - [`ieee802154`]: a packet as the frame that carries it over an IEEE 802.15.4 radio.
 //! - [`capture`]: pcapng files for Wireshark and tshark.
 #![forbid(unsafe_code)]
 
 pub mod capture;
 pub mod emit;
+pub mod ieee802154;
 pub mod parse;
 pub mod rewrite;
 

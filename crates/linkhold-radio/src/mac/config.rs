@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use linkhold_core::time::Duration;
 
+use super::ieee802154::config::Ieee802154Config;
 use crate::rng::Stream;
 use crate::trace::Trace;
 
 /// The medium access of the cell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Mac {
     /// One half-duplex medium, as in a Wi-Fi cell; base station and stations with something to send take
     /// turns, a frame each.
@@ -17,6 +18,10 @@ pub enum Mac {
     Duplex,
     /// Measured delivery opportunities each way; rate and efficiency of the channels are not used.
     Trace(TraceLink),
+    /// Every radio contends by itself, at 250 kb/s. One channel, whose efficiency is
+    /// [`Ieee802154Config::efficiency`]; its primary user's detection delays are not used, since each radio
+    /// overhears it by itself; no sensing, no channel switch.
+    Ieee802154(Ieee802154Config),
 }
 
 /// How the MACs `Shared` and `Duplex` time a frame.

@@ -1,10 +1,12 @@
-//! Who may send when: the shared half-duplex medium, a duplex pair, or a measured delivery trace.
+//! Who may send when: the shared half-duplex medium, a duplex pair, a measured delivery trace, or radios that
+//! contend.
 
 pub(crate) mod air_time;
 pub(crate) mod config;
 pub(crate) mod contenders;
 pub(crate) mod context;
 mod duplex;
+pub(crate) mod ieee802154;
 mod shared;
 mod trace;
 
@@ -16,6 +18,7 @@ use crate::rng::Stream;
 use config::Mac;
 use context::Context;
 use duplex::Duplex;
+use ieee802154::CsmaCa;
 use shared::Medium;
 use trace::TraceMac;
 
@@ -25,6 +28,7 @@ pub(crate) enum Access {
     Shared(Medium),
     Duplex(Duplex),
     Trace(TraceMac),
+    Ieee802154(Box<CsmaCa>),
 }
 
 impl Access {
@@ -33,15 +37,17 @@ impl Access {
             Mac::Shared => Self::Shared(Medium::new(0..stations + 1, Stream::new(seed, "mac", 0))),
             Mac::Duplex => Self::Duplex(Duplex::new(stations, seed)),
             Mac::Trace(link) => Self::Trace(TraceMac::new(link.down.clone(), link.up.clone(), stations)),
+            Mac::Ieee802154(config) => Self::Ieee802154(Box::new(CsmaCa::new(config, stations, seed))),
         }
     }
 
-    /// When the next transmission ends or opportunity comes that is wanted.
+    /// When the next transmission ends or opportunity comes that is wanted, or a radio has something to do.
     pub(crate) fn next(&self) -> Instant {
         match self {
             Self::Shared(medium) => medium.next(),
             Self::Duplex(pair) => pair.next(),
             Self::Trace(trace) => trace.next(),
+            Self::Ieee802154(csma_ca) => csma_ca.next(),
         }
     }
 
@@ -51,6 +57,7 @@ impl Access {
             Self::Shared(medium) => medium.step(context),
             Self::Duplex(pair) => pair.step(context),
             Self::Trace(trace) => trace.step(context),
+            Self::Ieee802154(csma_ca) => csma_ca.step(context),
         }
     }
 
@@ -60,6 +67,7 @@ impl Access {
             Self::Shared(medium) => medium.start(now, context),
             Self::Duplex(pair) => pair.start(now, sender, context),
             Self::Trace(trace) => trace.on_enqueue(now, sender, context),
+            Self::Ieee802154(csma_ca) => csma_ca.on_enqueue(now, sender, context),
         }
     }
 
@@ -69,15 +77,28 @@ impl Access {
             Self::Shared(medium) => medium.on_radio_change(now, context),
             Self::Duplex(pair) => pair.on_radio_change(now, context),
             Self::Trace(trace) => trace.on_radio_change(now, context),
+            Self::Ieee802154(csma_ca) => csma_ca.on_radio_change(now, context),
         }
     }
 
-    /// Frames out of their queue: on the air, or partly sent.
+    /// Frames out of their queue and not delivered: on the air, partly sent, or about to be sent.
     pub(crate) fn on_air(&self) -> u64 {
         match self {
             Self::Shared(medium) => u64::from(medium.is_busy()),
             Self::Duplex(pair) => pair.on_air(),
             Self::Trace(trace) => trace.on_air(),
+            Self::Ieee802154(csma_ca) => csma_ca.held(),
+        }
+    }
+
+    /// Tells each transmission from now on. False if this MAC has none to tell.
+    pub(crate) fn tell_transmissions(&mut self) -> bool {
+        match self {
+            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) => false,
+            Self::Ieee802154(csma_ca) => {
+                csma_ca.tell_transmissions();
+                true
+            }
         }
     }
 }

@@ -130,6 +130,7 @@ mod tests {
             from: RadioId(9),
             to: RadioId(receiver),
             len: 100,
+            headers: 40,
             flow_hash: receiver,
             ecn_capable: false,
         }

@@ -17,6 +17,7 @@ fn frame(id: u64, flow: u32) -> Frame {
         from: RadioId(9),
         to: RadioId(flow % 4),
         len: LEN,
+        headers: 40,
         flow_hash: flow,
         ecn_capable: false,
     }
@@ -56,7 +57,10 @@ impl Bench {
         for event in self.out.drain() {
             match event {
                 AirEvent::Dropped { frame, reason } => self.drops.push((ms, frame.packet.0, reason)),
-                AirEvent::Delivered { .. } | AirEvent::Link(_) => panic!("a queue only drops"),
+                AirEvent::Delivered { .. }
+                | AirEvent::Link(_)
+                | AirEvent::Overheard { .. }
+                | AirEvent::Transmitted(_) => panic!("a queue only drops"),
             }
         }
     }

@@ -7,7 +7,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
     Air, AirConfig, AirDrop, AirEvent, AirOutput, AirTimeModel, ChannelConfig, Frame, Mac, QueueConfig,
-    SensingConfig, Switching, cell,
+    RadioId, SensingConfig, Switching, Transmission, cell,
 };
 
 pub fn ms(count: u64) -> Duration {
@@ -54,7 +54,7 @@ pub fn up(id: u64, station: u32) -> Frame {
 
 fn frame(id: u64, direction: Direction, station: u32) -> Frame {
     let (from, to) = cell::ends(direction, StationId(station));
-    Frame { packet: PacketId(id), from, to, len: 1500, flow_hash: station, ecn_capable: false }
+    Frame { packet: PacketId(id), from, to, len: 1500, headers: 40, flow_hash: station, ecn_capable: false }
 }
 
 /// Drives an [`Air`] by its contract.
@@ -64,6 +64,8 @@ pub struct Driver {
     pub delivered: Vec<(Instant, Frame)>,
     pub dropped: Vec<(Instant, Frame, AirDrop)>,
     pub links: Vec<LinkEvent>,
+    pub overheard: Vec<(RadioId, LinkEvent)>,
+    pub transmitted: Vec<(Instant, Transmission)>,
 }
 
 impl Driver {
@@ -74,6 +76,8 @@ impl Driver {
             delivered: Vec::new(),
             dropped: Vec::new(),
             links: Vec::new(),
+            overheard: Vec::new(),
+            transmitted: Vec::new(),
         }
     }
 
@@ -106,6 +110,11 @@ impl Driver {
                     assert_eq!(event.detected_at, now, "an event is told when it is detected");
                     self.links.push(event);
                 }
+                AirEvent::Overheard { by, event } => {
+                    assert_eq!(event.detected_at, now, "an event is told when it is detected");
+                    self.overheard.push((by, event));
+                }
+                AirEvent::Transmitted(transmission) => self.transmitted.push((now, transmission)),
             }
         }
     }

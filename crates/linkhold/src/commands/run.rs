@@ -6,6 +6,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
+use linkhold_radio::Mac;
 use linkhold_results::html::render_run;
 use linkhold_results::table::run_table;
 use linkhold_results::{ParquetFiles, RunRecord, RunReport, RunSeries, compare};
@@ -105,7 +106,12 @@ fn simulate_one(
     let path: PathBuf = folder.join(format!("{}-seed{seed}.pcapng", case.name));
     let file = File::create(&path).map_err(|error| fail(format!("cannot write the capture: {error}")))?;
     let comment = format!("{}: {}, case {}, seed {seed}", program(), case.scenario.name, case.name);
-    let capture = Capture::new(BufWriter::new(file), &comment).map_err(|error| fail(error.to_string()))?;
+    let file = BufWriter::new(file);
+    let capture = match &case.scenario.radio.mac {
+        Mac::Ieee802154(mac) => Capture::of_ieee802154(file, &comment, mac.acknowledged),
+        Mac::Shared | Mac::Duplex | Mac::Trace(_) => Capture::new(file, &comment),
+    };
+    let capture = capture.map_err(|error| fail(error.to_string()))?;
     let mut watched = Watched { inner: capture, progress };
     let run = run_case_observed(case, seed, &mut watched).map_err(|error| fail(error.to_string()))?;
     watched.inner.finish().map_err(|error| fail(format!("cannot write the capture: {error}")))?;
@@ -131,6 +137,18 @@ impl<O: Observer> Observer for Watched<'_, O> {
         packet: &linkhold_sim::slab::Packet,
     ) {
         self.inner.on_packet(now, tap, flow, packet);
+    }
+
+    fn wants_transmissions(&self) -> bool {
+        self.inner.wants_transmissions()
+    }
+
+    fn on_transmission(
+        &mut self,
+        sent: &linkhold_sim::network::Sent,
+        flow: Option<&linkhold_core::packet::FlowKey>,
+    ) {
+        self.inner.on_transmission(sent, flow);
     }
 
     fn on_silence(&mut self, silence: &linkhold_radio::Silence) {

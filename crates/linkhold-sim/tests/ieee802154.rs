@@ -1,0 +1,189 @@
+//! Runs over IEEE 802.15.4: what passes, who is told of the primary user, and what a capture holds.
+
+use std::process::Command;
+
+use linkhold_radio::ieee802154::{FCS, MAC_HEADER, TRANSPORT_HEADER};
+use linkhold_results::RunRecord;
+use linkhold_scenario::{Case, NoFiles, Scenario};
+use linkhold_sim::{Capture, run_case, run_case_observed};
+use linkhold_wire::ieee802154::fcs;
+use pcap_file::pcapng::{Block, PcapNgReader};
+use smoltcp::wire::{Ieee802154Frame, Ieee802154FrameType, Ieee802154Repr};
+
+const BASE: &str = r#"schema = "linkhold.scenario/1"
+name = "ieee802154"
+duration = "60s"
+[wired]
+rtt = "1ms"
+[tcp]
+profile = "classic"
+congestion = "reno"
+mss = 95
+[radio]
+mac = "802.15.4"
+[radio.ieee802154]
+mpdu = 128
+"#;
+
+fn case(more: &str) -> Case {
+    let text = format!("{BASE}{more}");
+    let scenario = Scenario::parse(&text, "s.toml", &[], &NoFiles).unwrap_or_else(|error| panic!("{error}"));
+    scenario.cases()[0].clone()
+}
+
+fn run(more: &str) -> RunRecord {
+    run_case(&case(more), 1).expect("the scenario is valid").0
+}
+
+const CR_AWARE: &str =
+    "[[flows]]\ndirection = \"uplink\"\n[[cases]]\nname = \"cr\"\nmechanism = \"cr-aware\"\n";
+
+#[test]
+fn one_sender_on_a_clear_medium_comes_close_to_the_limit() {
+    for (direction, least) in [("uplink", 0.7), ("downlink", 0.7)] {
+        let record = run(&format!("frame_loss = 0\n[[flows]]\ndirection = \"{direction}\"\n"));
+        // The ACKs contend with the data, and collide with some of it.
+        let share = record.totals.limit_share;
+        assert!((least..=1.0).contains(&share), "{direction}: {share} of {}", record.link.goodput_limit_bps);
+    }
+}
+
+#[test]
+fn no_number_of_senders_passes_the_limit() {
+    for stations in [2, 5, 10] {
+        let text = "frame_loss = 0\nprocessing_time = \"0s\"\n[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"3s\"\n\
+             [[flows]]\ndirection = \"uplink\"\nstation = \"all\"\n";
+        let scenario =
+            format!("{BASE}{text}").replace("[radio]\n", &format!("[radio]\nstations = {stations}\n"));
+        let scenario = Scenario::parse(&scenario, "s.toml", &[], &NoFiles).expect("it is valid");
+        let share = run_case(&scenario.cases()[0], 1).expect("it is valid").0.totals.limit_share;
+        assert!(share > 0.1 && share <= 1.0, "{stations} stations: {share}");
+    }
+}
+
+#[test]
+fn a_station_is_told_what_its_own_radio_hears_and_no_more() {
+    let silences = |heard_by: &str, alarms: &str| {
+        let record = run(&format!(
+            "[radio.primary_user]\non_mean = \"2s\"\noff_mean = \"3s\"\nheard_by = \"{heard_by}\"\n\
+             overhear = {{ false_alarms = \"{alarms}\" }}\n{CR_AWARE}"
+        ));
+        assert!(record.link.silent_fraction > 0.2, "whoever hears the user, nobody can work beside it");
+        record.mechanisms[0].counter("silences")
+    };
+    assert_eq!(silences("base-station", "off"), 0, "the station cannot know of a user that it does not hear");
+    assert!(silences("all", "off") > 4);
+    assert_eq!(silences("all", "off"), silences("stations", "off"));
+    assert!(silences("base-station", "0.5/s") > 4, "a false alarm freezes as a true one does");
+}
+
+#[test]
+fn what_radios_give_up_is_counted() {
+    // TCP sends little where a frame in five is lost, and much where the MAC repeats it.
+    let lossy = run("acknowledged = false\nframe_loss = 0.2\n[[flows]]\ndirection = \"uplink\"\n");
+    assert!(lossy.link.air_losses > 10, "{}", lossy.link.air_losses);
+    let repeated = run("frame_loss = 0.2\n[[flows]]\ndirection = \"uplink\"\n");
+    assert!(repeated.totals.goodput_bps > 10.0 * lossy.totals.goodput_bps, "{:?}", repeated.totals);
+}
+
+/// A run with losses, repetitions and a primary user, captured.
+fn capture(more: &str) -> Vec<u8> {
+    let text = format!(
+        "frame_loss = 0.2\n{more}[radio.primary_user]\non_mean = \"1s\"\noff_mean = \"2s\"\n\
+         [[flows]]\ndirection = \"uplink\"\n[[flows]]\ndirection = \"downlink\"\nip = \"v6\"\n"
+    );
+    let case = case(&text);
+    let acknowledged = !more.contains("acknowledged = false");
+    let mut capture =
+        Capture::of_ieee802154(Vec::new(), "a test", acknowledged).expect("memory can be written");
+    let (seen, _) = run_case_observed(&case, 1, &mut capture).expect("the scenario is valid");
+    let (unseen, _) = run_case(&case, 1).expect("the scenario is valid");
+    assert_eq!(seen.flows, unseen.flows, "watching changes nothing");
+    capture.finish().expect("memory can be written")
+}
+
+/// The frames on the air in a capture.
+fn frames(file: &[u8]) -> Vec<Vec<u8>> {
+    let mut reader = PcapNgReader::new(file).expect("a pcapng file");
+    let mut frames = Vec::new();
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.expect("a good block")
+            && packet.interface_id == 1
+        {
+            assert_eq!(packet.original_len as usize, packet.data.len(), "frames are kept whole");
+            frames.push(packet.data.to_vec());
+        }
+    }
+    frames
+}
+
+#[test]
+fn smoltcp_reads_every_frame_of_a_run() {
+    let (mut data, mut acks, mut repeated) = (0, 0, 0);
+    let mut last: Vec<Option<Vec<u8>>> = vec![None; 2];
+    for frame in frames(&capture("")) {
+        assert_eq!(fcs(&frame), 0, "a frame with its check sequence leaves no remainder");
+        if frame.len() == 5 {
+            let parsed = Ieee802154Frame::new_checked(&frame[..]).expect("well formed");
+            assert_eq!(parsed.frame_type(), Ieee802154FrameType::Acknowledgement);
+            acks += 1;
+            continue;
+        }
+        let parsed = Ieee802154Frame::new_checked(&frame[..frame.len() - FCS as usize]).expect("well formed");
+        let repr = Ieee802154Repr::parse(&parsed).expect("well formed");
+        assert_eq!(repr.frame_type, Ieee802154FrameType::Data);
+        assert!(repr.ack_request);
+        assert_eq!(parsed.mac_header().len(), MAC_HEADER as usize);
+        let payload = parsed.payload().expect("data has one");
+        assert!((TRANSPORT_HEADER..=TRANSPORT_HEADER + 95).contains(&(payload.len() as u32)));
+        let sender = usize::from(frame[18] != 0);
+        repeated += u32::from(last[sender].as_ref() == Some(&frame));
+        last[sender] = Some(frame);
+        data += 1;
+    }
+    assert!(data > 1000 && acks > 500 && repeated > 100, "{data} frames, {acks} ACKs, {repeated} again");
+    assert!(frames(&capture("acknowledged = false\n")).iter().all(|frame| frame.len() > 5));
+}
+
+#[test]
+fn tshark_finds_nothing_wrong_with_the_frames() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.pcapng");
+    std::fs::write(&file, capture("")).expect("it can be written");
+    let tshark = |arguments: &[&str]| {
+        Command::new("tshark").arg("-r").arg(&file).args(arguments).env("HOME", folder.path()).output()
+    };
+    #[rustfmt::skip]
+    let fields = [
+        "-Y", "wpan", "-T", "fields", "-e", "wpan.frame_type", "-e", "wpan.fcs_ok", "-e", "frame.protocols",
+        "-e", "_ws.malformed", "-e", "_ws.expert.severity",
+    ];
+    let output = match tshark(&fields) {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            println!("skipped: tshark is not installed");
+            return;
+        }
+        Err(error) => panic!("tshark does not start: {error}"),
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("tshark writes UTF-8");
+    let mut types = [0; 2];
+    for row in text.lines() {
+        let [frame_type, fcs_ok, protocols, malformed, severity] = row.split('\t').collect::<Vec<_>>()[..]
+        else {
+            panic!("{row:?}")
+        };
+        assert!(matches!(fcs_ok, "1" | "True"), "{row:?}");
+        // 0x100000 is the severity of our own comment on a frame that was not received.
+        assert!(malformed.is_empty() && matches!(severity, "" | "1048576"), "{row:?}");
+        let (kind, expected) = if frame_type == "0x0002" { (1, "wpan") } else { (0, "wpan:data") };
+        assert_eq!(protocols, expected, "{row:?}");
+        types[kind] += 1;
+    }
+    assert!(types[0] > 1000 && types[1] > 500, "{types:?}");
+    let errors =
+        tshark(&["-Y", "_ws.expert.severity >= 8388608", "-T", "fields", "-e", "_ws.expert.message"])
+            .expect("tshark has just started");
+    assert_eq!(String::from_utf8_lossy(&errors.stdout), "", "expert items of severity error");
+}
