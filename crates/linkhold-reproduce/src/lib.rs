@@ -6,6 +6,7 @@
 //! the measurement.
 #![forbid(unsafe_code)]
 
+mod cr_aware;
 mod dsasync;
 mod figure;
 mod finding;
@@ -86,7 +87,7 @@ pub enum ReproduceError {
 }
 
 /// The papers whose figures can be reproduced.
-const PAPERS: &[PaperSpec] = &[dsasync::SPEC];
+const PAPERS: &[PaperSpec] = &[dsasync::SPEC, cr_aware::SPEC];
 
 fn all() -> impl Iterator<Item = (&'static PaperSpec, &'static FigureSpec)> {
     PAPERS.iter().flat_map(|paper| paper.figures.iter().map(move |figure| (paper, figure)))

@@ -1,0 +1,74 @@
+//! `cr-aware`: figures 3 and 4 (section 5), six senders over 802.15.4 beside a primary user; on the paper's
+//! NewReno and, beside it, on today's stack.
+
+mod claims;
+mod figures;
+
+use crate::figure::{FigureSpec, PaperSpec};
+
+/// The paper's numbers.
+const PAPER: &str = include_str!("../../../../reproductions/cr-aware/paper.toml");
+
+/// The paper.
+pub(crate) const SPEC: PaperSpec = PaperSpec { short: "cr-aware", numbers: PAPER, figures: FIGURES };
+
+macro_rules! scenario {
+    ($figure:literal) => {
+        include_str!(concat!("../../../../reproductions/cr-aware/", $figure, "/scenario.toml"))
+    };
+}
+
+/// Every figure, in the paper's order.
+const FIGURES: &[FigureSpec] = &[
+    FigureSpec {
+        id: "fig3",
+        scenario: scenario!("fig3"),
+        x_label: "",
+        variants: figures::assumptions,
+        rows: figures::goodput_rows,
+        claim: claims::fig3,
+    },
+    FigureSpec {
+        id: "fig4",
+        scenario: scenario!("fig4"),
+        x_label: "time (s)",
+        variants: figures::papers_stack_and_todays,
+        rows: figures::sequence_rows,
+        claim: claims::fig4,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use linkhold_scenario::Scenario;
+
+    use super::*;
+    use crate::paper::Paper;
+
+    #[test]
+    fn every_variant_of_every_figure_is_a_valid_scenario_with_the_six_senders() {
+        for figure in FIGURES {
+            for variant in (figure.variants)(false) {
+                let scenario = Scenario::from_toml(figure.scenario, figure.id, &variant.set)
+                    .unwrap_or_else(|errors| panic!("{} {}: {errors}", figure.id, variant.stack));
+                let cases: Vec<_> = scenario.cases().into_iter().map(|case| case.name).collect();
+                assert_eq!(cases, ["newreno", "newreno+cr", "phy-lr", "phy-lr+cr", "tcp-lr", "tcp-lr+cr"]);
+            }
+        }
+    }
+
+    #[test]
+    fn every_figure_has_its_numbers_and_says_how_to_read_it() {
+        let paper = Paper::parse(PAPER).unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reproductions/cr-aware");
+        let summary = std::fs::read_to_string(root.join("README.md")).unwrap();
+        for figure in FIGURES {
+            assert!(!paper.figure(figure.id).unwrap().claim.is_empty());
+            let readme = std::fs::read_to_string(root.join(figure.id).join("README.md")).unwrap();
+            assert!(readme.contains(&format!("linkhold reproduce cr-aware/{}", figure.id)));
+            assert!(summary.contains(&format!("({}/README.md)", figure.id)), "linked from the summary");
+        }
+    }
+}
