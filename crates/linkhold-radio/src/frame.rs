@@ -37,11 +37,13 @@ pub enum AirDrop {
     Codel,
     /// It collided with a primary user more than `retry_limit` times.
     RetryLimit,
+    /// Noise spoiled it more than `retry_limit` times.
+    Noise,
 }
 
 impl AirDrop {
     /// Every reason, in declaration order.
-    pub const ALL: [Self; 4] = [Self::QueueFull, Self::Silence, Self::Codel, Self::RetryLimit];
+    pub const ALL: [Self; 5] = [Self::QueueFull, Self::Silence, Self::Codel, Self::RetryLimit, Self::Noise];
 }
 
 /// Something that happened on the air.

@@ -7,6 +7,7 @@
 //! - sensing and channel switches are told as they take effect, with their length; schedules at time 0;
 //! - a primary user is told when detected (`effective_at` = start of its burst); until then frames collide;
 //!   its end is told when it is noticed, which is when the radio resumes;
+//! - a sample of the SNR is told late by a delay of its own, with an error (`snr/reports.rs`);
 //! - a gap in a delivery trace is told `detection_delay` after it starts, its end likewise.
 
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
@@ -22,6 +23,7 @@ use crate::gaps::Gaps;
 use crate::mac::air_time::AirTime;
 use crate::mac::config::Mac;
 use crate::sensing::Sensing;
+use crate::snr::reports::SnrReports;
 
 /// What moves next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,7 @@ enum Source {
     StationSensing(usize),
     Gap,
     GapNotice,
+    Snr,
 }
 
 /// The radio's condition over time.
@@ -47,6 +50,8 @@ pub(crate) struct Timeline {
     station_sensing: Vec<(StationId, Sensing)>,
     gap: Gaps,
     gap_notice: Gaps,
+    /// Samples of the SNR. They change nothing on the air.
+    snr: Option<Box<SnrReports>>,
 
     next: Change,
     next_source: Source,
@@ -72,7 +77,12 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     /// The radio at time 0; `air_times` are those of the channels.
-    pub(crate) fn new(config: &AirConfig, air_times: Vec<AirTime>, seed: u64) -> Self {
+    pub(crate) fn new(
+        config: &AirConfig,
+        air_times: Vec<AirTime>,
+        snr: Option<Box<SnrReports>>,
+        seed: u64,
+    ) -> Self {
         let switching = config.switching.clone();
         let channels = Channels::new(&config.channels, air_times, config.initial_channel, switching, seed);
         let (meter, gap, gap_notice, is_trace) = match &config.mac {
@@ -112,6 +122,7 @@ impl Timeline {
             station_sensing,
             gap,
             gap_notice,
+            snr,
             next: Change { at: Instant::ZERO, kind: ChangeKind::Resume },
             next_source: Source::Opening,
             condition: Condition::Clear,
@@ -164,6 +175,11 @@ impl Timeline {
     pub(crate) fn quiet_at(&self, station: StationId) -> Instant {
         let own = self.station_quiet_at.get(station.0 as usize).copied().unwrap_or(Instant::FAR_FUTURE);
         own.min(self.network_quiet_at)
+    }
+
+    /// Index of the working channel.
+    pub(crate) const fn channel(&self) -> usize {
+        self.channel
     }
 
     /// How long frames take on the working channel.
@@ -222,6 +238,11 @@ impl Timeline {
                     started(change.at, start, Scope::Network, Cause::Fade, None, out);
                 } else {
                     ended(change.at, end, Scope::Network, Cause::Fade, out);
+                }
+            }
+            Source::Snr => {
+                if let Some(reports) = &mut self.snr {
+                    reports.step(out);
                 }
             }
         }
@@ -349,6 +370,9 @@ impl Timeline {
             }
             offer(self.gap.next(), Source::Gap);
             offer(self.gap_notice.next(), Source::GapNotice);
+            if let Some(reports) = &self.snr {
+                offer(Change { at: reports.next(), kind: ChangeKind::Resume }, Source::Snr);
+            }
         }
         (self.next, self.next_source) = best;
 

@@ -160,6 +160,7 @@ fn radio(
         switching: link.switching,
         sensing: sensing?,
         station_sensing: station_sensing?,
+        snr: None,
         retry_limit: link.retry_limit,
         router: router?,
         station_queue: station_queue?,

@@ -2,6 +2,7 @@
 
 use super::contenders::Contenders;
 use crate::frame::AirOutput;
+use crate::snr::losses::FrameLosses;
 use crate::timeline::Timeline;
 
 /// What a MAC needs to look at and to change.
@@ -10,5 +11,7 @@ pub(crate) struct Context<'a> {
     pub(crate) radio: &'a Timeline,
     /// As [`AirConfig`](crate::AirConfig) has it.
     pub(crate) retry_limit: u32,
+    /// The frames that noise spoils, if there is noise.
+    pub(crate) losses: Option<&'a mut FrameLosses>,
     pub(crate) out: &'a mut AirOutput,
 }
