@@ -171,6 +171,7 @@ macro_rules! registry {
 registry! {
     DsaSync(crate::dsasync::DsaSyncConfig);
     CrAware(crate::cr_aware::CrAwareConfig);
+    SnrGate(crate::snr_gate::SnrGateConfig);
 }
 
 impl MechanismSettings {
