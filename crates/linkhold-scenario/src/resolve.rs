@@ -8,7 +8,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::{
     AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PrimaryUserConfig, QueueConfig,
-    QueueKind, ScriptedSwitch, SensingConfig, StationSensing, Switching, TraceLink,
+    QueueKind, ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
 };
 
 use crate::file::{CaseTable, File, Flows, MacName, Queue, QueueName};
@@ -18,6 +18,7 @@ use crate::model::{
 };
 use crate::read::{At, Reader, Spot};
 use crate::scalar::{MAX_COUNT, SourceValue, Stations};
+use crate::snr;
 use crate::tcp;
 use crate::traces::Traces;
 
@@ -144,8 +145,8 @@ fn radio(
     }
     let link = match *radio.mac {
         MacName::Trace => trace_link(file, reader, traces),
-        MacName::Shared => channels(file, Mac::Shared, reader),
-        MacName::Duplex => channels(file, Mac::Duplex, reader),
+        MacName::Shared => channels(file, Mac::Shared, reader, traces),
+        MacName::Duplex => channels(file, Mac::Duplex, reader, traces),
     };
     let router = queue(&file.router, reader);
     let station_queue = queue(&file.station, reader);
@@ -160,7 +161,7 @@ fn radio(
         switching: link.switching,
         sensing: sensing?,
         station_sensing: station_sensing?,
-        snr: None,
+        snr: link.snr,
         retry_limit: link.retry_limit,
         router: router?,
         station_queue: station_queue?,
@@ -176,6 +177,7 @@ struct Link {
     rate_told: bool,
     switching: Switching,
     retry_limit: u32,
+    snr: Option<SnrConfig>,
     traces: Option<TraceFiles>,
 }
 
@@ -233,6 +235,7 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
     idle.extend(radio.primary_user.iter().map(|at| &at.spot));
     idle.extend(radio.channels.iter().map(|at| &at.spot));
     idle.extend(radio.switches.iter().map(|at| &at.spot));
+    idle.extend(radio.snr.iter().map(|at| &at.spot));
     let right = "remove it: the trace says when packets pass";
     report_idle(&idle, "with mac = \"trace\"", right, reader);
     let Some(trace) = &radio.trace else {
@@ -261,12 +264,13 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
         rate_told: false,
         switching: Switching::default(),
         retry_limit: 0,
+        snr: None,
         traces: Some(TraceFiles { down: down.path, up: up.path }),
     })
 }
 
 /// A MAC that works on channels.
-fn channels(file: &File, mac: Mac, reader: &Reader<'_>) -> Option<Link> {
+fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option<Link> {
     let radio = &file.radio;
     if let Some(trace) = &radio.trace {
         reader.report(
@@ -304,6 +308,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>) -> Option<Link> {
             })
             .collect()
     };
+    let snr = snr::resolve(file, &channels, reader, traces);
     let timed = air_time_fits(file, reader);
     let count = channels.len();
     let channel_exists = |index: u32, spot: &Spot| {
@@ -325,6 +330,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>) -> Option<Link> {
         scripted.push(ScriptedSwitch { at: Instant::ZERO + *switch.at, to_channel });
     }
     scripted.sort_by_key(|switch| switch.at);
+    let snr = snr?;
     fine.then(|| Link {
         mac,
         channels,
@@ -332,6 +338,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>) -> Option<Link> {
         rate_told: *radio.rate_told,
         switching: Switching { delay: *radio.switching_delay, policy: *radio.switch_policy, scripted },
         retry_limit: *radio.retry_limit,
+        snr,
         traces: None,
     })
 }
