@@ -6,12 +6,17 @@
 //! the measurement.
 #![forbid(unsafe_code)]
 
+mod activation;
 mod dsasync;
+mod figure;
+mod finding;
 mod grid;
 mod paper;
 
 use linkhold_results::{Program, ReproduceReport};
 
+use figure::{FigureSpec, PaperSpec};
+use paper::Paper;
 pub use paper::PaperError;
 
 /// How much to run.
@@ -81,31 +86,39 @@ pub enum ReproduceError {
     Paper(#[from] PaperError),
 }
 
+/// Every paper.
+const PAPERS: [&PaperSpec; 2] = [&dsasync::PAPER, &activation::PAPER];
+
+fn id(paper: &PaperSpec, figure: &FigureSpec) -> String {
+    format!("{}/{}", paper.name, figure.id)
+}
+
+fn every() -> impl Iterator<Item = (&'static PaperSpec, &'static FigureSpec)> {
+    PAPERS.into_iter().flat_map(|paper| paper.figures.iter().map(move |figure| (paper, figure)))
+}
+
 /// Ids of every figure that can be reproduced, in the papers' order.
 #[must_use]
 pub fn figure_ids() -> Vec<String> {
-    dsasync::FIGURES.iter().map(|figure| format!("dsasync/{}", figure.id)).collect()
+    every().map(|(paper, figure)| id(paper, figure)).collect()
 }
 
-fn chosen(selector: Option<&str>) -> Vec<&'static dsasync::FigureSpec> {
-    dsasync::FIGURES
-        .iter()
-        .filter(|figure| match selector {
-            None => true,
-            Some(selector) => selector == "dsasync" || selector == format!("dsasync/{}", figure.id),
-        })
-        .collect()
+fn chosen(selector: Option<&str>) -> Vec<(&'static PaperSpec, &'static FigureSpec)> {
+    let wanted = |paper: &PaperSpec, figure: &FigureSpec| match selector {
+        None => true,
+        Some(selector) => selector == paper.name || selector == id(paper, figure),
+    };
+    every().filter(|(paper, figure)| wanted(paper, figure)).collect()
 }
 
 /// Name and text of the scenario file behind each figure that `selector` names, for a report.
 #[must_use]
 pub fn scenario_texts(selector: Option<&str>) -> Vec<(String, String)> {
-    chosen(selector)
-        .into_iter()
-        .map(|figure| {
-            (format!("reproductions/dsasync/{}/scenario.toml", figure.id), figure.scenario.to_owned())
-        })
-        .collect()
+    let text = |(paper, figure): (&PaperSpec, &FigureSpec)| {
+        let name = format!("reproductions/{}/scenario.toml", id(paper, figure));
+        (name, figure.scenario.to_owned())
+    };
+    chosen(selector).into_iter().map(text).collect()
 }
 
 /// Measures the figures that `selector` names: a paper (`dsasync`), one figure (`dsasync/fig4`), or
@@ -126,10 +139,10 @@ pub fn reproduce(
             known: figure_ids().join(", "),
         });
     }
-    let paper = paper::Paper::parse(dsasync::PAPER)?;
     let mut figures = Vec::with_capacity(wanted.len());
-    for figure in wanted {
-        figures.push(dsasync::measure(figure, &paper, options, progress)?);
+    for (paper, figure) in wanted {
+        let numbers = Paper::parse(paper.numbers)?;
+        figures.push(figure::measure(paper, figure, &numbers, options, progress)?);
     }
     Ok(ReproduceReport::new(program, figures))
 }

@@ -4,24 +4,14 @@
 mod claims;
 mod figures;
 
-use linkhold_results::{Claim, Figure};
+use crate::figure::{FigureSpec, PaperSpec};
 
-use crate::grid::{Grid, Variant};
-use crate::paper::Paper;
-use crate::{Options, Progress, ReproduceError};
-
-/// The paper's numbers.
-pub(crate) const PAPER: &str = include_str!("../../../../reproductions/dsasync/paper.toml");
-
-/// One figure: its scenario, what varies in it, and how its rows and claims come from the runs.
-pub(crate) struct FigureSpec {
-    pub id: &'static str,
-    pub scenario: &'static str,
-    x_label: &'static str,
-    variants: fn(quick: bool) -> Vec<Variant>,
-    rows: fn(&Grid) -> Vec<linkhold_results::FigureRow>,
-    claim: fn(&Grid, claim: &str) -> Option<claims::Finding>,
-}
+/// The paper.
+pub(crate) const PAPER: PaperSpec = PaperSpec {
+    name: "dsasync",
+    numbers: include_str!("../../../../reproductions/dsasync/paper.toml"),
+    figures: FIGURES,
+};
 
 macro_rules! scenario {
     ($figure:literal) => {
@@ -35,7 +25,7 @@ const UNDISTURBED: &str = scenario!("overhead");
 const ONE_CLIENT: &str = scenario!("fig4");
 
 /// Every figure, in the paper's order.
-pub(crate) const FIGURES: &[FigureSpec] = &[
+const FIGURES: &[FigureSpec] = &[
     FigureSpec {
         id: "overhead",
         scenario: scenario!("overhead"),
@@ -102,48 +92,6 @@ pub(crate) const FIGURES: &[FigureSpec] = &[
     },
 ];
 
-/// Runs `figure` and puts the paper's claims about it to the test.
-pub(crate) fn measure(
-    figure: &FigureSpec,
-    paper: &Paper,
-    options: Options,
-    progress: &dyn Progress,
-) -> Result<Figure, ReproduceError> {
-    let printed = paper.figure(figure.id)?;
-    let id = format!("dsasync/{}", figure.id);
-    let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), options.seeds, progress)?;
-    let claims = printed
-        .claim
-        .iter()
-        .map(|claim| {
-            let finding = (figure.claim)(&grid, &claim.id);
-            Claim {
-                text: format!("{} ({})", claim.text, claim.source),
-                paper: claim.paper,
-                measured: finding.as_ref().map(|finding| finding.measured),
-                ci95: finding.as_ref().and_then(|finding| finding.ci95),
-                unit: claim.unit.clone(),
-                holds: match &finding {
-                    Some(finding) => finding.holds(claim.paper),
-                    None => Some(false),
-                },
-                criterion: match &finding {
-                    Some(finding) => format!("{}; in {}", finding.criterion(), claim.unit),
-                    None => format!("not measured; in {}", claim.unit),
-                },
-            }
-        })
-        .collect();
-    Ok(Figure {
-        id,
-        title: format!("{} ({})", printed.title, printed.source),
-        seeds: u64::from(options.seeds),
-        x_label: figure.x_label.to_owned(),
-        rows: (figure.rows)(&grid),
-        claims,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -151,6 +99,9 @@ mod tests {
     use linkhold_scenario::Scenario;
 
     use super::*;
+    use crate::Options;
+    use crate::figure::measure;
+    use crate::paper::Paper;
 
     #[test]
     fn every_variant_of_every_figure_is_a_valid_scenario_with_the_cases_that_claims_compare() {
@@ -174,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_was_given_is_shown_beside_the_papers_number_and_not_judged() {
-        let paper = Paper::parse(PAPER).unwrap();
+        let paper = Paper::parse(PAPER.numbers).unwrap();
         let once = Options { seeds: 1, quick: true };
         for (figure, metrics) in [
             (
@@ -187,7 +138,7 @@ mod tests {
             ("fig4", &["downlink silent share, as given"]),
         ] {
             let spec = FIGURES.iter().find(|spec| spec.id == figure).unwrap();
-            let measured = measure(spec, &paper, once, &crate::Silent).unwrap();
+            let measured = measure(&PAPER, spec, &paper, once, &crate::Silent).unwrap();
             for metric in metrics {
                 let row = measured.rows.iter().find(|row| row.metric == *metric);
                 assert!(
@@ -204,7 +155,7 @@ mod tests {
 
     #[test]
     fn every_figure_has_its_numbers_and_every_number_its_figure() {
-        let paper = Paper::parse(PAPER).unwrap();
+        let paper = Paper::parse(PAPER.numbers).unwrap();
         for figure in FIGURES {
             // The sensitivity study is not in the paper, so it has no claims.
             assert_eq!(

@@ -1,0 +1,71 @@
+//! A paper and its figures: scenarios, what varies in them, and how rows and claims come from the runs.
+
+use linkhold_results::{Claim, Figure, FigureRow};
+
+use crate::finding::Finding;
+use crate::grid::{Grid, Variant};
+use crate::paper::Paper;
+use crate::{Options, Progress, ReproduceError};
+
+/// One paper.
+pub(crate) struct PaperSpec {
+    /// Its short name, which is also its folder's.
+    pub name: &'static str,
+    /// Its numbers, the text of `paper.toml`.
+    pub numbers: &'static str,
+    /// Its figures, in its order.
+    pub figures: &'static [FigureSpec],
+}
+
+/// One figure: its scenario, what varies in it, and how its rows and claims come from the runs.
+pub(crate) struct FigureSpec {
+    pub id: &'static str,
+    pub scenario: &'static str,
+    pub x_label: &'static str,
+    pub variants: fn(quick: bool) -> Vec<Variant>,
+    pub rows: fn(&Grid) -> Vec<FigureRow>,
+    pub claim: fn(&Grid, claim: &str) -> Option<Finding>,
+}
+
+/// Runs `figure` and puts the paper's claims about it to the test.
+pub(crate) fn measure(
+    of: &PaperSpec,
+    figure: &FigureSpec,
+    paper: &Paper,
+    options: Options,
+    progress: &dyn Progress,
+) -> Result<Figure, ReproduceError> {
+    let printed = paper.figure(figure.id)?;
+    let id = format!("{}/{}", of.name, figure.id);
+    let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), options.seeds, progress)?;
+    let claims = printed
+        .claim
+        .iter()
+        .map(|claim| {
+            let finding = (figure.claim)(&grid, &claim.id);
+            Claim {
+                text: format!("{} ({})", claim.text, claim.source),
+                paper: claim.paper,
+                measured: finding.as_ref().map(|finding| finding.measured),
+                ci95: finding.as_ref().and_then(|finding| finding.ci95),
+                unit: claim.unit.clone(),
+                holds: match &finding {
+                    Some(finding) => finding.holds(claim.paper),
+                    None => Some(false),
+                },
+                criterion: match &finding {
+                    Some(finding) => format!("{}; in {}", finding.criterion(), claim.unit),
+                    None => format!("not measured; in {}", claim.unit),
+                },
+            }
+        })
+        .collect();
+    Ok(Figure {
+        id,
+        title: format!("{} ({})", printed.title, printed.source),
+        seeds: u64::from(options.seeds),
+        x_label: figure.x_label.to_owned(),
+        rows: (figure.rows)(&grid),
+        claims,
+    })
+}

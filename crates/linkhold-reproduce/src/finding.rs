@@ -1,0 +1,142 @@
+//! What a measurement says of a claim: the value, its interval, and the criterion that decides.
+
+use linkhold_results::stats::Estimate;
+
+/// The measurement for a claim, and the test that decides whether the claim holds.
+pub(crate) struct Finding {
+    pub measured: f64,
+    pub ci95: Option<[f64; 2]>,
+    test: Test,
+}
+
+/// The condition under which a claim holds.
+pub(crate) enum Test {
+    /// Within a fifth of the paper's number.
+    Near,
+    /// Not above the paper's number.
+    AtMostPaper,
+    /// At least this.
+    AtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+}
+
+impl Test {
+    /// Least and greatest value with which the claim holds; `None` if it needs a number that the paper lacks.
+    fn bounds(&self, paper: Option<f64>) -> Option<[f64; 2]> {
+        match (self, paper) {
+            (Self::Near, Some(paper)) => {
+                let fifth = 0.2 * paper.abs();
+                Some([paper - fifth, paper + fifth])
+            }
+            (Self::AtMostPaper, Some(paper)) => Some([f64::NEG_INFINITY, paper]),
+            (Self::AtLeast(bound), _) => Some([*bound, f64::INFINITY]),
+            (Self::AtMost(bound), _) => Some([f64::NEG_INFINITY, *bound]),
+            (Self::Near | Self::AtMostPaper, None) => None,
+        }
+    }
+}
+
+impl Finding {
+    /// Whether the claim holds; `None` if the interval of the measured value contains a bound of the
+    /// criterion, so that it cannot be told. Without an interval the measured value decides.
+    pub(crate) fn holds(&self, paper: Option<f64>) -> Option<bool> {
+        let Some([least, greatest]) = self.test.bounds(paper) else { return Some(false) };
+        let [low, high] = self.ci95.unwrap_or([self.measured; 2]);
+        if least <= low && high <= greatest {
+            Some(true)
+        } else if high < least || greatest < low || !self.measured.is_finite() {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn criterion(&self) -> String {
+        match self.test {
+            Test::Near => "holds if within 20 % of the paper's number".to_owned(),
+            Test::AtMostPaper => "holds if not above the paper's number".to_owned(),
+            Test::AtLeast(bound) => format!("holds if at least {bound}"),
+            Test::AtMost(bound) => format!("holds if at most {bound}"),
+        }
+    }
+}
+
+/// A mean over the seeds, with Student's interval.
+pub(crate) fn of(values: &[f64], test: Test) -> Option<Finding> {
+    (!values.is_empty()).then(|| finding(Estimate::of(values), test))
+}
+
+/// What `statistic` computes from all seeds (`None`) or from all but one, with the jackknife's interval.
+pub(crate) fn over_seeds(
+    seeds: usize,
+    test: Test,
+    statistic: impl Fn(Option<usize>) -> f64,
+) -> Option<Finding> {
+    (seeds > 0).then(|| finding(Estimate::jackknife(seeds, statistic), test))
+}
+
+fn finding(estimate: Estimate, test: Test) -> Finding {
+    // Adding zero turns a negative zero into a positive one.
+    Finding { measured: estimate.mean + 0.0, ci95: estimate.ci95, test }
+}
+
+/// The mean of `values` but the one at `left_out`.
+pub(crate) fn mean_without(values: &[f64], left_out: Option<usize>) -> f64 {
+    let kept =
+        values.iter().enumerate().filter(|(index, _)| Some(*index) != left_out).map(|(_, value)| *value);
+    mean(&kept.collect::<Vec<_>>())
+}
+
+/// Mean over the seeds.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    Estimate::of(values).mean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(measured: f64, ci95: Option<[f64; 2]>, test: Test, paper: Option<f64>) -> Option<bool> {
+        Finding { measured, ci95, test }.holds(paper)
+    }
+
+    #[test]
+    fn a_wide_interval_neither_confirms_nor_refutes() {
+        // A claim of +10 % that three seeds measure at -18.7 % somehow.
+        let wide = Some([-60.0, 23.0]);
+        assert_eq!(judged(-18.7, wide, Test::Near, Some(10.0)), None);
+        assert_eq!(judged(10.0, wide, Test::Near, Some(10.0)), None, "nor where the mean is right");
+        assert_eq!(judged(-18.7, Some([-25.0, -12.0]), Test::Near, Some(10.0)), Some(false));
+        assert_eq!(judged(10.5, Some([9.0, 12.0]), Test::Near, Some(10.0)), Some(true));
+        assert_eq!(
+            judged(-9.0, Some([-11.0, -8.5]), Test::Near, Some(-10.0)),
+            Some(true),
+            "a negative number"
+        );
+        assert_eq!(
+            judged(10.5, Some([7.9, 11.0]), Test::Near, Some(10.0)),
+            None,
+            "the lower bound is inside"
+        );
+    }
+
+    #[test]
+    fn a_bound_decides_where_the_whole_interval_is_on_one_side() {
+        for (measured, ci95, at_least, at_most) in [
+            (2.0, Some([1.5, 2.5]), Some(true), Some(false)),
+            (0.5, Some([0.1, 0.9]), Some(false), Some(true)),
+            (1.2, Some([0.8, 1.6]), None, None),
+            // A bound belongs to where the claim holds.
+            (1.0, Some([1.0, 1.0]), Some(true), Some(true)),
+            (2.0, None, Some(true), Some(false)),
+            (f64::NAN, None, Some(false), Some(false)),
+            (f64::INFINITY, None, Some(true), Some(false)),
+        ] {
+            assert_eq!(judged(measured, ci95, Test::AtLeast(1.0), None), at_least, "{measured} {ci95:?}");
+            assert_eq!(judged(measured, ci95, Test::AtMost(1.0), None), at_most, "{measured} {ci95:?}");
+        }
+        assert_eq!(judged(0.0, None, Test::AtMostPaper, Some(1.9)), Some(true));
+        assert_eq!(judged(0.0, None, Test::AtMostPaper, None), Some(false), "the paper has no number");
+    }
+}
