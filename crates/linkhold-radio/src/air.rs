@@ -19,6 +19,7 @@ use crate::accounting::{AirAccounting, Silence};
 use crate::cell;
 use crate::change::ChangeKind;
 use crate::config::{AirConfig, AirConfigError};
+use crate::energy::{StationTime, Usage};
 use crate::frame::{AirDrop, AirOutput, Frame, RadioId};
 use crate::mac::Access;
 use crate::mac::config::Mac;
@@ -38,6 +39,7 @@ pub struct Air {
     access: Access,
     retry_limit: u32,
     losses: Option<Box<FrameLosses>>,
+    usage: Option<Usage>,
     router_in_silence: InSilence,
     station_in_silence: InSilence,
     /// When the next event is due, and whether it is the timeline's or the MAC's.
@@ -67,6 +69,7 @@ impl Air {
             access: Access::new(&config.mac, config.stations, seed),
             retry_limit: config.retry_limit,
             losses,
+            usage: config.power.is_some().then(|| Usage::new(config.stations)),
             router_in_silence: config.router.in_silence,
             station_in_silence: config.station_queue.in_silence,
             next_at: Instant::ZERO,
@@ -94,6 +97,7 @@ impl Air {
             radio: &self.timeline,
             retry_limit: self.retry_limit,
             losses: self.losses.as_deref_mut(),
+            usage: self.usage.as_mut(),
             out,
         };
         self.access.on_enqueue(now, frame.from, &mut context);
@@ -129,6 +133,7 @@ impl Air {
             radio: &self.timeline,
             retry_limit: self.retry_limit,
             losses: self.losses.as_deref_mut(),
+            usage: self.usage.as_mut(),
             out,
         };
         if self.next_is_radio {
@@ -182,6 +187,13 @@ impl Air {
     #[must_use]
     pub fn is_silent(&self, station: StationId) -> bool {
         self.timeline.is_silent(station, true)
+    }
+
+    /// By station: what its radio was busy with, in transmissions that have ended. Empty if
+    /// [`AirConfig::power`] does not ask for it.
+    #[must_use]
+    pub fn station_times(&self) -> &[StationTime] {
+        self.usage.as_ref().map_or(&[], Usage::stations)
     }
 
     /// Totals from time 0 to `until` (not before the last event's time).

@@ -3,6 +3,7 @@
 use linkhold_core::units::BitRate;
 
 use crate::channel::{ChannelConfig, Switching};
+use crate::energy::PowerConfig;
 use crate::mac::air_time::AirTime;
 use crate::mac::config::{AirTimeModel, Mac};
 use crate::queue::config::QueueConfig;
@@ -30,6 +31,8 @@ pub struct AirConfig {
     pub sensing: Option<SensingConfig>,
     /// Sensing of single stations.
     pub station_sensing: Vec<StationSensing>,
+    /// What a station's radio takes; `None`: nobody counts.
+    pub power: Option<PowerConfig>,
     /// The stations' SNR, which costs frames; `None`: noise spoils none.
     pub snr: Option<SnrConfig>,
     /// How often a frame that collided with a primary user or was spoiled by noise is sent again before it is dropped (802.11: 7).

@@ -10,8 +10,8 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
 use linkhold_radio::{
-    Air, AirConfig, AirConfigError, AirDrop, Columns, Curve, Fading, Mac, PhyRate, SnrConfig, SnrReport,
-    SnrSource, SnrTrace, Trace, TraceLink, WalkConfig,
+    Air, AirConfig, AirConfigError, AirDrop, Columns, Curve, Fading, Mac, PhyRate, PowerConfig, SnrConfig,
+    SnrReport, SnrSource, SnrTrace, StationTime, Trace, TraceLink, WalkConfig,
 };
 
 const REPORT: SnrReport =
@@ -179,4 +179,22 @@ fn the_channel_that_a_frame_is_sent_on_decides_its_modulation() {
     assert!(driver.delivered.iter().all(|(time, _)| *time <= half));
     assert!(driver.delivered.len() > 480);
     assert_eq!(PhyRate::of(BitRate::from_mbps(54)), Some(PhyRate::Ofdm54));
+}
+
+#[test]
+fn a_station_is_busy_for_as_long_as_its_frames_are_on_the_air_lost_or_not() {
+    for db in [20.0, -10.0] {
+        let mut config = noisy(Mac::Shared, steady(db), REPORT);
+        config.power = Some(PowerConfig { transmit: 1.0, receive: 1.0, idle: 1.0 });
+        // A frame takes 1 ms; 60 of 100 go up.
+        let mut driver = Driver::new(config, 1);
+        for id in 0..100 {
+            driver.put(at(2 * id), if id % 5 < 3 { up(id, 0) } else { down(id, 0) });
+        }
+        driver.run(at(1000));
+        let expected = StationTime { transmit: ms(60), receive: ms(40) };
+        assert_eq!(driver.air.station_times(), [expected]);
+    }
+    let uncounted = Driver::new(config(Mac::Shared, 1), 1);
+    assert_eq!(uncounted.air.station_times(), []);
 }

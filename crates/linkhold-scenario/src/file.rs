@@ -3,7 +3,7 @@
 //! mechanisms.
 
 use linkhold_core::packet::Direction;
-use linkhold_core::settings::{Decibels, Distance, Frequency as Hertz, Speed};
+use linkhold_core::settings::{Decibels, Distance, Frequency as Hertz, Power as Watts, Speed};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::{AirTimeModel, InSilence, PhyRate, SwitchPolicy};
@@ -106,6 +106,8 @@ file_table! {
         /// The stations' signal-to-noise ratio, which costs frames and is told to mechanisms. Without it noise
         /// spoils nothing.
         optional snr: Snr;
+        /// What a station's radio takes; the results then have its energy for each byte delivered.
+        optional power: Power;
     }
 }
 
@@ -218,6 +220,18 @@ file_table! {
         /// Start each repetition at a place of the trace that its seed draws, so that repetitions differ.
         /// Otherwise every repetition starts at the beginning.
         default random_start: bool = false;
+    }
+}
+
+file_table! {
+    /// What a station's radio takes, the whole interface in each state.
+    Power {
+        /// Sending.
+        required transmit: By<Watts>;
+        /// Receiving.
+        required receive: By<Watts>;
+        /// Neither.
+        required idle: By<Watts>;
     }
 }
 

@@ -7,8 +7,8 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::{
-    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PrimaryUserConfig, QueueConfig,
-    QueueKind, ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
+    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PowerConfig, PrimaryUserConfig,
+    QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
 };
 
 use crate::file::{CaseTable, File, Flows, MacName, Queue, QueueName};
@@ -161,12 +161,22 @@ fn radio(
         switching: link.switching,
         sensing: sensing?,
         station_sensing: station_sensing?,
+        power: radio.power.as_ref().map(|power| power_config(power)),
         snr: link.snr,
         retry_limit: link.retry_limit,
         router: router?,
         station_queue: station_queue?,
     };
     Some((config, link.traces))
+}
+
+fn power_config(power: &crate::file::Power) -> PowerConfig {
+    let watts = |microwatts: u64| microwatts as f64 / 1e6;
+    PowerConfig {
+        transmit: watts(power.transmit.0),
+        receive: watts(power.receive.0),
+        idle: watts(power.idle.0),
+    }
 }
 
 /// What of an [`AirConfig`] depends on the kind of its MAC.
@@ -236,6 +246,7 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
     idle.extend(radio.channels.iter().map(|at| &at.spot));
     idle.extend(radio.switches.iter().map(|at| &at.spot));
     idle.extend(radio.snr.iter().map(|at| &at.spot));
+    idle.extend(radio.power.iter().map(|at| &at.spot));
     let right = "remove it: the trace says when packets pass";
     report_idle(&idle, "with mac = \"trace\"", right, reader);
     let Some(trace) = &radio.trace else {

@@ -17,13 +17,14 @@ impl Registered for SnrGateConfig {
     const PLACES: &'static [Place] = &[Place::Stations];
 
     const PRESETS: &'static [Preset<Self>] = &[
-        Preset { name: "recommended", doc: "Threshold with hysteresis.", make: Self::default },
-        Preset { name: "paper", doc: "The rule of the paper, on single samples.", make: Self::paper },
         Preset {
-            name: "adaptive",
-            doc: "A threshold that follows what gets lost.",
-            make: || Self { rule: Rule::Adaptive, ..Self::default() },
+            name: "recommended",
+            doc: "The rule of the paper, on single samples: measured, no other does better.",
+            make: Self::default,
         },
+        Preset { name: "paper", doc: "The rule of the paper at 5 dB.", make: Self::default },
+        Preset { name: "hysteresis", doc: "A threshold with a margin.", make: Self::hysteresis },
+        Preset { name: "adaptive", doc: "A threshold that follows what gets lost.", make: Self::adaptive },
     ];
 
     const SETTINGS: &'static [Setting<Self>] = settings!(SnrGateConfig {

@@ -110,7 +110,7 @@ const KEEP: Verdict = Verdict::Forward(Rewrite::NONE);
 
 /// Single samples against 4 dB, and 5 dB to send again.
 fn plain() -> SnrGateConfig {
-    SnrGateConfig { averaged: 1, ..SnrGateConfig::default() }
+    SnrGateConfig { averaged: 1, ..SnrGateConfig::hysteresis() }
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn samples_that_are_wrong_late_or_doubled_neither_shut_nor_keep_shut() {
 
 #[test]
 fn the_papers_rule_shuts_only_while_the_signal_falls() {
-    let mut host = Host::sending(SnrGateConfig::paper());
+    let mut host = Host::sending(SnrGateConfig::default());
     for db in [3.0, 3.1, 2.9, 3.0, 3.0] {
         assert_eq!(host.snr(db), [], "it stands still");
     }

@@ -34,6 +34,14 @@ struct OnAir {
 }
 
 impl OnAir {
+    /// Counts the time for which its radios were busy; it ends or is aborted at `now`.
+    #[inline]
+    fn count(&self, now: Instant, context: &mut Context<'_>) {
+        if let Some(usage) = &mut context.usage {
+            usage.note(&self.pending.frame, now.since(self.started_at));
+        }
+    }
+
     /// Whether noise spoils it; it ends at `now`.
     #[inline]
     fn is_spoiled(&self, now: Instant, context: &mut Context<'_>) -> bool {
@@ -76,6 +84,7 @@ impl Medium {
         self.ends_at = Instant::FAR_FUTURE;
         let Some(on_air) = self.on_air.take() else { return };
         let OnAir { mut pending, collided, .. } = on_air;
+        on_air.count(now, context);
         if !collided && !on_air.is_spoiled(now, context) {
             context.out.delivered(pending.frame, pending.ce);
         } else if pending.failures >= context.retry_limit {
@@ -124,6 +133,7 @@ impl Medium {
         if let Some(on_air) = &mut self.on_air {
             if context.radio.stops_network() || context.radio.stops_station(station_of(&on_air.pending.frame))
             {
+                on_air.count(now, context);
                 context.contenders.put_back(on_air.pending);
                 self.on_air = None;
                 self.ends_at = Instant::FAR_FUTURE;

@@ -30,7 +30,10 @@ fn sources() -> Vec<(&'static str, Vec<String>)> {
         (
             "standing in Rayleigh fading",
             set(&[
-                "radio.snr.walk={ snr_at_1m = \"40dB\", near = \"10m\", far = \"10m\", speed = \"0m/s\", fading = \"rayleigh\", doppler = \"1Hz\" }",
+                "radio.snr.walk.near=\"10m\"",
+                "radio.snr.walk.far=\"10m\"",
+                "radio.snr.walk.speed=\"0m/s\"",
+                "radio.snr.walk.fading=\"rayleigh\"",
             ]),
         ),
     ];
@@ -77,6 +80,12 @@ pub(super) fn on_every_source(quick: bool) -> Vec<Variant> {
         all.push(variant(format!("{PAPER_STACK}, window of 64 KiB"), wide));
     }
     all
+}
+
+/// Each stack on the walk.
+pub(super) fn on_the_walk(quick: bool) -> Vec<Variant> {
+    let stack = |(stack, keys): (&str, Vec<String>)| variant(format!("{stack}, walk"), keys);
+    stacks(quick).into_iter().map(stack).collect()
 }
 
 /// What a gate may be told: later and later, more and more wrongly, both as a real radio has it, and of a
@@ -170,10 +179,16 @@ fn shut(run: &RunRecord) -> f64 {
     run.mechanisms.first().map_or(0.0, |gate| gate.counter("silences") as f64)
 }
 
+/// Energy of the station's radio for each byte delivered, uJ.
+fn energy(run: &RunRecord) -> f64 {
+    run.link.energy.as_ref().map_or(f64::NAN, |energy| 1e6 * energy.j_per_byte)
+}
+
 const TRANSFER: &[Metric] = &[
     ("throughput", "kB/s", throughput),
     ("connection time", "s", connection_time),
     ("overhead", "%", overhead),
+    ("energy", "uJ/B", energy),
     ("timeouts", "", timeouts),
     ("times shut", "", shut),
     ("share unfinished", "", unfinished),
