@@ -257,7 +257,7 @@ proptest! {
             // It falls at first, as the paper's rule asks.
             world.sample(world.now, if index < 40 { -(index as f32) } else { db })?;
             if world.flows[0].believes == 0 {
-                shut = shut + Duration::from_millis(period);
+                shut += Duration::from_millis(period);
             }
             world.wait(period, 0)?;
         }

@@ -71,8 +71,8 @@ impl Usage {
         let StationId(station) = station_of(frame);
         let Some(time) = self.stations.get_mut(station as usize) else { return };
         match direction_of(frame) {
-            Direction::Uplink => time.transmit = time.transmit + length,
-            Direction::Downlink => time.receive = time.receive + length,
+            Direction::Uplink => time.transmit += length,
+            Direction::Downlink => time.receive += length,
         }
     }
 

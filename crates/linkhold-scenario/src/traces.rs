@@ -69,14 +69,16 @@ impl Files for NoFiles {
     }
 }
 
+/// What decides how an SNR trace is read: its file, columns of time and SNR, and largest gap in ns.
+type SnrKey = (PathBuf, String, String, u64);
+
 /// Traces of one scenario.
 pub(crate) struct Traces<'a> {
     files: &'a dyn Files,
     /// Folder of the scenario file.
     base: PathBuf,
     loaded: BTreeMap<PathBuf, Result<TraceFile, String>>,
-    /// SNR traces, by file, columns and largest gap.
-    loaded_snr: BTreeMap<(PathBuf, String, String, u64), Result<Arc<SnrTrace>, String>>,
+    loaded_snr: BTreeMap<SnrKey, Result<Arc<SnrTrace>, String>>,
 }
 
 impl<'a> Traces<'a> {

@@ -50,8 +50,8 @@ pub struct SnrGateConfig {
 impl Default for SnrGateConfig {
     fn default() -> Self {
         Self {
-            // Of the three rules the only one that gained with the paper's TCP, and that lost least with samples
-            // as a radio tells them (reproductions/activation/signal).
+            // Of the three rules the one that gained most with the paper's TCP on a walk, and that cost least with
+            // samples as a radio tells them (reproductions/activation/signal).
             rule: Rule::Threshold,
             // The paper's first that gains much (section 5): CCK-5.5 loses a hundredth of 1000-byte packets.
             threshold: 5.0,

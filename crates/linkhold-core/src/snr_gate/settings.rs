@@ -19,7 +19,7 @@ impl Registered for SnrGateConfig {
     const PRESETS: &'static [Preset<Self>] = &[
         Preset {
             name: "recommended",
-            doc: "The rule of the paper, on single samples: measured, no other does better.",
+            doc: "The rule of the paper, on single samples: it costs least where no rule helps.",
             make: Self::default,
         },
         Preset { name: "paper", doc: "The rule of the paper at 5 dB.", make: Self::default },

@@ -74,7 +74,7 @@ impl Host {
 
     /// Time passes, without the gate's own timer.
     fn wait(&mut self, ms: u64) {
-        self.now = self.now + Duration::from_millis(ms);
+        self.now += Duration::from_millis(ms);
     }
 
     /// The gate's timer fires, if it is due.

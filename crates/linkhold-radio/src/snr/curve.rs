@@ -36,8 +36,9 @@ impl Curve {
     /// The probability that a frame of `bits` bits has an error at an SNR of `snr_db` dB.
     #[must_use]
     pub fn packet_error_rate(&self, snr_db: f64, bits: u32) -> f64 {
-        // Not a number is read as the worst SNR: `max` returns the other operand.
-        let place = ((snr_db.max(FROM_DB).min(TO_DB)) - FROM_DB) * PER_DB;
+        // Not a number is read as the worst SNR.
+        let db = if snr_db.is_nan() { FROM_DB } else { snr_db.clamp(FROM_DB, TO_DB) };
+        let place = (db - FROM_DB) * PER_DB;
         let index = place as usize;
         let (Some(&low), high) = (self.points.get(index), self.points.get(index + 1)) else { return 0.0 };
         let high = high.copied().unwrap_or(low);
