@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fills the tables of reproductions/dsasync with what `linkhold reproduce dsasync` measures.
+"""Fills the tables of reproductions/<paper> with what `linkhold reproduce <paper>` measures.
 
 A page keeps its prose: only what stands between <!-- measured --> and <!-- /measured --> is written anew. With --json
 it runs nothing and takes the report of a finished run. Read the change afterwards: prose may quote a number that is no
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ROOT / "reproductions" / "dsasync"
+PAGES = ROOT / "reproductions"
 OPENING, CLOSING = "<!-- measured -->", "<!-- /measured -->"
 CASES = ("regular", "dsasync-paper", "dsasync")
 DIRECTIONS = ("downlink", "uplink")
@@ -34,6 +34,30 @@ METRICS = {
     "fig5": (("delay deviation", "ms", "Standard deviation of one-way delay"), MEAN_DELAY),
     "fig8": BULK,
 }
+# activation: its metrics, by figure.
+TRANSFER = (
+    ("throughput", "kB/s", "Throughput"),
+    ("connection time", "s", "Connection time"),
+    ("overhead", "%", "Overhead"),
+    ("timeouts", "timeouts", "Retransmission timeouts"),
+    ("times shut", "times", "How often the gate shut"),
+)
+ACTIVATION = {
+    "fig4": TRANSFER,
+    "fig5": (("overhead", "%", "Overhead"), ("segments sent again", "segments", "Segments sent again")),
+    "harm": TRANSFER,
+    "signal": TRANSFER,
+}
+CR_AWARE = {
+    "fig3": (
+        ("goodput", "B/s", "Goodput"),
+        ("packets delivered", "packets", "Packets delivered in 600 s"),
+        ("retransmissions", "segments", "Segments sent again by TCP"),
+        ("timeouts", "timeouts", "Retransmission timeouts"),
+    ),
+    "fig4": (),
+}
+ENERGY = ("energy", "uJ/B", "Energy of the station's radio for each byte delivered")
 # Figure 7: its cases, and the seconds around the switch, by the end of each.
 SWITCH_CASES = ("regular", "dsasync-paper", "paper-no-response", "paper-modern-response", "dsasync")
 SWITCH_SECONDS = (5.0, 6.0, 7.0, 8.0)
@@ -258,7 +282,7 @@ def sensitivity(figure):
     return blocks
 
 
-def summary(figures):
+def summary(figures, where):
     """Every claim of every figure, and how many hold."""
     every = [(name, claim) for name, figure in figures.items() for claim in figure.claims]
     rows = []
@@ -268,21 +292,79 @@ def summary(figures):
         rows.append([f"[{name}]({name}/README.md)", text, number(claim["paper"]), measured, verdict(claim)])
     counts = [sum(claim["holds"] is wanted for _, claim in every) for wanted in (True, False, None)]
     title = (
-        f"Of {len(every)} claims {counts[0]} hold, {counts[1]} do not and {counts[2]} are undecided, on the paper's stack at 3 ms "
-        f"with the algorithms as printed ({figures['fig4'].seeds} seeds; in brackets the 95 % interval):"
+        f"Of {len(every)} claims {counts[0]} hold, {counts[1]} do not and {counts[2]} are undecided, {where} "
+        f"({figures['fig4'].seeds} seeds; in brackets the 95 % interval):"
     )
     head = ["figure", "claim", "paper", "measured", "holds"]
     return [title, table(head, rows, ["---", "---", "---:", "---", "---"])]
 
 
-def pages(figures):
+def dsasync_pages(figures):
     """What each page's marks hold, by the page's path below reproductions/dsasync."""
     blocks = {name: plain_page(figures[name], metrics) for name, metrics in METRICS.items()}
     for build in (fig3, fig6, fig7, sensitivity):
         blocks[build.__name__] = build(figures[build.__name__])
     texts = {f"{name}/README.md": "\n\n".join(parts) for name, parts in blocks.items()}
-    texts["README.md"] = "\n\n".join(summary(figures))
+    texts["README.md"] = "\n\n".join(summary(figures, "on the paper's stack at 3 ms with the algorithms as printed"))
     return texts
+
+
+def cases_of(figure, metric):
+    """The cases, in the report's order."""
+    return list(dict.fromkeys(case for case, _, of, _ in figure.rows if of == metric))
+
+
+def by_every_case(figure, metric, unit, title):
+    """A line a stack, all cases of the figure side by side."""
+    of = f"uplink {metric}"
+    cases = cases_of(figure, of)
+    if not cases:
+        return []
+    rows = [[stack] + [cell(figure.row(case, stack, of)) for case in cases] for stack in figure.stacks(of)]
+    return [f"{title}:", table([unit, *quoted(cases)], rows)]
+
+
+def error_rates(figure):
+    """activation's figure 3: the curve, and what the plain host met."""
+    rates = {x: row["measured"] for (case, _, _, x), row in figure.rows.items() if case == "formula"}
+    rows = [["packet error rate"] + [f"{rate:.2g}" if rate < 0.995 else "1" for rate in rates.values()]]
+    blocks = ["CCK-5.5 at 1000 bytes:", table(["SNR, dB"] + [number(x) for x in rates], rows)]
+    lost = by_every_case(figure, "frames lost to noise", "frames", "Frames of one transfer that noise spoiled, both directions")
+    return blocks + lost
+
+
+def activation_pages(figures):
+    """What each page's marks hold, by the page's path below reproductions/activation."""
+    texts = {"fig3/README.md": "\n\n".join(error_rates(figures["fig3"]))}
+    for name, metrics in ACTIVATION.items():
+        blocks = [claims(figures[name])] if figures[name].claims else []
+        for metric in (*metrics, ENERGY):
+            blocks += by_every_case(figures[name], *metric)
+        texts[f"{name}/README.md"] = "\n\n".join(blocks)
+    texts["README.md"] = "\n\n".join(summary(figures, "with the paper's TCP and rule on the generated walk"))
+    return texts
+
+
+def cr_aware_pages(figures):
+    """What each page's marks hold, by the page's path below reproductions/cr-aware."""
+    texts = {}
+    for name, metrics in CR_AWARE.items():
+        figure = figures[name]
+        blocks = [claims(figure)]
+        for metric in metrics:
+            blocks += by_every_case(figure, *metric)
+        texts[f"{name}/README.md"] = "\n\n".join(blocks)
+    delivered = "uplink packets delivered"
+    for stack in figures["fig4"].stacks(delivered):
+        cases = cases_of(figures["fig4"], delivered)
+        times = list(dict.fromkeys(x for _, of, metric, x in figures["fig4"].rows if (of, metric) == (stack, delivered)))
+        rows = [[number(x)] + [cell(figures["fig4"].row(case, stack, delivered, x)) for case in cases] for x in times]
+        texts["fig4/README.md"] += f"\n\nPackets delivered, {stack}:\n\n" + table(["time, s", *quoted(cases)], rows)
+    texts["README.md"] = "\n\n".join(summary(figures, "with the paper's NewReno"))
+    return texts
+
+
+PAPERS = {"dsasync": dsasync_pages, "cr-aware": cr_aware_pages, "activation": activation_pages}
 
 
 def filled(page, text):
@@ -294,35 +376,48 @@ def filled(page, text):
     return f"{before}{OPENING}\n{text}\n{CLOSING}{after}"
 
 
-def report(options):
+def report(options, paper):
     """The report of a finished run, or of one that is made now."""
     if options.json:
         return json.loads(options.json.read_text())
-    command = [options.program, "reproduce", "dsasync", "--json"]
+    command = [options.program, "reproduce", paper, "--json"]
     finished = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
     if finished.returncode != 0:
         sys.exit("linkhold reproduce failed; the pages are as they were")
     return json.loads(finished.stdout)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", default=str(ROOT / "target" / "release" / "linkhold"))
-    parser.add_argument(
-        "--json", type=pathlib.Path, metavar="FILE", help="what `linkhold reproduce dsasync --json` printed"
-    )
-    parser.add_argument("--pages", type=pathlib.Path, default=PAGES, help="where the pages are")
-    options = parser.parse_args()
-    figures = {record["id"].removeprefix("dsasync/"): Figure(record) for record in report(options)["figures"]}
-    missing = [name for name in (*METRICS, "fig3", "fig6", "fig7", "sensitivity") if name not in figures]
+def fill(options, paper):
+    """Fills the pages of one paper."""
+    own = f"{paper}/"
+    records = [record for record in report(options, paper)["figures"] if record["id"].startswith(own)]
+    figures = {record["id"].removeprefix(own): Figure(record) for record in records}
+    pages = options.pages / paper
+    missing = sorted(page.parent.name for page in pages.glob("*/README.md") if page.parent.name not in figures)
     if missing:
-        sys.exit(f"the report lacks {', '.join(missing)}; it must be of all of `linkhold reproduce dsasync`")
+        sys.exit(f"the report lacks {', '.join(missing)}; it must be of all of `linkhold reproduce {paper}`")
     # All pages or none: a report that does not fit them stops here.
-    done = {options.pages / name: filled(options.pages / name, text) for name, text in pages(figures).items()}
+    done = {pages / name: filled(pages / name, text) for name, text in PAPERS[paper](figures).items()}
     for page, text in done.items():
         partial = page.with_name(f".{page.name}.partial")
         partial.write_text(text)
         partial.replace(page)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(PAPERS)}; default: all")
+    parser.add_argument("--program", default=str(ROOT / "target" / "release" / "linkhold"))
+    parser.add_argument(
+        "--json", type=pathlib.Path, metavar="FILE", help="what `linkhold reproduce PAPER --json` printed"
+    )
+    parser.add_argument("--pages", type=pathlib.Path, default=PAGES, help="where the papers' folders are")
+    options = parser.parse_args()
+    papers = options.papers or list(PAPERS)
+    if unknown := [paper for paper in papers if paper not in PAPERS]:
+        sys.exit(f"no paper called {', '.join(unknown)}; there are: {', '.join(PAPERS)}")
+    for paper in papers:
+        fill(options, paper)
 
 
 if __name__ == "__main__":

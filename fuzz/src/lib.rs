@@ -20,7 +20,7 @@ use linkhold_linux::agent::nl80211::message::messages;
 use linkhold_linux::agent::nl80211::{SignalKind, Translator};
 use linkhold_linux::agent::protocol::{MAX_LINE, Message, parse_line};
 use linkhold_linux::datapath::nfqueue::parse_packet_message;
-use linkhold_radio::Trace;
+use linkhold_radio::{Columns, SnrTrace, Trace};
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_sense::sigmf::Metadata;
 use linkhold_sense::{Blocks, Event, FloorSource, Sensor, Settings};
@@ -69,6 +69,24 @@ pub fn trace(data: &[u8]) {
     match Trace::parse(data) {
         Ok(trace) => assert!(!trace.duration().is_zero() && trace.opportunities() > 0),
         Err(error) => assert!(error.line >= 1),
+    }
+}
+
+/// An SNR trace. An accepted one has a length, and an SNR at any time that lies between its rows; a refusal names
+/// a line, and says on one line what is wrong.
+pub fn snr_trace(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let columns = Columns { time: "time", snr: "snr", max_gap: Duration::from_secs(60) };
+    match SnrTrace::parse(text, columns) {
+        Ok(trace) => {
+            assert!(!trace.duration().is_zero());
+            let (least, most) = trace.range_db();
+            for at in [0, 1, u64::from(u32::MAX), u64::MAX / 2] {
+                let db = trace.db_at(Instant::from_nanos(at), trace.duration().mul_f64(0.3));
+                assert!((least - 1e-9..=most + 1e-9).contains(&db), "{db}");
+            }
+        }
+        Err(error) => assert!(error.line >= 1 && !error.to_string().contains('\n'), "{error}"),
     }
 }
 

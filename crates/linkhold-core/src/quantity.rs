@@ -125,13 +125,58 @@ pub const PACKETS: Kind = Kind {
     max: (10_000_000, "10000000pkt"),
 };
 
+/// Distances, in millimetres.
+pub const DISTANCE: Kind = Kind {
+    noun: "a distance",
+    example: "\"25m\" (units: mm, cm, m, km)",
+    zero: "0m",
+    units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
+    max: (1_000_000_000, "1000km"),
+};
+
+/// Speeds, in millimetres per second.
+pub const SPEED: Kind = Kind {
+    noun: "a speed",
+    example: "\"1.2m/s\" (units: mm/s, m/s)",
+    zero: "0m/s",
+    units: &[("mm/s", 1), ("m/s", 1_000)],
+    max: (1_000_000, "1000m/s"),
+};
+
+/// Frequencies, in thousandths of a hertz.
+pub const FREQUENCY: Kind = Kind {
+    noun: "a frequency",
+    example: "\"8Hz\" (units: mHz, Hz, kHz)",
+    zero: "0Hz",
+    units: &[("mHz", 1), ("Hz", 1_000), ("kHz", 1_000_000)],
+    max: (1_000_000_000, "1000kHz"),
+};
+
+/// Powers, in microwatts.
+pub const POWER: Kind = Kind {
+    noun: "a power",
+    example: "\"1.35W\" (units: uW, mW, W)",
+    zero: "0W",
+    units: &[("uW", 1), ("mW", 1_000), ("W", 1_000_000)],
+    max: (10_000_000_000, "10000W"),
+};
+
+/// Ratios without their sign, in thousandths of a decibel.
+const DECIBEL: Kind = Kind {
+    noun: "a number of decibels",
+    example: "\"5dB\" or \"-3dB\"",
+    zero: "0dB",
+    units: &[("dB", 1_000)],
+    max: (200_000, "200dB"),
+};
+
 impl Kind {
     fn error(&self, what: impl Into<String>) -> ValueError {
         ValueError { what: what.into(), right: format!("write {} such as {}", self.noun, self.example) }
     }
 
     /// The value in the base unit, rounded to the nearest.
-    fn parse(&self, text: &str) -> Result<u64, ValueError> {
+    pub(crate) fn parse(&self, text: &str) -> Result<u64, ValueError> {
         let shown = shorten(text);
         let trimmed = text.trim();
         if trimmed.starts_with(['-', '\u{2212}']) {
@@ -239,9 +284,49 @@ pub fn packets(text: &str) -> Result<u32, ValueError> {
     PACKETS.parse(text).map(|count| u32::try_from(count).unwrap_or(u32::MAX))
 }
 
+/// Reads a ratio such as `5dB` or `-3dB`, which may be negative; at most 200 dB; rounded to the nearest
+/// thousandth of a decibel.
+///
+/// # Errors
+/// [`ValueError`] without a number, with no unit or an unknown one, or too large.
+pub fn decibels(text: &str) -> Result<f64, ValueError> {
+    let trimmed = text.trim();
+    let (negative, size) = match trimmed.strip_prefix(['-', '\u{2212}']) {
+        Some(rest) => (true, rest),
+        None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
+    };
+    if size.starts_with(['-', '\u{2212}', '+']) {
+        return Err(DECIBEL.error(format!("\"{}\" is not {}", shorten(text), DECIBEL.noun)));
+    }
+    let thousandths = DECIBEL.parse(size)? as f64;
+    Ok(if negative && thousandths > 0.0 { -thousandths } else { thousandths } / 1000.0)
+}
+
+/// Writes a ratio so that [`decibels`] gives it back.
+#[must_use]
+pub fn write_decibels(db: f64) -> String {
+    format!("{db}dB")
+}
+
+/// What a ratio is written in, as a regular expression for a JSON Schema, and how to say so.
+pub const DECIBEL_PATTERN: &str = "^[-+]?[0-9_]+(\\.[0-9_]+)? ?dB$";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decibels_have_a_sign_and_a_unit() {
+        for (text, db) in
+            [("5dB", 5.0), ("-3 dB", -3.0), ("\u{2212}0.5dB", -0.5), ("+4.25dB", 4.25), ("-0dB", 0.0)]
+        {
+            let read = decibels(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!((read, decibels(&write_decibels(read))), (db, Ok(db)), "{text}");
+        }
+        for text in ["5", "5dBm", "--5dB", "-+5dB", "dB", "", "201dB", "nan dB", "1e3dB"] {
+            assert!(decibels(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn quantities_are_read_exactly() {

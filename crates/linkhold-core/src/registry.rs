@@ -188,6 +188,7 @@ registry! {
     CrAware(crate::cr_aware::CrAwareConfig);
     LocalRecovery(crate::local_recovery::LocalRecoveryConfig);
     LocalResend(crate::local_recovery::LocalResendConfig);
+    SnrGate(crate::snr_gate::SnrGateConfig);
 }
 
 impl MechanismSettings {

@@ -100,6 +100,8 @@ pub enum Form {
         /// Zero is refused.
         above_zero: bool,
     },
+    /// A ratio in decibels, which may be negative.
+    Decibels,
     /// A whole number.
     Whole {
         /// The smallest.
@@ -121,7 +123,7 @@ impl Form {
             Self::Quantity { kind, .. } => Self::Quantity { kind, above_zero: true },
             Self::Fraction { .. } => Self::Fraction { above_zero: true },
             Self::Whole { least: 0, most } => Self::Whole { least: 1, most },
-            Self::Whole { .. } | Self::Truth | Self::Word(_) => self,
+            Self::Decibels | Self::Whole { .. } | Self::Truth | Self::Word(_) => self,
         }
     }
 }
@@ -182,11 +184,51 @@ macro_rules! quantity_format {
 #[derive(Debug)]
 pub enum Packets {}
 
+/// The format of a distance, mm.
+#[derive(Debug)]
+pub enum Distance {}
+/// The format of a speed, mm/s.
+#[derive(Debug)]
+pub enum Speed {}
+/// The format of a frequency, mHz.
+#[derive(Debug)]
+pub enum Frequency {}
+/// The format of a power, uW.
+#[derive(Debug)]
+pub enum Power {}
+
 quantity_format! {
+    Distance: u64, quantity::DISTANCE, |text| quantity::DISTANCE.parse(text), |millimetres| *millimetres;
+    Speed: u64, quantity::SPEED, |text| quantity::SPEED.parse(text), |speed| *speed;
+    Frequency: u64, quantity::FREQUENCY, |text| quantity::FREQUENCY.parse(text), |frequency| *frequency;
+    Power: u64, quantity::POWER, |text| quantity::POWER.parse(text), |power| *power;
     Duration: Duration, quantity::DURATION, quantity::duration, |time| time.as_nanos();
     BitRate: BitRate, quantity::BIT_RATE, quantity::bit_rate, |rate| rate.0;
     Bytes: Bytes, quantity::BYTES, quantity::bytes, |bytes| bytes.0;
     Packets: u32, quantity::PACKETS, quantity::packets, |count| u64::from(*count);
+}
+
+/// The format of a ratio in decibels.
+#[derive(Debug)]
+pub enum Decibels {}
+
+impl Format for Decibels {
+    type Value = f64;
+    const FORM: Form = Form::Decibels;
+
+    fn read(value: &Value<'_>) -> Result<f64, ValueError> {
+        let what = match value {
+            Value::Text(text) => return quantity::decibels(text),
+            Value::Whole(number) => format!("{number} has no unit"),
+            Value::Number(number) => format!("{number} has no unit"),
+            Value::Truth(_) | Value::Other(_) => format!("expected decibels, got {}", value.describe()),
+        };
+        Err(ValueError::new(what, "write a number of decibels such as \"5dB\" or \"-3dB\""))
+    }
+
+    fn write(value: &f64) -> Value<'static> {
+        Value::Text(quantity::write_decibels(*value).into())
+    }
 }
 
 impl Format for Fraction {

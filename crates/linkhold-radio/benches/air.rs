@@ -40,6 +40,8 @@ fn config(mac: Mac, router: QueueKind) -> AirConfig {
             announced: true,
         }),
         station_sensing: Vec::new(),
+        power: None,
+        snr: None,
         retry_limit: 7,
         router: QueueConfig { kind: router, in_silence: InSilence::Queue },
         station_queue: QueueConfig::fifo(1000),

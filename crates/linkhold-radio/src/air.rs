@@ -8,6 +8,8 @@
 //! - The first event is due at time 0 and tells the channel's capacity and the announced sensing schedules. A
 //!   trace has no rate that stands, so a radio that plays one tells no capacity.
 
+use std::sync::Arc;
+
 use linkhold_core::link_event::Scope;
 use linkhold_core::packet::StationId;
 use linkhold_core::time::Instant;
@@ -17,12 +19,16 @@ use crate::accounting::{AirAccounting, Silence};
 use crate::cell;
 use crate::change::ChangeKind;
 use crate::config::{AirConfig, AirConfigError};
+use crate::energy::{StationTime, Usage};
 use crate::frame::{AirDrop, AirOutput, Frame, RadioId};
 use crate::mac::Access;
 use crate::mac::config::Mac;
 use crate::mac::contenders::Contenders;
 use crate::mac::context::Context;
 use crate::queue::config::InSilence;
+use crate::snr::losses::FrameLosses;
+use crate::snr::reports::SnrReports;
+use crate::snr::signal::Signal;
 use crate::timeline::Timeline;
 
 /// The air of one cell. See the module's calling contract.
@@ -32,6 +38,8 @@ pub struct Air {
     contenders: Contenders,
     access: Access,
     retry_limit: u32,
+    losses: Option<Box<FrameLosses>>,
+    usage: Option<Usage>,
     router_in_silence: InSilence,
     station_in_silence: InSilence,
     /// When the next event is due, and whether it is the timeline's or the MAC's.
@@ -50,11 +58,18 @@ impl Air {
         if let Mac::Trace(link) = &mut config.mac {
             *link = link.entered(seed);
         }
+        let signal = config.snr.as_ref().map(|snr| (snr, Arc::new(Signal::new(snr, config.stations, seed))));
+        let losses =
+            signal.as_ref().map(|(snr, signal)| Box::new(FrameLosses::new(snr, signal.clone(), seed)));
+        let reports =
+            signal.map(|(snr, signal)| Box::new(SnrReports::new(snr, signal, config.stations, seed)));
         let mut air = Self {
-            timeline: Timeline::new(&config, air_times, seed),
+            timeline: Timeline::new(&config, air_times, reports, seed),
             contenders: Contenders::new(config.stations, config.router.kind, config.station_queue.kind),
             access: Access::new(&config.mac, config.stations, seed),
             retry_limit: config.retry_limit,
+            losses,
+            usage: config.power.is_some().then(|| Usage::new(config.stations)),
             router_in_silence: config.router.in_silence,
             station_in_silence: config.station_queue.in_silence,
             next_at: Instant::ZERO,
@@ -81,6 +96,8 @@ impl Air {
             contenders: &mut self.contenders,
             radio: &self.timeline,
             retry_limit: self.retry_limit,
+            losses: self.losses.as_deref_mut(),
+            usage: self.usage.as_mut(),
             out,
         };
         self.access.on_enqueue(now, frame.from, &mut context);
@@ -115,6 +132,8 @@ impl Air {
             contenders: &mut self.contenders,
             radio: &self.timeline,
             retry_limit: self.retry_limit,
+            losses: self.losses.as_deref_mut(),
+            usage: self.usage.as_mut(),
             out,
         };
         if self.next_is_radio {
@@ -174,6 +193,13 @@ impl Air {
     #[must_use]
     pub fn is_silent(&self, station: StationId) -> bool {
         self.timeline.is_silent(station, true)
+    }
+
+    /// By station: what its radio was busy with, in transmissions that have ended. Empty if
+    /// [`AirConfig::power`] does not ask for it.
+    #[must_use]
+    pub fn station_times(&self) -> &[StationTime] {
+        self.usage.as_ref().map_or(&[], Usage::stations)
     }
 
     /// Totals from time 0 to `until` (not before the last event's time).

@@ -3,11 +3,13 @@
 use linkhold_core::units::BitRate;
 
 use crate::channel::{ChannelConfig, SwitchPolicy, Switching};
+use crate::energy::PowerConfig;
 use crate::mac::air_time::AirTime;
 use crate::mac::config::{AirTimeModel, Mac};
 use crate::mac::ieee802154::config::Ieee802154Config;
 use crate::queue::config::QueueConfig;
 use crate::sensing::{SensingConfig, StationSensing};
+use crate::snr::config::SnrConfig;
 
 /// Everything that makes up the radio of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +32,11 @@ pub struct AirConfig {
     pub sensing: Option<SensingConfig>,
     /// Sensing of single stations.
     pub station_sensing: Vec<StationSensing>,
-    /// How often a frame that collided with a primary user is sent again before it is dropped (802.11: 7).
+    /// What a station's radio takes; `None`: nobody counts.
+    pub power: Option<PowerConfig>,
+    /// The stations' SNR, which costs frames; `None`: noise spoils none.
+    pub snr: Option<SnrConfig>,
+    /// How often a frame that collided with a primary user or was spoiled by noise is sent again before it is dropped (802.11: 7).
     pub retry_limit: u32,
     /// The base station's downlink queue.
     pub router: QueueConfig,
@@ -50,6 +56,12 @@ pub enum AirConfigError {
     /// A channel has a rate that the air time's model does not know.
     #[error("IEEE 802.11a has no rate of {0}; it has 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s")]
     NoSuchRate(BitRate),
+    /// An SNR with delivery opportunities, which have the losses in them already.
+    #[error("a delivery trace has the radio's losses in it already, so an SNR does nothing beside it")]
+    SnrBesideTrace,
+    /// Not every channel has a modulation.
+    #[error("channel {0} has no modulation, from which its frames' error rate would follow")]
+    NoModulation(usize),
     /// A station's sensing names a station that does not exist.
     #[error("station {0} does not exist")]
     NoSuchStation(u32),
@@ -89,6 +101,14 @@ impl AirConfig {
             core::iter::once(self.initial_channel).chain(targets).find(|&index| index >= self.channels.len())
         {
             return Err(AirConfigError::NoChannel(channel));
+        }
+        if let Some(snr) = &self.snr {
+            if matches!(self.mac, Mac::Trace(_)) {
+                return Err(AirConfigError::SnrBesideTrace);
+            }
+            if snr.rates.len() < self.channels.len() {
+                return Err(AirConfigError::NoModulation(snr.rates.len()));
+            }
         }
         for (index, own) in self.station_sensing.iter().enumerate() {
             if own.station.0 >= self.stations {

@@ -48,11 +48,13 @@ pub enum AirDrop {
     Lost,
     /// IEEE 802.15.4: it is longer than a frame of the MAC may be.
     TooLong,
+    /// Noise spoiled it more than `retry_limit` times.
+    Noise,
 }
 
 impl AirDrop {
     /// Every reason, in declaration order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::QueueFull,
         Self::Silence,
         Self::Codel,
@@ -60,6 +62,7 @@ impl AirDrop {
         Self::ChannelBusy,
         Self::Lost,
         Self::TooLong,
+        Self::Noise,
     ];
 }
 

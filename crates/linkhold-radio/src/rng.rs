@@ -28,6 +28,13 @@ impl Stream {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// A number from the standard normal distribution (Box and Muller, 1958).
+    pub fn normal(&mut self) -> f64 {
+        // 1 - unit() is in (0, 1], so the logarithm is finite.
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (core::f64::consts::TAU * self.unit()).cos()
+    }
+
     /// An exponentially distributed time of the given mean; at least 1 ns, so that a process always moves on.
     pub fn exponential(&mut self, mean: Duration) -> Duration {
         // 1 - unit() is in (0, 1], so the logarithm is finite.
@@ -54,6 +61,19 @@ mod tests {
         assert_eq!(first(1, "primary-user", 0), first(1, "primary-user", 0));
         let others = [first(2, "primary-user", 0), first(1, "primary-user", 1), first(1, "arrivals", 0)];
         assert!(!others.contains(&first(1, "primary-user", 0)));
+    }
+
+    #[test]
+    fn normal_numbers_have_the_mean_spread_and_tail_of_their_law() {
+        let mut stream = Stream::new(3, "test", 0);
+        let draws: Vec<f64> = (0..200_000).map(|_| stream.normal()).collect();
+        let share = |wanted: fn(f64) -> bool| {
+            draws.iter().filter(|&&x| wanted(x)).count() as f64 / draws.len() as f64
+        };
+        assert!((draws.iter().sum::<f64>() / draws.len() as f64).abs() < 0.01);
+        assert!((draws.iter().map(|x| x * x).sum::<f64>() / draws.len() as f64 - 1.0).abs() < 0.02);
+        assert!((share(|x| x.abs() < 1.0) - 0.6827).abs() < 0.005);
+        assert!((share(|x| x > 2.0) - 0.0228).abs() < 0.002);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! - a primary user is told when detected (`effective_at` = start of its burst); until then frames collide;
 //!   its end is told when it is noticed, which is when the radio resumes;
 //! - a gap in a delivery trace is told `detection_delay` after it starts, its end likewise;
+//! - a sample of the SNR is told late by a delay of its own, with an error (`snr/reports.rs`);
 //! - with IEEE 802.15.4 the cell as a whole notices no primary user: each radio overhears it by itself
 //!   ([`crate::detector`]), and CCA does the rest.
 
@@ -25,6 +26,7 @@ use crate::gaps::Gaps;
 use crate::mac::air_time::AirTime;
 use crate::mac::config::Mac;
 use crate::sensing::Sensing;
+use crate::snr::reports::SnrReports;
 
 /// What moves next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,7 @@ enum Source {
     Gap,
     GapNotice,
     Overhearing,
+    Snr,
 }
 
 /// The radio's condition over time.
@@ -52,6 +55,8 @@ pub(crate) struct Timeline {
     gap: Gaps,
     gap_notice: Gaps,
     overhearing: Option<Overhearing>,
+    /// Samples of the SNR. They change nothing on the air.
+    snr: Option<Box<SnrReports>>,
 
     next: Change,
     next_source: Source,
@@ -77,7 +82,12 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     /// The radio at time 0; `air_times` are those of the channels.
-    pub(crate) fn new(config: &AirConfig, air_times: Vec<AirTime>, seed: u64) -> Self {
+    pub(crate) fn new(
+        config: &AirConfig,
+        air_times: Vec<AirTime>,
+        snr: Option<Box<SnrReports>>,
+        seed: u64,
+    ) -> Self {
         let switching = config.switching.clone();
         let overhearing = match &config.mac {
             Mac::Ieee802154(mac) => {
@@ -135,6 +145,7 @@ impl Timeline {
             gap,
             gap_notice,
             overhearing,
+            snr,
             next: Change { at: Instant::ZERO, kind: ChangeKind::Resume },
             next_source: Source::Opening,
             condition: Condition::Clear,
@@ -187,6 +198,11 @@ impl Timeline {
     pub(crate) fn quiet_at(&self, station: StationId) -> Instant {
         let own = self.station_quiet_at.get(station.0 as usize).copied().unwrap_or(Instant::FAR_FUTURE);
         own.min(self.network_quiet_at)
+    }
+
+    /// Index of the working channel.
+    pub(crate) const fn channel(&self) -> usize {
+        self.channel
     }
 
     /// How long frames take on the working channel.
@@ -250,6 +266,11 @@ impl Timeline {
                     started(change.at, start, Scope::Network, Cause::Fade, None, out);
                 } else {
                     ended(change.at, end, Scope::Network, Cause::Fade, out);
+                }
+            }
+            Source::Snr => {
+                if let Some(reports) = &mut self.snr {
+                    reports.step(out);
                 }
             }
         }
@@ -382,6 +403,9 @@ impl Timeline {
             offer(self.gap_notice.next(), Source::GapNotice);
             if let Some(overhearing) = &self.overhearing {
                 offer(Change { at: overhearing.next(), kind: ChangeKind::Stop }, Source::Overhearing);
+            }
+            if let Some(reports) = &self.snr {
+                offer(Change { at: reports.next(), kind: ChangeKind::Resume }, Source::Snr);
             }
         }
         (self.next, self.next_source) = best;

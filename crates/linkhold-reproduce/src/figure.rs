@@ -1,4 +1,4 @@
-//! A figure of a paper: its scenario, what varies in it, and how its rows and claims come from the runs.
+//! A paper and its figures: scenarios, what varies in them, and how rows and claims come from the runs.
 
 use linkhold_results::stats::Estimate;
 use linkhold_results::{Claim, Figure, FigureRow, RunRecord};
@@ -8,10 +8,13 @@ use crate::grid::{Grid, Point, Variant};
 use crate::paper::Paper;
 use crate::{Options, Progress, ReproduceError};
 
-/// One paper: the name of its folder, its numbers, its figures.
+/// One paper.
 pub(crate) struct PaperSpec {
-    pub short: &'static str,
+    /// Its short name, which is also its folder's.
+    pub name: &'static str,
+    /// Its numbers, the text of `paper.toml`.
     pub numbers: &'static str,
+    /// Its figures, in its order.
     pub figures: &'static [FigureSpec],
 }
 
@@ -27,14 +30,14 @@ pub(crate) struct FigureSpec {
 
 /// Runs `figure` and puts the paper's claims about it to the test.
 pub(crate) fn measure(
-    short: &str,
+    of: &PaperSpec,
     figure: &FigureSpec,
     paper: &Paper,
     options: Options,
     progress: &dyn Progress,
 ) -> Result<Figure, ReproduceError> {
     let printed = paper.figure(figure.id)?;
-    let id = format!("{short}/{}", figure.id);
+    let id = format!("{}/{}", of.name, figure.id);
     let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), options.seeds, progress)?;
     let claims = printed
         .claim

@@ -1,9 +1,4 @@
-//! What was measured for a claim, and the test that decides whether the claim holds.
-//!
-//! Each claim has a criterion: where the measured value must lie for the claim to hold. A claim is undecided
-//! where the 95 % interval of the measured value reaches from where the claim holds to where it does not. The
-//! interval is Student's for a mean over the seeds, and the jackknife's for what is computed from several
-//! means.
+//! What a measurement says of a claim: the value, its interval, and the criterion that decides.
 
 use linkhold_results::stats::Estimate;
 
@@ -11,7 +6,7 @@ use linkhold_results::stats::Estimate;
 pub(crate) struct Finding {
     pub measured: f64,
     pub ci95: Option<[f64; 2]>,
-    pub test: Test,
+    test: Test,
 }
 
 /// The condition under which a claim holds.
@@ -93,6 +88,55 @@ pub(crate) fn mean_without(values: &[f64], left_out: Option<usize>) -> f64 {
     mean(&kept.collect::<Vec<_>>())
 }
 
+/// Mean over the seeds.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     Estimate::of(values).mean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(measured: f64, ci95: Option<[f64; 2]>, test: Test, paper: Option<f64>) -> Option<bool> {
+        Finding { measured, ci95, test }.holds(paper)
+    }
+
+    #[test]
+    fn a_wide_interval_neither_confirms_nor_refutes() {
+        // A claim of +10 % that three seeds measure at -18.7 % somehow.
+        let wide = Some([-60.0, 23.0]);
+        assert_eq!(judged(-18.7, wide, Test::Near, Some(10.0)), None);
+        assert_eq!(judged(10.0, wide, Test::Near, Some(10.0)), None, "nor where the mean is right");
+        assert_eq!(judged(-18.7, Some([-25.0, -12.0]), Test::Near, Some(10.0)), Some(false));
+        assert_eq!(judged(10.5, Some([9.0, 12.0]), Test::Near, Some(10.0)), Some(true));
+        assert_eq!(
+            judged(-9.0, Some([-11.0, -8.5]), Test::Near, Some(-10.0)),
+            Some(true),
+            "a negative number"
+        );
+        assert_eq!(
+            judged(10.5, Some([7.9, 11.0]), Test::Near, Some(10.0)),
+            None,
+            "the lower bound is inside"
+        );
+    }
+
+    #[test]
+    fn a_bound_decides_where_the_whole_interval_is_on_one_side() {
+        for (measured, ci95, at_least, at_most) in [
+            (2.0, Some([1.5, 2.5]), Some(true), Some(false)),
+            (0.5, Some([0.1, 0.9]), Some(false), Some(true)),
+            (1.2, Some([0.8, 1.6]), None, None),
+            // A bound belongs to where the claim holds.
+            (1.0, Some([1.0, 1.0]), Some(true), Some(true)),
+            (2.0, None, Some(true), Some(false)),
+            (f64::NAN, None, Some(false), Some(false)),
+            (f64::INFINITY, None, Some(true), Some(false)),
+        ] {
+            assert_eq!(judged(measured, ci95, Test::AtLeast(1.0), None), at_least, "{measured} {ci95:?}");
+            assert_eq!(judged(measured, ci95, Test::AtMost(1.0), None), at_most, "{measured} {ci95:?}");
+        }
+        assert_eq!(judged(0.0, None, Test::AtMostPaper, Some(1.9)), Some(true));
+        assert_eq!(judged(0.0, None, Test::AtMostPaper, None), Some(false), "the paper has no number");
+    }
 }

@@ -6,6 +6,7 @@
 //! the measurement.
 #![forbid(unsafe_code)]
 
+mod activation;
 mod cr_aware;
 mod dsasync;
 mod figure;
@@ -16,7 +17,7 @@ mod paper;
 use linkhold_results::{Program, ReproduceReport};
 
 use figure::{FigureSpec, PaperSpec};
-
+use paper::Paper;
 pub use paper::PaperError;
 
 /// How much to run.
@@ -86,36 +87,37 @@ pub enum ReproduceError {
     Paper(#[from] PaperError),
 }
 
-/// The papers whose figures can be reproduced.
-const PAPERS: &[PaperSpec] = &[dsasync::SPEC, cr_aware::SPEC];
+/// Every paper.
+const PAPERS: [&PaperSpec; 3] = [&dsasync::PAPER, &cr_aware::PAPER, &activation::PAPER];
 
-fn all() -> impl Iterator<Item = (&'static PaperSpec, &'static FigureSpec)> {
-    PAPERS.iter().flat_map(|paper| paper.figures.iter().map(move |figure| (paper, figure)))
+fn id(paper: &PaperSpec, figure: &FigureSpec) -> String {
+    format!("{}/{}", paper.name, figure.id)
 }
 
-fn id_of(paper: &PaperSpec, figure: &FigureSpec) -> String {
-    format!("{}/{}", paper.short, figure.id)
+fn every() -> impl Iterator<Item = (&'static PaperSpec, &'static FigureSpec)> {
+    PAPERS.into_iter().flat_map(|paper| paper.figures.iter().map(move |figure| (paper, figure)))
 }
 
 /// Ids of every figure that can be reproduced, in the papers' order.
 #[must_use]
 pub fn figure_ids() -> Vec<String> {
-    all().map(|(paper, figure)| id_of(paper, figure)).collect()
+    every().map(|(paper, figure)| id(paper, figure)).collect()
 }
 
 fn chosen(selector: Option<&str>) -> Vec<(&'static PaperSpec, &'static FigureSpec)> {
-    let wanted = |(paper, figure): &(&PaperSpec, &FigureSpec)| match selector {
+    let wanted = |paper: &PaperSpec, figure: &FigureSpec| match selector {
         None => true,
-        Some(selector) => selector == paper.short || selector == id_of(paper, figure),
+        Some(selector) => selector == paper.name || selector == id(paper, figure),
     };
-    all().filter(wanted).collect()
+    every().filter(|(paper, figure)| wanted(paper, figure)).collect()
 }
 
 /// Name and text of the scenario file behind each figure that `selector` names, for a report.
 #[must_use]
 pub fn scenario_texts(selector: Option<&str>) -> Vec<(String, String)> {
     let text = |(paper, figure): (&PaperSpec, &FigureSpec)| {
-        (format!("reproductions/{}/scenario.toml", id_of(paper, figure)), figure.scenario.to_owned())
+        let name = format!("reproductions/{}/scenario.toml", id(paper, figure));
+        (name, figure.scenario.to_owned())
     };
     chosen(selector).into_iter().map(text).collect()
 }
@@ -140,8 +142,8 @@ pub fn reproduce(
     }
     let mut figures = Vec::with_capacity(wanted.len());
     for (paper, figure) in wanted {
-        let numbers = paper::Paper::parse(paper.numbers)?;
-        figures.push(figure::measure(paper.short, figure, &numbers, options, progress)?);
+        let numbers = Paper::parse(paper.numbers)?;
+        figures.push(figure::measure(paper, figure, &numbers, options, progress)?);
     }
     Ok(ReproduceReport::new(program, figures))
 }

@@ -23,8 +23,8 @@ pub mod table;
 pub use delay::DelayHistogram;
 pub use parquet::ParquetFiles;
 pub use record::{
-    Claim, CompareRow, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord, MechanismRecord, Program,
-    ReproduceReport, RunRecord, RunReport, RunTotals, ScenarioInfo, Stack,
+    Claim, CompareRow, EnergyRecord, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord,
+    MechanismRecord, Program, ReproduceReport, RunRecord, RunReport, RunTotals, ScenarioInfo, Stack,
 };
 pub use series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
 pub use stats::{Estimate, Metric, compare};

@@ -314,6 +314,25 @@ pub struct LinkRecord {
     pub queue_drops: u64,
     /// Packets lost on the air.
     pub air_losses: u64,
+    /// What the stations' radios took, if the scenario states their powers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyRecord>,
+}
+
+/// The energy of the stations' radios, from the end of the warm-up on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EnergyRecord {
+    /// Energy of all stations' radios for each application byte delivered, J: they are on from the first flow's
+    /// start to the last flow's end, or the run's.
+    #[serde(with = "finite")]
+    pub j_per_byte: f64,
+    /// For how long they are on, s.
+    #[serde(with = "finite")]
+    pub on_s: f64,
+    /// For each station, how long it sent, s.
+    pub transmit_s: Vec<f64>,
+    /// For each station, how long it received, s.
+    pub receive_s: Vec<f64>,
 }
 
 /// Sums over the flows of one run, and the pooled delays of all of them.

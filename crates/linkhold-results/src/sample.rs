@@ -102,6 +102,7 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         station_silent_fraction: vec![0.25],
         queue_drops: 40,
         air_losses: 0,
+        energy: None,
     };
     let goodput = limit * (share + 0.02 * (noise(seed, index) - 0.5));
     let mut record = FlowRecord {

@@ -3,16 +3,17 @@
 //! mechanisms.
 
 use linkhold_core::packet::Direction;
+use linkhold_core::settings::{Decibels, Distance, Frequency as Hertz, Power as Watts, Speed};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
-use linkhold_radio::{AirTimeModel, HeardBy, InSilence, SwitchPolicy};
+use linkhold_radio::{AirTimeModel, HeardBy, InSilence, PhyRate, SwitchPolicy};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery};
 
 use crate::mechanism::{MechanismValue, MisplacedKeys, SharedSettings};
 use crate::model::{IpVersion, Profile};
 use crate::read::{At, file_enum, file_table};
 use crate::scalar::{
-    FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, SourceValue, Stations,
+    By, Exponent, FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, SourceValue, Stations,
 };
 
 file_table! {
@@ -87,8 +88,8 @@ file_table! {
         list channels: Channel;
         /// Index of the channel the run starts on.
         default channel: u32 = 0;
-        /// How often a frame that collided with an undetected primary user is sent again before it is given
-        /// up (802.11: 7).
+        /// How often a frame that collided with an undetected primary user, or that noise spoiled, is sent
+        /// again before it is given up (802.11: 7).
         default retry_limit: u32 = 7;
         /// Silence of one channel switch.
         default switching_delay: Duration = "20ms";
@@ -104,6 +105,11 @@ file_table! {
         optional trace: Trace;
         /// The radios, with mac = "802.15.4".
         section ieee802154: Ieee802154;
+        /// The stations' signal-to-noise ratio, which costs frames and is told to mechanisms. Without it noise
+        /// spoils nothing.
+        optional snr: Snr;
+        /// What a station's radio takes; the results then have its energy for each byte delivered.
+        optional power: Power;
     }
 }
 
@@ -275,6 +281,101 @@ file_table! {
         default random_start: bool = false;
     }
 }
+
+file_table! {
+    /// What a station's radio takes, the whole interface in each state.
+    Power {
+        /// Sending.
+        required transmit: By<Watts>;
+        /// Receiving.
+        required receive: By<Watts>;
+        /// Neither.
+        required idle: By<Watts>;
+    }
+}
+
+file_table! {
+    /// The signal-to-noise ratio (SNR) of every station, the same in both directions: from a file or of a
+    /// walk. A frame is lost with the error rate that its modulation has at the SNR in the frame's middle.
+    Snr {
+        /// CSV file of a measured SNR. Relative to the scenario file; may start with ${LINKHOLD_DATA}. Its first
+        /// row is time 0, between rows the SNR goes straight, and after the last the file begins anew.
+        optional trace: String;
+        /// Heading of the file's column of times: seconds, or dates with a time of day. Default: "time".
+        optional time_column: String;
+        /// Heading of the file's column of SNR values, dB. Default: "snr".
+        optional snr_column: String;
+        /// A file whose rows lie further apart has a gap, and is refused. Default: 60s.
+        optional max_gap: Positive<Duration>;
+        /// Start each repetition and station at a place of the file that its seed draws. Default: false.
+        optional random_start: bool;
+        /// Stations that walk, in place of a file.
+        optional walk: Walk;
+        /// Modulation whose error rate frames have. Default: that of the channel's phy_rate.
+        optional rate: PhyRate;
+        /// From one sample that mechanisms are told to the next.
+        default interval: Positive<Duration> = "100ms";
+        /// How late a sample is told. Default: half an interval, as a driver has it that is asked every
+        /// interval and answers with its last frame's.
+        default delay: Duration = "50ms";
+        /// Standard deviation of a sample's error. Default: that of an interface that tells whole decibels of a
+        /// single frame.
+        default error: By<Decibels> = "1dB";
+    }
+}
+
+file_table! {
+    /// Stations that walk from `near` to `far` and back, each with a fading of its own.
+    Walk {
+        /// SNR at one metre.
+        required snr_at_1m: By<Decibels>;
+        /// Path-loss exponent: 2 in free space, 3 among walls.
+        default exponent: Exponent = 3.0;
+        /// Nearest point; at least 1m.
+        default near: By<Distance> = "5m";
+        /// Farthest point.
+        default far: By<Distance> = "25m";
+        /// Speed.
+        default speed: By<Speed> = "1.2m/s";
+        /// What many paths do to the signal.
+        default fading: FadingName = "none";
+        /// fading = "rician": power of the line of sight over that of all other paths. Default: 6dB.
+        optional k_factor: By<Decibels>;
+        /// Largest Doppler shift. Default: what the speed makes of a carrier at 2.437 GHz.
+        optional doppler: By<Hertz>;
+        /// Start each repetition and station at a place of the walk that its seed draws; otherwise near.
+        default random_start: bool = true;
+    }
+}
+
+/// `radio.snr.walk.fading`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FadingName {
+    None,
+    Rayleigh,
+    Rician,
+}
+
+file_enum!(FadingName {
+    "none" => Self::None, "Nothing: the SNR is that of the distance.";
+    "rayleigh" => Self::Rayleigh, "There is no line of sight.";
+    "rician" => Self::Rician, "There is a line of sight, see k_factor.";
+});
+
+file_enum!(PhyRate {
+    "dsss-1" => Self::Dsss1, "DBPSK over the Barker sequence, 1 Mbit/s.";
+    "dsss-2" => Self::Dsss2, "DQPSK over the Barker sequence, 2 Mbit/s.";
+    "cck-5.5" => Self::Cck5, "Complementary codes, 5.5 Mbit/s.";
+    "cck-11" => Self::Cck11, "Complementary codes, 11 Mbit/s.";
+    "ofdm-6" => Self::Ofdm6, "BPSK, code rate 1/2.";
+    "ofdm-9" => Self::Ofdm9, "BPSK, code rate 3/4.";
+    "ofdm-12" => Self::Ofdm12, "QPSK, code rate 1/2.";
+    "ofdm-18" => Self::Ofdm18, "QPSK, code rate 3/4.";
+    "ofdm-24" => Self::Ofdm24, "16-QAM, code rate 1/2.";
+    "ofdm-36" => Self::Ofdm36, "16-QAM, code rate 3/4.";
+    "ofdm-48" => Self::Ofdm48, "64-QAM, code rate 2/3.";
+    "ofdm-54" => Self::Ofdm54, "64-QAM, code rate 3/4.";
+});
 
 file_table! {
     /// A transmit queue.

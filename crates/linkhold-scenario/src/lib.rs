@@ -24,6 +24,7 @@ mod problem;
 pub mod read;
 mod resolve;
 mod scalar;
+mod snr;
 mod summary;
 mod tcp;
 mod traces;

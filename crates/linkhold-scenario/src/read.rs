@@ -131,6 +131,14 @@ impl<'a> Reader<'a> {
         self.problems.borrow().iter().any(|problem| problem.key == key)
     }
 
+    /// True if a problem has been reported of the table `key` or of something in it.
+    pub(crate) fn has_reported_below(&self, key: &str) -> bool {
+        let inside = |problem: &Problem| {
+            problem.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.problems.borrow().iter().any(inside)
+    }
+
     pub(crate) fn add(&self, problems: Vec<Problem>) {
         self.problems.borrow_mut().extend(problems);
     }

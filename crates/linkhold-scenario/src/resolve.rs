@@ -7,8 +7,8 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::{
-    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PrimaryUserConfig, QueueConfig,
-    QueueKind, ScriptedSwitch, SensingConfig, StationSensing, Switching, TraceLink,
+    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PowerConfig, PrimaryUserConfig,
+    QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
 };
 
 use crate::file::{CaseTable, File, Flows, MacName, Queue, QueueName};
@@ -19,6 +19,7 @@ use crate::model::{
 };
 use crate::read::{At, Reader, Spot};
 use crate::scalar::{MAX_COUNT, SourceValue, Stations};
+use crate::snr;
 use crate::tcp;
 use crate::traces::Traces;
 
@@ -149,8 +150,8 @@ fn radio(
     }
     let link = match *radio.mac {
         MacName::Trace => trace_link(file, reader, traces),
-        MacName::Shared => channels(file, Mac::Shared, reader),
-        MacName::Duplex => channels(file, Mac::Duplex, reader),
+        MacName::Shared => channels(file, Mac::Shared, reader, traces),
+        MacName::Duplex => channels(file, Mac::Duplex, reader, traces),
         MacName::Ieee802154 => ieee802154::radio(file, reader).map(|(mac, channel)| Link {
             mac,
             channels: vec![channel],
@@ -159,6 +160,7 @@ fn radio(
             switching: Switching::default(),
             retry_limit: 0,
             traces: None,
+            snr: None,
         }),
     };
     match *radio.mac {
@@ -178,11 +180,22 @@ fn radio(
         switching: link.switching,
         sensing: sensing?,
         station_sensing: station_sensing?,
+        power: radio.power.as_ref().map(|power| power_config(power)),
+        snr: link.snr,
         retry_limit: link.retry_limit,
         router: router?,
         station_queue: station_queue?,
     };
     Some((config, link.traces))
+}
+
+fn power_config(power: &crate::file::Power) -> PowerConfig {
+    let watts = |microwatts: u64| microwatts as f64 / 1e6;
+    PowerConfig {
+        transmit: watts(power.transmit.0),
+        receive: watts(power.receive.0),
+        idle: watts(power.idle.0),
+    }
 }
 
 /// What of an [`AirConfig`] depends on the kind of its MAC.
@@ -193,6 +206,7 @@ struct Link {
     rate_told: bool,
     switching: Switching,
     retry_limit: u32,
+    snr: Option<SnrConfig>,
     traces: Option<TraceFiles>,
 }
 
@@ -250,6 +264,8 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
     idle.extend(radio.primary_user.iter().map(|at| &at.spot));
     idle.extend(radio.channels.iter().map(|at| &at.spot));
     idle.extend(radio.switches.iter().map(|at| &at.spot));
+    idle.extend(radio.snr.iter().map(|at| &at.spot));
+    idle.extend(radio.power.iter().map(|at| &at.spot));
     let right = "remove it: the trace says when packets pass";
     report_idle(&idle, "with mac = \"trace\"", right, reader);
     let Some(trace) = &radio.trace else {
@@ -278,12 +294,13 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
         rate_told: false,
         switching: Switching::default(),
         retry_limit: 0,
+        snr: None,
         traces: Some(TraceFiles { down: down.path, up: up.path }),
     })
 }
 
 /// A MAC that works on channels.
-fn channels(file: &File, mac: Mac, reader: &Reader<'_>) -> Option<Link> {
+fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option<Link> {
     let radio = &file.radio;
     if let Some(trace) = &radio.trace {
         reader.report(
@@ -321,6 +338,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>) -> Option<Link> {
             })
             .collect()
     };
+    let snr = snr::resolve(file, &channels, reader, traces);
     let timed = air_time_fits(file, reader);
     let count = channels.len();
     let channel_exists = |index: u32, spot: &Spot| {
@@ -342,6 +360,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>) -> Option<Link> {
         scripted.push(ScriptedSwitch { at: Instant::ZERO + *switch.at, to_channel });
     }
     scripted.sort_by_key(|switch| switch.at);
+    let snr = snr?;
     fine.then(|| Link {
         mac,
         channels,
@@ -349,6 +368,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>) -> Option<Link> {
         rate_told: *radio.rate_told,
         switching: Switching { delay: *radio.switching_delay, policy: *radio.switch_policy, scripted },
         retry_limit: *radio.retry_limit,
+        snr,
         traces: None,
     })
 }

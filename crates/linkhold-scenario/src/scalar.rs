@@ -45,6 +45,10 @@ pub(crate) fn form_schema(form: &Form) -> Schema {
             "type": "string", "pattern": kind.pattern(),
             "description": format!("Written as {}, for example {}.", kind.noun, kind.example),
         }),
+        Form::Decibels => json_schema!({
+            "type": "string", "pattern": quantity::DECIBEL_PATTERN,
+            "description": "Written as a number of decibels, for example \"5dB\" or \"-3dB\".",
+        }),
         Form::Fraction { .. } => json_schema!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Form::Whole { least, most } => {
             json_schema!({ "type": "integer", "minimum": least, "maximum": most })
@@ -152,6 +156,35 @@ whole!(u32, 0..=MAX_COUNT);
 whole!(u8, 0..=u64::from(u8::MAX));
 whole!(u16, 0..=u64::from(u16::MAX));
 whole!(u64, 0..=MAX_SEED);
+
+/// A path-loss exponent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exponent(pub f64);
+
+impl Exponent {
+    /// From a corridor that guides waves to a building with many floors.
+    const RANGE: std::ops::RangeInclusive<f64> = 1.0..=8.0;
+}
+
+impl FromNode for Exponent {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        let number = match &node.value {
+            Value::Integer(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            _ => None,
+        };
+        let number = number.filter(|number| Self::RANGE.contains(number));
+        if number.is_none() {
+            let what = format!("{} is no path-loss exponent", node.value.describe());
+            reader.report(spot, what, "write a number from 1 to 8, such as 3.0");
+        }
+        number.map(Self)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": Self::RANGE.start(), "maximum": Self::RANGE.end() })
+    }
+}
 
 impl FromNode for String {
     fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {

@@ -5,11 +5,13 @@ use std::fmt::Write as _;
 
 use linkhold_core::mechanism::Place;
 use linkhold_core::packet::Direction;
+use linkhold_core::registry::MechanismSettings;
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes};
 use linkhold_radio::{
-    AirConfig, AirTimeModel, ChannelConfig, FqCodelConfig, HeardBy, Ieee802154Config, InSilence, Mac,
-    OverhearConfig, QueueConfig, QueueKind, SensingConfig, SwitchPolicy, TraceLink,
+    AirConfig, AirTimeModel, ChannelConfig, Fading, FqCodelConfig, HeardBy, Ieee802154Config, InSilence, Mac,
+    OverhearConfig, QueueConfig, QueueKind, SensingConfig, SnrConfig, SnrReport, SnrSource, SwitchPolicy,
+    TraceLink, WalkConfig,
 };
 
 use crate::Scenario;
@@ -75,10 +77,46 @@ fn told(scenario: &ResolvedScenario) -> String {
     } else {
         format!("a primary user {late} after its burst begins, other silences at their first moment")
     };
-    if radio.rate_told {
+    let told = if radio.rate_told {
         format!("{silences}, and the channel's exact rate")
     } else {
         format!("{silences}; nobody tells the rate")
+    };
+    match &radio.snr {
+        None => told,
+        Some(snr) => {
+            let SnrReport { interval, delay, error_db } = snr.report;
+            format!("{told}; the SNR every {interval}, {delay} late, with an error of {error_db} dB")
+        }
+    }
+}
+
+/// Where the SNR comes from, and what it does to frames.
+fn describe_snr(snr: &SnrConfig) -> String {
+    let mut rates: Vec<&str> = snr.rates.iter().map(|rate| rate.name()).collect();
+    rates.dedup();
+    let rates = rates.join(", ");
+    match &snr.source {
+        SnrSource::Trace { trace, random_start } => {
+            let (least, most) = trace.range_db();
+            let start = if *random_start { ", from a place that each repetition's seed draws" } else { "" };
+            let (rows, length) = (trace.rows(), trace.duration());
+            format!(
+                "{least} to {most} dB, measured ({rows} rows, {length} long{start}); error rates of {rates}"
+            )
+        }
+        SnrSource::Walk(walk) => {
+            let fading = match walk.fading {
+                Fading::None => "no fading".to_owned(),
+                Fading::Rayleigh => "Rayleigh fading".to_owned(),
+                Fading::Rician(k_factor) => format!("Rician fading, K = {k_factor} dB"),
+            };
+            let WalkConfig { near, far, speed, snr_at_1m, exponent, .. } = walk;
+            format!(
+                "a walk from {near} m to {far} m and back at {speed} m/s, {snr_at_1m} dB at 1 m, exponent \
+                 {exponent}, {fading}; error rates of {rates}"
+            )
+        }
     }
 }
 
@@ -105,6 +143,9 @@ fn told_by_overhearing(radio: &AirConfig, mac: &Ieee802154Config) -> String {
 pub(crate) fn hints(scenario: &Scenario) -> Vec<String> {
     let mut hints: Vec<String> = Vec::new();
     for case in &scenario.cases {
+        for hint in gate_hints(case).filter(|hint| !hints.contains(hint)).collect::<Vec<_>>() {
+            hints.push(hint);
+        }
         let stations = case.scenario.radio.stations;
         let used: BTreeSet<u32> =
             case.scenario.flows.iter().flat_map(|group| group.stations.iter().copied()).collect();
@@ -124,6 +165,28 @@ pub(crate) fn hints(scenario: &Scenario) -> Vec<String> {
     hints
 }
 
+/// SNR gates of a case that can do nothing good.
+fn gate_hints(case: &Case) -> impl Iterator<Item = String> + '_ {
+    let gates = case.scenario.mechanisms.iter().filter_map(|placed| {
+        let MechanismSettings::SnrGate(gate) = &placed.settings else { return None };
+        Some(gate)
+    });
+    gates.filter_map(|gate| match &case.scenario.radio.snr {
+        None => Some("snr-gate hears no SNR on this radio: write [radio.snr]".to_owned()),
+        Some(SnrConfig { source: SnrSource::Trace { trace, .. }, .. }) => {
+            let (_, most) = trace.range_db();
+            (gate.threshold >= most).then(|| {
+                let (threshold, max_gate) = (gate.threshold, gate.max_gate);
+                format!(
+                    "snr-gate's threshold of {threshold} dB is above every SNR of the trace (at most {most} dB): \
+                     once shut it opens only after max_gate ({max_gate}), or by an error of the samples"
+                )
+            })
+        }
+        Some(SnrConfig { source: SnrSource::Walk(_), .. }) => None,
+    })
+}
+
 fn radio(scenario: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
     let radio = &scenario.radio;
     let stations = count(radio.stations as usize, "station");
@@ -140,6 +203,9 @@ fn radio(scenario: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
                 trace(link, files, line);
             }
         }
+    }
+    if let Some(snr) = &radio.snr {
+        line("snr", describe_snr(snr));
     }
     if let Some(sensing) = &radio.sensing {
         line("sensing", describe_sensing(sensing));

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use linkhold_radio::{Trace, TraceErrorKind};
+use linkhold_radio::{Columns, SnrTrace, Trace, TraceErrorKind};
 
 use crate::read::{At, Reader};
 
@@ -69,18 +69,22 @@ impl Files for NoFiles {
     }
 }
 
+/// What decides how an SNR trace is read: its file, columns of time and SNR, and largest gap in ns.
+type SnrKey = (PathBuf, String, String, u64);
+
 /// Traces of one scenario.
 pub(crate) struct Traces<'a> {
     files: &'a dyn Files,
     /// Folder of the scenario file.
     base: PathBuf,
     loaded: BTreeMap<PathBuf, Result<TraceFile, String>>,
+    loaded_snr: BTreeMap<SnrKey, Result<Arc<SnrTrace>, String>>,
 }
 
 impl<'a> Traces<'a> {
     pub fn new(files: &'a dyn Files, scenario_file: &str) -> Self {
         let base = Path::new(scenario_file).parent().map(Path::to_path_buf).unwrap_or_default();
-        Self { files, base, loaded: BTreeMap::new() }
+        Self { files, base, loaded: BTreeMap::new(), loaded_snr: BTreeMap::new() }
     }
 
     /// Where the trace `path` of the scenario file is; `None` if the variable is not set that says so.
@@ -94,13 +98,40 @@ impl<'a> Traces<'a> {
         }
     }
 
-    /// The trace under `path`; `None` after reporting what is wrong with it.
-    pub fn load(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<TraceFile> {
-        let Some(full) = self.full_path(&path.value) else {
+    /// As [`full_path`](Self::full_path); `None` after reporting what is wrong.
+    fn found(&self, path: &At<String>, reader: &Reader<'_>) -> Option<PathBuf> {
+        let full = self.full_path(&path.value);
+        if full.is_none() {
             let right = "set it to the folder that holds the traces";
             reader.report(&path.spot, "the environment variable LINKHOLD_DATA is not set", right);
-            return None;
-        };
+        }
+        full
+    }
+
+    /// The SNR trace under `path`; `None` after reporting what is wrong with it.
+    pub fn load_snr(
+        &mut self,
+        path: &At<String>,
+        columns: Columns<'_>,
+        reader: &Reader<'_>,
+    ) -> Option<Arc<SnrTrace>> {
+        let full = self.found(path, reader)?;
+        let files = self.files;
+        let key = (full, columns.time.to_owned(), columns.snr.to_owned(), columns.max_gap.as_nanos());
+        let result = self.loaded_snr.entry(key).or_insert_with_key(|key| read_snr(files, &key.0, columns));
+        match result {
+            Ok(trace) => Some(trace.clone()),
+            Err(what) => {
+                let right = "an SNR trace is a CSV file with a heading: a column of times, and one of dB";
+                reader.report(&path.spot, what.clone(), right);
+                None
+            }
+        }
+    }
+
+    /// The trace under `path`; `None` after reporting what is wrong with it.
+    pub fn load(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<TraceFile> {
+        let full = self.found(path, reader)?;
         let files = self.files;
         let result = self.loaded.entry(full.clone()).or_insert_with(|| read(files, full));
         match result {
@@ -112,6 +143,18 @@ impl<'a> Traces<'a> {
             }
         }
     }
+}
+
+fn read_snr(files: &dyn Files, path: &Path, columns: Columns<'_>) -> Result<Arc<SnrTrace>, String> {
+    let shown = path.display();
+    let bytes = files.read(path).map_err(|error| format!("cannot read the SNR trace {shown}: {error}"))?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let line = bytes.iter().take(error.valid_up_to()).filter(|&&byte| byte == b'\n').count() + 1;
+        format!("{shown}:{line}: this is not text (UTF-8)")
+    })?;
+    SnrTrace::parse(text, columns)
+        .map(Arc::new)
+        .map_err(|error| format!("{shown}:{}: {}", error.line, error.kind))
 }
 
 fn read(files: &dyn Files, path: PathBuf) -> Result<TraceFile, String> {

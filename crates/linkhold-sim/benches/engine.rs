@@ -107,6 +107,8 @@ fn engine_alone(extent: &Extent) {
         switching: Switching::default(),
         sensing: None,
         station_sensing: Vec::new(),
+        power: None,
+        snr: None,
         retry_limit: 7,
         router: QueueConfig::fifo(100),
         station_queue: QueueConfig::fifo(100),

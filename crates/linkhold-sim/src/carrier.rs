@@ -162,9 +162,11 @@ impl Carrier {
     pub(crate) fn air_dropped(&mut self, frame: Frame, reason: AirDrop) {
         match reason {
             AirDrop::QueueFull | AirDrop::Silence | AirDrop::Codel => self.losses.queue += 1,
-            AirDrop::RetryLimit | AirDrop::ChannelBusy | AirDrop::Lost | AirDrop::TooLong => {
-                self.losses.air += 1
-            }
+            AirDrop::RetryLimit
+            | AirDrop::ChannelBusy
+            | AirDrop::Lost
+            | AirDrop::TooLong
+            | AirDrop::Noise => self.losses.air += 1,
         }
         self.forget(frame.packet);
     }

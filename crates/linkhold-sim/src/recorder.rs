@@ -3,8 +3,8 @@
 
 use linkhold_core::link_event::Scope;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_radio::{AirAccounting, Silence};
-use linkhold_results::{LinkRecord, RouterSeries, SilenceRecord};
+use linkhold_radio::{AirAccounting, PowerConfig, Silence, StationTime};
+use linkhold_results::{EnergyRecord, FlowRecord, LinkRecord, RouterSeries, SilenceRecord};
 
 use crate::cell::AIR;
 use crate::limit::GoodputLimit;
@@ -23,6 +23,8 @@ pub struct Recorder {
     base: AirAccounting,
     last: AirAccounting,
     base_losses: crate::network::Losses,
+    /// By station, what its radio had been busy with when counting began; empty before.
+    base_busy: Vec<StationTime>,
     last_delivered: u64,
     samples: u64,
     goodput: Series,
@@ -45,6 +47,7 @@ impl Recorder {
             base: at_zero.clone(),
             last: at_zero,
             base_losses: network.losses(),
+            base_busy: Vec::new(),
             last_delivered: 0,
             samples: 0,
             goodput: Series::new(interval, Thinning::Mean),
@@ -71,6 +74,7 @@ impl Recorder {
 
     /// Counting begins.
     pub fn warm_up_over(&mut self, now: Instant, network: &Network) {
+        self.base_busy = network.radio(AIR).air().station_times().to_vec();
         self.base = network.radio(AIR).air().accounting(now);
         self.base_losses = network.losses();
         self.counted_from = now;
@@ -131,7 +135,35 @@ impl Recorder {
             station_silent_fraction: (0..stations).map(|s| air.station_silent_fraction(s)).collect(),
             queue_drops: losses.queue + losses.wired - self.base_losses.queue - self.base_losses.wired,
             air_losses: losses.air - self.base_losses.air,
+            energy: None,
         }
+    }
+
+    /// What the stations' radios of these powers took from the end of the warm-up to `now`, for the bytes that
+    /// `flows` delivered.
+    #[must_use]
+    pub fn energy(
+        &self,
+        now: Instant,
+        powers: &PowerConfig,
+        flows: &[FlowRecord],
+        network: &Network,
+    ) -> EnergyRecord {
+        let counted_from = self.counted_from.as_secs_f64();
+        let from = flows.iter().map(|flow| flow.start_s.max(counted_from)).fold(f64::INFINITY, f64::min);
+        let end = |flow: &FlowRecord| flow.completion_s.map_or(now.as_secs_f64(), |s| flow.start_s + s);
+        let to = flows.iter().map(end).fold(0.0, f64::max);
+        let on = Duration::from_secs_f64((to - from).max(0.0));
+        let mut energy = EnergyRecord { on_s: on.as_secs_f64(), ..EnergyRecord::default() };
+        let mut joules = 0.0;
+        for (station, busy) in network.radio(AIR).air().station_times().iter().enumerate() {
+            let busy = busy.since(self.base_busy.get(station).copied().unwrap_or_default());
+            joules += powers.energy(on, busy);
+            energy.transmit_s.push(busy.transmit.as_secs_f64());
+            energy.receive_s.push(busy.receive.as_secs_f64());
+        }
+        energy.j_per_byte = joules / flows.iter().map(|flow| flow.bytes).sum::<u64>() as f64;
+        energy
     }
 
     /// The silences, by start.

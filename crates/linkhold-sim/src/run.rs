@@ -97,7 +97,9 @@ impl<'a, O: Observer> Simulation<'a, O> {
             recorder.silence(silence);
             observer.on_silence(&silence);
         }
-        let link = recorder.link(now, scenario.radio.stations, &network);
+        let mut link = recorder.link(now, scenario.radio.stations, &network);
+        link.energy = (scenario.radio.power.as_ref())
+            .map(|powers| recorder.energy(now, powers, &flows.records, &network));
         let counted_s = now.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
         let totals =
             RunTotals::new(&flows.records, counted_s, &link, &flows.delays, &flows.delays_outside_silence);

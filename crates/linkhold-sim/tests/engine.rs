@@ -40,6 +40,8 @@ fn cell() -> Cell {
         switching: Switching::default(),
         sensing: None,
         station_sensing: Vec::new(),
+        power: None,
+        snr: None,
         retry_limit: 7,
         router: QueueConfig { kind: QueueKind::Fifo { limit: 50 }, in_silence: InSilence::Drop },
         station_queue: QueueConfig::fifo(1000),

@@ -167,7 +167,7 @@ pub struct RunArgs {
         2  bad input; nothing was written"
 )]
 pub struct ReproduceArgs {
-    /// A paper (dsasync) or one of its figures (dsasync/fig4) [default: everything].
+    /// A paper (dsasync, activation) or one of its figures (dsasync/fig4) [default: everything].
     #[arg(value_name = "PAPER[/FIGURE]", value_parser = Listed(figures), hide_possible_values = true)]
     pub selector: Option<String>,
     /// Three seeds and the paper's stack only.

@@ -1,6 +1,6 @@
 //! A short run of the fuzz targets on the stable toolchain: their bodies get mutated seeds, the same in every
 //! run. The long runs are `cargo +nightly fuzz run
-//! scenario|agent_config|trace|packet|log|control|nfqueue|nl80211|sigmf`.
+//! scenario|agent_config|trace|snr_trace|packet|log|control|nfqueue|nl80211|sigmf`.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod bodies;
@@ -120,6 +120,16 @@ fn any_bytes_are_an_agents_configuration_or_refused() {
 fn any_bytes_are_a_trace_or_refused() {
     let seeds = [b"0\n0\n5\n17\n17\n100\n".to_vec(), b"1\r\n2\r\n4294967295".to_vec(), b"7".to_vec()];
     smoke(&seeds, 20_000, bodies::trace);
+}
+
+#[test]
+fn any_bytes_are_an_snr_trace_or_refused() {
+    let seeds = [
+        b"time,snr\n0,5\n1.5,-3\n2,7.25\n".to_vec(),
+        b"note,snr,time\r\n\"a, b\",5,2025-01-21 09:41:58.93\r\n,6,2025-01-21T09:42:03Z\r\n".to_vec(),
+        b"time,snr\n0,inf\n".to_vec(),
+    ];
+    smoke(&seeds, 20_000, bodies::snr_trace);
 }
 
 fn flow(v6: bool) -> FlowKey {

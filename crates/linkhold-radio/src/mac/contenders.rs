@@ -20,8 +20,8 @@ pub(crate) struct Pending {
     pub(crate) frame: Frame,
     /// The queue marked it congestion-experienced.
     pub(crate) ce: bool,
-    /// Transmissions that collided.
-    pub(crate) collisions: u32,
+    /// Transmissions that failed: they collided, or noise spoiled them.
+    pub(crate) failures: u32,
 }
 
 /// All queues of the cell.
@@ -70,7 +70,7 @@ impl Contenders {
         let taken = if sender == BASE_STATION {
             self.take_head_down().or_else(|| {
                 let (frame, ce) = self.queues[BASE_STATION].dequeue(now, &self.blocked, out)?;
-                Some(Pending { frame, ce, collisions: 0 })
+                Some(Pending { frame, ce, failures: 0 })
             })
         } else {
             self.take_up(sender, now, out)
@@ -102,7 +102,7 @@ impl Contenders {
             return Some(pending);
         }
         let (frame, ce) = self.queues[sender].dequeue(now, &[], out)?;
-        Some(Pending { frame, ce, collisions: 0 })
+        Some(Pending { frame, ce, failures: 0 })
     }
 
     /// Puts a frame back to the head of its sender's queue.

@@ -1,12 +1,13 @@
 //! A medium that carries one frame at a time, shared in turns.
 //!
-//! Sees ready contenders; emits deliveries and retry-limit drops. How long a frame takes stands in
+//! Sees ready contenders; emits deliveries, and drops of what failed too often. How long a frame takes stands in
 //! `air_time.rs`.
 //! States: idle → on the air → idle.
 //! Simplifications:
 //! - contenders take turns, a frame each. That stands for the equal chances of 802.11's DCF (as in dsasync
 //!   section VI-A); collisions among contenders are in the MAC efficiency, or not modelled (`802.11a`);
-//! - a collision with a primary user is retried on the contender's next turn, up to `retry_limit` times;
+//! - a frame that collided with a primary user, or that noise spoiled (`snr/losses.rs`), is sent again on
+//!   the contender's next turn, up to `retry_limit` times. A receiver's ACK is never lost to noise;
 //! - no frame starts that would not end by the next scheduled silence of its station (a sensing quiet period
 //!   or a scripted switch), as 802.11's quiet element demands; it waits for its end. A frame on the air when
 //!   a silence comes unscheduled (a detected primary user) is aborted and sent again first, not counted as a
@@ -27,6 +28,27 @@ use crate::rng::Stream;
 struct OnAir {
     pending: Pending,
     collided: bool,
+    /// Index of the channel that it is on.
+    channel: usize,
+    started_at: Instant,
+}
+
+impl OnAir {
+    /// Counts the time for which its radios were busy; it ends or is aborted at `now`.
+    #[inline]
+    fn count(&self, now: Instant, context: &mut Context<'_>) {
+        if let Some(usage) = &mut context.usage {
+            usage.note(&self.pending.frame, now.since(self.started_at));
+        }
+    }
+
+    /// Whether noise spoils it; it ends at `now`.
+    #[inline]
+    fn is_spoiled(&self, now: Instant, context: &mut Context<'_>) -> bool {
+        let Some(losses) = &mut context.losses else { return false };
+        let middle = self.started_at + now.since(self.started_at).mul_f64(0.5);
+        losses.spoils(self.channel, station_of(&self.pending.frame), self.pending.frame.len, middle)
+    }
 }
 
 /// The medium and those who contend for it.
@@ -60,13 +82,16 @@ impl Medium {
     pub(crate) fn step(&mut self, context: &mut Context<'_>) {
         let now = self.ends_at;
         self.ends_at = Instant::FAR_FUTURE;
-        let Some(OnAir { mut pending, collided }) = self.on_air.take() else { return };
-        if !collided {
+        let Some(on_air) = self.on_air.take() else { return };
+        let OnAir { mut pending, collided, .. } = on_air;
+        on_air.count(now, context);
+        if !collided && !on_air.is_spoiled(now, context) {
             context.out.delivered(pending.frame, pending.ce);
-        } else if pending.collisions >= context.retry_limit {
-            context.out.dropped(pending.frame, AirDrop::RetryLimit);
+        } else if pending.failures >= context.retry_limit {
+            let reason = if collided { AirDrop::RetryLimit } else { AirDrop::Noise };
+            context.out.dropped(pending.frame, reason);
         } else {
-            pending.collisions += 1;
+            pending.failures += 1;
             context.contenders.put_back(pending);
         }
         self.start(now, context);
@@ -92,7 +117,12 @@ impl Medium {
                 continue;
             }
             self.ends_at = ends_at;
-            self.on_air = Some(OnAir { pending, collided: context.radio.collides() });
+            self.on_air = Some(OnAir {
+                pending,
+                collided: context.radio.collides(),
+                channel: context.radio.channel(),
+                started_at: now,
+            });
             self.turn =
                 if contender + 1 == self.contenders.end { self.contenders.start } else { contender + 1 };
             return;
@@ -103,6 +133,7 @@ impl Medium {
         if let Some(on_air) = &mut self.on_air {
             if context.radio.stops_network() || context.radio.stops_station(station_of(&on_air.pending.frame))
             {
+                on_air.count(now, context);
                 context.contenders.put_back(on_air.pending);
                 self.on_air = None;
                 self.ends_at = Instant::FAR_FUTURE;

@@ -34,6 +34,8 @@ pub fn config(mac: Mac, stations: u32) -> AirConfig {
         switching: Switching::default(),
         sensing: None,
         station_sensing: Vec::new(),
+        power: None,
+        snr: None,
         retry_limit: 7,
         router: QueueConfig::fifo(1000),
         station_queue: QueueConfig::fifo(1000),

@@ -6,11 +6,12 @@ mod figures;
 
 use crate::figure::{FigureSpec, PaperSpec};
 
-/// The paper's numbers.
-const PAPER: &str = include_str!("../../../../reproductions/cr-aware/paper.toml");
-
 /// The paper.
-pub(crate) const SPEC: PaperSpec = PaperSpec { short: "cr-aware", numbers: PAPER, figures: FIGURES };
+pub(crate) const PAPER: PaperSpec = PaperSpec {
+    name: "cr-aware",
+    numbers: include_str!("../../../../reproductions/cr-aware/paper.toml"),
+    figures: FIGURES,
+};
 
 macro_rules! scenario {
     ($figure:literal) => {
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn every_figure_has_its_numbers_and_says_how_to_read_it() {
-        let paper = Paper::parse(PAPER).unwrap();
+        let paper = Paper::parse(PAPER.numbers).unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reproductions/cr-aware");
         let summary = std::fs::read_to_string(root.join("README.md")).unwrap();
         for figure in FIGURES {

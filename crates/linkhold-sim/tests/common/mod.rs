@@ -52,6 +52,8 @@ pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScena
             switching: Switching::default(),
             sensing: None,
             station_sensing: Vec::new(),
+            power: None,
+            snr: None,
             retry_limit: 7,
             router: QueueConfig::fifo(100),
             station_queue: QueueConfig::fifo(1000),

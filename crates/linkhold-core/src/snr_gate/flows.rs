@@ -1,0 +1,297 @@
+//! The connections of the host, as the gate knows them by watching them pass.
+//!
+//! A bounded table, found by a seeded hash and walked in a fixed order; the longest idle connection makes
+//! room. What is kept of a connection is what a repeated ACK needs: the receiver's last ACK number, window and
+//! timestamp, and where its own sequence numbers stand.
+
+use core::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use super::decision::Bin;
+use crate::action::AckSpec;
+use crate::packet::{Direction, FlowKey, TcpFlags, TcpSegment, TcpTimestamp};
+use crate::time::Instant;
+use crate::units::Seq;
+
+/// Changes of the signal remembered of a connection: enough for a few round trips.
+const MARKS: usize = 16;
+
+/// What the sender was told last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The receiver's own window.
+    Open,
+    /// Zero, by the gate.
+    Zero,
+}
+
+/// A segment of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// It carries no data.
+    Nothing,
+    /// It carries data that none before it carried.
+    New,
+    /// It was sent before, at this strength of the signal if that is still known.
+    Again(Option<Bin>),
+}
+
+/// A connection whose sender is the host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow {
+    pub key: FlowKey,
+    last_seen: Instant,
+    /// The receiver's highest ACK number, with the window field and the timestamp that came with it.
+    acked: Option<Seq>,
+    offer: u16,
+    timestamp: Option<TcpTimestamp>,
+    /// The receiver's next sequence number.
+    next: Option<Seq>,
+    /// End of the highest segment that the host sent.
+    sent: Option<Seq>,
+    /// The host has sent data, so there is something to stop.
+    has_data: bool,
+    /// A segment was signed ([`TcpSegment::signed`]): no header is touched.
+    signed: bool,
+    /// Sequence number after the host's FIN.
+    fin: Option<Seq>,
+    reset: bool,
+    /// A SYN on a connection under way: the number that a SYN-ACK has to acknowledge if the other end takes
+    /// it for a new connection.
+    rival: Option<Seq>,
+    pub told: Told,
+    /// Where the signal changed: first sequence number sent at each strength, oldest first.
+    marks: [(Seq, Bin); MARKS],
+    marked: usize,
+}
+
+impl Flow {
+    fn new(key: FlowKey, now: Instant) -> Self {
+        Self {
+            key,
+            last_seen: now,
+            acked: None,
+            offer: 0,
+            timestamp: None,
+            next: None,
+            sent: None,
+            has_data: false,
+            signed: false,
+            fin: None,
+            reset: false,
+            rival: None,
+            told: Told::Open,
+            marks: [(Seq(0), Bin(0)); MARKS],
+            marked: 0,
+        }
+    }
+
+    /// Nobody is left who would listen: it was reset, or all that the host had to send has arrived.
+    fn is_over(&self) -> bool {
+        let arrived = |fin: Seq| self.acked.is_some_and(|acked| !fin.after(acked));
+        self.reset || self.fin.is_some_and(arrived)
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.has_data && !self.is_over()
+    }
+
+    /// The window may be closed and opened: the sender has something to send, and an ACK can be repeated.
+    pub fn is_gated(&self) -> bool {
+        self.is_under_way() && !self.signed && self.acked.is_some() && self.next.is_some()
+    }
+
+    /// The receiver has some window itself.
+    pub fn has_window(&self) -> bool {
+        self.offer > 0
+    }
+
+    /// The receiver's last ACK, with no window or with that which came with it.
+    pub fn repeated(&self, open: bool) -> Option<AckSpec> {
+        Some(AckSpec {
+            flow: self.key,
+            direction: Direction::Downlink,
+            seq: self.next?,
+            ack: self.acked?,
+            window: if open { self.offer } else { 0 },
+            timestamp: self.timestamp,
+            ece: false,
+        })
+    }
+
+    /// A SYN begins the connection anew, if nothing is under way; otherwise the other end has to take it
+    /// first. False if the segment is not believed.
+    fn on_syn(&mut self, now: Instant, tcp: &TcpSegment) -> bool {
+        if tcp.flags.contains(TcpFlags::ACK) {
+            if self.rival == Some(tcp.ack) {
+                *self = Self { told: self.told, sent: Some(tcp.ack), ..Self::new(self.key, now) };
+                return true;
+            }
+            return !self.is_under_way();
+        }
+        if self.is_under_way() {
+            self.rival = Some(tcp.seq_end());
+            return false;
+        }
+        *self = Self { told: self.told, ..Self::new(self.key, now) };
+        true
+    }
+
+    /// A segment of the receiver passes, on its way to the host.
+    pub fn on_receiver(&mut self, now: Instant, tcp: &TcpSegment) {
+        self.last_seen = now;
+        self.signed |= tcp.signed;
+        if tcp.flags.contains(TcpFlags::RST) {
+            self.reset = true;
+            return;
+        }
+        let is_syn = tcp.flags.contains(TcpFlags::SYN);
+        if is_syn && !self.on_syn(now, tcp) {
+            return;
+        }
+        self.signed |= tcp.signed;
+        if self.next.is_none_or(|next| tcp.seq_end().after(next)) {
+            self.next = Some(tcp.seq_end());
+        }
+        // An ACK beyond what the host has sent is none of this connection's.
+        let is_new = self.acked.is_none_or(|acked| !acked.after(tcp.ack));
+        let is_possible = self.sent.is_none_or(|sent| !tcp.ack.after(sent));
+        if tcp.flags.contains(TcpFlags::ACK) && is_new && is_possible {
+            self.acked = Some(tcp.ack);
+            // The window of a SYN is not scaled; an ACK that repeats it scales it (RFC 7323 section 2.2).
+            let shift = if is_syn { tcp.syn.window_scale.unwrap_or(0).min(14) } else { 0 };
+            self.offer = tcp.window >> shift;
+            self.timestamp = tcp.timestamp;
+        }
+    }
+
+    /// A segment of the host passes; `bin` is the strength of the signal now.
+    pub fn on_sender(&mut self, now: Instant, tcp: &TcpSegment, bin: Option<Bin>) -> Sent {
+        self.last_seen = now;
+        self.signed |= tcp.signed;
+        if tcp.flags.contains(TcpFlags::RST) {
+            self.reset = true;
+            return Sent::Nothing;
+        }
+        if tcp.flags.contains(TcpFlags::SYN) && !self.on_syn(now, tcp) {
+            return Sent::Nothing;
+        }
+        self.signed |= tcp.signed;
+        if tcp.flags.contains(TcpFlags::FIN) {
+            self.fin = Some(tcp.seq_end());
+        }
+        let is_new = self.sent.is_none_or(|sent| tcp.seq_end().after(sent));
+        if is_new && tcp.seq_len() > 0 {
+            self.sent = Some(tcp.seq_end());
+        }
+        if tcp.payload_len == 0 {
+            return Sent::Nothing;
+        }
+        self.has_data = true;
+        if !is_new {
+            return Sent::Again(self.strength_at(tcp.seq));
+        }
+        if let Some(bin) = bin {
+            self.mark(tcp.seq, bin);
+        }
+        Sent::New
+    }
+
+    fn mark(&mut self, seq: Seq, bin: Bin) {
+        let last = self.marked.checked_sub(1).and_then(|last| self.marks.get(last));
+        if last.is_some_and(|(_, known)| *known == bin) {
+            return;
+        }
+        if self.marked == MARKS {
+            self.marks.copy_within(1.., 0);
+            self.marked -= 1;
+        }
+        if let Some(mark) = self.marks.get_mut(self.marked) {
+            *mark = (seq, bin);
+            self.marked += 1;
+        }
+    }
+
+    /// The strength of the signal at which the byte `seq` was first sent.
+    fn strength_at(&self, seq: Seq) -> Option<Bin> {
+        let marks = self.marks.get(..self.marked)?;
+        marks.iter().rev().find(|(from, _)| !from.after(seq)).map(|&(_, bin)| bin)
+    }
+}
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Flows {
+    known: Vec<Flow>,
+    index: HashTable<u32>,
+    hasher: FixedState,
+    max: usize,
+}
+
+impl Flows {
+    pub fn new(max: u32, seed: u64) -> Self {
+        Self {
+            known: Vec::new(),
+            index: HashTable::new(),
+            hasher: FixedState::with_seed(seed),
+            max: max.max(1) as usize,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
+        self.known.iter_mut()
+    }
+
+    fn hash(&self, key: &FlowKey) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    fn find(&self, key: &FlowKey) -> Option<usize> {
+        let same = |&slot: &u32| self.known.get(slot as usize).is_some_and(|flow| flow.key == *key);
+        self.index.find(self.hash(key), same).map(|&slot| slot as usize)
+    }
+
+    /// The connection, which is added if it is new; and the one that made room for it.
+    pub fn see(&mut self, now: Instant, key: &FlowKey) -> (Option<&mut Flow>, Option<Flow>) {
+        if let Some(slot) = self.find(key) {
+            return (self.known.get_mut(slot), None);
+        }
+        let evicted = if self.known.len() >= self.max { self.evict() } else { None };
+        let (hash, slot) = (self.hash(key), self.known.len() as u32);
+        self.known.push(Flow::new(*key, now));
+        let Self { index, known, hasher, .. } = self;
+        index.insert_unique(hash, slot, |&slot| {
+            known.get(slot as usize).map_or(0, |flow| hasher.hash_one(flow.key))
+        });
+        (self.known.last_mut(), evicted)
+    }
+
+    /// Takes the longest idle connection out. A walk over all, only when a full table meets a new connection.
+    fn evict(&mut self) -> Option<Flow> {
+        let oldest = *self.known.iter().min_by_key(|flow| flow.last_seen)?;
+        self.remove(&oldest.key);
+        Some(oldest)
+    }
+
+    fn remove(&mut self, key: &FlowKey) {
+        let Some(slot) = self.find(key) else { return };
+        let hash = self.hash(key);
+        if let Ok(entry) = self.index.find_entry(hash, |&other| other as usize == slot) {
+            entry.remove();
+        }
+        self.known.swap_remove(slot);
+        // The last connection has moved to the free slot.
+        if let Some(moved) = self.known.get(slot) {
+            let (hash, from) = (self.hash(&moved.key), self.known.len());
+            if let Some(place) = self.index.find_mut(hash, |&other| other as usize == from) {
+                *place = slot as u32;
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The SNR gate as the registry knows it: its presets, its settings with their names in files, and how it is
+//! built.
+
+use super::{Rule, SnrGate, SnrGateConfig};
+use crate::mechanism::{Mechanism, Place};
+use crate::quantity::ValueError;
+use crate::settings::{
+    Decibels, Positive, Preset, Registered, Setting, SettingsError, Whole, settings, words,
+};
+use crate::time::Duration;
+use crate::units::Fraction;
+
+impl Registered for SnrGateConfig {
+    const NAME: &'static str = "snr-gate";
+    const SUMMARY: &'static str =
+        "SNR gate: closes the windows of its own host's senders while the signal is bad.";
+    const PLACES: &'static [Place] = &[Place::Stations];
+
+    const PRESETS: &'static [Preset<Self>] = &[
+        Preset {
+            name: "recommended",
+            doc: "The rule of the paper, on single samples: it costs least where no rule helps.",
+            make: Self::default,
+        },
+        Preset { name: "paper", doc: "The rule of the paper at 5 dB.", make: Self::default },
+        Preset { name: "hysteresis", doc: "A threshold with a margin.", make: Self::hysteresis },
+        Preset { name: "adaptive", doc: "A threshold that follows what gets lost.", make: Self::adaptive },
+    ];
+
+    const SETTINGS: &'static [Setting<Self>] = settings!(SnrGateConfig {
+        /// Which decision process runs.
+        rule: Rule => rule;
+        /// SNR below which sending stops; with rule = "adaptive" the one to start from.
+        threshold: Decibels => threshold;
+        /// rule = "hysteresis" and "adaptive": how far above the threshold the signal must be to send again.
+        margin: Decibels => margin;
+        /// Samples whose mean is compared with the threshold.
+        averaged: Whole<u32, 1, 64> => averaged;
+        /// rule = "threshold": in which time a change shows that the host moves.
+        window: Positive<Duration> => window;
+        /// rule = "threshold": the change that shows it.
+        noticeable: Decibels => noticeable;
+        /// rule = "adaptive": share of segments sent again above which a signal is too weak.
+        target_loss: Positive<Fraction> => target_loss;
+        /// rule = "adaptive": the lowest threshold.
+        least: Decibels => least;
+        /// rule = "adaptive": the highest threshold.
+        most: Decibels => most;
+        /// A gate that stood shut this long opens.
+        max_gate: Positive<Duration> => max_gate;
+        /// A shut gate that has heard no sample for this long opens.
+        lost_signal: Positive<Duration> => lost_signal;
+        /// Most connections known.
+        max_flows: Whole<u32, 1, 65_536> => max_flows;
+    });
+
+    fn validate(&self) -> Result<(), SettingsError> {
+        let wrong =
+            |keys, what: String, right| Err(SettingsError { keys, error: ValueError::new(what, right) });
+        if self.margin < 0.0 {
+            return wrong(
+                vec!["margin"],
+                format!("a margin of {} dB is negative", self.margin),
+                "write 0dB or more",
+            );
+        }
+        if self.noticeable < 0.0 {
+            let what = format!("a change of {} dB is no size", self.noticeable);
+            return wrong(vec!["noticeable"], what, "write 0dB or more");
+        }
+        if self.least > self.most {
+            let what = format!("least ({} dB) is above most ({} dB)", self.least, self.most);
+            return wrong(vec!["least", "most"], what, "make least at most as high as most");
+        }
+        Ok(())
+    }
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Mechanism>, SettingsError> {
+        self.validate()?;
+        Ok(Box::new(SnrGate::new(&Self { flow_seed: seed, ..*self })))
+    }
+}
+
+words!(Rule {
+    "threshold" => Threshold, "The paper's: stop if the signal falls and is below the threshold, send above it.";
+    "hysteresis" => Hysteresis, "Stop below the threshold whoever moves, send from a margin above it.";
+    "adaptive" => Adaptive, "Hysteresis, with a threshold that follows what gets lost.";
+});

@@ -1,0 +1,227 @@
+//! What varies in each figure, and its rows.
+
+use linkhold_radio::PhyRate;
+use linkhold_results::stats::Estimate;
+use linkhold_results::{FigureRow, FlowRecord, RunRecord};
+
+use crate::grid::{Grid, Point, Variant};
+
+/// The paper's TCP on the generated walk, on which its claims are tested.
+pub(super) const PAPER_STACK: &str = "classic Reno, walk";
+
+/// Today's TCP with what it does by itself.
+const TODAY: [&str; 4] = [
+    "tcp.profile=\"linux\"",
+    "tcp.congestion=\"cubic\"",
+    "tcp.recovery=\"rack-tlp\"",
+    "tcp.receive_buffer=\"64KiB\"",
+];
+const AUTOTUNE: &str = "tcp.receive_autotune=\"6MiB\"";
+
+/// The measured link, if its file is there: it is not part of the project.
+const MEASURED: &str = "wifi-link-s1_s4.csv";
+
+/// The SNR's sources: name, and keys to change.
+fn sources() -> Vec<(&'static str, Vec<String>)> {
+    let set = |keys: &[&str]| keys.iter().map(|&key| key.to_owned()).collect::<Vec<_>>();
+    let mut sources = vec![
+        ("walk", Vec::new()),
+        // 10 dB on average, as deep as Rayleigh fading goes.
+        (
+            "standing in Rayleigh fading",
+            set(&[
+                "radio.snr.walk.near=\"10m\"",
+                "radio.snr.walk.far=\"10m\"",
+                "radio.snr.walk.speed=\"0m/s\"",
+                "radio.snr.walk.fading=\"rayleigh\"",
+            ]),
+        ),
+    ];
+    let here = std::env::var("LINKHOLD_DATA")
+        .is_ok_and(|folder| std::path::Path::new(&folder).join(MEASURED).is_file());
+    if here {
+        let mut keys = set(&[
+            "radio.snr.walk=\"none\"",
+            "radio.snr.time_column=\"timestamp\"",
+            // What the receiver of the data hears of its sender.
+            "radio.snr.snr_column=\"receiver_sender_SNR\"",
+            "radio.snr.random_start=true",
+        ]);
+        keys.push(format!("radio.snr.trace=\"${{LINKHOLD_DATA}}/{MEASURED}\""));
+        sources.push(("measured link", keys));
+    }
+    sources
+}
+
+/// The stacks: name, and keys to change.
+fn stacks(quick: bool) -> Vec<(&'static str, Vec<String>)> {
+    let mut stacks = vec![("classic Reno", Vec::new())];
+    if !quick {
+        let keys = TODAY.iter().chain([&AUTOTUNE]).map(|&key| key.to_owned());
+        stacks.push(("linux", keys.collect()));
+    }
+    stacks
+}
+
+fn variant(stack: String, set: Vec<String>) -> Variant {
+    Variant { stack, direction: "uplink", set, ..Variant::default() }
+}
+
+/// Each stack on each source; quick: the paper's on the walk.
+pub(super) fn on_every_source(quick: bool) -> Vec<Variant> {
+    let mut all = Vec::new();
+    for (source, keys) in sources().into_iter().take(if quick { 1 } else { usize::MAX }) {
+        for (stack, more) in stacks(quick) {
+            all.push(variant(format!("{stack}, {source}"), keys.iter().cloned().chain(more).collect()));
+        }
+    }
+    if !quick {
+        let wide = vec!["tcp.receive_buffer=\"64KiB\"".to_owned()];
+        all.push(variant(format!("{PAPER_STACK}, window of 64 KiB"), wide));
+    }
+    all
+}
+
+/// Each stack on the walk.
+pub(super) fn on_the_walk(quick: bool) -> Vec<Variant> {
+    let stack = |(stack, keys): (&str, Vec<String>)| variant(format!("{stack}, walk"), keys);
+    stacks(quick).into_iter().map(stack).collect()
+}
+
+/// What a gate may be told: later and later, more and more wrongly, both as a real radio has it, and of a
+/// signal that changes faster than samples come.
+pub(super) fn signals(quick: bool) -> Vec<Variant> {
+    let mut told: Vec<(String, Vec<String>)> = vec![("exact, at once".to_owned(), Vec::new())];
+    if !quick {
+        for delay in ["100ms", "300ms", "1s"] {
+            told.push((format!("exact, {delay} late"), vec![format!("radio.snr.delay=\"{delay}\"")]));
+        }
+        for error in ["1dB", "3dB"] {
+            told.push((format!("at once, error {error}"), vec![format!("radio.snr.error=\"{error}\"")]));
+        }
+        let real = vec!["radio.snr.delay=\"50ms\"".to_owned(), "radio.snr.error=\"1dB\"".to_owned()];
+        told.push(("error 1dB, 50ms late".to_owned(), real.clone()));
+        let fast = "radio.snr.walk.doppler=\"9.8Hz\"".to_owned();
+        told.push(("exact, at once, fading at 9.8 Hz".to_owned(), vec![fast.clone()]));
+        let both = real.into_iter().chain([fast]).collect();
+        told.push(("error 1dB, 50ms late, fading at 9.8 Hz".to_owned(), both));
+    }
+    let mut all = Vec::new();
+    for (stack, more) in stacks(quick) {
+        for (name, keys) in &told {
+            all.push(variant(format!("{stack}, {name}"), keys.iter().cloned().chain(more.clone()).collect()));
+        }
+    }
+    all
+}
+
+/// The transfer.
+fn flow(run: &RunRecord) -> FlowRecord {
+    run.flows.first().cloned().unwrap_or_default()
+}
+
+/// The paper's connection time, s. A transfer that did not end counts as the whole run, which is too short.
+pub(super) fn connection_time(run: &RunRecord) -> f64 {
+    let flow = flow(run);
+    flow.completion_s.unwrap_or(run.sim_s - flow.start_s)
+}
+
+/// The paper's throughput, kB/s: what the receiver's TCP got, over the connection's time.
+pub(super) fn throughput(run: &RunRecord) -> f64 {
+    flow(run).bytes as f64 / connection_time(run) / 1e3
+}
+
+/// The paper's overhead, %: payload bytes sent beyond those of the file, over those of the file.
+pub(super) fn overhead(run: &RunRecord) -> f64 {
+    let flow = flow(run);
+    100.0 * flow.retransmit_bps * flow.active_s / 8.0 / flow.bytes as f64
+}
+
+fn row(variant: &Variant, point: &Point, metric: &str, unit: &str, values: &[f64]) -> FigureRow {
+    let estimate = Estimate::of(values);
+    FigureRow {
+        case: format!("{} [{}]", point.case, variant.stack),
+        metric: format!("{} {metric}", variant.direction),
+        unit: unit.to_owned(),
+        x: variant.x,
+        paper: None,
+        // Adding zero turns a negative zero into a positive one.
+        measured: estimate.mean + 0.0,
+        ci95: estimate.ci95,
+    }
+}
+
+/// A metric of a run.
+type Metric = (&'static str, &'static str, fn(&RunRecord) -> f64);
+
+/// Rows of every metric, and of its change against the plain host in percent where there is one.
+fn rows(grid: &Grid, metrics: &[Metric]) -> Vec<FigureRow> {
+    let mut rows = Vec::new();
+    for point in &grid.points {
+        let Some(variant) = grid.variants.get(point.variant) else { continue };
+        for &(name, unit, metric) in metrics {
+            rows.push(row(variant, point, name, unit, &point.values(metric)));
+        }
+    }
+    rows
+}
+
+fn timeouts(run: &RunRecord) -> f64 {
+    run.totals.rto_events as f64
+}
+
+fn unfinished(run: &RunRecord) -> f64 {
+    f64::from(u8::from(flow(run).completion_s.is_none()))
+}
+
+/// Times that the gate shut.
+fn shut(run: &RunRecord) -> f64 {
+    run.mechanisms.first().map_or(0.0, |gate| gate.counter("silences") as f64)
+}
+
+/// Energy of the station's radio for each byte delivered, uJ.
+fn energy(run: &RunRecord) -> f64 {
+    run.link.energy.as_ref().map_or(f64::NAN, |energy| 1e6 * energy.j_per_byte)
+}
+
+const TRANSFER: &[Metric] = &[
+    ("throughput", "kB/s", throughput),
+    ("connection time", "s", connection_time),
+    ("overhead", "%", overhead),
+    ("energy", "uJ/B", energy),
+    ("timeouts", "", timeouts),
+    ("times shut", "", shut),
+    ("share unfinished", "", unfinished),
+];
+
+pub(super) fn transfer_rows(grid: &Grid) -> Vec<FigureRow> {
+    rows(grid, TRANSFER)
+}
+
+pub(super) fn overhead_rows(grid: &Grid) -> Vec<FigureRow> {
+    rows(
+        grid,
+        &[("overhead", "%", overhead), ("segments sent again", "", |run| run.totals.retransmits as f64)],
+    )
+}
+
+/// Bits of the packet at which the paper reads its curve.
+const PAPER_BITS: u32 = 8_000;
+
+/// The curve of figure 3, and what the plain host's frames met.
+pub(super) fn error_rate_rows(grid: &Grid) -> Vec<FigureRow> {
+    let curve = (0..=20).map(|half| {
+        let db = f64::from(half) / 2.0;
+        FigureRow {
+            case: "formula [CCK-5.5, 1000 bytes]".to_owned(),
+            metric: "packet error rate".to_owned(),
+            unit: String::new(),
+            x: Some(db),
+            paper: None,
+            measured: PhyRate::Cck5.packet_error_rate(db, PAPER_BITS),
+            ci95: None,
+        }
+    });
+    let lost = |run: &RunRecord| run.link.air_losses as f64;
+    curve.chain(rows(grid, &[("frames lost to noise", "", lost), ("overhead", "%", overhead)])).collect()
+}

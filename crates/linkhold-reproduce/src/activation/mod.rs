@@ -1,0 +1,118 @@
+//! `activation`: figures 3 to 5 (sections 4.2 and 5), and beside them thresholds that are too high and samples
+//! that come late or are wrong. Everything runs on the paper's TCP and on today's.
+
+mod claims;
+mod figures;
+
+use crate::figure::{FigureSpec, PaperSpec};
+
+/// The paper.
+pub(crate) const PAPER: PaperSpec = PaperSpec {
+    name: "activation",
+    numbers: include_str!("../../../../reproductions/activation/paper.toml"),
+    figures: FIGURES,
+};
+
+macro_rules! scenario {
+    ($figure:literal) => {
+        include_str!(concat!("../../../../reproductions/activation/", $figure, "/scenario.toml"))
+    };
+}
+
+/// Every figure, in the paper's order.
+const FIGURES: &[FigureSpec] = &[
+    FigureSpec {
+        id: "fig3",
+        scenario: scenario!("fig3"),
+        x_label: "SNR (dB)",
+        variants: figures::on_every_source,
+        rows: figures::error_rate_rows,
+        claim: claims::none,
+    },
+    FigureSpec {
+        id: "fig4",
+        scenario: scenario!("fig4"),
+        x_label: "",
+        variants: figures::on_every_source,
+        rows: figures::transfer_rows,
+        claim: claims::fig4,
+    },
+    FigureSpec {
+        id: "fig5",
+        scenario: scenario!("fig5"),
+        x_label: "",
+        variants: figures::on_the_walk,
+        rows: figures::overhead_rows,
+        claim: claims::fig5,
+    },
+    FigureSpec {
+        id: "harm",
+        scenario: scenario!("harm"),
+        x_label: "",
+        variants: figures::on_the_walk,
+        rows: figures::transfer_rows,
+        claim: claims::none,
+    },
+    FigureSpec {
+        id: "signal",
+        scenario: scenario!("signal"),
+        x_label: "",
+        variants: figures::signals,
+        rows: figures::transfer_rows,
+        claim: claims::none,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use linkhold_scenario::Scenario;
+
+    use super::*;
+    use crate::Options;
+    use crate::figure::measure;
+    use crate::paper::Paper;
+
+    #[test]
+    fn every_variant_of_every_figure_is_a_valid_scenario_with_the_plain_host_first() {
+        for figure in FIGURES {
+            for variant in (figure.variants)(false) {
+                let scenario = Scenario::from_toml(figure.scenario, figure.id, &variant.set)
+                    .unwrap_or_else(|errors| panic!("{} {}: {errors}", figure.id, variant.stack));
+                let cases = scenario.cases();
+                assert_eq!(cases[0].name, "off");
+                assert!(cases[0].scenario.mechanisms.is_empty());
+                assert!(cases[1..].iter().all(|case| case.scenario.mechanisms.len() == 1), "{}", figure.id);
+            }
+        }
+    }
+
+    #[test]
+    fn every_claim_is_measured_and_a_transfer_that_ends_is_whole() {
+        let paper = Paper::parse(PAPER.numbers).expect("it is right");
+        let once = Options { seeds: 1, quick: true };
+        for id in ["fig3", "fig4", "fig5"] {
+            let spec = FIGURES.iter().find(|spec| spec.id == id).expect("it is there");
+            let measured = measure(&PAPER, spec, &paper, once, &crate::Silent).expect("it runs");
+            assert!(measured.rows.iter().all(|row| row.measured.is_finite()), "{id}: {:?}", measured.rows);
+            for claim in &measured.claims {
+                assert!(claim.measured.is_some_and(f64::is_finite), "{id}: {}", claim.text);
+            }
+        }
+    }
+
+    #[test]
+    fn every_figures_folder_has_its_scenario_and_says_how_to_read_it() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reproductions/activation");
+        let paper = Paper::parse(PAPER.numbers).expect("it is right");
+        let summary = std::fs::read_to_string(root.join("README.md")).expect("it is there");
+        for figure in FIGURES {
+            assert!(paper.figure(figure.id).is_ok(), "{}", figure.id);
+            let id = figure.id;
+            let readme = std::fs::read_to_string(root.join(id).join("README.md")).expect("it is there");
+            assert!(readme.contains(&format!("linkhold reproduce activation/{id}")), "{id}: how to run it");
+            assert!(summary.contains(&format!("({id}/README.md)")), "{id}: linked from the summary");
+        }
+    }
+}
