@@ -157,7 +157,8 @@ impl RuleSet {
             );
             match self.traffic {
                 Traffic::Forwarded => {
-                    for Crossing { from, to, queue, .. } in self.crossings().filter(|crossing| !crossing.bridged)
+                    for Crossing { from, to, queue, .. } in
+                        self.crossings().filter(|crossing| !crossing.bridged)
                     {
                         let _ = writeln!(
                             script,

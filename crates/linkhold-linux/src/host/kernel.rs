@@ -30,7 +30,9 @@ pub enum KernelError {
     )]
     BuiltWithout,
     /// The kernel refused.
-    #[error("the kernel refuses the eBPF congestion controls: {0} (they take Linux 6.1, BTF, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)")]
+    #[error(
+        "the kernel refuses the eBPF congestion controls: {0} (they take Linux 6.1, BTF, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)"
+    )]
     Refused(String),
     /// The lock file cannot be used.
     #[error("{path}: {source}")]
@@ -49,7 +51,9 @@ pub enum KernelError {
 }
 
 /// What the congestion controls did since they were registered, for all hosts of the machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub struct KernelCounters {
     /// Times that a socket met a silence.
     pub frozen: u64,
@@ -86,10 +90,10 @@ fn ended(before: Option<Quiet>, now: u64) -> Option<Quiet> {
     before.filter(|quiet| now < quiet.until).map(|quiet| Quiet { until: now, ..quiet })
 }
 
-#[cfg(feature = "struct-ops")]
-pub use loaded::KernelSenders;
 #[cfg(not(feature = "struct-ops"))]
 pub use absent::KernelSenders;
+#[cfg(feature = "struct-ops")]
+pub use loaded::KernelSenders;
 
 #[cfg(not(feature = "struct-ops"))]
 mod absent {
@@ -140,7 +144,8 @@ mod loaded {
     use nix::time::{ClockId, clock_gettime};
 
     use super::{
-        CONGESTION_CONTROLS, Duration, KernelCounters, KernelError, LOCK_FILE, PathBuf, Quiet, begun, ended, io,
+        CONGESTION_CONTROLS, Duration, KernelCounters, KernelError, LOCK_FILE, PathBuf, Quiet, begun, ended,
+        io,
     };
 
     /// The compiled program.
@@ -180,7 +185,14 @@ mod loaded {
                         unregister(&[]);
                         let (quiet, count, registrations) = register()?;
                         let lock = Some(share(lock)?);
-                        return Ok(Self { quiet, count, netns_cookie, told: Vec::new(), registrations, lock });
+                        return Ok(Self {
+                            quiet,
+                            count,
+                            netns_cookie,
+                            told: Vec::new(),
+                            registrations,
+                            lock,
+                        });
                     }
                     None => {
                         if let Some(this) = Self::join(netns_cookie)? {
@@ -230,7 +242,8 @@ mod loaded {
         /// What the congestion controls did.
         #[must_use]
         pub fn counters(&self) -> KernelCounters {
-            let bytes = self.count.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+            let bytes =
+                self.count.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
             let (numbers, _) = bytes.as_chunks::<8>();
             let mut numbers = numbers.iter().map(|bytes| u64::from_ne_bytes(*bytes));
             let mut next = || numbers.next().unwrap_or(0);
@@ -359,19 +372,25 @@ mod loaded {
 
     /// The newest map of this name and type; of a registration, one that is in use.
     fn find(name: &str, of_type: MapType) -> Option<MapHandle> {
-        let mut ids: Vec<u32> =
-            MapInfoIter::default().filter(|map| map.name == name && map.ty == of_type).map(|map| map.id).collect();
+        let mut ids: Vec<u32> = MapInfoIter::default()
+            .filter(|map| map.name == name && map.ty == of_type)
+            .map(|map| map.id)
+            .collect();
         ids.sort_unstable();
-        ids.into_iter().rev().filter_map(|id| MapHandle::from_map_id(id).ok()).find(|map| {
-            of_type != MapType::StructOps || is_registered(map)
-        })
+        ids.into_iter()
+            .rev()
+            .filter_map(|id| MapHandle::from_map_id(id).ok())
+            .find(|map| of_type != MapType::StructOps || is_registered(map))
     }
 
     /// A registration's first words are its reference count and its state (`struct bpf_struct_ops_common_value`);
     /// 1 is in use, 2 is being taken back.
     fn is_registered(map: &MapHandle) -> bool {
         let Ok(Some(value)) = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY) else { return false };
-        value.get(4..8).and_then(|state| state.first_chunk::<4>()).is_some_and(|state| u32::from_ne_bytes(*state) == 1)
+        value
+            .get(4..8)
+            .and_then(|state| state.first_chunk::<4>())
+            .is_some_and(|state| u32::from_ne_bytes(*state) == 1)
     }
 
     /// The lock if nobody else has it, not even shared.
@@ -408,7 +427,8 @@ mod loaded {
 
     /// The calling thread's network namespace as the kernel numbers it (SO_NETNS_COOKIE, socket(7)).
     fn netns_cookie() -> io::Result<u64> {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0"))?;
+        let socket =
+            std::net::UdpSocket::bind("127.0.0.1:0").or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0"))?;
         let mut cookie = 0u64;
         let mut length = size_of::<u64>() as libc::socklen_t;
         // SAFETY: the pointers lead to a u64 and to its length on this stack frame.

@@ -32,7 +32,8 @@ pub fn be_the_agent(config: &Path) -> ExitCode {
     agent::init_logging();
     let recording =
         std::env::var_os(RECORD).map(|file| Recording { file: file.into(), limit: Bytes(RECORD_LIMIT) });
-    let run = if std::env::var_os(HOST).is_some() { linkhold_linux::host::run_host } else { agent::run_agent };
+    let run =
+        if std::env::var_os(HOST).is_some() { linkhold_linux::host::run_host } else { agent::run_agent };
     match run(config, recording.as_ref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -115,13 +116,7 @@ impl AgentProcess {
         this
     }
 
-    fn spawn_in(
-        netns: &NetNs,
-        keys: &str,
-        settings: &str,
-        wrapper: &[&str],
-        seat: Option<&str>,
-    ) -> Self {
+    fn spawn_in(netns: &NetNs, keys: &str, settings: &str, wrapper: &[&str], seat: Option<&str>) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("agent.sock");
         let config = folder.path().join("agent.toml");

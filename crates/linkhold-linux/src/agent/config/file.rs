@@ -439,11 +439,7 @@ pub(super) fn check_radio_names(radios: &At<Vec<At<Interface>>>, datapath: &Data
     }
 }
 
-pub(super) fn check_radio_is_known(
-    interface: &At<Interface>,
-    radios: &[At<Interface>],
-    reader: &Reader<'_>,
-) {
+pub(super) fn check_radio_is_known(interface: &At<Interface>, radios: &[At<Interface>], reader: &Reader<'_>) {
     if !radios.iter().any(|radio| radio.0 == interface.0) {
         let names: Vec<&str> = radios.iter().map(|radio| radio.0.as_str()).collect();
         let right = format!("write one of {}", names.join(", "));

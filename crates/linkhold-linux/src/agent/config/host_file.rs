@@ -17,9 +17,7 @@ use super::file::{
     Channel, Control, DataPath, InstanceName, Interface, Metrics, Schedule, Silence, channel,
     check_radio_is_known, check_radio_names, check_schedule, control, datapath, metrics, names, schedule,
 };
-use super::model::{
-    AgentConfig, FreezeBy, HostSection, RadioEvents, Seat, SilenceSection, SnrSection,
-};
+use super::model::{AgentConfig, FreezeBy, HostSection, RadioEvents, Seat, SilenceSection, SnrSection};
 
 /// Noise where nobody tells it: thermal noise in 20 MHz (-101 dBm at 290 K) and a receiver's noise figure of
 /// 6 dB.
@@ -108,7 +106,8 @@ fn runs_on_a_host(name: &str, place: Place) -> Result<(), ValueError> {
     }
     let what = format!("{name} would run at \"base-station\"; `linkhold host` runs on a host");
     let elsewhere = |place: &&Place| **place != Place::BaseStation;
-    let fitting = registry::entries().iter().filter(|entry| entry.places.iter().any(|place| elsewhere(&place)));
+    let fitting =
+        registry::entries().iter().filter(|entry| entry.places.iter().any(|place| elsewhere(&place)));
     let names: Vec<&str> = fitting.map(|entry| entry.name).collect();
     Err(ValueError::new(what, format!("a host can run {}", names.join(", "))))
 }

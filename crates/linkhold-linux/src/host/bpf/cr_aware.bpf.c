@@ -55,6 +55,10 @@ struct {
 	__type(value, struct silence);
 } linkhold_quiet SEC(".maps");
 
+/* A sender that has nothing to send for so long after a thaw is idle by itself, and its window restarts (RFC 5681
+ * section 4.1): the RTO before a round trip is measured (RFC 6298 section 2.1), 1 s. */
+#define OWN_IDLE_NS 1000000000ULL
+
 enum phase { SENDING, FROZEN, MENDING };
 
 /* What a socket had when the silence began. */
@@ -64,8 +68,9 @@ struct kept {
 	__u32 ssthresh; /* segments; likewise */
 	__u32 mended;   /* sequence number: what is before it was sent before the thaw */
 	__u32 owed;     /* the kernel runs a reduction on our threshold, and its end has to put the kept ones back */
-	__u32 zero;
+	__u32 ifindex;  /* the radio */
 	__u64 since;    /* start of the last silence that the socket met; silences are told apart by it */
+	__u64 thawed;   /* when the end of that silence was seen */
 	/* The last call outside a silence, on both clocks. */
 	__u64 seen_ns;
 	__u64 seen_jiffies;
@@ -134,13 +139,18 @@ static __always_inline __u8 ca_state(struct sock *sk)
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 }
 
-/* The last silence of the socket's radio, over or not; null if there was none. `sk_rx_dst_ifindex` is the
- * interface of the last route that the socket's packets came in by. */
-static __always_inline struct silence *last_silence(struct sock *sk)
+/* The last silence of the socket's radio, over or not; null if there was none. The radio is the interface that
+ * the socket's packets come in by (sk_rx_dst_ifindex). The acknowledgments that user space injects come in by
+ * the loopback, which is never the radio: the one before it counts. */
+static __always_inline struct silence *last_silence(struct sock *sk, struct kept *kept)
 {
+	__u32 ifindex = sk->sk_rx_dst_ifindex;
+
+	if (ifindex != LOOPBACK_IFINDEX)
+		kept->ifindex = ifindex;
 	struct radio radio = {
 		.netns_cookie = sk->__sk_common.skc_net.net->net_cookie,
-		.ifindex = sk->sk_rx_dst_ifindex,
+		.ifindex = kept->ifindex,
 	};
 
 	return bpf_map_lookup_elem(&linkhold_quiet, &radio);
@@ -192,11 +202,12 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 now = bpf_ktime_get_ns();
-	struct silence *silence = last_silence(sk);
 	struct kept *kept = bpf_sk_storage_get(&linkhold_sock, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (!kept)
 		return 0;
+	struct silence *silence = last_silence(sk, kept);
+
 	/* A silence without a call in it counts, too: its losses are yet to be found. */
 	if (silence && silence->since != kept->since && silence->since <= now) {
 		/* From a silence into the next with data still to mend: what the first one kept stays kept. */
@@ -216,7 +227,10 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 		if (cubic && silence)
 			leave_out_silence(sk, kept, silence, now);
 		kept->phase = MENDING;
-		kept->mended = tp->snd_nxt;
+		/* With nothing under way, until the first new segment is acknowledged: the kernel restarts windows
+		 * after idle time when it sends. */
+		kept->mended = tp->snd_nxt + (tp->snd_una == tp->snd_nxt);
+		kept->thawed = now;
 	}
 	kept->seen_ns = now;
 	kept->seen_jiffies = bpf_jiffies64();
@@ -235,12 +249,13 @@ static __always_inline bool shields(struct kept *kept)
 /* A new connection begins after the last silence of its radio. */
 static __always_inline void meet(struct sock *sk)
 {
-	struct silence *silence = last_silence(sk);
 	struct kept *kept = bpf_sk_storage_get(&linkhold_sock, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (!kept)
 		return;
 	*kept = (struct kept){ .phase = SENDING };
+	struct silence *silence = last_silence(sk, kept);
+
 	if (silence && silence->until <= bpf_ktime_get_ns())
 		kept->since = silence->since;
 }
@@ -289,7 +304,9 @@ static __always_inline bool keep_state(struct sock *sk, __u8 new_state, bool cub
 		put_back(sk, kept);
 		return true;
 	}
-	if (kept->owed && (new_state == TCP_CA_Open || new_state == TCP_CA_Disorder)) {
+	/* The end of fast recovery and of CWR comes after this call, sets the window to the threshold that we lent,
+	 * and then says CA_EVENT_COMPLETE_CWR (tcp_end_cwnd_reduction). Nothing follows the end of a loss state. */
+	if (kept->owed && (new_state == TCP_CA_Open || new_state == TCP_CA_Disorder) && !reducing(sk)) {
 		put_back(sk, kept);
 		kept->owed = 0;
 	}
@@ -308,9 +325,14 @@ static __always_inline bool keep_event(struct sock *sk, enum tcp_ca_event event,
 	}
 	if (!shields(kept))
 		return false;
-	/* The window was restarted after idle time (tcp_cwnd_restart), and the idle time was the silence's. */
-	if (event == CA_EVENT_TX_START && !reducing(sk))
+	if (event == CA_EVENT_TX_START && !reducing(sk)) {
+		if (kept->phase == MENDING && bpf_ktime_get_ns() - kept->thawed > OWN_IDLE_NS) {
+			kept->phase = SENDING;
+			return false;
+		}
+		/* The window was restarted after idle time (tcp_cwnd_restart), and the idle time was the silence's. */
 		put_back(sk, kept);
+	}
 	return true;
 }
 
@@ -332,7 +354,12 @@ static __always_inline __u32 kept_window(struct sock *sk, bool cubic)
 {
 	struct kept *kept = look(sk, true, cubic);
 
-	return kept && (kept->owed || shields(kept)) ? kept->cwnd : 0;
+	if (!kept || !(kept->owed || shields(kept)))
+		return 0;
+	/* After an undo nothing comes that would put the threshold back. */
+	put_back(sk, kept);
+	kept->owed = 0;
+	return kept->cwnd;
 }
 
 SEC("struct_ops/cubic_init")

@@ -26,6 +26,9 @@ enum bpf_map_type { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_
 enum { BPF_F_NO_PREALLOC = 1 };
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
+/* include/net/flow.h: the loopback has this index in every network namespace. */
+enum { LOOPBACK_IFINDEX = 1 };
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct net {
