@@ -9,6 +9,7 @@ of it, and ends when it is told of that. Prints a table in Markdown: medians ove
 """
 
 import argparse
+import ctypes
 import os
 import socket
 import statistics
@@ -19,6 +20,7 @@ import threading
 import time
 
 TCP_CONGESTION, TCP_INFO = 13, 11
+CLONE_NEWNET = 0x40000000
 # How the sender is frozen: (congestion control, `freeze` of the configuration or None for no host at all).
 CASES = [
     ("cubic", None),
@@ -63,19 +65,14 @@ def in_netns(netns, work):
 
     def run():
         with open(f"/run/netns/{netns}", "rb") as file:
-            os.setns(file.fileno(), 0x40000000) if hasattr(os, "setns") else _setns(file.fileno())
+            # os.setns came with Python 3.12; Debian 12 has 3.11.
+            if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), f"enter {netns}")
         work()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread
-
-
-def _setns(fd):
-    import ctypes
-
-    if ctypes.CDLL(None, use_errno=True).setns(fd, 0x40000000) != 0:
-        raise OSError("setns")
 
 
 class Connection:

@@ -20,6 +20,7 @@ use linkhold_linux::agent::nl80211::message::messages;
 use linkhold_linux::agent::nl80211::strength::Levels;
 use linkhold_linux::agent::nl80211::{SignalKind, Translator};
 use linkhold_linux::agent::protocol::{MAX_LINE, Message, parse_line};
+use linkhold_linux::agent::snr::ratio;
 use linkhold_linux::datapath::nfqueue::parse_packet_message;
 use linkhold_radio::Trace;
 use linkhold_scenario::{NoFiles, Scenario};
@@ -179,6 +180,8 @@ pub fn nfqueue(data: &[u8]) {
 /// Datagrams on the socket of nl80211, each behind its length in one byte. Every silence that they begin has an
 /// end.
 pub fn nl80211(data: &[u8]) {
+    // Lines of a file of samples: whatever they are, a ratio is one that a radio can have.
+    assert!(data.split(|byte| *byte == b'\n').filter_map(ratio).all(|db| db.abs() <= 200.0));
     let (family, max) = (32, Duration::from_secs(10));
     let mut translator = Translator::new(["wlan0", "wlan3"], max);
     let (mut now, mut rest, mut out) = (Instant::ZERO, data, Vec::new());

@@ -765,11 +765,8 @@ fn the_summary_speaks_of_one_connection_from_the_start_and_of_what_is_told() {
         late.contains("told        a primary user 20ms after its burst begins, other silences"),
         "{late}"
     );
-    let text = with("[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n").replacen(
-        "[radio]",
-        "[radio]\nrate_told = false",
-        1,
-    );
+    let text = with("[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n")
+        .replacen("[radio]", "[radio]\nrate_told = false", 1);
     let untold = parse(&text).expect("valid").summary();
     assert!(untold.contains("every silence at its first moment; nobody tells the rate\n"), "{untold}");
 }

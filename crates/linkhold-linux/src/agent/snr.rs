@@ -208,6 +208,15 @@ impl Tail {
     }
 }
 
+/// The ratio in dB that a line of a file tells, if it is a sample.
+#[must_use]
+pub fn ratio(line: &[u8]) -> Option<f32> {
+    match sample(line) {
+        Line::Sample(db) => Some(db),
+        Line::Nothing | Line::Wrong => None,
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Line {
     Sample(f32),

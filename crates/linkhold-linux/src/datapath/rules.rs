@@ -70,7 +70,7 @@ pub enum Traffic {
 }
 
 /// A place of the kernel's at which packets are queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Hook {
     Forward,
     Input,

@@ -280,7 +280,7 @@ proptest! {
                     let flags = TcpFlags::ACK;
                     let data = TcpSegment { seq: sent, payload_len: bytes, flags, ..TcpSegment::default() };
                     prop_assert_eq!(dialogue.packet(1, Direction::Uplink, data), UNCHANGED);
-                    sent = sent + bytes;
+                    sent += bytes;
                     continue;
                 }
                 Step::Ack { forward, window } => {
