@@ -5,6 +5,7 @@
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -105,6 +106,28 @@ fn try_congestion(netns: &NetNs, congestion: &str) -> std::io::Result<()> {
     choice.expect("enter")
 }
 
+/// A short run of iperf3 within a namespace, with this congestion control.
+fn iperf3(netns: &NetNs, congestion: &str) -> Outcome {
+    let mut server =
+        netns.command("iperf3").args(["-s", "-1", "-p", "5299"]).stdout(Stdio::null()).spawn()?;
+    let client = ["-c", "127.0.0.1", "-p", "5299", "-n", "1M", "-J", "-C", congestion];
+    // Until the server listens.
+    let mut report = netns.run("iperf3", &client);
+    for _ in 0..100 {
+        if report.is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        report = netns.run("iperf3", &client);
+    }
+    let _ = server.kill();
+    server.wait()?;
+    let report = report?;
+    let used = format!("\"sender_tcp_congestion\":\t\"{congestion}\"");
+    assert!(report.contains(&used), "{used} is not in {report}");
+    Ok(())
+}
+
 /// Whether anything crosses the base station.
 fn set_silence(path: &Path, silent: bool) {
     let what = if silent { "-I" } else { "-D" };
@@ -162,6 +185,11 @@ pub fn congestion_controls_come_and_go() -> Outcome {
         path.sh.run("sysctl", &["-w", &format!("net.ipv4.tcp_congestion_control={name}")])?;
     }
     path.sh.run("sysctl", &["-w", "net.ipv4.tcp_congestion_control=reno"])?;
+    if linkhold_linux::command::is_installed("iperf3") {
+        iperf3(&path.sh, CONGESTION_CONTROLS[0])?;
+    } else {
+        println!("iperf3 is not tried: it is not installed");
+    }
     let senders: Vec<Sender> = (CONGESTION_CONTROLS.into_iter().zip(6910..))
         .map(|(name, port)| Sender::start(&path, port, name, STEADY))
         .collect();
@@ -221,10 +249,15 @@ pub fn silence_leaves_windows_alone() -> Outcome {
                 assert!(silent.cwnd < before.cwnd, "{before:?} {silent:?}");
                 assert!(silent.ssthresh < before.ssthresh, "{before:?} {silent:?}");
             } else if congestion != "cubic" {
-                assert_eq!(silent.cwnd, before.cwnd, "{freeze}, {congestion}");
                 assert_eq!(silent.ssthresh, before.ssthresh, "{freeze}, {congestion}");
                 assert_eq!(after.ssthresh, before.ssthresh, "{freeze}, {congestion}: {after:?}");
-                assert!(after.cwnd >= before.cwnd, "{freeze}, {congestion}: {before:?} {after:?}");
+                // Where nothing was ever lost, Reno's window is far larger than what this sender uses of it, and
+                // the kernel cuts such windows now and then, silence or not (tcp_cwnd_application_limited).
+                let unused = before.ssthresh >= 0x7fff_ffff;
+                let least = if unused { before.cwnd / 8 } else { before.cwnd };
+                let range = least..=before.cwnd;
+                assert!(range.contains(&silent.cwnd), "{freeze}, {congestion}: {before:?} {silent:?}");
+                assert!(after.cwnd >= least, "{freeze}, {congestion}: {before:?} {after:?}");
             }
             sender.transfer.wait_for(received + 5 * MEGABYTE);
             sender.transfer.stop_and_finish();

@@ -231,6 +231,8 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 		 * after idle time when it sends. */
 		kept->mended = tp->snd_nxt + (tp->snd_una == tp->snd_nxt);
 		kept->thawed = now;
+		/* The window was not used in the silence, which is no reason to cut it (tcp_cwnd_validate). */
+		tp->snd_cwnd_stamp = (__u32)bpf_jiffies64();
 	}
 	kept->seen_ns = now;
 	kept->seen_jiffies = bpf_jiffies64();
@@ -304,11 +306,15 @@ static __always_inline bool keep_state(struct sock *sk, __u8 new_state, bool cub
 		put_back(sk, kept);
 		return true;
 	}
-	/* The end of fast recovery and of CWR comes after this call, sets the window to the threshold that we lent,
-	 * and then says CA_EVENT_COMPLETE_CWR (tcp_end_cwnd_reduction). Nothing follows the end of a loss state. */
-	if (kept->owed && (new_state == TCP_CA_Open || new_state == TCP_CA_Disorder) && !reducing(sk)) {
-		put_back(sk, kept);
-		kept->owed = 0;
+	if (kept->owed && (new_state == TCP_CA_Open || new_state == TCP_CA_Disorder)) {
+		if (reducing(sk)) {
+			/* Often tcp_end_cwnd_reduction comes after this call, sets the window to the threshold that we lent
+			 * and says CA_EVENT_COMPLETE_CWR, so the threshold stays lent. After an undo it may not come. */
+			tcp_sk(sk)->snd_cwnd = kept->cwnd;
+		} else {
+			put_back(sk, kept);
+			kept->owed = 0;
+		}
 	}
 	return shields(kept);
 }
@@ -341,6 +347,11 @@ static __always_inline bool keep_window(struct sock *sk, bool cubic)
 {
 	struct kept *kept = look(sk, true, cubic);
 
+	/* An undo can end fast recovery without CA_EVENT_COMPLETE_CWR. */
+	if (kept && kept->owed && !reducing(sk)) {
+		put_back(sk, kept);
+		kept->owed = 0;
+	}
 	remember(sk, kept);
 	if (!shields(kept))
 		return false;
@@ -354,12 +365,8 @@ static __always_inline __u32 kept_window(struct sock *sk, bool cubic)
 {
 	struct kept *kept = look(sk, true, cubic);
 
-	if (!kept || !(kept->owed || shields(kept)))
-		return 0;
-	/* After an undo nothing comes that would put the threshold back. */
-	put_back(sk, kept);
-	kept->owed = 0;
-	return kept->cwnd;
+	/* What is owed stays owed: fast recovery may go on, and PRR move the window, after an undo. */
+	return kept && (kept->owed || shields(kept)) ? kept->cwnd : 0;
 }
 
 SEC("struct_ops/cubic_init")

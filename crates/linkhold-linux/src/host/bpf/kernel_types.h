@@ -63,6 +63,7 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
+	__u32 snd_cwnd_stamp; /* jiffies */
 	__u32 snd_nxt;
 	__u32 snd_una;
 };
