@@ -220,7 +220,7 @@ pub fn congestion_controls_come_and_go() -> Outcome {
 pub fn silence_leaves_windows_alone() -> Outcome {
     let path = Path::build()?;
     for freeze in ["kernel", "both"] {
-        let Some(host) = kernel_host(&path, freeze, "") else { return Ok(()) };
+        let Some(mut host) = kernel_host(&path, freeze, "") else { return Ok(()) };
         for (congestion, port) in CONGESTION_CONTROLS.into_iter().chain(["cubic"]).zip(6920..) {
             let sender = Sender::start(&path, port, congestion, Amount::Rate(100 * MEGABYTE));
             sender.transfer.wait_for(20 * MEGABYTE);
@@ -265,6 +265,9 @@ pub fn silence_leaves_windows_alone() -> Outcome {
         let kernel = host.status().kernel.expect("counted");
         assert!(kernel.frozen >= 2 && kernel.mended >= 2, "{kernel:?}");
         assert!(freeze != "kernel" || (kernel.shielded >= 2 && kernel.restored >= 2), "{kernel:?}");
+        // Not killed: the congestion controls would stay registered.
+        host.send_signal(Signal::SIGTERM);
+        assert!(host.wait(), "{}", host.log());
     }
     Ok(())
 }
@@ -279,7 +282,7 @@ pub fn freezes_in_any_order() -> Outcome {
             ("window", "cubic")
         }
     };
-    let host = AgentProcess::host(&path.sh, &format!("freeze = \"{freeze}\""), settings);
+    let mut host = AgentProcess::host(&path.sh, &format!("freeze = \"{freeze}\""), settings);
     let sender = Sender::start(&path, 6930, congestion, STEADY);
     for round in [
         // Doubled.
@@ -311,6 +314,8 @@ pub fn freezes_in_any_order() -> Outcome {
     host.wait_until(|status| status.windows.closed_now == 0 && !status.silent);
     sender.transfer.stop_and_finish();
     assert_eq!(host.status().packets.verdict_errors, 0, "{}", host.log());
+    host.send_signal(Signal::SIGTERM);
+    assert!(host.wait(), "{}", host.log());
     Ok(())
 }
 
