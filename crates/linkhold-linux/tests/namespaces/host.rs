@@ -250,8 +250,9 @@ pub fn silence_leaves_windows_alone() -> Outcome {
             } else if congestion != "cubic" {
                 assert_eq!(silent.ssthresh, before.ssthresh, "{freeze}, {congestion}");
                 assert_eq!(after.ssthresh, before.ssthresh, "{freeze}, {congestion}: {after:?}");
-                // Where nothing was ever lost, Reno's window is far larger than what this sender uses of it, and
-                // the kernel cuts such windows now and then, silence or not (tcp_cwnd_application_limited).
+                // Where nothing was ever lost, Reno's window is far larger than what this sender uses of it. In about
+                // one run of ten it came back smaller; the likely cause is tcp_cwnd_application_limited, and it is
+                // not proven ("Limits" of docs/host.md). A collapse is one segment.
                 let unused = before.ssthresh >= 0x7fff_ffff;
                 let least = if unused { before.cwnd / 8 } else { before.cwnd };
                 let range = least..=before.cwnd;
