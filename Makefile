@@ -10,6 +10,10 @@ LINKHOLD_DATA ?= $(firstword $(wildcard $(CURDIR)/data $(CURDIR)/../shared/data)
 export LINKHOLD_DATA
 LINKHOLD = $(or $(CARGO_TARGET_DIR),target)/release/linkhold
 
+# `linkhold host` has eBPF congestion controls where this machine can build them: asked for when a recipe runs,
+# since `setup` may just have installed what it takes.
+STRUCT_OPS = $(shell scripts/struct_ops_feature.sh)
+
 # `make test` draws the same property-test cases each time, so that it fails only for what is in the tree;
 # `make soak` draws new ones.
 PROPTEST_RNG_SEED ?= 20261121
@@ -22,7 +26,7 @@ help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: setup-demo ## Build the linkhold command (release)
-	$(CARGO) build --release --locked -p linkhold
+	$(CARGO) build --release --locked -p linkhold $(STRUCT_OPS)
 
 demo: build ## Plain TCP against DSASync on a radio that falls silent; prints a table, writes an HTML report
 	$(LINKHOLD) run scenarios/demo.toml --seeds 5 --out out/demo
@@ -42,22 +46,22 @@ setup-demo:
 test: setup lint unit pages bench-smoke router-page test-wifi python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux, Wi-Fi and Python tests, numbers and commands of the pages, benchmarks once
 
 unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run of the fuzz targets
-	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) PROPTEST_CASES=$(PROPTEST_CASES) $(CARGO) test --locked --workspace
+	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) PROPTEST_CASES=$(PROPTEST_CASES) $(CARGO) test --locked --workspace $(STRUCT_OPS)
 
 pages: ## README.md and the pages of docs/testbed say what was measured (built by `unit`)
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/readme_numbers.py --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/testbed_table.py --raw --check
 
 bench-smoke: ## Every benchmark once and short, in the tests' build: shows that it works, not how fast
-	$(CARGO) test --locked --workspace --bench '*'
+	$(CARGO) test --locked --workspace $(STRUCT_OPS) --bench '*'
 
 router-page: setup ## Run the commands of docs/router.md in network namespaces and compare what they show with what the page says (as root)
-	$(CARGO) build --locked --workspace
+	$(CARGO) build --locked --workspace $(STRUCT_OPS)
 	scripts/try_router_page.py "$${CARGO_TARGET_DIR:-target}/debug/linkhold"
 
 # The command as the tests build it, so that `make test` builds it once.
 test-wifi: ## The agent on real Wi-Fi in an emulated machine (as root; fetches a kernel with apt once); skips with its reason
-	$(CARGO) test --locked --workspace --test command --no-run
+	$(CARGO) test --locked --workspace $(STRUCT_OPS) --test command --no-run
 	scripts/wifi/run.sh $(or $(CARGO_TARGET_DIR),target)/debug/linkhold
 
 repeat-linux: setup ## Tests that compare order or time 100 times each, then the namespace suite 10 times free and 10 times beside load (as root)
@@ -75,7 +79,7 @@ python: ## The Python package: built, type-checked and tested in an environment 
 lint: ## Formatting and clippy, warnings as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path fuzz/Cargo.toml
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets $(STRUCT_OPS) -- -D warnings
 
 fmt: ## Format the code
 	$(CARGO) fmt --all

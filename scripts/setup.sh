@@ -12,13 +12,20 @@ fi
 
 # command:package
 needs=(cc:gcc)
+# Headers, which are no commands: file:package.
+headers=()
 if [[ $what == test ]]; then
-  needs+=(ip:iproute2 ss:iproute2 iptables:iptables nft:nftables iperf3:iperf3 tshark:tshark python3:python3-venv)
+  # clang, libbpf-dev, libelf-dev and zlib1g-dev build the eBPF congestion controls of `linkhold host`.
+  headers=(bpf/bpf_core_read.h:libbpf-dev libelf.h:libelf-dev zlib.h:zlib1g-dev)
+  needs+=(clang:clang ip:iproute2 ss:iproute2 iptables:iptables nft:nftables iperf3:iperf3 tshark:tshark python3:python3-venv)
 fi
 
 missing=()
 for need in "${needs[@]}"; do
   PATH=$PATH:/usr/sbin:/sbin command -v "${need%%:*}" >/dev/null || missing+=("${need#*:}")
+done
+for header in "${headers[@]}"; do
+  [[ -e /usr/include/${header%%:*} ]] || missing+=("${header#*:}")
 done
 if [[ $what == test ]] && command -v python3 >/dev/null && ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
   missing+=(python3-venv)

@@ -17,8 +17,10 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_linux::agent::AgentConfig;
 use linkhold_linux::agent::connection::{Connection, Turn};
 use linkhold_linux::agent::nl80211::message::messages;
+use linkhold_linux::agent::nl80211::strength::Levels;
 use linkhold_linux::agent::nl80211::{SignalKind, Translator};
 use linkhold_linux::agent::protocol::{MAX_LINE, Message, parse_line};
+use linkhold_linux::agent::snr::ratio;
 use linkhold_linux::datapath::nfqueue::parse_packet_message;
 use linkhold_radio::{Columns, SnrTrace, Trace};
 use linkhold_scenario::{NoFiles, Scenario};
@@ -55,11 +57,13 @@ pub fn scenario(data: &[u8]) {
 /// An agent's configuration. An accepted one has valid settings; each line of a refusal starts with the file.
 pub fn agent_config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match AgentConfig::parse(Path::new("fuzz.toml"), text) {
-        Ok(config) => assert!(config.mechanism.is_none_or(|settings| settings.validate().is_ok())),
-        Err(error) => {
-            let text = error.to_string();
-            assert!(!text.is_empty() && text.lines().all(|line| line.starts_with("fuzz.toml")), "{text}");
+    for parse in [AgentConfig::parse, AgentConfig::parse_host] {
+        match parse(Path::new("fuzz.toml"), text) {
+            Ok(config) => assert!(config.mechanism.is_none_or(|settings| settings.validate().is_ok())),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(!text.is_empty() && text.lines().all(|line| line.starts_with("fuzz.toml")), "{text}");
+            }
         }
     }
 }
@@ -196,12 +200,18 @@ pub fn nfqueue(data: &[u8]) {
 /// Datagrams on the socket of nl80211, each behind its length in one byte. Every silence that they begin has an
 /// end.
 pub fn nl80211(data: &[u8]) {
+    // Lines of a file of samples: whatever they are, a ratio is one that a radio can have.
+    assert!(data.split(|byte| *byte == b'\n').filter_map(ratio).all(|db| db.abs() <= 200.0));
     let (family, max) = (32, Duration::from_secs(10));
     let mut translator = Translator::new(["wlan0", "wlan3"], max);
     let (mut now, mut rest, mut out) = (Instant::ZERO, data, Vec::new());
     while let Some((&length, behind)) = rest.split_first() {
         let (datagram, next) = behind.split_at(usize::from(length).min(behind.len()));
         (rest, now) = (next, now + Duration::from_millis(100));
+        // Dumps of stations and channels come the same way: whatever they tell, a ratio is a difference of bytes.
+        let mut levels = Levels::default();
+        levels.read(family, 3, datagram);
+        assert!(levels.ratio(-95).is_none_or(|ratio| ratio.abs() <= 255.0));
         for message in messages(family, datagram) {
             translator.handle_message(now, &message, &mut out);
         }

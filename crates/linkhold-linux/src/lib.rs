@@ -12,6 +12,7 @@ pub mod command;
 pub mod datapath;
 pub mod doctor;
 mod ethtool;
+pub mod host;
 pub mod interfaces;
 pub mod netns;
 pub mod testbed;

@@ -67,6 +67,8 @@ pub enum Command {
     Scenario(ScenarioCommand),
     #[command(about = "Run the agent on this router: it keeps TCP fast across the radio's silences")]
     Agent(AgentArgs),
+    #[command(about = "Keep this machine's own senders fast across its radio's silences")]
+    Host(HostArgs),
     #[command(about = "Tell the running agent what happens on the radio")]
     Signal(SignalArgs),
     #[command(about = "Detect a primary user in a radio's samples, and tell the agent")]
@@ -280,6 +282,60 @@ pub enum AgentCommand {
         #[arg(value_hint = ValueHint::FilePath)]
         recording: PathBuf,
     },
+    /// Check a configuration without running.
+    Check {
+        /// The configuration file (TOML).
+        #[arg(value_hint = ValueHint::FilePath)]
+        config: PathBuf,
+    },
+}
+
+/// `linkhold host`.
+#[derive(Debug, Args)]
+#[command(
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = true,
+    long_about = "Keep this machine's own senders fast across its radio's silences.\n\n\
+        What the agent does on a router for senders behind it, this does on a host for the senders of its own kernel. \
+        In a silence it freezes them: by window updates, and, for sockets whose congestion control is linkhold_cubic or \
+        linkhold_reno (eBPF), without any loss of the silence reducing their windows. At the silence's end it wakes them. \
+        `linkhold signal` and `linkhold status` speak to it as they do to an agent. It runs in the foreground until SIGTERM or \
+        Ctrl-C; if it is killed, senders go on as if it had never been there.\n\n\
+        Needs CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the congestion controls (root has them).",
+    after_long_help = "Examples:\n  \
+        linkhold host example > host.toml          a commented configuration to start from\n  \
+        linkhold host check host.toml              what is wrong with it?\n  \
+        linkhold host --config host.toml           run\n  \
+        sysctl -w net.ipv4.tcp_congestion_control=linkhold_cubic   let every new connection use it\n  \
+        iperf3 -c 192.0.2.1 -C linkhold_cubic      let one connection use it\n\n\
+        Environment:\n  \
+        LINKHOLD_LOG  what is logged: error, warn, info (default), debug; or by module, as in linkhold_linux=debug\n\n\
+        Exit codes:\n  \
+        0  it was told to end, and has thawed everything\n  \
+        1  it could not start, or broke\n  \
+        2  bad input: the command line or the configuration"
+)]
+pub struct HostArgs {
+    /// Something else than to run.
+    #[command(subcommand)]
+    pub command: Option<HostCommand>,
+    /// The configuration file (TOML).
+    #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Record everything that the mechanism is told and answers: headers, events and times, no payload. Of
+    /// several radios each has a file, with its name before the suffix.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// The recording ends at this size, and the host goes on (about 80 bytes a packet).
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = bytes, requires = "record")]
+    pub record_limit: Bytes,
+}
+
+/// `linkhold host ...`.
+#[derive(Debug, Subcommand)]
+pub enum HostCommand {
+    /// Print a commented configuration to start from.
+    Example,
     /// Check a configuration without running.
     Check {
         /// The configuration file (TOML).

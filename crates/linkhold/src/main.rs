@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::Testbed(args) => commands::testbed::run(&args),
         Command::Scenario(command) => commands::scenario::run(&command),
         Command::Agent(args) => commands::agent::run(&args),
+        Command::Host(args) => commands::host::run(&args),
         Command::Signal(args) => commands::signal::run(&args),
         Command::Sense(args) => commands::sense::run(&args),
         Command::Status(args) => commands::status::run(&args),

@@ -4,6 +4,7 @@
 //! `packaging/agent.toml` is the commented example; a test reads it.
 
 mod file;
+mod host_file;
 mod model;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ use linkhold_scenario::read::read_file;
 pub use file::runs_on_a_router;
 pub use model::{
     AgentConfig, Aggregates, ChannelSection, ControlSection, DEFAULT_SOCKET, DataPathSection, FileMode,
-    MAX_RADIOS, MetricsSection, RadioEvents, ScheduleSection, SilenceSection, StationSection,
+    FreezeBy, HostSection, MAX_RADIOS, MetricsSection, RadioEvents, ScheduleSection, Seat, SilenceSection,
+    SnrSection, StationSection,
 };
 
 /// Why a configuration cannot be used.
@@ -42,6 +44,24 @@ impl AgentConfig {
         let text = std::fs::read_to_string(path)
             .map_err(|source| AgentConfigError::Read { path: path.to_owned(), source })?;
         Self::parse(path, &text)
+    }
+
+    /// Reads and checks the file of `linkhold host`.
+    ///
+    /// # Errors
+    /// [`AgentConfigError`] with everything that is wrong.
+    pub fn load_host(path: &Path) -> Result<Self, AgentConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| AgentConfigError::Read { path: path.to_owned(), source })?;
+        Self::parse_host(path, &text)
+    }
+
+    /// Checks the text of a host's file; `path` is for messages.
+    ///
+    /// # Errors
+    /// [`AgentConfigError`] with everything that is wrong.
+    pub fn parse_host(path: &Path, text: &str) -> Result<Self, AgentConfigError> {
+        Ok(read_file(text, &path.display().to_string(), host_file::resolve)?)
     }
 
     /// Checks the text of a file; `path` is for messages.

@@ -18,6 +18,7 @@ use linkhold_wire::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::senders::{NoSenders, Senders};
 use super::stations::{NoNumberLeft, SHARED, Stations};
 use crate::datapath::{Arrived, DataPath};
 
@@ -116,6 +117,7 @@ pub struct Driver<D> {
     actions: Actions,
     scratch: Vec<u8>,
     counters: DriverCounters,
+    senders: Box<dyn Senders>,
 }
 
 impl<D: DataPath> Driver<D> {
@@ -128,7 +130,20 @@ impl<D: DataPath> Driver<D> {
             actions: Actions::new(),
             scratch: Vec::with_capacity(4096),
             counters: DriverCounters::default(),
+            senders: Box::new(NoSenders),
         }
+    }
+
+    /// The same on a host, whose mechanisms command senders.
+    #[must_use]
+    pub fn with_senders(self, senders: Box<dyn Senders>) -> Self {
+        Self { senders, ..self }
+    }
+
+    /// Who carries out commands to senders.
+    #[must_use]
+    pub fn senders(&self) -> &dyn Senders {
+        &*self.senders
     }
 
     /// The data path.
@@ -383,8 +398,7 @@ impl<D: DataPath> Driver<D> {
                 Action::InjectAck(spec) => self.inject(radio, &spec),
                 // The radio's transmit queue is not the agent's: packets in it stay there.
                 Action::Reclaim { scope: _ } => {}
-                // The senders are other hosts: nobody here takes commands.
-                Action::Sender { .. } => {}
+                Action::Sender { flow, command } => self.senders.command(radio, &flow, command),
             }
         }
         self.actions = actions;

@@ -8,6 +8,7 @@ use super::processor::ProcessorError;
 use super::stations::NoNumberLeft;
 use crate::datapath::nfqueue::NfQueueError;
 use crate::datapath::rules::RulesError;
+use crate::host::kernel::KernelError;
 
 /// Why the agent does not run, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +59,9 @@ pub enum AgentError {
     /// Signals cannot be caught.
     #[error("catch signals: {0}")]
     Signals(io::Error),
+    /// A host's senders cannot be frozen as the configuration asks.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// The data path broke while running.
     #[error("the data path broke: {0}")]
     Broken(io::Error),
@@ -81,6 +85,7 @@ impl AgentError {
             | Self::InstanceTaken(_)
             | Self::Guardian(_)
             | Self::Signals(_)
+            | Self::Kernel(_)
             | Self::Broken(_) => false,
         }
     }

@@ -17,7 +17,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use super::clock::Clock;
-use super::config::{AgentConfig, RadioEvents};
+use super::config::{AgentConfig, RadioEvents, Seat};
 use super::control::{Control, Service};
 use super::driver::{Driver, Radio};
 use super::error::AgentError;
@@ -28,8 +28,10 @@ use super::nl80211::{Nl80211, SignalKind};
 use super::processor::stay_on;
 use super::protocol::{Event, Message, Query, Reply, Target, parse_line, shorten};
 use super::schedule::Schedule;
+use super::senders::Senders;
 use super::silences::Silences;
-use super::stations::{NoNumberLeft, SHARED, Stations};
+use super::snr::{Sample, SnrSource};
+use super::stations::{HOST, NoNumberLeft, SHARED, Stations};
 use super::status::{Channel, Packets, RadioStatus, Status, Windows};
 use super::surroundings::Surroundings;
 use crate::datapath::DataPath;
@@ -46,6 +48,8 @@ const MAX_SOURCES: usize = 64;
 const UNNAMED_SOURCE: &str = "socket";
 /// Source of what nl80211 tells.
 const NL80211_SOURCE: &str = "nl80211";
+/// Source of what a host hears of its own radio's strength.
+const SNR_SOURCE: &str = "snr";
 /// Source of an end that the agent itself brings about.
 const TIMER_SOURCE: &str = "timer";
 
@@ -71,6 +75,9 @@ struct Core {
     schedules: Vec<Schedule>,
     /// What Wi-Fi radios tell by themselves.
     nl80211: Option<Nl80211>,
+    /// Where a host hears the signal-to-noise ratio, beside the control socket.
+    snr: Option<SnrSource>,
+    samples: Vec<Sample>,
     sources: BTreeMap<String, u64>,
     exporter: Exporter,
     max_silence: Duration,
@@ -95,7 +102,11 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError`]; nothing is left behind.
-    pub fn open(config: &AgentConfig, mechanisms: Vec<Box<dyn Mechanism>>) -> Result<Self, AgentError> {
+    pub fn open(
+        config: &AgentConfig,
+        mechanisms: Vec<Box<dyn Mechanism>>,
+        senders: Box<dyn Senders>,
+    ) -> Result<Self, AgentError> {
         let clock = Clock::start();
         let processor = stay_on(config.datapath.processor)?;
         let lock = InstanceLock::take(&config.instance)?;
@@ -109,8 +120,11 @@ impl Agent {
         datapath.bind()?;
         let rules = Rules::install(&rule_set, backend)?;
         let addresses = || config.stations.iter().map(|station| station.addresses.as_slice());
-        let radios =
-            mechanisms.into_iter().map(|mechanism| Radio::new(mechanism, Stations::new(addresses())));
+        let stations = || match config.seat {
+            Seat::Router => Stations::new(addresses()),
+            Seat::Host(_) => Stations::of_host(),
+        };
+        let radios = mechanisms.into_iter().map(|mechanism| Radio::new(mechanism, stations()));
         let state = |name: &String| RadioState {
             name: name.clone(),
             silences: Silences::new(config.silence.max),
@@ -120,13 +134,18 @@ impl Agent {
             clock,
             instance: config.instance.clone(),
             rules_name: rules.backend().name(),
-            driver: Driver::new(datapath, radios.collect()),
+            driver: Driver::new(datapath, radios.collect()).with_senders(senders),
             radios: config.radio.iter().map(state).collect(),
             schedules: Vec::new(),
             nl80211: match config.radio_events {
                 RadioEvents::Nl80211 => open_nl80211(config),
                 RadioEvents::None => None,
             },
+            snr: match &config.seat {
+                Seat::Host(host) => SnrSource::open(&host.snr, &config.radio, clock.now()),
+                Seat::Router => None,
+            },
+            samples: Vec::new(),
             sources: BTreeMap::new(),
             exporter: Exporter::new(&config.instance),
             max_silence: config.silence.max,
@@ -343,7 +362,8 @@ impl Core {
         let schedules = self.schedules.iter().map(Schedule::next_start).min();
         let silences = self.radios.iter().filter_map(|radio| radio.silences.next_end()).min();
         let look = Some(self.surroundings.next_look());
-        [self.driver.next_timeout(), silences, schedules, look].into_iter().flatten().min()
+        let snr = self.snr.as_ref().map(SnrSource::next_look);
+        [self.driver.next_timeout(), silences, schedules, look, snr].into_iter().flatten().min()
     }
 
     fn name_of(&self, radio: usize) -> &str {
@@ -410,7 +430,20 @@ impl Core {
             let kind = LinkEventKind::FreezeStarted { scope, cause, expected: Some(duration) };
             self.tell(radio, &source, LinkEvent { detected_at: now, effective_at: Some(due), kind });
         }
+        self.handle_snr(now);
         self.driver.handle_timeout(now);
+    }
+
+    /// Tells the mechanisms what the host's own sources say of the signal-to-noise ratio.
+    fn handle_snr(&mut self, now: Instant) {
+        let Some(source) = &mut self.snr else { return };
+        let mut samples = std::mem::take(&mut self.samples);
+        source.look(now, &mut samples);
+        for (radio, db) in samples.drain(..) {
+            let kind = LinkEventKind::Snr { station: HOST, db };
+            self.tell(radio, SNR_SOURCE, LinkEvent::at(now, kind));
+        }
+        self.samples = samples;
     }
 
     /// Reads what Wi-Fi radios have told, and tells it to their mechanisms.
@@ -676,6 +709,7 @@ impl Core {
             events: self.sources.clone(),
             nl80211: self.nl80211.as_ref().map(Nl80211::status),
             driver: self.driver.counters(),
+            kernel: self.driver.senders().kernel(),
             untracked_events: radios.iter().map(|radio| radio.untracked_events).sum(),
             processor: self.processor,
             troubles: self.surroundings.troubles().into_iter().chain(self.metrics_trouble.clone()).collect(),

@@ -21,7 +21,9 @@ pub mod processor;
 pub mod protocol;
 pub mod record;
 pub mod schedule;
+pub mod senders;
 pub mod silences;
+pub mod snr;
 pub mod stations;
 pub mod status;
 pub mod surroundings;
@@ -40,6 +42,9 @@ pub use error::AgentError;
 pub use event_loop::Agent;
 pub use record::Recording;
 
+use linkhold_core::mechanism::Mechanism;
+use senders::{NoSenders, Senders};
+
 /// Runs the agent until SIGTERM or SIGINT. Call it on the main thread. If a `recording` is wanted, everything
 /// that the mechanisms are told and answer is logged.
 ///
@@ -47,6 +52,23 @@ pub use record::Recording;
 /// [`AgentError`]; whatever happens, nothing held and no rule stays behind.
 pub fn run_agent(config_path: &Path, recording: Option<&Recording>) -> Result<(), AgentError> {
     let config = AgentConfig::load(config_path)?;
+    run_with(&config, config_path, recording, |mechanisms| Ok((mechanisms, Box::new(NoSenders))))
+}
+
+/// Mechanisms, one a radio, and who carries out their commands to senders.
+pub type Seated = (Vec<Box<dyn Mechanism>>, Box<dyn Senders>);
+
+/// Runs an agent of this configuration, whose mechanisms `seat` fits to where they run. `config_path` is for
+/// messages.
+///
+/// # Errors
+/// As [`run_agent`].
+pub fn run_with(
+    config: &AgentConfig,
+    config_path: &Path,
+    recording: Option<&Recording>,
+    seat: impl FnOnce(Vec<Box<dyn Mechanism>>) -> Result<Seated, AgentError>,
+) -> Result<(), AgentError> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
@@ -64,7 +86,7 @@ pub fn run_agent(config_path: &Path, recording: Option<&Recording>) -> Result<()
         })?;
         mechanisms.push(match recording {
             None => mechanism,
-            Some(recording) => recording.of(mechanism, &config, radio, seed)?,
+            Some(recording) => recording.of(mechanism, config, radio, seed)?,
         });
     }
     // A wait of 50 µs more than asked for (the default slack) would be a late release.
@@ -72,7 +94,8 @@ pub fn run_agent(config_path: &Path, recording: Option<&Recording>) -> Result<()
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     ask_for_priority();
     let name = mechanisms.first().map_or("none", |mechanism| mechanism.name());
-    let agent = Agent::open(&config, mechanisms)?;
+    let (mechanisms, senders) = seat(mechanisms)?;
+    let agent = Agent::open(config, mechanisms, senders)?;
     tracing::info!(
         instance = config.instance,
         mechanism = name,

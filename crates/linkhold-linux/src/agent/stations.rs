@@ -15,6 +15,8 @@ use linkhold_core::time::{Duration, Instant};
 pub const MAX_STATIONS: u32 = link_monitor::MAX_STATIONS;
 /// The number of all stations beyond [`MAX_STATIONS`].
 pub const SHARED: StationId = StationId(MAX_STATIONS);
+/// The number of a host, which is its radio's one station.
+pub const HOST: StationId = StationId(0);
 /// A station that was not heard of for this long may have to give its number back, if another needs it.
 pub const IDLE: Duration = Duration::from_secs(60);
 /// Looking for idle stations walks the whole table, so a full table is looked through once in this time.
@@ -50,6 +52,8 @@ pub struct Stations {
     next_sweep: Instant,
     overflowed: bool,
     untracked: u64,
+    /// Every address is the first station's.
+    one: bool,
 }
 
 impl Stations {
@@ -64,6 +68,7 @@ impl Stations {
             next_sweep: Instant::ZERO,
             overflowed: false,
             untracked: 0,
+            one: false,
         };
         for addresses in configured.into_iter().take(MAX_STATIONS as usize) {
             let id = StationId(this.stations.len() as u32);
@@ -76,9 +81,21 @@ impl Stations {
         this
     }
 
+    /// The table of a host, which is the one station of its radio whatever addresses it has.
+    #[must_use]
+    pub fn of_host() -> Self {
+        let mut this = Self::new([]);
+        this.stations.push(Station { configured: true, ..Station::default() });
+        this.one = true;
+        this
+    }
+
     /// The station of an address, if it has a number; it is heard of now.
     #[inline]
     pub fn find(&mut self, addr: IpAddr, now: Instant) -> Option<StationId> {
+        if self.one {
+            return Some(HOST);
+        }
         let id = *self.ids.get(&addr)?;
         if let Some(station) = self.stations.get_mut(id.0 as usize) {
             station.busy_until = station.busy_until.max(now);
@@ -89,7 +106,7 @@ impl Stations {
     /// True if the address has a number.
     #[must_use]
     pub fn knows(&self, addr: IpAddr) -> bool {
-        self.ids.contains_key(&addr)
+        self.one || self.ids.contains_key(&addr)
     }
 
     /// Numbers that idle stations give back, if none is left for a new one. The caller tells the mechanism of

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::driver::DriverCounters;
 use super::nl80211::Nl80211Status;
+use crate::host::kernel::KernelCounters;
 
 /// The agent's state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +52,9 @@ pub struct Status {
     pub silences_overdue: u64,
     /// What the radio carries, as last told; none: nobody has, or there are several radios.
     pub channel: Option<Channel>,
+    /// What the eBPF congestion controls did, where a host has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelCounters>,
     /// Flows in the table.
     pub flows: u64,
     /// Stations seen.

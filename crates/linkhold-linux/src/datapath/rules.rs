@@ -1,7 +1,9 @@
 //! The firewall rules that bring packets to the queues, and their removal.
 //!
 //! Forwarded TCP between a wired and a radio interface goes to an NFQUEUE, with bypass: while no agent
-//! listens, packets pass as if the rule were not there. The rules use nftables' `queue` statement where the
+//! listens, packets pass as if the rule were not there. On a host it is the TCP that comes in and goes out by
+//! a radio interface (INPUT and OUTPUT), less what carries the mark of the agent's own packets, which pass
+//! OUTPUT like any other. The rules use nftables' `queue` statement where the
 //! kernel has it, and `-j NFQUEUE` of iptables and ip6tables otherwise. The agent tries which of them works,
 //! and logs it.
 //!
@@ -15,8 +17,8 @@ use crate::command::{CommandError, is_installed, run, run_with_input};
 
 /// Longest instance name: an iptables chain name has 28 characters.
 pub const MAX_INSTANCE_NAME: usize = 16;
-/// Priority of the chain in FORWARD: the mangle table's, before filtering.
-const FORWARD_PRIORITY: i32 = -150;
+/// Priority of the chains: the mangle table's, before filtering.
+const PRIORITY: i32 = -150;
 
 /// The program and statement that put the rules into the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,57 @@ pub enum BackendChoice {
     Iptables,
 }
 
+/// Whose packets are queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// What a router forwards.
+    Forwarded,
+    /// A host's own.
+    Own {
+        /// Packets with this mark are the agent's, and pass.
+        mark: u32,
+    },
+}
+
+/// A place of the kernel's at which packets are queued.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hook {
+    Forward,
+    Input,
+    Output,
+}
+
+impl Hook {
+    const ALL: [Self; 3] = [Self::Forward, Self::Input, Self::Output];
+
+    /// Its name to nftables.
+    const fn nft(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Input => "input",
+            Self::Output => "output",
+        }
+    }
+
+    /// The chain of iptables that hangs there.
+    const fn iptables(self) -> &'static str {
+        match self {
+            Self::Forward => "FORWARD",
+            Self::Input => "INPUT",
+            Self::Output => "OUTPUT",
+        }
+    }
+}
+
+impl Traffic {
+    const fn hooks(self) -> &'static [Hook] {
+        match self {
+            Self::Forwarded => &[Hook::Forward],
+            Self::Own { .. } => &[Hook::Input, Hook::Output],
+        }
+    }
+}
+
 /// What to queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSet {
@@ -67,6 +120,8 @@ pub struct RuleSet {
     /// Downlink queue of the first radio; its uplink queue is the next number, and each further radio has the
     /// two numbers after that.
     pub queue: u16,
+    /// Whose packets are queued.
+    pub traffic: Traffic,
     /// Wired and radio interfaces that are ports of one bridge: what crosses between them is bridged, not
     /// routed, and so is matched by port (`physdev`).
     pub bridged: BTreeSet<(String, String)>,
@@ -80,44 +135,100 @@ struct Crossing<'a> {
     bridged: bool,
 }
 
+/// What one rule of a host matches, and its queue.
+struct Own<'a> {
+    radio: &'a str,
+    hook: Hook,
+    queue: u16,
+}
+
 impl RuleSet {
     /// The rules as an nft script: a table of their own, put in as one change. Bridged pairs are left out,
     /// because nftables' `inet` family does not know a bridge's ports.
     #[must_use]
     pub fn nft_script(&self) -> String {
-        let mut script = format!(
-            "table inet {} {{\n chain forward {{\n  type filter hook forward priority {FORWARD_PRIORITY}; policy accept;\n",
-            table_name(&self.instance)
-        );
-        for Crossing { from, to, queue, .. } in self.crossings().filter(|crossing| !crossing.bridged) {
+        let mut script = format!("table inet {} {{\n", table_name(&self.instance));
+        for &hook in self.traffic.hooks() {
+            let name = hook.nft();
             // Writing to a string cannot fail.
             let _ = writeln!(
                 script,
-                "  iifname \"{from}\" oifname \"{to}\" meta l4proto tcp queue flags bypass to {queue}"
+                " chain {name} {{\n  type filter hook {name} priority {PRIORITY}; policy accept;"
             );
+            match self.traffic {
+                Traffic::Forwarded => {
+                    for Crossing { from, to, queue, .. } in
+                        self.crossings().filter(|crossing| !crossing.bridged)
+                    {
+                        let _ = writeln!(
+                            script,
+                            "  iifname \"{from}\" oifname \"{to}\" meta l4proto tcp queue flags bypass to {queue}"
+                        );
+                    }
+                }
+                Traffic::Own { mark } => {
+                    for Own { radio, queue, .. } in self.own().filter(|own| own.hook == hook) {
+                        let side = if hook == Hook::Input { "iifname" } else { "oifname" };
+                        let _ = writeln!(
+                            script,
+                            "  {side} \"{radio}\" meta l4proto tcp meta mark != {mark} queue flags bypass to {queue}"
+                        );
+                    }
+                }
+            }
+            script.push_str(" }\n");
         }
-        script.push_str(" }\n}\n");
+        script.push_str("}\n");
         script
     }
 
-    /// The rules in the language of iptables-restore and ip6tables-restore: a chain of their own and the jump
+    /// The rules in the language of iptables-restore and ip6tables-restore: a chain of their own and the jumps
     /// to it.
     #[must_use]
     pub fn iptables_script(&self) -> String {
         let chain = chain_name(&self.instance);
         let mut script = format!("*mangle\n:{chain} - [0:0]\n");
-        for Crossing { from, to, queue, bridged } in self.crossings() {
-            let crosses = if bridged {
-                format!("-m physdev --physdev-is-bridged --physdev-in {from} --physdev-out {to}")
-            } else {
-                format!("-i {from} -o {to}")
-            };
-            // Writing to a string cannot fail.
-            let _ =
-                writeln!(script, "-A {chain} {crosses} -p tcp -j NFQUEUE --queue-num {queue} --queue-bypass");
+        // Writing to a string cannot fail.
+        match self.traffic {
+            Traffic::Forwarded => {
+                for Crossing { from, to, queue, bridged } in self.crossings() {
+                    let crosses = if bridged {
+                        format!("-m physdev --physdev-is-bridged --physdev-in {from} --physdev-out {to}")
+                    } else {
+                        format!("-i {from} -o {to}")
+                    };
+                    let _ = writeln!(
+                        script,
+                        "-A {chain} {crosses} -p tcp -j NFQUEUE --queue-num {queue} --queue-bypass"
+                    );
+                }
+            }
+            Traffic::Own { mark } => {
+                // One chain for both hooks: what comes in has no interface to go out by, and the other way
+                // round.
+                for Own { radio, queue, hook } in self.own() {
+                    let side = if hook == Hook::Input { "-i" } else { "-o" };
+                    let _ = writeln!(
+                        script,
+                        "-A {chain} {side} {radio} -p tcp -m mark ! --mark {mark} -j NFQUEUE --queue-num {queue} --queue-bypass"
+                    );
+                }
+            }
         }
-        let _ = writeln!(script, "-I FORWARD -j {chain}\nCOMMIT");
+        for hook in self.traffic.hooks() {
+            let _ = writeln!(script, "-I {} -j {chain}", hook.iptables());
+        }
+        script.push_str("COMMIT\n");
         script
+    }
+
+    /// Every radio of a host, both ways.
+    fn own(&self) -> impl Iterator<Item = Own<'_>> {
+        let downlinks = (self.queue..=u16::MAX).step_by(2);
+        self.radio.iter().zip(downlinks).flat_map(|(radio, downlink)| {
+            let own = |hook, queue| Own { radio, hook, queue };
+            [own(Hook::Input, downlink), own(Hook::Output, downlink.wrapping_add(1))]
+        })
     }
 
     /// Every wired with every radio interface, both ways.
@@ -296,6 +407,7 @@ fn probe_nftables(instance: &str) -> Result<(), CommandError> {
         wired: vec!["lo".to_owned()],
         radio: vec!["lo".to_owned()],
         queue: 0,
+        traffic: Traffic::Forwarded,
         bridged: BTreeSet::new(),
     };
     run_with_input("nft", &["--check", "-f", "-"], &set.nft_script()).map(|_| ())
@@ -339,10 +451,12 @@ fn remove_iptables(program: &str, instance: &str) -> bool {
     if iptables(program, &["-S", &chain]).is_err() {
         return false;
     }
-    // The jump may be there several times if installing was interrupted again and again: bounded.
-    for _ in 0..8 {
-        if iptables(program, &["-D", "FORWARD", "-j", &chain]).is_err() {
-            break;
+    for hook in Hook::ALL {
+        // The jump may be there several times if installing was interrupted again and again: bounded.
+        for _ in 0..8 {
+            if iptables(program, &["-D", hook.iptables(), "-j", &chain]).is_err() {
+                break;
+            }
         }
     }
     let removed = iptables(program, &["-F", &chain]).and_then(|_| iptables(program, &["-X", &chain]));
@@ -377,6 +491,7 @@ mod tests {
             wired: vec!["eth0".to_owned()],
             radio: vec!["wlan0".to_owned(), "wlan1".to_owned()],
             queue: 100,
+            traffic: Traffic::Forwarded,
             bridged: bridged
                 .iter()
                 .map(|(wired, radio)| ((*wired).to_owned(), (*radio).to_owned()))
@@ -408,6 +523,40 @@ mod tests {
 -A LINKHOLD-a -i eth0 -o wlan1 -p tcp -j NFQUEUE --queue-num 102 --queue-bypass
 -A LINKHOLD-a -i wlan1 -o eth0 -p tcp -j NFQUEUE --queue-num 103 --queue-bypass
 -I FORWARD -j LINKHOLD-a
+COMMIT
+"
+        );
+    }
+
+    #[test]
+    fn a_hosts_own_packets_are_queued_both_ways_but_not_the_agents() {
+        let host = RuleSet { wired: Vec::new(), traffic: Traffic::Own { mark: 7 }, ..set(&[]) };
+        assert_eq!(
+            host.nft_script(),
+            r#"table inet linkhold_a {
+ chain input {
+  type filter hook input priority -150; policy accept;
+  iifname "wlan0" meta l4proto tcp meta mark != 7 queue flags bypass to 100
+  iifname "wlan1" meta l4proto tcp meta mark != 7 queue flags bypass to 102
+ }
+ chain output {
+  type filter hook output priority -150; policy accept;
+  oifname "wlan0" meta l4proto tcp meta mark != 7 queue flags bypass to 101
+  oifname "wlan1" meta l4proto tcp meta mark != 7 queue flags bypass to 103
+ }
+}
+"#
+        );
+        assert_eq!(
+            host.iptables_script(),
+            "*mangle
+:LINKHOLD-a - [0:0]
+-A LINKHOLD-a -i wlan0 -p tcp -m mark ! --mark 7 -j NFQUEUE --queue-num 100 --queue-bypass
+-A LINKHOLD-a -o wlan0 -p tcp -m mark ! --mark 7 -j NFQUEUE --queue-num 101 --queue-bypass
+-A LINKHOLD-a -i wlan1 -p tcp -m mark ! --mark 7 -j NFQUEUE --queue-num 102 --queue-bypass
+-A LINKHOLD-a -o wlan1 -p tcp -m mark ! --mark 7 -j NFQUEUE --queue-num 103 --queue-bypass
+-I INPUT -j LINKHOLD-a
+-I OUTPUT -j LINKHOLD-a
 COMMIT
 "
         );

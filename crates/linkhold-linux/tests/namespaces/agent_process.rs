@@ -10,12 +10,17 @@ use linkhold_linux::agent::{
     protocol::{Event, Message, Reply},
     status::Status,
 };
+use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Environment variable: if it names a configuration file, this program is the agent.
 pub const ROLE: &str = "LINKHOLD_TEST_AGENT";
+
+/// Environment variable: if it is set, the configuration is that of `linkhold host`.
+#[allow(dead_code)] // The benchmark, which shares this file, has no host.
+pub const HOST: &str = "LINKHOLD_TEST_HOST";
 
 /// Environment variable: the file to which the agent records.
 pub const RECORD: &str = "LINKHOLD_TEST_RECORD";
@@ -27,7 +32,9 @@ pub fn be_the_agent(config: &Path) -> ExitCode {
     agent::init_logging();
     let recording =
         std::env::var_os(RECORD).map(|file| Recording { file: file.into(), limit: Bytes(RECORD_LIMIT) });
-    match agent::run_agent(config, recording.as_ref()) {
+    let run =
+        if std::env::var_os(HOST).is_some() { linkhold_linux::host::run_host } else { agent::run_agent };
+    match run(config, recording.as_ref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -95,22 +102,36 @@ impl AgentProcess {
         settings: &str,
         wrapper: &[&str],
     ) -> Self {
+        let text = format!("instance = \"{instance}\"\n{interfaces}\n");
+        Self::spawn_in(&path.bs, &text, settings, wrapper, None)
+    }
+
+    /// A host of its own in a namespace, whose radio is the interface that it has; `settings` begin with keys
+    /// outside tables.
+    #[allow(dead_code)] // The benchmark, which shares this file, has no host.
+    pub fn host(netns: &NetNs, keys: &str, settings: &str) -> Self {
+        let text = format!("radio = [\"{}\"]\n{keys}\n", topology::HOST);
+        let mut this = Self::spawn_in(netns, &text, settings, &[], Some(HOST));
+        this.wait_until_it_listens();
+        this
+    }
+
+    fn spawn_in(netns: &NetNs, keys: &str, settings: &str, wrapper: &[&str], seat: Option<&str>) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("agent.sock");
         let config = folder.path().join("agent.toml");
         let log = folder.path().join("agent.log");
-        let text =
-            format!("instance = \"{instance}\"\n{interfaces}\n[control]\nsocket = {socket:?}\n{settings}");
+        let text = format!("{keys}[control]\nsocket = {socket:?}\n{settings}");
         std::fs::write(&config, text).expect("write the configuration");
         let program = std::env::current_exe().expect("this program's path");
         let output = std::fs::File::create(&log).expect("create the log");
         let words: Vec<&str> =
             wrapper.iter().copied().chain([program.to_str().expect("a path in UTF-8")]).collect();
-        let child = path
-            .bs
+        let child = netns
             .command(words[0])
             .args(&words[1..])
             .env(ROLE, &config)
+            .envs(seat.map(|seat| (seat, "yes")))
             .env("LINKHOLD_LOG", std::env::var("LINKHOLD_LOG").unwrap_or_else(|_| "info".to_owned()))
             .stdout(Stdio::null())
             .stderr(output)

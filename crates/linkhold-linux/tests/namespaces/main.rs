@@ -8,6 +8,7 @@ mod behaviour;
 mod bridge;
 mod capture;
 mod failure;
+mod host;
 mod hostile;
 mod kills;
 mod packets;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 37] = [
+    let tests: [NamedTest; 43] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -72,6 +73,12 @@ fn main() -> ExitCode {
         ("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
         ("a_hog_leaves_a_flow_its_share", hostile::a_hog_leaves_a_flow_its_share),
         ("a_signed_flow_is_not_touched", hostile::a_signed_flow_is_not_touched),
+        ("a_host_stops_its_senders_by_their_windows", host::windows_stop_senders),
+        ("a_hosts_congestion_controls_come_and_go_with_sockets_open", host::congestion_controls_come_and_go),
+        ("a_silence_leaves_a_frozen_senders_window_alone", host::silence_leaves_windows_alone),
+        ("freezes_doubled_lost_and_out_of_order_stop_no_sender", host::freezes_in_any_order),
+        ("a_killed_host_leaves_no_sender_frozen", host::a_killed_host),
+        ("a_host_hears_a_file_of_samples", host::a_file_of_samples),
     ];
     go_before_other_work();
     let missing = missing_requirement();

@@ -1,7 +1,7 @@
 //! The rules that bring packets to the agent: what the kernel and its programs say of them.
 
 use linkhold_linux::command::is_installed;
-use linkhold_linux::datapath::rules::RuleSet;
+use linkhold_linux::datapath::rules::{RuleSet, Traffic};
 use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology::{Path, RADIO, WIRED};
 
@@ -25,6 +25,7 @@ pub fn nftables_reads_the_rules() -> Outcome {
         wired: vec![WIRED.to_owned()],
         radio: vec![RADIO.to_owned()],
         queue: 4710,
+        traffic: Traffic::Forwarded,
         bridged: std::collections::BTreeSet::new(),
     };
     let text = set.nft_script();

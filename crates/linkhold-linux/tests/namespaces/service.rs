@@ -137,18 +137,19 @@ pub fn packaged_unit() -> Outcome {
         println!("skipped: `systemd-analyze` is not installed");
         return Ok(());
     }
-    let unit = std::fs::read_to_string(
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/linkhold-agent.service"),
-    )?;
-    // systemd-analyze wants the unit's program to be there.
-    let program = std::env::current_exe()?;
-    let folder = tempfile::tempdir()?;
-    let copy = folder.path().join("linkhold-agent.service");
-    std::fs::write(&copy, unit.replace("/usr/bin/linkhold", &program.to_string_lossy()))?;
-    let output =
-        std::process::Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output()?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !told.contains("linkhold"), "{told}");
+    for name in ["linkhold-agent.service", "linkhold-host.service"] {
+        let packaging = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+        let unit = std::fs::read_to_string(packaging.join(name))?;
+        // systemd-analyze wants the unit's program to be there.
+        let program = std::env::current_exe()?;
+        let folder = tempfile::tempdir()?;
+        let copy = folder.path().join(name);
+        std::fs::write(&copy, unit.replace("/usr/bin/linkhold", &program.to_string_lossy()))?;
+        let output =
+            std::process::Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output()?;
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !told.contains("linkhold"), "{told}");
+    }
     Ok(())
 }
 

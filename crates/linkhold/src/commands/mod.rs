@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod doctor;
 pub mod estimate;
+pub mod host;
 pub mod manual;
 pub mod reproduce;
 pub mod run;

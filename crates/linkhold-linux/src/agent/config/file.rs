@@ -19,7 +19,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::model::{
     AgentConfig, Aggregates, ChannelSection, ControlSection, DEFAULT_SOCKET, DataPathSection, FileMode,
-    MAX_RADIOS, MetricsSection, RadioEvents, ScheduleSection, SilenceSection, StationSection,
+    MAX_RADIOS, MetricsSection, RadioEvents, ScheduleSection, Seat, SilenceSection, StationSection,
 };
 use crate::agent::processor::{MAX_PROCESSOR, Processor};
 use crate::agent::protocol::{Cause, Target};
@@ -209,15 +209,15 @@ macro_rules! from_text {
 
 /// The agent's name.
 #[derive(Clone, Debug)]
-struct InstanceName(String);
+pub(super) struct InstanceName(pub(super) String);
 
 /// A network interface's name.
 #[derive(Clone, Debug)]
-struct Interface(String);
+pub(super) struct Interface(pub(super) String);
 
 /// A loopback address with a port.
 #[derive(Clone, Copy, Debug)]
-struct Loopback(SocketAddr);
+pub(super) struct Loopback(pub(super) SocketAddr);
 
 impl FromNode for Loopback {
     fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
@@ -347,27 +347,15 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
         }
         None => None,
     };
-    let interfaces = |list: &[At<Interface>]| list.iter().map(|at| at.value.0.clone()).collect();
     Some(AgentConfig {
         instance: file.instance.0.clone(),
-        wired: interfaces(&file.wired),
-        radio: interfaces(&file.radio),
+        wired: names(&file.wired),
+        radio: names(&file.radio),
         radio_events: *file.radio_events,
-        datapath: DataPathSection {
-            backend: *file.datapath.backend,
-            queue: file.datapath.queue.0,
-            max_packets: file.datapath.max_packets.0,
-            mark: file.datapath.mark.0,
-            aggregates: *file.datapath.aggregates,
-            processor: *file.datapath.processor,
-        },
+        datapath: datapath(&file.datapath),
         guardian: *file.guardian,
-        control: ControlSection {
-            socket: file.control.socket.as_str().into(),
-            mode: *file.control.mode,
-            max_clients: usize::from(file.control.max_clients.0),
-        },
-        metrics: MetricsSection { listen: file.metrics.listen.as_ref().map(|at| at.0) },
+        control: control(&file.control),
+        metrics: metrics(&file.metrics),
         channels: file
             .radio
             .iter()
@@ -375,43 +363,52 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
                 let own = file.radio_channel.iter().find(|channel| channel.radio.0 == radio.0);
                 let own =
                     own.map(|own| ChannelSection { capacity: **own.capacity, efficiency: *own.efficiency });
-                let all = file.channel.as_ref();
-                own.or_else(|| {
-                    all.map(|all| ChannelSection { capacity: **all.capacity, efficiency: *all.efficiency })
-                })
+                own.or_else(|| file.channel.as_deref().map(channel))
             })
             .collect(),
         silence: SilenceSection { max: **file.silence.max },
         schedules: file.schedule.iter().map(|at| schedule(at)).collect(),
         stations: file.station.iter().map(|at| station(at)).collect(),
         mechanism,
+        seat: Seat::Router,
     })
+}
+
+pub(super) fn names(list: &[At<Interface>]) -> Vec<String> {
+    list.iter().map(|at| at.value.0.clone()).collect()
+}
+
+pub(super) fn datapath(section: &DataPath) -> DataPathSection {
+    DataPathSection {
+        backend: *section.backend,
+        queue: section.queue.0,
+        max_packets: section.max_packets.0,
+        mark: section.mark.0,
+        aggregates: *section.aggregates,
+        processor: *section.processor,
+    }
+}
+
+pub(super) fn control(section: &Control) -> ControlSection {
+    ControlSection {
+        socket: section.socket.as_str().into(),
+        mode: *section.mode,
+        max_clients: usize::from(section.max_clients.0),
+    }
+}
+
+pub(super) fn metrics(section: &Metrics) -> MetricsSection {
+    MetricsSection { listen: section.listen.as_ref().map(|at| at.0) }
+}
+
+pub(super) fn channel(section: &Channel) -> ChannelSection {
+    ChannelSection { capacity: **section.capacity, efficiency: *section.efficiency }
 }
 
 /// Interfaces are named once, names of radios are those of `radio`, and every radio has its queues' numbers.
 fn check_radios(file: &AgentFile, reader: &Reader<'_>) {
-    for (index, radio) in file.radio.iter().enumerate() {
-        if let Some(first) = file.radio.iter().take(index).find(|other| other.0 == radio.0) {
-            let what = format!("{} is named already ({})", radio.0, reader.place(&first.spot));
-            reader.report(&radio.spot, what, "name each interface once");
-        }
-    }
-    let (radios, first) = (file.radio.len(), usize::from(file.datapath.queue.0));
-    if radios > MAX_RADIOS {
-        let what = format!("{radios} radios are too many");
-        reader.report(&file.radio.spot, what, format!("at most {MAX_RADIOS} fit in one agent"));
-    } else if first + 2 * radios > usize::from(u16::MAX) + 1 {
-        let what = format!("{radios} radios need two queue numbers each, {first} and up");
-        let right = format!("write at most {}", usize::from(u16::MAX) + 1 - 2 * radios);
-        reader.report_between(&[&file.datapath.queue.spot, &file.radio.spot], what, right);
-    }
-    let known = |interface: &At<Interface>| {
-        if !file.radio.iter().any(|radio| radio.0 == interface.0) {
-            let names: Vec<&str> = file.radio.iter().map(|radio| radio.0.as_str()).collect();
-            let right = format!("write one of {}", names.join(", "));
-            reader.report(&interface.spot, format!("{} is not under `radio`", interface.0), right);
-        }
-    };
+    check_radio_names(&file.radio, &file.datapath, reader);
+    let known = |interface: &At<Interface>| check_radio_is_known(interface, &file.radio, reader);
     file.schedule.iter().filter_map(|schedule| schedule.radio.as_ref()).for_each(known);
     for (index, channel) in file.radio_channel.iter().enumerate() {
         known(&channel.radio);
@@ -423,7 +420,34 @@ fn check_radios(file: &AgentFile, reader: &Reader<'_>) {
     }
 }
 
-fn check_schedule(schedule: &Schedule, silence: &Silence, reader: &Reader<'_>) {
+/// Radios are named once, and each has its queues' numbers.
+pub(super) fn check_radio_names(radios: &At<Vec<At<Interface>>>, datapath: &DataPath, reader: &Reader<'_>) {
+    for (index, radio) in radios.iter().enumerate() {
+        if let Some(first) = radios.iter().take(index).find(|other| other.0 == radio.0) {
+            let what = format!("{} is named already ({})", radio.0, reader.place(&first.spot));
+            reader.report(&radio.spot, what, "name each interface once");
+        }
+    }
+    let (count, first) = (radios.len(), usize::from(datapath.queue.0));
+    if count > MAX_RADIOS {
+        let what = format!("{count} radios are too many");
+        reader.report(&radios.spot, what, format!("at most {MAX_RADIOS} fit in one agent"));
+    } else if first + 2 * count > usize::from(u16::MAX) + 1 {
+        let what = format!("{count} radios need two queue numbers each, {first} and up");
+        let right = format!("write at most {}", usize::from(u16::MAX) + 1 - 2 * count);
+        reader.report_between(&[&datapath.queue.spot, &radios.spot], what, right);
+    }
+}
+
+pub(super) fn check_radio_is_known(interface: &At<Interface>, radios: &[At<Interface>], reader: &Reader<'_>) {
+    if !radios.iter().any(|radio| radio.0 == interface.0) {
+        let names: Vec<&str> = radios.iter().map(|radio| radio.0.as_str()).collect();
+        let right = format!("write one of {}", names.join(", "));
+        reader.report(&interface.spot, format!("{} is not under `radio`", interface.0), right);
+    }
+}
+
+pub(super) fn check_schedule(schedule: &Schedule, silence: &Silence, reader: &Reader<'_>) {
     let (duration, period, max) = (&schedule.duration, &schedule.period, &silence.max);
     if ***duration >= ***period {
         reader.report_between(
@@ -440,7 +464,7 @@ fn check_schedule(schedule: &Schedule, silence: &Silence, reader: &Reader<'_>) {
     }
 }
 
-fn schedule(schedule: &Schedule) -> ScheduleSection {
+pub(super) fn schedule(schedule: &Schedule) -> ScheduleSection {
     ScheduleSection {
         name: schedule.name.value.clone(),
         radio: schedule.radio.as_ref().map(|radio| radio.0.clone()),

@@ -14,7 +14,7 @@ use linkhold_core::units::{BitRate, Bytes, Fraction};
 use crate::agent::processor::Processor;
 use crate::agent::protocol::{Cause, Target};
 use crate::datapath::nfqueue::NfQueueConfig;
-use crate::datapath::rules::{BackendChoice, RuleSet};
+use crate::datapath::rules::{BackendChoice, RuleSet, Traffic};
 
 /// The whole file.
 #[derive(Clone, Debug)]
@@ -45,6 +45,63 @@ pub struct AgentConfig {
     pub stations: Vec<StationSection>,
     /// What is done in a silence; `None`: packets pass.
     pub mechanism: Option<MechanismSettings>,
+    /// Where it runs.
+    pub seat: Seat,
+}
+
+/// Where the agent runs.
+#[derive(Clone, Debug)]
+pub enum Seat {
+    /// On a router, between senders and radio.
+    Router,
+    /// On a host, for the senders of its own kernel.
+    Host(HostSection),
+}
+
+/// What only a host's file says.
+#[derive(Clone, Debug)]
+pub struct HostSection {
+    /// How senders are frozen.
+    pub freeze: FreezeBy,
+    /// Where the signal-to-noise ratio comes from.
+    pub snr: SnrSection,
+}
+
+/// How a host's senders are frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreezeBy {
+    /// Both ways if the kernel takes the eBPF congestion controls, and by window updates if not.
+    Auto,
+    /// By window updates and by the eBPF congestion controls.
+    Both,
+    /// By the eBPF congestion controls; windows stay open.
+    Kernel,
+    /// By window updates.
+    Window,
+}
+
+impl FreezeBy {
+    /// True if windows are closed in a silence.
+    #[must_use]
+    pub const fn closes_windows(self) -> bool {
+        match self {
+            Self::Auto | Self::Both | Self::Window => true,
+            Self::Kernel => false,
+        }
+    }
+}
+
+/// `[snr]`
+#[derive(Clone, Debug)]
+pub struct SnrSection {
+    /// A file that a program appends samples to.
+    pub file: Option<PathBuf>,
+    /// Ask nl80211 how strong the access point is.
+    pub nl80211: bool,
+    /// From one look to the next.
+    pub every: Duration,
+    /// Noise where the radio tells none, dBm.
+    pub noise_dbm: i8,
 }
 
 /// What radios are asked for silences that they announce themselves.
@@ -224,6 +281,10 @@ impl AgentConfig {
             wired: self.wired.clone(),
             radio: self.radio.clone(),
             queue: self.datapath.queue,
+            traffic: match self.seat {
+                Seat::Router => Traffic::Forwarded,
+                Seat::Host(_) => Traffic::Own { mark: self.datapath.mark },
+            },
             bridged: BTreeSet::new(),
         }
     }

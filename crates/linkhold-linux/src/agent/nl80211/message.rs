@@ -18,7 +18,7 @@ const CMD_SET_INTERFACE: u8 = 6;
 const CMD_NEW_INTERFACE: u8 = 7;
 const CMD_DEL_INTERFACE: u8 = 8;
 const CMD_STOP_AP: u8 = 16;
-const CMD_NEW_STATION: u8 = 19;
+pub(super) const CMD_NEW_STATION: u8 = 19;
 const CMD_TRIGGER_SCAN: u8 = 33;
 const CMD_NEW_SCAN_RESULTS: u8 = 34;
 const CMD_SCAN_ABORTED: u8 = 35;
@@ -30,7 +30,7 @@ const CMD_CH_SWITCH_STARTED_NOTIFY: u8 = 110;
 
 // enum nl80211_attrs
 const ATTR_WIPHY: u16 = 1;
-const ATTR_IFINDEX: u16 = 3;
+pub(super) const ATTR_IFINDEX: u16 = 3;
 const ATTR_IFNAME: u16 = 4;
 const ATTR_IFTYPE: u16 = 5;
 const ATTR_WIPHY_FREQ: u16 = 38;

@@ -6,6 +6,7 @@
 
 pub mod message;
 mod socket;
+pub mod strength;
 #[cfg(test)]
 mod tests;
 pub mod translator;

@@ -45,6 +45,19 @@ pub(super) struct EventSocket {
 impl EventSocket {
     /// Opens the socket in the calling thread's network namespace; `None` where the kernel has no nl80211.
     pub(super) fn open() -> io::Result<Option<Self>> {
+        let Some((this, groups)) = Self::connect()? else { return Ok(None) };
+        for group in groups {
+            this.socket.add_membership(group)?;
+        }
+        Ok(Some(this))
+    }
+
+    /// As `open`, for questions only: no event comes.
+    pub(super) fn for_questions() -> io::Result<Option<Self>> {
+        Ok(Self::connect()?.map(|(this, _groups)| this))
+    }
+
+    fn connect() -> io::Result<Option<(Self, Vec<u32>)>> {
         let mut socket = match Socket::new(NETLINK_GENERIC) {
             Err(error) if error.raw_os_error() == Some(Errno::EPROTONOSUPPORT as i32) => return Ok(None),
             socket => socket?,
@@ -57,10 +70,7 @@ impl EventSocket {
         this.send(&family_request())?;
         let Some((family, groups)) = this.answer()? else { return Ok(None) };
         this.family = family;
-        for group in groups {
-            this.socket.add_membership(group)?;
-        }
-        Ok(Some(this))
+        Ok(Some((this, groups)))
     }
 
     /// nl80211's number here.
@@ -76,14 +86,20 @@ impl EventSocket {
 
     /// Asks which interfaces there are. The answers come among the events, and look like them.
     pub(super) fn ask_for_interfaces(&self) -> io::Result<()> {
-        let mut request = [0; HEADER + GENL_HDRLEN];
+        self.ask(CMD_GET_INTERFACE, &[])
+    }
+
+    /// Asks for everything that a command tells; `attributes` are those of the question.
+    pub(super) fn ask(&self, command: u8, attributes: &[u8]) -> io::Result<()> {
+        let mut request = vec![0; HEADER + GENL_HDRLEN];
+        request.extend_from_slice(attributes);
         let mut header = NetlinkHeader::default();
         header.length = request.len() as u32;
         header.message_type = self.family;
         header.flags = NLM_F_REQUEST | NLM_F_DUMP;
         header.emit(&mut request);
         let (_, generic) = request.split_at_mut(HEADER);
-        GenlHeader { cmd: CMD_GET_INTERFACE, version: 0 }.emit(generic);
+        GenlHeader { cmd: command, version: 0 }.emit(generic);
         self.send(&request)
     }
 

@@ -1,0 +1,224 @@
+//! The configuration file of `linkhold host`: the agent's, without the wired side and the stations, and with
+//! what only a host can do.
+//!
+//! `packaging/host.toml` is the commented example; a test reads it.
+
+use linkhold_core::mechanism::Place;
+use linkhold_core::quantity::ValueError;
+use linkhold_core::registry;
+use linkhold_core::settings::Value;
+use linkhold_core::time::Duration;
+use linkhold_scenario::Positive;
+use linkhold_scenario::mechanism::{MechanismValue, SharedSettings};
+use linkhold_scenario::read::{At, FromNode, Node, Reader, Spot, file_enum, file_table};
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use super::file::{
+    Channel, Control, DataPath, InstanceName, Interface, Metrics, Schedule, Silence, channel,
+    check_radio_is_known, check_radio_names, check_schedule, control, datapath, metrics, names, schedule,
+};
+use super::model::{AgentConfig, FreezeBy, HostSection, RadioEvents, Seat, SilenceSection, SnrSection};
+
+/// Noise where nobody tells it: thermal noise in 20 MHz (-101 dBm at 290 K) and a receiver's noise figure of
+/// 6 dB.
+const NOISE_DBM: i8 = -95;
+
+file_table! {
+    /// The configuration of `linkhold host`.
+    HostFile {
+        /// Name of this host, for its rules and sockets.
+        default instance: InstanceName = "host";
+        /// Interfaces of this machine that are radios.
+        required radio: Vec<At<Interface>>;
+        /// What radios are asked for silences that they announce themselves.
+        default radio_events: RadioEvents = "nl80211";
+        /// How senders are frozen.
+        default freeze: FreezeBy = "auto";
+        /// Where the signal-to-noise ratio comes from, beside the control socket.
+        section snr: Snr;
+        /// How packets reach the agent.
+        section datapath: DataPath;
+        /// Keep a child process that lets held packets go if the agent is killed.
+        default guardian: bool = true;
+        /// The control socket.
+        section control: Control;
+        /// Prometheus metrics.
+        section metrics: Metrics;
+        /// What the radio carries when nobody has told yet.
+        optional channel: Channel;
+        /// Limits of silences.
+        section silence: Silence;
+        /// Silences by the clock.
+        list schedule: Schedule;
+        /// What is done in a silence: a mechanism that can stand at a station or a correspondent, or "none".
+        default mechanism: MechanismValue = "cr-aware";
+    }
+}
+
+file_table! {
+    /// Where the signal-to-noise ratio comes from.
+    Snr {
+        /// A file that a program appends lines to; the last field of each, behind a comma, is the ratio in dB.
+        optional file: String;
+        /// Ask nl80211 how strong the access point is.
+        default nl80211: bool = false;
+        /// From one look at the file, or one question, to the next.
+        default every: Positive<Duration> = "100ms";
+        /// Noise where the radio tells none, dBm. Default: -95.
+        optional noise_dbm: Dbm;
+    }
+}
+
+file_enum!(FreezeBy {
+    "auto" => Self::Auto, "Both ways where the kernel takes the eBPF congestion controls, else by windows.";
+    "both" => Self::Both, "By window updates and by the eBPF congestion controls.";
+    "kernel" => Self::Kernel, "By the eBPF congestion controls; windows stay open.";
+    "window" => Self::Window, "By window updates.";
+});
+
+/// A level, dBm.
+#[derive(Clone, Copy, Debug)]
+struct Dbm(i8);
+
+impl FromNode for Dbm {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        let value = node.value.scalar();
+        if let Value::Whole(number) = &value
+            && let Ok(level) = i8::try_from(*number)
+            && level <= 0
+        {
+            return Some(Self(level));
+        }
+        let what = format!("{} is no level in dBm", value.describe());
+        reader.report(spot, what, "write a whole number from -128 to 0, such as -95");
+        None
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": i8::MIN, "maximum": 0 })
+    }
+}
+
+/// Says why a mechanism cannot run on a host, if it cannot.
+fn runs_on_a_host(name: &str, place: Place) -> Result<(), ValueError> {
+    if place != Place::BaseStation {
+        return Ok(());
+    }
+    let what = format!("{name} would run at \"base-station\"; `linkhold host` runs on a host");
+    let elsewhere = |place: &&Place| **place != Place::BaseStation;
+    let fitting =
+        registry::entries().iter().filter(|entry| entry.places.iter().any(|place| elsewhere(&place)));
+    let names: Vec<&str> = fitting.map(|entry| entry.name).collect();
+    Err(ValueError::new(what, format!("a host can run {}", names.join(", "))))
+}
+
+/// Checks what no single key can, and fills in the configuration; `None` after a report.
+pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig> {
+    if file.radio.is_empty() {
+        reader.report(&file.radio.spot, "radio is empty", "name at least one interface");
+    }
+    check_radio_names(&file.radio, &file.datapath, reader);
+    for schedule in &file.schedule {
+        if let Some(radio) = &schedule.radio {
+            check_radio_is_known(radio, &file.radio, reader);
+        }
+        check_schedule(schedule, &file.silence, reader);
+    }
+    let placed = file.mechanism.resolve(None, &SharedSettings::default(), reader);
+    if let Some(placed) = &placed
+        && let Err(error) = runs_on_a_host(placed.settings.name(), placed.place)
+    {
+        reader.report(&file.mechanism.spot, error.what, error.right);
+    }
+    let radio = names(&file.radio);
+    Some(AgentConfig {
+        instance: file.instance.0.clone(),
+        wired: Vec::new(),
+        radio_events: *file.radio_events,
+        datapath: datapath(&file.datapath),
+        guardian: *file.guardian,
+        control: control(&file.control),
+        metrics: metrics(&file.metrics),
+        channels: vec![file.channel.as_deref().map(channel); radio.len()],
+        silence: SilenceSection { max: **file.silence.max },
+        schedules: file.schedule.iter().map(|at| schedule(at)).collect(),
+        stations: Vec::new(),
+        mechanism: placed.map(|placed| placed.settings),
+        seat: Seat::Host(HostSection {
+            freeze: *file.freeze,
+            snr: SnrSection {
+                file: file.snr.file.as_ref().map(|at| at.as_str().into()),
+                nl80211: *file.snr.nl80211,
+                every: **file.snr.every,
+                noise_dbm: file.snr.noise_dbm.as_ref().map_or(NOISE_DBM, |at| at.0),
+            },
+        }),
+        radio,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use linkhold_core::registry::find;
+
+    use super::*;
+    use crate::datapath::rules::Traffic;
+
+    fn parse(text: &str) -> Result<AgentConfig, String> {
+        AgentConfig::parse_host(Path::new("host.toml"), text).map_err(|error| error.to_string())
+    }
+
+    fn host(config: &AgentConfig) -> &HostSection {
+        match &config.seat {
+            Seat::Host(host) => host,
+            Seat::Router => panic!("a router"),
+        }
+    }
+
+    #[test]
+    fn one_interface_is_enough() {
+        let config = parse("radio = [\"wlan0\"]\n").unwrap();
+        assert_eq!(config.mechanism, find("cr-aware").and_then(|entry| entry.preset("recommended")));
+        assert_eq!(host(&config).freeze, FreezeBy::Auto);
+        assert_eq!(host(&config).snr.noise_dbm, NOISE_DBM);
+        assert_eq!(config.rules().traffic, Traffic::Own { mark: 27752 });
+    }
+
+    #[test]
+    fn the_packaged_example_is_valid_and_shows_the_defaults() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/host.toml");
+        let config = AgentConfig::load_host(&path).unwrap();
+        assert!(config.build_mechanism(1).is_ok());
+        let defaults = parse("radio = [\"wlan0\"]\n").unwrap();
+        assert_eq!(format!("{config:?}"), format!("{defaults:?}"));
+    }
+
+    #[test]
+    fn errors_name_file_line_and_key() {
+        for (text, expected) in [
+            ("", "host.toml: the key `radio` is missing"),
+            ("radio = []\n", "host.toml:1:9: radio: radio is empty; name at least one interface"),
+            ("radio = [\"w\"]\nwired = [\"e\"]\n", "host.toml:2:1: wired: unknown key"),
+            (
+                "radio = [\"w\"]\nfreeze = \"hard\"\n",
+                "host.toml:2:10: freeze: \"hard\" is not known here; write one of \"auto\", \"both\"",
+            ),
+            (
+                "radio = [\"w\"]\nmechanism = \"dsasync\"\n",
+                "host.toml:2:13: mechanism: dsasync would run at \"base-station\"; `linkhold host` runs on a host; \
+                 a host can run cr-aware",
+            ),
+            (
+                "radio = [\"w\"]\n[snr]\nnoise_dbm = 7\n",
+                "host.toml:3:13: snr.noise_dbm: the number 7 is no level in dBm; write a whole number from -128 to 0",
+            ),
+            ("radio = [\"w\"]\n[snr]\nevery = \"0s\"\n", "host.toml:3:9: snr.every: \"0s\" is zero"),
+            ("radio = [\"w\", \"w\"]\n", "host.toml:1:15: radio[1]: w is named already (host.toml:1:10)"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with(expected), "{text:?}\nexpected {expected}\ntold     {error}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Where a host hears the signal-to-noise ratio of its radios: a file that some program appends samples to, or
+//! the radio itself (nl80211). The third source, the control socket, needs nothing of this.
+//!
+//! Paper: activation, section 3 (the collecting process, which asks the radio every 100 ms). The host looks at
+//! its sources by the clock, since neither wakes a reader.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use linkhold_core::time::{Duration, Instant};
+
+use super::config::SnrSection;
+use super::nl80211::strength::Strength;
+
+/// Most bytes read in one look; what is more waits for the next.
+const MAX_READ: u64 = 64 * 1024;
+/// A longer line is no sample.
+const MAX_LINE: usize = 256;
+/// Ratios beyond are no measurement: a radio's range is some 100 dB.
+const MAX_DB: f32 = 200.0;
+
+/// A sample: index of the radio, and the ratio in dB.
+pub type Sample = (usize, f32);
+
+/// The sources of a host.
+pub struct SnrSource {
+    file: Option<Tail>,
+    strength: Option<Strength>,
+    radios: Vec<String>,
+    every: Duration,
+    noise_dbm: i8,
+    next_look: Instant,
+}
+
+impl SnrSource {
+    /// Opens what the configuration names; `None` if it names nothing. A file that is not there yet is looked
+    /// for again and again.
+    #[must_use]
+    pub fn open(config: &SnrSection, radios: &[String], now: Instant) -> Option<Self> {
+        let strength = if config.nl80211 {
+            match Strength::open() {
+                Ok(Some(strength)) => Some(strength),
+                Ok(None) => {
+                    tracing::warn!("no nl80211 here: it tells no signal-to-noise ratio");
+                    None
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "nl80211 cannot be asked: it tells no signal-to-noise ratio");
+                    None
+                }
+            }
+        } else {
+            None
+        };
+        let file = config.file.as_deref().map(Tail::new);
+        (file.is_some() || strength.is_some()).then(|| Self {
+            file,
+            strength,
+            radios: radios.to_vec(),
+            every: config.every,
+            noise_dbm: config.noise_dbm,
+            next_look: now,
+        })
+    }
+
+    /// When to look next.
+    #[must_use]
+    pub fn next_look(&self) -> Instant {
+        self.next_look
+    }
+
+    /// Looks if it is time, and adds what it finds to `samples`. A file's samples are of every radio.
+    pub fn look(&mut self, now: Instant, samples: &mut Vec<Sample>) {
+        if now < self.next_look {
+            return;
+        }
+        self.next_look = now + self.every;
+        if let Some(file) = &mut self.file {
+            let mut told = Vec::new();
+            file.read(&mut told);
+            for db in told {
+                samples.extend((0..self.radios.len()).map(|radio| (radio, db)));
+            }
+        }
+        let Some(strength) = &mut self.strength else { return };
+        for (radio, name) in self.radios.iter().enumerate() {
+            let Ok(index) = nix::net::if_::if_nametoindex(name.as_str()) else { continue };
+            match strength.levels(index) {
+                Ok(levels) => samples.extend(levels.ratio(self.noise_dbm).map(|db| (radio, db))),
+                Err(error) => {
+                    tracing::error!(%error, "nl80211 is no longer asked for the signal-to-noise ratio");
+                    self.strength = None;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A file that grows by lines: the last field of each, behind a comma, is a ratio in dB. What is in it when it
+/// is opened was said before; of a file that is written anew, all is new.
+struct Tail {
+    path: PathBuf,
+    open: Option<Open>,
+    /// The first look: what is there already is old.
+    first: bool,
+    complained: bool,
+}
+
+struct Open {
+    file: File,
+    at: u64,
+    /// A line whose end is yet to come.
+    rest: Vec<u8>,
+    stamp: Stamp,
+}
+
+/// What tells one state of a file from another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    changed: (i64, i64),
+    length: u64,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        let changed = (metadata.mtime(), metadata.mtime_nsec());
+        Self { inode: metadata.ino(), changed, length: metadata.len() }
+    }
+}
+
+impl Tail {
+    fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), open: None, first: true, complained: false }
+    }
+
+    /// Adds what is new.
+    fn read(&mut self, samples: &mut Vec<f32>) {
+        if let Err(error) = self.try_read(samples) {
+            self.open = None;
+            self.complain(&error.to_string());
+        }
+        self.first = false;
+    }
+
+    fn try_read(&mut self, samples: &mut Vec<f32>) -> io::Result<()> {
+        let stamp = match std::fs::metadata(&self.path) {
+            Ok(metadata) => Stamp::of(&metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.open = None;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        // Cut short, replaced, or written anew in place with as many bytes.
+        let anew = self.open.as_ref().is_some_and(|open| {
+            stamp.inode != open.stamp.inode
+                || stamp.length < open.at
+                || (stamp.length == open.at && stamp.changed != open.stamp.changed)
+        });
+        if anew {
+            self.open = None;
+        }
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => {
+                let mut file = File::open(&self.path)?;
+                let at = if self.first { file.seek(SeekFrom::End(0))? } else { 0 };
+                Open { file, at, rest: Vec::new(), stamp }
+            }
+        };
+        let mut bytes = Vec::new();
+        open.at += (&mut open.file).take(MAX_READ).read_to_end(&mut bytes)? as u64;
+        // With the length as read: a writer may have been faster than the look at the metadata.
+        open.stamp = stamp;
+        let mut wrong = None;
+        for byte in bytes {
+            if byte == b'\n' {
+                match sample(&open.rest) {
+                    Line::Sample(db) => samples.push(db),
+                    Line::Nothing => {}
+                    Line::Wrong => wrong = Some(String::from_utf8_lossy(&open.rest).into_owned()),
+                }
+                open.rest.clear();
+            } else if open.rest.len() <= MAX_LINE {
+                open.rest.push(byte);
+            }
+        }
+        self.open = Some(open);
+        if let Some(line) = wrong {
+            self.complain(&format!(
+                "{:?} is no sample; a line ends with the ratio in dB, such as \"12.5\" or \"1700000000.1,12.5\"",
+                linkhold_core::text::shorten(&line)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Once: a broken writer would fill the log.
+    fn complain(&mut self, what: &str) {
+        if !self.complained {
+            self.complained = true;
+            tracing::warn!(path = %self.path.display(), "{what} (said once)");
+        }
+    }
+}
+
+/// The ratio in dB that a line of a file tells, if it is a sample.
+#[must_use]
+pub fn ratio(line: &[u8]) -> Option<f32> {
+    match sample(line) {
+        Line::Sample(db) => Some(db),
+        Line::Nothing | Line::Wrong => None,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Line {
+    Sample(f32),
+    /// Empty, a comment, or the names of the columns.
+    Nothing,
+    Wrong,
+}
+
+fn sample(line: &[u8]) -> Line {
+    if line.len() > MAX_LINE {
+        return Line::Wrong;
+    }
+    let Ok(text) = str::from_utf8(line) else { return Line::Wrong };
+    let text = text.trim();
+    if text.is_empty() || text.starts_with('#') {
+        return Line::Nothing;
+    }
+    let field = text.rsplit(',').next().unwrap_or(text).trim();
+    match field.parse::<f32>() {
+        Ok(db) if db.is_finite() && db.abs() <= MAX_DB => Line::Sample(db),
+        Ok(_) => Line::Wrong,
+        Err(_) if field.eq_ignore_ascii_case("snr") || field.eq_ignore_ascii_case("snr_db") => Line::Nothing,
+        Err(_) => Line::Wrong,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_sample_or_says_why_not() {
+        for (line, expected) in [
+            ("12.5", Line::Sample(12.5)),
+            (" 1700000000.1 , -3 ", Line::Sample(-3.0)),
+            ("", Line::Nothing),
+            ("# a comment, 7", Line::Nothing),
+            ("time,SNR", Line::Nothing),
+            ("time,snr_db", Line::Nothing),
+            ("nan", Line::Wrong),
+            ("1,inf", Line::Wrong),
+            ("1e9", Line::Wrong),
+            ("weak", Line::Wrong),
+            ("3,", Line::Wrong),
+        ] {
+            assert_eq!(sample(line.as_bytes()), expected, "{line:?}");
+        }
+        assert_eq!(sample(&[0xff, 0xfe]), Line::Wrong);
+        assert_eq!(sample(&[b'1'; MAX_LINE + 1]), Line::Wrong);
+    }
+
+    #[test]
+    fn a_file_tells_what_is_added_to_it_cut_or_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("snr.csv");
+        let mut tail = Tail::new(&path);
+        let read = |tail: &mut Tail| {
+            let mut samples = Vec::new();
+            tail.read(&mut samples);
+            samples
+        };
+        // Not there yet: whatever it brings later is new.
+        assert_eq!(read(&mut tail), [] as [f32; 0]);
+        let mut file = File::options().create(true).append(true).open(&path).unwrap();
+        file.write_all(b"time,snr\n1,10\n2,1").unwrap();
+        assert_eq!(read(&mut tail), [10.0]);
+        // The end of a line comes later, and a broken line hides none behind it.
+        file.write_all(b"1.5\nweak\n3,12\n").unwrap();
+        assert_eq!(read(&mut tail), [11.5, 12.0]);
+        assert_eq!(read(&mut tail), [] as [f32; 0]);
+        // Written anew, shorter.
+        std::fs::write(&path, "7\n").unwrap();
+        assert_eq!(read(&mut tail), [7.0]);
+        // Another file of the name.
+        let other = folder.path().join("other");
+        std::fs::write(&other, "1\n2\n3\n").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(read(&mut tail), [1.0, 2.0, 3.0]);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(read(&mut tail), [] as [f32; 0]);
+    }
+
+    #[test]
+    fn what_a_file_has_at_the_start_is_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("snr");
+        std::fs::write(&path, "1\n2\n").unwrap();
+        let mut tail = Tail::new(&path);
+        let mut samples = Vec::new();
+        tail.read(&mut samples);
+        assert!(samples.is_empty());
+        File::options().append(true).open(&path).unwrap().write_all(b"3\n").unwrap();
+        tail.read(&mut samples);
+        assert_eq!(samples, [3.0]);
+    }
+}

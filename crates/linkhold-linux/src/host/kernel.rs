@@ -1,0 +1,473 @@
+//! The kernel's own senders, frozen by eBPF: loads `bpf/cr_aware.bpf.c` and tells it of silences.
+//!
+//! Paper: cr-aware, section 3. Registers the congestion controls `linkhold_cubic` and `linkhold_reno`; a
+//! socket is frozen while its congestion control is one of them and its radio is silent.
+//!
+//! Congestion controls belong to the whole machine, and several hosts may run on it in network namespaces of
+//! their own. The first one registers them, the others share them, and the last one to end unregisters them. A
+//! lock file tells who is alone; a host that was killed leaves the registration to the next one. Sockets that
+//! still use a congestion control keep it until they close or choose another: the kernel counts them.
+//!
+//! Built with the feature `struct-ops` only. Without it [`KernelSenders::open`] says so.
+
+use std::io;
+use std::path::PathBuf;
+
+use linkhold_core::time::Duration;
+
+/// Where hosts tell each other that they live.
+pub const LOCK_FILE: &str = "/run/linkhold/struct-ops.lock";
+/// The congestion controls, as `sysctl` and `setsockopt(TCP_CONGESTION)` name them. At most 15 characters
+/// (`TCP_CA_NAME_MAX`).
+pub const CONGESTION_CONTROLS: [&str; 2] = ["linkhold_cubic", "linkhold_reno"];
+
+/// Why the kernel's senders cannot be frozen.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// The program has no eBPF in it.
+    #[error(
+        "this linkhold was built without eBPF; build it with `--features struct-ops` (clang, libbpf-dev, libelf-dev)"
+    )]
+    BuiltWithout,
+    /// The kernel refused.
+    #[error(
+        "the kernel refuses the eBPF congestion controls: {0} (they take Linux 6.1, BTF, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)"
+    )]
+    Refused(String),
+    /// The lock file cannot be used.
+    #[error("{path}: {source}")]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another process is registering or unregistering, and does not come to an end.
+    #[error("{0}: another host is starting or ending and does not finish")]
+    Busy(PathBuf),
+    /// The namespace cannot be told apart.
+    #[error("the network namespace has no cookie (Linux 5.14): {0}")]
+    Namespace(io::Error),
+}
+
+/// What the congestion controls did since they were registered, for all hosts of the machine.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+pub struct KernelCounters {
+    /// Times that a socket met a silence.
+    pub frozen: u64,
+    /// Reductions of ssthresh and cwnd that were not made.
+    pub shielded: u64,
+    /// Times that a window was put back to what it was before the silence.
+    pub restored: u64,
+    /// Times that a socket left a silence behind.
+    pub mended: u64,
+}
+
+/// A silence as the eBPF map has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Quiet {
+    /// CLOCK_MONOTONIC, ns.
+    since: u64,
+    /// CLOCK_MONOTONIC, ns; the kernel side thaws then, told or not.
+    until: u64,
+}
+
+/// What to write at a freeze: a doubled one goes on with the silence that runs.
+#[cfg_attr(not(feature = "struct-ops"), allow(dead_code))]
+fn begun(before: Option<Quiet>, now: u64, at_most: Duration) -> Quiet {
+    let until = now.saturating_add(at_most.as_nanos());
+    match before {
+        Some(quiet) if now < quiet.until => Quiet { since: quiet.since, until: until.max(quiet.until) },
+        Some(_) | None => Quiet { since: now, until },
+    }
+}
+
+/// What to write at a thaw; `None` if there is nothing to end.
+#[cfg_attr(not(feature = "struct-ops"), allow(dead_code))]
+fn ended(before: Option<Quiet>, now: u64) -> Option<Quiet> {
+    before.filter(|quiet| now < quiet.until).map(|quiet| Quiet { until: now, ..quiet })
+}
+
+#[cfg(not(feature = "struct-ops"))]
+pub use absent::KernelSenders;
+#[cfg(feature = "struct-ops")]
+pub use loaded::KernelSenders;
+
+#[cfg(not(feature = "struct-ops"))]
+mod absent {
+    use super::{Duration, KernelCounters, KernelError};
+
+    /// The kernel's senders; never there in this build.
+    #[derive(Debug)]
+    pub enum KernelSenders {}
+
+    impl KernelSenders {
+        /// Says that this build has no eBPF.
+        ///
+        /// # Errors
+        /// Always [`KernelError::BuiltWithout`].
+        pub fn open() -> Result<Self, KernelError> {
+            Err(KernelError::BuiltWithout)
+        }
+
+        /// See the build with `struct-ops`.
+        pub fn freeze(&mut self, _interface: u32, _at_most: Duration) {
+            match *self {}
+        }
+
+        /// See the build with `struct-ops`.
+        pub fn thaw(&mut self, _interface: u32) {
+            match *self {}
+        }
+
+        /// See the build with `struct-ops`.
+        #[must_use]
+        pub fn counters(&self) -> KernelCounters {
+            match *self {}
+        }
+    }
+}
+
+#[cfg(feature = "struct-ops")]
+mod loaded {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::path::Path;
+    use std::sync::Mutex;
+
+    use libbpf_rs::query::MapInfoIter;
+    use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel};
+    use nix::errno::Errno;
+    use nix::fcntl::{Flock, FlockArg};
+    use nix::time::{ClockId, clock_gettime};
+
+    use super::{
+        CONGESTION_CONTROLS, Duration, KernelCounters, KernelError, LOCK_FILE, PathBuf, Quiet, begun, ended,
+        io,
+    };
+
+    /// The compiled program.
+    const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cr_aware.bpf.o"));
+    /// Names of its maps (at most 15 characters, `BPF_OBJ_NAME_LEN`).
+    const QUIET: &str = "linkhold_quiet";
+    const COUNT: &str = "linkhold_count";
+    /// How often to look for another host that is in the middle of registering.
+    const ATTEMPTS: u32 = 100;
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
+    /// The kernel's senders of this network namespace.
+    #[derive(Debug)]
+    pub struct KernelSenders {
+        quiet: MapHandle,
+        count: MapHandle,
+        netns_cookie: u64,
+        /// Radios whose silences this host began.
+        told: Vec<u32>,
+        /// The registrations, if this host made them. A host that shares them finds them by their names, which
+        /// takes CAP_SYS_ADMIN.
+        registrations: Vec<MapHandle>,
+        /// Taken out at the end.
+        lock: Option<Flock<File>>,
+    }
+
+    impl KernelSenders {
+        /// Registers the congestion controls, or joins the host that did.
+        ///
+        /// # Errors
+        /// [`KernelError`]; nothing stays registered then that was not before.
+        pub fn open() -> Result<Self, KernelError> {
+            let netns_cookie = netns_cookie().map_err(KernelError::Namespace)?;
+            for _ in 0..ATTEMPTS {
+                match exclusively()? {
+                    Some(lock) => {
+                        unregister(&[]);
+                        let (quiet, count, registrations) = register()?;
+                        let lock = Some(share(lock)?);
+                        return Ok(Self {
+                            quiet,
+                            count,
+                            netns_cookie,
+                            told: Vec::new(),
+                            registrations,
+                            lock,
+                        });
+                    }
+                    None => {
+                        if let Some(this) = Self::join(netns_cookie)? {
+                            return Ok(this);
+                        }
+                    }
+                }
+                std::thread::sleep(PAUSE);
+            }
+            Err(KernelError::Busy(LOCK_FILE.into()))
+        }
+
+        /// Shares what a living host registered; `None` while none has finished to.
+        fn join(netns_cookie: u64) -> Result<Option<Self>, KernelError> {
+            let lock = match Flock::lock(lock_file()?, FlockArg::LockSharedNonblock) {
+                Ok(lock) => lock,
+                Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+                Err((_, errno)) => return Err(lock_error(errno.into())),
+            };
+            let registered = CONGESTION_CONTROLS.iter().all(|name| find(name, MapType::StructOps).is_some());
+            let maps = find(QUIET, MapType::Hash).zip(find(COUNT, MapType::Array));
+            Ok(maps.filter(|_| registered).map(|(quiet, count)| Self {
+                quiet,
+                count,
+                netns_cookie,
+                told: Vec::new(),
+                registrations: Vec::new(),
+                lock: Some(lock),
+            }))
+        }
+
+        /// Freezes the sockets whose packets come in by an interface, for the time given at most.
+        pub fn freeze(&mut self, interface: u32, at_most: Duration) {
+            self.write(interface, begun(self.read(interface), now(), at_most));
+            if !self.told.contains(&interface) {
+                self.told.push(interface);
+            }
+        }
+
+        /// Thaws them.
+        pub fn thaw(&mut self, interface: u32) {
+            if let Some(quiet) = ended(self.read(interface), now()) {
+                self.write(interface, quiet);
+            }
+        }
+
+        /// What the congestion controls did.
+        #[must_use]
+        pub fn counters(&self) -> KernelCounters {
+            let bytes =
+                self.count.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+            let (numbers, _) = bytes.as_chunks::<8>();
+            let mut numbers = numbers.iter().map(|bytes| u64::from_ne_bytes(*bytes));
+            let mut next = || numbers.next().unwrap_or(0);
+            KernelCounters { frozen: next(), shielded: next(), restored: next(), mended: next() }
+        }
+
+        fn key(&self, interface: u32) -> [u8; 16] {
+            let mut key = [0; 16];
+            key[..8].copy_from_slice(&self.netns_cookie.to_ne_bytes());
+            key[8..12].copy_from_slice(&interface.to_ne_bytes());
+            key
+        }
+
+        fn read(&self, interface: u32) -> Option<Quiet> {
+            let bytes = self.quiet.lookup(&self.key(interface), MapFlags::ANY).ok().flatten()?;
+            let (numbers, _) = bytes.as_chunks::<8>();
+            let [since, until] = numbers else { return None };
+            Some(Quiet { since: u64::from_ne_bytes(*since), until: u64::from_ne_bytes(*until) })
+        }
+
+        fn write(&self, interface: u32, quiet: Quiet) {
+            let mut value = [0; 16];
+            value[..8].copy_from_slice(&quiet.since.to_ne_bytes());
+            value[8..].copy_from_slice(&quiet.until.to_ne_bytes());
+            if let Err(error) = self.quiet.update(&self.key(interface), &value, MapFlags::ANY) {
+                tracing::error!(%error, interface, "the kernel's senders could not be told of a silence");
+            }
+        }
+    }
+
+    impl Drop for KernelSenders {
+        fn drop(&mut self) {
+            for interface in std::mem::take(&mut self.told) {
+                self.thaw(interface);
+            }
+            // Whoever gets the lock alone was the last.
+            drop(self.lock.take());
+            if let Ok(Some(_alone)) = exclusively() {
+                unregister(&self.registrations);
+            }
+        }
+    }
+
+    /// Words of the loader and the verifier that a refusal is told with.
+    static SAID: Mutex<String> = Mutex::new(String::new());
+
+    fn hear(level: PrintLevel, line: String) {
+        let line = line.trim_end();
+        tracing::debug!(?level, "{line}");
+        if level == PrintLevel::Warn
+            && let Ok(mut said) = SAID.lock()
+        {
+            said.push_str(line);
+            said.push('\n');
+        }
+    }
+
+    fn refused(error: libbpf_rs::Error) -> KernelError {
+        let said = SAID.lock().map(|said| verdict_of(&said)).unwrap_or_default();
+        KernelError::Refused(if said.is_empty() { error.to_string() } else { format!("{error}: {said}") })
+    }
+
+    /// Loads the programs and registers the congestion controls: the maps of silences and of counters, and the
+    /// registrations.
+    fn register() -> Result<(MapHandle, MapHandle, Vec<MapHandle>), KernelError> {
+        libbpf_rs::set_print(Some((PrintLevel::Debug, hear)));
+        let open = ObjectBuilder::default().open_memory(PROGRAM).map_err(refused)?;
+        let mut object = open.load().map_err(refused)?;
+        let (mut quiet, mut count, mut registrations) = (None, None, Vec::new());
+        for mut map in object.maps_mut() {
+            let name = map.name().to_owned();
+            if map.map_type() == MapType::StructOps {
+                match map.attach_struct_ops() {
+                    // The registration outlives this handle on purpose: another host may share it.
+                    Ok(mut link) => link.disconnect(),
+                    Err(error) => {
+                        unregister(&registrations);
+                        return Err(refused(error));
+                    }
+                }
+                registrations.push(MapHandle::try_from(&map).map_err(refused)?);
+            } else if name == QUIET {
+                quiet = Some(MapHandle::try_from(&map).map_err(refused)?);
+            } else if name == COUNT {
+                count = Some(MapHandle::try_from(&map).map_err(refused)?);
+            }
+        }
+        match (quiet, count) {
+            (Some(quiet), Some(count)) => Ok((quiet, count, registrations)),
+            _ => {
+                unregister(&registrations);
+                Err(KernelError::Refused("the program has no maps of the names expected".to_owned()))
+            }
+        }
+    }
+
+    /// The lines in which the verifier or the loader says what it refuses.
+    fn verdict_of(said: &str) -> String {
+        let noise = ["--", "processed ", "arg#", "libbpf: failed to load object", ";", "0:"];
+        let lines = said.lines().map(str::trim).filter(|line| {
+            !line.is_empty()
+                && !noise.iter().any(|start| line.starts_with(start))
+                && !line.starts_with(|first: char| first.is_ascii_digit())
+        });
+        lines.take(4).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Takes back these registrations, and every other one of ours that can be found. Sockets that use one
+    /// keep it.
+    fn unregister(known: &[MapHandle]) {
+        let key = 0u32.to_ne_bytes();
+        for map in known.iter().filter(|map| is_registered(map)) {
+            if let Err(error) = map.delete(&key) {
+                tracing::warn!(%error, "a congestion control could not be unregistered");
+            }
+        }
+        for name in CONGESTION_CONTROLS {
+            while let Some(map) = find(name, MapType::StructOps) {
+                if let Err(error) = map.delete(&key) {
+                    tracing::warn!(%error, name, "a congestion control could not be unregistered");
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The newest map of this name and type; of a registration, one that is in use.
+    fn find(name: &str, of_type: MapType) -> Option<MapHandle> {
+        let mut ids: Vec<u32> = MapInfoIter::default()
+            .filter(|map| map.name == name && map.ty == of_type)
+            .map(|map| map.id)
+            .collect();
+        ids.sort_unstable();
+        ids.into_iter()
+            .rev()
+            .filter_map(|id| MapHandle::from_map_id(id).ok())
+            .find(|map| of_type != MapType::StructOps || is_registered(map))
+    }
+
+    /// A registration's first words are its reference count and its state (`struct bpf_struct_ops_common_value`);
+    /// 1 is in use, 2 is being taken back.
+    fn is_registered(map: &MapHandle) -> bool {
+        let Ok(Some(value)) = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY) else { return false };
+        value
+            .get(4..8)
+            .and_then(|state| state.first_chunk::<4>())
+            .is_some_and(|state| u32::from_ne_bytes(*state) == 1)
+    }
+
+    /// The lock if nobody else has it, not even shared.
+    fn exclusively() -> Result<Option<Flock<File>>, KernelError> {
+        match Flock::lock(lock_file()?, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => Ok(Some(lock)),
+            Err((_, Errno::EWOULDBLOCK)) => Ok(None),
+            Err((_, errno)) => Err(lock_error(errno.into())),
+        }
+    }
+
+    fn share(lock: Flock<File>) -> Result<Flock<File>, KernelError> {
+        lock.relock(FlockArg::LockShared).map_err(|errno| lock_error(errno.into()))?;
+        Ok(lock)
+    }
+
+    fn lock_file() -> Result<File, KernelError> {
+        let path = Path::new(LOCK_FILE);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(lock_error)?;
+        }
+        File::options().create(true).truncate(false).write(true).open(path).map_err(lock_error)
+    }
+
+    fn lock_error(source: io::Error) -> KernelError {
+        KernelError::Lock { path: PathBuf::from(LOCK_FILE), source }
+    }
+
+    /// CLOCK_MONOTONIC, which `bpf_ktime_get_ns` reads, in ns.
+    fn now() -> u64 {
+        clock_gettime(ClockId::CLOCK_MONOTONIC)
+            .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+    }
+
+    /// The calling thread's network namespace as the kernel numbers it (SO_NETNS_COOKIE, socket(7)).
+    fn netns_cookie() -> io::Result<u64> {
+        let socket =
+            std::net::UdpSocket::bind("127.0.0.1:0").or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0"))?;
+        let mut cookie = 0u64;
+        let mut length = size_of::<u64>() as libc::socklen_t;
+        // SAFETY: the pointers lead to a u64 and to its length on this stack frame.
+        let answer = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_NETNS_COOKIE,
+                (&raw mut cookie).cast(),
+                &raw mut length,
+            )
+        };
+        if answer == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn silences_doubled_lost_and_out_of_order_end_in_time() {
+        let first = begun(None, 100, MAX);
+        assert_eq!(first, Quiet { since: 100, until: 100 + MAX.as_nanos() });
+        // Doubled: the same silence, which may last longer.
+        let doubled = begun(Some(first), 200, MAX);
+        assert_eq!(doubled, Quiet { since: 100, until: 200 + MAX.as_nanos() });
+        // A shorter limit does not shorten it.
+        assert_eq!(begun(Some(doubled), 300, Duration::from_nanos(1)).until, doubled.until);
+        let over = ended(Some(doubled), 400).unwrap();
+        assert_eq!(over, Quiet { since: 100, until: 400 });
+        // A second thaw, and one before any freeze, change nothing.
+        assert_eq!(ended(Some(over), 500), None);
+        assert_eq!(ended(None, 500), None);
+        // The next silence is a new one, also where the thaw was lost.
+        assert_eq!(begun(Some(over), 600, MAX).since, 600);
+        let late = first.until + 1;
+        assert_eq!(begun(Some(first), late, MAX).since, late);
+    }
+}

@@ -1,0 +1,328 @@
+//! Freezes the local senders by window updates: carries a mechanism's freeze and thaw out with what any TCP
+//! understands, the receiver's window.
+//!
+//! Papers: cr-aware section 3 (stop sending at the signal, resume at the next one); the way of activation
+//! section 3 (a window update made up on the host itself). It is a [`Mechanism`] around another one: sees what
+//! that one sees, and passes on what it answers. For each `Freeze` of a connection it closes the sender's
+//! window by acknowledgments made up on the host, keeps it closed in every acknowledgment that passes down
+//! meanwhile, and for a `Thaw` repeats the last acknowledgment with the window that the receiver offered.
+//!
+//! A connection: sending → frozen (Freeze) → sending (Thaw, or [`flush`](Mechanism::flush)).
+//!
+//! Decisions that the papers leave open:
+//! - A closed window is full, not zero, where something is under way: it ends with what is sent. Behind a zero
+//!   window Linux does not count timeouts and reduces ssthresh at each of them (`tcp_retransmit_timer`):
+//!   measured once, by hand, from 72 to 2 segments in a silence of one second. Behind a full window 0.78 of it
+//!   was left (the table of docs/host.md).
+//!   Linux takes a smaller window without new data only if it is zero, and then any larger one
+//!   (`tcp_may_update_window`), so closing takes two acknowledgments.
+//! - The acknowledgment at the thaw is sent whether or not the window was closed by this one. Where the sender
+//!   is in the loss state, any acknowledgment lets it retransmit at once, as much as its window allows
+//!   (`tcp_process_loss`), so this is also what wakes senders that the kernel side has frozen
+//!   ([`super::kernel`]). Without that side the loss state leaves no room in cwnd for it.
+//! - `closes = false` keeps the windows open, and leaves the wake-up.
+//! - A connection whose handshake and acknowledgments were never seen has nothing to repeat, and is left
+//!   alone. So is one that is signed.
+//! - Linux before 6.6 ignores a zero window without new data, too; there, windows close with the next
+//!   acknowledgment that brings some.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use linkhold_core::action::{AckSpec, Action, Actions, Rewrite, SenderCommand, Verdict};
+use linkhold_core::link_event::LinkEvent;
+use linkhold_core::mechanism::{Mechanism, Metrics};
+use linkhold_core::packet::{Direction, FlowKey, PacketView, TcpFlags, TcpSegment, TcpTimestamp};
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::Seq;
+
+/// Most connections known. One beyond them is not frozen by its window.
+const MAX_FLOWS: usize = 16_384;
+/// A connection without a packet for this long makes room, if the table is full and its window is open.
+const IDLE: Duration = Duration::from_secs(60);
+/// Looking for idle connections walks the whole table, so a full table is looked through once in this time.
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+
+/// What the far end last told the local sender.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    /// Sequence number after everything that it sent.
+    seq: Seq,
+    ack: Seq,
+    /// As offered, unscaled.
+    window: u16,
+    timestamp: Option<TcpTimestamp>,
+}
+
+/// One connection.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    told: Option<Told>,
+    /// Sequence number after everything that the local end has sent.
+    sent: Option<Seq>,
+    scale: Scale,
+    last_seen: Instant,
+    frozen: bool,
+    signed: bool,
+}
+
+/// What the SYNs said of window scaling (RFC 7323 section 2): the option of each, once the SYN was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scale {
+    local: Option<Option<u8>>,
+    remote: Option<Option<u8>>,
+}
+
+impl Scale {
+    /// The shift of the windows that the far end tells; `None` if a SYN was not seen.
+    fn shift(self) -> Option<u32> {
+        match (self.local?, self.remote?) {
+            // RFC 7323 section 2.3: a larger shift counts as 14.
+            (Some(_), Some(shift)) => Some(u32::from(shift.min(14))),
+            (None, _) | (_, None) => Some(0),
+        }
+    }
+}
+
+/// A mechanism's freezes and thaws, as window updates to the local stack.
+pub struct WindowSenders<M> {
+    inner: M,
+    /// The inner mechanism's answers, before window updates are added.
+    answers: Actions,
+    flows: HashMap<FlowKey, Flow, FixedState>,
+    next_sweep: Instant,
+    /// False: windows stay open, and only the thaw's acknowledgment is sent.
+    closes: bool,
+    metrics: Metrics,
+}
+
+impl<M: Mechanism> WindowSenders<M> {
+    /// Joins them. `seed` is for the hash of the table: secret and random.
+    #[must_use]
+    pub fn new(inner: M, closes: bool, seed: u64) -> Self {
+        Self {
+            inner,
+            answers: Actions::new(),
+            flows: HashMap::with_hasher(FixedState::with_seed(seed)),
+            next_sweep: Instant::ZERO,
+            closes,
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// Notes what a packet tells; the window that it must have, if that is another one.
+    fn see(&mut self, now: Instant, packet: &PacketView<'_>) -> Option<u16> {
+        let (tcp, key) = (packet.tcp, packet.flow);
+        if tcp.flags.contains(TcpFlags::RST) {
+            self.flows.remove(key);
+            return None;
+        }
+        if !self.flows.contains_key(key) {
+            self.make_room(now);
+            if self.flows.len() >= MAX_FLOWS {
+                return None;
+            }
+            self.flows.insert(*key, Flow::new(now));
+        }
+        let flow = self.flows.get_mut(key)?;
+        flow.last_seen = now;
+        flow.signed |= tcp.signed;
+        match packet.direction {
+            Direction::Uplink => {
+                flow.say(tcp);
+                None
+            }
+            Direction::Downlink => {
+                let tells = flow.hear(tcp);
+                let closed = flow.closed_window(tcp.ack, tcp.window);
+                (tells && flow.frozen && self.closes && !flow.signed && closed != tcp.window)
+                    .then_some(closed)
+            }
+        }
+    }
+
+    /// Lets idle connections go if the table is full.
+    fn make_room(&mut self, now: Instant) {
+        if self.flows.len() < MAX_FLOWS || now < self.next_sweep {
+            return;
+        }
+        self.next_sweep = now + SWEEP_PAUSE;
+        let before = self.flows.len();
+        self.flows.retain(|_, flow| flow.frozen || now < flow.last_seen + IDLE);
+        self.metrics.flow_evictions += (before - self.flows.len()) as u64;
+    }
+
+    /// Passes the inner mechanism's actions on, with window updates beside its commands.
+    fn pass_on(&mut self, out: &mut Actions) {
+        let Self { answers, flows, metrics, closes, .. } = self;
+        for action in answers.drain() {
+            match action {
+                Action::Sender { flow: key, command: SenderCommand::Freeze } => {
+                    out.push(action);
+                    if let Some(flow) = flows.get_mut(&key)
+                        && !flow.frozen
+                    {
+                        flow.frozen = true;
+                        if *closes && let Some(told) = flow.usable() {
+                            metrics.windows_closed += 1;
+                            metrics.acks_injected += 1;
+                            out.push(told.repeated(key, 0));
+                            let closed = flow.closed_window(told.ack, told.window);
+                            if closed != 0 {
+                                metrics.acks_injected += 1;
+                                out.push(told.repeated(key, closed));
+                            }
+                        }
+                    }
+                }
+                Action::Sender { flow: key, command: SenderCommand::Thaw } => {
+                    // The kernel's side first: the acknowledgment is to find the sender thawed.
+                    out.push(action);
+                    if let Some(flow) = flows.get_mut(&key)
+                        && flow.frozen
+                    {
+                        flow.frozen = false;
+                        if let Some(told) = flow.usable() {
+                            metrics.windows_reopened += u64::from(*closes);
+                            metrics.acks_injected += 1;
+                            out.push(told.repeated(key, told.window));
+                        }
+                    }
+                }
+                Action::Release { .. }
+                | Action::Discard { .. }
+                | Action::InjectAck(_)
+                | Action::Reclaim { .. } => out.push(action),
+            }
+        }
+    }
+}
+
+impl Flow {
+    fn new(now: Instant) -> Self {
+        Self { told: None, sent: None, scale: Scale::default(), last_seen: now, frozen: false, signed: false }
+    }
+
+    /// The local end sends.
+    fn say(&mut self, tcp: &TcpSegment) {
+        if tcp.flags.contains(TcpFlags::SYN) {
+            self.scale.local = Some(tcp.syn.window_scale);
+        }
+        let end = tcp.seq_end();
+        self.sent = Some(self.sent.map_or(end, |sent| sent.max(end)));
+    }
+
+    /// The far end sends. Keeps the newest of what it says: segments may overtake each other. True if it says a
+    /// window that counts.
+    fn hear(&mut self, tcp: &TcpSegment) -> bool {
+        if tcp.flags.contains(TcpFlags::SYN) {
+            // A SYN's own window is not scaled (RFC 7323 section 2.2), so it is not one to repeat.
+            self.scale.remote = Some(tcp.syn.window_scale);
+            return false;
+        }
+        if !tcp.flags.contains(TcpFlags::ACK) {
+            return false;
+        }
+        let seq = tcp.seq_end();
+        let newest = self
+            .told
+            .is_none_or(|told| tcp.ack.after(told.ack) || (tcp.ack == told.ack && !seq.before(told.seq)));
+        if newest {
+            let seq = self.told.map_or(seq, |told| told.seq.max(seq));
+            self.told = Some(Told { seq, ack: tcp.ack, window: tcp.window, timestamp: tcp.timestamp });
+        }
+        true
+    }
+
+    /// The window that lets nothing new out, behind an acknowledgment that offers so much: it ends with what is
+    /// sent. Zero where nothing is under way, or where the shift is not known.
+    fn closed_window(&self, ack: Seq, offered: u16) -> u16 {
+        let (Some(sent), Some(shift)) = (self.sent, self.scale.shift()) else { return 0 };
+        let under_way = u32::try_from(sent.minus(ack)).unwrap_or(0);
+        u16::try_from(under_way >> shift).unwrap_or(u16::MAX).min(offered)
+    }
+
+    fn usable(&self) -> Option<Told> {
+        self.told.filter(|_| !self.signed)
+    }
+}
+
+impl Told {
+    /// The last acknowledgment again, with another window.
+    fn repeated(self, flow: FlowKey, window: u16) -> Action {
+        Action::InjectAck(AckSpec {
+            flow,
+            direction: Direction::Downlink,
+            seq: self.seq,
+            ack: self.ack,
+            window,
+            // The same value again passes the receiver's check for old segments (RFC 7323 section 5.3).
+            timestamp: self.timestamp,
+            ece: false,
+        })
+    }
+}
+
+impl<M: Mechanism> Mechanism for WindowSenders<M> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        // Before the mechanism, so that a connection's first packet can already be repeated.
+        let closed = self.see(now, packet);
+        let verdict = self.inner.on_packet(now, packet, &mut self.answers);
+        self.pass_on(out);
+        match verdict {
+            Verdict::Forward(rewrite) => match (closed, rewrite.window) {
+                (Some(closed), Some(window)) => {
+                    Verdict::Forward(Rewrite { window: Some(window.min(closed)), ..rewrite })
+                }
+                (Some(_), None) => Verdict::Forward(Rewrite { window: closed, ..rewrite }),
+                (None, _) => verdict,
+            },
+            Verdict::Hold | Verdict::Drop(_) => verdict,
+        }
+    }
+
+    fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
+        self.inner.on_link(now, event, &mut self.answers);
+        self.pass_on(out);
+    }
+
+    fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
+        self.inner.on_timeout(now, &mut self.answers);
+        self.pass_on(out);
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.inner.next_timeout()
+    }
+
+    fn is_holding(&self) -> bool {
+        self.inner.is_holding()
+    }
+
+    fn flush(&mut self, now: Instant, out: &mut Actions) {
+        self.inner.flush(now, &mut self.answers);
+        self.pass_on(out);
+        // Whatever the mechanism forgot.
+        let mut frozen: Vec<FlowKey> =
+            self.flows.iter().filter(|(_, flow)| flow.frozen).map(|(key, _)| *key).collect();
+        frozen.sort_unstable();
+        for flow in frozen {
+            self.answers.push(Action::Sender { flow, command: SenderCommand::Thaw });
+        }
+        self.pass_on(out);
+    }
+
+    fn metrics(&self) -> Metrics {
+        let closed = |flow: &&Flow| flow.frozen && self.closes && flow.usable().is_some();
+        let windows_closed_now = self.flows.values().filter(closed).count() as u64;
+        let own = Metrics { windows_closed_now, ..self.metrics };
+        self.inner.metrics().plus(&own)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! Dialogues with the window updates: what passes, what the mechanism commands, what the local sender is told.
+
+use linkhold_core::packet::{Ecn, Endpoint, Origin, PacketId, StationId, SynOptions};
+use proptest::prelude::*;
+
+use super::*;
+
+/// A mechanism that says what it is told to.
+#[derive(Default)]
+struct Script {
+    next: Vec<Action>,
+}
+
+impl Mechanism for Script {
+    fn name(&self) -> &'static str {
+        "script"
+    }
+    fn on_packet(&mut self, _: Instant, _: &PacketView<'_>, _: &mut Actions) -> Verdict {
+        Verdict::Forward(Rewrite::NONE)
+    }
+    fn on_link(&mut self, _: Instant, _: LinkEvent, _: &mut Actions) {}
+    fn on_timeout(&mut self, _: Instant, out: &mut Actions) {
+        for action in self.next.drain(..) {
+            out.push(action);
+        }
+    }
+    fn next_timeout(&self) -> Option<Instant> {
+        None
+    }
+    fn is_holding(&self) -> bool {
+        false
+    }
+    fn flush(&mut self, _: Instant, _: &mut Actions) {}
+    fn metrics(&self) -> Metrics {
+        Metrics::default()
+    }
+}
+
+struct Dialogue {
+    senders: WindowSenders<Script>,
+    now: Instant,
+}
+
+/// What comes out of a command: the windows of injected acknowledgments, as (ack, window).
+type Injected = Vec<(u32, u16)>;
+
+fn key(port: u16) -> FlowKey {
+    let end = |addr: [u8; 4], port| Endpoint { addr: addr.into(), port };
+    FlowKey { correspondent: end([192, 0, 2, 1], 80), station: end([10, 0, 0, 2], port) }
+}
+
+fn injected(out: &mut Actions) -> Injected {
+    let ack = |action| match action {
+        Action::InjectAck(spec) => {
+            assert_eq!(spec.direction, Direction::Downlink, "only the local sender is told");
+            Some((spec.ack.0, spec.window))
+        }
+        Action::Sender { .. } => None,
+        other => panic!("nothing else is done: {other:?}"),
+    };
+    out.drain().filter_map(ack).collect()
+}
+
+impl Dialogue {
+    fn new(closes: bool) -> Self {
+        Self { senders: WindowSenders::new(Script::default(), closes, 1), now: Instant::ZERO }
+    }
+
+    fn packet(&mut self, port: u16, direction: Direction, tcp: TcpSegment) -> Verdict {
+        let flow = key(port);
+        let view = PacketView {
+            id: PacketId(0),
+            direction,
+            origin: Origin::Arrival,
+            station: StationId(0),
+            flow: &flow,
+            tcp: &tcp,
+            len: 52,
+            ecn: Ecn::NotEct,
+        };
+        let mut out = Actions::new();
+        let verdict = self.senders.on_packet(self.now, &view, &mut out);
+        assert!(out.is_empty());
+        verdict
+    }
+
+    /// An acknowledgment comes in.
+    fn ack(&mut self, port: u16, ack: u32, window: u16) -> Verdict {
+        let tcp = TcpSegment { ack: Seq(ack), window, flags: TcpFlags::ACK, ..TcpSegment::default() };
+        self.packet(port, Direction::Downlink, tcp)
+    }
+
+    fn command(&mut self, port: u16, command: SenderCommand) -> Injected {
+        let flow = key(port);
+        self.senders.inner.next.push(Action::Sender { flow, command });
+        let mut out = Actions::new();
+        self.senders.on_timeout(self.now, &mut out);
+        injected(&mut out)
+    }
+
+    fn flush(&mut self) -> Injected {
+        let mut out = Actions::new();
+        self.senders.flush(self.now, &mut out);
+        injected(&mut out)
+    }
+}
+
+const UNCHANGED: Verdict = Verdict::Forward(Rewrite::NONE);
+const CLOSED: Verdict = Verdict::Forward(Rewrite::window(0));
+
+#[test]
+fn a_freeze_closes_the_window_and_a_thaw_opens_it_to_what_was_offered_last() {
+    let mut dialogue = Dialogue::new(true);
+    assert_eq!(dialogue.ack(1, 1000, 50), UNCHANGED);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(1000, 0)]);
+    assert_eq!(dialogue.ack(1, 2000, 60), CLOSED);
+    // A late one from before: it is closed as well, and does not count.
+    assert_eq!(dialogue.ack(1, 1500, 99), CLOSED);
+    assert_eq!(dialogue.senders.metrics().windows_closed_now, 1);
+    assert_eq!(dialogue.command(1, SenderCommand::Thaw), [(2000, 60)]);
+    assert_eq!(dialogue.ack(1, 2500, 60), UNCHANGED);
+    assert_eq!(dialogue.senders.metrics().windows_closed_now, 0);
+}
+
+#[test]
+fn commands_that_are_doubled_or_out_of_order_say_nothing_new() {
+    let mut dialogue = Dialogue::new(true);
+    let _ = dialogue.ack(1, 1000, 50);
+    assert_eq!(dialogue.command(1, SenderCommand::Thaw), []);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(1000, 0)]);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
+    assert_eq!(dialogue.command(1, SenderCommand::Thaw), [(1000, 50)]);
+    assert_eq!(dialogue.command(1, SenderCommand::Thaw), []);
+    assert_eq!(dialogue.command(9, SenderCommand::Freeze), [], "a connection never seen");
+}
+
+#[test]
+fn a_window_that_is_closed_ends_with_what_is_under_way() {
+    let mut dialogue = Dialogue::new(true);
+    let syn = |flags, shift| TcpSegment {
+        flags,
+        ack: Seq(1),
+        window: 65535,
+        syn: SynOptions { window_scale: shift, ..SynOptions::default() },
+        ..TcpSegment::default()
+    };
+    let _ = dialogue.packet(1, Direction::Uplink, syn(TcpFlags::SYN, Some(3)));
+    let _ = dialogue.packet(1, Direction::Downlink, syn(TcpFlags::SYN | TcpFlags::ACK, Some(7)));
+    let data = TcpSegment { seq: Seq(1), payload_len: 10_000, flags: TcpFlags::ACK, ..TcpSegment::default() };
+    assert_eq!(dialogue.packet(1, Direction::Uplink, data), UNCHANGED);
+    assert_eq!(dialogue.ack(1, 1, 500), UNCHANGED);
+    // Zero first: the local stack takes no smaller one otherwise. 10,000 bytes are 78 of 128, and some.
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(1, 0), (1, 78)]);
+    assert_eq!(dialogue.ack(1, 4001, 500), Verdict::Forward(Rewrite::window(46)));
+    // Never more than the receiver offers.
+    assert_eq!(dialogue.ack(1, 4001, 40), UNCHANGED);
+    assert_eq!(dialogue.ack(1, 10_001, 500), CLOSED);
+    assert_eq!(dialogue.command(1, SenderCommand::Thaw), [(10_001, 500)]);
+}
+
+#[test]
+fn with_open_windows_the_thaw_still_wakes() {
+    let mut dialogue = Dialogue::new(false);
+    let _ = dialogue.ack(1, 1000, 50);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
+    assert_eq!(dialogue.ack(1, 2000, 60), UNCHANGED);
+    assert_eq!(dialogue.command(1, SenderCommand::Thaw), [(2000, 60)]);
+}
+
+#[test]
+fn a_window_of_a_handshake_is_never_repeated() {
+    let mut dialogue = Dialogue::new(true);
+    let flags = TcpFlags::SYN | TcpFlags::ACK;
+    let tcp = TcpSegment { ack: Seq(1), window: 65535, flags, ..TcpSegment::default() };
+    let _ = dialogue.packet(1, Direction::Downlink, tcp);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
+    // The silence goes on: from the first acknowledgment on, the window is closed.
+    assert_eq!(dialogue.ack(1, 1, 500), CLOSED);
+    assert_eq!(dialogue.command(1, SenderCommand::Thaw), [(1, 500)]);
+}
+
+#[test]
+fn a_signed_connection_is_left_alone() {
+    let mut dialogue = Dialogue::new(true);
+    let signed = TcpSegment {
+        ack: Seq(1000),
+        window: 50,
+        flags: TcpFlags::ACK,
+        signed: true,
+        ..TcpSegment::default()
+    };
+    assert_eq!(dialogue.packet(1, Direction::Downlink, signed), UNCHANGED);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
+    assert_eq!(dialogue.packet(1, Direction::Downlink, signed), UNCHANGED);
+    assert_eq!(dialogue.command(1, SenderCommand::Thaw), []);
+}
+
+#[test]
+fn the_end_opens_every_window() {
+    let mut dialogue = Dialogue::new(true);
+    for port in [2, 1] {
+        let _ = dialogue.ack(port, 1000, u16::from(port as u8));
+        dialogue.command(port, SenderCommand::Freeze);
+    }
+    assert_eq!(dialogue.flush(), [(1000, 1), (1000, 2)]);
+    assert_eq!(dialogue.flush(), []);
+}
+
+#[test]
+fn a_reset_connection_is_forgotten_and_the_table_is_bounded() {
+    let mut dialogue = Dialogue::new(true);
+    let _ = dialogue.ack(1, 1000, 50);
+    let reset = TcpSegment { flags: TcpFlags::RST, ..TcpSegment::default() };
+    let _ = dialogue.packet(1, Direction::Downlink, reset);
+    assert_eq!(dialogue.senders.flows.len(), 0);
+    for port in 0..=MAX_FLOWS as u16 {
+        let _ = dialogue.ack(port, 1000, 50);
+    }
+    assert_eq!(dialogue.senders.flows.len(), MAX_FLOWS);
+    // What is idle makes room, what is frozen does not.
+    dialogue.command(7, SenderCommand::Freeze);
+    dialogue.now += IDLE + SWEEP_PAUSE;
+    let _ = dialogue.ack(u16::MAX, 1000, 50);
+    assert_eq!(dialogue.senders.flows.len(), 2);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Freeze,
+    Thaw,
+    Ack { forward: i32, window: u16 },
+    Send { bytes: u32 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        Just(Step::Freeze),
+        Just(Step::Thaw),
+        (-3000..3000i32, 0..2000u16).prop_map(|(forward, window)| Step::Ack { forward, window }),
+        (0..5000u32).prop_map(|bytes| Step::Send { bytes }),
+    ]
+}
+
+proptest! {
+    /// After any sequence of freezes and thaws the last word to the sender is the receiver's own: the newest
+    /// acknowledgment, with the window that came with it. On the way, no acknowledgment is one that the
+    /// receiver did not send, and no window larger than what it offered.
+    #[test]
+    fn whatever_happens_the_window_is_open_in_the_end(
+        start in any::<u32>(),
+        shifts in proptest::option::of(0..15u8),
+        steps in proptest::collection::vec(step(), 0..60),
+    ) {
+        let mut dialogue = Dialogue::new(true);
+        if let Some(shift) = shifts {
+            for direction in [Direction::Uplink, Direction::Downlink] {
+                let syn = SynOptions { window_scale: Some(shift), ..SynOptions::default() };
+                let syn = TcpSegment { flags: TcpFlags::SYN, syn, seq: Seq(start), ..TcpSegment::default() };
+                let _ = dialogue.packet(1, direction, syn);
+            }
+        }
+        // A SYN takes a sequence number.
+        let (mut newest, mut offered, mut sent) = (Seq(start), 1u16, Seq(start) + u32::from(shifts.is_some()));
+        let _ = dialogue.ack(1, newest.0, offered);
+        let mut frozen = false;
+        for step in steps {
+            let said = match step {
+                Step::Freeze => {
+                    frozen = true;
+                    dialogue.command(1, SenderCommand::Freeze)
+                }
+                Step::Thaw => {
+                    let said = dialogue.command(1, SenderCommand::Thaw);
+                    prop_assert_eq!(!said.is_empty(), frozen);
+                    prop_assert!(said.iter().all(|said| *said == (newest.0, offered)));
+                    frozen = false;
+                    continue;
+                }
+                Step::Send { bytes } => {
+                    let flags = TcpFlags::ACK;
+                    let data = TcpSegment { seq: sent, payload_len: bytes, flags, ..TcpSegment::default() };
+                    prop_assert_eq!(dialogue.packet(1, Direction::Uplink, data), UNCHANGED);
+                    sent += bytes;
+                    continue;
+                }
+                Step::Ack { forward, window } => {
+                    let ack = Seq(newest.0.wrapping_add_signed(forward));
+                    if forward >= 0 {
+                        (newest, offered) = (ack, window);
+                    }
+                    match dialogue.ack(1, ack.0, window) {
+                        UNCHANGED => {}
+                        Verdict::Forward(Rewrite { window: Some(closed), .. }) => {
+                            prop_assert!(frozen && closed < window, "{closed} of {window}");
+                        }
+                        other => prop_assert!(false, "{other:?}"),
+                    }
+                    continue;
+                }
+            };
+            for (ack, window) in said {
+                prop_assert_eq!(Seq(ack), newest);
+                prop_assert!(window <= offered);
+                // Nothing new fits.
+                let end = u64::from(window) << shifts.unwrap_or(0);
+                prop_assert!(end <= u64::from(sent.minus(newest).max(0).unsigned_abs()));
+            }
+        }
+        let said = dialogue.flush();
+        prop_assert_eq!(!said.is_empty(), frozen);
+        prop_assert!(said.iter().all(|said| *said == (newest.0, offered)));
+        prop_assert_eq!(dialogue.senders.metrics().windows_closed_now, 0);
+    }
+}

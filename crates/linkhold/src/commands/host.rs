@@ -1,0 +1,40 @@
+//! `linkhold host`: the daemon on a host, and the subcommands that help to set it up.
+
+use std::path::Path;
+
+use linkhold_linux::agent::{AgentConfig, AgentError, Recording, init_logging};
+use linkhold_linux::host::run_host;
+
+use crate::Failure;
+use crate::cli::{HostArgs, HostCommand};
+use crate::output::print;
+
+/// The packaged configuration file, with comments.
+const EXAMPLE: &str = include_str!("../../../../packaging/host.toml");
+
+/// Runs `linkhold host` or one of its subcommands.
+pub fn run(args: &HostArgs) -> Result<(), Failure> {
+    match (&args.command, &args.config) {
+        (Some(HostCommand::Example), _) => print(EXAMPLE),
+        (Some(HostCommand::Check { config }), _) => check(config),
+        (None, Some(config)) => {
+            init_logging();
+            let recording =
+                args.record.as_ref().map(|file| Recording { file: file.clone(), limit: args.record_limit });
+            run_host(config, recording.as_ref()).map_err(told)
+        }
+        (None, None) => {
+            Err(Failure::BadInput("name a configuration: linkhold host --config FILE".to_owned()))
+        }
+    }
+}
+
+fn told(error: AgentError) -> Failure {
+    let told = error.to_string();
+    if error.is_bad_input() { Failure::BadInput(told) } else { Failure::Failed(told) }
+}
+
+fn check(path: &Path) -> Result<(), Failure> {
+    let config = AgentConfig::load_host(path).map_err(|error| Failure::BadInput(error.to_string()))?;
+    print(&format!("{}: OK (host {}: radio {})\n", path.display(), config.instance, config.radio.join(", ")))
+}
