@@ -505,6 +505,8 @@ pub struct RouterNeeds {
     pub transmit_queue: Duration,
     /// Most bytes of copies that the driver keeps for it; zero: it keeps none.
     pub kept_bytes: Bytes,
+    /// It waits for reports of a mechanism at the other end of the radio, which only the simulator brings.
+    pub reports: bool,
 }
 
 /// Why settings do not fit together.

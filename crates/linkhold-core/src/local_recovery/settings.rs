@@ -101,6 +101,10 @@ impl Registered for LocalResendConfig {
     fn build(&self, seed: u64) -> Result<Box<dyn Mechanism>, SettingsError> {
         Ok(Box::new(LocalResend::new(&Self { flow_seed: seed, ..*self })))
     }
+
+    fn needs(&self) -> RouterNeeds {
+        RouterNeeds { reports: true, ..RouterNeeds::default() }
+    }
 }
 
 words!(ResendFrom {

@@ -77,11 +77,15 @@ impl<K: Kernel> Senders for HostSenders<K> {
                 }
                 frozen.insert(*flow);
             }
-            SenderCommand::Thaw => {
+            // What goes again is the kernel's own choice: the acknowledgment that wakes a sender in the loss
+            // state makes it retransmit what is lost.
+            SenderCommand::Thaw { resend: _ } => {
                 if frozen.remove(flow) && frozen.is_empty() {
                     self.kernel.thaw(interface);
                 }
             }
+            // Nothing tells a kernel's TCP which of its segments a base station misses.
+            SenderCommand::Missing { blocks: _ } => {}
         }
     }
 
@@ -95,6 +99,7 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
+    use linkhold_core::action::Resend;
     use linkhold_core::packet::Endpoint;
 
     use super::*;
@@ -128,17 +133,18 @@ mod tests {
             senders.command(radio, &flow(port), command);
             assert_eq!(told.0.take(), expected, "{radio} {port} {command:?}");
         };
-        use SenderCommand::{Freeze, Thaw};
-        tell(0, 1, Thaw, &[]);
+        use SenderCommand::Freeze;
+        const THAW: SenderCommand = SenderCommand::Thaw { resend: Resend::First };
+        tell(0, 1, THAW, &[]);
         tell(0, 1, Freeze, &["freeze w0 for 10s"]);
         tell(0, 1, Freeze, &[]);
         tell(0, 2, Freeze, &[]);
         tell(1, 1, Freeze, &["freeze w1 for 10s"]);
-        tell(0, 1, Thaw, &[]);
-        tell(0, 1, Thaw, &[]);
-        tell(0, 2, Thaw, &["thaw w0"]);
-        tell(0, 2, Thaw, &[]);
-        tell(1, 1, Thaw, &["thaw w1"]);
+        tell(0, 1, THAW, &[]);
+        tell(0, 1, THAW, &[]);
+        tell(0, 2, THAW, &["thaw w0"]);
+        tell(0, 2, THAW, &[]);
+        tell(1, 1, THAW, &["thaw w1"]);
         tell(2, 1, Freeze, &[]);
     }
 }

@@ -29,7 +29,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
-use linkhold_core::action::{AckSpec, Action, Actions, Rewrite, SenderCommand, Verdict};
+use linkhold_core::action::{AckSpec, Action, Actions, Report, Resend, Rewrite, SenderCommand, Verdict};
 use linkhold_core::link_event::LinkEvent;
 use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::packet::{Direction, FlowKey, PacketView, TcpFlags, TcpSegment, TcpTimestamp};
@@ -175,7 +175,7 @@ impl<M: Mechanism> WindowSenders<M> {
                         }
                     }
                 }
-                Action::Sender { flow: key, command: SenderCommand::Thaw } => {
+                Action::Sender { flow: key, command: SenderCommand::Thaw { resend: _ } } => {
                     // The kernel's side first: the acknowledgment is to find the sender thawed.
                     out.push(action);
                     if let Some(flow) = flows.get_mut(&key)
@@ -189,8 +189,12 @@ impl<M: Mechanism> WindowSenders<M> {
                         }
                     }
                 }
-                Action::Release { .. }
+                Action::Sender { flow: _, command: SenderCommand::Missing { .. } }
+                | Action::Release { .. }
                 | Action::Discard { .. }
+                | Action::SendCopy { .. }
+                | Action::Forget { .. }
+                | Action::Report(_)
                 | Action::InjectAck(_)
                 | Action::Reclaim { .. } => out.push(action),
             }
@@ -281,8 +285,15 @@ impl<M: Mechanism> Mechanism for WindowSenders<M> {
                 (Some(_), None) => Verdict::Forward(Rewrite { window: closed, ..rewrite }),
                 (None, _) => verdict,
             },
-            Verdict::Hold | Verdict::Drop(_) => verdict,
+            // Only the host's own segments are kept, whose windows are not touched.
+            Verdict::ForwardAndKeep(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
         }
+    }
+
+    fn on_report(&mut self, now: Instant, report: &Report, out: &mut Actions) -> bool {
+        let taken = self.inner.on_report(now, report, &mut self.answers);
+        self.pass_on(out);
+        taken
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
@@ -311,7 +322,8 @@ impl<M: Mechanism> Mechanism for WindowSenders<M> {
             self.flows.iter().filter(|(_, flow)| flow.frozen).map(|(key, _)| *key).collect();
         frozen.sort_unstable();
         for flow in frozen {
-            self.answers.push(Action::Sender { flow, command: SenderCommand::Thaw });
+            let command = SenderCommand::Thaw { resend: Resend::Nothing };
+            self.answers.push(Action::Sender { flow, command });
         }
         self.pass_on(out);
     }

@@ -5,7 +5,7 @@
 
 use linkhold_core::mechanism::Place;
 use linkhold_core::quantity::ValueError;
-use linkhold_core::registry;
+use linkhold_core::registry::{self, MechanismSettings};
 use linkhold_core::settings::Value;
 use linkhold_core::time::Duration;
 use linkhold_scenario::Positive;
@@ -100,14 +100,19 @@ impl FromNode for Dbm {
 }
 
 /// Says why a mechanism cannot run on a host, if it cannot.
-fn runs_on_a_host(name: &str, place: Place) -> Result<(), ValueError> {
-    if place != Place::BaseStation {
+fn runs_on_a_host(settings: &MechanismSettings, place: Place) -> Result<(), ValueError> {
+    let name = settings.name();
+    let what = if place == Place::BaseStation {
+        format!("{name} would run at \"base-station\"; `linkhold host` runs on a host")
+    } else if settings.needs().reports {
+        format!("{name} waits for reports of the base station, which nothing brings to a host")
+    } else {
         return Ok(());
-    }
-    let what = format!("{name} would run at \"base-station\"; `linkhold host` runs on a host");
+    };
     let elsewhere = |place: &&Place| **place != Place::BaseStation;
-    let fitting =
-        registry::entries().iter().filter(|entry| entry.places.iter().any(|place| elsewhere(&place)));
+    let fitting = registry::entries().iter().filter(|entry| {
+        entry.places.iter().any(|place| elsewhere(&place)) && !entry.recommended().needs().reports
+    });
     let names: Vec<&str> = fitting.map(|entry| entry.name).collect();
     Err(ValueError::new(what, format!("a host can run {}", names.join(", "))))
 }
@@ -126,7 +131,7 @@ pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig
     }
     let placed = file.mechanism.resolve(None, &SharedSettings::default(), reader);
     if let Some(placed) = &placed
-        && let Err(error) = runs_on_a_host(placed.settings.name(), placed.place)
+        && let Err(error) = runs_on_a_host(&placed.settings, placed.place)
     {
         reader.report(&file.mechanism.spot, error.what, error.right);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use linkhold_core::mechanism::{Mechanism, PlainRouter};
+use linkhold_core::mechanism::{Mechanism, Place, PlainRouter};
 use linkhold_core::registry::MechanismSettings;
 use linkhold_core::settings::{RouterNeeds, SettingsError};
 use linkhold_core::time::Duration;
@@ -229,7 +229,10 @@ impl AgentConfig {
     pub fn build_mechanism(&self, seed: u64) -> Result<Box<dyn Mechanism>, SettingsError> {
         match &self.mechanism {
             None => Ok(Box::new(PlainRouter::default())),
-            Some(settings) => settings.build(seed),
+            Some(settings) => match self.seat {
+                Seat::Router => settings.build_at(Place::BaseStation, seed),
+                Seat::Host(_) => settings.build_at(Place::Stations, seed),
+            },
         }
     }
 

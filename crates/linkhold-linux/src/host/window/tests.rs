@@ -5,6 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+const THAW: SenderCommand = SenderCommand::Thaw { resend: Resend::Nothing };
+
 /// A mechanism that says what it is told to.
 #[derive(Default)]
 struct Script {
@@ -117,7 +119,7 @@ fn a_freeze_closes_the_window_and_a_thaw_opens_it_to_what_was_offered_last() {
     // A late one from before: it is closed as well, and does not count.
     assert_eq!(dialogue.ack(1, 1500, 99), CLOSED);
     assert_eq!(dialogue.senders.metrics().windows_closed_now, 1);
-    assert_eq!(dialogue.command(1, SenderCommand::Thaw), [(2000, 60)]);
+    assert_eq!(dialogue.command(1, THAW), [(2000, 60)]);
     assert_eq!(dialogue.ack(1, 2500, 60), UNCHANGED);
     assert_eq!(dialogue.senders.metrics().windows_closed_now, 0);
 }
@@ -126,11 +128,11 @@ fn a_freeze_closes_the_window_and_a_thaw_opens_it_to_what_was_offered_last() {
 fn commands_that_are_doubled_or_out_of_order_say_nothing_new() {
     let mut dialogue = Dialogue::new(true);
     let _ = dialogue.ack(1, 1000, 50);
-    assert_eq!(dialogue.command(1, SenderCommand::Thaw), []);
+    assert_eq!(dialogue.command(1, THAW), []);
     assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(1000, 0)]);
     assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
-    assert_eq!(dialogue.command(1, SenderCommand::Thaw), [(1000, 50)]);
-    assert_eq!(dialogue.command(1, SenderCommand::Thaw), []);
+    assert_eq!(dialogue.command(1, THAW), [(1000, 50)]);
+    assert_eq!(dialogue.command(1, THAW), []);
     assert_eq!(dialogue.command(9, SenderCommand::Freeze), [], "a connection never seen");
 }
 
@@ -155,7 +157,7 @@ fn a_window_that_is_closed_ends_with_what_is_under_way() {
     // Never more than the receiver offers.
     assert_eq!(dialogue.ack(1, 4001, 40), UNCHANGED);
     assert_eq!(dialogue.ack(1, 10_001, 500), CLOSED);
-    assert_eq!(dialogue.command(1, SenderCommand::Thaw), [(10_001, 500)]);
+    assert_eq!(dialogue.command(1, THAW), [(10_001, 500)]);
 }
 
 #[test]
@@ -164,7 +166,7 @@ fn with_open_windows_the_thaw_still_wakes() {
     let _ = dialogue.ack(1, 1000, 50);
     assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
     assert_eq!(dialogue.ack(1, 2000, 60), UNCHANGED);
-    assert_eq!(dialogue.command(1, SenderCommand::Thaw), [(2000, 60)]);
+    assert_eq!(dialogue.command(1, THAW), [(2000, 60)]);
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn a_window_of_a_handshake_is_never_repeated() {
     assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
     // The silence goes on: from the first acknowledgment on, the window is closed.
     assert_eq!(dialogue.ack(1, 1, 500), CLOSED);
-    assert_eq!(dialogue.command(1, SenderCommand::Thaw), [(1, 500)]);
+    assert_eq!(dialogue.command(1, THAW), [(1, 500)]);
 }
 
 #[test]
@@ -192,7 +194,7 @@ fn a_signed_connection_is_left_alone() {
     assert_eq!(dialogue.packet(1, Direction::Downlink, signed), UNCHANGED);
     assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
     assert_eq!(dialogue.packet(1, Direction::Downlink, signed), UNCHANGED);
-    assert_eq!(dialogue.command(1, SenderCommand::Thaw), []);
+    assert_eq!(dialogue.command(1, THAW), []);
 }
 
 #[test]
@@ -270,7 +272,7 @@ proptest! {
                     dialogue.command(1, SenderCommand::Freeze)
                 }
                 Step::Thaw => {
-                    let said = dialogue.command(1, SenderCommand::Thaw);
+                    let said = dialogue.command(1, THAW);
                     prop_assert_eq!(!said.is_empty(), frozen);
                     prop_assert!(said.iter().all(|said| *said == (newest.0, offered)));
                     frozen = false;
