@@ -143,6 +143,13 @@ fn told_by_overhearing(radio: &AirConfig, mac: &Ieee802154Config) -> String {
 pub(crate) fn hints(scenario: &Scenario) -> Vec<String> {
     let mut hints: Vec<String> = Vec::new();
     for case in &scenario.cases {
+        let has = |name: &str| case.scenario.mechanisms.iter().any(|placed| placed.settings.name() == name);
+        if has("local-resend") && !has("local-recovery") {
+            hints.push(format!(
+                "in case {} nobody reports to local-resend: put local-recovery beside it, at the base station",
+                case.name
+            ));
+        }
         for hint in gate_hints(case).filter(|hint| !hints.contains(hint)).collect::<Vec<_>>() {
             hints.push(hint);
         }

@@ -743,6 +743,18 @@ fn stations_without_a_flow_get_a_hint() {
 }
 
 #[test]
+fn a_station_that_nobody_reports_to_gets_a_hint() {
+    let hints = |mechanisms: &str| {
+        let text = with(&format!("[[cases]]\nname = \"lonely\"\nmechanisms = [{mechanisms}]\n"));
+        parse(&text).expect("valid").hints()
+    };
+    let alone = hints("{ name = \"local-resend\" }");
+    assert!(alone.iter().any(|hint| hint.contains("in case lonely nobody reports")), "{alone:?}");
+    let both = hints("{ name = \"local-recovery\" }, { name = \"local-resend\" }");
+    assert!(!both.iter().any(|hint| hint.contains("nobody reports")), "{both:?}");
+}
+
+#[test]
 fn the_summary_speaks_of_one_connection_from_the_start_and_of_what_is_told() {
     let plain = parse(BASE).expect("valid").summary();
     assert!(plain.contains("downlink, 1 connection on each of 1 station, bulk, IPv4, from 0s\n"), "{plain}");

@@ -22,7 +22,8 @@ fn status() -> Value {
         "packets": {
             "seen": 1000, "held": 9, "held_bytes": 13_500, "held_bytes_peak": 20_000, "holds": 40, "released": 31,
             "rewritten": 5, "dropped_buffer_full": 1, "dropped_superseded": 2, "dropped_flow_evicted": 0,
-            "dropped_standing_queue": 0, "verdict_errors": 0
+            "dropped_standing_queue": 0, "dropped_repaired_here": 0, "kept_bytes": 0, "copies_sent": 0,
+            "verdict_errors": 0
         },
         "windows": {
             "closed_now": 1, "closed": 4, "reopened": 3, "clamped": 6, "probes_answered": 0, "acks_injected": 8,
@@ -33,7 +34,7 @@ fn status() -> Value {
             { "name": "wlan0", "index": 3, "serving": true, "events": 12 },
             { "name": "wlan1", "serving": false, "events": 0 }
         ] },
-        "driver": { "unparsed": 0, "rewrites_by_ack": 0, "rewrites_skipped": 0, "unknown_packets": 0 },
+        "driver": { "unparsed": 0, "rewrites_by_ack": 0, "rewrites_skipped": 0, "unknown_packets": 0, "copies_missing": 0 },
         "untracked_events": 0, "processor": 1, "troubles": [], "radios": []
     })
 }

@@ -213,7 +213,7 @@ mod tests {
             (
                 "radio = [\"w\"]\nmechanism = \"dsasync\"\n",
                 "host.toml:2:13: mechanism: dsasync would run at \"base-station\"; `linkhold host` runs on a host; \
-                 a host can run cr-aware",
+                 a host can run dsasync, cr-aware, snr-gate",
             ),
             (
                 "radio = [\"w\"]\n[snr]\nnoise_dbm = 7\n",
