@@ -81,7 +81,12 @@ fn silences_hold(path: &Path, agent: &AgentProcess, port: u16) -> Outcome {
             let Ok(parsed) = parse_ip_tcp_headers(&packet.bytes) else { return false };
             let ours = parsed.src.addr == addr && parsed.tcp.window == 0;
             // Checksums of the station's own packets may be left to its interface.
-            assert!(!ours || verify_checksums(&packet.bytes) == Ok(true), "{parsed:?}");
+            assert!(
+                !ours || verify_checksums(&packet.bytes) == Ok(true),
+                "{:02x?} {parsed:?}\n{}",
+                packet.bytes,
+                story(&heard, frozen, 40)
+            );
             ours
         });
         let closed = zero_windows.count();
