@@ -91,7 +91,7 @@ sysctl -qw net.ipv4.ip_forward=1
 station 1 linkhold 2412 10.91.2
 station 2 linkhold 2412 10.91.2
 until_true 200 stations wlan0 2 || fail "the stations do not associate"
-ip netns exec ch ping -qc 2 10.91.2.11 > /dev/null || fail "no way to the station"
+ip netns exec ch busybox ping -qc 2 10.91.2.11 > /dev/null || fail "no way to the station"
 ip netns exec ch iperf3 -s -D
 mount -t tracefs none /sys/kernel/tracing || fail "no trace"
 python3 "$HERE/record.py" "$OUT" &
