@@ -121,6 +121,16 @@ mod tests {
     }
 
     #[test]
+    fn only_a_report_of_dsasync_explains_dsasyncs_cases() {
+        let mut report = sample::reproduce();
+        assert!(render_reproduce(&report, &[]).contains("<b>regular</b> is the plain router"));
+        for figure in &mut report.figures {
+            figure.id = figure.id.replace("dsasync/", "cr-aware/");
+        }
+        assert!(!render_reproduce(&report, &[]).contains("<b>regular</b>"));
+    }
+
+    #[test]
     fn the_reproduce_report_shows_the_paper_beside_the_measurement() {
         let page = own_part(&render_reproduce(&sample::reproduce(), &[]));
         for wanted in [

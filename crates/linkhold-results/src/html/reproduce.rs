@@ -5,6 +5,10 @@ use super::{charts, escape, numbers as format};
 use crate::record::{Claim, Figure, ReproduceReport};
 use crate::table::count_verdicts;
 
+/// What the cases of dsasync's figures are.
+const DSASYNC_CASES: &str = "In dsasync's figures <b>regular</b> is the plain router, <b>dsasync-paper</b> the paper's algorithms \
+as printed, on which its claims are judged, and <b>dsasync</b> what linkhold recommends. ";
+
 /// The report as one HTML page. `scenarios` holds name and text of each scenario file behind the figures; the
 /// page shows them folded at its end.
 #[must_use]
@@ -18,13 +22,12 @@ pub fn render_reproduce(report: &ReproduceReport, scenarios: &[(String, String)]
          Filled marks are what was measured, with 95 % intervals (Student's t over the seeds). Open diamonds are the paper's numbers, \
          where its text gives one. A claim is the paper's sentence put to the test: the last column says how. A claim that does not hold is \
          reported as such; the README of its figure says why. A claim is undecided where the interval reaches from where it holds \
-         to where it does not: more seeds would tell.</p>\
-         <p><b>regular</b> is the plain router, <b>dsasync-paper</b> the paper's algorithms as printed, on which its claims are judged, and \
-         <b>dsasync</b> what linkhold recommends. Brackets name the sender's TCP stack and the round trip of the wired part, or the \
-         one assumption that was changed.</p>",
+         to where it does not: more seeds would tell.</p><p>{}Brackets name the sender's TCP stack and what was changed besides: a \
+         round trip, or one assumption.</p>",
         report.figures.len(),
         if report.figures.len() == 1 { "figure" } else { "figures" },
         count_verdicts(&claims),
+        if report.figures.iter().any(|figure| figure.id.starts_with("dsasync/")) { DSASYNC_CASES } else { "" },
     ));
     page.html(&format!("<p class=\"soft\">Measured by {}.</p>", escape(&report.program.to_string())));
     for figure in &report.figures {
