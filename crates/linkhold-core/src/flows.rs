@@ -29,14 +29,13 @@ pub(crate) struct Flows<T> {
     max: usize,
 }
 
-/// What [`Flows::see`] found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen<T> {
-    Known,
-    New {
-        /// The connection that made room.
-        evicted: Option<(FlowKey, T)>,
-    },
+/// A connection that a packet passes on, as [`Flows::see`] found it.
+pub(crate) struct Seen<'a, T> {
+    pub value: &'a mut T,
+    /// It was not known before.
+    pub is_new: bool,
+    /// The connection that made room for it.
+    pub evicted: Option<(FlowKey, T)>,
 }
 
 impl<T> Flows<T> {
@@ -68,19 +67,27 @@ impl<T> Flows<T> {
     }
 
     /// A packet of the connection passes; one that is not known is taken in with what `fresh` makes.
-    pub fn see(&mut self, now: Instant, key: &FlowKey, fresh: impl FnOnce() -> T) -> Seen<T> {
-        if let Some(flow) = self.find(key).and_then(|slot| self.known.get_mut(slot)) {
-            flow.last_seen = now;
-            return Seen::Known;
-        }
+    pub fn see(&mut self, now: Instant, key: &FlowKey, fresh: impl FnOnce() -> T) -> Seen<'_, T> {
+        let known = self.find(key);
+        let (slot, evicted) = match known {
+            Some(slot) => (slot, None),
+            None => self.add(now, key, fresh()),
+        };
+        // Found, or just added.
+        let flow = &mut self.known[slot];
+        flow.last_seen = now;
+        Seen { value: &mut flow.value, is_new: known.is_none(), evicted }
+    }
+
+    fn add(&mut self, now: Instant, key: &FlowKey, value: T) -> (usize, Option<(FlowKey, T)>) {
         let evicted = if self.known.len() >= self.max { self.evict() } else { None };
-        let (hash, slot) = (self.hash(key), self.known.len() as u32);
-        self.known.push(Flow { key: *key, last_seen: now, value: fresh() });
+        let (hash, slot) = (self.hash(key), self.known.len());
+        self.known.push(Flow { key: *key, last_seen: now, value });
         let Self { index, known, hasher, .. } = self;
-        index.insert_unique(hash, slot, |&slot| {
+        index.insert_unique(hash, slot as u32, |&slot| {
             known.get(slot as usize).map_or(0, |flow| hasher.hash_one(flow.key))
         });
-        Seen::New { evicted }
+        (slot, evicted)
     }
 
     /// Takes the longest idle connection out. A walk over all, only when a full table meets a new connection.

@@ -173,14 +173,15 @@ impl Mechanism for CrAware {
             if self.flows.remove(packet.flow).is_some() && self.is_frozen() {
                 out.push(Action::Sender { flow: *packet.flow, command: self.thawing() });
             }
-        } else if let Seen::New { evicted } = self.flows.see(now, packet.flow, || ()) {
+        } else {
+            let Seen { is_new, evicted, .. } = self.flows.see(now, packet.flow, || ());
             if let Some((flow, ())) = evicted {
                 self.metrics.flow_evictions += 1;
                 if self.is_frozen() {
                     out.push(Action::Sender { flow, command: self.thawing() });
                 }
             }
-            if self.is_frozen() {
+            if is_new && self.is_frozen() {
                 out.push(Action::Sender { flow: *packet.flow, command: SenderCommand::Freeze });
             }
         }

@@ -8,10 +8,11 @@
 
 use std::collections::VecDeque;
 
-use crate::action::{Action, Actions};
-use crate::packet::{PacketId, SackBlock};
+use crate::action::{Action, Actions, Rewrite, Verdict};
+use crate::mechanism::Metrics;
+use crate::packet::{PacketId, PacketView, SackBlock};
 use crate::time::{Duration, Instant};
-use crate::units::Seq;
+use crate::units::{Bytes, Seq};
 
 /// A forwarded segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +37,13 @@ impl Copy {
     }
 }
 
-/// What bounds the copies of one connection.
+/// What bounds copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// Most segments kept.
+    /// Most segments kept of one connection.
     pub packets: u32,
+    /// Most bytes kept of all connections.
+    pub bytes: Bytes,
     /// A copy is let go of after this long, whatever has become of it.
     pub age: Duration,
     /// Most copies sent of one segment.
@@ -58,6 +61,14 @@ pub(super) struct Done {
     pub took: Option<Duration>,
 }
 
+impl Metrics {
+    /// What became of copies.
+    pub(super) fn count(&mut self, done: Done) {
+        self.copies_sent += u64::from(done.sent);
+        self.kept_bytes = self.kept_bytes.saturating_sub(done.freed);
+    }
+}
+
 /// The copies of one connection in one direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Copies {
@@ -73,32 +84,49 @@ impl Copies {
         self.list.is_empty()
     }
 
-    /// A segment `seq .. end` is forwarded. False if there is no place for a copy. A segment that the sender
-    /// sends again takes the place of its older copy.
-    pub fn keep(
+    /// Forwards a segment, and keeps a copy of it if there is place for one.
+    pub fn forward(
         &mut self,
         now: Instant,
-        id: PacketId,
-        (seq, end): (Seq, Seq),
-        bytes: u32,
+        packet: &PacketView<'_>,
         bounds: &Bounds,
+        metrics: &mut Metrics,
         out: &mut Actions,
-    ) -> (bool, Done) {
-        let mut done = Done::default();
+    ) -> Verdict {
+        let fits = metrics.kept_bytes + u64::from(packet.len) <= bounds.bytes.0;
+        if !fits || !self.keep(now, packet, bounds, metrics, out) {
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        metrics.kept_bytes += u64::from(packet.len);
+        metrics.kept_bytes_peak = metrics.kept_bytes_peak.max(metrics.kept_bytes);
+        Verdict::ForwardAndKeep(Rewrite::NONE)
+    }
+
+    /// False if there is no place. A segment that the sender sends again takes the place of its older copy.
+    fn keep(
+        &mut self,
+        now: Instant,
+        packet: &PacketView<'_>,
+        bounds: &Bounds,
+        metrics: &mut Metrics,
+        out: &mut Actions,
+    ) -> bool {
         self.order += 1;
+        let (seq, end) = (packet.tcp.seq, packet.tcp.seq_end());
+        let (id, bytes, order) = (packet.id, packet.len, self.order);
+        let copy = Copy { id, seq, end, bytes, first: now, sent: now, order, tries: 0 };
         let place = self.list.partition_point(|copy| copy.seq.before(seq));
-        let copy = Copy { id, seq, end, bytes, first: now, sent: now, order: self.order, tries: 0 };
         if let Some(old) = self.list.get_mut(place).filter(|old| old.seq == seq) {
-            done.freed += u64::from(old.bytes);
+            metrics.count(Done { freed: u64::from(old.bytes), ..Done::default() });
             out.push(Action::Forget { packet: old.id });
             *old = copy;
-            return (true, done);
+            return true;
         }
-        if self.list.len() >= bounds.packets as usize {
-            return (false, done);
+        let room = self.list.len() < bounds.packets as usize;
+        if room {
+            self.list.insert(place, copy);
         }
-        self.list.insert(place, copy);
-        (true, done)
+        room
     }
 
     /// Everything before `ack` has come through.

@@ -39,7 +39,7 @@ use crate::action::{Action, Actions, DropReason, Report, Rewrite, Verdict};
 use crate::flows::{Flows, Seen};
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{Direction, PacketView, StationId, TcpFlags, TcpSegment};
+use crate::packet::{Direction, FlowKey, PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::{Bytes, Seq};
 
@@ -189,9 +189,15 @@ impl Silences {
 /// Local recovery at the base station as a [`Mechanism`].
 #[derive(Debug)]
 pub struct LocalRecovery {
+    flows: Flows<Flow>,
+    shared: Shared,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Shared {
     config: LocalRecoveryConfig,
     bounds: Bounds,
-    flows: Flows<Flow>,
     silences: Silences,
     next_tick: Option<Instant>,
     metrics: Metrics,
@@ -201,61 +207,59 @@ impl LocalRecovery {
     /// A base station that has seen nothing.
     #[must_use]
     pub fn new(config: &LocalRecoveryConfig) -> Self {
-        let LocalRecoveryConfig { max_flow_packets: packets, keep_for: age, tries, .. } = *config;
-        Self {
+        let LocalRecoveryConfig { max_flow_packets: packets, max_bytes: bytes, keep_for: age, tries, .. } =
+            *config;
+        let shared = Shared {
             config: *config,
-            bounds: Bounds { packets, age, tries },
-            flows: Flows::new(config.max_flows, config.flow_seed),
+            bounds: Bounds { packets, bytes, age, tries },
             silences: Silences::default(),
             next_tick: None,
             metrics: Metrics::default(),
-        }
+        };
+        Self { flows: Flows::new(config.max_flows, config.flow_seed), shared }
     }
+}
 
-    fn see(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) {
-        let seen = self.flows.see(now, packet.flow, || Flow::new(packet.station));
-        if let Seen::New { evicted: Some((_, mut flow)) } = seen {
-            self.metrics.flow_evictions += 1;
-            self.metrics.count(flow.down.clear(out));
-        }
-    }
-
-    fn downlink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+impl Shared {
+    fn downlink(
+        &mut self,
+        now: Instant,
+        flow: &mut Flow,
+        packet: &PacketView<'_>,
+        out: &mut Actions,
+    ) -> Verdict {
         let tcp = packet.tcp;
-        let fits = self.metrics.kept_bytes + u64::from(packet.len) <= self.config.max_bytes.0;
-        if !self.config.downlink || tcp.payload_len == 0 || !fits {
+        // What the station has already is a sender's needless copy.
+        let arrived = flow.acked.is_some_and(|(acked, _)| !tcp.seq_end().after(acked));
+        if !self.config.downlink || tcp.payload_len == 0 || arrived {
             return Verdict::Forward(Rewrite::NONE);
         }
-        let Some(flow) = self.flows.get_mut(packet.flow) else { return Verdict::Forward(Rewrite::NONE) };
-        if flow.acked.is_some_and(|(acked, _)| !tcp.seq_end().after(acked)) {
-            // The station has it: a sender's needless copy.
-            return Verdict::Forward(Rewrite::NONE);
+        let verdict = flow.down.forward(now, packet, &self.bounds, &mut self.metrics, out);
+        if matches!(verdict, Verdict::ForwardAndKeep(_)) {
+            self.next_tick.get_or_insert(now + TICK);
         }
-        let range = (tcp.seq, tcp.seq_end());
-        let (kept, done) = flow.down.keep(now, packet.id, range, packet.len, &self.bounds, out);
-        self.metrics.count(done);
-        if !kept {
-            return Verdict::Forward(Rewrite::NONE);
-        }
-        self.metrics.keep(packet.len);
-        self.next_tick.get_or_insert(now + TICK);
-        Verdict::ForwardAndKeep(Rewrite::NONE)
+        verdict
     }
 
-    fn uplink(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+    fn uplink(
+        &mut self,
+        now: Instant,
+        flow: &mut Flow,
+        packet: &PacketView<'_>,
+        out: &mut Actions,
+    ) -> Verdict {
         let tcp = packet.tcp;
         if tcp.payload_len > 0 && self.config.reports > 0 {
-            self.watch(now, packet, out);
+            self.watch(now, flow, packet, out);
         }
-        if self.config.downlink && tcp.flags.contains(TcpFlags::ACK) && self.heard(now, packet, out) {
+        if self.config.downlink && tcp.flags.contains(TcpFlags::ACK) && self.heard(now, flow, tcp, out) {
             return Verdict::Drop(DropReason::RepairedHere);
         }
         Verdict::Forward(Rewrite::NONE)
     }
 
     /// Uplink data has come off the radio.
-    fn watch(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) {
-        let Some(flow) = self.flows.get_mut(packet.flow) else { return };
+    fn watch(&mut self, now: Instant, flow: &mut Flow, packet: &PacketView<'_>, out: &mut Actions) {
         if flow.up.arrived(packet.tcp.seq, packet.tcp.seq_end()) {
             // A hole that nobody has told of: the count begins anew.
             flow.reported.1 = 0;
@@ -267,9 +271,7 @@ impl LocalRecovery {
     }
 
     /// The station acknowledges. True if the sender is not to hear of it now.
-    fn heard(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> bool {
-        let Some(flow) = self.flows.get_mut(packet.flow) else { return false };
-        let tcp = packet.tcp;
+    fn heard(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment, out: &mut Actions) -> bool {
         let before = flow.acked;
         let advanced = before.is_none_or(|(acked, _)| tcp.ack.after(acked));
         if before.is_some_and(|(acked, _)| tcp.ack.before(acked)) {
@@ -324,13 +326,7 @@ fn is_duplicate(tcp: &TcpSegment, same_window: bool) -> bool {
     tcp.is_pure_ack() && same_window && !d_sack && !tcp.flags.contains(TcpFlags::ECE)
 }
 
-fn report(
-    now: Instant,
-    key: &crate::packet::FlowKey,
-    flow: &mut Flow,
-    metrics: &mut Metrics,
-    out: &mut Actions,
-) {
+fn report(now: Instant, key: &FlowKey, flow: &mut Flow, metrics: &mut Metrics, out: &mut Actions) {
     let Some((next, blocks)) = flow.up.report() else { return };
     flow.reported = (now, flow.reported.1.saturating_add(1));
     flow.reported_next = Some(next);
@@ -344,21 +340,26 @@ impl Mechanism for LocalRecovery {
     }
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
-        self.metrics.packets += 1;
+        let Self { flows, shared } = self;
+        shared.metrics.packets += 1;
         if packet.tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
             // A connection ends or begins: nothing of an old one under the same addresses counts any more.
-            if let Some(mut flow) = self.flows.remove(packet.flow) {
-                self.metrics.count(flow.down.clear(out));
+            if let Some(mut flow) = flows.remove(packet.flow) {
+                shared.metrics.count(flow.down.clear(out));
             }
             return Verdict::Forward(Rewrite::NONE);
         }
-        self.see(now, packet, out);
+        let Seen { value: flow, evicted, .. } = flows.see(now, packet.flow, || Flow::new(packet.station));
+        if let Some((_, mut flow)) = evicted {
+            shared.metrics.flow_evictions += 1;
+            shared.metrics.count(flow.down.clear(out));
+        }
         let verdict = match packet.direction {
-            Direction::Downlink => self.downlink(now, packet, out),
-            Direction::Uplink => self.uplink(now, packet, out),
+            Direction::Downlink => shared.downlink(now, flow, packet, out),
+            Direction::Uplink => shared.uplink(now, flow, packet, out),
         };
         if let Verdict::Drop(reason) = verdict {
-            self.metrics.dropped[reason as usize] += 1;
+            shared.metrics.dropped[reason as usize] += 1;
         }
         verdict
     }
@@ -366,12 +367,12 @@ impl Mechanism for LocalRecovery {
     fn on_link(&mut self, now: Instant, event: LinkEvent, _out: &mut Actions) {
         match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, .. } => {
-                self.metrics.silences += 1;
-                self.silences.started(scope, cause);
+                self.shared.metrics.silences += 1;
+                self.shared.silences.started(scope, cause);
             }
             LinkEventKind::FreezeEnded { scope, cause } => {
-                self.silences.ended(now, scope, cause);
-                self.next_tick.get_or_insert(now + TICK);
+                self.shared.silences.ended(now, scope, cause);
+                self.shared.next_tick.get_or_insert(now + TICK);
             }
             LinkEventKind::ChannelSwitched { .. }
             | LinkEventKind::SensingSchedule { .. }
@@ -383,7 +384,7 @@ impl Mechanism for LocalRecovery {
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
-        if self.next_tick.is_none_or(|due| due > now) {
+        if self.shared.next_tick.is_none_or(|due| due > now) {
             return;
         }
         let mut any = false;
@@ -391,28 +392,28 @@ impl Mechanism for LocalRecovery {
             if !flow.needs_ticks() {
                 continue;
             }
-            let silent = self.silences.covers(flow.station);
-            let patience = flow.patience(self.config.least_patience).filter(|_| !silent);
-            let done = flow.down.tick(now, self.silences.ended, patience, &self.bounds, out);
-            self.metrics.count(done);
+            let silent = self.shared.silences.covers(flow.station);
+            let patience = flow.patience(self.shared.config.least_patience).filter(|_| !silent);
+            let done = flow.down.tick(now, self.shared.silences.ended, patience, &self.shared.bounds, out);
+            self.shared.metrics.count(done);
             if let Some((next, _)) = flow.up.report().filter(|_| !silent) {
                 if flow.reported_next != Some(next) {
                     flow.reported.1 = 0;
                 }
-                let due = now.since(flow.reported.0) >= self.config.report_interval;
-                if due && flow.reported.1 < self.config.reports {
-                    report(now, key, flow, &mut self.metrics, out);
+                let due = now.since(flow.reported.0) >= self.shared.config.report_interval;
+                if due && flow.reported.1 < self.shared.config.reports {
+                    report(now, key, flow, &mut self.shared.metrics, out);
                 }
             }
             // In a silence a report would be lost: the silence's end brings the next look.
-            let to_report = !silent && flow.up.has_hole() && flow.reported.1 < self.config.reports;
+            let to_report = !silent && flow.up.has_hole() && flow.reported.1 < self.shared.config.reports;
             any |= !flow.down.is_empty() || to_report;
         }
-        self.next_tick = any.then(|| now + TICK);
+        self.shared.next_tick = any.then(|| now + TICK);
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        self.next_tick
+        self.shared.next_tick
     }
 
     fn is_holding(&self) -> bool {
@@ -421,12 +422,12 @@ impl Mechanism for LocalRecovery {
 
     fn flush(&mut self, _now: Instant, out: &mut Actions) {
         for (_, flow) in self.flows.iter_mut() {
-            self.metrics.count(flow.down.clear(out));
+            self.shared.metrics.count(flow.down.clear(out));
         }
-        self.next_tick = None;
+        self.shared.next_tick = None;
     }
 
     fn metrics(&self) -> Metrics {
-        Metrics { flows: self.flows.len() as u64, ..self.metrics }
+        Metrics { flows: self.flows.len() as u64, ..self.shared.metrics }
     }
 }

@@ -9,7 +9,7 @@
 //! Not in the paper, which says nothing of it: bounds on copies, tries and age; and a guard, because a report
 //! that was sent before a copy arrived names the copy's segment once more.
 
-use super::copies::{Bounds, Copies, Done};
+use super::copies::{Bounds, Copies};
 use crate::action::{Action, Actions, Report, Rewrite, SenderCommand, Verdict};
 use crate::flows::{Flows, Seen};
 use crate::link_event::LinkEvent;
@@ -81,10 +81,11 @@ impl LocalResend {
     /// A host that has seen nothing.
     #[must_use]
     pub fn new(config: &LocalResendConfig) -> Self {
-        let LocalResendConfig { max_flow_packets: packets, keep_for: age, tries, .. } = *config;
+        let LocalResendConfig { max_flow_packets: packets, max_bytes: bytes, keep_for: age, tries, .. } =
+            *config;
         Self {
             config: *config,
-            bounds: Bounds { packets, age, tries },
+            bounds: Bounds { packets, bytes, age, tries },
             flows: Flows::new(config.max_flows, config.flow_seed),
             next_tick: None,
             metrics: Metrics::default(),
@@ -92,39 +93,16 @@ impl LocalResend {
     }
 
     fn keep(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
-        if let Seen::New { evicted: Some((_, mut copies)) } =
-            self.flows.see(now, packet.flow, Copies::default)
-        {
+        let Seen { value: copies, evicted, .. } = self.flows.see(now, packet.flow, Copies::default);
+        if let Some((_, mut copies)) = evicted {
             self.metrics.flow_evictions += 1;
             self.metrics.count(copies.clear(out));
         }
-        let fits = self.metrics.kept_bytes + u64::from(packet.len) <= self.config.max_bytes.0;
-        let Some(copies) = self.flows.get_mut(packet.flow).filter(|_| fits) else {
-            return Verdict::Forward(Rewrite::NONE);
-        };
-        let range = (packet.tcp.seq, packet.tcp.seq_end());
-        let (kept, done) = copies.keep(now, packet.id, range, packet.len, &self.bounds, out);
-        self.metrics.count(done);
-        if !kept {
-            return Verdict::Forward(Rewrite::NONE);
+        let verdict = copies.forward(now, packet, &self.bounds, &mut self.metrics, out);
+        if matches!(verdict, Verdict::ForwardAndKeep(_)) {
+            self.next_tick.get_or_insert(now + TICK);
         }
-        self.metrics.keep(packet.len);
-        self.next_tick.get_or_insert(now + TICK);
-        Verdict::ForwardAndKeep(Rewrite::NONE)
-    }
-}
-
-impl Metrics {
-    /// What became of copies.
-    pub(super) fn count(&mut self, done: Done) {
-        self.copies_sent += u64::from(done.sent);
-        self.kept_bytes = self.kept_bytes.saturating_sub(done.freed);
-    }
-
-    /// A copy of `len` bytes is kept.
-    pub(super) fn keep(&mut self, len: u32) {
-        self.kept_bytes += u64::from(len);
-        self.kept_bytes_peak = self.kept_bytes_peak.max(self.kept_bytes);
+        verdict
     }
 }
 

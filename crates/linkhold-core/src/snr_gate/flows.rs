@@ -1,18 +1,11 @@
 //! The connections of the host, as the gate knows them by watching them pass.
 //!
-//! A bounded table, found by a seeded hash and walked in a fixed order; the longest idle connection makes
-//! room. What is kept of a connection is what a repeated ACK needs: the receiver's last ACK number, window and
+//! What is kept of a connection is what a repeated ACK needs: the receiver's last ACK number, window and
 //! timestamp, and where its own sequence numbers stand.
-
-use core::hash::BuildHasher;
-
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 
 use super::decision::Bin;
 use crate::action::AckSpec;
 use crate::packet::{Direction, FlowKey, TcpFlags, TcpSegment, TcpTimestamp};
-use crate::time::Instant;
 use crate::units::Seq;
 
 /// Changes of the signal remembered of a connection: enough for a few round trips.
@@ -41,8 +34,7 @@ pub(super) enum Sent {
 /// A connection whose sender is the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    pub key: FlowKey,
-    last_seen: Instant,
+    key: FlowKey,
     /// The receiver's highest ACK number, with the window field and the timestamp that came with it.
     acked: Option<Seq>,
     offer: u16,
@@ -68,10 +60,9 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    fn new(key: FlowKey, now: Instant) -> Self {
+    pub fn new(key: FlowKey) -> Self {
         Self {
             key,
-            last_seen: now,
             acked: None,
             offer: 0,
             timestamp: None,
@@ -123,10 +114,10 @@ impl Flow {
 
     /// A SYN begins the connection anew, if nothing is under way; otherwise the other end has to take it
     /// first. False if the segment is not believed.
-    fn on_syn(&mut self, now: Instant, tcp: &TcpSegment) -> bool {
+    fn on_syn(&mut self, tcp: &TcpSegment) -> bool {
         if tcp.flags.contains(TcpFlags::ACK) {
             if self.rival == Some(tcp.ack) {
-                *self = Self { told: self.told, sent: Some(tcp.ack), ..Self::new(self.key, now) };
+                *self = Self { told: self.told, sent: Some(tcp.ack), ..Self::new(self.key) };
                 return true;
             }
             return !self.is_under_way();
@@ -135,20 +126,19 @@ impl Flow {
             self.rival = Some(tcp.seq_end());
             return false;
         }
-        *self = Self { told: self.told, ..Self::new(self.key, now) };
+        *self = Self { told: self.told, ..Self::new(self.key) };
         true
     }
 
     /// A segment of the receiver passes, on its way to the host.
-    pub fn on_receiver(&mut self, now: Instant, tcp: &TcpSegment) {
-        self.last_seen = now;
+    pub fn on_receiver(&mut self, tcp: &TcpSegment) {
         self.signed |= tcp.signed;
         if tcp.flags.contains(TcpFlags::RST) {
             self.reset = true;
             return;
         }
         let is_syn = tcp.flags.contains(TcpFlags::SYN);
-        if is_syn && !self.on_syn(now, tcp) {
+        if is_syn && !self.on_syn(tcp) {
             return;
         }
         self.signed |= tcp.signed;
@@ -168,14 +158,13 @@ impl Flow {
     }
 
     /// A segment of the host passes; `bin` is the strength of the signal now.
-    pub fn on_sender(&mut self, now: Instant, tcp: &TcpSegment, bin: Option<Bin>) -> Sent {
-        self.last_seen = now;
+    pub fn on_sender(&mut self, tcp: &TcpSegment, bin: Option<Bin>) -> Sent {
         self.signed |= tcp.signed;
         if tcp.flags.contains(TcpFlags::RST) {
             self.reset = true;
             return Sent::Nothing;
         }
-        if tcp.flags.contains(TcpFlags::SYN) && !self.on_syn(now, tcp) {
+        if tcp.flags.contains(TcpFlags::SYN) && !self.on_syn(tcp) {
             return Sent::Nothing;
         }
         self.signed |= tcp.signed;
@@ -218,80 +207,5 @@ impl Flow {
     fn strength_at(&self, seq: Seq) -> Option<Bin> {
         let marks = self.marks.get(..self.marked)?;
         marks.iter().rev().find(|(from, _)| !from.after(seq)).map(|&(_, bin)| bin)
-    }
-}
-
-/// All connections.
-#[derive(Debug)]
-pub(super) struct Flows {
-    known: Vec<Flow>,
-    index: HashTable<u32>,
-    hasher: FixedState,
-    max: usize,
-}
-
-impl Flows {
-    pub fn new(max: u32, seed: u64) -> Self {
-        Self {
-            known: Vec::new(),
-            index: HashTable::new(),
-            hasher: FixedState::with_seed(seed),
-            max: max.max(1) as usize,
-        }
-    }
-
-    pub fn len(&self) -> usize {
-        self.known.len()
-    }
-
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
-        self.known.iter_mut()
-    }
-
-    fn hash(&self, key: &FlowKey) -> u64 {
-        self.hasher.hash_one(key)
-    }
-
-    fn find(&self, key: &FlowKey) -> Option<usize> {
-        let same = |&slot: &u32| self.known.get(slot as usize).is_some_and(|flow| flow.key == *key);
-        self.index.find(self.hash(key), same).map(|&slot| slot as usize)
-    }
-
-    /// The connection, which is added if it is new; and the one that made room for it.
-    pub fn see(&mut self, now: Instant, key: &FlowKey) -> (Option<&mut Flow>, Option<Flow>) {
-        if let Some(slot) = self.find(key) {
-            return (self.known.get_mut(slot), None);
-        }
-        let evicted = if self.known.len() >= self.max { self.evict() } else { None };
-        let (hash, slot) = (self.hash(key), self.known.len() as u32);
-        self.known.push(Flow::new(*key, now));
-        let Self { index, known, hasher, .. } = self;
-        index.insert_unique(hash, slot, |&slot| {
-            known.get(slot as usize).map_or(0, |flow| hasher.hash_one(flow.key))
-        });
-        (self.known.last_mut(), evicted)
-    }
-
-    /// Takes the longest idle connection out. A walk over all, only when a full table meets a new connection.
-    fn evict(&mut self) -> Option<Flow> {
-        let oldest = *self.known.iter().min_by_key(|flow| flow.last_seen)?;
-        self.remove(&oldest.key);
-        Some(oldest)
-    }
-
-    fn remove(&mut self, key: &FlowKey) {
-        let Some(slot) = self.find(key) else { return };
-        let hash = self.hash(key);
-        if let Ok(entry) = self.index.find_entry(hash, |&other| other as usize == slot) {
-            entry.remove();
-        }
-        self.known.swap_remove(slot);
-        // The last connection has moved to the free slot.
-        if let Some(moved) = self.known.get(slot) {
-            let (hash, from) = (self.hash(&moved.key), self.known.len());
-            if let Some(place) = self.index.find_mut(hash, |&other| other as usize == from) {
-                *place = slot as u32;
-            }
-        }
     }
 }

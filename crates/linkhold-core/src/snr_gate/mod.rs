@@ -35,6 +35,7 @@ mod settings;
 mod tests;
 
 use crate::action::{Action, Actions, Rewrite, Verdict};
+use crate::flows::{Flows, Seen};
 use crate::link_event::{LinkEvent, LinkEventKind};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{Direction, PacketView, TcpFlags};
@@ -42,7 +43,7 @@ use crate::time::Instant;
 
 pub use config::{Rule, SnrGateConfig};
 use decision::{Bin, Decision, Order};
-use flows::{Flow, Flows, Sent, Told};
+use flows::{Flow, Sent, Told};
 use samples::Samples;
 
 /// Whether the host's senders may send.
@@ -66,7 +67,7 @@ pub struct SnrGate {
     heard: Instant,
     decision: Box<dyn Decision>,
     gate: Gate,
-    flows: Flows,
+    flows: Flows<Flow>,
     metrics: Metrics,
 }
 
@@ -92,7 +93,7 @@ impl SnrGate {
     fn shut(&mut self, now: Instant, out: &mut Actions) {
         self.gate = Gate::Shut { until: now + self.config.max_gate };
         self.metrics.silences += 1;
-        for flow in self.flows.iter_mut() {
+        for (_, flow) in self.flows.iter_mut() {
             close(flow, &mut self.metrics, out);
         }
     }
@@ -102,7 +103,7 @@ impl SnrGate {
         let was_shut = self.is_shut();
         self.gate = next;
         if was_shut {
-            for flow in self.flows.iter_mut() {
+            for (_, flow) in self.flows.iter_mut() {
                 reopen(flow, &mut self.metrics, out);
             }
         }
@@ -186,15 +187,14 @@ impl Mechanism for SnrGate {
         self.metrics.packets += 1;
         let shut = self.is_shut();
         let bin = self.samples.level(self.config.averaged).map(Bin::of);
-        let (flow, evicted) = self.flows.see(now, packet.flow);
-        if let Some(mut evicted) = evicted {
+        let Seen { value: flow, evicted, .. } = self.flows.see(now, packet.flow, || Flow::new(*packet.flow));
+        if let Some((_, mut evicted)) = evicted {
             self.metrics.flow_evictions += 1;
             reopen(&mut evicted, &mut self.metrics, out);
         }
-        let Some(flow) = flow else { return Verdict::Forward(Rewrite::NONE) };
         match packet.direction {
             Direction::Downlink => {
-                flow.on_receiver(now, packet.tcp);
+                flow.on_receiver(packet.tcp);
                 let tells_window = packet.tcp.flags.contains(TcpFlags::ACK)
                     && !packet.tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
                 if !tells_window || !flow.is_gated() {
@@ -207,7 +207,7 @@ impl Mechanism for SnrGate {
                 }
             }
             Direction::Uplink => {
-                let sent = flow.on_sender(now, packet.tcp, bin);
+                let sent = flow.on_sender(packet.tcp, bin);
                 if shut {
                     // A connection that began, or first sent data, behind a shut gate.
                     close(flow, &mut self.metrics, out);
