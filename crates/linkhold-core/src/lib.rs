@@ -19,6 +19,7 @@ pub mod packet;
 pub mod quantity;
 pub mod registry;
 pub mod settings;
+pub(crate) mod silences;
 pub mod snr_gate;
 pub mod text;
 pub mod time;

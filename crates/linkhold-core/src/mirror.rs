@@ -12,6 +12,7 @@ use crate::action::{AckSpec, Action, Actions, Report, Verdict};
 use crate::link_event::{LinkEvent, LinkEventKind, Scope};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{FlowKey, PacketView, StationId};
+use crate::silences::Silences;
 use crate::time::Instant;
 
 /// A mechanism whose directions are turned around.
@@ -21,9 +22,8 @@ pub(crate) struct Mirror {
     answers: Actions,
     /// The host, as the last packet named it.
     host: StationId,
-    /// The silences that go on, a bit for each cause: of the network, and of the host alone. To the mechanism
-    /// they are one.
-    silences: [u8; 2],
+    /// Those of the network and of the host alone are one to the mechanism.
+    silences: Silences,
 }
 
 const fn turned(key: &FlowKey) -> FlowKey {
@@ -32,16 +32,7 @@ const fn turned(key: &FlowKey) -> FlowKey {
 
 impl Mirror {
     pub fn new(inner: Box<dyn Mechanism>) -> Self {
-        Self { inner, answers: Actions::new(), host: StationId(0), silences: [0; 2] }
-    }
-
-    /// The silences of the network, or of the host alone.
-    fn silences_of(&mut self, scope: Scope) -> &mut u8 {
-        let [network, host] = &mut self.silences;
-        match scope {
-            Scope::Network => network,
-            Scope::Station(_) => host,
-        }
+        Self { inner, answers: Actions::new(), host: StationId(0), silences: Silences::default() }
     }
 
     fn answer(&mut self, out: &mut Actions) {
@@ -89,12 +80,12 @@ impl Mechanism for Mirror {
         let scope = Scope::Network;
         let kind = match event.kind {
             LinkEventKind::FreezeStarted { scope: whose, cause, expected } => {
-                *self.silences_of(whose) |= 1 << cause as u8;
+                self.silences.started(whose, cause);
                 LinkEventKind::FreezeStarted { scope, cause, expected }
             }
             LinkEventKind::FreezeEnded { scope: whose, cause } => {
-                *self.silences_of(whose) &= !(1 << cause as u8);
-                if self.silences.iter().any(|silences| silences & 1 << cause as u8 != 0) {
+                self.silences.ended(whose, cause);
+                if self.silences.has(cause) {
                     return;
                 }
                 LinkEventKind::FreezeEnded { scope, cause }

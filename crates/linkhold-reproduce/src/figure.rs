@@ -79,15 +79,27 @@ pub(crate) fn row(
     unit: &str,
     value: impl Fn(&RunRecord) -> f64,
 ) -> FigureRow {
-    let values = point.values(value);
+    row_of(variant, point, metric, unit, &point.values(value))
+}
+
+/// A row with the mean of what was measured by seed, and its interval.
+pub(crate) fn row_of(
+    variant: &Variant,
+    point: &Point,
+    metric: &str,
+    unit: &str,
+    values: &[f64],
+) -> FigureRow {
+    let estimate = Estimate::of(values);
     FigureRow {
         case: format!("{} [{}]", point.case, variant.stack),
         metric: format!("{} {metric}", variant.direction),
         unit: unit.to_owned(),
         x: variant.x,
         paper: None,
-        measured: Estimate::of(&values).mean,
-        ci95: Estimate::of(&values).ci95,
+        // Adding zero turns a negative zero into a positive one.
+        measured: estimate.mean + 0.0,
+        ci95: estimate.ci95,
     }
 }
 

@@ -27,9 +27,10 @@ mod tests;
 
 use crate::action::{Action, Actions, Resend, Rewrite, SenderCommand, Verdict};
 use crate::flows::{Flows, Seen};
-use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use crate::link_event::{Cause, LinkEvent, LinkEventKind};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{PacketView, TcpFlags};
+use crate::silences::Silences;
 use crate::time::{Duration, Instant};
 
 /// Which silences freeze the senders.
@@ -76,31 +77,6 @@ enum Senders {
     Frozen {
         until: Instant,
     },
-}
-
-/// The silences that go on, a bit for each cause, of the whole network and of the own station.
-#[derive(Clone, Copy, Debug, Default)]
-struct Silences {
-    network: u8,
-    station: u8,
-}
-
-impl Silences {
-    fn of(&mut self, scope: Scope) -> &mut u8 {
-        match scope {
-            Scope::Network => &mut self.network,
-            Scope::Station(_) => &mut self.station,
-        }
-    }
-
-    const fn none(self) -> bool {
-        self.network == 0 && self.station == 0
-    }
-}
-
-/// A bit of [`Silences`].
-const fn bit(cause: Cause) -> u8 {
-    1 << cause as u8
 }
 
 /// CR-aware TCP as a [`Mechanism`].
@@ -191,13 +167,13 @@ impl Mechanism for CrAware {
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
         match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, .. } if self.triggers(cause) => {
-                *self.silences.of(scope) |= bit(cause);
+                self.silences.started(scope, cause);
                 if !self.is_frozen() {
                     self.freeze(now, out);
                 }
             }
             LinkEventKind::FreezeEnded { scope, cause } => {
-                *self.silences.of(scope) &= !bit(cause);
+                self.silences.ended(scope, cause);
                 if self.silences.none() {
                     self.thaw(out);
                 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::link_event::Scope;
 use crate::packet::{Direction, Ecn, Endpoint, FlowKey, Origin, PacketId, StationId, TcpSegment};
 
 const MS: fn(u64) -> Instant = Instant::from_millis;

@@ -1,10 +1,10 @@
 //! What varies in each figure, and its rows.
 
 use linkhold_radio::PhyRate;
-use linkhold_results::stats::Estimate;
 use linkhold_results::{FigureRow, FlowRecord, RunRecord};
 
-use crate::grid::{Grid, Point, Variant};
+use crate::figure::row_of;
+use crate::grid::{Grid, Variant};
 
 /// The paper's TCP on the generated walk, on which its claims are tested.
 pub(super) const PAPER_STACK: &str = "classic Reno, walk";
@@ -137,20 +137,6 @@ pub(super) fn overhead(run: &RunRecord) -> f64 {
     100.0 * flow.retransmit_bps * flow.active_s / 8.0 / flow.bytes as f64
 }
 
-fn row(variant: &Variant, point: &Point, metric: &str, unit: &str, values: &[f64]) -> FigureRow {
-    let estimate = Estimate::of(values);
-    FigureRow {
-        case: format!("{} [{}]", point.case, variant.stack),
-        metric: format!("{} {metric}", variant.direction),
-        unit: unit.to_owned(),
-        x: variant.x,
-        paper: None,
-        // Adding zero turns a negative zero into a positive one.
-        measured: estimate.mean + 0.0,
-        ci95: estimate.ci95,
-    }
-}
-
 /// A metric of a run.
 type Metric = (&'static str, &'static str, fn(&RunRecord) -> f64);
 
@@ -160,7 +146,7 @@ fn rows(grid: &Grid, metrics: &[Metric]) -> Vec<FigureRow> {
     for point in &grid.points {
         let Some(variant) = grid.variants.get(point.variant) else { continue };
         for &(name, unit, metric) in metrics {
-            rows.push(row(variant, point, name, unit, &point.values(metric)));
+            rows.push(row_of(variant, point, name, unit, &point.values(metric)));
         }
     }
     rows

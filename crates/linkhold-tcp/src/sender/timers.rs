@@ -261,11 +261,15 @@ impl Sender {
                 true
             }
         };
-        if !marked {
-            return;
+        if marked {
+            // One goes whatever the window says: after a thaw something must fly, or no ACK ever comes.
+            self.send_marked(Order::LostAtOnce);
         }
-        // One goes whatever the window says: after a thaw something must fly, or no ACK ever comes.
-        self.order = Order::LostAtOnce;
+    }
+
+    /// Sends what was marked lost, which is no sign of congestion.
+    fn send_marked(&mut self, order: Order) {
+        self.order = order;
         self.tlp.reset();
         self.drop_tail_probe();
         if self.state == CaState::Open {
@@ -291,14 +295,8 @@ impl Sender {
         self.board.sack(&blocks, &mut AckSummary::default());
         // A report may have crossed the retransmission that it asks for.
         let patience = self.rtt.srtt().unwrap_or(Duration::ZERO);
-        if !self.board.mark_lost_below(highest, |sent_again| now.since(sent_again) >= patience) {
-            return;
-        }
-        self.order = Order::AllLostAtOnce;
-        self.tlp.reset();
-        self.drop_tail_probe();
-        if self.state == CaState::Open {
-            self.high_seq = self.nxt;
+        if self.board.mark_lost_below(highest, |sent_again| now.since(sent_again) >= patience) {
+            self.send_marked(Order::AllLostAtOnce);
         }
     }
 }

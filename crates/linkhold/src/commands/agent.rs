@@ -23,10 +23,7 @@ pub fn run(args: &AgentArgs) -> Result<(), Failure> {
             init_logging();
             let recording =
                 args.record.as_ref().map(|file| Recording { file: file.clone(), limit: args.record_limit });
-            run_agent(config, recording.as_ref()).map_err(|error| {
-                let told = error.to_string();
-                if error.is_bad_input() { Failure::BadInput(told) } else { Failure::Failed(told) }
-            })
+            run_agent(config, recording.as_ref()).map_err(|error| super::agent_failure(&error))
         }
         (None, None) => {
             Err(Failure::BadInput("name a configuration: linkhold agent --config FILE".to_owned()))

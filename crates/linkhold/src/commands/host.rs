@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linkhold_linux::agent::{AgentConfig, AgentError, Recording, init_logging};
+use linkhold_linux::agent::{AgentConfig, Recording, init_logging};
 use linkhold_linux::host::run_host;
 
 use crate::Failure;
@@ -21,17 +21,12 @@ pub fn run(args: &HostArgs) -> Result<(), Failure> {
             init_logging();
             let recording =
                 args.record.as_ref().map(|file| Recording { file: file.clone(), limit: args.record_limit });
-            run_host(config, recording.as_ref()).map_err(told)
+            run_host(config, recording.as_ref()).map_err(|error| super::agent_failure(&error))
         }
         (None, None) => {
             Err(Failure::BadInput("name a configuration: linkhold host --config FILE".to_owned()))
         }
     }
-}
-
-fn told(error: AgentError) -> Failure {
-    let told = error.to_string();
-    if error.is_bad_input() { Failure::BadInput(told) } else { Failure::Failed(told) }
 }
 
 fn check(path: &Path) -> Result<(), Failure> {

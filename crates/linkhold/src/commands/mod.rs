@@ -15,9 +15,16 @@ pub mod testbed;
 
 use std::path::Path;
 
+use linkhold_linux::agent::AgentError;
 use linkhold_scenario::Scenario;
 
 use crate::Failure;
+
+/// How the command ends when an agent, on a router or a host, could not run.
+fn agent_failure(error: &AgentError) -> Failure {
+    let told = error.to_string();
+    if error.is_bad_input() { Failure::BadInput(told) } else { Failure::Failed(told) }
+}
 
 /// Reads a scenario file, or standard input for `-`, and tells on standard error what is probably not meant.
 fn load(path: &Path, set: &[String]) -> Result<Scenario, Failure> {
