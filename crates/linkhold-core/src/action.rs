@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::link_event::Scope;
-use crate::packet::{Direction, FlowKey, PacketId, SackBlocks, TcpTimestamp};
-use crate::units::Seq;
+use crate::packet::{Direction, FlowKey, PacketId, SackBlocks, StationId, TcpTimestamp};
+use crate::units::{Bytes, Seq};
 
 /// Changes to the header of a packet that passes. The driver mends the checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,6 +177,15 @@ pub enum Action {
     Reclaim {
         /// Whose packets.
         scope: Scope,
+    },
+    /// Ask the radio for leave to send uplink, ahead of the packet that will need it (lookahead section III).
+    /// The medium access asks as it does for a packet; where a request is in progress it adds these bytes to
+    /// that one. A driver whose radio grants nothing ignores this.
+    RequestUplink {
+        /// The station that will send.
+        station: StationId,
+        /// How much it will send, bytes on the wire.
+        bytes: Bytes,
     },
     /// Command to a TCP sender on this host.
     Sender {

@@ -97,7 +97,7 @@ pub enum LinkEventKind {
         /// The ratio, dB.
         db: f32,
     },
-    /// An uplink grant.
+    /// An uplink grant, said when the station hears of it.
     Grant {
         /// The station that may send.
         station: StationId,
@@ -105,6 +105,19 @@ pub enum LinkEventKind {
         at: Instant,
         /// How much the station may send.
         bytes: Bytes,
+    },
+    /// A granted turn ended with room left: nothing, or too little, waited to be sent.
+    GrantUnused {
+        /// The station whose turn it was.
+        station: StationId,
+        /// The room that was left.
+        bytes: Bytes,
+    },
+    /// The medium access works in frames of this length, in each of which a station can be granted a turn
+    /// (lookahead section II-A). Said before anything else by a radio that grants.
+    GrantFrames {
+        /// From one frame's start to the next.
+        period: Duration,
     },
     /// Room in the transmit queue that downlink releases feed. A driver that can see its queue says this when
     /// a freeze ends and whenever room grows while the mechanism holds packets; a mechanism never releases
@@ -132,10 +145,13 @@ impl LinkEventKind {
             Self::FreezeStarted { scope, .. }
             | Self::FreezeEnded { scope, .. }
             | Self::SensingSchedule { scope, .. } => scope,
-            Self::Snr { station, .. } | Self::Grant { station, .. } | Self::StationLeft { station } => {
-                Scope::Station(station)
+            Self::Snr { station, .. }
+            | Self::Grant { station, .. }
+            | Self::GrantUnused { station, .. }
+            | Self::StationLeft { station } => Scope::Station(station),
+            Self::ChannelSwitched { .. } | Self::GrantFrames { .. } | Self::TransmitRoom { .. } => {
+                Scope::Network
             }
-            Self::ChannelSwitched { .. } | Self::TransmitRoom { .. } => Scope::Network,
         }
     }
 }

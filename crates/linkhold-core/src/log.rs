@@ -4,7 +4,7 @@
 //! goes; [`replay`] hands the inputs to a fresh mechanism and names the first record where its answers
 //! differ.
 //!
-//! # Format, version 3
+//! # Format, version 4
 //! - 8 bytes magic `LNKHOLD\0`, then the version as u16, little endian.
 //! - Frames, each: length of the payload as u32, CRC-32 (IEEE) of the payload as u32, both little endian;
 //!   payload.
@@ -28,7 +28,7 @@ use crate::time::Instant;
 /// First bytes of a log.
 pub const MAGIC: [u8; 8] = *b"LNKHOLD\0";
 /// Version of the format, raised with every change of a recorded type.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// Longest frame, bytes. A flush that releases 130,000 packets takes about 2 MB.
 pub const MAX_FRAME: u32 = 4 << 20;
 

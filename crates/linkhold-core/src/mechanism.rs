@@ -190,6 +190,10 @@ pub struct Metrics {
     pub copies_sent: u64,
     /// Reports to the other end of the radio.
     pub reports: u64,
+    /// Uplink requests made ahead of a packet.
+    pub uplink_requests: u64,
+    /// Uplink requests made ahead of a packet that did not come in time.
+    pub uplink_requests_wrong: u64,
     /// ACKs injected.
     pub acks_injected: u64,
     /// Times a flow's window was closed.
@@ -234,6 +238,8 @@ impl Metrics {
             kept_bytes_peak: self.kept_bytes_peak + other.kept_bytes_peak,
             copies_sent: self.copies_sent + other.copies_sent,
             reports: self.reports + other.reports,
+            uplink_requests: self.uplink_requests + other.uplink_requests,
+            uplink_requests_wrong: self.uplink_requests_wrong + other.uplink_requests_wrong,
             acks_injected: self.acks_injected + other.acks_injected,
             windows_closed: self.windows_closed + other.windows_closed,
             windows_reopened: self.windows_reopened + other.windows_reopened,

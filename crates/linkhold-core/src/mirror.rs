@@ -51,7 +51,8 @@ impl Mirror {
                 same @ (Action::Release { .. }
                 | Action::Discard { .. }
                 | Action::SendCopy { .. }
-                | Action::Forget { .. }) => same,
+                | Action::Forget { .. }
+                | Action::RequestUplink { .. }) => same,
             });
         }
     }
@@ -97,9 +98,14 @@ impl Mechanism for Mirror {
             LinkEventKind::Grant { at, bytes, .. } => {
                 LinkEventKind::Grant { station: StationId(0), at, bytes }
             }
+            LinkEventKind::GrantUnused { bytes, .. } => {
+                LinkEventKind::GrantUnused { station: StationId(0), bytes }
+            }
             // A host does not leave itself.
             LinkEventKind::StationLeft { .. } => return,
-            kind @ (LinkEventKind::ChannelSwitched { .. } | LinkEventKind::TransmitRoom { .. }) => kind,
+            kind @ (LinkEventKind::ChannelSwitched { .. }
+            | LinkEventKind::GrantFrames { .. }
+            | LinkEventKind::TransmitRoom { .. }) => kind,
         };
         self.inner.on_link(now, LinkEvent { kind, ..event }, &mut self.answers);
         self.answer(out);

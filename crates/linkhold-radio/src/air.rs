@@ -104,6 +104,13 @@ impl Air {
         self.find_next();
     }
 
+    /// `station` asks for leave to send `bytes` uplink, ahead of the frames that will need it. Nothing happens
+    /// where the medium access grants nothing.
+    pub fn request_uplink(&mut self, now: Instant, station: StationId, bytes: Bytes) {
+        self.access.on_request(now, station, bytes);
+        self.find_next();
+    }
+
     /// When [`on_event`](Self::on_event) wants to be called next. O(1).
     #[must_use]
     pub const fn next_event(&self) -> Option<Instant> {

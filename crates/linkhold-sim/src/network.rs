@@ -20,6 +20,7 @@ use linkhold_core::packet::{
     Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment,
 };
 use linkhold_core::time::Instant;
+use linkhold_core::units::Bytes;
 use linkhold_radio::{AirEvent, RadioId, Silence, Transmission};
 
 use crate::carrier::Carrier;
@@ -553,6 +554,7 @@ impl Network {
                         tap.reclaims.push_back(scope);
                     }
                 }
+                Action::RequestUplink { station, bytes } => self.request_uplink(now, id, station, bytes),
                 Action::Sender { flow, command } => self.command(id, &flow, command),
             }
         }
@@ -614,6 +616,15 @@ impl Network {
         debug_assert!(packet.held, "a mechanism named a packet that it does not hold");
         packet.held = false;
         (packet.direction, packet.len)
+    }
+
+    /// A station's mechanism asks its own radio for a turn.
+    #[inline(never)]
+    fn request_uplink(&mut self, now: Instant, id: TapId, station: StationId, bytes: Bytes) {
+        let Tap { node, radio, .. } = self.taps[id.get()];
+        debug_assert!(node == NodeId::Station(station), "only a station's own radio can ask for its turn");
+        self.carrier.touched.link(radio);
+        self.carrier.air_mut(radio).air.request_uplink(now, station, bytes);
     }
 
     /// A command reaches the sender only where mechanism and sender are on one host.

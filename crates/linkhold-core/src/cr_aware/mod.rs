@@ -183,6 +183,8 @@ impl Mechanism for CrAware {
             | LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. }
+            | LinkEventKind::GrantUnused { .. }
+            | LinkEventKind::GrantFrames { .. }
             | LinkEventKind::TransmitRoom { .. }
             | LinkEventKind::StationLeft { .. } => {}
         }

@@ -416,7 +416,9 @@ impl Mechanism for DsaSync {
             }
             LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
-            | LinkEventKind::Grant { .. } => {}
+            | LinkEventKind::Grant { .. }
+            | LinkEventKind::GrantUnused { .. }
+            | LinkEventKind::GrantFrames { .. } => {}
         }
         self.next_timeout = self.find_next_timeout();
     }

@@ -203,9 +203,11 @@ impl LinkMonitor {
                 TfpChange::None
             }
             LinkEventKind::StationLeft { station } => self.forget_station(station),
-            LinkEventKind::Snr { .. } | LinkEventKind::Grant { .. } | LinkEventKind::TransmitRoom { .. } => {
-                TfpChange::None
-            }
+            LinkEventKind::Snr { .. }
+            | LinkEventKind::Grant { .. }
+            | LinkEventKind::GrantUnused { .. }
+            | LinkEventKind::GrantFrames { .. }
+            | LinkEventKind::TransmitRoom { .. } => TfpChange::None,
         }
     }
 

@@ -378,6 +378,8 @@ impl Mechanism for LocalRecovery {
             | LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. }
+            | LinkEventKind::GrantUnused { .. }
+            | LinkEventKind::GrantFrames { .. }
             | LinkEventKind::TransmitRoom { .. }
             | LinkEventKind::StationLeft { .. } => {}
         }

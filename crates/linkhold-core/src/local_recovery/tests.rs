@@ -118,7 +118,7 @@ impl<M: Mechanism> Talk<M> {
                 Action::SendCopy { packet } => {
                     assert!(self.kept.contains(&packet.0), "{packet:?} is not kept");
                 }
-                Action::Report(_) | Action::Sender { .. } => {}
+                Action::Report(_) | Action::Sender { .. } | Action::RequestUplink { .. } => {}
                 other => panic!("local recovery holds, changes and makes nothing: {other:?}"),
             }
         }

@@ -229,6 +229,8 @@ impl Mechanism for SnrGate {
             | LinkEventKind::ChannelSwitched { .. }
             | LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Grant { .. }
+            | LinkEventKind::GrantUnused { .. }
+            | LinkEventKind::GrantFrames { .. }
             | LinkEventKind::TransmitRoom { .. } => {}
         }
     }

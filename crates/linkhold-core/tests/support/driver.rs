@@ -663,7 +663,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 Action::SendCopy { .. } | Action::Forget { .. } | Action::Report(_) => {
                     panic!("dsasync keeps no copies and reports nothing")
                 }
-                Action::Sender { .. } => panic!("a base station commands no sender"),
+                Action::Sender { .. } | Action::RequestUplink { .. } => panic!("a base station is no sender"),
             }
         }
         self.check_gauges();

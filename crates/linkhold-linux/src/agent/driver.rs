@@ -398,6 +398,8 @@ impl<D: DataPath> Driver<D> {
                 Action::InjectAck(spec) => self.inject(radio, &spec),
                 // The radio's transmit queue is not the agent's: packets in it stay there.
                 Action::Reclaim { scope: _ } => {}
+                // Nor is its medium access: no driver of Linux takes a request for a packet that is not there.
+                Action::RequestUplink { .. } => {}
                 Action::Sender { flow, command } => self.senders.command(radio, &flow, command),
             }
         }

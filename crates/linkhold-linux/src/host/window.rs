@@ -196,7 +196,8 @@ impl<M: Mechanism> WindowSenders<M> {
                 | Action::Forget { .. }
                 | Action::Report(_)
                 | Action::InjectAck(_)
-                | Action::Reclaim { .. } => out.push(action),
+                | Action::Reclaim { .. }
+                | Action::RequestUplink { .. } => out.push(action),
             }
         }
     }

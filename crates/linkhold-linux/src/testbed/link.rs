@@ -151,6 +151,8 @@ fn message(event: &LinkEvent, family: Family) -> Option<Message> {
         LinkEventKind::TransmitRoom { .. } => return None,
         // The agent numbers stations by itself, and the testbed's never leave.
         LinkEventKind::StationLeft { .. } => return None,
+        // What becomes of grants concerns a station's own medium access.
+        LinkEventKind::GrantUnused { .. } | LinkEventKind::GrantFrames { .. } => return None,
     };
     let effective_in_s = event.effective_at.map(|at| {
         let ahead = at.since(event.detected_at).as_secs_f64();

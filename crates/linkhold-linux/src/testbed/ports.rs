@@ -264,6 +264,8 @@ impl Hosts for Ports {
             | LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. }
+            | LinkEventKind::GrantUnused { .. }
+            | LinkEventKind::GrantFrames { .. }
             | LinkEventKind::TransmitRoom { .. }
             | LinkEventKind::StationLeft { .. } => {}
         }

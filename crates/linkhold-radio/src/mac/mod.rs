@@ -10,7 +10,9 @@ pub(crate) mod ieee802154;
 mod shared;
 mod trace;
 
+use linkhold_core::packet::StationId;
 use linkhold_core::time::Instant;
+use linkhold_core::units::Bytes;
 
 use crate::frame::RadioId;
 use crate::rng::Stream;
@@ -68,6 +70,13 @@ impl Access {
             Self::Duplex(pair) => pair.start(now, sender, context),
             Self::Trace(trace) => trace.on_enqueue(now, sender, context),
             Self::Ieee802154(csma_ca) => csma_ca.on_enqueue(now, sender, context),
+        }
+    }
+
+    /// A station asks for a turn ahead of its frames.
+    pub(crate) fn on_request(&mut self, _now: Instant, _station: StationId, _bytes: Bytes) {
+        match self {
+            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) => {}
         }
     }
 

@@ -75,7 +75,9 @@ impl Mechanism for HoldInSilence {
             | LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::StationLeft { .. }
             | LinkEventKind::Snr { .. }
-            | LinkEventKind::Grant { .. } => {}
+            | LinkEventKind::Grant { .. }
+            | LinkEventKind::GrantUnused { .. }
+            | LinkEventKind::GrantFrames { .. } => {}
         }
     }
 
