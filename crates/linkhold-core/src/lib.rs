@@ -13,6 +13,7 @@ pub mod link_event;
 pub mod link_monitor;
 pub mod local_recovery;
 pub mod log;
+pub mod look_ahead;
 pub mod mechanism;
 pub(crate) mod mirror;
 pub mod packet;

@@ -109,6 +109,15 @@ pub enum Form {
         /// The largest.
         most: u64,
     },
+    /// A whole number, or a word instead of one.
+    WholeOr {
+        /// The smallest.
+        least: u64,
+        /// The largest.
+        most: u64,
+        /// The word, with its meaning.
+        word: (&'static str, &'static str),
+    },
     /// `true` or `false`.
     Truth,
     /// One of a few words, each with its meaning.
@@ -123,7 +132,7 @@ impl Form {
             Self::Quantity { kind, .. } => Self::Quantity { kind, above_zero: true },
             Self::Fraction { .. } => Self::Fraction { above_zero: true },
             Self::Whole { least: 0, most } => Self::Whole { least: 1, most },
-            Self::Decibels | Self::Whole { .. } | Self::Truth | Self::Word(_) => self,
+            Self::Decibels | Self::Whole { .. } | Self::WholeOr { .. } | Self::Truth | Self::Word(_) => self,
         }
     }
 }
@@ -460,6 +469,10 @@ pub trait Registered: Clone + PartialEq + Debug + Send + Sync + Sized + 'static 
     const PLACES: &'static [Place];
     /// At a station, what its host sends is to the mechanism what a base station sends down.
     const TURNED_AT_STATIONS: bool = false;
+    /// It only watches: every packet goes on unchanged, and its only actions are
+    /// [`RequestUplink`](crate::action::Action::RequestUplink). So it can stand in a station's radio, below a
+    /// kernel whose packets and senders it could not command.
+    const ONLY_WATCHES: bool = false;
     /// Where settings start from; what is recommended first.
     const PRESETS: &'static [Preset<Self>];
     /// Its settings, in the order in which they are applied.

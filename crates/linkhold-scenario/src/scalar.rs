@@ -53,6 +53,10 @@ pub(crate) fn form_schema(form: &Form) -> Schema {
         Form::Whole { least, most } => {
             json_schema!({ "type": "integer", "minimum": least, "maximum": most })
         }
+        Form::WholeOr { least, most, word: (word, doc) } => json_schema!({ "oneOf": [
+            { "type": "integer", "minimum": least, "maximum": most },
+            { "const": word, "description": doc },
+        ] }),
         Form::Truth => json_schema!({ "type": "boolean" }),
         Form::Word(words) => {
             let words = words.iter().map(|(word, doc)| json!({ "const": word, "description": doc }));
