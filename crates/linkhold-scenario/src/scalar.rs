@@ -400,19 +400,25 @@ impl FromNode for DelayedAck {
         match text.as_str() {
             "off" => Some(Self::Off),
             "linux" => Some(Self::Linux),
-            text => match text.strip_prefix("heartbeat ") {
-                Some(period) => timer(period, Self::Heartbeat),
-                None => timer(text, Self::Timer),
-            },
+            text => {
+                if let Some(period) = text.strip_prefix("heartbeat-only ") {
+                    timer(period, Self::HeartbeatOnly)
+                } else if let Some(period) = text.strip_prefix("heartbeat ") {
+                    timer(period, Self::Heartbeat)
+                } else {
+                    timer(text, Self::Timer)
+                }
+            }
         }
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "description": DELAYED_ACK, "examples": ["off", "40ms", "heartbeat 200ms", "linux"] })
+        json_schema!({ "type": "string", "description": DELAYED_ACK, "examples": ["off", "40ms", "heartbeat 200ms", "heartbeat-only 200ms", "linux"] })
     }
 }
 
-const DELAYED_ACK: &str = "write \"off\", a timer such as \"40ms\", \"heartbeat 200ms\" or \"linux\"";
+const DELAYED_ACK: &str = "write \"off\", a timer such as \"40ms\", \"heartbeat 200ms\" (at every second segment too), \
+                           \"heartbeat-only 200ms\" or \"linux\"";
 
 /// What the application sends.
 #[derive(Clone, Copy, Debug)]

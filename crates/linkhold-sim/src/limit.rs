@@ -129,6 +129,8 @@ impl GoodputLimit {
         let payload = f64::from(tcp.mss) - options;
         let per_ack = match tcp.delayed_ack {
             DelayedAck::Off => 1.0,
+            // Hardly any ACK: at these rates a tick sees many segments.
+            DelayedAck::HeartbeatOnly(_) => 1e6,
             DelayedAck::Timer(_) | DelayedAck::Heartbeat(_) | DelayedAck::Linux => 2.0,
         };
         let headers = ip_header + 20;
