@@ -530,6 +530,15 @@ impl Network {
                     self.carrier.rewrite(packet, rewrite);
                     self.behind_tap(now, packet);
                 }
+                Action::ReleaseAndKeep { packet, rewrite } => {
+                    let Packet { direction, len, .. } = *self.carrier.slab.get(packet);
+                    if direction == Direction::Downlink {
+                        self.taps[id.get()].sent_down(len);
+                    }
+                    self.carrier.rewrite(packet, rewrite);
+                    // It stays with the driver, as a copy.
+                    self.send_copy(now, packet);
+                }
                 Action::Discard { packet, reason } => {
                     self.let_go(packet);
                     self.mechanism_drop(packet, reason);
