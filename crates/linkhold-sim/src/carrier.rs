@@ -166,7 +166,8 @@ impl Carrier {
             | AirDrop::ChannelBusy
             | AirDrop::Lost
             | AirDrop::TooLong
-            | AirDrop::Noise => self.losses.air += 1,
+            | AirDrop::Noise
+            | AirDrop::NoGrant => self.losses.air += 1,
         }
         self.forget(frame.packet);
     }
