@@ -10,10 +10,11 @@ use linkhold_radio::{AirTimeModel, HeardBy, InSilence, PhyRate, SwitchPolicy};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery};
 
 use crate::mechanism::{MechanismValue, MisplacedKeys, SharedSettings};
-use crate::model::{IpVersion, Profile};
+use crate::model::{IpVersion, Profile, WebConnection};
 use crate::read::{At, file_enum, file_table};
 use crate::scalar::{
-    By, Exponent, FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, SourceValue, Stations,
+    Ahead, By, Exponent, FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, Ratio,
+    SourceValue, Spread, Stations,
 };
 
 file_table! {
@@ -508,9 +509,18 @@ file_table! {
         default stagger: Duration = "0s";
         /// When the application stops offering data. Default: never.
         optional stop: Positive<Duration>;
-        /// What the application sends: "bulk" (as much as TCP takes), an amount such as "100kB", or
-        /// { rate = "2Mbit/s" }.
+        /// What carries the data.
+        default transport: TransportName = "tcp";
+        /// UDP: most payload of a datagram. Default: what makes its packet as long as TCP's longest, 1472B
+        /// over Ethernet.
+        optional datagram: Positive<Bytes>;
+        /// What the application sends: "bulk" (as much as TCP takes), an amount such as "100kB",
+        /// { rate = "2Mbit/s" }, "media" (see media) or "web" (see web). UDP takes a rate or "media".
         default source: SourceValue = "bulk";
+        /// The stream and its player, with source = "media".
+        optional media: Media;
+        /// The user, with source = "web".
+        optional web: Web;
         /// Connections arrive at random (Poisson) this often per station, instead of `count` of them.
         optional arrivals: Frequency;
         /// Version of the Internet protocol.
@@ -525,6 +535,95 @@ file_table! {
         required rate: Positive<BitRate>;
         /// Bytes per write. Default: one segment.
         optional chunk: Positive<Bytes>;
+    }
+}
+
+/// `flows.transport`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransportName {
+    Tcp,
+    Udp,
+}
+
+file_enum!(TransportName {
+    "tcp" => Self::Tcp, "Connections of TCP.";
+    "udp" => Self::Udp,
+        "Datagrams at the source's rate: no window, no retransmission, no mechanism on their way.";
+});
+
+file_table! {
+    /// Media at a constant bit rate, and the player at the receiver.
+    Media {
+        /// Rate of the content.
+        required rate: Positive<BitRate>;
+        /// Time of a frame: the server writes one of rate x interval each interval. Default: 40ms.
+        optional interval: Positive<Duration>;
+        /// Size of a frame, in place of its time.
+        optional chunk: Positive<Bytes>;
+        /// How far the server may be ahead of real time, as time or bytes of the content; 0s is a live server.
+        default send_ahead: Ahead = "0s";
+        /// Rate at which the server sends until it is that far ahead; above `rate`. Default: as fast as TCP
+        /// takes it; UDP needs it.
+        optional ahead_rate: Positive<BitRate>;
+        /// The player starts with this much in its buffer.
+        default startup: Duration = "5s";
+        /// After a stall it goes on with this much. Default: as startup.
+        optional resume: Duration;
+    }
+}
+
+file_table! {
+    /// A user of the web: a request, the page's main object, its embedded objects one after another, time to
+    /// read, the next page. The flow's direction is that of the objects. Defaults: IEEE 802.16m-08/004r5, HTTP
+    /// traffic model.
+    Web {
+        /// How often the user connects.
+        default connection: WebConnection = "page";
+        /// Size of a request.
+        default request: Positive<Bytes> = "350B";
+        /// Sizes of main objects. Default: { median = "4316B", sigma = 1.37, min = "100B", max = "2MB" }, mean
+        /// 11.1 kB.
+        optional main_object: ObjectSizes;
+        /// Sizes of embedded objects. Default: { median = "478B", sigma = 2.36, min = "50B", max = "2MB" }, mean
+        /// 8.2 kB.
+        optional embedded_object: ObjectSizes;
+        /// How many embedded objects a page has. Default: { shape = 1.1, scale = 2.0, most = 53 }, mean 5.64.
+        optional embedded_objects: ObjectCounts;
+        /// Mean time, exponential, from the main object to the request for the first embedded one.
+        default parsing_time: Duration = "130ms";
+        /// Mean time, exponential, from a page's last byte to the next page.
+        default reading_time: Duration = "30s";
+    }
+}
+
+file_enum!(WebConnection {
+    "page" => Self::Page, "Once for each page.";
+    "persistent" => Self::Persistent, "Once: all pages come over one connection.";
+});
+
+file_table! {
+    /// A truncated lognormal law of sizes.
+    ObjectSizes {
+        /// Median before truncation.
+        required median: Positive<Bytes>;
+        /// Standard deviation of the size's logarithm; 0 makes all alike.
+        required sigma: Spread;
+        /// Smallest.
+        default min: Positive<Bytes> = "1B";
+        /// Largest.
+        default max: Positive<Bytes> = "2MB";
+    }
+}
+
+file_table! {
+    /// A truncated Pareto law of counts: a number of at least `scale`, less `scale`.
+    ObjectCounts {
+        /// The law's exponent.
+        required shape: Ratio;
+        /// The law's least number.
+        required scale: Ratio;
+        /// Most objects.
+        required most: u32;
     }
 }
 

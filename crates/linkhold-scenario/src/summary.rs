@@ -16,7 +16,8 @@ use linkhold_radio::{
 
 use crate::Scenario;
 use crate::model::{
-    Case, FlowGroup, IpVersion, PlacedMechanism, Profile, ResolvedScenario, Source, TraceFiles,
+    Case, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, PlacedMechanism, Profile, ResolvedScenario,
+    Source, TraceFiles, Transport, Web, WebConnection,
 };
 
 /// The facts, a line each.
@@ -334,10 +335,21 @@ fn flows(group: &FlowGroup) -> String {
         Source::Bulk => "bulk".to_owned(),
         Source::Finite(bytes) => format!("{bytes} each"),
         Source::Paced { rate, chunk: Bytes(chunk) } => format!("paced at {rate} in {chunk} B"),
+        Source::Media(media) => describe_media(&media),
+        Source::Web(web) => describe_web(&web),
+    };
+    let transport = match group.transport {
+        Transport::Tcp => String::new(),
+        Transport::Udp { datagram } => format!(" over UDP in datagrams of at most {datagram} B"),
+    };
+    let one = match (group.source, group.transport) {
+        (Source::Web(_), _) => "user",
+        (_, Transport::Tcp) => "connection",
+        (_, Transport::Udp { .. }) => "flow",
     };
     let how_many = match group.arrivals {
         Some(arrivals) => format!("{}/s arriving", arrivals.per_second),
-        None => count(group.count as usize, "connection"),
+        None => count(group.count as usize, one),
     };
     let ip = match group.ip {
         IpVersion::V4 => "IPv4",
@@ -347,7 +359,41 @@ fn flows(group: &FlowGroup) -> String {
     let since_start = |at: Instant| at.since(Instant::ZERO);
     let stop = group.stop.map(|stop| format!(" to {}", since_start(stop))).unwrap_or_default();
     let start = since_start(group.start);
-    format!("{direction}, {how_many} on each of {stations}, {source}, {ip}, from {start}{stop}")
+    format!("{direction}, {how_many} on each of {stations}, {source}{transport}, {ip}, from {start}{stop}")
+}
+
+fn describe_media(media: &Media) -> String {
+    let Media { rate, chunk: Bytes(chunk), interval, ahead, ahead_rate, startup, resume } = media;
+    let server = match (ahead.is_zero(), ahead_rate) {
+        (true, _) => "live".to_owned(),
+        (false, None) => format!("up to {ahead} ahead"),
+        (false, Some(rate)) => format!("up to {ahead} ahead at {rate}"),
+    };
+    let player = if startup == resume {
+        format!("a player that starts and resumes with {startup}")
+    } else {
+        format!("a player that starts with {startup} and resumes with {resume}")
+    };
+    format!("media of {rate} ({chunk} B every {interval}, {server}), {player}")
+}
+
+fn describe_web(web: &Web) -> String {
+    let connection = match web.connection {
+        WebConnection::Page => "a connection for each page",
+        WebConnection::Persistent => "one connection",
+    };
+    let ObjectCounts { shape, scale, most } = web.embedded_objects;
+    let sizes =
+        |law: &ObjectSizes| format!("{} median, sigma {}, {} to {}", law.median, law.sigma, law.min, law.max);
+    format!(
+        "pages ({connection}; requests of {}; main objects of {}; embedded ones of {}, at most {most} of them by a \
+         Pareto law of shape {shape} and scale {scale}; {} to parse, {} to read)",
+        web.request,
+        sizes(&web.main_object),
+        sizes(&web.embedded_object),
+        web.parsing_time,
+        web.reading_time
+    )
 }
 
 fn case_line(case: &Case, first: &ResolvedScenario) -> String {

@@ -3,14 +3,14 @@
 use linkhold_core::mechanism::Place;
 use linkhold_core::packet::StationId;
 use linkhold_radio::{Air, AirConfig, AirTimeModel, Mac, WiredPipe};
-use linkhold_scenario::{PlacedMechanism, ResolvedScenario};
+use linkhold_scenario::{PlacedMechanism, ResolvedScenario, Transport};
 
 use crate::cell::Cell;
 use crate::error::SimError;
 use crate::limit::{FrameTimes, GoodputLimit, Sharing};
 use crate::network::Network;
 use crate::path::{NodeId, Route};
-use crate::plan::Plan;
+use crate::plan::{FlowKind, Plan};
 
 /// The cell of a scenario in the repetition with `seed`.
 pub(crate) fn network(scenario: &ResolvedScenario, seed: u64) -> Result<Network, SimError> {
@@ -77,8 +77,11 @@ pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
         Mac::Duplex | Mac::Trace(_) => Sharing::Separate,
     };
     let mut limit = GoodputLimit::new(sharing, frame_times(&scenario.radio), scenario.wired.rate);
-    for (direction, station, ip_header, tcp) in plan.kinds() {
-        limit.add(direction, station, ip_header, &tcp);
+    for FlowKind { direction, station, ip_header, transport, tcp } in plan.kinds() {
+        match transport {
+            Transport::Tcp => limit.add(direction, station, ip_header, &tcp),
+            Transport::Udp { datagram } => limit.add_udp(direction, station, ip_header, datagram),
+        }
     }
     limit
 }
