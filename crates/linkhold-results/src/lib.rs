@@ -19,6 +19,7 @@ pub mod sample;
 pub mod series;
 pub mod stats;
 pub mod table;
+mod uplink;
 
 pub use delay::DelayHistogram;
 pub use parquet::ParquetFiles;
@@ -28,3 +29,4 @@ pub use record::{
 };
 pub use series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
 pub use stats::{Estimate, Metric, compare};
+pub use uplink::UplinkRecord;

@@ -17,6 +17,7 @@
 mod as_run;
 mod document;
 mod file;
+mod grants;
 mod ieee802154;
 pub mod mechanism;
 pub mod model;
