@@ -21,6 +21,7 @@ pub mod series;
 pub mod stats;
 pub mod table;
 pub mod traffic;
+mod uplink;
 
 pub use delay::DelayHistogram;
 pub use parquet::ParquetFiles;
@@ -31,3 +32,4 @@ pub use record::{
 pub use series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
 pub use stats::{Estimate, Metric, compare};
 pub use traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
+pub use uplink::UplinkRecord;

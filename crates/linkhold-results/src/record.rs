@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::delay::DelayHistogram;
 use crate::finite;
 use crate::traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
+use crate::uplink::UplinkRecord;
 
 /// The value of [`RunReport::schema`].
 pub const RUN_SCHEMA: &str = "linkhold.run/1";
@@ -334,6 +335,9 @@ pub struct LinkRecord {
     /// What the stations' radios took, if the scenario states their powers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy: Option<EnergyRecord>,
+    /// Requests and grants, if the medium access grants the uplink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplink: Option<UplinkRecord>,
 }
 
 /// The energy of the stations' radios, from the end of the warm-up on.

@@ -18,6 +18,7 @@ mod as_run;
 mod document;
 mod file;
 mod flows;
+mod grants;
 mod ieee802154;
 pub mod mechanism;
 pub mod model;

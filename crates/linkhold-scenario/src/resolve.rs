@@ -13,6 +13,7 @@ use linkhold_radio::{
 
 use crate::file::{CaseTable, File, MacName, Queue, QueueName};
 use crate::flows;
+use crate::grants;
 use crate::ieee802154;
 use crate::mechanism::MechanismValue;
 use crate::model::{Output, PlacedMechanism, ResolvedScenario, TraceFiles, Wired};
@@ -161,10 +162,18 @@ fn radio(
             traces: None,
             snr: None,
         }),
+        MacName::Grants(standard) => {
+            let mac = grants::mac(standard, file, reader);
+            mac.and_then(|mac| channels(file, mac, reader, traces))
+        }
     };
     match *radio.mac {
-        MacName::Ieee802154 => {}
-        MacName::Trace | MacName::Shared | MacName::Duplex => ieee802154::report_idle_without(file, reader),
+        MacName::Ieee802154 => grants::report_idle_without(file, reader),
+        MacName::Grants(_) => ieee802154::report_idle_without(file, reader),
+        MacName::Trace | MacName::Shared | MacName::Duplex => {
+            ieee802154::report_idle_without(file, reader);
+            grants::report_idle_without(file, reader);
+        }
     }
     let router = queue(&file.router, reader);
     let station_queue = queue(&file.station, reader);
@@ -296,11 +305,12 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
             }
             return None;
         };
-        vec![ChannelConfig {
+        let channel = ChannelConfig {
             phy_rate: ***phy_rate,
             efficiency: **radio.mac_efficiency,
             primary_user: radio.primary_user.as_ref().map(|user| primary_user(user)),
-        }]
+        };
+        vec![modelled(&mac, channel, &radio.mac_efficiency.spot)]
     } else {
         let mut idle = vec![&radio.mac_efficiency.spot];
         idle.extend(radio.phy_rate.iter().map(|at| &at.spot));
@@ -309,13 +319,18 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
         radio
             .channels
             .iter()
-            .map(|channel| ChannelConfig {
-                phy_rate: **channel.phy_rate,
-                efficiency: **channel.mac_efficiency,
-                primary_user: channel.primary_user.as_ref().map(|user| primary_user(user)),
+            .map(|channel| {
+                let efficiency = &channel.mac_efficiency.spot;
+                let channel = ChannelConfig {
+                    phy_rate: **channel.phy_rate,
+                    efficiency: **channel.mac_efficiency,
+                    primary_user: channel.primary_user.as_ref().map(|user| primary_user(user)),
+                };
+                modelled(&mac, channel, efficiency)
             })
             .collect()
     };
+    let granted = grants::fits(&mac, &channels, file, reader);
     let snr = snr::resolve(file, &channels, reader, traces);
     let timed = air_time_fits(file, reader);
     let count = channels.len();
@@ -330,7 +345,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
         }
         exists
     };
-    let mut fine = timed & channel_exists(*radio.channel, &radio.channel.spot);
+    let mut fine = granted & timed & channel_exists(*radio.channel, &radio.channel.spot);
     let mut scripted: Vec<ScriptedSwitch> = Vec::new();
     for switch in &radio.switches {
         fine &= channel_exists(*switch.to_channel, &switch.to_channel.spot);
@@ -349,6 +364,14 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
         snr,
         traces: None,
     })
+}
+
+/// A channel of which the MAC's own overheads are taken off where they are modelled.
+fn modelled(mac: &Mac, channel: ChannelConfig, efficiency: &Spot) -> ChannelConfig {
+    match mac {
+        Mac::Grants(_) => grants::channel(channel, efficiency),
+        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) => channel,
+    }
 }
 
 /// Whether the air time's model knows the rates. Reports those that it does not know, and the efficiencies

@@ -74,7 +74,8 @@ fn wired_pipe(scenario: &ResolvedScenario) -> WiredPipe {
 pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
     let sharing = match scenario.radio.mac {
         Mac::Shared | Mac::Ieee802154(_) => Sharing::Shared,
-        Mac::Duplex | Mac::Trace(_) => Sharing::Separate,
+        // Of TDD each direction has a part of each frame, which the air has taken off its capacity.
+        Mac::Duplex | Mac::Trace(_) | Mac::Grants(_) => Sharing::Separate,
     };
     let mut limit = GoodputLimit::new(sharing, frame_times(&scenario.radio), scenario.wired.rate);
     for FlowKind { direction, station, ip_header, transport, tcp } in plan.kinds() {
@@ -89,7 +90,7 @@ pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
 fn frame_times(radio: &AirConfig) -> FrameTimes {
     match (&radio.mac, radio.air_time) {
         (Mac::Ieee802154(mac), _) => FrameTimes::Contended(*mac),
-        (Mac::Trace(_), _) | (_, AirTimeModel::PerByte) => FrameTimes::PerByte,
+        (Mac::Trace(_) | Mac::Grants(_), _) | (_, AirTimeModel::PerByte) => FrameTimes::PerByte,
         (Mac::Shared | Mac::Duplex, AirTimeModel::Ieee80211a) => {
             // A rate that the model does not know is refused when the air is built, so no run asks for its
             // limit.
