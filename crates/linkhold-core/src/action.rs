@@ -27,6 +27,16 @@ impl Rewrite {
         Self { window: Some(window), ..Self::NONE }
     }
 
+    /// These changes, and then those of `later`.
+    #[must_use]
+    pub const fn and_then(self, later: Self) -> Self {
+        Self {
+            window: if later.window.is_some() { later.window } else { self.window },
+            set_ece: self.set_ece || later.set_ece,
+            mark_ce: self.mark_ce || later.mark_ce,
+        }
+    }
+
     /// True if nothing changes.
     #[must_use]
     pub const fn is_none(&self) -> bool {
@@ -144,6 +154,14 @@ pub enum Resend {
 pub enum Action {
     /// Send a held packet on its way: downlink to the transmit queue, uplink to the wire.
     Release {
+        /// The held packet.
+        packet: PacketId,
+        /// Header changes.
+        rewrite: Rewrite,
+    },
+    /// Send a held packet on its way as `Release` does, and keep a copy of it as it goes until a later `Forget`
+    /// names it.
+    ReleaseAndKeep {
         /// The held packet.
         packet: PacketId,
         /// Header changes.

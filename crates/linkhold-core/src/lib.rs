@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+pub mod chain;
 pub mod cr_aware;
 pub mod dsasync;
 pub(crate) mod flows;

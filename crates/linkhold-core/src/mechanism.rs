@@ -5,9 +5,9 @@
 //! - After **every** call the driver drains [`Actions`] in order and completely, before the next call.
 //! - A packet's verdict takes effect before the actions of the same call, which may name that very packet.
 //! - A packet answered with [`Verdict::Hold`] stays with the driver until an action names it; each held
-//!   packet is named exactly once, by `Release` or `Discard`.
-//! - Of a packet answered with [`Verdict::ForwardAndKeep`] the driver keeps a copy until `Forget` names it,
-//!   exactly once; in between `SendCopy` may name it any number of times.
+//!   packet is named exactly once, by `Release`, `ReleaseAndKeep` or `Discard`.
+//! - Of a packet answered with [`Verdict::ForwardAndKeep`], or let go by `ReleaseAndKeep`, the driver keeps a
+//!   copy until `Forget` names it, exactly once; in between `SendCopy` may name it any number of times.
 //! - The driver calls [`on_timeout`](Mechanism::on_timeout) at or after
 //!   [`next_timeout`](Mechanism::next_timeout), which may change with every call.
 //! - On a connection whose segments are signed ([`TcpSegment::signed`](crate::packet::TcpSegment::signed)) a

@@ -49,6 +49,7 @@ impl Mirror {
                 Action::Sender { flow, command } => Action::Sender { flow: turned(&flow), command },
                 Action::Reclaim { scope: _ } => Action::Reclaim { scope: Scope::Station(self.host) },
                 same @ (Action::Release { .. }
+                | Action::ReleaseAndKeep { .. }
                 | Action::Discard { .. }
                 | Action::SendCopy { .. }
                 | Action::Forget { .. }

@@ -522,6 +522,20 @@ pub struct RouterNeeds {
     pub reports: bool,
 }
 
+impl RouterNeeds {
+    /// What two mechanisms on one router need together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let queues = [self.transmit_queue, other.transmit_queue].into_iter().filter(|queue| !queue.is_zero());
+        Self {
+            held_packets: self.held_packets.saturating_add(other.held_packets),
+            transmit_queue: queues.min().unwrap_or(Duration::ZERO),
+            kept_bytes: Bytes(self.kept_bytes.0.saturating_add(other.kept_bytes.0)),
+            reports: self.reports || other.reports,
+        }
+    }
+}
+
 /// Why settings do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsError {

@@ -40,10 +40,10 @@ pub struct AirAccounting {
     /// By station: time in which it was silent, alone or with the network (union).
     pub station_silent: Vec<Duration>,
     /// Downlink: the integral of the working channel's effective rate ([`AirTime`](crate::AirTime)) while the
-    /// network is not silent, bits; in trace mode the delivery opportunities outside silences, 12,000 bits
+    /// network is not silent, bits; where the uplink is granted, of what frames leave of it for data; in trace mode the delivery opportunities outside silences, 12,000 bits
     /// each.
     pub capacity_bits: u64,
-    /// The same uplink. It differs from `capacity_bits` in trace mode only. On the shared medium both
+    /// The same uplink. It differs from `capacity_bits` in trace mode and where the uplink is granted. On the shared medium both
     /// directions draw on the same bits.
     pub uplink_capacity_bits: u64,
     /// By station: downlink bits while neither it nor the network is silent.
@@ -121,14 +121,16 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 pub(crate) struct Service {
     /// Its index.
     pub(crate) channel: usize,
-    /// The rate of full-size packets, the same both ways.
+    /// The rate of full-size packets downlink, in the mean of a frame where there are frames.
     pub(crate) rate: BitRate,
+    /// The same uplink.
+    pub(crate) uplink_rate: BitRate,
 }
 
 /// What the air could carry, by time.
 #[derive(Clone, Debug)]
 enum Capacity {
-    /// The working channel's rate, the same both ways.
+    /// The working channel's rate.
     Rate,
     /// Delivery opportunities.
     Trace {
@@ -213,8 +215,8 @@ impl Meter {
         totals.until = totals.until.max(change.at);
         let (down, up) = match &self.capacity {
             Capacity::Rate => {
-                let bits = u128::from(service.rate.as_bps()) * u128::from(length.as_nanos());
-                (bits, bits)
+                let bits = |rate: BitRate| u128::from(rate.as_bps()) * u128::from(length.as_nanos());
+                (bits(service.rate), bits(service.uplink_rate))
             }
             Capacity::Trace { down, up, .. } => {
                 // Opportunities at the very time of a change: usable if a silence ends or before one starts.

@@ -5,8 +5,9 @@
 //! - Before any other call at time `t`, the driver calls [`on_event`](Air::on_event) until
 //!   [`next_event`](Air::next_event) is later than `t` (each call handles one event, at the time it was due).
 //! - After every call the driver drains [`AirOutput`] completely and in order.
-//! - The first event is due at time 0 and tells the channel's capacity and the announced sensing schedules. A
-//!   trace has no rate that stands, so a radio that plays one tells no capacity.
+//! - The first event is due at time 0 and tells the channel's capacity and the announced sensing schedules,
+//!   and before them the length of frames where the medium access grants. A trace has no rate that stands, so a
+//!   radio that plays one tells no capacity.
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use crate::mac::Access;
 use crate::mac::config::Mac;
 use crate::mac::contenders::Contenders;
 use crate::mac::context::Context;
+use crate::mac::grants::accounting::UplinkAccounting;
 use crate::queue::config::InSilence;
 use crate::snr::losses::FrameLosses;
 use crate::snr::reports::SnrReports;
@@ -100,7 +102,7 @@ impl Air {
             usage: self.usage.as_mut(),
             out,
         };
-        self.access.on_enqueue(now, frame.from, &mut context);
+        self.access.on_enqueue(now, frame.from, frame.len, &mut context);
         self.find_next();
     }
 
@@ -207,6 +209,12 @@ impl Air {
     #[must_use]
     pub fn station_times(&self) -> &[StationTime] {
         self.usage.as_ref().map_or(&[], Usage::stations)
+    }
+
+    /// What became of uplink requests and grants so far; `None` where the medium access grants nothing.
+    #[must_use]
+    pub fn uplink(&self) -> Option<UplinkAccounting> {
+        self.access.uplink()
     }
 
     /// Totals from time 0 to `until` (not before the last event's time).

@@ -6,6 +6,7 @@ use crate::channel::{ChannelConfig, SwitchPolicy, Switching};
 use crate::energy::PowerConfig;
 use crate::mac::air_time::AirTime;
 use crate::mac::config::{AirTimeModel, Mac};
+use crate::mac::grants::config::{GrantsConfig, GrantsError};
 use crate::mac::ieee802154::config::Ieee802154Config;
 use crate::queue::config::QueueConfig;
 use crate::sensing::{SensingConfig, StationSensing};
@@ -71,6 +72,12 @@ pub enum AirConfigError {
     /// IEEE 802.15.4 with a value that is out of its range.
     #[error("IEEE 802.15.4: {0} is out of range")]
     Ieee802154Range(&'static str),
+    /// A granted uplink whose parameters do not fit together.
+    #[error(transparent)]
+    Grants(#[from] GrantsError),
+    /// A granted uplink with frames timed as another standard does.
+    #[error("a granted uplink counts frames per byte")]
+    GrantsPerByte,
     /// Two sensing schedules for one station.
     #[error("station {0} has two sensing schedules; it can have one")]
     TwoSchedules(u32),
@@ -102,6 +109,9 @@ impl AirConfig {
         {
             return Err(AirConfigError::NoChannel(channel));
         }
+        if let Mac::Grants(config) = &self.mac {
+            self.check_grants(config)?;
+        }
         if let Some(snr) = &self.snr {
             if matches!(self.mac, Mac::Trace(_)) {
                 return Err(AirConfigError::SnrBesideTrace);
@@ -119,6 +129,17 @@ impl AirConfig {
             }
         }
         Ok(())
+    }
+
+    fn check_grants(&self, config: &GrantsConfig) -> Result<(), AirConfigError> {
+        if self.air_time != AirTimeModel::PerByte {
+            return Err(AirConfigError::GrantsPerByte);
+        }
+        let rate = |channel: &ChannelConfig| {
+            config.uplink_rate.unwrap_or(channel.phy_rate).mul_f64(channel.efficiency.get())
+        };
+        let slowest = self.channels.iter().map(rate).min().unwrap_or(BitRate(0));
+        Ok(config.check(self.stations, slowest)?)
     }
 
     fn check_ieee802154(&self, config: &Ieee802154Config) -> Result<(), AirConfigError> {

@@ -50,11 +50,13 @@ pub enum AirDrop {
     TooLong,
     /// Noise spoiled it more than `retry_limit` times.
     Noise,
+    /// A granted uplink: its station asked as often as it does that, and was never heard.
+    NoGrant,
 }
 
 impl AirDrop {
     /// Every reason, in declaration order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::QueueFull,
         Self::Silence,
         Self::Codel,
@@ -63,6 +65,7 @@ impl AirDrop {
         Self::Lost,
         Self::TooLong,
         Self::Noise,
+        Self::NoGrant,
     ];
 }
 

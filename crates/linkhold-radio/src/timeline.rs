@@ -15,6 +15,7 @@
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::Fraction;
 
 use crate::accounting::{AirAccounting, Meter, Service, Silence};
 use crate::change::{Change, ChangeKind};
@@ -25,6 +26,7 @@ use crate::frame::{AirOutput, RadioId};
 use crate::gaps::Gaps;
 use crate::mac::air_time::AirTime;
 use crate::mac::config::Mac;
+use crate::mac::grants::config::GrantsConfig;
 use crate::sensing::Sensing;
 use crate::snr::reports::SnrReports;
 
@@ -49,6 +51,8 @@ pub(crate) struct Timeline {
     channels: Channels,
     /// The radio plays a trace: channels' rates do not matter.
     is_trace: bool,
+    /// The uplink is granted, and the rates are those of bursts.
+    grants: Option<GrantsConfig>,
     rate_told: bool,
     sensing: Option<Sensing>,
     station_sensing: Vec<(StationId, Sensing)>,
@@ -97,7 +101,7 @@ impl Timeline {
                 let hears = radios.map(|radio| mac.user_heard_by.includes(RadioId(radio))).collect();
                 Some(Overhearing::new(&mac.overhearing, hears, seed))
             }
-            Mac::Shared | Mac::Duplex | Mac::Trace(_) => None,
+            Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Grants(_) => None,
         };
         let channels = Channels::new(
             &config.channels,
@@ -108,7 +112,7 @@ impl Timeline {
             seed,
         );
         let (meter, gap, gap_notice, is_trace) = match &config.mac {
-            Mac::Shared | Mac::Duplex | Mac::Ieee802154(_) => {
+            Mac::Shared | Mac::Duplex | Mac::Ieee802154(_) | Mac::Grants(_) => {
                 let none = Gaps::new(Vec::new(), Duration::ZERO, Duration::ZERO);
                 (Meter::for_channels(config.stations, channels.count()), none.clone(), none, false)
             }
@@ -135,10 +139,15 @@ impl Timeline {
             .collect();
         let stations = config.stations as usize;
         let air_time = channels.air_time();
+        let grants = match &config.mac {
+            Mac::Grants(grants) => Some(*grants),
+            Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) => None,
+        };
         let mut timeline = Self {
             opened: false,
             channels,
             is_trace,
+            grants,
             rate_told: config.rate_told,
             sensing: config.sensing.and_then(Sensing::new),
             station_sensing,
@@ -217,8 +226,12 @@ impl Timeline {
     }
 
     /// What the working channel can do.
-    const fn service(&self) -> Service {
-        Service { channel: self.channel, rate: self.air_time.effective_rate() }
+    fn service(&self) -> Service {
+        let (channel, rate) = (self.channel, self.air_time.effective_rate());
+        let Some(grants) = &self.grants else { return Service { channel, rate, uplink_rate: rate } };
+        let (down, up) = grants.data_shares();
+        let burst = grants.uplink_rate.map(|rate| rate.mul_f64(self.air_time.efficiency().get()));
+        Service { channel, rate: rate.mul_f64(down), uplink_rate: burst.unwrap_or(rate).mul_f64(up) }
     }
 
     pub(crate) const fn meter(&self) -> &Meter {
@@ -279,6 +292,10 @@ impl Timeline {
 
     fn open(&mut self, out: &mut AirOutput) {
         self.opened = true;
+        if let Some(grants) = &self.grants {
+            let kind = LinkEventKind::GrantFrames { period: grants.frame };
+            out.link(LinkEvent::at(Instant::ZERO, kind));
+        }
         self.tell_channel(Instant::ZERO, out);
         let network = self.sensing.iter().map(|sensing| (Scope::Network, sensing));
         let stations = self.station_sensing.iter().map(|(station, own)| (Scope::Station(*station), own));
@@ -303,7 +320,11 @@ impl Timeline {
         if self.is_trace || !self.rate_told {
             return;
         }
-        let (capacity, efficiency) = (self.air_time.phy_rate(), self.air_time.efficiency());
+        let (capacity, mut efficiency) = (self.air_time.phy_rate(), self.air_time.efficiency());
+        if let Some(grants) = &self.grants {
+            // Of a burst's rate the downlink has its share of each frame.
+            efficiency = Fraction::clamped(efficiency.get() * grants.data_shares().0);
+        }
         out.link(LinkEvent::at(at, LinkEventKind::ChannelSwitched { capacity, efficiency }));
     }
 

@@ -6,14 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use common::*;
-use linkhold_core::link_event::{Cause, Scope};
+use linkhold_core::link_event::{Cause, LinkEventKind, Scope};
 use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::Instant;
-use linkhold_core::units::BitRate;
+use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::cell::{direction_of, station_of};
+use linkhold_radio::grants::{Backoff, Proactive, Requesting};
 use linkhold_radio::{
-    AirConfig, AirTimeModel, ChannelConfig, FqCodelConfig, Frame, InSilence, Mac, PrimaryUserConfig,
-    QueueConfig, QueueKind, ScriptedSwitch, StationSensing, SwitchPolicy, Trace, TraceLink,
+    AirConfig, AirTimeModel, ChannelConfig, FqCodelConfig, Frame, GrantsConfig, InSilence, Mac,
+    PrimaryUserConfig, QueueConfig, QueueKind, ScriptedSwitch, Standard, StationSensing, SwitchPolicy, Trace,
+    TraceLink,
 };
 use proptest::prelude::*;
 
@@ -39,7 +41,49 @@ fn any_mac() -> impl Strategy<Value = Mac> {
             up,
             silence_threshold: ms(30),
             detection_delay: ms(delay), random_start: false })),
+        3 => any_grants().prop_map(Mac::Grants),
     ]
+}
+
+/// A granted uplink of any standard, with losses, unsolicited grants and a retry limit that is soon reached.
+fn any_grants() -> impl Strategy<Value = GrantsConfig> {
+    let standard = prop::sample::select(vec![Standard::Ieee80216, Standard::Docsis, Standard::FiveG]);
+    let proactive = prop::option::of((20u64..100, 1u32..5));
+    (standard, any::<[bool; 4]>(), 1u32..5, 0.3..1.0, proactive, 0u32..9).prop_map(
+        |(
+            standard,
+            [piggyback, paper, tell_silences, fast],
+            codes,
+            success,
+            proactive,
+            implementation_delay,
+        )| {
+            let grants = GrantsConfig::of(standard);
+            let requesting = match grants.requesting {
+                Requesting::Contention { .. } => Requesting::Contention {
+                    codes,
+                    subchannels: 1,
+                    slots: 1,
+                    backoff: if paper { Backoff::Paper } else { Backoff::Standard },
+                    backoff_start: 0,
+                    backoff_end: 3,
+                },
+                Requesting::Reserved { .. } => Requesting::Reserved { period: codes },
+            };
+            GrantsConfig {
+                requesting,
+                piggyback,
+                tell_silences,
+                implementation_delay,
+                uplink_rate: fast.then(|| BitRate::from_mbps(20)),
+                success: Fraction::clamped(success),
+                t3: ms(30),
+                max_tries: codes,
+                proactive: proactive.map(|(bytes, period)| Proactive { bytes: Bytes(bytes), period }),
+                ..grants
+            }
+        },
+    )
 }
 
 fn any_queue() -> impl Strategy<Value = QueueConfig> {
@@ -80,7 +124,8 @@ fn any_config() -> impl Strategy<Value = AirConfig> {
                 retry_limit,
             )| {
                 let mut config = config(mac, STATIONS);
-                config.air_time = air_time;
+                config.air_time =
+                    if matches!(config.mac, Mac::Grants(_)) { AirTimeModel::PerByte } else { air_time };
                 config.channels = channels
                     .into_iter()
                     .map(|(primary_user, mbps)| ChannelConfig {
@@ -225,6 +270,16 @@ proptest! {
     fn the_radio_does_not_depend_on_traffic(config in any_config(), seed: u64, steps in any_steps()) {
         let (mut loaded, _, _) = play(&config, seed, &steps);
         let (mut idle, _, _) = play(&config, seed, &[]);
+        // Grants are what a radio says of traffic.
+        for driver in [&mut loaded, &mut idle] {
+            driver.links.retain(|event| !matches!(
+                event.kind,
+                LinkEventKind::Grant { .. }
+                    | LinkEventKind::GrantUnused { .. }
+                    | LinkEventKind::FreezeStarted { cause: Cause::Grant, .. }
+                    | LinkEventKind::FreezeEnded { cause: Cause::Grant, .. }
+            ));
+        }
         prop_assert_eq!(&loaded.links, &idle.links);
         prop_assert_eq!(loaded.air.accounting(at(1500)), idle.air.accounting(at(1500)));
         let (mut one, mut other) = (Vec::new(), Vec::new());
@@ -235,6 +290,10 @@ proptest! {
 
     #[test]
     fn silences_do_not_depend_on_the_air_time(config in any_config(), seed: u64, steps in any_steps()) {
+        // A granted uplink knows one model only.
+        if matches!(config.mac, Mac::Grants(_)) {
+            return Ok(());
+        }
         let silences = |model| {
             let config = AirConfig { air_time: model, ..config.clone() };
             let (mut driver, _, _) = play(&config, seed, &steps);

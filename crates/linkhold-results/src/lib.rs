@@ -5,6 +5,7 @@
 //! - [`series`]: values over time, for Parquet and the charts; they are no part of the JSON.
 //! - [`delay`]: a histogram of one-way delays, whose memory does not grow with the run.
 //! - [`stats`]: means, 95 % intervals, and comparisons of cases, paired by seed.
+//! - [`traffic`]: what UDP, media and web flows count beyond that.
 //! - [`table`], [`html`], [`parquet`]: the results for a terminal, a browser and a notebook.
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,8 @@ pub mod sample;
 pub mod series;
 pub mod stats;
 pub mod table;
+pub mod traffic;
+mod uplink;
 
 pub use delay::DelayHistogram;
 pub use parquet::ParquetFiles;
@@ -28,3 +31,5 @@ pub use record::{
 };
 pub use series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
 pub use stats::{Estimate, Metric, compare};
+pub use traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
+pub use uplink::UplinkRecord;

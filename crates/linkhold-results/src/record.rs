@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::delay::DelayHistogram;
 use crate::finite;
+use crate::traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
+use crate::uplink::UplinkRecord;
 
 /// The value of [`RunReport::schema`].
 pub const RUN_SCHEMA: &str = "linkhold.run/1";
@@ -191,10 +193,10 @@ impl From<Direction> for FlowDirection {
     }
 }
 
-/// One TCP flow of one run.
+/// One flow of one run.
 ///
 /// Rates count from the flow's start or the end of the warm-up, whichever is later, to the flow's end or the
-/// end of the run. Delays are one-way, from the sending TCP to the receiving TCP; of a segment that was sent
+/// end of the run. Delays are one-way, from the sending transport to the receiving one; of a segment that was sent
 /// again, a delay starts at the transmission of the copy that arrived (on the testbed, at the segment's
 /// latest transmission). "Outside silence" counts only the segments that met no silence on their way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -251,6 +253,18 @@ pub struct FlowRecord {
     /// Median time from a silence's end to the first new data after it, s; `null` if no data followed one.
     #[serde(with = "finite::option")]
     pub resume_p50_s: Option<f64>,
+    /// Its transport, unless it is TCP. With UDP, goodput is the payload of the datagrams that arrived.
+    #[serde(default, skip_serializing_if = "FlowTransport::is_tcp")]
+    pub transport: FlowTransport,
+    /// Its datagrams, with UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<UdpRecord>,
+    /// Its player, if it carries media.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<MediaRecord>,
+    /// Its pages, if it is a user of the web.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<WebRecord>,
 }
 
 impl Default for FlowRecord {
@@ -276,6 +290,10 @@ impl Default for FlowRecord {
             spurious_rtos: 0,
             fast_recoveries: 0,
             resume_p50_s: None,
+            transport: FlowTransport::Tcp,
+            udp: None,
+            media: None,
+            web: None,
         }
     }
 }
@@ -317,6 +335,9 @@ pub struct LinkRecord {
     /// What the stations' radios took, if the scenario states their powers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy: Option<EnergyRecord>,
+    /// Requests and grants, if the medium access grants the uplink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplink: Option<UplinkRecord>,
 }
 
 /// The energy of the stations' radios, from the end of the warm-up on.
@@ -378,6 +399,16 @@ pub struct RunTotals {
     /// Mean completion time of the flows that ended, s; `null` if none did.
     #[serde(with = "finite::option")]
     pub completion_mean_s: Option<f64>,
+    /// The datagrams of all UDP flows, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<UdpRecord>,
+    /// The players of all flows with media, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<MediaRecord>,
+    /// The pages of all users of the web together, if there are any. Whoever makes the totals sets it, for
+    /// percentiles cannot be had from those of single flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<WebRecord>,
 }
 
 impl Default for RunTotals {
@@ -422,6 +453,9 @@ impl RunTotals {
             delay_p99_outside_silence_s: outside_silence.quantile_s(0.99),
             jain_index: jain_index(&goodputs),
             completion_mean_s,
+            udp: UdpRecord::sum(flows.iter().filter_map(|flow| flow.udp.as_ref())),
+            media: MediaRecord::sum(flows.iter().filter_map(|flow| flow.media.as_ref())),
+            web: None,
         }
     }
 }

@@ -103,6 +103,7 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         queue_drops: 40,
         air_losses: 0,
         energy: None,
+        uplink: None,
     };
     let goodput = limit * (share + 0.02 * (noise(seed, index) - 0.5));
     let mut record = FlowRecord {

@@ -6,14 +6,16 @@ use linkhold_core::packet::Direction;
 use linkhold_core::settings::{Decibels, Distance, Frequency as Hertz, Power as Watts, Speed};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
-use linkhold_radio::{AirTimeModel, HeardBy, InSilence, PhyRate, SwitchPolicy};
+use linkhold_radio::grants::Backoff;
+use linkhold_radio::{AirTimeModel, HeardBy, InSilence, PhyRate, Standard, SwitchPolicy};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery};
 
 use crate::mechanism::{MechanismValue, MisplacedKeys, SharedSettings};
-use crate::model::{IpVersion, Profile};
+use crate::model::{IpVersion, Profile, WebConnection};
 use crate::read::{At, file_enum, file_table};
 use crate::scalar::{
-    By, Exponent, FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, SourceValue, Stations,
+    Ahead, By, Exponent, FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, Ratio,
+    SourceValue, Spread, Stations,
 };
 
 file_table! {
@@ -77,7 +79,7 @@ file_table! {
         optional phy_rate: Positive<BitRate>;
         /// Share of the rate that the MAC leaves for IP packets, with air_time = "per-byte". Default: IEEE
         /// 802.11a at 24 Mbit/s without collisions, where 500 us of a 1500-byte packet's 681.5 us are its
-        /// bits.
+        /// bits; and 1 with mac = "802.16", "docsis" or "5g", whose overheads have keys of their own.
         default mac_efficiency: Positive<Fraction> = 0.73;
         /// Whether the mechanism is told the rate of the working channel, as only a driver with a fixed rate can.
         /// False: it has to measure. A trace's rate is never told.
@@ -105,6 +107,8 @@ file_table! {
         optional trace: Trace;
         /// The radios, with mac = "802.15.4".
         section ieee802154: Ieee802154;
+        /// Frames, requests and grants, with mac = "802.16", "docsis" or "5g".
+        section grants: Grants;
         /// The stations' signal-to-noise ratio, which costs frames and is told to mechanisms. Without it noise
         /// spoils nothing.
         optional snr: Snr;
@@ -120,6 +124,7 @@ pub(crate) enum MacName {
     Duplex,
     Trace,
     Ieee802154,
+    Grants(Standard),
 }
 
 file_enum!(MacName {
@@ -128,6 +133,12 @@ file_enum!(MacName {
     "trace" => Self::Trace, "Measured delivery opportunities, see [radio.trace].";
     "802.15.4" => Self::Ieee802154,
         "Every radio contends by unslotted CSMA-CA at 250 kbit/s, see [radio.ieee802154].";
+    "802.16" => Self::Grants(Standard::Ieee80216),
+        "IEEE 802.16d/e (WiMAX, WiBro): the base station grants uplink turns in TDD frames, see [radio.grants].";
+    "docsis" => Self::Grants(Standard::Docsis),
+        "A cable modem's upstream: a contention request tells the bytes, a MAP grants, see [radio.grants].";
+    "5g" => Self::Grants(Standard::FiveG),
+        "5G: scheduling request on a slot of the station's own, buffer status report, grant, see [radio.grants].";
 });
 
 file_enum!(AirTimeModel {
@@ -222,6 +233,94 @@ file_table! {
         default frame_loss: Fraction = 0.01;
     }
 }
+
+file_table! {
+    /// A granted uplink. radio.phy_rate is the rate of a downlink burst while it is on the air; gaps, maps and
+    /// contention come on top. Where a default is not named, it is that of the set that radio.mac names.
+    Grants {
+        /// From one frame's start to the next. "802.16": 2, 2.5, 4, 5, 8, 10 or 12 ms, default 5ms. "docsis": the
+        /// MAP interval, default 2ms. "5g": the slot (1ms, 500us, 250us, 125us, 62.5us), default 1ms; with TDD
+        /// the pattern's period (0.5, 0.625, 1, 1.25, 2, 2.5, 3, 4, 5, 10 ms), default 2.5ms.
+        optional frame: Positive<Duration>;
+        /// How the directions share the medium. Default: "tdd" with "802.16", else "fdd".
+        optional duplexing: DuplexingName;
+        /// With TDD, the share of a frame without its gaps that is downlink subframe. Default: 0.643 (27 of a
+        /// WiBro frame's 42 symbols), 0.7 with "5g".
+        optional downlink_share: Positive<Fraction>;
+        /// With TDD, the gap before the uplink subframe. Default: 121.2us (WiBro), 71.4us with "5g".
+        optional ttg: Duration;
+        /// With TDD, the gap after it. Default: 40.4us (WiBro), 13us with "5g".
+        optional rtg: Duration;
+        /// Time at the start of each downlink subframe without data: preamble, FCH, DL-MAP and UL-MAP. Default:
+        /// 576us (5 symbols) with "802.16", 0s with "docsis", 2/14 of a frame with "5g".
+        optional maps: Duration;
+        /// Time at the start of each uplink subframe without data: ranging slots, request minislots, PUCCH.
+        /// Default: 345.6us (3 symbols) with "802.16", 200us with "docsis", 1/14 of a frame with "5g".
+        optional contention: Duration;
+        /// Rate of an uplink burst while it is on the air. Default: the channel's phy_rate.
+        optional uplink_rate: Positive<BitRate>;
+        /// Bytes around each packet, and around each fragment of one, in a burst. Default: 10B, 24B with
+        /// "docsis", 8B with "5g".
+        optional header: Bytes;
+        /// Codes in each slot of the contention part, at most 256. Default: 16; with "docsis" there is one, and
+        /// with "5g" none.
+        optional codes: Positive<u32>;
+        /// Ranging subchannels. Default: 1; "802.16" only.
+        optional subchannels: Positive<u32>;
+        /// Slots of the contention part, in time. Default: 3, 16 with "docsis". Two stations that draw the same
+        /// code in the same slot and subchannel collide.
+        optional slots: Positive<u32>;
+        /// With "5g", slots from one opportunity of a station's scheduling request to its next. Default: 10.
+        optional request_period: Positive<u32>;
+        /// Chance that a request which collided with no other is received (the lookahead paper's p_s). Default: 1,
+        /// 0.99 with "5g".
+        optional success: Positive<Fraction>;
+        /// Frames from what the base station received to the turn that it gives for it (T_assignment). Default: 1,
+        /// 2 with "docsis", 4 with "5g". A request is received one frame after it was sent.
+        optional assignment: u32;
+        /// Frames that decoding, encoding and scheduling add to a whole access (the lookahead paper's section
+        /// II-C). Default: 4 with "802.16", else 0.
+        optional implementation_delay: u32;
+        /// How long a station waits for an answer before it tries again; with "5g" sr-ProhibitTimer. Default: 60ms
+        /// or 12 frames, whichever is longer, with "802.16"; 5 frames more than an answer takes with the others.
+        optional t3: Positive<Duration>;
+        /// When a try follows a failed one. "802.16" and "docsis". Default: "standard".
+        optional backoff: Backoff;
+        /// Exponent of the first window of the backoff, in frames. Default: 0, so the first try is at once.
+        optional backoff_start: u8;
+        /// Exponent of the largest window, at most 15. Default: 6.
+        optional backoff_end: u8;
+        /// Tries before a station gives the packet up that waited longest. Default: 16, 64 with "5g".
+        optional max_tries: Positive<u32>;
+        /// Whether a granted burst can carry a request for what came after the last one.
+        default piggyback: bool = true;
+        /// Bytes that each station is granted without having asked: unsolicited grants, a configured or proactive
+        /// grant; or "off".
+        default proactive: OrOff<Positive<Bytes>> = "off";
+        /// Frames from one such grant of a station to its next. Default: 1, every frame.
+        optional proactive_period: Positive<u32>;
+        /// Whether mechanisms are told of waiting for a grant, and of the pause of a TDD downlink, as of silences.
+        default tell_silences: bool = false;
+    }
+}
+
+/// `radio.grants.duplexing`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DuplexingName {
+    Tdd,
+    Fdd,
+}
+
+file_enum!(DuplexingName {
+    "tdd" => Self::Tdd, "Downlink and uplink take turns in each frame.";
+    "fdd" => Self::Fdd, "Each direction has a medium of its own.";
+});
+
+file_enum!(Backoff {
+    "standard" => Self::Standard, "After t3, uniform in a window that doubles with each try.";
+    "paper" => Self::Paper,
+        "As equation (2) of the lookahead paper has it: the i-th try is over 2^(i-1) frames after the first was due.";
+});
 
 file_table! {
     /// A scripted channel switch.
@@ -508,9 +607,18 @@ file_table! {
         default stagger: Duration = "0s";
         /// When the application stops offering data. Default: never.
         optional stop: Positive<Duration>;
-        /// What the application sends: "bulk" (as much as TCP takes), an amount such as "100kB", or
-        /// { rate = "2Mbit/s" }.
+        /// What carries the data.
+        default transport: TransportName = "tcp";
+        /// UDP: most payload of a datagram. Default: what makes its packet as long as TCP's longest, 1472B
+        /// over Ethernet.
+        optional datagram: Positive<Bytes>;
+        /// What the application sends: "bulk" (as much as TCP takes), an amount such as "100kB",
+        /// { rate = "2Mbit/s" }, "media" (see media) or "web" (see web). UDP takes a rate or "media".
         default source: SourceValue = "bulk";
+        /// The stream and its player, with source = "media".
+        optional media: Media;
+        /// The user, with source = "web".
+        optional web: Web;
         /// Connections arrive at random (Poisson) this often per station, instead of `count` of them.
         optional arrivals: Frequency;
         /// Version of the Internet protocol.
@@ -525,6 +633,95 @@ file_table! {
         required rate: Positive<BitRate>;
         /// Bytes per write. Default: one segment.
         optional chunk: Positive<Bytes>;
+    }
+}
+
+/// `flows.transport`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransportName {
+    Tcp,
+    Udp,
+}
+
+file_enum!(TransportName {
+    "tcp" => Self::Tcp, "Connections of TCP.";
+    "udp" => Self::Udp,
+        "Datagrams at the source's rate: no window, no retransmission, no mechanism on their way.";
+});
+
+file_table! {
+    /// Media at a constant bit rate, and the player at the receiver.
+    Media {
+        /// Rate of the content.
+        required rate: Positive<BitRate>;
+        /// Time of a frame: the server writes one of rate x interval each interval. Default: 40ms.
+        optional interval: Positive<Duration>;
+        /// Size of a frame, in place of its time.
+        optional chunk: Positive<Bytes>;
+        /// How far the server may be ahead of real time, as time or bytes of the content; 0s is a live server.
+        default send_ahead: Ahead = "0s";
+        /// Rate at which the server sends until it is that far ahead; above `rate`. Default: as fast as TCP
+        /// takes it; UDP needs it.
+        optional ahead_rate: Positive<BitRate>;
+        /// The player starts with this much in its buffer.
+        default startup: Duration = "5s";
+        /// After a stall it goes on with this much. Default: as startup.
+        optional resume: Duration;
+    }
+}
+
+file_table! {
+    /// A user of the web: a request, the page's main object, its embedded objects one after another, time to
+    /// read, the next page. The flow's direction is that of the objects. Defaults: IEEE 802.16m-08/004r5, HTTP
+    /// traffic model.
+    Web {
+        /// How often the user connects.
+        default connection: WebConnection = "page";
+        /// Size of a request.
+        default request: Positive<Bytes> = "350B";
+        /// Sizes of main objects. Default: { median = "4316B", sigma = 1.37, min = "100B", max = "2MB" }, mean
+        /// 11.1 kB.
+        optional main_object: ObjectSizes;
+        /// Sizes of embedded objects. Default: { median = "478B", sigma = 2.36, min = "50B", max = "2MB" }, mean
+        /// 8.2 kB.
+        optional embedded_object: ObjectSizes;
+        /// How many embedded objects a page has. Default: { shape = 1.1, scale = 2.0, most = 53 }, mean 5.64.
+        optional embedded_objects: ObjectCounts;
+        /// Mean time, exponential, from the main object to the request for the first embedded one.
+        default parsing_time: Duration = "130ms";
+        /// Mean time, exponential, from a page's last byte to the next page.
+        default reading_time: Duration = "30s";
+    }
+}
+
+file_enum!(WebConnection {
+    "page" => Self::Page, "Once for each page.";
+    "persistent" => Self::Persistent, "Once: all pages come over one connection.";
+});
+
+file_table! {
+    /// A truncated lognormal law of sizes.
+    ObjectSizes {
+        /// Median before truncation.
+        required median: Positive<Bytes>;
+        /// Standard deviation of the size's logarithm; 0 makes all alike.
+        required sigma: Spread;
+        /// Smallest.
+        default min: Positive<Bytes> = "1B";
+        /// Largest.
+        default max: Positive<Bytes> = "2MB";
+    }
+}
+
+file_table! {
+    /// A truncated Pareto law of counts: a number of at least `scale`, less `scale`.
+    ObjectCounts {
+        /// The law's exponent.
+        required shape: Ratio;
+        /// The law's least number.
+        required scale: Ratio;
+        /// Most objects.
+        required most: u32;
     }
 }
 

@@ -14,7 +14,7 @@ use crate::read::{At, Origin, Reader, Spot};
 /// The largest MPDU that a scenario may ask for: the paper's. The standard's is one octet less.
 const LARGEST_MPDU: u32 = 128;
 /// What is around a packet's options and data: the difference between an MPDU and its `tcp.mss`.
-const AROUND: u32 = linkhold_radio::ieee802154::MAC_HEADER
+pub(crate) const AROUND: u32 = linkhold_radio::ieee802154::MAC_HEADER
     + linkhold_radio::ieee802154::TRANSPORT_HEADER
     + linkhold_radio::ieee802154::FCS;
 /// The smallest: room for the least `tcp.mss` of 88.

@@ -17,6 +17,8 @@
 mod as_run;
 mod document;
 mod file;
+mod flows;
+mod grants;
 mod ieee802154;
 pub mod mechanism;
 pub mod model;
@@ -25,6 +27,7 @@ pub mod read;
 mod resolve;
 mod scalar;
 mod snr;
+mod spots;
 mod summary;
 mod tcp;
 mod traces;

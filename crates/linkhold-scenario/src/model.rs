@@ -103,6 +103,8 @@ pub struct FlowGroup {
     pub stagger: Duration,
     /// When the application stops offering data; `None`: never.
     pub stop: Option<Instant>,
+    /// What carries the data.
+    pub transport: Transport,
     /// What the application sends.
     pub source: Source,
     /// Connections arriving at random instead of a fixed count.
@@ -111,8 +113,21 @@ pub struct FlowGroup {
     pub ip: IpVersion,
 }
 
-/// What the application sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What carries a flow's data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp {
+        /// Most payload of a datagram, bytes; its packet is no longer than TCP's longest.
+        datagram: u32,
+    },
+}
+
+/// What the application sends. UDP carries `Paced` and `Media`, TCP all.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Source {
     /// As much as TCP takes.
     Bulk,
@@ -125,6 +140,102 @@ pub enum Source {
         /// Size of one write.
         chunk: Bytes,
     },
+    /// Media at a constant bit rate, with a player at the receiver.
+    Media(Media),
+    /// A user of the web: requests one way, objects the other, and time to read.
+    Web(Web),
+}
+
+/// A stream of media, and its player.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Media {
+    /// Rate of the content, at which the player plays.
+    pub rate: BitRate,
+    /// Size of a frame: what the server writes at a time.
+    pub chunk: Bytes,
+    /// Time of a frame, at `rate`.
+    pub interval: Duration,
+    /// How far the server may be ahead of real time; 0 is live.
+    pub ahead: Duration,
+    /// The rate at which it sends until it is that far ahead; `None`: as fast as the transport takes it.
+    pub ahead_rate: Option<BitRate>,
+    /// What the player needs to start, as time of the content.
+    pub startup: Duration,
+    /// What it needs to go on after a stall.
+    pub resume: Duration,
+}
+
+/// How often a user of the web connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebConnection {
+    /// Once for each page.
+    Page,
+    /// Once.
+    Persistent,
+}
+
+/// A user of the web. The flow's direction is that of the objects; the requests go the other way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Web {
+    /// How often the user connects.
+    pub connection: WebConnection,
+    /// Size of a request.
+    pub request: Bytes,
+    /// Sizes of main objects.
+    pub main_object: ObjectSizes,
+    /// Sizes of embedded objects.
+    pub embedded_object: ObjectSizes,
+    /// How many embedded objects a page has.
+    pub embedded_objects: ObjectCounts,
+    /// Mean time, exponential, from the main object to the first request for an embedded one.
+    pub parsing_time: Duration,
+    /// Mean time, exponential, from a page's last byte to the next page.
+    pub reading_time: Duration,
+}
+
+impl Default for Web {
+    /// The keys' defaults (IEEE 802.16m-08/004r5, HTTP traffic model).
+    fn default() -> Self {
+        let sizes = |median, sigma, min| ObjectSizes {
+            median: Bytes(median),
+            sigma,
+            min: Bytes(min),
+            max: Bytes(2_000_000),
+        };
+        Self {
+            connection: WebConnection::Page,
+            request: Bytes(350),
+            main_object: sizes(4_316, 1.37, 100),
+            embedded_object: sizes(478, 2.36, 50),
+            embedded_objects: ObjectCounts { shape: 1.1, scale: 2.0, most: 53 },
+            parsing_time: Duration::from_millis(130),
+            reading_time: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A truncated lognormal law of sizes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ObjectSizes {
+    /// Median before truncation: e to the power of mu.
+    pub median: Bytes,
+    /// Standard deviation of the size's logarithm.
+    pub sigma: f64,
+    /// Smallest; not above `median`.
+    pub min: Bytes,
+    /// Largest; not below `median`.
+    pub max: Bytes,
+}
+
+/// A truncated Pareto law of counts: a number of at least `scale`, less `scale`, and at most `most`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ObjectCounts {
+    /// The law's exponent.
+    pub shape: f64,
+    /// Its least number.
+    pub scale: f64,
+    /// Most objects.
+    pub most: u32,
 }
 
 /// Connections that arrive at random: a Poisson process from `start` to the end (or `stop`).

@@ -5,21 +5,21 @@ use std::collections::BTreeSet;
 
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
     AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PowerConfig, PrimaryUserConfig,
     QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
 };
 
-use crate::file::{CaseTable, File, Flows, MacName, Queue, QueueName};
+use crate::file::{CaseTable, File, MacName, Queue, QueueName};
+use crate::flows;
+use crate::grants;
 use crate::ieee802154;
 use crate::mechanism::MechanismValue;
-use crate::model::{
-    Arrivals, FlowGroup, Output, PlacedMechanism, ResolvedScenario, Source, TraceFiles, Wired,
-};
+use crate::model::{Output, PlacedMechanism, ResolvedScenario, TraceFiles, Wired};
 use crate::read::{At, Reader, Spot};
-use crate::scalar::{MAX_COUNT, SourceValue, Stations};
 use crate::snr;
+use crate::spots::{report_idle, station_in_range};
 use crate::tcp;
 use crate::traces::Traces;
 
@@ -38,7 +38,7 @@ pub(crate) fn resolve(
         );
     }
     let radio = radio(file, reader, traces);
-    let flows = flows(file, reader);
+    let flows = flows::flows(file, reader);
     let tcp = tcp::resolve(&file.tcp, reader);
     if let Some(visible) = &file.station.visible {
         let what = "a mechanism stands at the router and sees no station's queue";
@@ -162,10 +162,18 @@ fn radio(
             traces: None,
             snr: None,
         }),
+        MacName::Grants(standard) => {
+            let mac = grants::mac(standard, file, reader);
+            mac.and_then(|mac| channels(file, mac, reader, traces))
+        }
     };
     match *radio.mac {
-        MacName::Ieee802154 => {}
-        MacName::Trace | MacName::Shared | MacName::Duplex => ieee802154::report_idle_without(file, reader),
+        MacName::Ieee802154 => grants::report_idle_without(file, reader),
+        MacName::Grants(_) => ieee802154::report_idle_without(file, reader),
+        MacName::Trace | MacName::Shared | MacName::Duplex => {
+            ieee802154::report_idle_without(file, reader);
+            grants::report_idle_without(file, reader);
+        }
     }
     let router = queue(&file.router, reader);
     let station_queue = queue(&file.station, reader);
@@ -226,27 +234,6 @@ fn checked_sensing(
         return None;
     }
     Some(SensingConfig { period: ***period, duration: ***duration, phase, announced })
-}
-
-fn station_in_range(
-    station: u32,
-    spot: &Spot,
-    stations: &At<crate::scalar::Positive<u32>>,
-    reader: &Reader<'_>,
-) -> bool {
-    let fits = station < ***stations;
-    if !fits && stations.spot.valid {
-        let what = format!("station {station} does not exist: radio.stations is {}", ***stations);
-        reader.report(spot, what, format!("write an index from 0 to {}", ***stations - 1));
-    }
-    fits
-}
-
-/// Reports every key among `spots` that the user wrote though it does nothing.
-fn report_idle(spots: &[&Spot], why: &str, right: &str, reader: &Reader<'_>) {
-    for spot in spots.iter().filter(|spot| spot.is_explicit()) {
-        reader.report(spot, format!("does nothing {why}"), right);
-    }
 }
 
 fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option<Link> {
@@ -318,11 +305,12 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
             }
             return None;
         };
-        vec![ChannelConfig {
+        let channel = ChannelConfig {
             phy_rate: ***phy_rate,
             efficiency: **radio.mac_efficiency,
             primary_user: radio.primary_user.as_ref().map(|user| primary_user(user)),
-        }]
+        };
+        vec![modelled(&mac, channel, &radio.mac_efficiency.spot)]
     } else {
         let mut idle = vec![&radio.mac_efficiency.spot];
         idle.extend(radio.phy_rate.iter().map(|at| &at.spot));
@@ -331,13 +319,18 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
         radio
             .channels
             .iter()
-            .map(|channel| ChannelConfig {
-                phy_rate: **channel.phy_rate,
-                efficiency: **channel.mac_efficiency,
-                primary_user: channel.primary_user.as_ref().map(|user| primary_user(user)),
+            .map(|channel| {
+                let efficiency = &channel.mac_efficiency.spot;
+                let channel = ChannelConfig {
+                    phy_rate: **channel.phy_rate,
+                    efficiency: **channel.mac_efficiency,
+                    primary_user: channel.primary_user.as_ref().map(|user| primary_user(user)),
+                };
+                modelled(&mac, channel, efficiency)
             })
             .collect()
     };
+    let granted = grants::fits(&mac, &channels, file, reader);
     let snr = snr::resolve(file, &channels, reader, traces);
     let timed = air_time_fits(file, reader);
     let count = channels.len();
@@ -352,7 +345,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
         }
         exists
     };
-    let mut fine = timed & channel_exists(*radio.channel, &radio.channel.spot);
+    let mut fine = granted & timed & channel_exists(*radio.channel, &radio.channel.spot);
     let mut scripted: Vec<ScriptedSwitch> = Vec::new();
     for switch in &radio.switches {
         fine &= channel_exists(*switch.to_channel, &switch.to_channel.spot);
@@ -371,6 +364,14 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
         snr,
         traces: None,
     })
+}
+
+/// A channel of which the MAC's own overheads are taken off where they are modelled.
+fn modelled(mac: &Mac, channel: ChannelConfig, efficiency: &Spot) -> ChannelConfig {
+    match mac {
+        Mac::Grants(_) => grants::channel(channel, efficiency),
+        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) => channel,
+    }
 }
 
 /// Whether the air time's model knows the rates. Reports those that it does not know, and the efficiencies
@@ -456,91 +457,3 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
 /// Packets; the order of a Wi-Fi driver's transmit queue.
 const FIFO_LIMIT: u32 = 100;
 const MAX_QUANTUM: u32 = 1 << 20;
-
-fn flows(file: &File, reader: &Reader<'_>) -> Option<Vec<FlowGroup>> {
-    let mut groups = Some(Vec::new());
-    let mut total = 0.0;
-    for flow in &file.flows {
-        match flow_group(file, flow, reader) {
-            Some(group) => {
-                let per_station = match group.arrivals {
-                    Some(arrivals) => arrivals.per_second * file.duration.as_secs_f64(),
-                    None => f64::from(group.count),
-                };
-                total += per_station * group.stations.len() as f64;
-                if let Some(groups) = &mut groups {
-                    groups.push(group);
-                }
-            }
-            None => groups = None,
-        }
-        if total > MAX_COUNT as f64 {
-            let right =
-                format!("a run takes at most {MAX_COUNT} connections: lower count, arrivals or duration");
-            reader.report(&flow.spot, "that makes too many connections", right);
-            return None;
-        }
-    }
-    if file.flows.is_empty() && groups.is_some() && !reader.has_reported("flows") {
-        let right = "write at least one [[flows]] with direction = \"downlink\" or \"uplink\"";
-        reader.report(&Spot::root(), "there is no flow, so nothing would be measured", right);
-        return None;
-    }
-    groups
-}
-
-fn flow_group(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<FlowGroup> {
-    let stations: Vec<u32> = match &flow.station.value {
-        Stations::All => (0..**file.radio.stations).collect(),
-        Stations::Some(list) => list.clone(),
-    };
-    let mut fine = true;
-    for &station in &stations {
-        fine &= station_in_range(station, &flow.station.spot, &file.radio.stations, reader);
-    }
-    if *flow.start >= **file.duration {
-        reader.report_between(
-            &[&flow.start.spot, &file.duration.spot],
-            format!("the flow starts at {}, but the run ends at {}", *flow.start, **file.duration),
-            "start it earlier",
-        );
-        fine = false;
-    }
-    if let Some(stop) = &flow.stop
-        && stop.0 <= *flow.start
-    {
-        let what = format!("the flow stops at {} and starts at {}", stop.0, *flow.start);
-        reader.report_between(&[&stop.spot, &flow.start.spot], what, "stop it later");
-        fine = false;
-    }
-    let source = match flow.source.value {
-        SourceValue::Bulk => Source::Bulk,
-        SourceValue::Finite(bytes) => Source::Finite(bytes),
-        SourceValue::Paced { rate, chunk } => {
-            let segment = file.tcp.mss.as_ref().map_or(1460, |mss| u64::from(mss.0));
-            Source::Paced { rate, chunk: chunk.unwrap_or(Bytes(segment)) }
-        }
-    };
-    if let Some(arrivals) = &flow.arrivals {
-        if flow.count.spot.is_explicit() {
-            let right = "remove count, or arrivals";
-            reader.report(&flow.count.spot, "does nothing beside arrivals", right);
-        }
-        if !matches!(source, Source::Finite(_)) {
-            let right = "write source = \"100kB\"";
-            reader.report(&arrivals.spot, "connections that arrive at random need an end", right);
-            fine = false;
-        }
-    }
-    fine.then(|| FlowGroup {
-        direction: *flow.direction,
-        stations,
-        count: **flow.count,
-        start: Instant::ZERO + *flow.start,
-        stagger: *flow.stagger,
-        stop: flow.stop.as_ref().map(|stop| Instant::ZERO + stop.0),
-        source,
-        arrivals: flow.arrivals.as_ref().map(|at| Arrivals { per_second: at.per_second }),
-        ip: *flow.ip,
-    })
-}

@@ -161,34 +161,52 @@ whole!(u8, 0..=u64::from(u8::MAX));
 whole!(u16, 0..=u64::from(u16::MAX));
 whole!(u64, 0..=MAX_SEED);
 
-/// A path-loss exponent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Exponent(pub f64);
+/// A bare number within a range.
+macro_rules! number {
+    ($(#[$meta:meta])* $name:ident, $range:expr, $noun:expr, $right:expr) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name(pub f64);
 
-impl Exponent {
-    /// From a corridor that guides waves to a building with many floors.
-    const RANGE: std::ops::RangeInclusive<f64> = 1.0..=8.0;
-}
-
-impl FromNode for Exponent {
-    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
-        let number = match &node.value {
-            Value::Integer(number) => Some(*number as f64),
-            Value::Float(number) => Some(*number),
-            _ => None,
-        };
-        let number = number.filter(|number| Self::RANGE.contains(number));
-        if number.is_none() {
-            let what = format!("{} is no path-loss exponent", node.value.describe());
-            reader.report(spot, what, "write a number from 1 to 8, such as 3.0");
+        impl $name {
+            const RANGE: std::ops::RangeInclusive<f64> = $range;
         }
-        number.map(Self)
-    }
 
-    fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "number", "minimum": Self::RANGE.start(), "maximum": Self::RANGE.end() })
-    }
+        impl FromNode for $name {
+            fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+                let number = match &node.value {
+                    Value::Integer(number) => Some(*number as f64),
+                    Value::Float(number) => Some(*number),
+                    _ => None,
+                };
+                let number = number.filter(|number| Self::RANGE.contains(number));
+                if number.is_none() {
+                    let what = format!(concat!("{} is no ", $noun), node.value.describe());
+                    reader.report(spot, what, $right);
+                }
+                number.map(Self)
+            }
+
+            fn schema(_: &mut SchemaGenerator) -> Schema {
+                let (least, most) = (Self::RANGE.start(), Self::RANGE.end());
+                json_schema!({ "type": "number", "minimum": least, "maximum": most })
+            }
+        }
+    };
 }
+
+number!(
+    /// A path-loss exponent: from a corridor that guides waves to a building with many floors.
+    Exponent, 1.0..=8.0, "path-loss exponent", "write a number from 1 to 8, such as 3.0"
+);
+number!(
+    /// The standard deviation of a logarithm.
+    Spread, 0.0..=5.0, "standard deviation of a logarithm", "write a number from 0 to 5, such as 1.37"
+);
+number!(
+    /// A parameter of a Pareto law.
+    Ratio, 0.01..=1000.0, "parameter of a Pareto law", "write a number from 0.01 to 1000, such as 1.1"
+);
 
 impl FromNode for String {
     fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
@@ -404,19 +422,25 @@ impl FromNode for DelayedAck {
         match text.as_str() {
             "off" => Some(Self::Off),
             "linux" => Some(Self::Linux),
-            text => match text.strip_prefix("heartbeat ") {
-                Some(period) => timer(period, Self::Heartbeat),
-                None => timer(text, Self::Timer),
-            },
+            text => {
+                if let Some(period) = text.strip_prefix("heartbeat-only ") {
+                    timer(period, Self::HeartbeatOnly)
+                } else if let Some(period) = text.strip_prefix("heartbeat ") {
+                    timer(period, Self::Heartbeat)
+                } else {
+                    timer(text, Self::Timer)
+                }
+            }
         }
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "description": DELAYED_ACK, "examples": ["off", "40ms", "heartbeat 200ms", "linux"] })
+        json_schema!({ "type": "string", "description": DELAYED_ACK, "examples": ["off", "40ms", "heartbeat 200ms", "heartbeat-only 200ms", "linux"] })
     }
 }
 
-const DELAYED_ACK: &str = "write \"off\", a timer such as \"40ms\", \"heartbeat 200ms\" or \"linux\"";
+const DELAYED_ACK: &str = "write \"off\", a timer such as \"40ms\", \"heartbeat 200ms\" (at every second segment too), \
+                           \"heartbeat-only 200ms\" or \"linux\"";
 
 /// What the application sends.
 #[derive(Clone, Copy, Debug)]
@@ -424,12 +448,16 @@ pub(crate) enum SourceValue {
     Bulk,
     Finite(Bytes),
     Paced { rate: BitRate, chunk: Option<Bytes> },
+    Media,
+    Web,
 }
 
 impl FromNode for SourceValue {
     fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
         match &node.value {
             Value::String(text) if text == "bulk" => Some(Self::Bulk),
+            Value::String(text) if text == "media" => Some(Self::Media),
+            Value::String(text) if text == "web" => Some(Self::Web),
             Value::Table(_) => {
                 let paced = crate::file::PacedSource::from_node(node, spot, reader)?;
                 Some(Self::Paced { rate: paced.rate.0, chunk: paced.chunk.map(|chunk| chunk.value.0) })
@@ -438,7 +466,7 @@ impl FromNode for SourceValue {
                 Positive::<Bytes>::from_node(node, spot, reader).map(|bytes| Self::Finite(bytes.0))
             }
             other => {
-                let right = "write \"bulk\", an amount such as \"100kB\", or { rate = \"2Mbit/s\" }";
+                let right = "write \"bulk\", an amount such as \"100kB\", { rate = \"2Mbit/s\" }, \"media\" or \"web\"";
                 reader.report(spot, format!("{} is not a source", other.describe()), right);
                 None
             }
@@ -447,7 +475,38 @@ impl FromNode for SourceValue {
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         let paced = crate::file::PacedSource::schema(generator);
-        json_schema!({ "anyOf": [{ "const": "bulk" }, Bytes::schema(generator), paced] })
+        json_schema!({ "anyOf": [{ "enum": ["bulk", "media", "web"] }, Bytes::schema(generator), paced] })
+    }
+}
+
+/// How far a server is ahead of real time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ahead {
+    Time(Duration),
+    Bytes(Bytes),
+}
+
+impl FromNode for Ahead {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        let right = "write a time such as \"10s\", or an amount of the content such as \"1MB\"";
+        let Value::String(text) = &node.value else {
+            reader.report(spot, format!("{} has no unit", node.value.describe()), right);
+            return None;
+        };
+        if let Ok(time) = quantity::duration(text) {
+            return Some(Self::Time(time));
+        }
+        match quantity::bytes(text) {
+            Ok(bytes) => Some(Self::Bytes(bytes)),
+            Err(_) => {
+                reader.report(spot, format!("{:?} is no time and no amount", shorten(text)), right);
+                None
+            }
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [Duration::schema(generator), Bytes::schema(generator)] })
     }
 }
 

@@ -8,15 +8,17 @@ use linkhold_core::packet::Direction;
 use linkhold_core::registry::MechanismSettings;
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes};
+use linkhold_radio::grants::{Backoff, Duplexing, Proactive, Requesting, Steps};
 use linkhold_radio::{
-    AirConfig, AirTimeModel, ChannelConfig, Fading, FqCodelConfig, HeardBy, Ieee802154Config, InSilence, Mac,
-    OverhearConfig, QueueConfig, QueueKind, SensingConfig, SnrConfig, SnrReport, SnrSource, SwitchPolicy,
-    TraceLink, WalkConfig,
+    AirConfig, AirTimeModel, ChannelConfig, Fading, FqCodelConfig, GrantsConfig, HeardBy, Ieee802154Config,
+    InSilence, Mac, OverhearConfig, QueueConfig, QueueKind, SensingConfig, SnrConfig, SnrReport, SnrSource,
+    Standard, SwitchPolicy, TraceLink, WalkConfig,
 };
 
 use crate::Scenario;
 use crate::model::{
-    Case, FlowGroup, IpVersion, PlacedMechanism, Profile, ResolvedScenario, Source, TraceFiles,
+    Case, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, PlacedMechanism, Profile, ResolvedScenario,
+    Source, TraceFiles, Transport, Web, WebConnection,
 };
 
 /// The facts, a line each.
@@ -81,6 +83,10 @@ fn told(scenario: &ResolvedScenario) -> String {
         format!("{silences}, and the channel's exact rate")
     } else {
         format!("{silences}; nobody tells the rate")
+    };
+    let told = match &radio.mac {
+        Mac::Grants(_) => format!("{told}; each grant as its station hears of it"),
+        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) => told,
     };
     match &radio.snr {
         None => told,
@@ -198,6 +204,12 @@ fn radio(scenario: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
     let radio = &scenario.radio;
     let stations = count(radio.stations as usize, "station");
     match &radio.mac {
+        Mac::Grants(grants) => {
+            channels(&format!("{}, {stations}", standard(grants)), radio, line);
+            for fact in describe_grants(grants, radio) {
+                line("mac", fact);
+            }
+        }
         Mac::Shared => channels(&format!("shared, {stations}"), radio, line),
         Mac::Duplex => channels(&format!("duplex, {stations}"), radio, line),
         Mac::Ieee802154(mac) => {
@@ -254,6 +266,83 @@ fn channels(head: &str, radio: &AirConfig, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
+const fn standard(grants: &GrantsConfig) -> &'static str {
+    match grants.standard {
+        Standard::Ieee80216 => "IEEE 802.16",
+        Standard::Docsis => "DOCSIS",
+        Standard::FiveG => "5G",
+    }
+}
+
+/// The frame, what it carries, how stations ask, and what is granted without that.
+fn describe_grants(grants: &GrantsConfig, radio: &AirConfig) -> Vec<String> {
+    let GrantsConfig { frame, maps, contention, assignment, implementation_delay, .. } = grants;
+    let layout = grants.layout();
+    let mut facts = vec![match grants.duplexing {
+        Duplexing::Tdd { ttg, rtg, .. } => format!(
+            "TDD frames of {frame}: {} down ({maps} of maps), {ttg} gap, {} up ({contention} of contention), {rtg} gap",
+            layout.down_end,
+            layout.up_end.saturating_sub(layout.up_start)
+        ),
+        Duplexing::Fdd => {
+            format!("FDD frames of {frame}: {maps} of maps down, {contention} of contention up")
+        }
+    }];
+    if let Some(channel) = radio.channels.get(radio.initial_channel) {
+        let (down, up) = grants.data_shares();
+        let efficiency = channel.efficiency.get();
+        let burst = grants.uplink_rate.unwrap_or(channel.phy_rate);
+        facts.push(format!(
+            "{} down and {} up in the mean, {} B around each packet",
+            channel.phy_rate.mul_f64(efficiency * down),
+            burst.mul_f64(efficiency * up),
+            grants.header
+        ));
+    }
+    let asks = match grants.requesting {
+        Requesting::Contention { codes, subchannels, slots, backoff, backoff_start, backoff_end } => {
+            let next = match backoff {
+                Backoff::Standard => {
+                    format!(
+                        "next try after {} and a window of 2^{backoff_start} to 2^{backoff_end} frames",
+                        grants.t3
+                    )
+                }
+                Backoff::Paper => "tries over after 1, 2, 4, ... frames".to_owned(),
+            };
+            format!("{codes} codes x {subchannels} subchannels x {slots} slots; {next}")
+        }
+        Requesting::Reserved { period } => {
+            format!("each station's own opportunity every {period} frames; next try after {}", grants.t3)
+        }
+    };
+    let steps = match grants.steps {
+        Steps::One => "a request tells the bytes",
+        Steps::Two => "a request, then a message that tells the bytes",
+    };
+    facts.push(format!(
+        "{asks}; {:.1} % of requests received; at most {} tries",
+        100.0 * grants.success.get(),
+        grants.max_tries
+    ));
+    let frames = match grants.steps {
+        Steps::One => grants.first_answer(),
+        Steps::Two => grants.first_answer() + grants.second_answer(),
+    };
+    let piggyback = if grants.piggyback { "piggybacked requests" } else { "no piggybacked requests" };
+    facts.push(format!(
+        "{steps}; burst {frames} frames after the request (assignment {assignment}, implementation \
+         {implementation_delay}); {piggyback}"
+    ));
+    if let Some(Proactive { bytes, period }) = grants.proactive {
+        facts.push(format!("unasked, {bytes} to each station every {}", count(period as usize, "frame")));
+    }
+    if grants.tell_silences {
+        facts.push("waiting for a grant is told as a silence".to_owned());
+    }
+    facts
+}
+
 fn describe_ieee802154(mac: &Ieee802154Config) -> String {
     let acknowledged = if mac.acknowledged {
         format!("acknowledged, {} retries", mac.max_frame_retries)
@@ -276,6 +365,9 @@ fn describe_channel(channel: &ChannelConfig, radio: &AirConfig) -> String {
     let net = channel.air_time(model).map_or(BitRate(0), |air_time| air_time.effective_rate());
     let mut text = match (model, &radio.mac) {
         (_, Mac::Ieee802154(_)) => format!("{}, {net} from a sender alone", channel.phy_rate),
+        (AirTimeModel::PerByte, Mac::Grants(_)) => {
+            format!("{} x {} = {net} in a burst", channel.phy_rate, channel.efficiency.get())
+        }
         (AirTimeModel::PerByte, _) => format!("{} x {} = {net}", channel.phy_rate, channel.efficiency.get()),
         (AirTimeModel::Ieee80211a, _) => {
             format!("{} as IEEE 802.11a, {net} in full-size packets", channel.phy_rate)
@@ -334,10 +426,21 @@ fn flows(group: &FlowGroup) -> String {
         Source::Bulk => "bulk".to_owned(),
         Source::Finite(bytes) => format!("{bytes} each"),
         Source::Paced { rate, chunk: Bytes(chunk) } => format!("paced at {rate} in {chunk} B"),
+        Source::Media(media) => describe_media(&media),
+        Source::Web(web) => describe_web(&web),
+    };
+    let transport = match group.transport {
+        Transport::Tcp => String::new(),
+        Transport::Udp { datagram } => format!(" over UDP in datagrams of at most {datagram} B"),
+    };
+    let one = match (group.source, group.transport) {
+        (Source::Web(_), _) => "user",
+        (_, Transport::Tcp) => "connection",
+        (_, Transport::Udp { .. }) => "flow",
     };
     let how_many = match group.arrivals {
         Some(arrivals) => format!("{}/s arriving", arrivals.per_second),
-        None => count(group.count as usize, "connection"),
+        None => count(group.count as usize, one),
     };
     let ip = match group.ip {
         IpVersion::V4 => "IPv4",
@@ -347,7 +450,41 @@ fn flows(group: &FlowGroup) -> String {
     let since_start = |at: Instant| at.since(Instant::ZERO);
     let stop = group.stop.map(|stop| format!(" to {}", since_start(stop))).unwrap_or_default();
     let start = since_start(group.start);
-    format!("{direction}, {how_many} on each of {stations}, {source}, {ip}, from {start}{stop}")
+    format!("{direction}, {how_many} on each of {stations}, {source}{transport}, {ip}, from {start}{stop}")
+}
+
+fn describe_media(media: &Media) -> String {
+    let Media { rate, chunk: Bytes(chunk), interval, ahead, ahead_rate, startup, resume } = media;
+    let server = match (ahead.is_zero(), ahead_rate) {
+        (true, _) => "live".to_owned(),
+        (false, None) => format!("up to {ahead} ahead"),
+        (false, Some(rate)) => format!("up to {ahead} ahead at {rate}"),
+    };
+    let player = if startup == resume {
+        format!("a player that starts and resumes with {startup}")
+    } else {
+        format!("a player that starts with {startup} and resumes with {resume}")
+    };
+    format!("media of {rate} ({chunk} B every {interval}, {server}), {player}")
+}
+
+fn describe_web(web: &Web) -> String {
+    let connection = match web.connection {
+        WebConnection::Page => "a connection for each page",
+        WebConnection::Persistent => "one connection",
+    };
+    let ObjectCounts { shape, scale, most } = web.embedded_objects;
+    let sizes =
+        |law: &ObjectSizes| format!("{} median, sigma {}, {} to {}", law.median, law.sigma, law.min, law.max);
+    format!(
+        "pages ({connection}; requests of {}; main objects of {}; embedded ones of {}, at most {most} of them by a \
+         Pareto law of shape {shape} and scale {scale}; {} to parse, {} to read)",
+        web.request,
+        sizes(&web.main_object),
+        sizes(&web.embedded_object),
+        web.parsing_time,
+        web.reading_time
+    )
 }
 
 fn case_line(case: &Case, first: &ResolvedScenario) -> String {

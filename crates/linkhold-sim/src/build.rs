@@ -3,14 +3,14 @@
 use linkhold_core::mechanism::Place;
 use linkhold_core::packet::StationId;
 use linkhold_radio::{Air, AirConfig, AirTimeModel, Mac, WiredPipe};
-use linkhold_scenario::{PlacedMechanism, ResolvedScenario};
+use linkhold_scenario::{PlacedMechanism, ResolvedScenario, Transport};
 
 use crate::cell::Cell;
 use crate::error::SimError;
 use crate::limit::{FrameTimes, GoodputLimit, Sharing};
 use crate::network::Network;
 use crate::path::{NodeId, Route};
-use crate::plan::Plan;
+use crate::plan::{FlowKind, Plan};
 
 /// The cell of a scenario in the repetition with `seed`.
 pub(crate) fn network(scenario: &ResolvedScenario, seed: u64) -> Result<Network, SimError> {
@@ -74,11 +74,15 @@ fn wired_pipe(scenario: &ResolvedScenario) -> WiredPipe {
 pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
     let sharing = match scenario.radio.mac {
         Mac::Shared | Mac::Ieee802154(_) => Sharing::Shared,
-        Mac::Duplex | Mac::Trace(_) => Sharing::Separate,
+        // Of TDD each direction has a part of each frame, which the air has taken off its capacity.
+        Mac::Duplex | Mac::Trace(_) | Mac::Grants(_) => Sharing::Separate,
     };
     let mut limit = GoodputLimit::new(sharing, frame_times(&scenario.radio), scenario.wired.rate);
-    for (direction, station, ip_header, tcp) in plan.kinds() {
-        limit.add(direction, station, ip_header, &tcp);
+    for FlowKind { direction, station, ip_header, transport, tcp } in plan.kinds() {
+        match transport {
+            Transport::Tcp => limit.add(direction, station, ip_header, &tcp),
+            Transport::Udp { datagram } => limit.add_udp(direction, station, ip_header, datagram),
+        }
     }
     limit
 }
@@ -86,7 +90,7 @@ pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
 fn frame_times(radio: &AirConfig) -> FrameTimes {
     match (&radio.mac, radio.air_time) {
         (Mac::Ieee802154(mac), _) => FrameTimes::Contended(*mac),
-        (Mac::Trace(_), _) | (_, AirTimeModel::PerByte) => FrameTimes::PerByte,
+        (Mac::Trace(_) | Mac::Grants(_), _) | (_, AirTimeModel::PerByte) => FrameTimes::PerByte,
         (Mac::Shared | Mac::Duplex, AirTimeModel::Ieee80211a) => {
             // A rate that the model does not know is refused when the air is built, so no run asks for its
             // limit.

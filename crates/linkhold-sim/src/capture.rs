@@ -10,15 +10,15 @@
 
 use std::io::Write;
 
-use linkhold_core::packet::{Direction, FlowKey};
+use linkhold_core::packet::{Direction, Endpoint, FlowKey};
 use linkhold_core::time::Instant;
 use linkhold_wire::capture::{CaptureError, InterfaceId};
-use linkhold_wire::ieee802154::{DataFrame, ack_frame, data_frame};
-use linkhold_wire::{PacketSpec, PcapngWriter};
+use linkhold_wire::ieee802154::{Carried, DataFrame, ack_frame, data_frame};
+use linkhold_wire::{DatagramSpec, PacketSpec, PcapngWriter};
 
 use crate::network::Sent;
 use crate::observer::{Observer, Tap};
-use crate::slab::Packet;
+use crate::slab::{Packet, PacketKind};
 
 /// Bytes of each packet that are kept; headers always are.
 const SNAP_LEN: u32 = 128;
@@ -107,7 +107,12 @@ impl<W: Write> Observer for Capture<W> {
             (Tap::Station, Radio::Stations(interface)) => *interface,
             (Tap::Station, Radio::Air { .. }) => return,
         };
-        let written = self.writer.segment(interface, now, &spec(flow, packet), None);
+        let written = match packet.kind {
+            PacketKind::Segment | PacketKind::Report => {
+                self.writer.segment(interface, now, &spec(flow, packet), None)
+            }
+            PacketKind::Datagram => self.writer.datagram(interface, now, &datagram_spec(flow, packet), None),
+        };
         self.note(written);
     }
 
@@ -133,13 +138,20 @@ impl<W: Write> Observer for Capture<W> {
             let Some(frame) = last.get_mut(sender) else { return };
             if let (Some(packet), Some(flow)) = (packet, flow) {
                 frame.clear();
+                let segment = spec(flow, packet);
                 let data = DataFrame {
                     from: transmission.from.0,
                     to: transmission.to.0,
                     sequence: transmission.sequence,
                     ack_request: *ack_request,
                     sent_at: packet.sent_at,
-                    packet: &spec(flow, packet),
+                    carried: match packet.kind {
+                        PacketKind::Segment | PacketKind::Report => Carried::Segment(&segment),
+                        PacketKind::Datagram => Carried::Datagram {
+                            number: packet.segment.seq.0,
+                            payload_len: packet.segment.payload_len,
+                        },
+                    },
                 };
                 if let Err(error) = data_frame(&data, frame) {
                     self.failed = Some(error.into());
@@ -164,10 +176,20 @@ impl<W: Write> Capture<W> {
     }
 }
 
-fn spec(flow: &FlowKey, packet: &Packet) -> PacketSpec {
-    let (src, dst) = match packet.direction {
+/// Sender and receiver of a packet.
+fn ends(flow: &FlowKey, packet: &Packet) -> (Endpoint, Endpoint) {
+    match packet.direction {
         Direction::Downlink => (flow.correspondent, flow.station),
         Direction::Uplink => (flow.station, flow.correspondent),
-    };
+    }
+}
+
+fn spec(flow: &FlowKey, packet: &Packet) -> PacketSpec {
+    let (src, dst) = ends(flow, packet);
     PacketSpec { src, dst, tcp: packet.segment, ecn: packet.ecn }
+}
+
+fn datagram_spec(flow: &FlowKey, packet: &Packet) -> DatagramSpec {
+    let (src, dst) = ends(flow, packet);
+    DatagramSpec { src, dst, payload_len: packet.segment.payload_len, ecn: packet.ecn }
 }

@@ -10,11 +10,8 @@ use linkhold_radio::{AirDrop, AirEvent, Frame, RadioId};
 use crate::flow::{FlowIndex, FlowInfo};
 use crate::link::{AirLink, Armed, Link};
 use crate::path::{HopIndex, Hops, LinkId};
-use crate::slab::{Packet, PacketSlab, Sending};
+use crate::slab::{Packet, PacketSlab, Sending, SendingDatagram};
 use crate::touched::Touched;
-
-/// Bytes of a TCP header without options (RFC 9293 section 3.1).
-const TCP_HEADER: u32 = 20;
 
 /// Packets that got lost inside the network, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +48,19 @@ impl Carrier {
         let info = &mut self.flows[sending.flow.get()];
         info.in_flight += 1;
         let packet = Packet::new(now, at, info, sending);
+        self.slab.insert(packet)
+    }
+
+    /// Takes in a datagram that stands at hop `at`.
+    pub(crate) fn admit_datagram(
+        &mut self,
+        now: Instant,
+        at: HopIndex,
+        sending: &SendingDatagram,
+    ) -> PacketId {
+        let info = &mut self.flows[sending.flow.get()];
+        info.in_flight += 1;
+        let packet = Packet::datagram(now, at, info, sending);
         self.slab.insert(packet)
     }
 
@@ -127,7 +137,7 @@ impl Carrier {
             from,
             to,
             len: packet.len,
-            headers: flow.ip_header + TCP_HEADER,
+            headers: flow.ip_header + packet.kind.transport_header(),
             flow_hash: flow.hash,
             ecn_capable: matches!(packet.ecn, Ecn::Ect0 | Ecn::Ect1),
         };
@@ -166,7 +176,8 @@ impl Carrier {
             | AirDrop::ChannelBusy
             | AirDrop::Lost
             | AirDrop::TooLong
-            | AirDrop::Noise => self.losses.air += 1,
+            | AirDrop::Noise
+            | AirDrop::NoGrant => self.losses.air += 1,
         }
         self.forget(frame.packet);
     }

@@ -1,91 +1,37 @@
-//! The simulated ends of the cell: two TCP endpoints a flow, their timers, and what is measured of them.
+//! The simulated ends of the cell: two ends a flow, their timers and applications, and what is measured of
+//! them.
+
+mod flow;
+mod token;
 
 use std::collections::VecDeque;
 
 use linkhold_core::action::SenderCommand;
 use linkhold_core::packet::{Direction, PacketId};
 use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::Bytes;
 use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, RouterSeries};
-use linkhold_tcp::{Endpoint, Source};
 
+use crate::apps::browser::Step;
 use crate::cell::AIR;
 use crate::engine::Hosts;
 use crate::flow::FlowIndex;
 use crate::meter::Meter;
 use crate::network::{HostCommand, Network, Sent};
 use crate::observer::{Observer, Tap};
-use crate::plan::{FlowPlan, Plan};
-use crate::queue::Wakeup;
+use crate::plan::{FlowPlan, Plan, Traffic};
 use crate::recorder::Recorder;
-use crate::slab::{Packet, Sending};
+use crate::slab::{Packet, Sending, SendingDatagram};
+use crate::udp::Datagram;
 
-/// Index of the correspondent's end in a pair.
-const CORRESPONDENT: usize = 0;
-/// Index of the station's end.
-const STATION: usize = 1;
+use flow::{App, CORRESPONDENT, Flow, STATION, TcpFlow, UdpFlow, sender_of};
+use token::Token;
+
 /// How many flows' series are kept: those of the lowest ids.
 const SERIES_FLOWS: u32 = 64;
-
-/// What an event of the hosts means, packed in 32 bits: the kind in the upper 3, a number below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token {
-    /// An endpoint's timer: flow times two plus side.
-    Timer(u32),
-    /// A planned flow opens.
-    Open(u32),
-    /// A random arrival.
-    Arrival(u32),
-    /// The warm-up is over.
-    WarmUp,
-    /// A series interval is over.
-    Sample,
-    /// The application of a planned flow stops.
-    Stop(u32),
-}
-
-const KIND_SHIFT: u32 = 29;
-
-impl Token {
-    const fn pack(self) -> u32 {
-        match self {
-            Self::Timer(n) => n,
-            Self::Open(n) => 1 << KIND_SHIFT | n,
-            Self::Arrival(n) => 2 << KIND_SHIFT | n,
-            Self::WarmUp => 3 << KIND_SHIFT,
-            Self::Sample => 4 << KIND_SHIFT,
-            Self::Stop(n) => 5 << KIND_SHIFT | n,
-        }
-    }
-
-    const fn unpack(token: u32) -> Self {
-        let number = token & ((1 << KIND_SHIFT) - 1);
-        match token >> KIND_SHIFT {
-            0 => Self::Timer(number),
-            1 => Self::Open(number),
-            2 => Self::Arrival(number),
-            3 => Self::WarmUp,
-            4 => Self::Sample,
-            _ => Self::Stop(number),
-        }
-    }
-}
-
-/// One end of a flow.
-#[derive(Debug)]
-struct End {
-    tcp: Endpoint,
-    wakeup: Wakeup,
-}
-
-#[derive(Debug)]
-struct Flow {
-    ends: [End; 2],
-    /// Which end sends the data.
-    sender: usize,
-    meter: Meter,
-    /// Still to be counted in the results: opened and not yet retired.
-    open: bool,
-}
+/// How long a user of the web waits for the last packets of the old connection to leave the network, before
+/// looking again.
+const RECONNECT_RETRY: Duration = Duration::from_millis(10);
 
 const fn direction_from(side: usize) -> Direction {
     if side == CORRESPONDENT { Direction::Downlink } else { Direction::Uplink }
@@ -107,13 +53,30 @@ pub struct FlowResults {
     pub series: Vec<FlowSeries>,
     /// The router's series.
     pub router: RouterSeries,
-    /// Delays of all flows' segments.
+    /// Delays of all flows' packets with data.
     pub delays: DelayHistogram,
-    /// Delays of the segments that met no silence.
+    /// Delays of those that met no silence.
     pub delays_outside_silence: DelayHistogram,
+    /// Load times of all users' pages; `None` without users of the web.
+    pub pages: Option<DelayHistogram>,
 }
 
-/// The endpoints of all flows: the simulator's [`Hosts`].
+impl FlowResults {
+    fn take(&mut self, record: FlowRecord, meter: &mut Meter) {
+        self.records.push(record);
+        self.series.extend(meter.take_series());
+        meter.pool_delays(&mut self.delays, &mut self.delays_outside_silence);
+    }
+
+    fn take_tcp(&mut self, now: Instant, flow: &mut TcpFlow) {
+        self.take(flow.record(now), &mut flow.meter);
+        if let App::Web(user) = &flow.app {
+            self.pages.get_or_insert_default().merge(user.browser.pages());
+        }
+    }
+}
+
+/// The ends of all flows: the simulator's [`Hosts`].
 #[derive(Debug)]
 pub struct Endpoints<'o, O> {
     plan: Plan,
@@ -129,7 +92,7 @@ pub struct Endpoints<'o, O> {
 }
 
 impl<'o, O: Observer> Endpoints<'o, O> {
-    /// The endpoints of a plan. Schedules what is known beforehand: openings, stops, the first random
+    /// The ends of a plan's flows. Schedules what is known beforehand: openings, stops, the first random
     /// arrivals, the end of the warm-up and the first sample.
     pub fn new(
         plan: Plan,
@@ -172,24 +135,47 @@ impl<'o, O: Observer> Endpoints<'o, O> {
     }
 
     fn open(&mut self, now: Instant, plan: &FlowPlan, network: &mut Network) {
-        let sender = if plan.direction == Direction::Downlink { CORRESPONDENT } else { STATION };
         let mut meter = Meter::new(plan.id, plan.direction, plan.station.0, now, plan.total);
         if plan.id < SERIES_FLOWS {
             meter.keep_series(self.recorder.interval(), self.recorder.samples());
         }
         meter.opened(network.radio(AIR).silences().ended(plan.station));
-        // The data sender opens the connection, as iperf's client does.
-        let end = |side: usize| {
-            let tcp = if side == sender {
-                Endpoint::connect(&plan.tcp, plan.source, plan.iss[side])
-            } else {
-                Endpoint::listen(&plan.tcp, Source::None, plan.iss[side])
-            };
-            End { tcp, wakeup: Wakeup::default() }
+        let index = match &plan.traffic {
+            Traffic::Udp { .. } => self.open_udp(now, plan, meter, network),
+            Traffic::Tcp(_) | Traffic::Web(_) => self.open_tcp(now, plan, meter, network),
         };
-        let mut flow = Flow { ends: [end(CORRESPONDENT), end(STATION)], sender, meter, open: true };
+        debug_assert!(index.is_some(), "the traffic decides which kind of flow is made");
+    }
+
+    fn open_udp(
+        &mut self,
+        now: Instant,
+        plan: &FlowPlan,
+        meter: Meter,
+        network: &mut Network,
+    ) -> Option<FlowIndex> {
+        let mut flow = UdpFlow::open(plan, meter, now)?;
         if now >= self.warm_up {
-            flow.meter.count_from(now, &flow.ends[sender].tcp);
+            flow.count_from(now);
+        }
+        // Such a flow never gives its number back, and takes no other's, which may have timers under way.
+        let index = network.add_flow(plan.key, plan.station);
+        debug_assert_eq!(index.get(), self.flows.len(), "flows are registered only here");
+        self.flows.push(Flow::Udp(flow));
+        self.send_datagrams(now, index, network);
+        Some(index)
+    }
+
+    fn open_tcp(
+        &mut self,
+        now: Instant,
+        plan: &FlowPlan,
+        meter: Meter,
+        network: &mut Network,
+    ) -> Option<FlowIndex> {
+        let (mut flow, opener) = TcpFlow::open(plan, meter, now)?;
+        if now >= self.warm_up {
+            flow.count_from(now);
         }
         let reusable = self.retired.iter().position(|index| network.flow(*index).in_flight() == 0);
         let index = match reusable.and_then(|position| self.retired.remove(position)) {
@@ -197,26 +183,33 @@ impl<'o, O: Observer> Endpoints<'o, O> {
                 network.replace_flow(index, plan.key, plan.station);
                 // The old flow's wake-ups may still be in the queue. The new flow takes over what is armed,
                 // so that stale ones are recognised.
-                for (new, old) in flow.ends.iter_mut().zip(&self.flows[index.get()].ends) {
+                let old = self.flows[index.get()].tcp();
+                for (new, old) in flow.ends.iter_mut().zip(&old.ends) {
                     new.wakeup = old.wakeup;
                 }
-                self.flows[index.get()] = flow;
+                *old = flow;
                 index
             }
             None => {
                 let index = network.add_flow(plan.key, plan.station);
                 debug_assert_eq!(index.get(), self.flows.len(), "flows are registered only here");
-                self.flows.push(flow);
+                self.flows.push(Flow::Tcp(flow));
                 index
             }
         };
-        self.pump(now, index, sender, network);
+        if let App::Web(user) = &mut self.flows[index.get()].tcp().app {
+            let step = user.browser.begin(now);
+            self.take_step(now, index, step, network);
+        } else {
+            self.pump(now, index, opener, network);
+        }
+        Some(index)
     }
 
-    /// Lets one end send what it may, and arms its timer.
+    /// Lets one end of a TCP flow send what it may, and arms its timer.
     #[inline]
     fn pump(&mut self, now: Instant, index: FlowIndex, side: usize, network: &mut Network) {
-        let end = &mut self.flows[index.get()].ends[side];
+        let end = &mut self.flows[index.get()].tcp().ends[side];
         while let Some(out) = end.tcp.poll_transmit(now) {
             let sending = Sending {
                 flow: index,
@@ -226,10 +219,9 @@ impl<'o, O: Observer> Endpoints<'o, O> {
                 retransmit: out.retransmit,
             };
             if self.observe_packets {
-                let tap = if side == CORRESPONDENT { Tap::Correspondent } else { Tap::Station };
                 let info = network.flow(index);
                 let packet = Packet::new(now, info.entry(sending.direction), info, &sending);
-                self.observer.on_packet(now, tap, &info.key, &packet);
+                self.observer.on_packet(now, tap_at(side), &info.key, &packet);
             }
             network.send(now, &sending);
         }
@@ -237,45 +229,143 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         network.arm(&mut end.wakeup, end.tcp.next_timeout(), token);
     }
 
+    /// Sends the datagrams of a UDP flow that are due, and schedules the next.
+    fn send_datagrams(&mut self, now: Instant, index: FlowIndex, network: &mut Network) {
+        let Flow::Udp(flow) = &mut self.flows[index.get()] else { return };
+        let (direction, side) = (flow.direction, sender_of(flow.direction));
+        while let Some(Datagram { number, len }) = flow.sender.poll(now) {
+            let sending = SendingDatagram { flow: index, direction, number, payload_len: len };
+            if self.observe_packets {
+                let info = network.flow(index);
+                let packet = Packet::datagram(now, info.entry(direction), info, &sending);
+                self.observer.on_packet(now, tap_at(side), &info.key, &packet);
+            }
+            network.send_datagram(now, &sending);
+        }
+        if let Some(at) = flow.sender.next_send() {
+            network.schedule(at, Token::Timer(index.0 * 2 + side as u32).pack());
+        }
+    }
+
+    /// A packet has arrived at one end of a flow that has an application or an end.
+    #[inline(never)]
+    fn watched_arrival(&mut self, now: Instant, index: FlowIndex, side: usize, network: &mut Network) {
+        let flow = self.flows[index.get()].tcp();
+        let received = flow.ends[side].tcp.delivered();
+        let web_side = flow.web_side(side);
+        match &mut flow.app {
+            App::Plain => {}
+            App::Media(player) => {
+                if side != flow.sender {
+                    player.arrived_in_order(now, received);
+                }
+            }
+            App::Web(user) => {
+                let step = user.browser.on_received(now, web_side, received);
+                self.take_step(now, index, step, network);
+            }
+        }
+        self.retire_if_finite(now, index);
+    }
+
+    /// Does what a browser asks for.
+    fn take_step(&mut self, now: Instant, index: FlowIndex, step: Step, network: &mut Network) {
+        let flow = self.flows[index.get()].tcp();
+        let (client, server) = (flow.client(), flow.sender);
+        let wake = Token::Application(index.0).pack();
+        let mut write = |side: usize, bytes: Bytes| {
+            flow.ends[side].tcp.write(now, bytes);
+            side
+        };
+        let side = match step {
+            Step::Nothing => return,
+            Step::Ask(bytes) => write(client, bytes),
+            Step::Answer(bytes) => write(server, bytes),
+            Step::Connect(bytes) => {
+                if network.flow(index).in_flight() > 0 {
+                    // A packet of the old connection would reach the new one.
+                    network.schedule(now + RECONNECT_RETRY, wake);
+                    return;
+                }
+                if let Some(key) = flow.reconnect() {
+                    let station = network.flow(index).station;
+                    network.replace_flow(index, key, station);
+                }
+                flow.ends[client].tcp.write(now, bytes);
+                client
+            }
+            Step::Wait(at) => {
+                network.schedule(at, wake);
+                return;
+            }
+            Step::Read { until, close } => {
+                network.schedule(until, wake);
+                if !close {
+                    return;
+                }
+                flow.ends[client].tcp.end_source(now);
+                client
+            }
+            Step::Leave => {
+                flow.ends[client].tcp.end_source(now);
+                client
+            }
+        };
+        self.pump(now, index, side, network);
+    }
+
+    /// The application of a flow wakes.
+    fn wake(&mut self, now: Instant, index: FlowIndex, network: &mut Network) {
+        if let App::Web(user) = &mut self.flows[index.get()].tcp().app {
+            let step = user.browser.on_wake(now);
+            self.take_step(now, index, step, network);
+        }
+    }
+
     /// Retires a flow if both its ends are closed: keeps its results, and frees its number for a later flow.
     fn retire_if_closed(&mut self, now: Instant, index: FlowIndex) {
-        let flow = &mut self.flows[index.get()];
-        if flow.open && flow.ends.iter().all(|end| end.tcp.is_closed()) {
+        let flow = self.flows[index.get()].tcp();
+        if flow.open && flow.is_closed() {
             flow.open = false;
             self.delivered_by_retired += flow.meter.delivered();
-            Self::leave(&mut self.done, now, flow);
+            self.done.take_tcp(now, flow);
             self.retired.push_back(index);
         }
     }
 
-    fn leave(done: &mut FlowResults, now: Instant, flow: &mut Flow) {
-        done.records.push(flow.meter.record(now, &flow.ends[flow.sender].tcp));
-        done.series.extend(flow.meter.take_series());
-        flow.meter.pool_delays(&mut done.delays, &mut done.delays_outside_silence);
-    }
-
     /// The application of a flow stops writing.
     fn stop(&mut self, now: Instant, id: u32, network: &mut Network) {
-        let Some(number) = self.flows.iter().position(|flow| flow.open && flow.meter.id() == id) else {
+        let Some(number) = self.flows.iter().position(|flow| flow.is_open() && flow.meter().id() == id)
+        else {
             return;
         };
-        let flow = &mut self.flows[number];
-        let side = flow.sender;
-        flow.ends[side].tcp.end_source(now);
-        flow.meter.ends();
-        self.pump(now, FlowIndex(number as u32), side, network);
+        match &mut self.flows[number] {
+            Flow::Tcp(flow) => {
+                if let Some(side) = flow.stop(now) {
+                    self.pump(now, FlowIndex(number as u32), side, network);
+                }
+            }
+            Flow::Udp(flow) => flow.stop(now),
+        }
     }
 
     fn timer(&mut self, at: Instant, number: u32, network: &mut Network) -> bool {
         let (index, side) = (FlowIndex(number / 2), (number % 2) as usize);
-        let end = &mut self.flows[index.get()].ends[side];
+        let flow = match &mut self.flows[index.get()] {
+            Flow::Tcp(flow) => flow,
+            Flow::Udp(_) => {
+                self.send_datagrams(at, index, network);
+                return true;
+            }
+        };
+        let end = &mut flow.ends[side];
         if !end.wakeup.fire(at) {
             return false;
         }
         if end.tcp.next_timeout().is_some_and(|due| due <= at) {
             end.tcp.on_timeout(at);
             self.pump(at, index, side, network);
-            self.retire_if_closed(at, index);
+            self.retire_if_finite(at, index);
         } else {
             let deadline = end.tcp.next_timeout();
             network.arm(&mut end.wakeup, deadline, Token::Timer(number).pack());
@@ -283,10 +373,19 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         true
     }
 
+    fn retire_if_finite(&mut self, now: Instant, index: FlowIndex) {
+        if self.flows[index.get()].meter().is_finite() {
+            self.retire_if_closed(now, index);
+        }
+    }
+
     fn sample(&mut self, at: Instant, network: &mut Network) {
         let interval = self.recorder.interval();
         for flow in &mut self.flows {
-            flow.meter.sample(&flow.ends[flow.sender].tcp, interval);
+            match flow {
+                Flow::Tcp(flow) => flow.meter.sample(Some(&flow.ends[flow.sender].tcp), interval),
+                Flow::Udp(flow) => flow.meter.sample(None, interval),
+            }
         }
         let delivered = self.delivered();
         for silence in network.take_silences(AIR) {
@@ -300,20 +399,30 @@ impl<'o, O: Observer> Endpoints<'o, O> {
 
     /// Application bytes that all flows have delivered.
     fn delivered(&self) -> u64 {
-        let open: u64 = self.flows.iter().filter(|flow| flow.open).map(|flow| flow.meter.delivered()).sum();
-        self.delivered_by_retired + open
+        let open = self.flows.iter().filter(|flow| flow.is_open());
+        self.delivered_by_retired + open.map(|flow| flow.meter().delivered()).sum::<u64>()
     }
 
     /// The results of all flows at the end of the run.
-    pub fn finish(mut self, now: Instant) -> (FlowResults, Recorder, &'o mut O) {
-        for flow in self.flows.iter_mut().filter(|flow| flow.open) {
-            Self::leave(&mut self.done, now, flow);
+    pub fn finish(mut self, now: Instant, network: &Network) -> (FlowResults, Recorder, &'o mut O) {
+        for (number, flow) in self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.is_open()) {
+            match flow {
+                Flow::Tcp(flow) => self.done.take_tcp(now, flow),
+                Flow::Udp(flow) => {
+                    let inside = network.flow(FlowIndex(number as u32)).in_flight();
+                    self.done.take(flow.record(now, inside), &mut flow.meter);
+                }
+            }
         }
         self.done.records.sort_by_key(|record| record.id);
         self.done.series.sort_by_key(|series| series.flow);
         self.done.router = self.recorder.router();
         (self.done, self.recorder, self.observer)
     }
+}
+
+const fn tap_at(side: usize) -> Tap {
+    if side == CORRESPONDENT { Tap::Correspondent } else { Tap::Station }
 }
 
 impl<O: Observer> Hosts for Endpoints<'_, O> {
@@ -326,26 +435,28 @@ impl<O: Observer> Hosts for Endpoints<'_, O> {
     fn on_arrival(&mut self, now: Instant, _id: PacketId, packet: Packet, network: &mut Network) {
         let side = receiver_of(packet.direction);
         if self.observe_packets {
-            let tap = if side == CORRESPONDENT { Tap::Correspondent } else { Tap::Station };
-            self.observer.on_packet(now, tap, &network.flow(packet.flow).key, &packet);
+            self.observer.on_packet(now, tap_at(side), &network.flow(packet.flow).key, &packet);
         }
-        let flow = &mut self.flows[packet.flow.get()];
+        let flow = match &mut self.flows[packet.flow.get()] {
+            Flow::Tcp(flow) => flow,
+            Flow::Udp(flow) => return flow.arrived(now, &packet, network.radio(AIR).silences()),
+        };
         let end = &mut flow.ends[side].tcp;
         end.on_segment(now, &packet.segment, packet.ecn);
         if packet.segment.payload_len > 0 && side != flow.sender {
             flow.meter.data_arrived(now, &packet, end.delivered(), network.radio(AIR).silences());
         }
-        let finite = flow.meter.is_finite();
+        let watched = flow.watched;
         self.pump(now, packet.flow, side, network);
-        if finite {
-            self.retire_if_closed(now, packet.flow);
+        if watched {
+            self.watched_arrival(now, packet.flow, side, network);
         }
     }
 
     fn on_command(&mut self, now: Instant, command: HostCommand, network: &mut Network) {
         let HostCommand { flow, direction, command } = command;
-        let side = receiver_of(direction.opposite());
-        let tcp = &mut self.flows[flow.get()].ends[side].tcp;
+        let side = sender_of(direction);
+        let tcp = &mut self.flows[flow.get()].tcp().ends[side].tcp;
         match command {
             SenderCommand::Freeze => tcp.freeze(now),
             SenderCommand::Thaw { resend } => tcp.thaw(now, resend),
@@ -370,32 +481,14 @@ impl<O: Observer> Hosts for Endpoints<'_, O> {
             }
             Token::WarmUp => {
                 self.recorder.warm_up_over(at, network);
-                for flow in self.flows.iter_mut().filter(|flow| flow.open) {
-                    flow.meter.count_from(at, &flow.ends[flow.sender].tcp);
+                for flow in self.flows.iter_mut().filter(|flow| flow.is_open()) {
+                    flow.count_from(at);
                 }
             }
             Token::Sample => self.sample(at, network),
             Token::Stop(number) => self.stop(at, self.plan.flows[number as usize].id, network),
+            Token::Application(number) => self.wake(at, FlowIndex(number), network),
         }
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_survive_packing() {
-        for token in [
-            Token::Timer(5),
-            Token::Open(0),
-            Token::Arrival(77),
-            Token::WarmUp,
-            Token::Sample,
-            Token::Stop(3),
-        ] {
-            assert_eq!(Token::unpack(token.pack()), token);
-        }
     }
 }

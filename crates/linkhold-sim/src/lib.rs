@@ -2,14 +2,15 @@
 //!
 //! [`run_case`] is the entry point. [`engine::Engine`] takes events in order from a [`queue::EventQueue`];
 //! [`network::Network`] carries packets over links (wires, the air) along paths, and drives the mechanisms
-//! that tap them; [`cell::Cell`] puts one together. [`endpoints::Endpoints`] are the TCP ends and their
-//! measurements. Engine and network know no clock and no TCP, so the testbed drives the same ones on a real
+//! that tap them; [`cell::Cell`] puts one together. [`endpoints::Endpoints`] are the ends of TCP and UDP
+//! flows, with their applications ([`apps`]) and measurements. Engine and network know no clock and no TCP, so the testbed drives the same ones on a real
 //! clock, with TUN ports in place of the endpoints.
 //!
 //! One scenario and one seed give one result, byte for byte. Memory does not grow with simulated time:
 //! packets live in a slab, statistics stream, series thin out.
 #![forbid(unsafe_code)]
 
+pub mod apps;
 pub mod build;
 pub mod capture;
 mod carrier;
@@ -35,6 +36,7 @@ pub mod silence_tracker;
 pub mod slab;
 pub mod tap;
 mod touched;
+pub mod udp;
 
 pub use capture::Capture;
 pub use cell::Cell;

@@ -24,6 +24,8 @@
 //! - what the medium could pass if every frame followed the last at once: the share above, where a packet
 //!   costs CCA, turnaround, frame and acknowledgment.
 //!
+//! A datagram of UDP has 8 bytes of header in place of TCP's, and no ACK: share = p / W in every case.
+//!
 //! Flows of different kinds count by the mean of their shares. A direction can never carry more than the wire
 //! does: its limit is at most rate x time x p / W there. If all flows belong to one station, its own sensing
 //! counts as silence too; with several stations the air is lost only while the whole network is silent, since
@@ -39,6 +41,8 @@ use linkhold_core::time::Duration;
 use linkhold_core::units::BitRate;
 use linkhold_radio::{AirAccounting, AirTime, Ieee802154Config};
 use linkhold_tcp::{DelayedAck, TcpConfig};
+
+use crate::slab::{TCP_HEADER, UDP_HEADER};
 
 /// How the two directions share the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +71,15 @@ struct Lengths {
     headers: u32,
     payload: f64,
     wire: f64,
-    ack: f64,
+    /// `None` if nothing is acknowledged.
+    acks: Option<Acks>,
+}
+
+/// A flow's acknowledgments.
+#[derive(Clone, Copy, Debug)]
+struct Acks {
+    len: f64,
+    /// Data packets for each.
     per_ack: f64,
 }
 
@@ -75,10 +87,9 @@ impl Lengths {
     /// Payload bytes per unit of the air's resource (bytes, or seconds of air time); `cost` tells how many
     /// units a packet of some length takes.
     fn share(&self, with_acks: bool, cost: impl Fn(f64) -> f64) -> f64 {
-        if with_acks {
-            self.per_ack * self.payload / (self.per_ack * cost(self.wire) + cost(self.ack))
-        } else {
-            self.payload / cost(self.wire)
+        match self.acks.filter(|_| with_acks) {
+            Some(Acks { len, per_ack }) => per_ack * self.payload / (per_ack * cost(self.wire) + cost(len)),
+            None => self.payload / cost(self.wire),
         }
     }
 }
@@ -120,23 +131,37 @@ impl GoodputLimit {
         }
     }
 
-    /// Adds a kind of flow.
+    /// Adds a kind of TCP flow.
     pub fn add(&mut self, direction: Direction, station: u32, ip_header: u32, tcp: &TcpConfig) {
-        let first = self.flows.iter().all(Vec::is_empty);
-        self.station = if first || self.station == Some(station) { Some(station) } else { None };
         let options = if tcp.timestamps { 12.0 } else { 0.0 };
-        let header = f64::from(ip_header) + 20.0;
+        let headers = ip_header + TCP_HEADER;
+        let header = f64::from(headers);
         let payload = f64::from(tcp.mss) - options;
         let per_ack = match tcp.delayed_ack {
             DelayedAck::Off => 1.0,
+            // Hardly any ACK: at these rates a tick sees many segments.
+            DelayedAck::HeartbeatOnly(_) => 1e6,
             DelayedAck::Timer(_) | DelayedAck::Heartbeat(_) | DelayedAck::Linux => 2.0,
         };
-        let headers = ip_header + 20;
+        let acks = Some(Acks { len: header + options, per_ack });
+        let lengths = Lengths { headers, payload, wire: header + options + payload, acks };
+        self.add_lengths(direction, station, lengths);
+    }
+
+    /// Adds a kind of UDP flow, whose datagrams carry `datagram` bytes.
+    pub fn add_udp(&mut self, direction: Direction, station: u32, ip_header: u32, datagram: u32) {
+        let headers = ip_header + UDP_HEADER;
+        let payload = f64::from(datagram);
+        let lengths = Lengths { headers, payload, wire: f64::from(headers) + payload, acks: None };
+        self.add_lengths(direction, station, lengths);
+    }
+
+    fn add_lengths(&mut self, direction: Direction, station: u32, lengths: Lengths) {
+        let first = self.flows.iter().all(Vec::is_empty);
+        self.station = if first || self.station == Some(station) { Some(station) } else { None };
         if direction == Direction::Uplink {
             self.uplink_senders.insert(station);
         }
-        let lengths =
-            Lengths { headers, payload, wire: header + options + payload, ack: header + options, per_ack };
         self.flows[side(direction)].push(lengths);
     }
 
@@ -266,6 +291,20 @@ mod tests {
             let mut limit = GoodputLimit::new(sharing, FrameTimes::PerByte, BitRate::from_mbps(100));
             limit.add(Direction::Downlink, 1, 20, &tcp);
             assert!((limit.bps(&air) - want).abs() < 1.0, "{sharing:?}: {}", limit.bps(&air));
+        }
+    }
+
+    #[test]
+    fn udp_pays_for_its_own_header_and_for_no_ack() {
+        let air = ten_seconds_of(240_000_000);
+        for sharing in [Sharing::Shared, Sharing::Separate] {
+            for (ip_header, payload) in [(20, 1472), (40, 1452), (20, 100)] {
+                let mut limit = GoodputLimit::new(sharing, FrameTimes::PerByte, BitRate::from_mbps(100));
+                limit.add_udp(Direction::Downlink, 1, ip_header, payload);
+                let (payload, headers) = (f64::from(payload), f64::from(ip_header) + 8.0);
+                let want = 24e6 * payload / (payload + headers);
+                assert!((limit.bps(&air) - want).abs() < 1.0, "{sharing:?}: {}", limit.bps(&air));
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! - Delay is one-way: from the moment the sender's TCP sent this copy of the segment (for data sent again:
 //!   its latest transmission) to its arrival at the receiver's TCP, for every segment with payload,
 //!   duplicates included. "Outside silence" are the segments whose station met no silence meanwhile.
+//! - With UDP, delivered are all bytes of payload that arrived, and delay is that of every datagram.
 //! - Resume is the time from a silence's end to the first data segment at the receiver that moved the stream
 //!   on, less silences in between.
 
@@ -32,9 +33,12 @@ pub struct Meter {
     /// time.
     counted_from: Instant,
     base_delivered: u64,
-    base: Stats,
+    base: Repairs,
     counting: bool,
     delivered: u64,
+    /// What connections of the flow that are over had delivered, and what their senders had counted.
+    earlier_delivered: u64,
+    earlier: Repairs,
     completed_at: Option<Instant>,
     /// Silences of its station that had ended when the stream last moved on.
     silences_seen: u64,
@@ -42,6 +46,33 @@ pub struct Meter {
     outside_silence: DelayHistogram,
     resume: DelayHistogram,
     columns: Option<Box<Columns>>,
+}
+
+/// What a sender repaired.
+#[derive(Clone, Copy, Debug, Default)]
+struct Repairs {
+    retransmit_bytes: u64,
+    retransmits: u64,
+    rto_events: u64,
+    spurious_rtos: u64,
+    fast_recoveries: u64,
+}
+
+impl Repairs {
+    fn of(stats: &Stats) -> Self {
+        let &Stats { retransmit_bytes, retransmits, rto_events, spurious_rtos, fast_recoveries, .. } = stats;
+        Self { retransmit_bytes, retransmits, rto_events, spurious_rtos, fast_recoveries }
+    }
+
+    fn with(self, other: Self, op: fn(u64, u64) -> u64) -> Self {
+        Self {
+            retransmit_bytes: op(self.retransmit_bytes, other.retransmit_bytes),
+            retransmits: op(self.retransmits, other.retransmits),
+            rto_events: op(self.rto_events, other.rto_events),
+            spurious_rtos: op(self.spurious_rtos, other.spurious_rtos),
+            fast_recoveries: op(self.fast_recoveries, other.fast_recoveries),
+        }
+    }
 }
 
 /// The series of one flow.
@@ -91,9 +122,11 @@ impl Meter {
             ends: total.is_some(),
             counted_from: start,
             base_delivered: 0,
-            base: Stats::default(),
+            base: Repairs::default(),
             counting: false,
             delivered: 0,
+            earlier_delivered: 0,
+            earlier: Repairs::default(),
             completed_at: None,
             silences_seen: 0,
             delays: DelayHistogram::new(),
@@ -143,14 +176,21 @@ impl Meter {
     }
 
     /// Counts from here on (the flow's start, or the end of the warm-up).
-    pub fn count_from(&mut self, now: Instant, sender: &Endpoint) {
+    pub fn count_from(&mut self, now: Instant, sender: &Stats) {
         self.counting = true;
         self.counted_from = now;
         self.base_delivered = self.delivered;
-        self.base = *sender.stats();
+        self.base = Repairs::of(sender).with(self.earlier, u64::wrapping_add);
     }
 
-    /// A segment with payload arrived at the receiver, which now has `delivered` bytes in order.
+    /// The connection of `sender` is over, and another one of the flow follows.
+    pub fn next_connection(&mut self, sender: &Stats) {
+        self.earlier_delivered = self.delivered;
+        self.earlier = Repairs::of(sender).with(self.earlier, u64::wrapping_add);
+    }
+
+    /// A packet with payload arrived at the receiver, which now has `delivered` bytes (of TCP: in order) of
+    /// this connection.
     #[inline]
     pub fn data_arrived(&mut self, now: Instant, packet: &Packet, delivered: u64, silences: &SilenceTracker) {
         let station = packet.station;
@@ -161,6 +201,7 @@ impl Meter {
                 self.outside_silence.record(delay);
             }
         }
+        let delivered = self.earlier_delivered + delivered;
         if delivered == self.delivered {
             return;
         }
@@ -179,21 +220,25 @@ impl Meter {
         }
     }
 
-    /// Adds one more interval to the series, if they are kept. Returns the bytes delivered in it, or 0.
-    pub fn sample(&mut self, sender: &Endpoint, interval: Duration) -> u64 {
+    /// Adds one more interval to the series, if they are kept; `sender` is that of a TCP connection.
+    pub fn sample(&mut self, sender: Option<&Endpoint>, interval: Duration) {
         let Some(columns) = self.columns.as_deref_mut() else {
-            return 0;
+            return;
         };
         let bytes = self.delivered - columns.last_delivered;
         columns.last_delivered = self.delivered;
         columns.goodput.push(bytes as f64 * 8.0 / interval.as_secs_f64());
-        columns.cwnd.push(sender.cwnd_bytes() as f64);
-        let ssthresh = sender.ssthresh_bytes();
-        columns.ssthresh.push(if ssthresh == u64::MAX { f64::NAN } else { ssthresh as f64 });
-        columns.rtt.push(sender.srtt().map_or(f64::NAN, Duration::as_secs_f64));
-        columns.in_flight.push(sender.in_flight_bytes() as f64);
-        columns.rto_events.push(sender.stats().rto_events as f64);
-        bytes
+        let of = |value: fn(&Endpoint) -> f64| sender.map_or(f64::NAN, value);
+        columns.cwnd.push(of(|sender| sender.cwnd_bytes() as f64));
+        columns.ssthresh.push(of(|sender| match sender.ssthresh_bytes() {
+            u64::MAX => f64::NAN,
+            bytes => bytes as f64,
+        }));
+        columns.rtt.push(of(|sender| sender.srtt().map_or(f64::NAN, Duration::as_secs_f64)));
+        columns.in_flight.push(of(|sender| sender.in_flight_bytes() as f64));
+        columns
+            .rto_events
+            .push(sender.map_or(0.0, |sender| (self.earlier.rto_events + sender.stats().rto_events) as f64));
     }
 
     /// Bytes delivered in order so far.
@@ -210,26 +255,27 @@ impl Meter {
 
     /// The flow's results at `now`.
     #[must_use]
-    pub fn record(&self, now: Instant, sender: &Endpoint) -> FlowRecord {
+    pub fn record(&self, now: Instant, sender: &Stats) -> FlowRecord {
         let end = self.completed_at.unwrap_or(now);
         let seconds = end.since(self.counted_from).as_secs_f64();
         let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
-        let stats = sender.stats();
+        let repairs =
+            Repairs::of(sender).with(self.earlier, u64::wrapping_add).with(self.base, u64::wrapping_sub);
         let bytes = if self.counting { self.delivered - self.base_delivered } else { 0 };
         let mut record = FlowRecord {
             id: self.id,
             direction: self.direction.into(),
             goodput_bps: rate(bytes),
-            retransmit_bps: rate(stats.retransmit_bytes - self.base.retransmit_bytes),
-            retransmits: stats.retransmits - self.base.retransmits,
-            rto_events: stats.rto_events - self.base.rto_events,
+            retransmit_bps: rate(repairs.retransmit_bytes),
+            retransmits: repairs.retransmits,
+            rto_events: repairs.rto_events,
             bytes,
             active_s: seconds,
             station: self.station,
             start_s: self.start.as_secs_f64(),
             completion_s: self.completed_at.map(|at| at.since(self.start).as_secs_f64()),
-            spurious_rtos: stats.spurious_rtos - self.base.spurious_rtos,
-            fast_recoveries: stats.fast_recoveries - self.base.fast_recoveries,
+            spurious_rtos: repairs.spurious_rtos,
+            fast_recoveries: repairs.fast_recoveries,
             resume_p50_s: (self.resume.count() > 0).then(|| self.resume.quantile_s(0.5)),
             ..FlowRecord::default()
         };

@@ -28,7 +28,7 @@ use crate::flow::{FlowIndex, FlowInfo};
 use crate::link::{AirLink, Armed, Link};
 use crate::path::{Hop, HopIndex, LinkId, Next, NodeId, Route, TapId};
 use crate::queue::{EventQueue, Wakeup};
-use crate::slab::{Packet, Sending};
+use crate::slab::{Packet, PacketKind, Sending, SendingDatagram};
 use crate::tap::Tap;
 use crate::touched::Component;
 
@@ -208,6 +208,15 @@ impl Network {
         id
     }
 
+    /// Sends a datagram from the correspondent (`Downlink`) or the station (`Uplink`) of a flow. It goes past
+    /// every mechanism on its way, for these are told of TCP only.
+    pub fn send_datagram(&mut self, now: Instant, sending: &SendingDatagram) -> PacketId {
+        let at = self.carrier.flows[sending.flow.get()].entry(sending.direction);
+        let id = self.carrier.admit_datagram(now, at, sending);
+        self.advance(now, id);
+        id
+    }
+
     /// The next packet that has reached its end, with the token it had.
     #[inline]
     pub fn pop_arrived(&mut self) -> Option<(PacketId, Packet)> {
@@ -245,9 +254,10 @@ impl Network {
     fn advance(&mut self, now: Instant, id: PacketId) {
         let packet = self.carrier.slab.get(id);
         let hop = self.carrier.hops.get(packet.hop);
-        if packet.report {
-            self.reported(now, id, hop.tap, hop.next);
-            return;
+        match packet.kind {
+            PacketKind::Segment => {}
+            PacketKind::Report => return self.reported(now, id, hop.tap, hop.next),
+            PacketKind::Datagram => return self.past_tap(now, id, hop.tap, hop.next),
         }
         match hop.tap {
             None => self.onward(now, id, hop.next),
@@ -264,6 +274,19 @@ impl Network {
         if self.taps[tap.get()].sees_queue() {
             self.tell_room(now, tap, false);
         }
+    }
+
+    /// Lets a datagram go past the tap of its hop.
+    #[inline(never)]
+    fn past_tap(&mut self, now: Instant, id: PacketId, tap: Option<TapId>, next: Next) {
+        if let Some(tap) = tap {
+            let packet = self.carrier.slab.get(id);
+            if packet.direction == Direction::Downlink {
+                // It takes room in the queue that the mechanism has been told of.
+                self.taps[tap.get()].sent_down(packet.len);
+            }
+        }
+        self.onward(now, id, next);
     }
 
     /// Lets a packet go on behind the tap of its hop.
@@ -530,6 +553,15 @@ impl Network {
                     self.carrier.rewrite(packet, rewrite);
                     self.behind_tap(now, packet);
                 }
+                Action::ReleaseAndKeep { packet, rewrite } => {
+                    let Packet { direction, len, .. } = *self.carrier.slab.get(packet);
+                    if direction == Direction::Downlink {
+                        self.taps[id.get()].sent_down(len);
+                    }
+                    self.carrier.rewrite(packet, rewrite);
+                    // It stays with the driver, as a copy.
+                    self.send_copy(now, packet);
+                }
                 Action::Discard { packet, reason } => {
                     self.let_go(packet);
                     self.mechanism_drop(packet, reason);
@@ -581,7 +613,7 @@ impl Network {
         };
         let sending = Sending { flow, direction, segment, ecn: Ecn::NotEct, retransmit: false };
         let packet = self.carrier.admit(now, at, &sending);
-        self.carrier.slab.get_mut(packet).report = true;
+        self.carrier.slab.get_mut(packet).kind = PacketKind::Report;
         self.behind_tap(now, packet);
     }
 
@@ -656,7 +688,13 @@ impl Network {
         self.carrier.touched.link(radio);
         let mut frames = self.carrier.air_mut(radio).reclaim(scope);
         for frame in frames.drain(..).rev() {
-            self.tap_packet(now, id, frame.packet, Origin::TransmitQueue);
+            match self.carrier.slab.get(frame.packet).kind {
+                PacketKind::Segment | PacketKind::Report => {
+                    self.tap_packet(now, id, frame.packet, Origin::TransmitQueue);
+                }
+                // No mechanism may have it: it goes back as one that was forwarded.
+                PacketKind::Datagram => self.forwarded.push(frame.packet),
+            }
         }
         self.carrier.air_mut(radio).frames = frames;
         // Frames that the mechanism forwards go back into the queue in their old order.

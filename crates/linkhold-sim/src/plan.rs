@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use linkhold_core::packet::{Direction, Endpoint, FlowKey, StationId};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::Seq;
+use linkhold_core::units::{Bytes, Seq};
 use linkhold_radio::rng::Stream;
-use linkhold_scenario::{FlowGroup, IpVersion, ResolvedScenario, Source};
-use linkhold_tcp::TcpConfig;
+use linkhold_scenario::{FlowGroup, IpVersion, Media, ResolvedScenario, Source, Transport, Web};
+use linkhold_tcp::{Schedule, TcpConfig};
 
 use crate::error::SimError;
 
@@ -22,6 +22,61 @@ const FIRST_CORRESPONDENT_PORT: u16 = 5001;
 /// Stations' ports count up from here, this many of them; then the correspondent's moves on by one.
 const FIRST_STATION_PORT: u16 = 32_768;
 const STATION_PORTS: u32 = 28_000;
+
+/// The correspondent's ports of web connections count up from here, this many for each of four ranges of flow
+/// numbers.
+const FIRST_WEB_PORT: u16 = 8_000;
+const WEB_PORTS: u32 = 14_000;
+
+/// What a flow's sender does.
+#[derive(Clone, Debug)]
+pub enum Traffic {
+    /// TCP, written by an application at the sender's end.
+    Tcp(linkhold_tcp::Source),
+    /// UDP by a schedule.
+    Udp {
+        /// When which bytes go.
+        schedule: Schedule,
+        /// Most payload of a datagram, bytes.
+        datagram: u32,
+    },
+    /// TCP, written by a user of the web and the server.
+    Web(WebPlan),
+}
+
+/// A user of the web.
+#[derive(Clone, Debug)]
+pub struct WebPlan {
+    /// What the user does.
+    pub web: Web,
+    /// The user's random numbers.
+    pub stream: Stream,
+    /// The user's connections after the first.
+    pub connections: Connections,
+}
+
+/// Addresses and initial sequence numbers of one flow's further connections: each has a port of its own.
+#[derive(Clone, Debug)]
+pub struct Connections {
+    id: u32,
+    station: u32,
+    ip: IpVersion,
+    iss: Stream,
+    made: u32,
+}
+
+impl Connections {
+    /// Those of the next connection.
+    pub fn advance(&mut self) -> (FlowKey, [Seq; 2]) {
+        let mut key = key_of(self.id, self.station, self.ip);
+        // The station's port and the range tell flows apart, the place in the range a flow's connections.
+        let place = (self.id / STATION_PORTS % 4) * WEB_PORTS + self.made % WEB_PORTS;
+        key.correspondent.port = FIRST_WEB_PORT + place as u16;
+        self.made += 1;
+        let bits = self.iss.bits();
+        (key, [Seq(bits as u32), Seq((bits >> 32) as u32)])
+    }
+}
 
 /// A connection to open.
 #[derive(Clone, Debug)]
@@ -38,10 +93,12 @@ pub struct FlowPlan {
     pub start: Instant,
     /// When its application stops writing for good.
     pub stop: Option<Instant>,
-    /// What the data sender's application does.
-    pub source: linkhold_tcp::Source,
+    /// What carries the data, and the application.
+    pub traffic: Traffic,
     /// Bytes of a finite source.
     pub total: Option<u64>,
+    /// What is streamed, for the player.
+    pub media: Option<Media>,
     /// Both ends' TCP.
     pub tcp: TcpConfig,
     /// Initial sequence numbers of correspondent and station.
@@ -162,10 +219,37 @@ impl Plan {
             iss >>= 32;
             Seq(low)
         };
-        let (source, total) = match group.source {
-            Source::Bulk => (linkhold_tcp::Source::Bulk, None),
-            Source::Finite(bytes) => (linkhold_tcp::Source::Finite(bytes), Some(bytes.0)),
-            Source::Paced { rate, chunk } => (linkhold_tcp::Source::Paced { rate, chunk }, None),
+        let total = match group.source {
+            Source::Finite(bytes) => Some(bytes.0),
+            Source::Bulk | Source::Paced { .. } | Source::Media(_) | Source::Web(_) => None,
+        };
+        let media = match group.source {
+            Source::Media(media) => Some(media),
+            Source::Bulk | Source::Finite(_) | Source::Paced { .. } | Source::Web(_) => None,
+        };
+        let traffic = match (group.transport, group.source) {
+            (_, Source::Web(web)) => Traffic::Web(WebPlan {
+                web,
+                stream: Stream::new(self.seed, "web", u64::from(id)),
+                connections: Connections {
+                    id,
+                    station,
+                    ip: group.ip,
+                    iss: Stream::new(self.seed, "web-iss", u64::from(id)),
+                    made: 0,
+                },
+            }),
+            (Transport::Udp { datagram }, source) => {
+                Traffic::Udp { schedule: schedule(source, datagram), datagram }
+            }
+            (Transport::Tcp, Source::Bulk) => Traffic::Tcp(linkhold_tcp::Source::Bulk),
+            (Transport::Tcp, Source::Finite(bytes)) => Traffic::Tcp(linkhold_tcp::Source::Finite(bytes)),
+            (Transport::Tcp, Source::Paced { rate, chunk }) => {
+                Traffic::Tcp(linkhold_tcp::Source::Paced { rate, chunk })
+            }
+            (Transport::Tcp, Source::Media(media)) => {
+                Traffic::Tcp(linkhold_tcp::Source::Scheduled(media_schedule(&media)))
+            }
         };
         let mut tcp = self.tcp.clone();
         if group.ip == IpVersion::V6 {
@@ -179,15 +263,16 @@ impl Plan {
             key: key_of(id, station, group.ip),
             start,
             stop: group.stop,
-            source,
+            traffic,
             total,
+            media,
             tcp,
             iss: [next_iss(), next_iss()],
         }
     }
 
-    /// One (direction, station, IP header length, TCP) for every kind of flow, for the goodput limit.
-    pub fn kinds(&self) -> impl Iterator<Item = (Direction, u32, u32, TcpConfig)> + '_ {
+    /// Every kind of flow, for the goodput limit.
+    pub fn kinds(&self) -> impl Iterator<Item = FlowKind> + '_ {
         self.groups.iter().flat_map(|group| {
             let mut tcp = self.tcp.clone();
             let ip_header = match group.ip {
@@ -197,8 +282,47 @@ impl Plan {
                     40
                 }
             };
-            group.stations.iter().map(move |station| (group.direction, *station, ip_header, tcp.clone()))
+            group.stations.iter().map(move |station| FlowKind {
+                direction: group.direction,
+                station: *station,
+                ip_header,
+                transport: group.transport,
+                tcp: tcp.clone(),
+            })
         })
+    }
+}
+
+/// What the goodput limit depends on in a flow.
+#[derive(Clone, Debug)]
+pub struct FlowKind {
+    /// Which way its data goes.
+    pub direction: Direction,
+    /// The station at its radio end.
+    pub station: u32,
+    /// Length of its IP header, bytes.
+    pub ip_header: u32,
+    /// What carries its data.
+    pub transport: Transport,
+    /// Both ends' TCP.
+    pub tcp: TcpConfig,
+}
+
+fn media_schedule(media: &Media) -> Schedule {
+    let spacing = media.ahead_rate.map_or(Duration::ZERO, |rate| rate.time_for(media.chunk));
+    Schedule::live(media.chunk, media.interval).sent_ahead(media.ahead, spacing)
+}
+
+/// The schedule of a source that UDP carries. A scenario has no other with UDP; one made by hand that does
+/// sends a datagram a second.
+fn schedule(source: Source, datagram: u32) -> Schedule {
+    match source {
+        Source::Paced { rate, chunk } => Schedule::live(chunk, rate.time_for(chunk)),
+        Source::Media(media) => media_schedule(&media),
+        Source::Bulk | Source::Finite(_) | Source::Web(_) => {
+            debug_assert!(false, "UDP carries no {source:?}");
+            Schedule::live(Bytes(u64::from(datagram)), Duration::from_secs(1))
+        }
     }
 }
 
@@ -230,5 +354,19 @@ mod tests {
         let keys: HashSet<FlowKey> = (0..100_000).map(|id| key_of(id, id % 7, IpVersion::V4)).collect();
         assert_eq!(keys.len(), 100_000);
         assert_ne!(key_of(0, 0, IpVersion::V6), key_of(0, 1, IpVersion::V6));
+    }
+
+    #[test]
+    fn connections_of_users_at_one_station_differ_from_each_other_and_from_other_flows() {
+        let iss = Stream::new(1, "test", 0);
+        let mut keys: HashSet<FlowKey> = HashSet::new();
+        let mut total = 0;
+        for id in [0, 1, 27_999, 28_000, 56_001, 99_999] {
+            keys.insert(key_of(id, 0, IpVersion::V4));
+            let mut of_one = Connections { id, station: 0, ip: IpVersion::V4, iss: iss.clone(), made: 0 };
+            keys.extend((0..1_000).map(|_| of_one.advance().0));
+            total += 1_001;
+        }
+        assert_eq!(keys.len(), total);
     }
 }

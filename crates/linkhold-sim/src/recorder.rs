@@ -3,8 +3,8 @@
 
 use linkhold_core::link_event::Scope;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_radio::{AirAccounting, PowerConfig, Silence, StationTime};
-use linkhold_results::{EnergyRecord, FlowRecord, LinkRecord, RouterSeries, SilenceRecord};
+use linkhold_radio::{AirAccounting, PowerConfig, Silence, StationTime, UplinkAccounting};
+use linkhold_results::{EnergyRecord, FlowRecord, LinkRecord, RouterSeries, SilenceRecord, UplinkRecord};
 
 use crate::cell::AIR;
 use crate::limit::GoodputLimit;
@@ -23,6 +23,7 @@ pub struct Recorder {
     base: AirAccounting,
     last: AirAccounting,
     base_losses: crate::network::Losses,
+    base_uplink: UplinkAccounting,
     /// By station, what its radio had been busy with when counting began; empty before.
     base_busy: Vec<StationTime>,
     last_delivered: u64,
@@ -47,6 +48,7 @@ impl Recorder {
             base: at_zero.clone(),
             last: at_zero,
             base_losses: network.losses(),
+            base_uplink: UplinkAccounting::default(),
             base_busy: Vec::new(),
             last_delivered: 0,
             samples: 0,
@@ -77,6 +79,7 @@ impl Recorder {
         self.base_busy = network.radio(AIR).air().station_times().to_vec();
         self.base = network.radio(AIR).air().accounting(now);
         self.base_losses = network.losses();
+        self.base_uplink = network.radio(AIR).air().uplink().unwrap_or_default();
         self.counted_from = now;
     }
 
@@ -136,6 +139,7 @@ impl Recorder {
             queue_drops: losses.queue + losses.wired - self.base_losses.queue - self.base_losses.wired,
             air_losses: losses.air - self.base_losses.air,
             energy: None,
+            uplink: network.radio(AIR).air().uplink().map(|now| uplink_record(&now.since(&self.base_uplink))),
         }
     }
 
@@ -172,5 +176,24 @@ impl Recorder {
         // Stable, so that equal starts keep the order of their ends.
         self.silences.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
         self.silences
+    }
+}
+
+/// The counters of the uplink under the names that results have for them.
+#[must_use]
+pub fn uplink_record(uplink: &UplinkAccounting) -> UplinkRecord {
+    UplinkRecord {
+        requests: uplink.requests,
+        collisions: uplink.collisions,
+        tries_lost: uplink.tries_lost,
+        t3_expiries: uplink.t3_expiries,
+        given_up: uplink.given_up,
+        piggybacked: uplink.piggybacked,
+        grants: uplink.grants,
+        granted_bytes: uplink.granted_bytes,
+        unused_grants: uplink.unused_grants,
+        unused_bytes: uplink.unused_bytes,
+        accesses: uplink.accesses,
+        access_delay_mean_s: uplink.access_delay_mean().map(Duration::as_secs_f64),
     }
 }

@@ -2,7 +2,7 @@
 
 use linkhold_core::mechanism::{Metrics, Place};
 use linkhold_core::time::Instant;
-use linkhold_results::{MechanismRecord, RunRecord, RunSeries, RunTotals, Stack};
+use linkhold_results::{MechanismRecord, RunRecord, RunSeries, RunTotals, Stack, WebRecord};
 use linkhold_scenario::{Case, PlacedMechanism};
 
 use crate::build;
@@ -90,7 +90,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
         let scenario = &self.case.scenario;
         let (now, events) = (self.engine.now(), self.engine.events());
         let (mut network, endpoints) = self.engine.into_parts();
-        let (flows, mut recorder, observer) = endpoints.finish(now);
+        let (flows, mut recorder, observer) = endpoints.finish(now, &network);
         let mut silences: Vec<_> = network.take_silences(AIR).collect();
         network.radio(AIR).air().open_silences(now, &mut silences);
         for silence in silences {
@@ -101,8 +101,10 @@ impl<'a, O: Observer> Simulation<'a, O> {
         link.energy = (scenario.radio.power.as_ref())
             .map(|powers| recorder.energy(now, powers, &flows.records, &network));
         let counted_s = now.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
-        let totals =
+        let mut totals =
             RunTotals::new(&flows.records, counted_s, &link, &flows.delays, &flows.delays_outside_silence);
+        let objects = flows.records.iter().filter_map(|flow| flow.web.as_ref()).map(|web| web.objects).sum();
+        totals.web = flows.pages.as_ref().map(|pages| WebRecord::new(pages, objects));
         let mechanisms =
             scenario.mechanisms.iter().map(|placed| mechanism_record(placed, &network)).collect();
         let series = RunSeries {

@@ -5,14 +5,44 @@
 
 use linkhold_core::packet::{Direction, Ecn, PacketId, StationId, TcpSegment};
 use linkhold_core::time::Instant;
+use linkhold_core::units::Seq;
 
 use crate::flow::{FlowIndex, FlowInfo};
 use crate::path::HopIndex;
 
+/// Bytes of a UDP header (RFC 768).
+pub const UDP_HEADER: u32 = 8;
+/// Bytes of a TCP header without options (RFC 9293 section 3.1).
+pub const TCP_HEADER: u32 = 20;
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketKind {
+    /// A segment of TCP.
+    Segment,
+    /// A mechanism's report to the other end of the radio, in the form of a segment: what has come through is
+    /// in the acknowledgment number and the SACK blocks. No host gets it.
+    Report,
+    /// A datagram of UDP: its number (from 0) is the segment's sequence number, and its payload the
+    /// segment's; nothing else of the segment counts. No mechanism sees it.
+    Datagram,
+}
+
+impl PacketKind {
+    /// Bytes of the transport's header, without options.
+    #[must_use]
+    pub const fn transport_header(self) -> u32 {
+        match self {
+            Self::Segment | Self::Report => TCP_HEADER,
+            Self::Datagram => UDP_HEADER,
+        }
+    }
+}
+
 /// A packet somewhere between its two ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Its TCP header.
+    /// Its TCP header; for other kinds, see [`PacketKind`].
     pub segment: TcpSegment,
     /// When its sender sent it (this copy of it).
     pub sent_at: Instant,
@@ -30,9 +60,8 @@ pub struct Packet {
     pub ecn: Ecn,
     /// True while a mechanism holds it, or keeps it as a copy.
     pub held: bool,
-    /// A mechanism's report to the other end of the radio, in the form of a segment: what has come through is
-    /// in the acknowledgment number and the SACK blocks. No host gets it.
-    pub report: bool,
+    /// What it is.
+    pub kind: PacketKind,
     /// Its sender has sent these bytes before.
     pub retransmit: bool,
 }
@@ -52,7 +81,30 @@ pub struct Sending {
     pub retransmit: bool,
 }
 
+/// What a sender states of a datagram that it sends.
+#[derive(Clone, Copy, Debug)]
+pub struct SendingDatagram {
+    /// Its flow.
+    pub flow: FlowIndex,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Its number in the flow, from 0.
+    pub number: u32,
+    /// Bytes of payload.
+    pub payload_len: u32,
+}
+
 impl Packet {
+    /// A datagram of the flow `info` as its sender sends it at `now`, standing at `hop`.
+    #[must_use]
+    pub fn datagram(now: Instant, hop: HopIndex, info: &FlowInfo, sending: &SendingDatagram) -> Self {
+        let SendingDatagram { flow, direction, number, payload_len } = *sending;
+        let segment = TcpSegment { seq: Seq(number), payload_len, ..TcpSegment::default() };
+        let sending = Sending { flow, direction, segment, ecn: Ecn::NotEct, retransmit: false };
+        let len = info.ip_header + UDP_HEADER + payload_len;
+        Self { kind: PacketKind::Datagram, len, ..Self::new(now, hop, info, &sending) }
+    }
+
     /// A packet of the flow `info` as its sender sends it at `now`, standing at `hop`.
     #[must_use]
     #[inline]
@@ -70,7 +122,7 @@ impl Packet {
             direction,
             ecn,
             held: false,
-            report: false,
+            kind: PacketKind::Segment,
             retransmit,
         }
     }
@@ -191,7 +243,7 @@ mod tests {
             direction: Direction::Downlink,
             ecn: Ecn::NotEct,
             held: false,
-            report: false,
+            kind: PacketKind::Segment,
             retransmit: false,
         }
     }

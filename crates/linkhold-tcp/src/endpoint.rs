@@ -8,7 +8,7 @@
 use linkhold_core::action::Resend;
 use linkhold_core::packet::{Ecn, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::Seq;
+use linkhold_core::units::{Bytes, Seq};
 
 use crate::config::TcpConfig;
 use crate::receiver::Receiver;
@@ -520,6 +520,16 @@ impl Endpoint {
         self.sender.missing(now, &at);
     }
 
+    /// The application writes `more` bytes; they go when the connection is up. Poll for what to send next.
+    ///
+    /// # Panics
+    /// In debug builds, if the source is not [`Source::Written`] (any more): a bug of the caller.
+    pub fn write(&mut self, now: Instant, more: Bytes) {
+        self.clock = now;
+        let written = self.sender.write(more);
+        debug_assert!(written, "an application wrote to a source that is not its own");
+    }
+
     /// The application stops writing; a FIN follows what it has written. Nothing before the handshake is done
     /// or for a finite source, which ends by itself.
     pub fn end_source(&mut self, now: Instant) {
@@ -527,6 +537,12 @@ impl Endpoint {
         if self.is_established() {
             self.sender.end_source(now);
         }
+    }
+
+    /// What the application does: as it was given, or what has become of it.
+    #[must_use]
+    pub fn source(&self) -> Source {
+        self.sender.source()
     }
 
     /// Application bytes received in order so far.

@@ -25,6 +25,7 @@ mod persist;
 mod receiver;
 mod recovery;
 mod rtt;
+mod schedule;
 mod scoreboard;
 mod sender;
 mod source;
@@ -36,5 +37,6 @@ pub use config::{
     WindowProbe, WindowReduction,
 };
 pub use endpoint::{Endpoint, Transmit};
+pub use schedule::Schedule;
 pub use source::Source;
 pub use stats::Stats;

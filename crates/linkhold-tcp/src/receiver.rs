@@ -95,6 +95,12 @@ struct Autotune {
     window_since: Instant,
 }
 
+/// The next tick of a clock that has run freely since time 0.
+fn next_tick(now: Instant, period: Duration) -> Instant {
+    let period = period.as_nanos().max(1);
+    Instant::from_nanos((now.as_nanos() / period + 1).saturating_mul(period))
+}
+
 impl Receiver {
     pub fn new(cfg: &TcpConfig) -> Self {
         let mss = u64::from(cfg.mss);
@@ -304,11 +310,8 @@ impl Receiver {
             DelayedAck::Off => (true, now),
             // RFC 5681 section 4.2: at least every second full-sized segment.
             DelayedAck::Timer(delay) => (self.unacked >= 2 * self.mss, now + delay),
-            DelayedAck::Heartbeat(period) => {
-                let period = period.as_nanos().max(1);
-                let tick = (now.as_nanos() / period + 1).saturating_mul(period);
-                (self.unacked >= 2 * self.mss, Instant::from_nanos(tick))
-            }
+            DelayedAck::Heartbeat(period) => (self.unacked >= 2 * self.mss, next_tick(now, period)),
+            DelayedAck::HeartbeatOnly(period) => (false, next_tick(now, period)),
             DelayedAck::Linux => {
                 if gap.is_none_or(|gap| gap > LINUX_IDLE) {
                     // tcp_event_data_recv: the first data, or data after a long gap: the sender is in slow

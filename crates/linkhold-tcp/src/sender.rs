@@ -265,11 +265,20 @@ impl Sender {
         self.window.cwnd = self.window.mss;
     }
 
-    /// Answers the peer's FIN with one, where the application has nothing to send.
+    /// Answers the peer's FIN with one, where the application has nothing to send, or writes only in answer.
     pub fn close(&mut self) {
-        if self.source == Source::None {
-            self.set_source(Source::Finite(Bytes(0)));
+        match self.source {
+            Source::None => self.set_source(Source::Finite(Bytes(0))),
+            Source::Written(bytes) => self.set_source(Source::Finite(bytes)),
+            Source::Bulk | Source::Finite(_) | Source::Paced { .. } | Source::Scheduled(_) => {}
         }
+    }
+
+    /// The application writes `more` bytes. False if the source is not one that it writes to.
+    pub fn write(&mut self, more: Bytes) -> bool {
+        let Source::Written(bytes) = self.source else { return false };
+        self.set_source(Source::Written(bytes + more));
+        true
     }
 
     /// The application stops: what it has written so far is all there will be, and a FIN follows. A bulk
@@ -279,7 +288,8 @@ impl Sender {
             Source::None | Source::Finite(_) => return,
             // A window probe's byte may have been taken: it is data, and the FIN comes after it.
             Source::Bulk => self.nxt.saturating_sub(1) + u64::from(self.byte_probed),
-            Source::Paced { .. } => self.source.written(self.started, now),
+            Source::Written(bytes) => bytes.0,
+            Source::Paced { .. } | Source::Scheduled(_) => self.source.written(self.started, now),
         };
         self.set_source(Source::Finite(Bytes(written)));
     }
@@ -300,8 +310,8 @@ impl Sender {
     #[inline]
     fn limit(&self, now: Instant) -> u64 {
         match self.source {
-            Source::Paced { .. } => 1 + self.source.written(self.started, now),
-            Source::None | Source::Bulk | Source::Finite(_) => self.end,
+            Source::Paced { .. } | Source::Scheduled(_) => 1 + self.source.written(self.started, now),
+            Source::None | Source::Bulk | Source::Finite(_) | Source::Written(_) => self.end,
         }
     }
 
@@ -341,6 +351,9 @@ impl Sender {
         }
     }
 
+    pub fn source(&self) -> Source {
+        self.source
+    }
     pub fn una(&self) -> u64 {
         self.una
     }

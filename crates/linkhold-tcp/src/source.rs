@@ -5,6 +5,8 @@
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};
 
+use crate::schedule::Schedule;
+
 /// What the application sends. The connection's other end reads it as it comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
@@ -22,6 +24,12 @@ pub enum Source {
         /// Size of one write.
         chunk: Bytes,
     },
+    /// A chunk at a time by a schedule that begins when the connection is up, without end.
+    Scheduled(Schedule),
+    /// This many bytes so far; the application adds to them with
+    /// [`Endpoint::write`](crate::Endpoint::write). The endpoint answers the peer's FIN with its own, behind
+    /// what has been written.
+    Written(Bytes),
 }
 
 /// More than any run writes, and far from overflow when added to a sequence offset.
@@ -34,12 +42,13 @@ impl Source {
         match *self {
             Self::None => 0,
             Self::Bulk => ENDLESS,
-            Self::Finite(bytes) => bytes.0,
+            Self::Finite(bytes) | Self::Written(bytes) => bytes.0,
             Self::Paced { rate, chunk } => {
                 let interval = rate.time_for(chunk).as_nanos().max(1);
                 let writes = now.since(start).as_nanos() / interval + 1;
                 writes.saturating_mul(chunk.0).min(ENDLESS)
             }
+            Self::Scheduled(schedule) => schedule.bytes_by(now.since(start)).0.min(ENDLESS),
         }
     }
 
@@ -47,13 +56,23 @@ impl Source {
     #[inline]
     pub(crate) fn next_write(&self, start: Instant, now: Instant) -> Option<Instant> {
         match *self {
-            Self::None | Self::Bulk | Self::Finite(_) => None,
+            Self::None | Self::Bulk | Self::Finite(_) | Self::Written(_) => None,
+            Self::Scheduled(schedule) => {
+                let elapsed = now.since(start);
+                Some(start + schedule.time_of(schedule.chunks_by(elapsed)))
+            }
             Self::Paced { rate, chunk } => {
                 let interval = rate.time_for(chunk).as_nanos().max(1);
                 let writes = now.since(start).as_nanos() / interval + 1;
                 Some(start + Duration::from_nanos(writes.saturating_mul(interval)))
             }
         }
+    }
+
+    /// True if the clock says what has been written.
+    #[inline]
+    pub(crate) const fn is_by_the_clock(&self) -> bool {
+        matches!(self, Self::Paced { .. } | Self::Scheduled(_))
     }
 
     /// True if a FIN follows the last byte.

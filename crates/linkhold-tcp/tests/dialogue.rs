@@ -277,6 +277,20 @@ fn rfc_2883_section_4_duplicates_are_reported_once_and_first() {
 }
 
 #[test]
+fn a_heartbeat_alone_acknowledges_at_its_ticks_however_much_came() {
+    let config = TcpConfig { delayed_ack: DelayedAck::HeartbeatOnly(ms(200)), ..linux() };
+    let mut talk = Talk::open(&config, Source::None);
+    talk.drain();
+    for n in 0..5 {
+        let acks = talk.arrives(210 + u64::from(n), PEER + 1 + 1000 * n, 1000);
+        assert!(acks.is_empty(), "segment {n}");
+        assert_eq!(talk.end.next_timeout(), Some(at(400)));
+    }
+    // What is out of order is still acknowledged at once.
+    assert_eq!(talk.arrives(220, PEER + 7001, 1000).len(), 1);
+}
+
+#[test]
 fn rfc_1122_delayed_acks_in_their_four_kinds() {
     // (kind, when the ACK of one lone segment at 200 ms goes out).
     let table = [

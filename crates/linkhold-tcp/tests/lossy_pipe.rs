@@ -59,6 +59,7 @@ fn cases() -> impl Strategy<Value = Case> {
             Just(DelayedAck::Off),
             Just(DelayedAck::Timer(Duration::from_millis(100))),
             Just(DelayedAck::Heartbeat(Duration::from_millis(200))),
+            Just(DelayedAck::HeartbeatOnly(Duration::from_millis(200))),
             Just(DelayedAck::Linux)
         ],
         prop_oneof![1u64..5000, 5000u64..400_000],

@@ -16,7 +16,10 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::{DataLink, Endianness, PcapError};
 
-use crate::emit::{EmitError, MAX_HEADER_LEN, PacketSpec, Payload, emit, packet_len};
+use crate::emit::{
+    DatagramSpec, EmitError, MAX_HEADER_LEN, PacketSpec, Payload, datagram_len, emit, emit_datagram,
+    packet_len,
+};
 
 /// `if_tsresol`: time stamps count 10^-9 s.
 const NANOSECONDS: u8 = 9;
@@ -115,6 +118,23 @@ impl<W: Write> PcapngWriter<W> {
         let written = emit(spec, Payload::Omitted, &mut headers)?;
         let data = headers.get(..written).unwrap_or(&headers);
         self.write(interface, at, data, packet_len(spec) as u32, comment)
+    }
+
+    /// Captures a simulated datagram of UDP, as [`segment`](Self::segment) does a segment.
+    ///
+    /// # Errors
+    /// [`CaptureError`].
+    pub fn datagram(
+        &mut self,
+        interface: InterfaceId,
+        at: Instant,
+        spec: &DatagramSpec,
+        comment: Option<&str>,
+    ) -> Result<(), CaptureError> {
+        let mut headers = [0_u8; MAX_HEADER_LEN];
+        let written = emit_datagram(spec, &mut headers)?;
+        let data = headers.get(..written).unwrap_or(&headers);
+        self.write(interface, at, data, datagram_len(spec) as u32, comment)
     }
 
     /// Captures a packet given as bytes, cut to the snap length.

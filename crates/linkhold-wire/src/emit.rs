@@ -1,5 +1,5 @@
 //! Writes a TCP segment as bytes: IPv4 (RFC 791) or IPv6 (RFC 8200) and TCP (RFC 9293) with correct
-//! checksums.
+//! checksums; and the headers of a UDP datagram (RFC 768).
 //!
 //! Options are packed so that the header is exactly [`TcpSegment::header_len`] bytes: NOPs first, then MSS,
 //! window scale, SACK-permitted, timestamps, SACK. A signature (TCP-MD5, TCP-AO) is not written, for nobody but
@@ -11,7 +11,7 @@ use linkhold_core::action::AckSpec;
 use linkhold_core::packet::{Direction, Ecn, Endpoint, SynOptions, TcpFlags, TcpSegment};
 use smoltcp::wire::{
     IPV4_HEADER_LEN, IPV6_HEADER_LEN, IpAddress, IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber,
-    checksum,
+    UDP_HEADER_LEN, UdpPacket, checksum,
 };
 
 use crate::parse::{FLAGS_OFFSET, ecn_to_bits};
@@ -31,6 +31,19 @@ pub struct PacketSpec {
     pub dst: Endpoint,
     /// TCP header.
     pub tcp: TcpSegment,
+    /// The IP header's ECN field.
+    pub ecn: Ecn,
+}
+
+/// A datagram of UDP to write. Its payload is zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramSpec {
+    /// Sender; its address family decides the IP version.
+    pub src: Endpoint,
+    /// Receiver, of the same family.
+    pub dst: Endpoint,
+    /// Bytes of payload.
+    pub payload_len: u32,
     /// The IP header's ECN field.
     pub ecn: Ecn,
 }
@@ -111,13 +124,65 @@ pub fn emit(spec: &PacketSpec, payload: Payload<'_>, buffer: &mut [u8]) -> Resul
     }
     headers.fill(0);
     let (ip, tcp) = headers.split_at_mut(ip_header_len);
-    write_ip(spec, ip_field, ip)?;
+    write_ip(
+        &IpSpec { src: spec.src.addr, dst: spec.dst.addr, ecn: spec.ecn, protocol: IpProtocol::Tcp },
+        ip_field,
+        ip,
+    )?;
     write_tcp(spec, body, tcp);
     Ok(written)
 }
 
-fn write_ip(spec: &PacketSpec, length: u16, buffer: &mut [u8]) -> Result<(), EmitError> {
-    match (spec.src.addr, spec.dst.addr) {
+/// Length of a datagram on the wire, from the IP header on, bytes.
+#[must_use]
+pub fn datagram_len(spec: &DatagramSpec) -> usize {
+    ip_header_len(spec.src.addr) + UDP_HEADER_LEN + spec.payload_len as usize
+}
+
+/// Writes the headers of a datagram at the start of `buffer`, for captures: its payload counts in lengths and
+/// checksum, as zeros. Returns the number of bytes written.
+///
+/// # Errors
+/// See [`EmitError`]; `buffer` may then hold part of the headers.
+pub fn emit_datagram(spec: &DatagramSpec, buffer: &mut [u8]) -> Result<usize, EmitError> {
+    let ip_header_len = ip_header_len(spec.src.addr);
+    let written = ip_header_len + UDP_HEADER_LEN;
+    let too_long = |_| EmitError::TooLong;
+    let udp_field = u16::try_from(UDP_HEADER_LEN + spec.payload_len as usize).map_err(too_long)?;
+    let ip_field = match spec.src.addr {
+        IpAddr::V4(_) => u16::try_from(datagram_len(spec)).map_err(too_long)?,
+        IpAddr::V6(_) => udp_field,
+    };
+    let Some(out) = buffer.get_mut(..written) else { return Err(EmitError::BufferTooSmall(written)) };
+    out.fill(0);
+    let (ip, header) = out.split_at_mut(ip_header_len);
+    let DatagramSpec { src, dst, ecn, .. } = *spec;
+    write_ip(&IpSpec { src: src.addr, dst: dst.addr, ecn, protocol: IpProtocol::Udp }, ip_field, ip)?;
+    let mut udp = UdpPacket::new_unchecked(&mut *header);
+    udp.set_src_port(src.port);
+    udp.set_dst_port(dst.port);
+    udp.set_len(udp_field);
+    let (from, to) = (IpAddress::from(src.addr), IpAddress::from(dst.addr));
+    let sum = checksum::combine(&[
+        checksum::pseudo_header(&from, &to, IpProtocol::Udp, u32::from(udp_field)),
+        checksum::data(udp.into_inner()),
+    ]);
+    // RFC 768: a checksum that comes out as zero is written as all ones.
+    let field = if sum == u16::MAX { u16::MAX } else { !sum };
+    UdpPacket::new_unchecked(header).set_checksum(field);
+    Ok(written)
+}
+
+/// What an IP header says, but for the length.
+struct IpSpec {
+    src: IpAddr,
+    dst: IpAddr,
+    ecn: Ecn,
+    protocol: IpProtocol,
+}
+
+fn write_ip(spec: &IpSpec, length: u16, buffer: &mut [u8]) -> Result<(), EmitError> {
+    match (spec.src, spec.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
             let mut ip = Ipv4Packet::new_unchecked(buffer);
             ip.set_version(4);
@@ -126,7 +191,7 @@ fn write_ip(spec: &PacketSpec, length: u16, buffer: &mut [u8]) -> Result<(), Emi
             ip.set_total_len(length);
             ip.set_dont_frag(true);
             ip.set_hop_limit(HOP_LIMIT);
-            ip.set_next_header(IpProtocol::Tcp);
+            ip.set_next_header(spec.protocol);
             ip.set_src_addr(src);
             ip.set_dst_addr(dst);
             ip.fill_checksum();
@@ -137,7 +202,7 @@ fn write_ip(spec: &PacketSpec, length: u16, buffer: &mut [u8]) -> Result<(), Emi
             ip.set_version(6);
             ip.set_traffic_class(ecn_to_bits(spec.ecn));
             ip.set_payload_len(length);
-            ip.set_next_header(IpProtocol::Tcp);
+            ip.set_next_header(spec.protocol);
             ip.set_hop_limit(HOP_LIMIT);
             ip.set_src_addr(src);
             ip.set_dst_addr(dst);

@@ -56,8 +56,23 @@ pub struct DataFrame<'a> {
     pub ack_request: bool,
     /// When the packet was sent.
     pub sent_at: Instant,
-    /// The packet. Its IP header and the fixed part of its TCP header are left out.
-    pub packet: &'a PacketSpec,
+    /// What it carries.
+    pub carried: Carried<'a>,
+}
+
+/// What a data frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried<'a> {
+    /// A TCP packet. Its IP header and the fixed part of its TCP header are left out.
+    Segment(&'a PacketSpec),
+    /// A datagram of UDP, without IP and UDP header. (Not in the paper: it has the transport header of TCP's
+    /// packets, with its number.)
+    Datagram {
+        /// Its number in its flow.
+        number: u32,
+        /// Bytes of payload.
+        payload_len: u32,
+    },
 }
 
 /// A radio's extended address: locally administered, with the radio's number.
@@ -90,17 +105,27 @@ pub fn data_frame(frame: &DataFrame<'_>, into: &mut Vec<u8>) -> Result<(), EmitE
     let (control, addresses) = header.split_at(SEQUENCE_END);
     into.extend_from_slice(control);
     into.extend_from_slice(addresses.get(PAN..).unwrap_or_default());
-    let tcp = &frame.packet.tcp;
-    let carries = tcp.payload_len > 0 || tcp.flags.contains(linkhold_core::packet::TcpFlags::SYN);
-    let number = if carries { tcp.seq } else { tcp.ack };
+    let number = match frame.carried {
+        Carried::Segment(PacketSpec { tcp, .. }) => {
+            let carries = tcp.payload_len > 0 || tcp.flags.contains(linkhold_core::packet::TcpFlags::SYN);
+            if carries { tcp.seq.0 } else { tcp.ack.0 }
+        }
+        Carried::Datagram { number, .. } => number,
+    };
     let time = frame.sent_at.as_nanos() & (MARK - 1) | MARK;
     into.extend_from_slice(&time.to_be_bytes());
-    into.extend_from_slice(&number.0.to_be_bytes());
-    let mut headers = [0_u8; MAX_HEADER_LEN];
-    let written = emit(frame.packet, Payload::Omitted, &mut headers)?;
-    let options = tcp.header_len().saturating_sub(20) as usize;
-    into.extend_from_slice(headers.get(written.saturating_sub(options)..written).unwrap_or_default());
-    into.resize(into.len() + tcp.payload_len as usize, 0);
+    into.extend_from_slice(&number.to_be_bytes());
+    let payload_len = match frame.carried {
+        Carried::Segment(packet) => {
+            let mut headers = [0_u8; MAX_HEADER_LEN];
+            let written = emit(packet, Payload::Omitted, &mut headers)?;
+            let options = packet.tcp.header_len().saturating_sub(20) as usize;
+            into.extend_from_slice(headers.get(written.saturating_sub(options)..written).unwrap_or_default());
+            packet.tcp.payload_len
+        }
+        Carried::Datagram { payload_len, .. } => payload_len,
+    };
+    into.resize(into.len() + payload_len as usize, 0);
     append_fcs(start, into);
     Ok(())
 }
@@ -160,7 +185,14 @@ mod tests {
         let sent_at = Instant::from_millis(7);
         let mut frame = Vec::new();
         data_frame(
-            &DataFrame { from: 3, to: 0, sequence: 9, ack_request: true, sent_at, packet: &packet },
+            &DataFrame {
+                from: 3,
+                to: 0,
+                sequence: 9,
+                ack_request: true,
+                sent_at,
+                carried: Carried::Segment(&packet),
+            },
             &mut frame,
         )
         .expect("it fits");

@@ -14,6 +14,8 @@ pub mod parse;
 pub mod rewrite;
 
 pub use capture::PcapngWriter;
-pub use emit::{EmitError, PacketSpec, Payload, build_ack, emit, packet_len};
+pub use emit::{
+    DatagramSpec, EmitError, PacketSpec, Payload, build_ack, datagram_len, emit, emit_datagram, packet_len,
+};
 pub use parse::{ParseError, ParsedPacket, parse_ip_tcp, parse_ip_tcp_headers};
 pub use rewrite::{RewriteError, TcpChecksum, apply_rewrite, fill_tcp_checksum, verify_checksums};

@@ -660,7 +660,10 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 }
                 Action::InjectAck(spec) => self.injected(&spec),
                 Action::Reclaim { scope } => reclaims.push(scope),
-                Action::SendCopy { .. } | Action::Forget { .. } | Action::Report(_) => {
+                Action::ReleaseAndKeep { .. }
+                | Action::SendCopy { .. }
+                | Action::Forget { .. }
+                | Action::Report(_) => {
                     panic!("dsasync keeps no copies and reports nothing")
                 }
                 Action::Sender { .. } | Action::RequestUplink { .. } => panic!("a base station is no sender"),

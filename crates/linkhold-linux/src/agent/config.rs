@@ -95,7 +95,7 @@ mod tests {
     fn two_interfaces_are_enough() {
         let config = parse(SMALLEST).unwrap();
         assert_eq!(config.control.mode, FileMode(0o600));
-        assert_eq!(config.mechanism, Some(dsasync("recommended")));
+        assert_eq!(config.mechanisms, [dsasync("recommended")]);
         assert_eq!(config.radio_events, RadioEvents::Nl80211);
         let without = parse(&format!("{SMALLEST}radio_events = \"none\"\n")).unwrap();
         assert_eq!(without.radio_events, RadioEvents::None);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_mechanism_is_written_as_in_a_scenario() {
-        let mechanism = |more: &str| parse(&format!("{SMALLEST}{more}")).unwrap().mechanism;
+        let mechanism = |more: &str| parse(&format!("{SMALLEST}{more}")).unwrap().mechanisms.pop();
         assert_eq!(
             mechanism("[mechanism]\nname = \"dsasync\"\npreset = \"paper\"\n"),
             Some(dsasync("paper"))
@@ -138,6 +138,17 @@ mod tests {
     }
 
     #[test]
+    fn several_mechanisms_stand_in_the_files_order_and_need_what_all_need() {
+        let both = "mechanisms = [{ name = \"dsasync\" }, { name = \"local-recovery\" }]\n";
+        let config = parse(&format!("{SMALLEST}{both}")).unwrap();
+        assert_eq!(config.mechanism_name(), "dsasync+local-recovery");
+        let alone = |name: &str| parse(&format!("{SMALLEST}mechanism = \"{name}\"\n")).unwrap();
+        assert!(config.queues().max_packets >= alone("dsasync").queues().max_packets);
+        assert!(config.queues().whole_downlink && !alone("dsasync").queues().whole_downlink);
+        assert!(config.build_mechanism(1).is_ok());
+    }
+
+    #[test]
     fn the_plain_router_needs_no_more_than_a_short_queue() {
         let config = parse(&format!("{SMALLEST}mechanism = \"none\"\n")).unwrap();
         assert_eq!(config.build_mechanism(1).unwrap().name(), "none");
@@ -166,7 +177,7 @@ mod tests {
         // Lines that are commented out show defaults, too: read, they change nothing.
         let (_, mechanism) = text.split_once("[mechanism]").expect("the last table");
         let all = format!("{SMALLEST}[mechanism]{}", mechanism.replace("\n# ", "\n"));
-        assert_eq!(parse(&all).unwrap().mechanism, Some(dsasync("recommended")), "{all}");
+        assert_eq!(parse(&all).unwrap().mechanisms, [dsasync("recommended")], "{all}");
     }
 
     #[test]
@@ -250,16 +261,28 @@ mod tests {
                 "agent.toml:5:6: mechanism.at: dsasync cannot stand at \"correspondent\"",
             ),
             (
+                "mechanism = \"dsasync\"\nmechanisms = [\"local-recovery\"]\n",
+                "agent.toml:4:14: mechanisms: stands beside `mechanism` (agent.toml:3:13); keep one of them",
+            ),
+            (
+                "mechanisms = [\"dsasync\", \"dsasync\"]\n",
+                "agent.toml:3:26: mechanisms[1]: dsasync stands in the list already; keep one of them",
+            ),
+            (
+                "mechanisms = [\"dsasync\", \"none\"]\n",
+                "agent.toml:3:26: mechanisms[1]: \"none\" is no mechanism of a list; remove it",
+            ),
+            (
+                "mechanisms = [\"local-recovery\", \"dsasync\"]\n",
+                "agent.toml:3:15: mechanisms[0]: local-recovery keeps copies of what goes to the radio",
+            ),
+            (
                 "[mechanism]\nname = \"dsasync\"\nclmp = \"off\"\n",
                 "agent.toml:5:1: mechanism.clmp: unknown key; did you mean `clamp`?",
             ),
             (
                 "[mechanism]\nname = \"dsasync\"\nb_high = \"80MB\"\n",
                 "agent.toml:5:10: mechanism.b_high: b_high (80.0 MB) must be below b_alloc (64.0 MB)",
-            ),
-            (
-                "mechanisms = [\"dsasync\"]\n",
-                "agent.toml:3:1: mechanisms: unknown key; an agent runs one mechanism",
             ),
             (
                 &format!("{schedules}period = \"15s\"\nduration = \"20s\"\n"),

@@ -53,7 +53,7 @@ pub struct DriverCounters {
 struct HeldPacket {
     station: StationId,
     checksum: TcpChecksum,
-    /// The whole packet, if it is short.
+    /// The whole packet, if it is short or a copy of it may be wanted when it goes.
     bytes: Option<Box<[u8]>>,
 }
 
@@ -61,6 +61,8 @@ struct HeldPacket {
 pub struct Radio {
     mechanism: Box<dyn Mechanism>,
     stations: Stations,
+    /// The mechanism may want copies of what goes to the radio, also of what was held first.
+    keeps_copies: bool,
     held: HashMap<PacketId, HeldPacket, foldhash::fast::RandomState>,
     /// Copies of forwarded packets, ready to be sent; `None`: the data path did not bring the packet whole.
     kept: HashMap<PacketId, Option<Box<[u8]>>, foldhash::fast::RandomState>,
@@ -85,10 +87,19 @@ impl Radio {
         Self {
             mechanism,
             stations,
+            keeps_copies: false,
             held: HashMap::default(),
             kept: HashMap::default(),
             counters: RadioCounters::default(),
         }
+    }
+
+    /// The same with a mechanism that keeps copies ([`RouterNeeds::kept_bytes`]).
+    ///
+    /// [`RouterNeeds::kept_bytes`]: linkhold_core::settings::RouterNeeds::kept_bytes
+    #[must_use]
+    pub fn keeping_copies(self, keeps_copies: bool) -> Self {
+        Self { keeps_copies, ..self }
     }
 
     /// Its mechanism.
@@ -334,10 +345,11 @@ impl<D: DataPath> Driver<D> {
 
     fn hold(&mut self, arrived: &Arrived, station: StationId) {
         let bytes = self.datapath.bytes();
-        let whole = arrived.len <= COPY_HELD_UP_TO && bytes.len() == arrived.len as usize;
-        let bytes = whole.then(|| bytes.into());
-        let held = HeldPacket { station, checksum: checksum_state(arrived), bytes };
         let radio = &mut self.radios[arrived.radio];
+        let wanted = radio.keeps_copies && arrived.direction == Direction::Downlink;
+        let whole = bytes.len() == arrived.len as usize && !arrived.aggregate;
+        let bytes = (whole && (wanted || arrived.len <= COPY_HELD_UP_TO)).then(|| bytes.into());
+        let held = HeldPacket { station, checksum: checksum_state(arrived), bytes };
         radio.stations.hold(station);
         radio.held.insert(arrived.id, held);
         self.datapath.hold(arrived.id);
@@ -380,6 +392,7 @@ impl<D: DataPath> Driver<D> {
         for action in actions.drain() {
             match action {
                 Action::Release { packet, rewrite } => self.release(radio, packet, rewrite),
+                Action::ReleaseAndKeep { packet, rewrite } => self.release_and_keep(radio, packet, rewrite),
                 Action::Discard { packet, reason: _ } => {
                     if self.take_held(radio, packet).is_some() {
                         self.datapath.discard_held(packet);
@@ -431,6 +444,32 @@ impl<D: DataPath> Driver<D> {
             self.counters.rewrites_skipped += 1;
             self.datapath.release(id);
         }
+    }
+
+    /// Releases a packet, and keeps what was copied of it when it was held.
+    fn release_and_keep(&mut self, radio: usize, id: PacketId, rewrite: Rewrite) {
+        let Some(held) = self.take_held(radio, id) else {
+            self.counters.unknown_packets += 1;
+            return;
+        };
+        let mut copy = held.bytes;
+        if let Some(bytes) = &mut copy
+            && !rewrite_whole(bytes, held.checksum, rewrite)
+        {
+            copy = None;
+        }
+        match &copy {
+            Some(bytes) if !rewrite.is_none() => {
+                self.radios[radio].counters.rewritten += 1;
+                self.datapath.replace_held(id, bytes);
+            }
+            Some(_) | None => {
+                self.counters.rewrites_skipped += u64::from(!rewrite.is_none());
+                self.datapath.release(id);
+            }
+        }
+        self.counters.copies_missing += u64::from(copy.is_none());
+        self.radios[radio].kept.insert(id, copy);
     }
 
     fn inject(&mut self, radio: usize, spec: &AckSpec) {

@@ -68,6 +68,8 @@ pub struct Agent {
 struct Core {
     clock: Clock,
     instance: String,
+    /// The mechanisms' names.
+    mechanism: String,
     rules_name: &'static str,
     driver: Driver<NfQueue>,
     /// In the driver's order.
@@ -124,7 +126,9 @@ impl Agent {
             Seat::Router => Stations::new(addresses()),
             Seat::Host(_) => Stations::of_host(),
         };
-        let radios = mechanisms.into_iter().map(|mechanism| Radio::new(mechanism, stations()));
+        let copies = config.queues().whole_downlink;
+        let radios =
+            mechanisms.into_iter().map(|mechanism| Radio::new(mechanism, stations()).keeping_copies(copies));
         let state = |name: &String| RadioState {
             name: name.clone(),
             silences: Silences::new(config.silence.max),
@@ -133,6 +137,7 @@ impl Agent {
         let mut core = Core {
             clock,
             instance: config.instance.clone(),
+            mechanism: config.mechanism_name(),
             rules_name: rules.backend().name(),
             driver: Driver::new(datapath, radios.collect()).with_senders(senders),
             radios: config.radio.iter().map(state).collect(),
@@ -679,7 +684,7 @@ impl Core {
             schema: "linkhold.status/1".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             instance: self.instance.clone(),
-            mechanism: mechanisms().next().map_or("none", Mechanism::name).to_owned(),
+            mechanism: self.mechanism.clone(),
             datapath: self.driver.datapath().name().to_owned(),
             rules: self.rules_name.to_owned(),
             uptime_s: now.as_secs_f64(),

@@ -93,12 +93,11 @@ pub fn run_with(
     // SAFETY: PR_SET_TIMERSLACK takes a number and changes the calling thread only.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     ask_for_priority();
-    let name = mechanisms.first().map_or("none", |mechanism| mechanism.name());
     let (mechanisms, senders) = seat(mechanisms)?;
     let agent = Agent::open(config, mechanisms, senders)?;
     tracing::info!(
         instance = config.instance,
-        mechanism = name,
+        mechanism = config.mechanism_name(),
         radios = config.radio.join(", "),
         socket = %config.control.socket.display(),
         "the agent runs"

@@ -18,6 +18,7 @@ use std::thread::JoinHandle;
 
 use linkhold_core::log::{LogReader, Recorder, replay_log};
 use linkhold_core::mechanism::Mechanism;
+use linkhold_core::registry::{MechanismSettings, NONE};
 use linkhold_core::settings::Value;
 use linkhold_core::units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -101,14 +102,22 @@ fn smallest_config(config: &AgentConfig, radio: &str) -> Result<String, toml::se
     struct Config<'a> {
         wired: [&'a str; 1],
         radio: [&'a str; 1],
-        mechanism: BTreeMap<&'static str, Value<'a>>,
+        mechanism: Option<&'static str>,
+        mechanisms: Option<Vec<BTreeMap<&'static str, Value<'a>>>>,
     }
-    let name = config.mechanism.as_ref().map_or("none", |settings| settings.name());
-    let values = config.mechanism.iter().flat_map(|settings| settings.values());
-    let mechanism = values.chain([("name", Value::Text(name.into()))]).collect();
+    let table = |settings: &MechanismSettings| {
+        let name = ("name", Value::Text(settings.name().into()));
+        settings.values().into_iter().chain([name]).collect()
+    };
+    let mechanisms = &config.mechanisms;
     // The name of a wired interface is needed and means nothing here; it is none of a radio's.
     let wired = config.wired.first().map_or("wired", String::as_str);
-    toml::to_string(&Config { wired: [wired], radio: [radio], mechanism })
+    toml::to_string(&Config {
+        wired: [wired],
+        radio: [radio],
+        mechanism: mechanisms.is_empty().then_some(NONE),
+        mechanisms: (!mechanisms.is_empty()).then(|| mechanisms.iter().map(table).collect()),
+    })
 }
 
 /// Hands chunks to the thread that writes them.

@@ -191,6 +191,7 @@ impl<M: Mechanism> WindowSenders<M> {
                 }
                 Action::Sender { flow: _, command: SenderCommand::Missing { .. } }
                 | Action::Release { .. }
+                | Action::ReleaseAndKeep { .. }
                 | Action::Discard { .. }
                 | Action::SendCopy { .. }
                 | Action::Forget { .. }

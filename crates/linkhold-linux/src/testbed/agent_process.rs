@@ -242,7 +242,7 @@ mod tests {
                 let settings = entry.preset(preset).unwrap();
                 let text = agent_config(&scenario(), &settings, Path::new("/tmp/agent.sock")).unwrap();
                 let config = crate::agent::AgentConfig::parse(Path::new("agent.toml"), &text).unwrap();
-                assert_eq!(config.mechanism.as_ref(), Some(&settings), "{} {preset}: {text}", entry.name);
+                assert_eq!(config.mechanisms, [settings.clone()], "{} {preset}: {text}", entry.name);
                 assert_eq!(config.stations.len(), 2);
             }
         }

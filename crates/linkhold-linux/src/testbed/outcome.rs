@@ -351,6 +351,7 @@ fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> 
         air_losses: report.air_losses,
         // The testbed does not count what its radios are busy with.
         energy: None,
+        uplink: None,
     })
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration as StdDuration;
 
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_scenario::{FlowGroup, IpVersion, ResolvedScenario, Source};
+use linkhold_scenario::{FlowGroup, IpVersion, ResolvedScenario, Source, Transport};
 
 use super::error::RunError;
 use super::topology::Family;
@@ -73,6 +73,15 @@ impl Workload {
     pub fn new(scenario: &ResolvedScenario, seed: u64, congestion: &str) -> Result<Self, RunError> {
         let mut this = Self { congestion: congestion.to_owned(), ..Self::default() };
         for (number, group) in scenario.flows.iter().enumerate() {
+            match group.transport {
+                Transport::Tcp => {}
+                Transport::Udp { .. } => {
+                    return Err(RunError::Unsupported(format!(
+                        "flows.{number}.transport: the testbed starts no UDP flow yet; take it out, or simulate it \
+                         with `linkhold run`"
+                    )));
+                }
+            }
             match (group.source, group.arrivals) {
                 (Source::Finite(bytes), arrivals) => {
                     for &station in &group.stations {
@@ -95,6 +104,8 @@ impl Workload {
                     }
                 }
                 (Source::Bulk | Source::Paced { .. }, None) => this.add_iperf(scenario, group, number),
+                (Source::Media(_), _) => return Err(unsupported_source(number, "media")),
+                (Source::Web(_), _) => return Err(unsupported_source(number, "web")),
                 (Source::Bulk | Source::Paced { .. }, Some(_)) => {
                     return Err(RunError::Unsupported(format!(
                         "flows.{number}.source: flows that arrive at random need a size, such as \"100kB\""
@@ -123,7 +134,7 @@ impl Workload {
             duration: StdDuration::from_nanos(stop.as_nanos()).saturating_sub(start),
             rate_bps: match group.source {
                 Source::Paced { rate, .. } => Some(rate.as_bps()),
-                Source::Bulk | Source::Finite(_) => None,
+                Source::Bulk | Source::Finite(_) | Source::Media(_) | Source::Web(_) => None,
             },
             family: family(group.ip),
         };
@@ -148,6 +159,14 @@ impl Workload {
         let index = usize::from(port.checked_sub(IPERF_PORT)?);
         self.iperf.get(index).map(|client| (index, client))
     }
+}
+
+/// Flow `number` has a source that the testbed cannot start.
+fn unsupported_source(number: usize, source: &str) -> RunError {
+    RunError::Unsupported(format!(
+        "flows.{number}.source: the testbed has no \"{source}\" yet; write a rate such as {{ rate = \"1Mbit/s\" }}, or \
+         simulate it with `linkhold run`"
+    ))
 }
 
 const fn family(ip: IpVersion) -> Family {
@@ -220,6 +239,22 @@ mod tests {
             Some((4, 1))
         );
         assert!(apart.client_of(IPERF_PORT + 6).is_none() && apart.client_of(1).is_none());
+    }
+
+    #[test]
+    fn what_the_testbed_cannot_start_is_refused_by_key_with_a_way_out() {
+        let media = "media = { rate = \"1Mbit/s\" }\n";
+        for (flow, key) in [
+            ("transport = \"udp\"\nsource = { rate = \"1Mbit/s\" }\n".to_owned(), "flows.1.transport: "),
+            (format!("source = \"media\"\n{media}"), "flows.1.source: "),
+            (format!("transport = \"udp\"\nsource = \"media\"\n{media}"), "flows.1.transport: "),
+            ("source = \"web\"\n".to_owned(), "flows.1.source: "),
+        ] {
+            let flows =
+                format!("[[flows]]\ndirection = \"uplink\"\n[[flows]]\ndirection = \"downlink\"\n{flow}");
+            let error = workload(&flows).unwrap_err().to_string();
+            assert!(error.contains(key) && error.contains("linkhold run"), "{error}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use linkhold_core::time::Duration;
 
+use super::grants::config::GrantsConfig;
 use super::ieee802154::config::Ieee802154Config;
 use crate::rng::Stream;
 use crate::trace::Trace;
@@ -22,6 +23,8 @@ pub enum Mac {
     /// [`Ieee802154Config::efficiency`]; its primary user's detection delays are not used, since each radio
     /// overhears it by itself; no sensing, no channel switch.
     Ieee802154(Ieee802154Config),
+    /// The base station grants the stations their turns, in frames. Frames count per byte.
+    Grants(GrantsConfig),
 }
 
 /// How the MACs `Shared` and `Duplex` time a frame.

@@ -2,6 +2,7 @@
 //! after a failed or postponed transmission.
 
 use core::ops::Range;
+use std::collections::VecDeque;
 
 use linkhold_core::link_event::Scope;
 use linkhold_core::packet::StationId;
@@ -31,6 +32,10 @@ pub(crate) struct Contenders {
     queues: Vec<Queue>,
     /// By receiver: a frame that the base station sends to it before any queued one.
     down_heads: Vec<Option<Pending>>,
+    /// Frames that came back several at a time, from a MAC that sends them so; oldest first. Such a MAC uses no
+    /// `down_heads`.
+    down_again: VecDeque<Pending>,
+    /// Frames in `down_heads` and `down_again`.
     down_heads_count: u32,
     /// By sender: a frame that a station sends before any queued one.
     up_heads: Vec<Option<Pending>>,
@@ -50,6 +55,7 @@ impl Contenders {
         Self {
             queues: core::iter::once(Queue::new(router)).chain(station_queues).collect(),
             down_heads: vec![None; radios],
+            down_again: VecDeque::new(),
             down_heads_count: 0,
             up_heads: vec![None; radios],
             blocked: vec![false; radios],
@@ -88,6 +94,11 @@ impl Contenders {
 
     #[cold]
     fn take_put_back_down(&mut self) -> Option<Pending> {
+        let free = |pending: &Pending| !is_blocked(&self.blocked, pending.frame.to);
+        if let Some(index) = self.down_again.iter().position(free) {
+            self.down_heads_count -= 1;
+            return self.down_again.remove(index);
+        }
         let receiver = (0..self.down_heads.len())
             .find(|&receiver| self.down_heads[receiver].is_some() && !self.blocked[receiver])?;
         self.down_heads_count -= 1;
@@ -117,6 +128,19 @@ impl Contenders {
         debug_assert!(head.is_none(), "one frame a station and direction is out of its queue at a time");
         *head = Some(pending);
         self.set_ready(sender);
+    }
+
+    /// Gives a downlink frame back, to be sent before all others. Of several, the youngest is given back first.
+    pub(crate) fn give_back_down(&mut self, pending: Pending) {
+        self.down_heads_count += 1;
+        self.down_again.push_front(pending);
+        self.set_ready(BASE_STATION);
+    }
+
+    /// Packets and bytes in the queue of `sender`.
+    pub(crate) fn backlog(&self, sender: usize) -> (u32, u64) {
+        let queue = &self.queues[sender];
+        (queue.packets(), queue.bytes())
     }
 
     /// Starts nothing to or from `station` before the radio changes.
@@ -173,6 +197,14 @@ impl Contenders {
     /// Takes the downlink frames of the scope's stations out, in order of arrival.
     pub(crate) fn reclaim(&mut self, scope: Scope, into: &mut Vec<Frame>) {
         let wanted = |frame: &Frame| scope.covers(station_of(frame));
+        self.down_again.retain(|pending| {
+            let taken = wanted(&pending.frame);
+            if taken {
+                self.down_heads_count -= 1;
+                into.push(pending.frame);
+            }
+            !taken
+        });
         for head in &mut self.down_heads {
             if let Some(pending) = head.take_if(|pending| wanted(&pending.frame)) {
                 self.down_heads_count -= 1;
@@ -193,8 +225,8 @@ impl Contenders {
         if self.down_heads_count == 0 {
             return (queue.packets(), queue.bytes());
         }
-        let put_back: u64 =
-            self.down_heads.iter().flatten().map(|pending| u64::from(pending.frame.len)).sum();
+        let put_back = self.down_heads.iter().flatten().chain(&self.down_again);
+        let put_back: u64 = put_back.map(|pending| u64::from(pending.frame.len)).sum();
         (queue.packets() + self.down_heads_count, queue.bytes() + put_back)
     }
 

@@ -1,11 +1,12 @@
-//! Who may send when: the shared half-duplex medium, a duplex pair, a measured delivery trace, or radios that
-//! contend.
+//! Who may send when: the shared half-duplex medium, a duplex pair, a measured delivery trace, radios that
+//! contend, or a base station that grants.
 
 pub(crate) mod air_time;
 pub(crate) mod config;
 pub(crate) mod contenders;
 pub(crate) mod context;
 mod duplex;
+pub(crate) mod grants;
 pub(crate) mod ieee802154;
 mod shared;
 mod trace;
@@ -20,6 +21,8 @@ use crate::rng::Stream;
 use config::Mac;
 use context::Context;
 use duplex::Duplex;
+use grants::Grants;
+use grants::accounting::UplinkAccounting;
 use ieee802154::CsmaCa;
 use shared::Medium;
 use trace::TraceMac;
@@ -31,6 +34,7 @@ pub(crate) enum Access {
     Duplex(Duplex),
     Trace(TraceMac),
     Ieee802154(Box<CsmaCa>),
+    Grants(Box<Grants>),
 }
 
 impl Access {
@@ -40,6 +44,7 @@ impl Access {
             Mac::Duplex => Self::Duplex(Duplex::new(stations, seed)),
             Mac::Trace(link) => Self::Trace(TraceMac::new(link.down.clone(), link.up.clone(), stations)),
             Mac::Ieee802154(config) => Self::Ieee802154(Box::new(CsmaCa::new(config, stations, seed))),
+            Mac::Grants(config) => Self::Grants(Box::new(Grants::new(config, stations, seed))),
         }
     }
 
@@ -50,6 +55,7 @@ impl Access {
             Self::Duplex(pair) => pair.next(),
             Self::Trace(trace) => trace.next(),
             Self::Ieee802154(csma_ca) => csma_ca.next(),
+            Self::Grants(grants) => grants.next(),
         }
     }
 
@@ -60,23 +66,34 @@ impl Access {
             Self::Duplex(pair) => pair.step(context),
             Self::Trace(trace) => trace.step(context),
             Self::Ieee802154(csma_ca) => csma_ca.step(context),
+            Self::Grants(grants) => grants.step(context),
         }
     }
 
-    /// A frame was queued at `sender`.
-    pub(crate) fn on_enqueue(&mut self, now: Instant, sender: RadioId, context: &mut Context<'_>) {
+    /// A frame of `len` bytes was queued at `sender`.
+    pub(crate) fn on_enqueue(&mut self, now: Instant, sender: RadioId, len: u32, context: &mut Context<'_>) {
         match self {
             Self::Shared(medium) => medium.start(now, context),
             Self::Duplex(pair) => pair.start(now, sender, context),
             Self::Trace(trace) => trace.on_enqueue(now, sender, context),
             Self::Ieee802154(csma_ca) => csma_ca.on_enqueue(now, sender, context),
+            Self::Grants(grants) => grants.on_enqueue(now, sender, len, context),
         }
     }
 
     /// A station asks for a turn ahead of its frames.
-    pub(crate) fn on_request(&mut self, _now: Instant, _station: StationId, _bytes: Bytes) {
+    pub(crate) fn on_request(&mut self, now: Instant, station: StationId, bytes: Bytes) {
         match self {
             Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) => {}
+            Self::Grants(grants) => grants.on_request(now, station, bytes),
+        }
+    }
+
+    /// What became of requests and grants; `None` if this MAC has none.
+    pub(crate) fn uplink(&self) -> Option<UplinkAccounting> {
+        match self {
+            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) => None,
+            Self::Grants(grants) => Some(grants.accounting()),
         }
     }
 
@@ -87,6 +104,7 @@ impl Access {
             Self::Duplex(pair) => pair.on_radio_change(now, context),
             Self::Trace(trace) => trace.on_radio_change(now, context),
             Self::Ieee802154(csma_ca) => csma_ca.on_radio_change(now, context),
+            Self::Grants(grants) => grants.on_radio_change(now, context),
         }
     }
 
@@ -97,13 +115,14 @@ impl Access {
             Self::Duplex(pair) => pair.on_air(),
             Self::Trace(trace) => trace.on_air(),
             Self::Ieee802154(csma_ca) => csma_ca.held(),
+            Self::Grants(grants) => grants.held(),
         }
     }
 
     /// Tells each transmission from now on. False if this MAC has none to tell.
     pub(crate) fn tell_transmissions(&mut self) -> bool {
         match self {
-            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) => false,
+            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Grants(_) => false,
             Self::Ieee802154(csma_ca) => {
                 csma_ca.tell_transmissions();
                 true

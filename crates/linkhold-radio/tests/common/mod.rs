@@ -4,7 +4,7 @@
 use linkhold_core::link_event::{LinkEvent, Scope};
 use linkhold_core::packet::{Direction, PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::{BitRate, Fraction};
+use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::{
     Air, AirConfig, AirDrop, AirEvent, AirOutput, AirTimeModel, ChannelConfig, Frame, Mac, QueueConfig,
     RadioId, SensingConfig, Switching, Transmission, cell,
@@ -95,6 +95,12 @@ impl Driver {
         self.run(now);
         self.air.enqueue(now, frame, &mut self.out);
         self.note(now);
+    }
+
+    /// A station asks for an uplink turn.
+    pub fn ask(&mut self, now: Instant, station: u32, bytes: u64) {
+        self.run(now);
+        self.air.request_uplink(now, StationId(station), Bytes(bytes));
     }
 
     pub fn reclaim(&mut self, scope: Scope) -> Vec<Frame> {

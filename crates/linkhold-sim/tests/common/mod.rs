@@ -7,7 +7,9 @@ use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
     AirConfig, AirTimeModel, ChannelConfig, Mac, PrimaryUserConfig, QueueConfig, SensingConfig, Switching,
 };
-use linkhold_scenario::{Case, FlowGroup, IpVersion, Output, Profile, ResolvedScenario, Source, Wired};
+use linkhold_scenario::{
+    Case, FlowGroup, IpVersion, Output, Profile, ResolvedScenario, Source, Transport, Wired,
+};
 use linkhold_tcp::{Congestion, TcpConfig};
 
 pub fn bulk(direction: Direction) -> FlowGroup {
@@ -18,6 +20,7 @@ pub fn bulk(direction: Direction) -> FlowGroup {
         start: Instant::ZERO,
         stagger: Duration::ZERO,
         stop: None,
+        transport: Transport::Tcp,
         source: Source::Bulk,
         arrivals: None,
         ip: IpVersion::V4,

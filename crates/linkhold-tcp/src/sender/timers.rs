@@ -14,7 +14,6 @@ use crate::recovery::CaState;
 use crate::recovery::rack::{Path, Tlp};
 use crate::recovery::undo::Cause;
 use crate::scoreboard::AckSummary;
-use crate::source::Source;
 use crate::stats::Stats;
 
 impl Sender {
@@ -25,7 +24,7 @@ impl Sender {
             return None;
         }
         let timer = self.timer_at();
-        if !matches!(self.source, Source::Paced { .. }) {
+        if !self.source.is_by_the_clock() {
             return timer;
         }
         // The next write matters only when everything written has been sent.

@@ -5,15 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use linkhold_core::mechanism::Place;
 use linkhold_core::quantity::ValueError;
-use linkhold_core::registry;
+use linkhold_core::registry::{self, MechanismEntry, MechanismSettings};
 use linkhold_core::settings::{Value, Whole};
 use linkhold_core::text::shorten;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_scenario::mechanism::{MechanismValue, SharedSettings};
-use linkhold_scenario::read::{
-    At, Extra, FromNode, Node, Reader, Spot, Table, file_enum, file_table, parsed,
-};
+use linkhold_scenario::read::{At, FromNode, Node, Reader, Spot, file_enum, file_table, parsed};
 use linkhold_scenario::{By, Positive};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -27,7 +25,7 @@ use crate::datapath::rules::{BackendChoice, MAX_INSTANCE_NAME};
 
 file_table! {
     /// The configuration of `linkhold agent`.
-    AgentFile + _hints: AgentHints {
+    AgentFile {
         /// Name of this agent, for its rules and sockets.
         default instance: InstanceName = "default";
         /// Interfaces towards correspondent hosts (the internet).
@@ -55,8 +53,12 @@ file_table! {
         list schedule: Schedule;
         /// Stations with several addresses.
         list station: Station;
-        /// What is done in a silence: a mechanism that can stand at the base station, or "none".
-        default mechanism: MechanismValue = "dsasync";
+        /// What is done in a silence: a mechanism that can stand at the base station, or "none". Default:
+        /// "dsasync".
+        optional mechanism: MechanismValue;
+        /// Several mechanisms in place of `mechanism`, from the wire to the radio: a packet to the radio passes
+        /// them in this order, a packet from it the other way.
+        optional mechanisms: Vec<At<MechanismValue>>;
     }
 }
 
@@ -173,21 +175,6 @@ file_table! {
         required name: String;
         /// Its addresses on the radio side.
         required addresses: Vec<At<IpAddr>>;
-    }
-}
-
-/// Keys that look as if they belonged here.
-#[derive(Clone, Debug)]
-struct AgentHints;
-
-impl Extra for AgentHints {
-    fn hint(key: &str) -> Option<String> {
-        (key == "mechanisms")
-            .then(|| "an agent runs one mechanism: write [mechanism] with name = \"dsasync\"".to_owned())
-    }
-
-    fn read(_: &Table, _: &Spot, _: &Reader<'_>) -> Option<Self> {
-        Some(Self)
     }
 }
 
@@ -320,6 +307,45 @@ pub fn runs_on_a_router(name: &str, places: &[Place], place: Place) -> Result<()
     Err(ValueError::new(what, right))
 }
 
+/// The mechanisms, from the wire to the radio.
+fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
+    let stated: Vec<&At<MechanismValue>> = match (&file.mechanism, &file.mechanisms) {
+        (Some(one), Some(several)) => {
+            let what = format!("stands beside `mechanism` ({})", reader.place(&one.spot));
+            reader.report(&several.spot, what, "keep one of them");
+            return Vec::new();
+        }
+        (Some(one), None) => vec![one],
+        (None, Some(several)) => several.iter().collect(),
+        (None, None) => {
+            return registry::find("dsasync").map(MechanismEntry::recommended).into_iter().collect();
+        }
+    };
+    let mut all: Vec<MechanismSettings> = Vec::new();
+    for (number, value) in stated.iter().enumerate() {
+        if file.mechanisms.is_some() && matches!(value.value, MechanismValue::None) {
+            let right = "remove it: where no mechanism stands packets pass";
+            reader.report(&value.spot, "\"none\" is no mechanism of a list", right);
+            continue;
+        }
+        let Some(placed) = value.resolve(None, &SharedSettings::default(), reader) else { continue };
+        let name = placed.settings.name();
+        if let Err(error) = runs_on_a_router(name, placed.settings.entry().places, placed.place) {
+            reader.report(&value.spot, error.what, error.right);
+        }
+        if all.iter().any(|other| other.name() == name) {
+            reader.report(&value.spot, format!("{name} stands in the list already"), "keep one of them");
+        }
+        if number + 1 < stated.len() && placed.settings.needs().kept_bytes.0 > 0 {
+            let what =
+                format!("{name} keeps copies of what goes to the radio, and another changes it afterwards");
+            reader.report(&value.spot, what, "write it last, next to the radio");
+        }
+        all.push(placed.settings);
+    }
+    all
+}
+
 /// Checks what no single key can, and fills in the configuration; `None` after a report.
 pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfig> {
     for (key, interfaces) in [("wired", &file.wired), ("radio", &file.radio)] {
@@ -337,16 +363,7 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
     for schedule in &file.schedule {
         check_schedule(schedule, &file.silence, reader);
     }
-    let mechanism = match file.mechanism.resolve(None, &SharedSettings::default(), reader) {
-        Some(placed) => {
-            let places = placed.settings.entry().places;
-            if let Err(error) = runs_on_a_router(placed.settings.name(), places, placed.place) {
-                reader.report(&file.mechanism.spot, error.what, error.right);
-            }
-            Some(placed.settings)
-        }
-        None => None,
-    };
+    let mechanisms = mechanisms(&file, reader);
     Some(AgentConfig {
         instance: file.instance.0.clone(),
         wired: names(&file.wired),
@@ -369,7 +386,7 @@ pub(super) fn resolve(file: AgentFile, reader: &Reader<'_>) -> Option<AgentConfi
         silence: SilenceSection { max: **file.silence.max },
         schedules: file.schedule.iter().map(|at| schedule(at)).collect(),
         stations: file.station.iter().map(|at| station(at)).collect(),
-        mechanism,
+        mechanisms,
         seat: Seat::Router,
     })
 }

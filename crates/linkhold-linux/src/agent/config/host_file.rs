@@ -154,7 +154,7 @@ pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig
         silence: SilenceSection { max: **file.silence.max },
         schedules: file.schedule.iter().map(|at| schedule(at)).collect(),
         stations: Vec::new(),
-        mechanism: placed.map(|placed| placed.settings),
+        mechanisms: placed.map(|placed| placed.settings).into_iter().collect(),
         seat: Seat::Host(HostSection {
             freeze: *file.freeze,
             snr: SnrSection {
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn one_interface_is_enough() {
         let config = parse("radio = [\"wlan0\"]\n").unwrap();
-        assert_eq!(config.mechanism, find("cr-aware").and_then(|entry| entry.preset("recommended")));
+        assert_eq!(config.mechanisms, [find("cr-aware").expect("registered").recommended()]);
         assert_eq!(host(&config).freeze, FreezeBy::Auto);
         assert_eq!(host(&config).snr.noise_dbm, NOISE_DBM);
         assert_eq!(config.rules().traffic, Traffic::Own { mark: 27752 });

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use linkhold_core::chain::Chain;
 use linkhold_core::mechanism::{Mechanism, Place, PlainRouter};
-use linkhold_core::registry::MechanismSettings;
+use linkhold_core::registry::{MechanismSettings, NONE};
 use linkhold_core::settings::{RouterNeeds, SettingsError};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
@@ -43,8 +44,8 @@ pub struct AgentConfig {
     pub schedules: Vec<ScheduleSection>,
     /// Stations with several addresses.
     pub stations: Vec<StationSection>,
-    /// What is done in a silence; `None`: packets pass.
-    pub mechanism: Option<MechanismSettings>,
+    /// What is done in a silence, from the wire to the radio; none: packets pass.
+    pub mechanisms: Vec<MechanismSettings>,
     /// Where it runs.
     pub seat: Seat,
 }
@@ -227,17 +228,30 @@ impl AgentConfig {
     /// What the mechanism finds wrong with its settings; nothing for a configuration that was read from a
     /// file.
     pub fn build_mechanism(&self, seed: u64) -> Result<Box<dyn Mechanism>, SettingsError> {
-        match &self.mechanism {
-            None => Ok(Box::new(PlainRouter::default())),
-            Some(settings) => match self.seat {
-                Seat::Router => settings.build_at(Place::BaseStation, seed),
-                Seat::Host(_) => settings.build_at(Place::Stations, seed),
-            },
+        let place = match self.seat {
+            Seat::Router => Place::BaseStation,
+            Seat::Host(_) => Place::Stations,
+        };
+        match &self.mechanisms[..] {
+            [] => Ok(Box::new(PlainRouter::default())),
+            [settings] => settings.build_at(place, seed),
+            several => {
+                let members: Result<Vec<_>, _> =
+                    several.iter().map(|settings| settings.build_at(place, seed)).collect();
+                Ok(Box::new(Chain::new(members?, seed)))
+            }
         }
     }
 
+    /// The mechanisms' names, as in status and log.
+    #[must_use]
+    pub fn mechanism_name(&self) -> String {
+        let names: Vec<&str> = self.mechanisms.iter().map(MechanismSettings::name).collect();
+        if names.is_empty() { NONE.to_owned() } else { names.join("+") }
+    }
+
     fn needs(&self) -> RouterNeeds {
-        self.mechanism.as_ref().map(MechanismSettings::needs).unwrap_or_default()
+        self.mechanisms.iter().map(MechanismSettings::needs).reduce(RouterNeeds::and).unwrap_or_default()
     }
 
     /// Settings of the queues.

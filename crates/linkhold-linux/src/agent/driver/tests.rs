@@ -455,3 +455,45 @@ fn what_cannot_be_kept_whole_passes_and_is_counted_and_a_copy_of_it_goes_nowhere
     let wanted = DriverCounters { copies_missing: 2, unknown_packets: 1, ..DriverCounters::default() };
     assert_eq!(driver.counters(), wanted);
 }
+
+#[test]
+fn a_held_packet_can_be_kept_when_it_leaves_if_its_radio_keeps_copies() {
+    let keep = |rewrite| Action::ReleaseAndKeep { packet: PacketId(7), rewrite };
+    for (keeps_copies, rewrite) in [(true, Rewrite::NONE), (true, Rewrite::window(9)), (false, Rewrite::NONE)]
+    {
+        let (mut arrived, bytes) = uplink(7, 900, 2048);
+        arrived.direction = Direction::Downlink;
+        let sent = bytes.clone();
+        let script =
+            Script { waiting: vec![(arrived, bytes), uplink(8, 0, 2048)].into(), ..Script::default() };
+        let answers = [
+            (Verdict::Hold, vec![]),
+            (Verdict::Forward(Rewrite::NONE), vec![keep(rewrite), copy_of(7), forget(7)]),
+        ];
+        let puppet = Puppet { answers: answers.into(), ..Puppet::default() };
+        let radio = Radio::new(Box::new(puppet), Stations::new([])).keeping_copies(keeps_copies);
+        let mut driver = Driver::new(script, vec![radio]);
+        assert!(!driver.handle_packets(100, || Instant::ZERO).unwrap());
+        let told = &driver.datapath.told[..];
+        match (keeps_copies, rewrite.is_none()) {
+            (true, true) => {
+                assert_eq!(told[1..], [Told::Accept(8), Told::Release(7), Told::Inject(sent)]);
+            }
+            (true, false) => {
+                let [Told::Hold(7), Told::Accept(8), Told::ReplaceHeld(7, left), Told::Inject(copy)] = told
+                else {
+                    panic!("{told:?}")
+                };
+                assert_eq!((left, verify_checksums(copy)), (copy, Ok(true)));
+                assert_eq!(parse_ip_tcp_headers(copy).unwrap().tcp.window, 9);
+            }
+            (false, _) => assert_eq!(told[1..], [Told::Accept(8), Told::Release(7)]),
+        }
+        let missing = u64::from(!keeps_copies);
+        assert_eq!(
+            driver.counters(),
+            DriverCounters { copies_missing: missing, ..DriverCounters::default() }
+        );
+        assert!(driver.radios[0].kept.is_empty() && driver.radios[0].held.is_empty());
+    }
+}

@@ -1,0 +1,307 @@
+//! `[[flows]]`: which connections there are, over which transport, and what their applications do.
+
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::Bytes;
+
+use crate::file::{self, File, Flows, MacName, TransportName};
+use crate::ieee802154;
+use crate::model::{
+    Arrivals, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, Source, Transport, Web,
+};
+use crate::read::{At, Reader, Spot};
+use crate::scalar::{Ahead, MAX_COUNT, SourceValue, Stations};
+use crate::spots::{report_idle, station_in_range};
+
+/// MSS of every profile: Ethernet's MTU less IPv4 and TCP header.
+const DEFAULT_MSS: u32 = 1460;
+/// Lengths of headers without options, bytes.
+const IPV4: u32 = 20;
+const IPV6: u32 = 40;
+const TCP: u32 = 20;
+const UDP: u32 = 8;
+/// Time of a frame of media, if the file does not say: 25 a second.
+const FRAME: Duration = Duration::from_millis(40);
+
+pub(crate) fn flows(file: &File, reader: &Reader<'_>) -> Option<Vec<FlowGroup>> {
+    let mut groups = Some(Vec::new());
+    let mut total = 0.0;
+    for flow in &file.flows {
+        match flow_group(file, flow, reader) {
+            Some(group) => {
+                let per_station = match group.arrivals {
+                    Some(arrivals) => arrivals.per_second * file.duration.as_secs_f64(),
+                    None => f64::from(group.count),
+                };
+                total += per_station * group.stations.len() as f64;
+                if let Some(groups) = &mut groups {
+                    groups.push(group);
+                }
+            }
+            None => groups = None,
+        }
+        if total > MAX_COUNT as f64 {
+            let right =
+                format!("a run takes at most {MAX_COUNT} connections: lower count, arrivals or duration");
+            reader.report(&flow.spot, "that makes too many connections", right);
+            return None;
+        }
+    }
+    if file.flows.is_empty() && groups.is_some() && !reader.has_reported("flows") {
+        let right = "write at least one [[flows]] with direction = \"downlink\" or \"uplink\"";
+        reader.report(&Spot::root(), "there is no flow, so nothing would be measured", right);
+        return None;
+    }
+    groups
+}
+
+fn flow_group(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<FlowGroup> {
+    let stations: Vec<u32> = match &flow.station.value {
+        Stations::All => (0..**file.radio.stations).collect(),
+        Stations::Some(list) => list.clone(),
+    };
+    let mut fine = true;
+    for &station in &stations {
+        fine &= station_in_range(station, &flow.station.spot, &file.radio.stations, reader);
+    }
+    if *flow.start >= **file.duration {
+        reader.report_between(
+            &[&flow.start.spot, &file.duration.spot],
+            format!("the flow starts at {}, but the run ends at {}", *flow.start, **file.duration),
+            "start it earlier",
+        );
+        fine = false;
+    }
+    if let Some(stop) = &flow.stop
+        && stop.0 <= *flow.start
+    {
+        let what = format!("the flow stops at {} and starts at {}", stop.0, *flow.start);
+        reader.report_between(&[&stop.spot, &flow.start.spot], what, "stop it later");
+        fine = false;
+    }
+    let transport = transport(file, flow, reader)?;
+    let source = source(file, flow, transport, reader)?;
+    if let Some(arrivals) = &flow.arrivals {
+        if flow.count.spot.is_explicit() {
+            let right = "remove count, or arrivals";
+            reader.report(&flow.count.spot, "does nothing beside arrivals", right);
+        }
+        if !matches!(source, Source::Finite(_)) {
+            let right = "write source = \"100kB\"";
+            reader.report(&arrivals.spot, "connections that arrive at random need an end", right);
+            fine = false;
+        }
+    }
+    fine.then(|| FlowGroup {
+        direction: *flow.direction,
+        stations,
+        count: **flow.count,
+        start: Instant::ZERO + *flow.start,
+        stagger: *flow.stagger,
+        stop: flow.stop.as_ref().map(|stop| Instant::ZERO + stop.0),
+        transport,
+        source,
+        arrivals: flow.arrivals.as_ref().map(|at| Arrivals { per_second: at.per_second }),
+        ip: *flow.ip,
+    })
+}
+
+fn transport(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Transport> {
+    match *flow.transport {
+        TransportName::Tcp => {
+            let datagram: Vec<&Spot> = flow.datagram.iter().map(|at| &at.spot).collect();
+            report_idle(
+                &datagram,
+                "with transport = \"tcp\"",
+                "write tcp.mss, or transport = \"udp\"",
+                reader,
+            );
+            Some(Transport::Tcp)
+        }
+        TransportName::Udp => {
+            let (most, room, right) = largest_datagram(file, *flow.ip);
+            let Some(datagram) = &flow.datagram else { return Some(Transport::Udp { datagram: most }) };
+            let bytes = datagram.0.0;
+            match u32::try_from(bytes).ok().filter(|bytes| *bytes <= most) {
+                Some(datagram) => Some(Transport::Udp { datagram }),
+                None => {
+                    let what = format!("a datagram of {bytes} bytes does not fit: {room}");
+                    reader.report(&datagram.spot, what, format!("write at most {most}B{right}"));
+                    None
+                }
+            }
+        }
+    }
+}
+
+/// Most payload of a datagram, why it is no more, and what else than a smaller one would help.
+fn largest_datagram(file: &File, ip: IpVersion) -> (u32, String, &'static str) {
+    let mss = file.tcp.mss.as_ref().map_or(DEFAULT_MSS, |mss| u32::from(*mss.value));
+    // The scenario's MSS is IPv4's; IPv6's packets are as long.
+    let packet = mss + IPV4 + TCP;
+    let headers = UDP
+        + match ip {
+            IpVersion::V4 => IPV4,
+            IpVersion::V6 => IPV6,
+        };
+    let by_mss = packet.saturating_sub(headers).max(1);
+    let room = format!("tcp.mss = {mss} makes packets of {packet} bytes, and {headers} of them are headers");
+    let by_mss = (by_mss, room, ", or raise tcp.mss");
+    match *file.radio.mac {
+        MacName::Shared | MacName::Duplex | MacName::Trace | MacName::Grants(_) => by_mss,
+        MacName::Ieee802154 => {
+            let mpdu = *file.radio.ieee802154.mpdu;
+            let most = mpdu.saturating_sub(ieee802154::AROUND).max(1);
+            let around = ieee802154::AROUND;
+            let room = format!("of an MPDU of {mpdu} bytes {around} are headers and check sequence");
+            if most < by_mss.0 { (most, room, "") } else { by_mss }
+        }
+    }
+}
+
+fn source(file: &File, flow: &At<Flows>, transport: Transport, reader: &Reader<'_>) -> Option<Source> {
+    let idle = |table: Option<&Spot>, source: &str| {
+        let right = format!("write source = \"{source}\", or remove it");
+        report_idle(
+            &table.into_iter().collect::<Vec<_>>(),
+            &format!("without source = \"{source}\""),
+            &right,
+            reader,
+        );
+    };
+    if !matches!(flow.source.value, SourceValue::Media) {
+        idle(flow.media.as_ref().map(|at| &at.spot), "media");
+    }
+    if !matches!(flow.source.value, SourceValue::Web) {
+        idle(flow.web.as_ref().map(|at| &at.spot), "web");
+    }
+    let unpaced = |what: &str| {
+        let right = "write source = { rate = \"1Mbit/s\" } or \"media\", or transport = \"tcp\"";
+        reader.report_between(&[&flow.source.spot, &flow.transport.spot], what, right);
+        None
+    };
+    match (flow.source.value, transport) {
+        (SourceValue::Bulk, Transport::Tcp) => Some(Source::Bulk),
+        (SourceValue::Bulk, Transport::Udp { .. }) => {
+            unpaced("UDP has no window: a bulk source would send without bound")
+        }
+        (SourceValue::Finite(bytes), Transport::Tcp) => Some(Source::Finite(bytes)),
+        (SourceValue::Finite(_), Transport::Udp { .. }) => {
+            unpaced("UDP has no window: an amount needs a rate at which it goes")
+        }
+        (SourceValue::Paced { rate, chunk }, transport) => {
+            let one = match transport {
+                Transport::Tcp => file.tcp.mss.as_ref().map_or(DEFAULT_MSS, |mss| u32::from(*mss.value)),
+                Transport::Udp { datagram } => datagram,
+            };
+            Some(Source::Paced { rate, chunk: chunk.unwrap_or(Bytes(u64::from(one))) })
+        }
+        (SourceValue::Media, transport) => {
+            let Some(table) = &flow.media else {
+                if !reader.has_reported_below(&format!("{}.media", flow.spot.key)) {
+                    let right = "write media = { rate = \"1Mbit/s\" }";
+                    reader.report(&flow.source.spot, "media needs its rate", right);
+                }
+                return None;
+            };
+            media(table, transport, reader).map(Source::Media)
+        }
+        (SourceValue::Web, Transport::Tcp) => match &flow.web {
+            None => Some(Source::Web(Web::default())),
+            Some(table) => web(table, reader).map(Source::Web),
+        },
+        (SourceValue::Web, Transport::Udp { .. }) => {
+            let right = "remove transport, or write source = \"media\"";
+            reader.report(&flow.transport.spot, "the web runs over TCP", right);
+            None
+        }
+    }
+}
+
+fn media(table: &At<file::Media>, transport: Transport, reader: &Reader<'_>) -> Option<Media> {
+    let rate = **table.rate;
+    let chunk = match (&table.interval, &table.chunk) {
+        (Some(interval), Some(chunk)) => {
+            let what = "a frame's size follows from its time, and its time from its size";
+            reader.report_between(&[&chunk.spot, &interval.spot], what, "remove chunk, or interval");
+            return None;
+        }
+        (_, Some(chunk)) => chunk.0,
+        (interval, None) => rate.bytes_in(interval.as_ref().map_or(FRAME, |interval| interval.0)),
+    };
+    if chunk.0 == 0 {
+        let spot = table.interval.as_ref().map_or(&table.rate.spot, |interval| &interval.spot);
+        reader.report(spot, format!("a frame has no byte at {rate}"), "write a longer interval");
+        return None;
+    }
+    let ahead = match *table.send_ahead {
+        Ahead::Time(time) => time,
+        Ahead::Bytes(bytes) => rate.time_for(bytes),
+    };
+    let ahead_rate = table.ahead_rate.as_ref().map(|at| at.0);
+    match (&table.ahead_rate, transport) {
+        (Some(at), _) if ahead.is_zero() => {
+            let right = "write send_ahead, or remove it";
+            reader.report(&at.spot, "does nothing for a live server", right);
+        }
+        (Some(at), _) if at.0 <= rate => {
+            let what = format!("at {} a server never gets ahead of media of {rate}", at.0);
+            reader.report_between(&[&at.spot, &table.rate.spot], what, "write a higher one");
+            return None;
+        }
+        (None, Transport::Udp { .. }) if !ahead.is_zero() => {
+            let right = format!("write ahead_rate, for example \"{}bit/s\"", rate.as_bps().saturating_mul(2));
+            reader.report(&table.send_ahead.spot, "UDP needs the rate at which the server gets ahead", right);
+            return None;
+        }
+        (Some(_) | None, _) => {}
+    }
+    let startup = *table.startup;
+    Some(Media {
+        rate,
+        chunk,
+        // At which the chunk has just the content's rate.
+        interval: rate.time_for(chunk),
+        ahead,
+        ahead_rate,
+        startup,
+        resume: table.resume.as_ref().map_or(startup, |at| at.value),
+    })
+}
+
+fn web(table: &At<file::Web>, reader: &Reader<'_>) -> Option<Web> {
+    let default = Web::default();
+    let main_object = sizes(table.main_object.as_ref(), default.main_object, reader);
+    let embedded_object = sizes(table.embedded_object.as_ref(), default.embedded_object, reader);
+    let embedded_objects = match &table.embedded_objects {
+        None => default.embedded_objects,
+        Some(law) => ObjectCounts { shape: law.shape.0, scale: law.scale.0, most: *law.most },
+    };
+    Some(Web {
+        connection: *table.connection,
+        request: **table.request,
+        main_object: main_object?,
+        embedded_object: embedded_object?,
+        embedded_objects,
+        parsing_time: *table.parsing_time,
+        reading_time: *table.reading_time,
+    })
+}
+
+fn sizes(
+    table: Option<&At<file::ObjectSizes>>,
+    default: ObjectSizes,
+    reader: &Reader<'_>,
+) -> Option<ObjectSizes> {
+    let Some(table) = table else { return Some(default) };
+    let (median, min, max) = (**table.median, **table.min, **table.max);
+    if !(min..=max).contains(&median) {
+        let what = format!("a median of {median} is not between {min} and {max}");
+        reader.report_between(
+            &[&table.median.spot, &table.min.spot, &table.max.spot],
+            what,
+            "write min below and max above it",
+        );
+        return None;
+    }
+    Some(ObjectSizes { median, sigma: table.sigma.0, min, max })
+}

@@ -1,0 +1,289 @@
+//! The two ends of one flow, with its application and its measurements.
+
+use linkhold_core::packet::Direction;
+use linkhold_core::time::Instant;
+use linkhold_core::units::Bytes;
+use linkhold_results::{FlowRecord, FlowTransport};
+use linkhold_tcp::{Endpoint, Source, Stats, TcpConfig};
+
+use crate::apps::browser::{Browser, Side};
+use crate::apps::player::Player;
+use crate::meter::Meter;
+use crate::plan::{Connections, FlowPlan, Traffic, WebPlan};
+use crate::queue::Wakeup;
+use crate::silence_tracker::SilenceTracker;
+use crate::slab::Packet;
+use crate::udp::{UdpReceiver, UdpSender};
+
+/// Index of the correspondent's end in a pair.
+pub(super) const CORRESPONDENT: usize = 0;
+/// Index of the station's end.
+pub(super) const STATION: usize = 1;
+
+/// The end that sends in `direction`.
+pub(super) const fn sender_of(direction: Direction) -> usize {
+    match direction {
+        Direction::Downlink => CORRESPONDENT,
+        Direction::Uplink => STATION,
+    }
+}
+
+/// One end of a TCP connection.
+#[derive(Debug)]
+pub(super) struct End {
+    pub tcp: Endpoint,
+    pub wakeup: Wakeup,
+}
+
+impl End {
+    fn new(tcp: Endpoint) -> Self {
+        Self { tcp, wakeup: Wakeup::default() }
+    }
+}
+
+/// A user of the web, with what new connections need.
+#[derive(Debug)]
+pub(super) struct WebUser {
+    pub browser: Browser,
+    pub connections: Connections,
+    tcp: TcpConfig,
+}
+
+/// What stands above a TCP connection.
+#[derive(Debug)]
+pub(super) enum App {
+    /// A source that needs nobody.
+    Plain,
+    /// A player at the receiver.
+    Media(Box<Player>),
+    /// A browser at the receiver of the objects, a server at their sender.
+    Web(Box<WebUser>),
+}
+
+/// A TCP flow.
+#[derive(Debug)]
+pub(super) struct TcpFlow {
+    pub ends: [End; 2],
+    /// Which end sends the data.
+    pub sender: usize,
+    pub meter: Meter,
+    /// Still to be counted in the results: opened and not yet retired.
+    pub open: bool,
+    /// Something is to be done when a packet has arrived: the flow has an application, or an end.
+    pub watched: bool,
+    pub app: App,
+}
+
+impl TcpFlow {
+    /// The flow of `plan`, whose data side opens the connection, as iperf's client does; and of the web the
+    /// browser. Returns which end that is, too. `None` if the plan's flow is not TCP.
+    pub fn open(plan: &FlowPlan, meter: Meter, now: Instant) -> Option<(Self, usize)> {
+        let sender = sender_of(plan.direction);
+        let (opener, sources, app) = match &plan.traffic {
+            Traffic::Udp { .. } => return None,
+            Traffic::Tcp(source) => {
+                let app = plan
+                    .media
+                    .as_ref()
+                    .map_or(App::Plain, |media| App::Media(Box::new(Player::new(media, true, now))));
+                (sender, [*source, Source::None], app)
+            }
+            Traffic::Web(WebPlan { web, stream, connections }) => {
+                let browser = Browser::new(*web, stream.clone());
+                let user = WebUser { browser, connections: connections.clone(), tcp: plan.tcp.clone() };
+                (1 - sender, [Source::Written(Bytes::ZERO); 2], App::Web(Box::new(user)))
+            }
+        };
+        let end = |side: usize| {
+            let source = sources[usize::from(side != sender)];
+            End::new(if side == opener {
+                Endpoint::connect(&plan.tcp, source, plan.iss[side])
+            } else {
+                Endpoint::listen(&plan.tcp, source, plan.iss[side])
+            })
+        };
+        let watched = meter.is_finite() || !matches!(app, App::Plain);
+        let ends = [end(CORRESPONDENT), end(STATION)];
+        Some((Self { ends, sender, meter, open: true, watched, app }, opener))
+    }
+
+    /// The end that asks in a flow of the web.
+    pub const fn client(&self) -> usize {
+        1 - self.sender
+    }
+
+    /// Which end of the web `side` is.
+    pub const fn web_side(&self, side: usize) -> Side {
+        if side == self.sender { Side::Server } else { Side::Client }
+    }
+
+    /// Counts from `now` on.
+    pub fn count_from(&mut self, now: Instant) {
+        self.meter.count_from(now, self.ends[self.sender].tcp.stats());
+        match &mut self.app {
+            App::Plain => {}
+            App::Media(player) => player.count_from(now),
+            App::Web(user) => user.browser.count_from(now),
+        }
+    }
+
+    /// The application stops writing. Returns the end that has something to send about it.
+    pub fn stop(&mut self, now: Instant) -> Option<usize> {
+        if let App::Web(user) = &mut self.app {
+            user.browser.leave();
+            return None;
+        }
+        let sender = &mut self.ends[self.sender].tcp;
+        sender.end_source(now);
+        if let (App::Media(player), Source::Finite(length)) = (&mut self.app, sender.source()) {
+            player.content_ends(now, length.0);
+        }
+        self.meter.ends();
+        self.watched = true;
+        Some(self.sender)
+    }
+
+    /// The user of the web opens a new connection; `None` if the flow has no such user. The old connection's
+    /// wake-ups may still be in the queue, so the new one takes over what is armed.
+    pub fn reconnect(&mut self) -> Option<linkhold_core::packet::FlowKey> {
+        let client = self.client();
+        let App::Web(user) = &mut self.app else { return None };
+        self.meter.next_connection(self.ends[self.sender].tcp.stats());
+        let (key, iss) = user.connections.advance();
+        for (side, (end, iss)) in self.ends.iter_mut().zip(iss).enumerate() {
+            let source = Source::Written(Bytes::ZERO);
+            end.tcp = if side == client {
+                Endpoint::connect(&user.tcp, source, iss)
+            } else {
+                Endpoint::listen(&user.tcp, source, iss)
+            };
+        }
+        user.browser.connected();
+        Some(key)
+    }
+
+    /// True if both ends are closed.
+    pub fn is_closed(&self) -> bool {
+        self.ends.iter().all(|end| end.tcp.is_closed())
+    }
+
+    /// The flow's results at `now`.
+    pub fn record(&mut self, now: Instant) -> FlowRecord {
+        let mut record = self.meter.record(now, self.ends[self.sender].tcp.stats());
+        match &mut self.app {
+            App::Plain => {}
+            App::Media(player) => record.media = Some(player.record(now)),
+            App::Web(user) => record.web = Some(user.browser.record()),
+        }
+        record
+    }
+}
+
+/// A UDP flow.
+#[derive(Debug)]
+pub(super) struct UdpFlow {
+    pub sender: UdpSender,
+    pub direction: Direction,
+    pub meter: Meter,
+    receiver: UdpReceiver,
+    player: Option<Box<Player>>,
+}
+
+impl UdpFlow {
+    /// The flow of `plan`; `None` if it is not UDP.
+    pub fn open(plan: &FlowPlan, meter: Meter, now: Instant) -> Option<Self> {
+        let Traffic::Udp { schedule, datagram } = &plan.traffic else { return None };
+        Some(Self {
+            sender: UdpSender::new(*schedule, *datagram, now),
+            direction: plan.direction,
+            meter,
+            receiver: UdpReceiver::default(),
+            player: plan.media.as_ref().map(|media| Box::new(Player::new(media, false, now))),
+        })
+    }
+
+    /// A datagram has arrived.
+    pub fn arrived(&mut self, now: Instant, packet: &Packet, silences: &SilenceTracker) {
+        let (number, len) = (packet.segment.seq.0, packet.segment.payload_len);
+        self.receiver.arrived(number, len, now.since(packet.sent_at));
+        self.meter.data_arrived(now, packet, self.receiver.bytes(), silences);
+        if let Some(player) = &mut self.player {
+            let start = self.sender.position(number);
+            player.arrived(now, start, start + u64::from(len));
+        }
+    }
+
+    /// Counts from `now` on.
+    pub fn count_from(&mut self, now: Instant) {
+        self.meter.count_from(now, &Stats::default());
+        self.receiver.count_from(self.sender.sent());
+        if let Some(player) = &mut self.player {
+            player.count_from(now);
+        }
+    }
+
+    /// The application stops.
+    pub fn stop(&mut self, now: Instant) {
+        self.sender.stop();
+        if let Some(player) = &mut self.player {
+            player.content_ends(now, self.sender.bytes());
+        }
+    }
+
+    /// The flow's results at `now`, with `inside` datagrams on their way.
+    pub fn record(&mut self, now: Instant, inside: u32) -> FlowRecord {
+        FlowRecord {
+            transport: FlowTransport::Udp,
+            udp: Some(self.receiver.record(self.sender.sent(), inside)),
+            media: self.player.as_mut().map(|player| player.record(now)),
+            ..self.meter.record(now, &Stats::default())
+        }
+    }
+}
+
+/// A flow.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all flows are TCP, and a box would cost each packet a hop"
+)]
+pub(super) enum Flow {
+    Tcp(TcpFlow),
+    Udp(UdpFlow),
+}
+
+impl Flow {
+    pub fn meter(&self) -> &Meter {
+        match self {
+            Self::Tcp(flow) => &flow.meter,
+            Self::Udp(flow) => &flow.meter,
+        }
+    }
+
+    /// Opened and not yet retired.
+    pub const fn is_open(&self) -> bool {
+        match self {
+            Self::Tcp(flow) => flow.open,
+            Self::Udp(_) => true,
+        }
+    }
+
+    pub fn count_from(&mut self, now: Instant) {
+        match self {
+            Self::Tcp(flow) => flow.count_from(now),
+            Self::Udp(flow) => flow.count_from(now),
+        }
+    }
+
+    /// The TCP flow that this is.
+    ///
+    /// # Panics
+    /// If it is UDP: only TCP has what the caller is about (a timer of an endpoint, a command, a user).
+    #[inline]
+    pub fn tcp(&mut self) -> &mut TcpFlow {
+        match self {
+            Self::Tcp(flow) => flow,
+            Self::Udp(_) => unreachable!("a UDP flow has no endpoint of TCP"),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A chain of mechanisms at one tap does what the same mechanisms do at taps of their own.
+
+use linkhold_core::chain::Chain;
+use linkhold_core::mechanism::{Mechanism, Place};
+use linkhold_core::time::Instant;
+use linkhold_radio::WiredPipe;
+use linkhold_results::{FlowRecord, MechanismRecord, RunRecord};
+use linkhold_scenario::{Case, NoFiles, Scenario};
+use linkhold_sim::build::{air, goodput_limit};
+use linkhold_sim::endpoints::Endpoints;
+use linkhold_sim::path::NodeId;
+use linkhold_sim::plan::Plan;
+use linkhold_sim::recorder::Recorder;
+use linkhold_sim::{Cell, Engine, NoObserver, run_case};
+
+/// `scenarios/told-late.toml`'s radio and router: silences that are noticed 20 ms late.
+fn told_late(flows: &str, mechanisms: &str) -> Case {
+    let text = format!(
+        r#"schema = "linkhold.scenario/1"
+        name = "chain"
+        duration = "15s"
+        [wired]
+        rtt = "50ms"
+        [radio]
+        phy_rate = "24Mbit/s"
+        stations = 2
+        primary_user = {{ on_mean = "300ms", off_mean = "1200ms", detection_delay = "20ms" }}
+        [router]
+        limit = "100pkt"
+        visible = false
+        {flows}
+        [[cases]]
+        name = "both"
+        mechanisms = {mechanisms}
+        "#
+    );
+    let scenario =
+        Scenario::parse(&text, "chain.toml", &[], &NoFiles).unwrap_or_else(|error| panic!("{error}"));
+    scenario.cases().remove(0)
+}
+
+/// The same case with its mechanisms in one chain.
+fn chained(case: &Case, seed: u64) -> (Vec<FlowRecord>, MechanismRecord) {
+    let scenario = &case.scenario;
+    let pipe =
+        || WiredPipe::new(Some(scenario.wired.rate), scenario.wired.one_way_delay, scenario.wired.queue);
+    let mechanisms: Vec<Box<dyn Mechanism>> =
+        scenario.mechanisms.iter().map(|placed| placed.settings.build(0).expect("it is valid")).collect();
+    let plan = Plan::new(scenario, seed).expect("it is valid");
+    let mut network =
+        Cell::new(air(scenario, seed).expect("it is valid"), scenario.radio.stations, pipe(), pipe())
+            .with_hidden_queue()
+            .tap(NodeId::BaseStation, Box::new(Chain::new(mechanisms, 0)))
+            .build();
+    let recorder = Recorder::new(scenario.output.series_interval, goodput_limit(scenario, &plan), &network);
+    let mut nobody = NoObserver;
+    let endpoints = Endpoints::new(plan, scenario.warm_up, recorder, &mut network, &mut nobody);
+    let mut engine = Engine::new(network, endpoints);
+    engine.advance(Instant::ZERO + scenario.duration);
+    let now = engine.now();
+    let (network, endpoints) = engine.into_parts();
+    let metrics = network.taps()[0].mechanism().metrics();
+    (endpoints.finish(now).0.records, MechanismRecord::new("chain", Place::BaseStation, &metrics))
+}
+
+fn at_taps(case: &Case, seed: u64) -> RunRecord {
+    run_case(case, seed).expect("it is valid").0
+}
+
+#[test]
+fn a_chain_does_what_taps_of_their_own_do() {
+    let down = "[[flows]]\ndirection = \"downlink\"\nstation = \"all\"\n";
+    let both_ways = format!("{down}[[flows]]\ndirection = \"uplink\"\nstation = 1\n");
+    for flows in [down, &both_ways] {
+        for mechanisms in [
+            r#"[{ name = "dsasync" }, { name = "local-recovery" }]"#,
+            r#"[{ name = "dsasync", preset = "paper" }, { name = "local-recovery" }]"#,
+        ] {
+            for seed in 1..=3 {
+                let case = told_late(flows, mechanisms);
+                let (taps, (records, sums)) = (at_taps(&case, seed), chained(&case, seed));
+                assert_eq!(records, taps.flows, "{mechanisms} {seed}");
+                for counter in ["holds", "released", "copies_sent", "acks_injected", "windows_clamped"] {
+                    let sum: u64 = taps.mechanisms.iter().map(|one| one.counter(counter)).sum();
+                    assert_eq!(sums.counter(counter), sum, "{counter}");
+                }
+                assert!(
+                    sums.counter("copies_sent") > 0 && sums.counter("holds") > 0,
+                    "both had something to do"
+                );
+            }
+        }
+    }
+}

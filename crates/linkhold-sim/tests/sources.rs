@@ -1,0 +1,297 @@
+//! UDP, media and the web over every MAC: what they carry, what they count, and that every case sees the same.
+
+use linkhold_results::{FlowRecord, FlowTransport, RunRecord, UdpRecord};
+use linkhold_scenario::{Case, NoFiles, Scenario};
+use linkhold_sim::{Capture, run_case, run_case_observed};
+use pcap_file::pcapng::{Block, PcapNgReader};
+
+const HEAD: &str = "schema = \"linkhold.scenario/1\"\nname = \"sources\"\n";
+
+fn cases(text: &str) -> Vec<Case> {
+    let text = format!("{HEAD}{text}");
+    Scenario::parse(&text, "s.toml", &[], &NoFiles).unwrap_or_else(|error| panic!("{error}")).cases()
+}
+
+fn run(text: &str, seed: u64) -> RunRecord {
+    run_case(&cases(text)[0], seed).expect("the scenario is valid").0
+}
+
+/// A shared channel of 10 Mbit/s, and what comes behind it.
+fn cell(mac: &str, more: &str) -> String {
+    format!(
+        "duration = \"20s\"\n[radio]\nmac = \"{mac}\"\nphy_rate = \"10Mbit/s\"\nmac_efficiency = 1.0\n{more}"
+    )
+}
+
+const UDP_2M: &str =
+    "[[flows]]\ndirection = \"downlink\"\ntransport = \"udp\"\nsource = { rate = \"2Mbit/s\" }\n";
+
+fn udp(flow: &FlowRecord) -> &UdpRecord {
+    assert_eq!(flow.transport, FlowTransport::Udp);
+    let udp = flow.udp.as_ref().expect("a UDP flow has its counters");
+    assert_eq!(udp.sent, udp.delivered + udp.lost + udp.inside);
+    udp
+}
+
+#[test]
+fn udp_gets_its_rate_beside_tcp_on_every_medium() {
+    for mac in ["shared", "duplex"] {
+        let bulk = "[[flows]]\ndirection = \"downlink\"\n";
+        let record = run(&cell(mac, &format!("[router]\nqueue = \"fq_codel\"\n{UDP_2M}{bulk}")), 1);
+        let (datagrams, tcp) = (&record.flows[0], &record.flows[1]);
+        assert!((datagrams.goodput_bps / 2e6 - 1.0).abs() < 0.01, "{mac}: {}", datagrams.goodput_bps);
+        assert_eq!(udp(datagrams).lost, 0, "{mac}: fq_codel gives a flow below its share what it sends");
+        assert!(tcp.goodput_bps > 5e6 && tcp.udp.is_none(), "{mac}: {}", tcp.goodput_bps);
+        let both = record.totals.goodput_bps / record.link.goodput_limit_bps;
+        assert!((0.9..=1.01).contains(&both), "{mac}: {both} of the limit");
+    }
+}
+
+#[test]
+fn what_udp_sends_is_delivered_lost_where_the_network_says_or_inside() {
+    // More than the radio carries, in both versions of IP and both directions.
+    for (direction, ip, payload) in
+        [("downlink", "v4", 1472.0), ("downlink", "v6", 1452.0), ("uplink", "v4", 1472.0)]
+    {
+        let flow = format!(
+            "[[flows]]\ndirection = \"{direction}\"\nip = \"{ip}\"\ntransport = \"udp\"\nsource = {{ rate = \"20Mbit/s\" }}\n"
+        );
+        let record = run(&cell("shared", &flow), 1);
+        let counted = udp(&record.flows[0]);
+        assert!(counted.lost > 1_000, "{counted:?}");
+        assert_eq!(counted.lost, record.link.queue_drops + record.link.air_losses);
+        assert_eq!(record.flows[0].bytes as f64, counted.delivered as f64 * payload);
+        // A sender that always has something fills the radio, so that it reaches the limit.
+        let share = record.totals.limit_share;
+        assert!((0.99..=1.0).contains(&share), "{direction} {ip}: {share}");
+        // 20 Mbit/s of payload for 20 s.
+        let sent = 20e6 * 20.0 / 8.0 / payload;
+        assert!((counted.sent as f64 - sent).abs() <= 2.0, "{} and {sent}", counted.sent);
+        assert_eq!((record.flows[0].retransmits, record.flows[0].rto_events), (0, 0));
+    }
+}
+
+#[test]
+fn udp_crosses_a_trace_and_802_15_4() {
+    // Twelve packets of 1500 bytes every 12 ms.
+    struct Trace;
+    impl linkhold_scenario::Files for Trace {
+        fn read(&self, _: &std::path::Path) -> std::io::Result<Vec<u8>> {
+            Ok((1..=12).map(|ms| format!("{ms}\n")).collect::<String>().into_bytes())
+        }
+
+        fn variable(&self, _: &str) -> Option<String> {
+            None
+        }
+    }
+    let text =
+        format!("{HEAD}duration = \"20s\"\n[radio]\nmac = \"trace\"\ntrace = {{ down = \"t\" }}\n{UDP_2M}");
+    let scenario = Scenario::parse(&text, "s.toml", &[], &Trace).unwrap_or_else(|error| panic!("{error}"));
+    let record = run_case(&scenario.cases()[0], 1).expect("it is valid").0;
+    assert!((record.flows[0].goodput_bps / 2e6 - 1.0).abs() < 0.01, "{}", record.flows[0].goodput_bps);
+
+    let text = "duration = \"60s\"\n[radio]\nmac = \"802.15.4\"\nstations = 2\nieee802154 = { frame_loss = 0 }\n\
+        [tcp]\nprofile = \"classic\"\nmss = 94\n\
+        [[flows]]\ndirection = \"uplink\"\ntransport = \"udp\"\ndatagram = \"64B\"\nsource = { rate = \"2kbit/s\" }\n\
+        [[flows]]\ndirection = \"uplink\"\nstation = 1\n";
+    let record = run(text, 1);
+    let counted = udp(&record.flows[0]);
+    // Beside a bulk upload some frames meet another's or find the medium busy, and are given up.
+    assert!(counted.delivered as f64 > 0.8 * counted.sent as f64, "{counted:?}");
+    assert_eq!(record.flows[0].bytes, counted.delivered * 64);
+    assert!(record.flows[1].goodput_bps > 5e3, "{}", record.flows[1].goodput_bps);
+}
+
+#[test]
+fn no_mechanism_touches_a_datagram_even_one_that_takes_the_queue_back() {
+    let silent = "sensing = { period = \"500ms\", duration = \"100ms\" }\n";
+    let flows = format!("{UDP_2M}[[flows]]\ndirection = \"downlink\"\n");
+    let cases_text = "[[cases]]\nname = \"none\"\n[[cases]]\nname = \"dsasync\"\nmechanism = \"dsasync\"\n\
+        [[cases]]\nname = \"stations\"\nmechanism = { name = \"dsasync\", at = \"stations\" }\n";
+    for case in cases(&cell("shared", &format!("{silent}{flows}{cases_text}"))) {
+        let record = run_case(&case, 1).expect("it is valid").0;
+        let counted = udp(&record.flows[0]);
+        assert_eq!(counted.reordered, 0, "{}", case.name);
+        // What TCP puts into the queue can crowd datagrams out; a mechanism that kept one would show as inside.
+        assert_eq!(
+            counted.lost + record.flows[1].retransmits * 0,
+            counted.sent - counted.delivered - counted.inside
+        );
+        assert!(counted.delivered as f64 > 0.85 * counted.sent as f64, "{}: {counted:?}", case.name);
+        assert!(counted.inside < 150, "{}: {counted:?}", case.name);
+        assert!(record.flows[1].goodput_bps > 3e6, "{}: {}", case.name, record.flows[1].goodput_bps);
+    }
+}
+
+const MEDIA: &str = "source = \"media\"\nmedia = { rate = \"1Mbit/s\", startup = \"2s\", resume = \"1s\" }\n";
+
+#[test]
+fn media_plays_without_a_stall_where_the_link_carries_it() {
+    for transport in ["tcp", "udp"] {
+        let flow = format!("[[flows]]\ndirection = \"downlink\"\ntransport = \"{transport}\"\n{MEDIA}");
+        let record = run(&cell("shared", &flow), 1);
+        let media = record.flows[0].media.as_ref().expect("it has a player");
+        assert_eq!((media.stalls, media.lost_bytes, media.late_bytes), (0, 0, 0), "{transport}");
+        // A live server: 2 s of content need 2 s, less the frame that it has at once.
+        let startup = media.startup_s.expect("it started");
+        assert!((1.95..2.1).contains(&startup), "{transport}: {startup}");
+        let expected = 125_000.0 * (20.0 - startup);
+        assert!((media.played_bytes as f64 - expected).abs() < 3_000.0, "{transport}: {media:?}");
+        assert!((record.flows[0].goodput_bps / 1e6 - 1.0).abs() < 0.02, "{transport}");
+        assert_eq!(record.totals.media.as_ref(), Some(media));
+    }
+}
+
+#[test]
+fn a_server_that_sends_ahead_starts_the_player_at_once_and_bridges_a_silence() {
+    // A silence of 4 s every 10 s: more than a live buffer of 2 s, less than one of 8 s.
+    let silent = "sensing = { period = \"10s\", duration = \"4s\", phase = \"5s\" }\n";
+    let media = |ahead: &str| {
+        let flow = format!(
+            "{silent}[[flows]]\ndirection = \"downlink\"\nsource = \"media\"\n\
+             media = {{ rate = \"1Mbit/s\", startup = \"2s\", resume = \"1s\"{ahead} }}\n"
+        );
+        run(&cell("shared", &flow), 1).flows[0].media.clone().expect("it has a player")
+    };
+    let live = media("");
+    assert!(live.stalls >= 1 && live.stalled_s > 1.0, "{live:?}");
+    for ahead in
+        [", send_ahead = \"8s\"", ", send_ahead = \"1MB\"", ", send_ahead = \"8s\", ahead_rate = \"8Mbit/s\""]
+    {
+        let early = media(ahead);
+        assert_eq!(early.stalls, 0, "{ahead}: {early:?}");
+        assert!(early.startup_s.expect("it started") < 0.6, "{ahead}: {early:?}");
+    }
+}
+
+#[test]
+fn media_over_udp_loses_what_tcp_would_repeat() {
+    let lossy = "retry_limit = 0\nprimary_user = { on_mean = \"50ms\", off_mean = \"500ms\", detection_delay = \"40ms\" }\n";
+    let record = |transport: &str| {
+        let flow =
+            format!("{lossy}[[flows]]\ndirection = \"downlink\"\ntransport = \"{transport}\"\n{MEDIA}");
+        run(&cell("shared", &flow), 3)
+    };
+    let (tcp, datagrams) = (record("tcp"), record("udp"));
+    let media = datagrams.flows[0].media.as_ref().expect("it has a player");
+    assert!(udp(&datagrams.flows[0]).lost > 10 && media.lost_bytes > 10_000, "{media:?}");
+    assert_eq!(tcp.flows[0].media.as_ref().expect("it has a player").lost_bytes, 0);
+    assert!(tcp.flows[0].retransmits > 10);
+}
+
+const WEB: &str = "source = \"web\"\nweb = { reading_time = \"1s\", connection = \"CONNECTION\" }\n";
+
+fn web(connection: &str, direction: &str, more: &str) -> String {
+    let web = WEB.replace("CONNECTION", connection);
+    cell("shared", &format!("{more}[[flows]]\ndirection = \"{direction}\"\ncount = 5\n{web}"))
+}
+
+#[test]
+fn pages_complete_over_a_lossy_link_whoever_connects_how_often() {
+    let lossy = "retry_limit = 0\nprimary_user = { on_mean = \"20ms\", off_mean = \"500ms\", detection_delay = \"15ms\" }\n";
+    for connection in ["page", "persistent"] {
+        for direction in ["downlink", "uplink"] {
+            let text = web(connection, direction, lossy).replace("\"20s\"", "\"120s\"");
+            let record = run(&text, 1);
+            assert!(record.link.air_losses > 50, "{}", record.link.air_losses);
+            for flow in &record.flows {
+                let web = flow.web.as_ref().expect("it is a user of the web");
+                assert!(web.pages > 10, "{connection} {direction}: {web:?}");
+                assert!(web.objects > 3 * web.pages, "{connection} {direction}: {web:?}");
+                assert!(web.page_p50_s > 0.02 && web.page_p50_s <= web.page_p95_s, "{web:?}");
+            }
+            let all = record.totals.web.as_ref().expect("there are users");
+            let pages: u64 =
+                record.flows.iter().filter_map(|flow| flow.web.as_ref()).map(|web| web.pages).sum();
+            assert_eq!(all.pages, pages);
+        }
+    }
+}
+
+#[test]
+fn a_user_who_stops_finishes_the_page_and_leaves() {
+    for connection in ["page", "persistent"] {
+        let text = web(connection, "downlink", "").replace("count = 5\n", "count = 5\nstop = \"5s\"\n");
+        let (record, series) = run_case(&cases(&text)[0], 1).expect("it is valid");
+        assert!(record.flows.iter().all(|flow| flow.web.as_ref().expect("web").pages > 0));
+        for flow in &series.flows {
+            assert!(
+                flow.goodput_bps[12..].iter().all(|bps| *bps == 0.0),
+                "{connection}: {:?}",
+                flow.goodput_bps
+            );
+        }
+    }
+}
+
+#[test]
+fn every_case_sees_the_same_pages_and_one_seed_gives_one_result() {
+    let more =
+        "[[cases]]\nname = \"fast\"\n[[cases]]\nname = \"slow\"\nset = { \"wired.rtt\" = \"120ms\" }\n";
+    for connection in ["page", "persistent"] {
+        // So many pages that every user comes through some, and so little time that the sequence cannot end.
+        let text = format!("{}{more}", web(connection, "downlink", ""));
+        let all = cases(&text);
+        let objects = |case: &Case| -> Vec<(u64, u64, u64)> {
+            let once = run_case(case, 7).expect("it is valid").0;
+            let again = run_case(case, 7).expect("it is valid").0;
+            assert_eq!(once.flows, again.flows);
+            once.flows
+                .iter()
+                .map(|f| (f.bytes, f.web.as_ref().unwrap().pages, f.web.as_ref().unwrap().objects))
+                .collect()
+        };
+        let (fast, slow) = (objects(&all[0]), objects(&all[1]));
+        // A longer round trip gets less far on the same way.
+        for (fast, slow) in fast.iter().zip(&slow) {
+            assert!(slow.1 <= fast.1 && slow.2 <= fast.2 && slow.0 <= fast.0, "{fast:?} {slow:?}");
+        }
+        assert_ne!(fast, slow);
+    }
+    // With one page, everything that it has is the same.
+    let text = format!("{}{more}", web("page", "downlink", ""))
+        .replace("reading_time = \"1s\"", "reading_time = \"1h\"");
+    let bytes = |case: &Case| {
+        run_case(case, 7).expect("it is valid").0.flows.iter().map(|f| f.bytes).collect::<Vec<_>>()
+    };
+    let all = cases(&text);
+    assert_eq!(bytes(&all[0]), bytes(&all[1]));
+}
+
+#[test]
+fn the_warm_up_counts_in_none_of_them() {
+    let flows = format!(
+        "{UDP_2M}[[flows]]\ndirection = \"downlink\"\n{MEDIA}[[flows]]\ndirection = \"downlink\"\n{}",
+        WEB.replace("CONNECTION", "page")
+    );
+    let all = run(&cell("shared", &flows), 1);
+    let part = run(&format!("warm_up = \"10s\"\n{}", cell("shared", &flows)), 1);
+    let (before, after) = (udp(&all.flows[0]), udp(&part.flows[0]));
+    assert!((after.sent as f64 / before.sent as f64 - 0.5).abs() < 0.01);
+    let played = |record: &RunRecord| record.flows[1].media.as_ref().expect("media").played_bytes as f64;
+    assert!((played(&part) - 1.25e6).abs() < 5e3, "{}", played(&part));
+    assert!(played(&all) > 2e6);
+    let pages = |record: &RunRecord| record.flows[2].web.as_ref().expect("web").pages;
+    assert!(pages(&part) > 0 && pages(&part) < pages(&all));
+    assert!(part.flows.iter().zip(&all.flows).all(|(part, all)| part.bytes < all.bytes));
+}
+
+#[test]
+fn a_capture_holds_datagrams_as_long_as_they_were() {
+    let case = &cases(&cell("shared", UDP_2M).replace("\"20s\"", "\"1s\""))[0];
+    let mut capture = Capture::new(Vec::new(), "udp").expect("a vector takes it");
+    let record = run_case_observed(case, 1, &mut capture).expect("it is valid").0;
+    let bytes = capture.finish().expect("nothing failed");
+    let mut reader = PcapNgReader::new(&bytes[..]).expect("it is a capture");
+    let mut packets = 0;
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.expect("it is whole") {
+            // Protocol 17, and the length of the UDP header and payload.
+            assert_eq!((packet.data[9], packet.original_len), (17, 1500));
+            assert_eq!(u16::from_be_bytes([packet.data[24], packet.data[25]]), 1480);
+            packets += 1;
+        }
+    }
+    let counted = udp(&record.flows[0]);
+    assert_eq!(packets, counted.sent + counted.delivered);
+}
