@@ -295,3 +295,26 @@ fn a_capture_holds_datagrams_as_long_as_they_were() {
     let counted = udp(&record.flows[0]);
     assert_eq!(packets, counted.sent + counted.delivered);
 }
+
+#[test]
+fn the_streaming_scenario_shows_what_it_says() {
+    let text = include_str!("../../../scenarios/streaming.toml");
+    let scenario = Scenario::parse(text, "s.toml", &[], &NoFiles).unwrap_or_else(|error| panic!("{error}"));
+    let runs: Vec<RunRecord> =
+        scenario.cases().iter().map(|case| run_case(case, 1).expect("it is valid").0).collect();
+    for run in &runs {
+        let [film, live, reader] = &run.flows[..] else { panic!("three flows") };
+        let (film, live) = (film.media.as_ref().expect("media"), live.media.as_ref().expect("media"));
+        println!(
+            "{}: film {film:?}\n  live {live:?}\n  web {:?}\n  udp {:?}",
+            run.case, reader.web, run.flows[1].udp
+        );
+        assert_eq!((film.stalls, film.lost_bytes), (0, 0), "{}", run.case);
+        assert!(reader.web.as_ref().expect("web").pages > 5, "{}", run.case);
+        assert!(live.stalls >= 1, "{}: {live:?}", run.case);
+    }
+    let lost = |run: &RunRecord| udp(&run.flows[1]).lost;
+    assert!(lost(&runs[0]) > 5 * lost(&runs[1]).max(1), "{} and {}", lost(&runs[0]), lost(&runs[1]));
+    // No datagram passes the mechanism, so it saves none.
+    assert!(lost(&runs[3]) as f64 > 0.9 * lost(&runs[0]) as f64, "{} and {}", lost(&runs[3]), lost(&runs[0]));
+}
