@@ -9,6 +9,7 @@
 //! - [`table`], [`html`], [`parquet`]: the results for a terminal, a browser and a notebook.
 #![forbid(unsafe_code)]
 
+mod columns;
 pub mod delay;
 mod finite;
 pub mod format;

@@ -12,6 +12,7 @@ use crate::record::{
 };
 use crate::series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
 use crate::stats::compare;
+use crate::traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
 
 /// Simulated time of the made-up runs, s.
 const SECONDS: u32 = 60;
@@ -147,6 +148,33 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         delays_outside_silence: outside,
     };
     (run, over_time)
+}
+
+/// Gives every run of a report datagrams, a player and pages.
+pub fn with_traffic(report: &mut RunReport) {
+    for (index, run) in report.runs.iter_mut().enumerate() {
+        let udp =
+            UdpRecord { sent: 1010, delivered: 980, lost: 20, inside: 10, reordered: 3, jitter_s: 0.002 };
+        let media = MediaRecord {
+            startup_s: Some(1.25),
+            stalls: 3 + index as u64 % 2,
+            stalled_s: 4.5,
+            played_bytes: 1_000_000,
+            buffered_bytes: 20_000,
+            lost_bytes: 5_000,
+            late_bytes: 400,
+        };
+        let web = WebRecord { pages: 17, objects: 90, page_mean_s: 0.9, page_p50_s: 0.7, page_p95_s: 2.5 };
+        if let Some(flow) = run.flows.first_mut() {
+            flow.transport = FlowTransport::Udp;
+            flow.udp = Some(udp.clone());
+            flow.media = Some(media.clone());
+            flow.web = Some(web.clone());
+        }
+        run.totals.udp = Some(udp);
+        run.totals.media = Some(media);
+        run.totals.web = Some(web);
+    }
 }
 
 fn silences(seed: u64) -> Vec<SilenceRecord> {

@@ -2,6 +2,7 @@
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
+use crate::columns::{self, Form};
 use crate::format;
 use crate::record::{Claim, CompareRow, Figure, ReproduceReport, RunRecord, RunReport};
 use crate::stats::{Metric, estimate};
@@ -71,7 +72,7 @@ fn columns(report: &RunReport, cases: &[&str]) -> Vec<Column> {
         Column { head: head.to_owned(), name, dispensable, cells }
     };
     let mean = |case: &str, metric| estimate(&report.runs, case, metric).mean;
-    vec![
+    let mut all = vec![
         column("case", "case", None, &|case| case.to_owned()),
         column("goodput", "goodput", None, &|case| format::rate(mean(case, Metric::Goodput))),
         column("of limit", "share of the limit", Some(4), &|case| {
@@ -86,7 +87,18 @@ fn columns(report: &RunReport, cases: &[&str]) -> Vec<Column> {
         column(&format!("goodput\n/ {versus}"), "goodput against the baseline", Some(5), &|case| {
             versus_text(report, case)
         }),
-    ]
+    ];
+    all.extend(columns::present(report).map(|extra| {
+        column(&extra.head.join("\n"), extra.name, Some(6), &|case| {
+            let number = extra.mean(report, case);
+            match extra.form {
+                Form::Share => format::percent(number),
+                Form::Count => format::count(number),
+                Form::Time => format::time(number),
+            }
+        })
+    }));
+    all
 }
 
 fn case_table(columns: &[Column]) -> Table {
@@ -238,6 +250,21 @@ mod tests {
         // However narrow: the name and the goodput stay, whole.
         let least = run_table(&report, Some(20));
         assert!(least.contains(long) && least.contains("Mbit/s"), "{least}");
+    }
+
+    #[test]
+    fn columns_of_datagrams_players_and_pages_are_there_where_a_flow_has_them() {
+        let (mut report, _) = sample::run(2);
+        let heads = ["UDP", "jitter", "stalls", "stalled", "start-up", "pages", "p95"];
+        let plain = run_table(&report, None);
+        assert!(heads.iter().all(|head| !plain.contains(head)), "{plain}");
+        sample::with_traffic(&mut report);
+        let text = run_table(&report, None);
+        for part in heads.iter().chain(&["2.0 %", "3.5", "1.25 s", "17"]) {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        let narrow = run_table(&report, Some(90));
+        assert!(narrow.contains("stalls") && narrow.contains("not shown for want of width:"), "{narrow}");
     }
 
     #[test]

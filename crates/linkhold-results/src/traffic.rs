@@ -185,6 +185,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_plain_flow_says_nothing_of_them_and_others_are_read_back() {
+        let (mut report, _) = crate::sample::run(1);
+        let plain = serde_json::to_string(&report.runs[0]).unwrap();
+        for key in ["transport", "\"udp\"", "\"media\"", "\"web\""] {
+            assert!(!plain.contains(key), "{key} in {plain}");
+        }
+        crate::sample::with_traffic(&mut report);
+        report.runs[0].flows[0].media.as_mut().unwrap().startup_s = None;
+        let text = serde_json::to_string(&report.runs[0]).unwrap();
+        assert!(text.contains("\"transport\":\"udp\"") && text.contains("\"startup_s\":null"), "{text}");
+        let read: crate::RunRecord = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        assert_eq!(read.flows[0].udp, report.runs[0].flows[0].udp);
+    }
+
+    #[test]
     fn sums_weigh_means_by_what_they_count() {
         let udp = |delivered, jitter_s| UdpRecord {
             sent: 10,

@@ -7,9 +7,8 @@ mod token;
 use std::collections::VecDeque;
 
 use linkhold_core::action::SenderCommand;
-use linkhold_core::packet::{Direction, PacketId};
+use linkhold_core::packet::{Direction, FlowKey, PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::Bytes;
 use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, RouterSeries};
 
 use crate::apps::browser::Step;
@@ -29,9 +28,6 @@ use token::Token;
 
 /// How many flows' series are kept: those of the lowest ids.
 const SERIES_FLOWS: u32 = 64;
-/// How long a user of the web waits for the last packets of the old connection to leave the network, before
-/// looking again.
-const RECONNECT_RETRY: Duration = Duration::from_millis(10);
 
 const fn direction_from(side: usize) -> Direction {
     if side == CORRESPONDENT { Direction::Downlink } else { Direction::Uplink }
@@ -81,7 +77,8 @@ impl FlowResults {
 pub struct Endpoints<'o, O> {
     plan: Plan,
     flows: Vec<Flow>,
-    /// Numbers of closed flows whose last packets may still be on their way.
+    /// Numbers of connections that are closed, or that a user of the web has left and that close by themselves.
+    /// Their last packets may still be on their way.
     retired: VecDeque<FlowIndex>,
     delivered_by_retired: u64,
     warm_up: Instant,
@@ -177,10 +174,32 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         if now >= self.warm_up {
             flow.count_from(now);
         }
-        let reusable = self.retired.iter().position(|index| network.flow(*index).in_flight() == 0);
-        let index = match reusable.and_then(|position| self.retired.remove(position)) {
+        let index = self.place(flow, plan.key, plan.station, network);
+        if let App::Web(user) = &mut self.flows[index.get()].tcp().app {
+            let step = user.browser.begin(now);
+            self.take_step(now, index, step, network);
+        } else {
+            self.pump(now, index, opener, network);
+        }
+        Some(index)
+    }
+
+    /// Gives a connection of TCP a number: that of a closed one with no packet left inside, or a new one.
+    fn place(
+        &mut self,
+        mut flow: TcpFlow,
+        key: FlowKey,
+        station: StationId,
+        network: &mut Network,
+    ) -> FlowIndex {
+        let flows = &mut self.flows;
+        let reusable = self
+            .retired
+            .iter()
+            .position(|index| network.flow(*index).in_flight() == 0 && flows[index.get()].tcp().is_closed());
+        match reusable.and_then(|position| self.retired.remove(position)) {
             Some(index) => {
-                network.replace_flow(index, plan.key, plan.station);
+                network.replace_flow(index, key, station);
                 // The old flow's wake-ups may still be in the queue. The new flow takes over what is armed,
                 // so that stale ones are recognised.
                 let old = self.flows[index.get()].tcp();
@@ -191,19 +210,12 @@ impl<'o, O: Observer> Endpoints<'o, O> {
                 index
             }
             None => {
-                let index = network.add_flow(plan.key, plan.station);
+                let index = network.add_flow(key, station);
                 debug_assert_eq!(index.get(), self.flows.len(), "flows are registered only here");
                 self.flows.push(Flow::Tcp(flow));
                 index
             }
-        };
-        if let App::Web(user) = &mut self.flows[index.get()].tcp().app {
-            let step = user.browser.begin(now);
-            self.take_step(now, index, step, network);
-        } else {
-            self.pump(now, index, opener, network);
         }
-        Some(index)
     }
 
     /// Lets one end of a TCP flow send what it may, and arms its timer.
@@ -273,26 +285,22 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         let flow = self.flows[index.get()].tcp();
         let (client, server) = (flow.client(), flow.sender);
         let wake = Token::Application(index.0).pack();
-        let mut write = |side: usize, bytes: Bytes| {
-            flow.ends[side].tcp.write(now, bytes);
-            side
-        };
-        let side = match step {
+        let (index, side) = match step {
             Step::Nothing => return,
-            Step::Ask(bytes) => write(client, bytes),
-            Step::Answer(bytes) => write(server, bytes),
-            Step::Connect(bytes) => {
-                if network.flow(index).in_flight() > 0 {
-                    // A packet of the old connection would reach the new one.
-                    network.schedule(now + RECONNECT_RETRY, wake);
-                    return;
-                }
-                if let Some(key) = flow.reconnect() {
-                    let station = network.flow(index).station;
-                    network.replace_flow(index, key, station);
-                }
+            Step::Ask(bytes) => {
                 flow.ends[client].tcp.write(now, bytes);
-                client
+                (index, client)
+            }
+            Step::Answer(bytes) => {
+                flow.ends[server].tcp.write(now, bytes);
+                (index, server)
+            }
+            Step::Connect(bytes) => {
+                let Some((mut flow, key)) = flow.reconnect(now) else { return };
+                flow.ends[client].tcp.write(now, bytes);
+                let station = network.flow(index).station;
+                self.retired.push_back(index);
+                (self.place(flow, key, station, network), client)
             }
             Step::Wait(at) => {
                 network.schedule(at, wake);
@@ -304,11 +312,11 @@ impl<'o, O: Observer> Endpoints<'o, O> {
                     return;
                 }
                 flow.ends[client].tcp.end_source(now);
-                client
+                (index, client)
             }
             Step::Leave => {
                 flow.ends[client].tcp.end_source(now);
-                client
+                (index, client)
             }
         };
         self.pump(now, index, side, network);

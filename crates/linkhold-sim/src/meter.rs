@@ -183,6 +183,12 @@ impl Meter {
         self.base = Repairs::of(sender).with(self.earlier, u64::wrapping_add);
     }
 
+    /// A meter for what is left of a connection whose flow goes on with another; nobody reads it.
+    #[must_use]
+    pub fn left_behind(&self, now: Instant) -> Self {
+        Self::new(self.id, self.direction, self.station, now, None)
+    }
+
     /// The connection of `sender` is over, and another one of the flow follows.
     pub fn next_connection(&mut self, sender: &Stats) {
         self.earlier_delivered = self.delivered;

@@ -63,12 +63,41 @@ fn a_minute_of_traffic_allocates_next_to_nothing_after_its_first_seconds() {
         assert!(allocations < 1_500, "{allocations} allocations in {events} events");
         assert!(events > 100_000);
     }
-    let scenario = Scenario::parse(IEEE802154, "s.toml", &[], &NoFiles).expect("it is valid");
-    let (allocations, events) = after_its_first_seconds(&scenario.cases()[0]);
-    println!("802.15.4: {allocations} allocations in {events} events");
-    assert!(allocations < 1_500, "{allocations} allocations in {events} events");
-    assert!(events > 20_000, "{events}");
+    for (name, text) in [("802.15.4", IEEE802154), ("datagrams, media and pages", SOURCES)] {
+        let scenario = Scenario::parse(text, "s.toml", &[], &NoFiles).expect("it is valid");
+        let (allocations, events) = after_its_first_seconds(&scenario.cases()[0]);
+        println!("{name}: {allocations} allocations in {events} events");
+        assert!(allocations < 1_500, "{name}: {allocations} allocations in {events} events");
+        assert!(events > 20_000, "{name}: {events}");
+    }
 }
+
+/// UDP, media over both transports, and users of the web.
+const SOURCES: &str = r#"schema = "linkhold.scenario/1"
+name = "allocation"
+duration = "80s"
+[radio]
+phy_rate = "24Mbit/s"
+primary_user = { on_mean = "100ms", off_mean = "2s" }
+[[flows]]
+direction = "uplink"
+transport = "udp"
+source = { rate = "2Mbit/s" }
+[[flows]]
+direction = "downlink"
+transport = "udp"
+source = "media"
+media = { rate = "1Mbit/s", startup = "1s" }
+[[flows]]
+direction = "downlink"
+source = "media"
+media = { rate = "1Mbit/s", startup = "1s" }
+[[flows]]
+direction = "downlink"
+count = 10
+source = "web"
+web = { reading_time = "1s", connection = "persistent" }
+"#;
 
 /// Radios that contend, lose frames and overhear a primary user.
 const IEEE802154: &str = r#"schema = "linkhold.scenario/1"

@@ -147,11 +147,11 @@ pub(super) fn goodput_over_time(series: &[(usize, &RunSeries)]) -> Value {
 }
 
 /// Congestion window of the first flow of every case.
-pub(super) fn cwnd_over_time(series: &[(usize, &RunSeries)]) -> Value {
-    let data = series
+pub(super) fn cwnd_over_time(series: &[(usize, &RunSeries)]) -> Option<Value> {
+    let data: Vec<Value> = series
         .iter()
         .filter_map(|(index, run)| {
-            let flow = run.flows.first()?;
+            let flow = run.flows.iter().find(|flow| flow.cwnd_bytes.iter().any(|cwnd| cwnd.is_finite()))?;
             Some(lines(
                 *index,
                 &run.case,
@@ -160,7 +160,7 @@ pub(super) fn cwnd_over_time(series: &[(usize, &RunSeries)]) -> Value {
             ))
         })
         .collect();
-    over_time(data, series, "congestion window (kB)")
+    (!data.is_empty()).then(|| over_time(data, series, "congestion window (kB)"))
 }
 
 /// Bytes held over time, for every case whose mechanisms ever hold any; `None` if there is no such case.

@@ -2,6 +2,7 @@
 
 use super::page::{Page, folded, table};
 use super::{charts, escape, numbers as format, words};
+use crate::columns::{self, Form};
 use crate::record::RunReport;
 use crate::series::RunSeries;
 use crate::stats::{Metric, estimate};
@@ -73,6 +74,14 @@ pub fn case_table(report: &RunReport) -> String {
             if several {
                 cells.push(format::number(mean(Metric::JainIndex)));
             }
+            cells.extend(columns::present(report).map(|extra| {
+                let number = extra.mean(report, case);
+                match extra.form {
+                    Form::Share => format::percent(number),
+                    Form::Count => format::count(number),
+                    Form::Time => format::time(number),
+                }
+            }));
             cells
         })
         .collect();
@@ -92,11 +101,16 @@ pub fn case_table(report: &RunReport) -> String {
     if several {
         header.push("fairness");
     }
+    let extra: Vec<String> = columns::present(report).map(|extra| extra.head.join("<br>")).collect();
+    header.extend(extra.iter().map(String::as_str));
     let fairness =
         if several { " Fairness: Jain's index of the flows' goodput, 1 if all have the same." } else { "" };
+    let extra = columns::present(report).map(|extra| format!("{}: {}", extra.head.join(" "), extra.name));
+    let extra: Vec<String> = extra.collect();
+    let extra = if extra.is_empty() { String::new() } else { format!(" {}.", extra.join("; ")) };
     let note = format!(
         "<p class=\"soft\">Means over the seeds, per run; in brackets the ratio's 95\u{a0}% interval, paired by seed. Resent: retransmitted segments. \"Outside \
-         silences\": only segments that met no silence on their way.{fairness}</p>"
+         silences\": only segments that met no silence on their way.{fairness}{extra}</p>"
     );
     table(&header, &rows, &[0]) + &note
 }
@@ -115,12 +129,14 @@ fn over_time(page: &mut Page, report: &RunReport, series: &[RunSeries]) {
                 format::time(charts::goodput_interval_s(first)),
             ),
         );
-        page.chart(
-            &charts::cwnd_over_time(&one),
-            "Congestion window of the first flow over time",
-            "<b>Congestion window</b> of the first flow: how much TCP dares to have under way. A fall means that TCP took something for \
-             congestion.",
-        );
+        if let Some(cwnd) = charts::cwnd_over_time(&one) {
+            page.chart(
+                &cwnd,
+                "Congestion window of the first flow over time",
+                "<b>Congestion window</b> of the first flow of TCP: how much it dares to have under way. A fall means that TCP took something for \
+                 congestion.",
+            );
+        }
         if let Some(held) = charts::held_over_time(&one) {
             page.chart(
                 &held,

@@ -1,7 +1,7 @@
 //! Sentences that say what was simulated and what came out, made from the numbers of a report.
 
 use super::{escape, numbers as format};
-use crate::record::{CompareRow, RunReport, Stack};
+use crate::record::{CompareRow, FlowRecord, RunReport, Stack};
 use crate::stats::{Estimate, Metric, estimate};
 use crate::table::goodput_row;
 
@@ -43,10 +43,7 @@ pub(super) fn setting(report: &RunReport) -> String {
     let silent = mean(report.runs.iter().map(|run| run.link.silent_fraction));
     let limit = mean(report.runs.iter().map(|run| run.link.goodput_limit_bps));
     let capacity = mean(report.runs.iter().map(|run| run.link.capacity_mean_bps));
-    let flows = match first.flows.len() {
-        1 => "one TCP connection".to_owned(),
-        n => format!("{n} TCP connections"),
-    };
+    let flows = flows(&first.flows);
     let repeats = match seeds {
         1 => "once (one seed)".to_owned(),
         n => format!("{n} times, each time with another seed and so with other random silences"),
@@ -79,6 +76,20 @@ pub(super) fn setting(report: &RunReport) -> String {
         out.push_str(OTHERWISE);
     }
     out
+}
+
+/// "one TCP connection", "3 TCP connections and one UDP flow".
+fn flows(flows: &[FlowRecord]) -> String {
+    let udp = flows.iter().filter(|flow| !flow.transport.is_tcp()).count();
+    let some = |count: usize, noun: &str| match count {
+        1 => format!("one {noun}"),
+        n => format!("{n} {noun}s"),
+    };
+    match (flows.len() - udp, udp) {
+        (tcp, 0) => some(tcp, "TCP connection"),
+        (0, udp) => some(udp, "UDP flow"),
+        (tcp, udp) => format!("{} and {}", some(tcp, "TCP connection"), some(udp, "UDP flow")),
+    }
 }
 
 /// The fact that nothing is told late (`linkhold-scenario` writes it).
@@ -179,6 +190,19 @@ mod tests {
         assert_eq!(counted(1.0, "timeout"), "1\u{a0}timeout");
         assert_eq!(counted(1.3, "timeout"), "1.3\u{a0}timeouts");
         assert_eq!(counted(0.0, "timeout"), "0\u{a0}timeouts");
+    }
+
+    #[test]
+    fn flows_are_called_by_their_transport() {
+        let tcp = FlowRecord::default();
+        let udp = FlowRecord { transport: crate::FlowTransport::Udp, ..FlowRecord::default() };
+        for (all, text) in [
+            (vec![tcp.clone()], "one TCP connection"),
+            (vec![udp.clone(), udp.clone()], "2 UDP flows"),
+            (vec![tcp.clone(), udp, tcp], "2 TCP connections and one UDP flow"),
+        ] {
+            assert_eq!(flows(&all), text);
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use linkhold_core::link_event::Scope;
 
 use crate::record::{Program, RunRecord};
 use crate::series::{RunSeries, cause_name};
+use crate::traffic::{MediaRecord, UdpRecord, WebRecord};
 use table::{Column, Kind, TableWriter, Value};
 
 /// Why the files were not written.
@@ -61,6 +62,22 @@ const FLOWS: &[Column] = &[
     Column("delay_p99_outside_silence_s", Kind::Number),
     Column("completion_s", Kind::Number),
     Column("resume_p50_s", Kind::Number),
+    Column("transport", Kind::Text),
+    Column("datagrams_sent", Kind::Integer),
+    Column("datagrams_delivered", Kind::Integer),
+    Column("datagrams_lost", Kind::Integer),
+    Column("datagrams_reordered", Kind::Integer),
+    Column("jitter_s", Kind::Number),
+    Column("media_startup_s", Kind::Number),
+    Column("media_stalls", Kind::Integer),
+    Column("media_stalled_s", Kind::Number),
+    Column("media_played_bytes", Kind::Integer),
+    Column("media_lost_bytes", Kind::Integer),
+    Column("web_pages", Kind::Integer),
+    Column("web_objects", Kind::Integer),
+    Column("web_page_mean_s", Kind::Number),
+    Column("web_page_p50_s", Kind::Number),
+    Column("web_page_p95_s", Kind::Number),
 ];
 
 /// One row for each interval of a flow, or, where `flow` is null, of the router.
@@ -122,6 +139,19 @@ impl ParquetFiles {
 
     fn add_flows(&mut self, run: &RunRecord) -> Result<(), ParquetFailure> {
         for flow in &run.flows {
+            let udp = |of: fn(&UdpRecord) -> u64| {
+                flow.udp.as_ref().map_or(Value::Null, |udp| Value::Integer(of(udp)))
+            };
+            let count = |of: fn(&MediaRecord) -> u64| {
+                flow.media.as_ref().map_or(Value::Null, |media| Value::Integer(of(media)))
+            };
+            let pages = |of: fn(&WebRecord) -> u64| {
+                flow.web.as_ref().map_or(Value::Null, |web| Value::Integer(of(web)))
+            };
+            let time = |of: fn(&WebRecord) -> f64| {
+                flow.web.as_ref().map_or(Value::Null, |web| Value::Number(of(web)))
+            };
+            let startup = flow.media.as_ref().and_then(|media| media.startup_s);
             self.flows.row(&[
                 Value::Text(&run.case),
                 Value::Integer(run.seed),
@@ -144,6 +174,22 @@ impl ParquetFiles {
                 Value::Number(flow.delay_p99_outside_silence_s),
                 flow.completion_s.map_or(Value::Null, Value::Number),
                 flow.resume_p50_s.map_or(Value::Null, Value::Number),
+                Value::Text(flow.transport.name()),
+                udp(|udp| udp.sent),
+                udp(|udp| udp.delivered),
+                udp(|udp| udp.lost),
+                udp(|udp| udp.reordered),
+                flow.udp.as_ref().map_or(Value::Null, |udp| Value::Number(udp.jitter_s)),
+                startup.map_or(Value::Null, Value::Number),
+                count(|media| media.stalls),
+                flow.media.as_ref().map_or(Value::Null, |media| Value::Number(media.stalled_s)),
+                count(|media| media.played_bytes),
+                count(|media| media.lost_bytes),
+                pages(|web| web.pages),
+                pages(|web| web.objects),
+                time(|web| web.page_mean_s),
+                time(|web| web.page_p50_s),
+                time(|web| web.page_p95_s),
             ])?;
         }
         Ok(())
@@ -309,6 +355,34 @@ mod tests {
         assert_eq!(open("series.parquet").metadata().file_metadata().num_rows() as usize, expected);
         let expected: usize = series.iter().map(|s| s.silences.len()).sum();
         assert_eq!(open("silences.parquet").metadata().file_metadata().num_rows() as usize, expected);
+    }
+
+    #[test]
+    fn datagrams_players_and_pages_have_columns_that_are_null_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plain, series) = sample::run(1);
+        let mut report = plain.clone();
+        sample::with_traffic(&mut report);
+        let mut files = ParquetFiles::create(folder.path(), &report.program).unwrap();
+        files.add(&report.runs[0], &series[0]).unwrap();
+        files.add(&plain.runs[1], &series[1]).unwrap();
+        files.finish().unwrap();
+        let flows =
+            SerializedFileReader::new(File::open(folder.path().join("flows.parquet")).unwrap()).unwrap();
+        let rows: Vec<_> = flows.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        let column = |name: &str| FLOWS.iter().position(|column| column.0 == name).unwrap();
+        assert_eq!(rows[0].get_string(column("transport")).unwrap(), "udp");
+        assert_eq!(rows[1].get_string(column("transport")).unwrap(), "tcp");
+        for (name, value) in
+            [("datagrams_lost", 20), ("media_stalls", 3), ("web_pages", 17), ("web_objects", 90)]
+        {
+            assert_eq!(rows[0].get_long(column(name)).unwrap(), value, "{name}");
+            assert!(rows[1].get_long(column(name)).is_err(), "{name} is null");
+        }
+        for (name, value) in [("jitter_s", 0.002), ("media_startup_s", 1.25), ("web_page_p95_s", 2.5)] {
+            assert_eq!(rows[0].get_double(column(name)).unwrap(), value, "{name}");
+            assert!(rows[1].get_double(column(name)).is_err(), "{name} is null");
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub enum Step {
     /// The client writes a request of this size.
     Ask(Bytes),
     /// The client opens a new connection and writes a request of this size; [`Browser::connected`] tells that it
-    /// has. If it cannot yet, wake the browser to be asked again.
+    /// has.
     Connect(Bytes),
     /// The server writes an object of this size.
     Answer(Bytes),
@@ -148,8 +148,7 @@ impl Browser {
                 Step::Leave
             }
             State::Reading => self.page(now),
-            State::Connecting { .. } => Step::Connect(self.web.request),
-            State::Asking { .. } | State::Gone => Step::Nothing,
+            State::Connecting { .. } | State::Asking { .. } | State::Gone => Step::Nothing,
         }
     }
 

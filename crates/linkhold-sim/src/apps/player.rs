@@ -137,7 +137,7 @@ impl Player {
     fn counted_by(&self, now: Instant) -> Counted {
         let mut counted = self.counted;
         if let State::Stalled { since } = self.state {
-            counted.stalled = counted.stalled + now.since(since);
+            counted.stalled += now.since(since);
         }
         counted
     }
@@ -208,7 +208,7 @@ impl Player {
         }
         match self.state {
             State::Starting => self.startup_took = Some(now.since(self.opened)),
-            State::Stalled { since } => self.counted.stalled = self.counted.stalled + now.since(since),
+            State::Stalled { since } => self.counted.stalled += now.since(since),
             State::Playing { .. } | State::Over => {}
         }
         self.state = State::Playing { since: now, from: head };

@@ -1,6 +1,6 @@
 //! The two ends of one flow, with its application and its measurements.
 
-use linkhold_core::packet::Direction;
+use linkhold_core::packet::{Direction, FlowKey};
 use linkhold_core::time::Instant;
 use linkhold_core::units::Bytes;
 use linkhold_results::{FlowRecord, FlowTransport};
@@ -143,23 +143,29 @@ impl TcpFlow {
         Some(self.sender)
     }
 
-    /// The user of the web opens a new connection; `None` if the flow has no such user. The old connection's
-    /// wake-ups may still be in the queue, so the new one takes over what is armed.
-    pub fn reconnect(&mut self) -> Option<linkhold_core::packet::FlowKey> {
-        let client = self.client();
+    /// The user of the web leaves this connection and opens another: the flow with its application, its
+    /// measurements and two new ends, and the new connection's addresses. What stays behind may still close, and
+    /// counts no more. `None` if the flow has no such user.
+    pub fn reconnect(&mut self, now: Instant) -> Option<(Self, FlowKey)> {
+        let (client, sender) = (self.client(), self.sender);
         let App::Web(user) = &mut self.app else { return None };
-        self.meter.next_connection(self.ends[self.sender].tcp.stats());
         let (key, iss) = user.connections.advance();
-        for (side, (end, iss)) in self.ends.iter_mut().zip(iss).enumerate() {
-            let source = Source::Written(Bytes::ZERO);
-            end.tcp = if side == client {
-                Endpoint::connect(&user.tcp, source, iss)
-            } else {
-                Endpoint::listen(&user.tcp, source, iss)
-            };
-        }
         user.browser.connected();
-        Some(key)
+        let end = |side: usize| {
+            let source = Source::Written(Bytes::ZERO);
+            End::new(if side == client {
+                Endpoint::connect(&user.tcp, source, iss[side])
+            } else {
+                Endpoint::listen(&user.tcp, source, iss[side])
+            })
+        };
+        let ends = [end(CORRESPONDENT), end(STATION)];
+        let behind = self.meter.left_behind(now);
+        let mut meter = std::mem::replace(&mut self.meter, behind);
+        meter.next_connection(self.ends[sender].tcp.stats());
+        let app = std::mem::replace(&mut self.app, App::Plain);
+        (self.open, self.watched) = (false, false);
+        Some((Self { ends, sender, meter, open: true, watched: true, app }, key))
     }
 
     /// True if both ends are closed.

@@ -1,0 +1,239 @@
+//! `[[flows]]` over UDP, with media and of the web: what they resolve to, what is said of them, what is refused.
+
+use linkhold_core::time::Duration;
+use linkhold_core::units::{BitRate, Bytes};
+use linkhold_scenario::{
+    FlowGroup, Media, NoFiles, ObjectCounts, ObjectSizes, Scenario, ScenarioError, Source, Transport, Web,
+    WebConnection, json_schema,
+};
+
+const BASE: &str = r#"schema = "linkhold.scenario/1"
+name = "test"
+duration = "20s"
+[radio]
+phy_rate = "24Mbit/s"
+[[flows]]
+direction = "downlink"
+"#;
+
+fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::parse(text, "dir/s.toml", &[], &NoFiles)
+}
+
+fn flow(text: &str) -> FlowGroup {
+    parse(text).unwrap_or_else(|error| panic!("{error}")).cases()[0].scenario.flows[0].clone()
+}
+
+#[test]
+fn a_datagram_makes_a_packet_as_long_as_tcps_unless_it_is_said() {
+    let udp = "transport = \"udp\"\nsource = { rate = \"1Mbit/s\" }\n";
+    let datagram = |text: &str| match flow(text).transport {
+        Transport::Udp { datagram } => datagram,
+        Transport::Tcp => panic!("it is UDP"),
+    };
+    assert_eq!(flow(BASE).transport, Transport::Tcp);
+    for (more, bytes) in [
+        ("", 1472),
+        ("ip = \"v6\"\n", 1452),
+        ("datagram = \"100B\"\n", 100),
+        ("datagram = \"1472B\"\n", 1472),
+        ("[tcp]\nmss = 1000\n", 1012),
+    ] {
+        assert_eq!(datagram(&format!("{BASE}{udp}{more}")), bytes, "{more}");
+    }
+    let small = BASE.replace("phy_rate = \"24Mbit/s\"", "mac = \"802.15.4\"");
+    for (mss, bytes) in [(94, 94), (88, 94)] {
+        assert_eq!(datagram(&format!("{small}{udp}[tcp]\nmss = {mss}\n")), bytes, "MSS {mss}");
+    }
+    // A paced source writes one datagram at a time.
+    let Source::Paced { chunk, .. } = flow(&format!("{BASE}{udp}datagram = \"200B\"\n")).source else {
+        panic!("it is paced")
+    };
+    assert_eq!(chunk, Bytes(200));
+}
+
+#[test]
+fn media_has_its_rate_and_frames_a_server_and_a_player() {
+    let live = Media {
+        rate: BitRate(1_000_000),
+        chunk: Bytes(5_000),
+        interval: Duration::from_millis(40),
+        ahead: Duration::ZERO,
+        ahead_rate: None,
+        startup: Duration::from_secs(5),
+        resume: Duration::from_secs(5),
+    };
+    let ms = Duration::from_millis;
+    for (keys, media) in [
+        ("", live),
+        (", interval = \"20ms\"", Media { chunk: Bytes(2_500), interval: ms(20), ..live }),
+        (", chunk = \"1kB\"", Media { chunk: Bytes(1_000), interval: ms(8), ..live }),
+        (", startup = \"2s\"", Media { startup: ms(2_000), resume: ms(2_000), ..live }),
+        (", resume = \"1s\"", Media { resume: ms(1_000), ..live }),
+        (", send_ahead = \"10s\"", Media { ahead: ms(10_000), ..live }),
+        (
+            ", send_ahead = \"1MB\", ahead_rate = \"5Mbit/s\"",
+            Media { ahead: ms(8_000), ahead_rate: Some(BitRate(5_000_000)), ..live },
+        ),
+    ] {
+        let text = format!("{BASE}source = \"media\"\nmedia = {{ rate = \"1Mbit/s\"{keys} }}\n");
+        assert_eq!(flow(&text).source, Source::Media(media), "{keys}");
+    }
+}
+
+#[test]
+fn a_user_of_the_web_has_the_documents_numbers_unless_they_are_said() {
+    assert_eq!(flow(&format!("{BASE}source = \"web\"\n")).source, Source::Web(Web::default()));
+    assert_eq!(flow(&format!("{BASE}source = \"web\"\nweb = {{}}\n")).source, Source::Web(Web::default()));
+    let text = format!(
+        "{BASE}source = \"web\"\n[flows.web]\nconnection = \"persistent\"\nrequest = \"500B\"\nreading_time = \"2s\"\n\
+         parsing_time = \"0s\"\nmain_object = {{ median = \"10kB\", sigma = 0, max = \"20kB\" }}\n\
+         embedded_object = {{ median = \"1kB\", sigma = 1.5, min = \"10B\" }}\n\
+         embedded_objects = {{ shape = 2, scale = 1.5, most = 10 }}\n"
+    );
+    let sizes = |median, sigma, min, max| ObjectSizes { median, sigma, min, max };
+    let web = Web {
+        connection: WebConnection::Persistent,
+        request: Bytes(500),
+        main_object: sizes(Bytes(10_000), 0.0, Bytes(1), Bytes(20_000)),
+        embedded_object: sizes(Bytes(1_000), 1.5, Bytes(10), Bytes(2_000_000)),
+        embedded_objects: ObjectCounts { shape: 2.0, scale: 1.5, most: 10 },
+        parsing_time: Duration::ZERO,
+        reading_time: Duration::from_secs(2),
+    };
+    assert_eq!(flow(&text).source, Source::Web(web));
+}
+
+#[test]
+fn the_summary_says_what_runs() {
+    for (more, parts) in [
+        (
+            "transport = \"udp\"\nsource = \"media\"\nmedia = { rate = \"1Mbit/s\", send_ahead = \"4s\", ahead_rate = \"2Mbit/s\" }\n",
+            [
+                "1 flow on",
+                "media of 1.00 Mbit/s",
+                "up to 4s ahead at 2.00 Mbit/s",
+                "over UDP in datagrams of at most 1472 B",
+            ],
+        ),
+        ("count = 3\nsource = \"web\"\n", ["3 users on", "a connection for each page", "350", "30s to read"]),
+    ] {
+        let summary = parse(&format!("{BASE}{more}")).unwrap_or_else(|error| panic!("{error}")).summary();
+        for part in parts {
+            assert!(summary.contains(part), "{part} in\n{summary}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_run_is_refused_with_line_key_and_what_would_be_right() {
+    let udp = "transport = \"udp\"\n";
+    let media = |keys: &str| format!("source = \"media\"\nmedia = {{ {keys} }}");
+    let udp_media = |keys: &str| format!("{udp}{}", media(keys));
+    for (more, message) in [
+        (
+            format!("{udp}source = \"media\""),
+            "dir/s.toml:9:10: flows[0].source: media needs its rate; write media = { rate = \"1Mbit/s\" }",
+        ),
+        (udp_media("interval = \"20ms\""), "flows[0].media: the key `rate` is missing"),
+        (udp_media("rate = \"0bit/s\""), "flows[0].media.rate: \"0bit/s\" is zero"),
+        (
+            format!("{udp}source = \"web\""),
+            "dir/s.toml:8:13: flows[0].transport: the web runs over TCP; remove transport",
+        ),
+        (
+            udp.to_owned(),
+            "dir/s.toml:8:13: flows[0].transport: UDP has no window: a bulk source would send without bound",
+        ),
+        (
+            format!("{udp}source = \"100kB\""),
+            "dir/s.toml:9:10: flows[0].source: UDP has no window: an amount needs a rate",
+        ),
+        (
+            format!("{udp}source = {{ rate = \"1Mbit/s\" }}\ndatagram = \"1473B\""),
+            "dir/s.toml:10:12: flows[0].datagram: a datagram of 1473 bytes does not fit: tcp.mss = 1460 makes packets of 1500 \
+             bytes, and 28 of them are headers; write at most 1472B, or raise tcp.mss",
+        ),
+        (
+            format!("{udp}ip = \"v6\"\nsource = {{ rate = \"1Mbit/s\" }}\ndatagram = \"1453B\""),
+            "write at most 1452B",
+        ),
+        (
+            format!("{udp}source = {{ rate = \"1Mbit/s\" }}\ndatagram = \"0B\""),
+            "flows[0].datagram: \"0B\" is zero",
+        ),
+        ("datagram = \"100B\"".to_owned(), "flows[0].datagram: does nothing with transport = \"tcp\""),
+        (
+            format!("{udp}source = {{ rate = \"1Mbit/s\" }}\narrivals = \"2/s\""),
+            "flows[0].arrivals: connections that arrive",
+        ),
+        ("transport = \"sctp\"".to_owned(), "flows[0].transport"),
+        (
+            "media = { rate = \"1Mbit/s\" }".to_owned(),
+            "flows[0].media: does nothing without source = \"media\"",
+        ),
+        ("web = {}".to_owned(), "flows[0].web: does nothing without source = \"web\""),
+        (media("rate = \"1Mbit/s\", interval = \"40ms\", chunk = \"1kB\""), "remove chunk, or interval"),
+        (
+            media("rate = \"1kbit/s\", interval = \"1ms\""),
+            "flows[0].media.interval: a frame has no byte at 1.0 kbit/s",
+        ),
+        (
+            media("rate = \"1Mbit/s\", ahead_rate = \"2Mbit/s\""),
+            "flows[0].media.ahead_rate: does nothing for a live server",
+        ),
+        (
+            media("rate = \"1Mbit/s\", send_ahead = \"4s\", ahead_rate = \"1Mbit/s\""),
+            "flows[0].media.ahead_rate: at 1.00 Mbit/s a server never gets ahead of media of 1.00 Mbit/s",
+        ),
+        (
+            udp_media("rate = \"1Mbit/s\", send_ahead = \"4s\""),
+            "flows[0].media.send_ahead: UDP needs the rate at which the server gets ahead; write ahead_rate, for example \
+             \"2000000bit/s\"",
+        ),
+        (media("rate = \"1Mbit/s\", send_ahead = \"4 parsecs\""), "\"4 parsecs\" is no time and no amount"),
+        (media("rate = \"1Mbit/s\", send_ahead = 4"), "flows[0].media.send_ahead: the number 4 has no unit"),
+        (media("rate = \"1Mbit/s\", buffer = \"4s\""), "flows[0].media.buffer: unknown key"),
+        (
+            "source = \"web\"\nweb = { main_object = { median = \"10B\", sigma = 1, min = \"20B\" } }"
+                .to_owned(),
+            "flows[0].web.main_object.median: a median of 10 B is not between 20 B and",
+        ),
+        (
+            "source = \"web\"\nweb = { main_object = { median = \"10B\", sigma = -1 } }".to_owned(),
+            "flows[0].web.main_object.sigma: the number -1 is no standard deviation of a logarithm",
+        ),
+        (
+            "source = \"web\"\nweb = { embedded_objects = { shape = 0, scale = 2, most = 5 } }".to_owned(),
+            "flows[0].web.embedded_objects.shape: the number 0 is no parameter of a Pareto law",
+        ),
+        ("source = \"web\"\nweb = { connection = \"often\" }".to_owned(), "flows[0].web.connection"),
+    ] {
+        let error = parse(&format!("{BASE}{more}\n")).expect_err(&more).to_string();
+        assert!(error.contains(message), "{more}\n  want {message}\n  got  {error}");
+        assert_eq!(error.trim().lines().count(), 1, "one problem: {error}");
+    }
+    let small = BASE.replace("phy_rate = \"24Mbit/s\"", "mac = \"802.15.4\"");
+    let text =
+        format!("{small}{udp}datagram = \"95B\"\nsource = {{ rate = \"1kbit/s\" }}\n[tcp]\nmss = 94\n");
+    let error = parse(&text).expect_err("it does not fit").to_string();
+    assert!(
+        error.contains("of an MPDU of 127 bytes 33 are headers and check sequence; write at most 94B"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_schema_knows_the_keys() {
+    let schema = json_schema().to_string();
+    for part in [
+        "\"transport\"",
+        "\"datagram\"",
+        "\"send_ahead\"",
+        "\"embedded_objects\"",
+        "\"persistent\"",
+        "\"udp\"",
+    ] {
+        assert!(schema.contains(part), "{part}");
+    }
+}
