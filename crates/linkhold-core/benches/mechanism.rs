@@ -1,4 +1,5 @@
-//! What a packet costs in DSASync with 1, 1,000 and 100,000 flows: without a silence, and held and released.
+//! What a packet costs in DSASync with 1, 1,000 and 100,000 flows: without a silence, and held and released. And
+//! what one costs in look-ahead.
 //!
 //! An iteration without a silence is one downlink segment and its ACK, two packets. An iteration with a
 //! silence holds 256 segments and releases them. The throughput is packets per second.
@@ -11,6 +12,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use linkhold_core::action::Actions;
 use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use linkhold_core::look_ahead::{LookAhead, LookAheadConfig};
 use linkhold_core::mechanism::{Mechanism, PlainRouter};
 use linkhold_core::packet::{
     Direction, Ecn, Endpoint, FlowKey, Origin, PacketId, PacketView, StationId, SynOptions, TcpFlags,
@@ -178,6 +180,11 @@ fn mechanism(c: &mut Criterion) {
         forward(c, "none-forward", flows, PlainRouter::default());
         forward(c, "dsasync-forward", flows, DsaSync::new(&config()).expect("valid"));
         hold_release(c, flows);
+    }
+    // A host has no more connections than this.
+    for flows in [1, 1_000] {
+        let config = LookAheadConfig { max_flows: 1_024, ..LookAheadConfig::default() };
+        forward(c, "look-ahead-forward", flows, LookAhead::new(&config));
     }
 }
 

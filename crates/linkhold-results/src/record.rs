@@ -508,10 +508,16 @@ impl MechanismRecord {
             ("midstream_flows", metrics.midstream_flows),
             ("silences", metrics.silences),
         ];
+        // Only of a mechanism that asked: no other has a turn to ask for.
+        let requests = [
+            ("uplink_requests", metrics.uplink_requests),
+            ("uplink_requests_wrong", metrics.uplink_requests_wrong),
+        ];
+        let asked = requests.iter().filter(|_| metrics.uplink_requests > 0);
         Self {
             name: name.to_owned(),
             at: place.name().to_owned(),
-            counters: counters.iter().map(|&(key, value)| (key.to_owned(), value)).collect(),
+            counters: counters.iter().chain(asked).map(|&(key, value)| (key.to_owned(), value)).collect(),
             dropped: DropReason::ALL
                 .iter()
                 .zip(metrics.dropped)

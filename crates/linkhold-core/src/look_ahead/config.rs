@@ -77,10 +77,12 @@ impl Default for LookAheadConfig {
 }
 
 impl LookAheadConfig {
-    /// The paper's mechanism: the heartbeat alone, 8 frames ahead (section III has 8 or 9), and no account of
-    /// what is in vain.
+    /// The paper's mechanism: the heartbeat alone, and no account of what is in vain.
+    ///
+    /// Section III has 8 or 9 frames, the access delay of its testbed. That delay counts the frame of the burst
+    /// itself (equation 2's `T_transmit`), and a turn must not start before its ACK has come: so 7.
     #[must_use]
     pub fn paper() -> Self {
-        Self { lock: Lock::Beats, n: FramesAhead::Fixed(8), worst: Fraction::ONE, ..Self::default() }
+        Self { lock: Lock::Beats, n: FramesAhead::Fixed(7), worst: Fraction::ONE, ..Self::default() }
     }
 }

@@ -33,7 +33,7 @@ impl Registered for LookAheadConfig {
         },
         Preset {
             name: "paper",
-            doc: "The paper's: the 200 ms timer of the host's TCP alone, 8 frames ahead.",
+            doc: "The paper's: the 200 ms timer of the host's TCP alone, asked for 7 frames ahead of the burst.",
             make: Self::paper,
         },
     ];

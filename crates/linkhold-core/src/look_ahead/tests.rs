@@ -148,8 +148,9 @@ impl Station {
     }
 }
 
+/// The paper's, with 8 frames.
 fn paper() -> LookAheadConfig {
-    LookAheadConfig::paper()
+    LookAheadConfig { n: FramesAhead::Fixed(8), ..LookAheadConfig::paper() }
 }
 
 /// The recommended settings with the paper's N, so that times are round.
