@@ -68,7 +68,29 @@ fn a_minute_of_traffic_allocates_next_to_nothing_after_its_first_seconds() {
     println!("802.15.4: {allocations} allocations in {events} events");
     assert!(allocations < 1_500, "{allocations} allocations in {events} events");
     assert!(events > 20_000, "{events}");
+    let scenario = Scenario::parse(GRANTS, "s.toml", &[], &NoFiles).expect("it is valid");
+    let (allocations, events) = after_its_first_seconds(&scenario.cases()[0]);
+    println!("802.16: {allocations} allocations in {events} events");
+    assert!(allocations < 1_500, "{allocations} allocations in {events} events");
+    assert!(events > 20_000, "{events}");
 }
+
+/// Stations whose ACKs contend, and a primary user that cuts their bursts.
+const GRANTS: &str = r#"schema = "linkhold.scenario/1"
+name = "allocation"
+duration = "80s"
+[radio]
+mac = "802.16"
+phy_rate = "6Mbit/s"
+stations = 3
+primary_user = { on_mean = "100ms", off_mean = "2s" }
+[[flows]]
+direction = "downlink"
+station = "all"
+[[flows]]
+direction = "uplink"
+station = "all"
+"#;
 
 /// Radios that contend, lose frames and overhear a primary user.
 const IEEE802154: &str = r#"schema = "linkhold.scenario/1"
