@@ -307,6 +307,43 @@ proptest! {
     }
 
     #[test]
+    fn a_granted_uplink_comes_to_rest(
+        grants in any_grants(),
+        user in (1u64..80, 50u64..300, 0u64..15),
+        quiet in prop::option::of((60u64..200, 1u64..30)),
+        seed: u64,
+        steps in any_steps(),
+        ahead in prop::collection::vec((0u64..90, 0..STATIONS, 1u64..3000), 0..20),
+    ) {
+        let (on, off, delay) = user;
+        let mut config = config(Mac::Grants(grants), STATIONS);
+        config.channels[0].primary_user = Some(PrimaryUserConfig {
+            on_mean: ms(on),
+            off_mean: ms(off),
+            detection_delay: ms(delay),
+            end_detection_delay: ms(delay / 2),
+        });
+        config.station_sensing = quiet
+            .map(|(period, duration)| StationSensing {
+                station: StationId(1),
+                sensing: sensing(period, duration, 0),
+            })
+            .into_iter()
+            .collect();
+        let (mut driver, put, reclaimed) = play(&config, seed, &steps);
+        let mut now = at(1500);
+        for (wait, station, bytes) in ahead {
+            now += ms(wait);
+            driver.ask(now, station, bytes);
+        }
+        driver.run(now + ms(10_000));
+        prop_assert_eq!(driver.air.frames_inside(), 0, "nothing waits for a turn that never comes");
+        prop_assert_eq!(driver.delivered.len() + driver.dropped.len() + reclaimed.len(), put.len());
+        let uplink = driver.air.uplink().expect("it grants");
+        prop_assert!(uplink.unused_bytes <= uplink.granted_bytes && uplink.requests >= uplink.collisions);
+    }
+
+    #[test]
     fn the_totals_are_the_union_of_the_listed_silences(config in any_config(), seed: u64) {
         let (mut driver, _, _) = play(&config, seed, &[]);
         let mut silences = Vec::new();

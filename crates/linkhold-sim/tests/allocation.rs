@@ -63,7 +63,9 @@ fn a_minute_of_traffic_allocates_next_to_nothing_after_its_first_seconds() {
         assert!(allocations < 1_500, "{allocations} allocations in {events} events");
         assert!(events > 100_000);
     }
-    for (name, text) in [("802.15.4", IEEE802154), ("datagrams, media and pages", SOURCES)] {
+    for (name, text) in
+        [("802.15.4", IEEE802154), ("datagrams, media and pages", SOURCES), ("802.16", GRANTS)]
+    {
         let scenario = Scenario::parse(text, "s.toml", &[], &NoFiles).expect("it is valid");
         let (allocations, events) = after_its_first_seconds(&scenario.cases()[0]);
         println!("{name}: {allocations} allocations in {events} events");
@@ -97,6 +99,23 @@ direction = "downlink"
 count = 10
 source = "web"
 web = { reading_time = "1s", connection = "persistent" }
+"#;
+
+/// Stations whose ACKs contend, and a primary user that cuts their bursts.
+const GRANTS: &str = r#"schema = "linkhold.scenario/1"
+name = "allocation"
+duration = "80s"
+[radio]
+mac = "802.16"
+phy_rate = "6Mbit/s"
+stations = 3
+primary_user = { on_mean = "100ms", off_mean = "2s" }
+[[flows]]
+direction = "downlink"
+station = "all"
+[[flows]]
+direction = "uplink"
+station = "all"
 "#;
 
 /// Radios that contend, lose frames and overhear a primary user.

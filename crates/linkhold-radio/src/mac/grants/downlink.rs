@@ -13,9 +13,6 @@ impl Grants {
     /// Fills the subframe of the frame that starts now.
     pub(super) fn fill_down(&mut self, now: Instant, context: &mut Context<'_>) {
         if self.tells_pauses() {
-            if core::mem::take(&mut self.paused) {
-                tell_silence(now, Scope::Network, false, None, context);
-            }
             self.timers.down_end = now + self.layout.down_end;
         }
         let ends = now + self.layout.down_end;
@@ -52,6 +49,12 @@ impl Grants {
             self.down.begin(radio.collides());
             self.timers.down_end = ends;
         }
+    }
+
+    /// The downlink's pause is over: what a mechanism releases now is still in time for the frame.
+    pub(super) fn resume_down(&mut self, now: Instant, context: &mut Context<'_>) {
+        self.paused = false;
+        tell_silence(now, Scope::Network, false, None, context);
     }
 
     pub(super) fn end_down(&mut self, now: Instant, context: &mut Context<'_>) {

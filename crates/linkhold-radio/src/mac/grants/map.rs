@@ -13,8 +13,8 @@ use super::config::{Proactive, REQUEST_MESSAGE};
 use super::station::Access;
 use crate::mac::context::Context;
 
-/// A share below this, beside a packet's header, is not worth its burst: an ACK fits.
-const LEAST_SHARE: u64 = 64;
+/// A burst below this, beside a packet's header, is not worth its grant: an ACK fits. Bytes.
+pub(super) const LEAST_SHARE: u64 = 64;
 
 /// A station's burst in a coming uplink frame.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,9 @@ pub(super) struct Share {
 impl Grants {
     /// Writes the map of uplink frame `frame`; the station hears of it when the maps of now end.
     pub(super) fn write_map(&mut self, now: Instant, frame: u64, context: &Context<'_>) {
+        if !self.demanded && self.config.proactive.is_none() {
+            return;
+        }
         let starts = self.frame_start(frame);
         let ends = starts + self.layout.up_end;
         let rate = self.uplink_rate(context);
@@ -117,6 +120,7 @@ impl Grants {
             self.turn = (self.turn + 1) % count;
         }
         self.shares = shares;
+        self.demanded = self.stations.iter().any(|station| !station.demands.is_empty());
         if self.untold > 0 {
             self.timers.heard = now + self.layout.data;
         }
@@ -125,8 +129,11 @@ impl Grants {
     /// The first frame from `from` on at whose start a map has something to grant.
     pub(super) fn next_map(&self, from: u64) -> Option<u64> {
         let ahead = u64::from(self.config.heard_ahead());
-        let asked = self.stations.iter().filter_map(|station| station.demands.front());
-        let asked = asked.map(|demand| demand.frame.saturating_sub(ahead).max(from)).min();
+        let asked = || {
+            let demands = self.stations.iter().filter_map(|station| station.demands.front());
+            demands.map(|demand| demand.frame.saturating_sub(ahead).max(from)).min()
+        };
+        let asked = if self.demanded { asked() } else { None };
         let unsolicited = self.config.proactive.map(|grants| {
             let period = u64::from(grants.period);
             let frame = from + ahead;

@@ -12,7 +12,8 @@
 //! n + first_answer     the station's message with the bytes: what waits by then, and what was asked for ahead
 //!   + second_answer    its burst, with a request for what came meanwhile (piggyback)
 //! ```
-//! Each frame is handled in at most five steps, and in none if there is nothing to do:
+//! Each frame is handled in at most five steps (two more if its silences are told), and in none if there is
+//! nothing to do:
 //!
 //! ```text
 //! start    the base station fills the downlink subframe, and writes the map of uplink frame n + heard_ahead
@@ -28,7 +29,8 @@
 //! - windows of the backoff count frames; in its frame a station draws code and slot uniformly. The standard
 //!   counts opportunities, which is the same where a window is a multiple of a frame's;
 //! - a station whose granted burst is still to come does not contend: it piggybacks in that burst;
-//! - a packet that arrives at the very start of a subframe is too late for it;
+//! - a packet that arrives at the very start of a subframe is too late for it, but for what a mechanism releases
+//!   when it is told that a pause is over;
 //! - messages and piggybacked requests are lost only to primary users and silences; a message takes 6 bytes of
 //!   the uplink, and neither has a slot of its own in the contention part;
 //! - each burst is timed by its rate alone: no preamble, no rounding to slots;
@@ -74,6 +76,8 @@ struct Timers {
     tell: Instant,
     up_end: Instant,
     down_end: Instant,
+    /// A pause of the downlink that has been told is over.
+    resume: Instant,
     start: Instant,
     heard: Instant,
     up: Instant,
@@ -82,12 +86,19 @@ struct Timers {
 const NEVER: Instant = Instant::FAR_FUTURE;
 
 impl Timers {
-    const NONE: Self =
-        Self { tell: NEVER, up_end: NEVER, down_end: NEVER, start: NEVER, heard: NEVER, up: NEVER };
+    const NONE: Self = Self {
+        tell: NEVER,
+        up_end: NEVER,
+        down_end: NEVER,
+        resume: NEVER,
+        start: NEVER,
+        heard: NEVER,
+        up: NEVER,
+    };
 
     fn first(&self) -> Instant {
         let subframes = self.up_end.min(self.down_end).min(self.up);
-        self.tell.min(self.start).min(self.heard).min(subframes)
+        self.tell.min(self.resume).min(self.start).min(self.heard).min(subframes)
     }
 }
 
@@ -120,6 +131,12 @@ pub(crate) struct Grants {
     /// First frames whose start, and whose uplink subframe, have not been handled.
     next_start: u64,
     next_up: u64,
+    /// The first uplink frame in which a station's access has something to do, or later than all.
+    next_access: u64,
+    /// The base station may know of bytes that it has not granted.
+    demanded: bool,
+    /// Stations with a burst in the uplink subframe.
+    served: Vec<usize>,
     /// The network is silent: nothing is scheduled.
     silent: bool,
     /// The downlink's pause has been told.
@@ -155,6 +172,9 @@ impl Grants {
             due: NEVER,
             next_start: 0,
             next_up: 0,
+            next_access: u64::MAX,
+            demanded: false,
+            served: Vec::with_capacity(stations as usize),
             silent: false,
             paused: false,
             counters: UplinkAccounting::default(),
@@ -218,8 +238,11 @@ impl Grants {
             self.tell_waiting(now, context);
         } else if due(&mut self.timers.up_end) {
             self.end_up(now, false, context);
+            self.look_at_stations(now, context);
         } else if due(&mut self.timers.down_end) {
             self.end_down(now, context);
+        } else if due(&mut self.timers.resume) {
+            self.resume_down(now, context);
         } else if due(&mut self.timers.start) {
             let frame = now.as_nanos() / self.config.frame.as_nanos();
             self.next_start = frame + 1;
@@ -231,7 +254,9 @@ impl Grants {
             let since = now.since(Instant::ZERO + self.layout.up_start);
             let frame = since.as_nanos() / self.config.frame.as_nanos();
             self.next_up = frame + 1;
-            self.send_up(now, frame, context);
+            if self.send_up(now, frame, context) {
+                self.look_at_stations(now, context);
+            }
         }
         self.arm(now, context);
     }
@@ -255,6 +280,7 @@ impl Grants {
         for (station, index) in self.stations.iter_mut().zip(0..) {
             station.cut |= station.in_burst && context.radio.stops_station(StationId(index));
         }
+        self.look_at_stations(now, context);
         self.arm(now, context);
     }
 
@@ -290,6 +316,16 @@ impl Grants {
         }
     }
 
+    /// Starts the accesses that became necessary, and finds out when the first has something to do. For after
+    /// what changes accesses, or what stations have asked for.
+    fn look_at_stations(&mut self, now: Instant, context: &Context<'_>) {
+        for index in 0..self.stations.len() {
+            self.want(now, index, true, context);
+        }
+        let accesses = self.stations.iter().filter_map(|station| station.access.frame());
+        self.next_access = accesses.min().unwrap_or(u64::MAX);
+    }
+
     /// Finds out when a frame's start and an uplink subframe have something to do.
     fn arm(&mut self, now: Instant, context: &Context<'_>) {
         self.timers.start = NEVER;
@@ -301,14 +337,11 @@ impl Grants {
             if let Some(frame) = frame {
                 self.timers.start = self.frame_start(frame);
             }
-            for index in 0..self.stations.len() {
-                self.want(now, index, true, context);
-            }
-            let from = self.first_up(now, true);
-            let accesses = self.stations.iter().filter_map(|station| station.access.frame());
-            let bursts = self.allocations.front().map(|allocation| allocation.frame);
-            if let Some(frame) = accesses.chain(bursts).min() {
-                self.timers.up = self.up_start(frame.max(from));
+            self.timers.resume = if self.paused { self.timers.start } else { NEVER };
+            let bursts = self.allocations.front().map_or(u64::MAX, |allocation| allocation.frame);
+            let frame = self.next_access.min(bursts);
+            if frame < u64::MAX {
+                self.timers.up = self.up_start(frame.max(self.first_up(now, true)));
             }
         }
         self.due = self.timers.first();

@@ -9,7 +9,7 @@ use super::Grants;
 use super::burst::{Partial, has};
 use super::config::{Backoff, Requesting, Steps};
 use super::contention::below;
-use super::map::Allocation;
+use super::map::{Allocation, LEAST_SHARE};
 use super::station::{Access, Attempt, Demand};
 use crate::cell::station_of;
 use crate::frame::AirDrop;
@@ -38,13 +38,17 @@ pub(super) struct Message {
 impl Grants {
     // ---- what a station wants ----
 
-    /// Bytes that a station has to send or expects to, and has not asked for.
+    /// Bytes that a station has to send or expects to, and has not asked for. If there are any, at least what makes
+    /// a burst worth its header: two that are too short each would never send what one could.
     fn unasked(&self, index: usize, context: &Context<'_>) -> u64 {
         let station = &self.stations[index];
         let header = u64::from(self.config.header);
         let (packets, bytes) = context.contenders.backlog(index + 1);
         let waits = bytes + u64::from(packets) * header + station.held_bytes(header);
-        (waits + station.ahead).saturating_sub(station.asked)
+        match (waits + station.ahead).saturating_sub(station.asked) {
+            0 => 0,
+            unasked => unasked.max(waits.min(LEAST_SHARE + header)),
+        }
     }
 
     /// A packet of `bytes` was queued: if it was asked for ahead, it is what was expected.
@@ -76,6 +80,7 @@ impl Grants {
         }
         let attempt = Attempt { since: now, first, tries: 0 };
         self.stations[index].access = Access::Contending { attempt, frame: first };
+        self.next_access = self.next_access.min(first);
         if !self.silent {
             self.timers.up = self.timers.up.min(self.up_start(first));
         }
@@ -83,8 +88,8 @@ impl Grants {
 
     // ---- the subframe ----
 
-    /// Uplink frame `frame` starts.
-    pub(super) fn send_up(&mut self, now: Instant, frame: u64, context: &mut Context<'_>) {
+    /// Uplink frame `frame` starts. True if accesses may have changed.
+    pub(super) fn send_up(&mut self, now: Instant, frame: u64, context: &mut Context<'_>) -> bool {
         let ends = self.frame_start(frame) + self.layout.up_end;
         let mut sends = false;
         while let Some(&allocation) = self.allocations.front()
@@ -102,7 +107,8 @@ impl Grants {
                 sends = true;
             }
         }
-        for (index, id) in (0..self.stations.len()).zip((0..).map(StationId)) {
+        let asks = self.next_access <= frame;
+        for (index, id) in (0..self.stations.len()).zip((0..).map(StationId)).filter(|_| asks) {
             if self.stations[index].access.frame().is_none_or(|at| at > frame) {
                 continue;
             }
@@ -115,6 +121,7 @@ impl Grants {
             self.timers.up_end = ends;
         }
         self.tell_waiting(now, context);
+        asks
     }
 
     fn fill_burst(&mut self, now: Instant, allocation: Allocation, context: &mut Context<'_>) {
@@ -132,7 +139,10 @@ impl Grants {
         };
         let left = self.up.fill(bytes, header, (middle, rate), &mut partial, next);
         station.partial = partial;
-        station.in_burst = true;
+        if !station.in_burst {
+            station.in_burst = true;
+            self.served.push(index);
+        }
         station.asked = station.asked.saturating_sub(asked);
         if left > 0 {
             station.ahead = station.ahead.saturating_sub(left);
@@ -238,16 +248,16 @@ impl Grants {
         let collided = self.up.collided;
         let stations = &self.stations;
         self.up.settle(|station| cut || stations[station.0 as usize].cut, context);
-        for (station, id) in self.stations.iter_mut().zip((0..).map(StationId)) {
-            if !core::mem::take(&mut station.in_burst) {
-                continue;
-            }
+        for &index in &self.served {
+            let (station, id) = (&mut self.stations[index], StationId(index as u32));
+            station.in_burst = false;
             let back = self.up.back.iter().filter(|pending| station_of(&pending.frame) == id);
             let lost = cut || collided || station.cut || has(&self.up.back, id);
             if lost {
                 let bytes = station.give_back(back.copied(), header);
                 station.asked += bytes;
                 station.demands.push_back(Demand { bytes, frame: frame + second, since: None });
+                self.demanded = true;
             }
         }
         self.up.back.clear();
@@ -259,6 +269,7 @@ impl Grants {
             let station = &mut self.stations[index];
             if !cut && !collided && !station.cut {
                 station.demands.push_back(Demand { bytes, frame: frame + second, since });
+                self.demanded = true;
                 continue;
             }
             station.asked = station.asked.saturating_sub(bytes);
@@ -276,8 +287,8 @@ impl Grants {
             self.opportunities.clear(opportunity);
         }
         self.tries = tries;
-        for station in &mut self.stations {
-            station.cut = false;
+        for index in self.served.drain(..) {
+            self.stations[index].cut = false;
         }
         self.tell_waiting(now, context);
     }
@@ -294,6 +305,7 @@ impl Grants {
             match self.config.steps {
                 Steps::One => {
                     station.demands.push_back(Demand { bytes, frame, since: Some(attempt.since) });
+                    self.demanded = true;
                     station.access = Access::Idle;
                 }
                 Steps::Two => station.access = Access::Assigned { since: attempt.since, frame },
@@ -325,6 +337,7 @@ impl Grants {
         let Allocation { station, asked: bytes, since, .. } = allocation;
         if bytes > 0 {
             self.stations[station].demands.push_front(Demand { bytes, frame, since });
+            self.demanded = true;
         }
     }
 
