@@ -57,6 +57,33 @@ CR_AWARE = {
     ),
     "fig4": (),
 }
+WAITING = ("random access delay", "ms", "From a station's wanting to send to the start of its turn, mean")
+UNUSED = ("unused rate of what was granted", "kbit/s", "Granted and not used")
+WRONG = ("wrong share of requests ahead", "share", "Requests made ahead whose packet did not come in time")
+LOOKAHEAD = {
+    "fig5": (
+        ("rate", "kbit/s", "Rate of the stream"),
+        ("time stalled", "s", "Time for which the player stood still, of 100 s"),
+        WAITING,
+        ("unused share of what was granted", "share", "Granted and not used"),
+        WRONG,
+    ),
+    "sweep": (
+        ("rate", "kbit/s", "Rate of the stream, all stations together"),
+        ("rate over that of tcp", "ratio", "Rate over that of plain TCP"),
+        WAITING,
+        UNUSED,
+        WRONG,
+    ),
+    "today": (
+        ("page time, mean", "ms", "Time of a page, mean"),
+        ("page time, p95", "ms", "Time of a page, 95th percentile"),
+        WAITING,
+        UNUSED,
+        WRONG,
+    ),
+}
+GAPS = ("p10", "median", "p90")
 ENERGY = ("energy", "uJ/B", "Energy of the station's radio for each byte delivered")
 # Figure 7: its cases, and the seconds around the switch, by the end of each.
 SWITCH_CASES = ("regular", "dsasync-paper", "paper-no-response", "paper-modern-response", "dsasync")
@@ -293,7 +320,7 @@ def summary(figures, where):
     counts = [sum(claim["holds"] is wanted for _, claim in every) for wanted in (True, False, None)]
     title = (
         f"Of {len(every)} claims {counts[0]} hold, {counts[1]} do not and {counts[2]} are undecided, {where} "
-        f"({figures['fig4'].seeds} seeds; in brackets the 95 % interval):"
+        f"({next(iter(figures.values())).seeds} seeds; in brackets the 95 % interval):"
     )
     head = ["figure", "claim", "paper", "measured", "holds"]
     return [title, table(head, rows, ["---", "---", "---:", "---", "---"])]
@@ -314,9 +341,9 @@ def cases_of(figure, metric):
     return list(dict.fromkeys(case for case, _, of, _ in figure.rows if of == metric))
 
 
-def by_every_case(figure, metric, unit, title):
+def by_every_case(figure, metric, unit, title, direction="uplink"):
     """A line a stack, all cases of the figure side by side."""
-    of = f"uplink {metric}"
+    of = f"{direction} {metric}"
     cases = cases_of(figure, of)
     if not cases:
         return []
@@ -364,7 +391,31 @@ def cr_aware_pages(figures):
     return texts
 
 
-PAPERS = {"dsasync": dsasync_pages, "cr-aware": cr_aware_pages, "activation": activation_pages}
+def ack_gaps(figure):
+    """lookahead's figure 3: how far apart ACKs are, a line for each way to delay them."""
+    metrics = [f"downlink time between ACKs, {which}" for which in GAPS]
+    metrics.append("downlink share of them within 10 ms of 200 ms")
+    rows = []
+    for stack in figure.stacks(metrics[0]):
+        rows.append([stack] + [cell(figure.row("tcp", stack, metric)) for metric in metrics])
+    head = ["the host acknowledges", *(f"{which}, ms" for which in GAPS), "within 10 ms of 200 ms"]
+    return ["Time from one ACK to the next, where they leave the host:", table(head, rows)]
+
+
+def lookahead_pages(figures):
+    """What each page's marks hold, by the page's path below reproductions/lookahead."""
+    texts = {"fig3/README.md": "\n\n".join(ack_gaps(figures["fig3"]))}
+    for name, metrics in LOOKAHEAD.items():
+        blocks = [claims(figures[name])] if figures[name].claims else []
+        for metric in metrics:
+            blocks += by_every_case(figures[name], *metric, direction="downlink")
+        texts[f"{name}/README.md"] = "\n\n".join(blocks)
+    where = "on what the scenario assumes of the paper's testbed"
+    texts["README.md"] = "\n\n".join(summary(figures, where))
+    return texts
+
+
+PAPERS = {"dsasync": dsasync_pages, "cr-aware": cr_aware_pages, "activation": activation_pages, "lookahead": lookahead_pages}
 
 
 def filled(page, text):

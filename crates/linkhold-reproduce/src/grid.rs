@@ -3,8 +3,12 @@
 //! Results are ordered by variant, case and seed, never by completion, so a report is the same on any number
 //! of threads.
 
+use linkhold_core::packet::{Direction, FlowKey};
+use linkhold_core::time::Instant;
 use linkhold_results::{RunRecord, RunSeries};
 use linkhold_scenario::{Case, Scenario};
+use linkhold_sim::slab::Packet;
+use linkhold_sim::{Observer, Tap};
 use rayon::prelude::*;
 
 use crate::{Progress, ReproduceError};
@@ -22,6 +26,8 @@ pub(crate) struct Variant {
     pub scenario: Option<&'static str>,
     /// Keys to change, as for `--set`.
     pub set: Vec<String>,
+    /// The times between the stations' ACKs are kept ([`Point::ack_gaps`]).
+    pub watches_acks: bool,
 }
 
 /// All runs of one case in one variant.
@@ -30,6 +36,32 @@ pub(crate) struct Point {
     pub case: String,
     /// One entry for each seed, ascending.
     pub runs: Vec<(RunRecord, RunSeries)>,
+    /// Where the variant asks for it, by seed: the times from one pure ACK that the stations send to the next,
+    /// seconds.
+    pub ack_gaps: Vec<Vec<f64>>,
+}
+
+/// Keeps the times between the pure ACKs that leave the stations, of all connections together, as the
+/// stations' medium access sees them.
+#[derive(Default)]
+struct AckGaps {
+    wanted: bool,
+    last: Option<Instant>,
+    gaps: Vec<f64>,
+}
+
+impl Observer for AckGaps {
+    fn wants_packets(&self) -> bool {
+        self.wanted
+    }
+
+    fn on_packet(&mut self, now: Instant, tap: Tap, _flow: &FlowKey, packet: &Packet) {
+        let leaves = tap == Tap::Station && packet.direction == Direction::Uplink;
+        if leaves && packet.segment.payload_len == 0 {
+            self.gaps.extend(self.last.map(|last| now.since(last).as_secs_f64()));
+            self.last = Some(now);
+        }
+    }
 }
 
 impl Point {
@@ -68,23 +100,29 @@ impl Grid {
             jobs.extend(scenario.cases().into_iter().map(|case| (index, case)));
         }
         progress.begin(figure, jobs.len() as u64 * u64::from(seeds));
-        let points =
-            jobs.into_par_iter()
-                .map(|(variant, case)| {
-                    let runs = (0..seeds)
-                        .into_par_iter()
-                        .map(|repetition| {
-                            let seed = case.scenario.seed + u64::from(repetition);
-                            let run = linkhold_sim::run_case(&case, seed).map_err(|error| {
-                                ReproduceError::Run { figure: figure.to_owned(), message: error.to_string() }
-                            });
-                            progress.tick();
-                            run
-                        })
-                        .collect::<Result<Vec<_>, _>>()?;
-                    Ok(Point { variant, case: case.name, runs })
-                })
-                .collect::<Result<Vec<_>, ReproduceError>>()?;
+        let points = jobs
+            .into_par_iter()
+            .map(|(variant, case)| {
+                let wanted = variants.get(variant).is_some_and(|variant| variant.watches_acks);
+                let (runs, ack_gaps) = (0..seeds)
+                    .into_par_iter()
+                    .map(|repetition| {
+                        let seed = case.scenario.seed + u64::from(repetition);
+                        let mut acks = AckGaps { wanted, ..AckGaps::default() };
+                        let run = linkhold_sim::run_case_observed(&case, seed, &mut acks);
+                        progress.tick();
+                        let run = run.map_err(|error| ReproduceError::Run {
+                            figure: figure.to_owned(),
+                            message: error.to_string(),
+                        })?;
+                        Ok((run, acks.gaps))
+                    })
+                    .collect::<Result<Vec<_>, ReproduceError>>()?
+                    .into_iter()
+                    .unzip();
+                Ok(Point { variant, case: case.name, runs, ack_gaps })
+            })
+            .collect::<Result<Vec<_>, ReproduceError>>()?;
         progress.end();
         Ok(Self { variants, points })
     }

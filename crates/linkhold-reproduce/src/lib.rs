@@ -12,6 +12,7 @@ mod dsasync;
 mod figure;
 mod finding;
 mod grid;
+mod lookahead;
 mod paper;
 
 use linkhold_results::{Program, ReproduceReport};
@@ -88,7 +89,7 @@ pub enum ReproduceError {
 }
 
 /// Every paper.
-const PAPERS: [&PaperSpec; 3] = [&dsasync::PAPER, &cr_aware::PAPER, &activation::PAPER];
+const PAPERS: [&PaperSpec; 4] = [&dsasync::PAPER, &cr_aware::PAPER, &activation::PAPER, &lookahead::PAPER];
 
 fn id(paper: &PaperSpec, figure: &FigureSpec) -> String {
     format!("{}/{}", paper.name, figure.id)
