@@ -18,6 +18,7 @@ mod as_run;
 mod document;
 mod file;
 mod grants;
+mod grants_keys;
 mod ieee802154;
 pub mod mechanism;
 pub mod model;
