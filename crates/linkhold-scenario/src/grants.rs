@@ -6,7 +6,8 @@ use linkhold_core::units::Fraction;
 use linkhold_radio::grants::{Backoff, Duplexing, MOST_CODES, Proactive, Requesting, Steps, frames_of};
 use linkhold_radio::{AirTimeModel, ChannelConfig, GrantsConfig, GrantsError, Mac, Standard};
 
-use crate::file::{DuplexingName, File, Grants};
+use crate::file::File;
+use crate::grants_keys::{DuplexingName, Grants};
 use crate::read::{At, Reader, Spot};
 
 /// The medium access; `None` after reporting why not.

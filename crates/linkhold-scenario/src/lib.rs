@@ -19,6 +19,7 @@ mod document;
 mod file;
 mod flows;
 mod grants;
+mod grants_keys;
 mod ieee802154;
 pub mod mechanism;
 pub mod model;

@@ -193,10 +193,11 @@ impl Mechanism for AskOnData {
     }
 }
 
-/// A correspondent that sends a packet every 200 ms; a station that answers each one after 50 ms.
+/// A correspondent that sends a packet every 200 ms; a station that answers each one `after` so long.
 #[derive(Debug)]
 struct LateAnswers {
     flow: FlowIndex,
+    after: Duration,
     sent: u32,
     answered_at: Instant,
     /// From each answer's sending to its arrival at the correspondent.
@@ -217,7 +218,7 @@ impl LateAnswers {
 impl Hosts for LateAnswers {
     fn on_arrival(&mut self, now: Instant, _id: PacketId, packet: Packet, network: &mut Network) {
         match packet.direction {
-            Direction::Downlink => network.schedule(now + Duration::from_millis(50), ANSWER),
+            Direction::Downlink => network.schedule(now + self.after, ANSWER),
             Direction::Uplink => self.delays.push(now.since(self.answered_at)),
         }
     }
@@ -236,7 +237,7 @@ impl Hosts for LateAnswers {
     }
 }
 
-fn answers(asks: bool) -> Engine<LateAnswers> {
+fn answers(asks: bool, after: u64) -> Engine<LateAnswers> {
     let config = AirConfig {
         stations: 1,
         mac: Mac::Grants(GrantsConfig::default()),
@@ -263,7 +264,13 @@ fn answers(asks: bool) -> Engine<LateAnswers> {
     let mut network = Cell::new(air, 1, pipe(), pipe()).tap(NodeId::Station(StationId(0)), tap).build();
     let flow = network.add_flow(toy::key(), StationId(0));
     network.schedule(Instant::ZERO, SEND);
-    let hosts = LateAnswers { flow, sent: 0, answered_at: Instant::ZERO, delays: Vec::new() };
+    let hosts = LateAnswers {
+        flow,
+        after: Duration::from_millis(after),
+        sent: 0,
+        answered_at: Instant::ZERO,
+        delays: Vec::new(),
+    };
     let mut engine = Engine::new(network, hosts);
     engine.advance(Instant::from_millis(25_000));
     engine
@@ -273,25 +280,35 @@ fn longest(engine: &Engine<LateAnswers>) -> Duration {
     engine.hosts().delays.iter().copied().max().expect("answers came")
 }
 
+/// Grants, and grants unused, that the station was told of.
+fn told(engine: &Engine<LateAnswers>) -> (u64, u64) {
+    let metrics = engine.network().taps()[0].mechanism().metrics();
+    (metrics.packets, metrics.reports)
+}
+
 #[test]
 fn a_request_ahead_takes_the_wait_for_a_turn_away() {
-    let (plain, ahead) = (answers(false), answers(true));
+    // The request is made when the data comes, and its burst is filled seven frames and 0.1 ms later.
+    let (plain, ahead) = (answers(false, 34), answers(true, 34));
     for engine in [&plain, &ahead] {
         assert_eq!(engine.hosts().delays.len(), 100, "each answer comes");
         assert_eq!(engine.network().losses(), Losses::default());
         assert_eq!(engine.network().packets_inside(), 0);
+        assert_eq!(told(engine), (100, 0), "one grant for each answer, and none in vain");
     }
-    // Seven frames to the burst, a burst's frame, and a wait below a frame.
-    let shortest = plain.hosts().delays.iter().min().expect("answers came");
+    let shortest = plain.hosts().delays.iter().copied().min().expect("answers came");
     assert!(
-        *shortest >= Duration::from_millis(35) && longest(&plain) < Duration::from_millis(42),
+        shortest >= Duration::from_millis(35) && longest(&plain) < Duration::from_millis(42),
         "{shortest}"
     );
-    // The request was made 50 ms before: its burst, some 40 ms later, passes unused, and the answer asks anew.
-    let told = |engine: &Engine<LateAnswers>| {
-        let metrics = engine.network().taps()[0].mechanism().metrics();
-        (metrics.packets, metrics.reports)
-    };
-    assert_eq!(told(&plain), (100, 0));
-    assert_eq!(told(&ahead), (200, 100), "a grant for the request, unused, and one for the answer");
+    // What is left: to the next uplink subframe, and that subframe.
+    assert!(longest(&ahead) < Duration::from_millis(3), "{}", longest(&ahead));
+}
+
+#[test]
+fn a_request_too_far_ahead_is_a_grant_in_vain() {
+    let (plain, ahead) = (answers(false, 50), answers(true, 50));
+    assert_eq!((told(&plain), told(&ahead)), ((100, 0), (200, 100)));
+    assert_eq!(ahead.hosts().delays.len(), 100);
+    assert!(longest(&ahead) > Duration::from_millis(35), "the answer asks anew");
 }

@@ -16,43 +16,13 @@
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 
+pub use super::error::GrantsError;
+pub use super::standard::{FRAMES_802_16, MOST_CODES, Standard, frames_of};
+use super::standard::{PATTERNS_5G, SLOTS_5G};
+
 /// Bytes of a bandwidth request message: the bandwidth request header of IEEE Std 802.16-2004, clause
 /// 6.3.2.1.2. A short BSR with its headers (3GPP TS 38.321 clause 6.1.3.1) takes no more.
 pub(crate) const REQUEST_MESSAGE: u64 = 6;
-/// Codes of CDMA ranging and bandwidth requests together (IEEE Std 802.16-2004, clause 8.4.7.3).
-pub const MOST_CODES: u32 = 256;
-
-/// Frame lengths of IEEE 802.16, us, as lookahead section II-A lists them (and 2 ms, from its section II-C).
-pub const FRAMES_802_16: [u64; 7] = [2000, 2500, 4000, 5000, 8000, 10_000, 12_000];
-/// Slot lengths of 5G by numerology 0 to 4, ns (3GPP TS 38.211 clause 4.3.2).
-const SLOTS_5G: [u64; 5] = [1_000_000, 500_000, 250_000, 125_000, 62_500];
-/// dl-UL-TransmissionPeriodicity, us (3GPP TS 38.331, TDD-UL-DL-Pattern).
-const PATTERNS_5G: [u64; 10] = [500, 625, 1000, 1250, 2000, 2500, 3000, 4000, 5000, 10_000];
-
-/// Whose rules a set of parameters follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standard {
-    /// IEEE 802.16d/e, OFDMA.
-    #[default]
-    Ieee80216,
-    /// DOCSIS: a frame is a MAP interval.
-    Docsis,
-    /// 5G: a frame is a slot, or with TDD a pattern's period.
-    FiveG,
-}
-
-impl Standard {
-    /// Its name in scenario files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ieee80216 => "802.16",
-            Self::Docsis => "docsis",
-            Self::FiveG => "5g",
-        }
-    }
-}
-
 /// How the two directions share the medium.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Duplexing {
@@ -160,85 +130,6 @@ pub struct GrantsConfig {
     /// Whether waiting for a grant, and the pause of a TDD downlink, are told as silences
     /// ([`Cause::Grant`](linkhold_core::link_event::Cause::Grant)).
     pub tell_silences: bool,
-}
-
-/// What is wrong with a [`GrantsConfig`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GrantsError {
-    /// The standard has no frame of this length.
-    #[error("{} has no frame of {frame}; it has {}", standard.name(), frames_of(*standard, *tdd))]
-    Frame {
-        /// The standard.
-        standard: Standard,
-        /// Whether the frames are those of TDD.
-        tdd: bool,
-        /// The length.
-        frame: Duration,
-    },
-    /// More codes than there are.
-    #[error("there are {MOST_CODES} codes, not {0}")]
-    Codes(u32),
-    /// A subframe has no room for data.
-    #[error(
-        "the {subframe} subframe of {length} has no room beside its {overhead} of {}",
-        if *subframe == "downlink" { "maps" } else { "contention slots" }
-    )]
-    Subframe {
-        /// `downlink` or `uplink`.
-        subframe: &'static str,
-        /// Its length.
-        length: Duration,
-        /// What is in it already.
-        overhead: Duration,
-    },
-    /// The gaps are as long as the frame.
-    #[error("the gaps of {gaps} leave nothing of a frame of {frame}")]
-    Gaps {
-        /// TTG and RTG.
-        gaps: Duration,
-        /// The frame.
-        frame: Duration,
-    },
-    /// The unsolicited grants of a frame, or one packet's fragment, need more than the uplink subframe has.
-    #[error("{wanted} B of grants do not fit into an uplink subframe of {room} B")]
-    Grant {
-        /// Bytes wanted.
-        wanted: u64,
-        /// Bytes that fit.
-        room: u64,
-    },
-    /// The base station could not know of the request when it writes the map that grants.
-    #[error(
-        "an answer {given} frames after the request comes before the map that it needs; the least is {least}"
-    )]
-    TooSoon {
-        /// Frames.
-        given: u32,
-        /// The least number of frames.
-        least: u32,
-    },
-    /// Each request would be believed lost before its answer can come.
-    #[error("a t3 of {t3} is over before the answer, which comes after {answer}")]
-    T3 {
-        /// The timer.
-        t3: Duration,
-        /// When the answer comes.
-        answer: Duration,
-    },
-    /// A value is out of its range.
-    #[error("{0} is out of range")]
-    Range(&'static str),
-}
-
-/// The lengths that a standard has for its frames, in words.
-#[must_use]
-pub const fn frames_of(standard: Standard, tdd: bool) -> &'static str {
-    match (standard, tdd) {
-        (Standard::Ieee80216, _) => "2, 2.5, 4, 5, 8, 10 and 12 ms",
-        (Standard::Docsis, _) => "MAP intervals from 0.1 to 20 ms",
-        (Standard::FiveG, false) => "slots of 1 ms, 500 us, 250 us, 125 us and 62.5 us",
-        (Standard::FiveG, true) => "TDD periods of 0.5, 0.625, 1, 1.25, 2, 2.5, 3, 4, 5 and 10 ms",
-    }
 }
 
 /// Times within a frame, from its start.
@@ -536,89 +427,5 @@ impl GrantsConfig {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const US: fn(u64) -> Duration = Duration::from_micros;
-    const UPLINK: BitRate = BitRate::from_mbps(4);
-
-    #[test]
-    fn the_parameters_of_each_standard_fit_together() {
-        for standard in [Standard::Ieee80216, Standard::Docsis, Standard::FiveG] {
-            assert_eq!(GrantsConfig::of(standard).check(50, UPLINK), Ok(()), "{standard:?}");
-        }
-        for us in FRAMES_802_16 {
-            let config = GrantsConfig { frame: US(us), t3: US(8 * us), ..GrantsConfig::default() };
-            assert_eq!(config.check(50, UPLINK), Ok(()), "{us} us");
-        }
-        for us in [500, 2500, 10_000] {
-            let config = GrantsConfig { t3: US(10 * us), ..GrantsConfig::five_g(US(us), true) };
-            assert_eq!(config.check(10, UPLINK), Ok(()), "{us} us");
-        }
-    }
-
-    #[test]
-    fn a_wibro_frame_has_the_symbols_that_it_should() {
-        let layout = GrantsConfig::default().layout();
-        // 27 and 15 symbols of 115.2 us, to a symbol's tenth, since the share is a round number.
-        assert!((layout.down_end.as_secs_f64() - 27.0 * 115.2e-6).abs() < 11e-6, "{}", layout.down_end);
-        let up = layout.up_end.as_secs_f64() - layout.up_start.as_secs_f64();
-        assert!((up - 15.0 * 115.2e-6).abs() < 11e-6, "{up}");
-        assert_eq!(layout.up_end + Duration::from_nanos(40_400), US(5000));
-        assert_eq!(layout.bursts, layout.up_start + Duration::from_nanos(345_600));
-    }
-
-    #[test]
-    fn the_access_takes_four_frames_and_the_implementation_four_more() {
-        let at = |implementation_delay| GrantsConfig { implementation_delay, ..GrantsConfig::default() };
-        // To the burst's frame; the burst itself is the fourth, or eighth.
-        for (delay, first, second) in [(0, 2, 1), (4, 4, 3), (3, 4, 2)] {
-            let config = at(delay);
-            assert_eq!((config.first_answer(), config.second_answer()), (first, second), "{delay}");
-        }
-        assert_eq!((at(0).heard_ahead(), at(4).heard_ahead()), (0, 1));
-        assert_eq!(GrantsConfig::of(Standard::Docsis).first_answer(), 3);
-    }
-
-    #[test]
-    fn what_does_not_fit_is_named() {
-        let fine = GrantsConfig::default();
-        let contention = |codes, backoff_start| {
-            let (subchannels, slots, backoff) = (1, 3, Backoff::Standard);
-            let backoff_end = 6;
-            Requesting::Contention { codes, subchannels, slots, backoff, backoff_start, backoff_end }
-        };
-        let gaps = Duplexing::Tdd { downlink_share: Fraction::clamped(0.5), ttg: US(4000), rtg: US(1000) };
-        let grants = |bytes| Some(Proactive { bytes: Bytes(bytes), period: 1 });
-        let cases = [
-            (
-                GrantsConfig { frame: US(3000), ..fine },
-                "802.16 has no frame of 3ms; it has 2, 2.5, 4, 5, 8, 10 and 12 ms",
-            ),
-            (GrantsConfig { requesting: contention(257, 0), ..fine }, "there are 256 codes, not 257"),
-            (GrantsConfig { requesting: contention(0, 0), ..fine }, "codes is out of range"),
-            (GrantsConfig { requesting: contention(1, 7), ..fine }, "backoff_start is out of range"),
-            (GrantsConfig { duplexing: gaps, ..fine }, "the gaps of 5ms leave nothing of a frame of 5ms"),
-            (GrantsConfig { maps: US(4000), ..fine }, "has no room beside its 4ms of maps"),
-            (GrantsConfig { contention: US(4000), ..fine }, "has no room beside its 4ms of contention slots"),
-            (
-                GrantsConfig { proactive: grants(500), ..fine },
-                "1000 B of grants do not fit into an uplink subframe of 690 B",
-            ),
-            (
-                GrantsConfig { t3: US(19_000), implementation_delay: 8, ..fine },
-                "is over before the answer, which comes after 30ms",
-            ),
-            (GrantsConfig { success: Fraction::ZERO, ..fine }, "success is out of range"),
-            (GrantsConfig { assignment: 0, implementation_delay: 0, ..fine }, "the least is 1"),
-            (
-                GrantsConfig { frame: US(700), ..GrantsConfig::of(Standard::FiveG) },
-                "5g has no frame of 700us; it has slots of",
-            ),
-        ];
-        for (config, message) in cases {
-            let told = config.check(2, UPLINK).expect_err(message).to_string();
-            assert!(told.contains(message), "{message}: {told}");
-        }
-    }
-}
+#[path = "config_tests.rs"]
+mod tests;

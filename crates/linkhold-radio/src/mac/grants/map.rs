@@ -10,33 +10,9 @@ use linkhold_core::units::Bytes;
 
 use super::Grants;
 use super::config::{Proactive, REQUEST_MESSAGE};
+use super::in_flight::{Allocation, LEAST_SHARE, Share};
 use super::station::Access;
 use crate::mac::context::Context;
-
-/// A burst below this, beside a packet's header, is not worth its grant: an ACK fits. Bytes.
-pub(super) const LEAST_SHARE: u64 = 64;
-
-/// A station's burst in a coming uplink frame.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Allocation {
-    pub(super) station: usize,
-    pub(super) frame: u64,
-    /// The burst's start.
-    pub(super) at: Instant,
-    pub(super) bytes: u64,
-    /// How many of the bytes had been asked for.
-    pub(super) asked: u64,
-    /// Since when the access had lasted that led to it.
-    pub(super) since: Option<Instant>,
-}
-
-/// What one station may get in the map that is being written.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Share {
-    unsolicited: u64,
-    wanted: u64,
-    given: u64,
-}
 
 impl Grants {
     /// Writes the map of uplink frame `frame`; the station hears of it when the maps of now end.

@@ -9,31 +9,11 @@ use super::Grants;
 use super::burst::{Partial, has};
 use super::config::{Backoff, Requesting, Steps};
 use super::contention::below;
-use super::map::{Allocation, LEAST_SHARE};
+use super::in_flight::{Allocation, LEAST_SHARE, Message, Try};
 use super::station::{Access, Attempt, Demand};
 use crate::cell::station_of;
 use crate::frame::AirDrop;
 use crate::mac::context::Context;
-
-/// A request on the air.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Try {
-    station: usize,
-    attempt: Attempt,
-    /// What it drew, in contention.
-    opportunity: Option<usize>,
-    /// The bytes it tells, where one step does.
-    bytes: u64,
-}
-
-/// Bytes told to the base station: in a message of their own, or in a burst.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Message {
-    station: usize,
-    bytes: u64,
-    /// Since when the access has lasted; `None` in a burst.
-    since: Option<Instant>,
-}
 
 impl Grants {
     // ---- what a station wants ----
