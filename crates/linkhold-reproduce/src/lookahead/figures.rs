@@ -198,9 +198,13 @@ pub(super) fn sweep(quick: bool) -> Vec<Variant> {
     for frame in ["2ms", "2.5ms", "4ms", "8ms", "10ms", "12ms"] {
         all.push(variant(&format!("frame {frame}"), &[&format!("radio.grants.frame=\"{frame}\"")]));
     }
-    for stations in [2, 5, 10, 20, 50] {
-        let set = [format!("radio.stations={stations}"), "flows.0.station=\"all\"".to_owned()];
-        let set: Vec<&str> = set.iter().map(String::as_str).collect();
+    // So many frames that 100 bytes for each station fit into their uplink subframes.
+    for (stations, period) in [(2, 1), (5, 1), (10, 2), (20, 4), (50, 9)] {
+        let unasked = format!(
+            "cases.no-random-access.set={{\"radio.grants.proactive\"=\"100B\", \"radio.grants.proactive_period\"={period}}}"
+        );
+        let stations_key = format!("radio.stations={stations}");
+        let set = [stations_key.as_str(), "flows.0.station=\"all\"", &unasked];
         all.push(variant(&format!("{stations} stations"), &set));
     }
     for success in ["0.9", "0.7", "0.5"] {
