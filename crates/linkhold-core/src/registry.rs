@@ -28,6 +28,8 @@ pub struct MechanismEntry {
     pub presets: Vec<(&'static str, &'static str)>,
     /// Its keys, in the order in which they are applied.
     pub keys: Vec<Key>,
+    /// It changes no packet and commands no sender ([`Registered::ONLY_WATCHES`]).
+    pub only_watches: bool,
     preset: fn(usize) -> MechanismSettings,
 }
 
@@ -39,6 +41,7 @@ impl MechanismEntry {
             places: C::PLACES,
             presets: C::PRESETS.iter().map(|preset| (preset.name, preset.doc)).collect(),
             keys: C::SETTINGS.iter().map(|setting| setting.key).collect(),
+            only_watches: C::ONLY_WATCHES,
             preset,
         }
     }

@@ -460,6 +460,10 @@ pub trait Registered: Clone + PartialEq + Debug + Send + Sync + Sized + 'static 
     const PLACES: &'static [Place];
     /// At a station, what its host sends is to the mechanism what a base station sends down.
     const TURNED_AT_STATIONS: bool = false;
+    /// It only watches: every packet goes on unchanged, and its only actions are
+    /// [`RequestUplink`](crate::action::Action::RequestUplink). So it can stand in a station's radio, below a
+    /// kernel whose packets and senders it could not command.
+    const ONLY_WATCHES: bool = false;
     /// Where settings start from; what is recommended first.
     const PRESETS: &'static [Preset<Self>];
     /// Its settings, in the order in which they are applied.

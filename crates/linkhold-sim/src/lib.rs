@@ -35,6 +35,7 @@ pub mod silence_tracker;
 pub mod slab;
 pub mod tap;
 mod touched;
+mod watcher;
 
 pub use capture::Capture;
 pub use cell::Cell;
@@ -42,4 +43,4 @@ pub use engine::{Engine, Hosts};
 pub use error::SimError;
 pub use observer::{NoObserver, Observer, Tap};
 pub use report::scenario_info;
-pub use run::{Simulation, run_case, run_case_observed};
+pub use run::{Simulation, mechanism_record, run_case, run_case_observed};
