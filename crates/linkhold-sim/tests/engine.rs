@@ -23,6 +23,7 @@ fn cell() -> Cell {
     let primary_user = PrimaryUserConfig {
         on_mean: Duration::from_millis(100),
         off_mean: Duration::from_millis(200),
+        fixed: false,
         detection_delay: Duration::ZERO,
         end_detection_delay: Duration::ZERO,
     };
