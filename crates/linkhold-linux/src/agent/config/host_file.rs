@@ -100,18 +100,24 @@ impl FromNode for Dbm {
 }
 
 /// Says why a mechanism cannot run on a host, if it cannot.
-fn runs_on_a_host(settings: &MechanismSettings, place: Place) -> Result<(), ValueError> {
+///
+/// # Errors
+/// [`ValueError`] with the reason and what a host can run.
+pub fn runs_on_a_host(settings: &MechanismSettings, place: Place) -> Result<(), ValueError> {
     let name = settings.name();
     let what = if place == Place::BaseStation {
         format!("{name} would run at \"base-station\"; `linkhold host` runs on a host")
     } else if settings.needs().reports {
         format!("{name} waits for reports of the base station, which nothing brings to a host")
+    } else if settings.entry().only_watches {
+        format!("{name} asks the radio for uplink turns, which no driver of Linux takes")
     } else {
         return Ok(());
     };
     let elsewhere = |place: &&Place| **place != Place::BaseStation;
     let fitting = registry::entries().iter().filter(|entry| {
-        entry.places.iter().any(|place| elsewhere(&place)) && !entry.recommended().needs().reports
+        let runs = !entry.only_watches && !entry.recommended().needs().reports;
+        runs && entry.places.iter().any(|place| elsewhere(&place))
     });
     let names: Vec<&str> = fitting.map(|entry| entry.name).collect();
     Err(ValueError::new(what, format!("a host can run {}", names.join(", "))))
