@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table router-costs clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table host-table router-costs clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,7 @@ unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run 
 pages: ## README.md and the pages of docs/testbed say what was measured (built by `unit`)
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/readme_numbers.py --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/testbed_table.py --raw --check
+	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/host_table.py --raw --check
 
 bench-smoke: ## Every benchmark once and short, in the tests' build: shows that it works, not how fast
 	$(CARGO) test --locked --workspace $(STRUCT_OPS) --bench '*'
@@ -96,6 +97,9 @@ reproduction-tables: build ## Measure the paper's figures again and fill the tab
 
 testbed-table: build setup ## Measure docs/testbed against this machine's kernel (as root); can be stopped and goes on where it was
 	scripts/testbed_table.py
+
+host-table: build setup ## Measure docs/testbed/host.md: a host's own sender across silences (as root); can be stopped and goes on where it was
+	scripts/host_table.py
 
 router-costs: setup ## Measure what the agent costs and fill docs/router.md with it (as root, on a quiet machine)
 	scripts/router_costs.py

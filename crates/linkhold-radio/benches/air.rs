@@ -18,6 +18,7 @@ fn config(mac: Mac, router: QueueKind) -> AirConfig {
     let primary_user = PrimaryUserConfig {
         on_mean: Duration::from_millis(200),
         off_mean: Duration::from_millis(800),
+        fixed: false,
         detection_delay: Duration::ZERO,
         end_detection_delay: Duration::ZERO,
     };

@@ -1,7 +1,8 @@
-//! A primary user (incumbent) on one channel: exponential ON and OFF times, seen with a detection delay.
+//! A primary user (incumbent) on one channel: ON and OFF times, exponential or fixed, seen with a detection delay.
 //!
 //! Source: dsasync section VI-A ("The incumbent produces ON/OFF patterns of random durations according to an
-//! exponential distribution").
+//! exponential distribution"). Fixed times are our choice, for what a silence of a given length costs where it
+//! is told late.
 //! Sees nothing but time and its own random stream; the channel set reads `is_on` and `is_detected`.
 //! States: clear → on, undetected (frames collide) → detected (radio silent) → off, not yet noticed → clear;
 //! a burst shorter than the detection delay is never detected, a pause shorter than the end's never noticed.
@@ -18,6 +19,8 @@ pub struct PrimaryUserConfig {
     pub on_mean: Duration,
     /// Mean length of the pause between bursts; zero: it always transmits.
     pub off_mean: Duration,
+    /// Every burst and every pause has exactly its mean's length; a pause comes first.
+    pub fixed: bool,
     /// From a burst's start to its detection. Until then frames are sent and collide; 0 = silent at once.
     pub detection_delay: Duration,
     /// From a burst's end to the radio's resuming.
@@ -38,12 +41,17 @@ pub(crate) struct PrimaryUser {
 
 impl PrimaryUser {
     /// The process in its stationary state at time 0: ON with probability on / (on + off), and then detected
-    /// long ago. (The remaining time of a burst is exponential too.)
+    /// long ago. (The remaining time of a burst is exponential too.) With fixed times it is at the start of a
+    /// pause.
     pub(crate) fn new(config: PrimaryUserConfig, seed: u64, channel: usize) -> Self {
         let mut stream = Stream::new(seed, "primary-user", channel as u64);
         let (on_mean, off_mean) = (config.on_mean.as_secs_f64(), config.off_mean.as_secs_f64());
         let draw = stream.unit();
-        let on = !config.on_mean.is_zero() && draw * (on_mean + off_mean) < on_mean;
+        let on = if config.fixed {
+            config.off_mean.is_zero()
+        } else {
+            !config.on_mean.is_zero() && draw * (on_mean + off_mean) < on_mean
+        };
         let mut user = Self {
             config,
             stream,
@@ -104,7 +112,13 @@ impl PrimaryUser {
         } else {
             (self.config.off_mean, self.config.on_mean)
         };
-        if next_mean.is_zero() { Instant::FAR_FUTURE } else { at + self.stream.exponential(mean) }
+        if next_mean.is_zero() {
+            Instant::FAR_FUTURE
+        } else if self.config.fixed {
+            at + mean
+        } else {
+            at + self.stream.exponential(mean)
+        }
     }
 }
 
@@ -118,6 +132,7 @@ mod tests {
         PrimaryUserConfig {
             on_mean: MS(on),
             off_mean: MS(off),
+            fixed: false,
             detection_delay: MS(delay),
             end_detection_delay: MS(delay),
         }
@@ -175,6 +190,25 @@ mod tests {
             }
         }
         assert!(seen > 100 && missed > 100, "{seen} seen, {missed} missed");
+    }
+
+    #[test]
+    fn fixed_times_are_the_same_for_every_seed_and_begin_with_a_pause() {
+        for seed in [1, 2] {
+            let mut user =
+                PrimaryUser::new(PrimaryUserConfig { fixed: true, ..config(300, 4500, 20) }, seed, 0);
+            assert!(!user.is_on() && !user.is_detected());
+            let mut changes = Vec::new();
+            for _ in 0..8 {
+                changes.push(user.next().at.since(Instant::ZERO).as_millis());
+                user.step();
+            }
+            assert_eq!(changes, [4500, 4520, 4800, 4820, 9300, 9320, 9600, 9620], "seed {seed}");
+        }
+        let always = PrimaryUser::new(PrimaryUserConfig { fixed: true, ..config(300, 0, 20) }, 1, 0);
+        assert!(always.is_on() && always.next().at == Instant::FAR_FUTURE);
+        let never = PrimaryUser::new(PrimaryUserConfig { fixed: true, ..config(0, 300, 20) }, 1, 0);
+        assert!(!never.is_on() && never.next().at == Instant::FAR_FUTURE);
     }
 
     #[test]

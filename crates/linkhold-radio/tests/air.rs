@@ -46,6 +46,7 @@ fn busy_user(on: u64, off: u64, delay: u64) -> PrimaryUserConfig {
     PrimaryUserConfig {
         on_mean: ms(on),
         off_mean: ms(off),
+        fixed: false,
         detection_delay: ms(delay),
         end_detection_delay: ms(delay),
     }

@@ -55,6 +55,7 @@ fn user(on: u64, off: u64) -> PrimaryUserConfig {
     PrimaryUserConfig {
         on_mean: ms(on),
         off_mean: ms(off),
+        fixed: false,
         detection_delay: Duration::ZERO,
         end_detection_delay: Duration::ZERO,
     }

@@ -101,6 +101,7 @@ fn any_config() -> impl Strategy<Value = AirConfig> {
         user.map(|(on, off, delay, end_delay)| PrimaryUserConfig {
             on_mean: ms(on),
             off_mean: ms(off),
+            fixed: false,
             detection_delay: ms(delay),
             end_detection_delay: ms(end_delay),
         })

@@ -11,7 +11,7 @@ use linkhold_tcp::{Congestion, DelayedAck, Recovery};
 
 use crate::grants_keys::Grants;
 use crate::mechanism::{MechanismValue, MisplacedKeys, SharedSettings};
-use crate::model::{IpVersion, Profile, WebConnection};
+use crate::model::{HostFreeze, IpVersion, Profile, WebConnection};
 use crate::read::{At, file_enum, file_table};
 use crate::scalar::{
     Ahead, By, Exponent, FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, Ratio,
@@ -41,6 +41,8 @@ file_table! {
         section router: Queue;
         /// Each station's uplink transmit queue.
         section station: Queue;
+        /// On the testbed: `linkhold host`, which carries out a mechanism at the stations or the correspondent.
+        section host: Host;
         /// TCP of both ends of every connection.
         section tcp: Tcp;
         /// The connections.
@@ -166,12 +168,15 @@ file_table! {
 }
 
 file_table! {
-    /// A licensed (primary) user with exponential ON and OFF times.
+    /// A licensed (primary) user, on and off by turns.
     PrimaryUser {
         /// Mean length of a burst.
         required on_mean: Positive<Duration>;
         /// Mean length of the pause between bursts.
         required off_mean: Positive<Duration>;
+        /// Whether every burst and every pause has exactly its mean length, a pause first. False: both are
+        /// exponential.
+        default fixed: bool = false;
         /// From a burst's start to its detection. Until then frames are sent and collide; 0s: the cell is
         /// silent at once.
         default detection_delay: Duration = "0s";
@@ -414,6 +419,22 @@ file_table! {
         optional ecn: bool;
     }
 }
+
+file_table! {
+    /// `linkhold host` on the testbed. The simulator's senders are frozen as the mechanism says, and need none of
+    /// this.
+    Host {
+        /// How it freezes the kernel's senders. Default: "window".
+        optional freeze: HostFreeze;
+    }
+}
+
+file_enum!(HostFreeze {
+    "window" => Self::Window, "By window updates.";
+    "kernel" => Self::Kernel,
+        "By eBPF: the host's senders use linkhold_cubic or linkhold_reno in place of cubic or reno.";
+    "both" => Self::Both, "By both.";
+});
 
 /// `router.queue` and `station.queue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,6 +70,7 @@ pub(crate) fn radio(file: &File, reader: &Reader<'_>) -> Option<(Mac, ChannelCon
         primary_user: user.map(|user| PrimaryUserConfig {
             on_mean: **user.on_mean,
             off_mean: **user.off_mean,
+            fixed: *user.fixed,
             detection_delay: Duration::ZERO,
             end_detection_delay: Duration::ZERO,
         }),

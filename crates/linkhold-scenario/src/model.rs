@@ -45,6 +45,8 @@ pub struct ResolvedScenario {
     /// The mechanism is told the room in the router's queue and can take packets back from it (the testbed:
     /// never).
     pub router_visible: bool,
+    /// How `linkhold host` freezes senders on the testbed; `None`: by window updates.
+    pub host_freeze: Option<HostFreeze>,
     /// The stack that `tcp` started from.
     pub tcp_profile: Profile,
     /// Both ends of every connection: the profile with the file's keys applied.
@@ -75,6 +77,39 @@ pub struct TraceFiles {
     pub down: PathBuf,
     /// Where the uplink's was read from.
     pub up: PathBuf,
+}
+
+/// How `linkhold host` freezes a kernel's senders on the testbed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostFreeze {
+    /// By window updates.
+    #[default]
+    Window,
+    /// By the eBPF congestion controls, which the senders must use.
+    Kernel,
+    /// By both.
+    Both,
+}
+
+impl HostFreeze {
+    /// Its name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Window => "window",
+            Self::Kernel => "kernel",
+            Self::Both => "both",
+        }
+    }
+
+    /// True if it takes the eBPF congestion controls.
+    #[must_use]
+    pub const fn takes_ebpf(self) -> bool {
+        match self {
+            Self::Window => false,
+            Self::Kernel | Self::Both => true,
+        }
+    }
 }
 
 /// A stack whose defaults apply.

@@ -64,6 +64,7 @@ pub(crate) fn resolve(
         radio,
         traces,
         router_visible: file.router.visible.as_ref().is_none_or(|at| at.value),
+        host_freeze: file.host.freeze.as_ref().map(|at| at.value),
         tcp_profile: *file.tcp.profile,
         tcp,
         flows: flows?,
@@ -407,6 +408,7 @@ fn primary_user(user: &crate::file::PrimaryUser) -> PrimaryUserConfig {
     PrimaryUserConfig {
         on_mean: **user.on_mean,
         off_mean: **user.off_mean,
+        fixed: *user.fixed,
         detection_delay: *user.detection_delay,
         end_detection_delay: *user.end_detection_delay,
     }

@@ -376,8 +376,9 @@ fn describe_channel(channel: &ChannelConfig, radio: &AirConfig) -> String {
     if let Some(user) = &channel.primary_user {
         let (on, off) = (user.on_mean.as_secs_f64(), user.off_mean.as_secs_f64());
         let share = 100.0 * on / (on + off);
+        let times = if user.fixed { "fixed" } else { "mean" };
         let _ =
-            write!(text, "; primary user {} on, {} off (mean; {share:.1} %)", user.on_mean, user.off_mean);
+            write!(text, "; primary user {} on, {} off ({times}; {share:.1} %)", user.on_mean, user.off_mean);
     }
     text
 }
@@ -493,10 +494,17 @@ fn case_line(case: &Case, first: &ResolvedScenario) -> String {
         [one] => mechanism(one, one.place != one.settings.entry().natural_place()),
         several => several.iter().map(|one| mechanism(one, true)).collect::<Vec<_>>().join("; "),
     };
-    let same_but_mechanism =
-        ResolvedScenario { mechanisms: first.mechanisms.clone(), ..case.scenario.clone() } == *first;
-    let differs = if same_but_mechanism { "" } else { ", with keys of its own" };
-    format!("{}: {mechanisms}{differs}", case.name)
+    let same_but_mechanism = ResolvedScenario {
+        mechanisms: first.mechanisms.clone(),
+        host_freeze: first.host_freeze,
+        ..case.scenario.clone()
+    };
+    let host = match case.scenario.host_freeze {
+        Some(freeze) => format!("; on the testbed linkhold host freezes by {:?}", freeze.name()),
+        None => String::new(),
+    };
+    let differs = if same_but_mechanism == *first { "" } else { ", with keys of its own" };
+    format!("{}: {mechanisms}{host}{differs}", case.name)
 }
 
 /// Its name, its place if that is to be said, its preset, and the settings that are not the preset's.

@@ -11,7 +11,9 @@ use linkhold_core::registry::{MechanismSettings, entries};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::{AirTimeModel, Mac, QueueKind, SwitchPolicy};
-use linkhold_scenario::{Files, NoFiles, PlacedMechanism, Scenario, ScenarioError, Source, json_schema};
+use linkhold_scenario::{
+    Files, HostFreeze, NoFiles, PlacedMechanism, Scenario, ScenarioError, Source, json_schema,
+};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery, TcpConfig};
 
 const BASE: &str = r#"schema = "linkhold.scenario/1"
@@ -322,6 +324,37 @@ fn a_trace_is_found_read_and_checked() {
         "{told}"
     );
     assert!(told.contains("radio.trace.up: cannot read the trace file dir/up.txt: "), "{told}");
+}
+
+#[test]
+fn a_case_says_how_linkhold_host_freezes() {
+    let text = format!(
+        "{BASE}[[cases]]\nname = \"plain\"\n[[cases]]\nname = \"ebpf\"\nmechanism = {{ name = \"cr-aware\", at = \
+         \"stations\" }}\nset = {{ \"host.freeze\" = \"kernel\" }}\n"
+    );
+    let scenario = parse(&text).expect("valid");
+    let freezes: Vec<_> = scenario.cases().iter().map(|case| case.scenario.host_freeze).collect();
+    assert_eq!(freezes, [None, Some(HostFreeze::Kernel)]);
+    let facts = scenario.facts();
+    let said = facts.iter().filter(|(label, _)| *label == "case").map(|(_, text)| text.as_str());
+    assert_eq!(
+        said.collect::<Vec<_>>(),
+        [
+            "plain: plain router",
+            "ebpf: cr-aware, preset recommended; on the testbed linkhold host freezes by \"kernel\""
+        ]
+    );
+}
+
+#[test]
+fn fixed_bursts_are_said_to_be_fixed() {
+    let text = BASE
+        .replace("[radio]", "[radio]\nprimary_user = { on_mean = \"1s\", off_mean = \"3s\", fixed = true }");
+    let scenario = parse(&text).expect("valid");
+    assert!(scenario.cases()[0].scenario.radio.channels[0].primary_user.is_some_and(|user| user.fixed));
+    let facts = scenario.facts();
+    let shown = facts.iter().any(|(_, text)| text.contains("primary user 1s on, 3s off (fixed; 25.0 %)"));
+    assert!(shown, "{facts:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! From a resolved scenario to the parts of a cell: air, wired pipes, mechanisms.
 
-use linkhold_core::mechanism::Place;
+use linkhold_core::mechanism::{Mechanism, Place};
 use linkhold_core::packet::StationId;
 use linkhold_radio::{Air, AirConfig, AirTimeModel, Mac, WiredPipe};
 use linkhold_scenario::{PlacedMechanism, ResolvedScenario, Transport};
@@ -18,37 +18,60 @@ pub(crate) fn network(scenario: &ResolvedScenario, seed: u64) -> Result<Network,
     if !scenario.router_visible {
         cell = cell.with_hidden_queue();
     }
-    for PlacedMechanism { place, settings } in &scenario.mechanisms {
-        let make = || {
-            // Seed 0: a mechanism's hash tables are alike in every run.
-            settings.build_at(*place, 0).map_err(|error| SimError::Mechanism {
-                mechanism: settings.name(),
-                reason: error.to_string(),
-            })
-        };
-        cell = match place {
-            Place::BaseStation => cell.tap(NodeId::BaseStation, make()?),
+    for placed in &scenario.mechanisms {
+        cell = match placed.place {
+            Place::BaseStation => cell.tap(NodeId::BaseStation, mechanism(placed)?),
             // A radio's event has to cross the wire before a correspondent can know of it.
             Place::Correspondent => {
-                cell.tap_told_late(NodeId::Correspondent, make()?, scenario.wired.one_way_delay)
+                cell.tap_told_late(NodeId::Correspondent, mechanism(placed)?, scenario.wired.one_way_delay)
             }
-            Place::Stations => {
-                for station in (0..scenario.radio.stations).map(StationId) {
-                    cell = cell.tap(NodeId::Station(station), make()?);
-                }
-                cell
-            }
+            Place::Stations => at_stations(cell, scenario, placed)?,
         };
     }
     Ok(cell.build())
 }
 
-/// The cell of a scenario without its mechanisms, cut open at the base station; and the route over its wire.
+/// The cell of a scenario, cut open at the base station; and the route over its wire. In it stand those of its
+/// mechanisms that [stand in the radio](stands_in_the_radio); the others are for whoever drives the network to carry out.
 ///
 /// # Errors
 /// [`SimError`] when the scenario names something that is not there.
 pub fn open_network(scenario: &ResolvedScenario, seed: u64) -> Result<(Network, Route), SimError> {
-    Ok(plain_cell(scenario, seed)?.build_open())
+    let mut cell = plain_cell(scenario, seed)?;
+    for placed in scenario.mechanisms.iter().filter(|placed| stands_in_the_radio(placed)) {
+        cell = at_stations(cell, scenario, placed)?;
+    }
+    Ok(cell.build_open())
+}
+
+/// True if a mechanism stands in the stations' radios also where the stations' TCP is a kernel's: it only
+/// watches.
+#[must_use]
+pub fn stands_in_the_radio(placed: &PlacedMechanism) -> bool {
+    match placed.place {
+        Place::Stations => placed.settings.entry().only_watches,
+        Place::BaseStation | Place::Correspondent => false,
+    }
+}
+
+fn at_stations(
+    mut cell: Cell,
+    scenario: &ResolvedScenario,
+    placed: &PlacedMechanism,
+) -> Result<Cell, SimError> {
+    for station in (0..scenario.radio.stations).map(StationId) {
+        cell = cell.tap(NodeId::Station(station), mechanism(placed)?);
+    }
+    Ok(cell)
+}
+
+/// Makes a mechanism for its place.
+fn mechanism(placed: &PlacedMechanism) -> Result<Box<dyn Mechanism>, SimError> {
+    let PlacedMechanism { place, settings } = placed;
+    // Seed 0: a mechanism's hash tables are alike in every run.
+    settings
+        .build_at(*place, 0)
+        .map_err(|error| SimError::Mechanism { mechanism: settings.name(), reason: error.to_string() })
 }
 
 fn plain_cell(scenario: &ResolvedScenario, seed: u64) -> Result<Cell, SimError> {

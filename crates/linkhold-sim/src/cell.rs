@@ -17,6 +17,7 @@ use crate::link::{AirLink, Link};
 use crate::network::Network;
 use crate::path::{Hop, LinkId, NodeId, Onward, Route, TapId};
 use crate::tap::Tap;
+use crate::watcher::Watcher;
 
 /// The air's number in a cell: the link that is added first.
 pub const AIR: LinkId = LinkId(0);
@@ -75,24 +76,48 @@ impl Cell {
     /// wire to the air and back. The stations' routes cross only the air; the route returned beside the
     /// network crosses only the wire.
     ///
+    /// Mechanisms may stand at stations: in the radio, below the station's own kernel. They only watch there:
+    /// the network carries the kernel's packets, of which it has no more than the headers, so of a mechanism
+    /// it takes nothing but requests to the radio.
+    ///
     /// # Panics
-    /// If a mechanism was put at a node: the mechanisms of an open cell stand outside the network.
+    /// If a mechanism was put at another node: what decides over packets or senders stands outside the
+    /// network.
     #[must_use]
     pub fn build_open(self) -> (Network, Route) {
         let Self { air, stations, wire_down, wire_up, taps, queue_visible: _ } = self;
-        assert!(taps.is_empty(), "the mechanisms of an open cell stand outside");
         let (mut network, [air, down, up]) = links(air, stations, wire_down, wire_up);
-        let over = |network: &mut Network, from: NodeId, link: LinkId, to: NodeId| {
-            let first = Hop { node: from, tap: None, onward: Onward::Link(link) };
-            network.add_path(&[first, Hop { node: to, tap: None, onward: Onward::Out }])
-        };
+        let mut placed = PlacedTaps::default();
+        for PlannedTap { node, mechanism, signal_delay } in taps {
+            assert!(
+                node.station().is_some(),
+                "in an open cell a mechanism stands at a station, not at {node:?}"
+            );
+            let tap = Tap::new(Box::new(Watcher::new(mechanism)), node, air).with_signal_delay(signal_delay);
+            placed.add(node, network.add_tap(tap));
+        }
+        placed.sort();
+        let plain = |node: NodeId, onward: Onward| Hop { node, tap: None, onward };
         let wire = Route {
-            down: over(&mut network, NodeId::Correspondent, down, NodeId::BaseStation),
-            up: over(&mut network, NodeId::BaseStation, up, NodeId::Correspondent),
+            down: network.add_path(&[
+                plain(NodeId::Correspondent, Onward::Link(down)),
+                plain(NodeId::BaseStation, Onward::Out),
+            ]),
+            up: network.add_path(&[
+                plain(NodeId::BaseStation, Onward::Link(up)),
+                plain(NodeId::Correspondent, Onward::Out),
+            ]),
         };
+        let mut path = Vec::new();
         for station in (0..stations).map(|station| NodeId::Station(StationId(station))) {
-            let down = over(&mut network, NodeId::BaseStation, air, station);
-            let up = over(&mut network, station, air, NodeId::BaseStation);
+            path.clear();
+            path.push(plain(NodeId::BaseStation, Onward::Link(air)));
+            push_hops(&mut path, station, placed.at(station), Onward::Out);
+            let down = network.add_path(&path);
+            path.clear();
+            push_hops(&mut path, station, placed.at(station).rev(), Onward::Link(air));
+            path.push(plain(NodeId::BaseStation, Onward::Out));
+            let up = network.add_path(&path);
             network.add_route(Route { down, up });
         }
         (network, wire)
@@ -106,40 +131,56 @@ impl Cell {
         // Only the tap next to the radio sees the queue. If another took packets back, the taps between it
         // and the radio would see them twice.
         let next_to_radio = taps.iter().rposition(|planned| planned.node == NodeId::BaseStation);
-        let mut at_node: Vec<(NodeId, TapId)> = Vec::with_capacity(taps.len());
+        let mut placed = PlacedTaps::default();
         for (number, planned) in taps.into_iter().enumerate() {
             let mut tap = Tap::new(planned.mechanism, planned.node, air);
             if queue_visible && next_to_radio == Some(number) {
                 tap = tap.seeing_queue_of(network.radio(air).air());
             }
-            at_node.push((planned.node, network.add_tap(tap.with_signal_delay(planned.signal_delay))));
+            placed.add(planned.node, network.add_tap(tap.with_signal_delay(planned.signal_delay)));
         }
-        // Sorted, so that each station's taps are found without a walk over all of them. The sort is stable,
-        // so the taps of one node keep their order.
-        at_node.sort_by_key(|&(node, _)| rank(node));
-        let taps_at = |node: NodeId| {
-            let from = at_node.partition_point(|&(other, _)| rank(other) < rank(node));
-            let to = at_node.partition_point(|&(other, _)| rank(other) <= rank(node));
-            &at_node[from..to]
-        };
+        placed.sort();
         let mut path = Vec::new();
         for station in (0..stations).map(StationId) {
             let nodes = [NodeId::Correspondent, NodeId::BaseStation, NodeId::Station(station)];
             path.clear();
             for (node, onward) in nodes.into_iter().zip([Onward::Link(down), Onward::Link(air), Onward::Out])
             {
-                push_hops(&mut path, node, taps_at(node).iter().map(|&(_, tap)| tap), onward);
+                push_hops(&mut path, node, placed.at(node), onward);
             }
             let down = network.add_path(&path);
             path.clear();
             let onwards = [Onward::Link(air), Onward::Link(up), Onward::Out];
             for (node, onward) in nodes.into_iter().rev().zip(onwards) {
-                push_hops(&mut path, node, taps_at(node).iter().rev().map(|&(_, tap)| tap), onward);
+                push_hops(&mut path, node, placed.at(node).rev(), onward);
             }
             let up = network.add_path(&path);
             network.add_route(Route { down, up });
         }
         network
+    }
+}
+
+/// The taps of a cell by their nodes.
+#[derive(Default)]
+struct PlacedTaps(Vec<(NodeId, TapId)>);
+
+impl PlacedTaps {
+    fn add(&mut self, node: NodeId, tap: TapId) {
+        self.0.push((node, tap));
+    }
+
+    /// Sorts them, so that each station's are found without a walk over all. The sort is stable, so the taps of
+    /// one node keep their order.
+    fn sort(&mut self) {
+        self.0.sort_by_key(|&(node, _)| rank(node));
+    }
+
+    /// Those at a node, from the wire to the radio (or, at a station, on to its host).
+    fn at(&self, node: NodeId) -> impl DoubleEndedIterator<Item = TapId> + ExactSizeIterator + '_ {
+        let from = self.0.partition_point(|&(other, _)| rank(other) < rank(node));
+        let to = self.0.partition_point(|&(other, _)| rank(other) <= rank(node));
+        self.0[from..to].iter().map(|&(_, tap)| tap)
     }
 }
 

@@ -37,6 +37,7 @@ pub mod slab;
 pub mod tap;
 mod touched;
 pub mod udp;
+mod watcher;
 
 pub use capture::Capture;
 pub use cell::Cell;
@@ -44,4 +45,4 @@ pub use engine::{Engine, Hosts};
 pub use error::SimError;
 pub use observer::{NoObserver, Observer, Tap};
 pub use report::scenario_info;
-pub use run::{Simulation, run_case, run_case_observed};
+pub use run::{Simulation, mechanism_record, run_case, run_case_observed};

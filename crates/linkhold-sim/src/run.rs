@@ -132,8 +132,9 @@ impl<'a, O: Observer> Simulation<'a, O> {
     }
 }
 
-/// The counters of a mechanism, summed over the nodes where it stands.
-fn mechanism_record(placed: &PlacedMechanism, network: &Network) -> MechanismRecord {
+/// The counters of a mechanism, summed over the nodes of `network` where it stands.
+#[must_use]
+pub fn mechanism_record(placed: &PlacedMechanism, network: &Network) -> MechanismRecord {
     let is_at = |node: NodeId| match placed.place {
         Place::BaseStation => node == NodeId::BaseStation,
         Place::Correspondent => node == NodeId::Correspondent,

@@ -60,7 +60,7 @@ fn chained(case: &Case, seed: u64) -> (Vec<FlowRecord>, MechanismRecord) {
     let now = engine.now();
     let (network, endpoints) = engine.into_parts();
     let metrics = network.taps()[0].mechanism().metrics();
-    (endpoints.finish(now).0.records, MechanismRecord::new("chain", Place::BaseStation, &metrics))
+    (endpoints.finish(now, &network).0.records, MechanismRecord::new("chain", Place::BaseStation, &metrics))
 }
 
 fn at_taps(case: &Case, seed: u64) -> RunRecord {

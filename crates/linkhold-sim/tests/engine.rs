@@ -6,6 +6,7 @@ mod toy;
 
 use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
 use linkhold_core::mechanism::{Mechanism, Metrics};
+use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
@@ -15,13 +16,14 @@ use linkhold_radio::{
 use linkhold_sim::network::{Losses, Network};
 use linkhold_sim::path::NodeId;
 use linkhold_sim::{Cell, Engine};
-use toy::{HoldInSilence, SteadyStream};
+use toy::{AskAhead, HoldInSilence, SteadyStream};
 
 /// A shared 24 Mb/s channel whose primary user is there a third of the time; the router drops in silences.
 fn cell() -> Cell {
     let primary_user = PrimaryUserConfig {
         on_mean: Duration::from_millis(100),
         off_mean: Duration::from_millis(200),
+        fixed: false,
         detection_delay: Duration::ZERO,
         end_detection_delay: Duration::ZERO,
     };
@@ -138,6 +140,38 @@ fn dsasync_paces_its_releases_into_a_hidden_queue() {
     // queue of 50 packets still overflows where arrivals and a release meet.
     assert!(engine.hosts().received.len() > 9_900, "{} of 10000", engine.hosts().received.len());
     assert!(metrics(&engine).holds > 2_000);
+}
+
+const STATION: NodeId = NodeId::Station(StationId(0));
+
+#[test]
+fn what_only_watches_stands_in_the_radio_of_an_open_cell() {
+    let plain = stream_over(cell().build_open().0);
+    let two = cell().tap(STATION, Box::new(AskAhead::default())).tap(STATION, Box::new(AskAhead::default()));
+    let watched = stream_over(two.build_open().0);
+    let (came, acks) = (watched.hosts().received.len() as u64, u64::from(watched.hosts().acks));
+    assert!(watched.hosts().received == plain.hosts().received && plain.hosts().acks > 1_000);
+    for tap in watched.network().taps() {
+        let metrics = tap.mechanism().metrics();
+        // Both directions pass it: what came over the air, and what the station sends, arrived or not.
+        assert_eq!(metrics.uplink_requests, came);
+        assert!(metrics.packets >= came + acks, "{metrics:?}, {came} came, {acks} answers");
+        assert!(metrics.silences > 20, "{metrics:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "stands at a station, not at BaseStation")]
+fn an_open_cell_has_no_place_at_its_base_station() {
+    let _ = cell().tap(NodeId::BaseStation, Box::new(AskAhead::default())).build_open();
+}
+
+#[cfg(debug_assertions)]
+#[test]
+#[should_panic(expected = "hold-in-silence only watches here")]
+fn an_open_cell_carries_out_no_verdict() {
+    let (network, _) = cell().tap(STATION, Box::new(HoldInSilence::default())).build_open();
+    stream_over(network);
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn late(direction: Direction, mechanisms: Vec<PlacedMechanism>) -> ResolvedScena
     scenario.radio.channels[0].primary_user = Some(PrimaryUserConfig {
         on_mean: Duration::from_millis(300),
         off_mean: Duration::from_millis(1200),
+        fixed: false,
         detection_delay: Duration::from_millis(20),
         end_detection_delay: Duration::ZERO,
     });

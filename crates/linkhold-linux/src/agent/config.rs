@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use linkhold_scenario::FileError;
 use linkhold_scenario::read::read_file;
 
-pub use file::runs_on_a_router;
+pub use file::{others_can_follow, runs_on_a_router};
+pub use host_file::runs_on_a_host;
 pub use model::{
     AgentConfig, Aggregates, ChannelSection, ControlSection, DEFAULT_SOCKET, DataPathSection, FileMode,
     FreezeBy, HostSection, MAX_RADIOS, MetricsSection, RadioEvents, ScheduleSection, Seat, SilenceSection,

@@ -74,6 +74,18 @@ struct Quiet {
     until: u64,
 }
 
+/// Why they cannot be had here, as far as it shows before the kernel is asked.
+#[must_use]
+pub fn missing() -> Option<String> {
+    if !cfg!(feature = "struct-ops") {
+        return Some(KernelError::BuiltWithout.to_string());
+    }
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return Some("this kernel has no type information (CONFIG_DEBUG_INFO_BTF)".to_owned());
+    }
+    None
+}
+
 /// What to write at a freeze: a doubled one goes on with the silence that runs.
 #[cfg_attr(not(feature = "struct-ops"), allow(dead_code))]
 fn begun(before: Option<Quiet>, now: u64, at_most: Duration) -> Quiet {

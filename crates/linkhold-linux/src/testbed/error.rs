@@ -28,9 +28,14 @@ pub enum RunError {
     /// The packet capture.
     #[error("packet capture: {0}")]
     Capture(String),
-    /// The agent.
-    #[error("agent: {0}")]
-    Agent(String),
+    /// A daemon under test.
+    #[error("{who}: {what}")]
+    Daemon {
+        /// The agent, or a host and where it runs.
+        who: String,
+        /// What went wrong.
+        what: String,
+    },
     /// The host handled events of the radio too late.
     #[error(
         "this host was too slow: {what} came {p99_ms:.2} ms late (99th percentile; {limit_ms} ms is the limit); \

@@ -43,10 +43,13 @@ pub struct EtherParts {
     pub log: FlowLog,
     /// End of the warm-up: nothing before it counts.
     pub warm_up: Instant,
-    /// The way to the agent.
+    /// The way to the daemons.
     pub sink: Box<dyn LinkSink>,
     /// Capture on demand.
     pub capture: Option<Box<dyn Capture>>,
+    /// The engine's time 0. The hosts count from it too, so that their congestion windows stand beside the right
+    /// moments of the radio.
+    pub began: std::time::Instant,
 }
 
 /// What a run of the engine leaves.
@@ -73,6 +76,8 @@ pub struct EtherReport {
     pub packets: u64,
     /// When it ended.
     pub until: Instant,
+    /// The network as it was then, with the mechanisms that stood in it.
+    pub network: Network,
 }
 
 /// The router at one time.
@@ -99,9 +104,9 @@ struct Ether {
 /// The system's, from a port.
 pub fn run(parts: EtherParts, end: Instant, stop: &AtomicBool) -> io::Result<(EtherReport, Tuns)> {
     be_punctual();
-    let EtherParts { mut network, wire, tuns, log, warm_up, sink, capture } = parts;
+    let EtherParts { mut network, wire, tuns, log, warm_up, sink, capture, began } = parts;
     network.report_links();
-    let ports = Ports::new(tuns, wire, log, sink, capture);
+    let ports = Ports::new(tuns, wire, log, sink, capture, began);
     let mut ether = Ether {
         engine: Engine::new(network, ports),
         silences: Vec::new(),
@@ -116,8 +121,8 @@ pub fn run(parts: EtherParts, end: Instant, stop: &AtomicBool) -> io::Result<(Et
         ether.sample();
     }
     ether.run_due()?;
-    let until = ether.now();
     ether.sample();
+    let until = ether.engine.now();
     Ok(ether.report(until))
 }
 
@@ -129,6 +134,9 @@ impl Ether {
     /// Takes the points of the series and the state at the end of the warm-up when their time has come.
     fn sample(&mut self) {
         let now = self.now();
+        // The radio's totals run on to `now` in the state that the radio is in. So it must be in the state of `now`
+        // first: with an edge in between that is handled later, the next totals would be smaller than these.
+        self.engine.advance(now);
         self.silences.extend(self.engine.network_mut().take_silences(AIR));
         let over = self.engine.hosts_mut().log.sample(now);
         let network = self.engine.network();
@@ -218,6 +226,7 @@ impl Ether {
             overruns,
             packets: carried,
             until,
+            network,
         };
         (report, tuns)
     }

@@ -1,8 +1,9 @@
 //! The testbed: a scenario in real time against the kernel's own TCP.
 
-pub mod agent_process;
 pub mod capture;
 pub mod cells;
+pub mod daemon;
+pub mod daemon_config;
 pub mod error;
 pub mod ether;
 pub mod flowlog;
@@ -12,7 +13,9 @@ pub mod link;
 pub mod outcome;
 pub mod packets;
 pub mod ports;
+mod records;
 pub mod run;
+pub mod seats;
 pub mod seen;
 pub mod signals;
 pub mod silence_story;

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration as StdDuration;
 
-use linkhold_core::mechanism::Place;
 use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_results::stats::percentile;
 use linkhold_results::{
-    DelayHistogram, FlowDirection, FlowRecord, FlowSeries, LinkRecord, MechanismRecord, RouterSeries,
-    RunRecord, RunSeries, RunTotals, SilenceRecord, Stack,
+    DelayHistogram, FlowDirection, FlowRecord, FlowSeries, LinkRecord, RouterSeries, RunRecord, RunSeries,
+    RunTotals, SilenceRecord, Stack,
 };
 use linkhold_scenario::{Case, ResolvedScenario};
 use serde::{Deserialize, Serialize};
@@ -19,6 +18,8 @@ use super::ether::EtherReport;
 use super::flowlog::Flow;
 use super::host_load::HostLoad;
 use super::kernel::Counters;
+use super::records::mechanism_records;
+use super::seats::{HostStatus, Statuses};
 use super::silence_story::{SilenceStory, merged, stories};
 use super::silence_summary::SilenceSummary;
 use super::traffic::Completion;
@@ -37,7 +38,7 @@ const MAX_SERIES: usize = 64;
 pub struct Outcome {
     /// The contract's record.
     pub record: RunRecord,
-    /// What the kernel, the clock and the agent say.
+    /// What the kernel, the clock and the daemons say.
     pub linux: LinuxRecord,
     /// Time series.
     pub series: RunSeries,
@@ -92,6 +93,9 @@ pub struct LinuxRecord {
     pub zero_windows: u64,
     /// The agent's status at the end; `None` on the plain router.
     pub agent: Option<Status>,
+    /// The status at the end of each `linkhold host`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostStatus>,
 }
 
 impl LinuxRecord {
@@ -119,6 +123,7 @@ impl LinuxRecord {
             send_window: None,
             zero_windows: 0,
             agent: None,
+            hosts: Vec::new(),
         }
     }
 }
@@ -181,7 +186,7 @@ pub struct SilenceWindow {
 pub(super) struct Found {
     pub report: EtherReport,
     pub watched: Watched,
-    pub agent: Option<Status>,
+    pub daemons: Statuses,
     pub wall: StdDuration,
     pub host: HostLoad,
 }
@@ -202,7 +207,7 @@ pub(super) fn outcome(
     found: Found,
 ) -> Result<Outcome, RunError> {
     let scenario = &case.scenario;
-    let Found { report, watched, agent, wall, host } = found;
+    let Found { report, watched, daemons, wall, host } = found;
     for (what, lateness) in
         [("edges of silences", &report.edge_lateness), ("frames and packets", &report.event_lateness)]
     {
@@ -243,7 +248,7 @@ pub(super) fn outcome(
         flows,
         link,
         totals,
-        mechanisms: agent.iter().map(mechanism_record).collect(),
+        mechanisms: mechanism_records(scenario, &daemons, &report.network),
     };
     let some = |value: f64| value.is_finite().then_some(value);
     let heard: Vec<u32> = watched.windows.iter().filter_map(|sample| sample.send_window).collect();
@@ -272,7 +277,8 @@ pub(super) fn outcome(
         send_window: heard.iter().copied().min().zip(heard.iter().copied().max()).map(|(a, b)| [a, b]),
         zero_windows,
         counters: watched.kernel,
-        agent,
+        agent: daemons.agent,
+        hosts: daemons.hosts,
     };
     let series = series(&record, scenario, &data, &report, &watched.windows, all, outside);
     Ok(Outcome { record, linux, series })
@@ -353,41 +359,6 @@ fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> 
         energy: None,
         uplink: None,
     })
-}
-
-/// The agent's counters under the names that the simulator uses.
-fn mechanism_record(status: &Status) -> MechanismRecord {
-    let (packets, windows) = (&status.packets, &status.windows);
-    let counters = [
-        ("packets", packets.seen),
-        ("held_packets", packets.held),
-        ("held_bytes_peak", packets.held_bytes_peak),
-        ("holds", packets.holds),
-        ("released", packets.released),
-        ("acks_injected", windows.acks_injected),
-        ("copies_sent", packets.copies_sent),
-        ("windows_closed", windows.closed),
-        ("windows_reopened", windows.reopened),
-        ("windows_closed_now", windows.closed_now),
-        ("windows_clamped", windows.clamped),
-        ("probes_answered", windows.probes_answered),
-        ("flows", status.flows),
-        ("silences", status.silences),
-    ];
-    let dropped = [
-        ("buffer_full", packets.dropped_buffer_full),
-        ("superseded", packets.dropped_superseded),
-        ("flow_evicted", packets.dropped_flow_evicted),
-        ("standing_queue", packets.dropped_standing_queue),
-        ("repaired_here", packets.dropped_repaired_here),
-    ];
-    let named = |list: &[(&str, u64)]| list.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
-    MechanismRecord {
-        name: status.mechanism.clone(),
-        at: Place::BaseStation.name().to_owned(),
-        counters: named(&counters),
-        dropped: named(&dropped),
-    }
 }
 
 fn samples_of<'a>(

@@ -2,7 +2,7 @@
 //!
 //! A packet that leaves the simulator's [`Network`] here enters a kernel: at the correspondents, at a
 //! station, or in the base station, whose kernel forwards it from the wire to the air and back, through the
-//! agent if one runs. The network keeps a packet's header and where it stands; its bytes lie here, beside the
+//! agent if one runs. A mechanism that only watches stands in the network, in a station's radio. The network keeps a packet's header and where it stands; its bytes lie here, beside the
 //! network's record.
 
 use std::io;
@@ -30,17 +30,10 @@ const MAX_PACKETS: usize = 1 << 17;
 /// Most connections that a run may open.
 const MAX_FLOWS: usize = 1 << 16;
 
-/// Hears what the radio reports, at once: the way to the agent.
+/// Hears what the radio reports, at once: the way to the daemons.
 pub trait LinkSink: Send {
     /// The radio reports.
     fn link_event(&mut self, event: &LinkEvent);
-}
-
-/// Nobody listens (a plain router).
-pub struct NoSink;
-
-impl LinkSink for NoSink {
-    fn link_event(&mut self, _event: &LinkEvent) {}
 }
 
 /// Where captured packets go, by the place they were seen.
@@ -117,11 +110,11 @@ pub struct Ports {
     packets: Packets,
     sink: Box<dyn LinkSink>,
     capture: Option<Box<dyn Capture>>,
-    started: std::time::Instant,
+    began: std::time::Instant,
 }
 
 impl Ports {
-    /// Ports at time 0, which is now.
+    /// Ports whose time 0 is `began`.
     #[must_use]
     pub fn new(
         tuns: Tuns,
@@ -129,6 +122,7 @@ impl Ports {
         log: FlowLog,
         sink: Box<dyn LinkSink>,
         capture: Option<Box<dyn Capture>>,
+        began: std::time::Instant,
     ) -> Self {
         Self {
             tuns,
@@ -139,14 +133,14 @@ impl Ports {
             packets: Packets::default(),
             sink,
             capture,
-            started: std::time::Instant::now(),
+            began,
         }
     }
 
     /// The time on the real clock.
     #[must_use]
     pub fn now(&self) -> Instant {
-        Instant::from_nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        Instant::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// The device of a port, if there is such a station.

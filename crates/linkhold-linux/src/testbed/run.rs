@@ -1,6 +1,6 @@
 //! Makes one run of the testbed: one case of a scenario, one congestion control and one seed, in real time.
 //!
-//! Build the namespaces, start the agent in the base station (unless the case is the plain router), the
+//! Build the namespaces, start the daemons that carry out the case's mechanisms (none for the plain router), the
 //! servers, the air, the clients; wait for the end, read everything, remove everything. A run whose air was
 //! late is an error, not a result.
 
@@ -13,15 +13,16 @@ use linkhold_core::packet::Direction;
 use linkhold_core::time::Instant;
 use linkhold_scenario::{Case, Profile, ResolvedScenario};
 
-use super::agent_process::{AgentProcess, agent_mechanism};
 use super::capture::PcapCapture;
 use super::error::RunError;
 use super::ether::{self, EtherParts};
 use super::flowlog::FlowLog;
 use super::host_load::HostMeter;
 use super::kernel::{self, Counters, Sockets};
+use super::link::DaemonLink;
 use super::outcome::{self, Outcome};
-use super::ports::{Capture, LinkSink, NoSink};
+use super::ports::Capture;
+use super::seats::{Seats, missing_for};
 use super::topology::{MAX_STATIONS, Topology};
 use super::traffic::Traffic;
 use super::watched::{SOCKET_INTERVAL, Stalls, Watched, WindowSample};
@@ -31,7 +32,7 @@ use crate::netns::{NetNs, NetNsError};
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The `linkhold` program, for the agent.
+    /// The `linkhold` program, for the daemons.
     pub program: PathBuf,
     /// Congestion control of the data senders, as the kernel calls it.
     pub congestion: String,
@@ -50,7 +51,8 @@ pub fn available_congestion_controls() -> std::io::Result<Vec<String>> {
         .map(|text| text.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Refuses a scenario that the testbed cannot run, before anything is built.
+/// Refuses a scenario that no testbed can run, before anything is built. What only this machine lacks,
+/// [`missing_for`] tells.
 ///
 /// # Errors
 /// [`RunError::Unsupported`].
@@ -61,8 +63,16 @@ pub fn check(scenario: &ResolvedScenario) -> Result<(), RunError> {
             scenario.radio.stations
         )));
     }
-    agent_mechanism(scenario)?;
+    Seats::of(scenario)?;
     Workload::new(scenario, 0, "").map(|_| ())
+}
+
+/// Refuses a congestion control that the senders of a scenario cannot use.
+///
+/// # Errors
+/// [`RunError::Unsupported`].
+pub fn check_congestion(scenario: &ResolvedScenario, name: &str) -> Result<(), RunError> {
+    Seats::of(scenario)?.congestion(scenario, name).map(|_| ())
 }
 
 /// Runs `case` with `seed`.
@@ -70,22 +80,22 @@ pub fn check(scenario: &ResolvedScenario) -> Result<(), RunError> {
 /// # Errors
 /// [`RunError`]; whatever happens, nothing is left behind.
 pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunError> {
-    let (began, host) = (std::time::Instant::now(), HostMeter::start());
+    let (entered, host) = (std::time::Instant::now(), HostMeter::start());
     let scenario = &case.scenario;
     check(scenario)?;
-    let workload = Workload::new(scenario, seed, &options.congestion)?;
+    if let Some(missing) = missing_for(scenario) {
+        return Err(RunError::Unsupported(missing));
+    }
+    let seats = Seats::of(scenario)?;
+    let mut workload = Workload::new(scenario, seed, &options.congestion)?;
+    workload.congestion = seats.congestion(scenario, &options.congestion)?;
     let topology = Topology::build(scenario.radio.stations)?;
     for host in std::iter::once(&topology.ch).chain(&topology.stations) {
         tune(host, scenario)?;
     }
-    let start = |settings| AgentProcess::start(&topology, scenario, settings, &options.program);
-    let mut agent = agent_mechanism(scenario)?.map(start).transpose()?;
-    let link = agent.as_ref().map(AgentProcess::link).transpose()?;
-    let faults = link.as_ref().map(|link| link.faults());
-    let sink: Box<dyn LinkSink> = match link {
-        Some(link) => Box::new(link),
-        None => Box::new(NoSink),
-    };
+    let mut daemons = seats.start(&topology, scenario, &options.program)?;
+    let links = daemons.links(scenario)?;
+    let faults: Vec<_> = links.iter().map(DaemonLink::faults).collect();
     let (capture, packets) = match &options.capture {
         Some(path) => {
             let comment = format!("linkhold testbed {}: case {}, seed {seed}", scenario.name, case.name);
@@ -97,16 +107,21 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
     let warm_up = Instant::ZERO + scenario.warm_up;
     let (network, wire) = linkhold_sim::build::open_network(scenario, seed)?;
     let Topology { ch, wan, bs, stations, tuns } = topology;
+    let traffic = Traffic::prepare(&ch, &workload)?;
+    let hosts = Hosts { ch: &ch, stations: &stations };
+    let senders = hosts.senders(&workload)?;
+    let log = FlowLog::new(warm_up, scenario.output.series_interval);
+    let began = std::time::Instant::now();
     let parts = EtherParts {
         network,
         wire,
         tuns,
-        log: FlowLog::new(warm_up, scenario.output.series_interval),
+        log,
         warm_up,
-        sink,
+        sink: Box::new(links),
         capture: capture.map(|capture| Box::new(capture) as Box<dyn Capture>),
+        began,
     };
-    let traffic = Traffic::prepare(&ch, &workload)?;
     let end = Instant::ZERO + scenario.duration;
     let stop = Arc::new(AtomicBool::new(false));
     let engine_stop = stop.clone();
@@ -114,26 +129,31 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
         .name("air".to_owned())
         .spawn(move || ether::run(parts, end, &engine_stop))
         .map_err(RunError::Ether)?;
-    let hosts = Hosts { ch: &ch, stations: &stations };
-    let watched = hosts.drive(scenario, options, &workload, traffic);
+    let watched = hosts.drive(scenario, options, &workload, Started { began, traffic, senders });
     // After an error the engine must be stopped; without one it has ended.
     if watched.is_err() {
         stop.store(true, Ordering::Relaxed);
     }
     let joined = engine.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let status = agent.as_mut().map(AgentProcess::status).transpose();
-    drop(agent);
+    let statuses = daemons.statuses();
+    let who: Vec<String> = daemons.names().map(str::to_owned).collect();
+    drop(daemons);
     let (report, tuns) = joined.map_err(RunError::Ether)?;
     drop((tuns, wan, bs));
     let watched = watched?;
-    let agent = status?;
+    let statuses = statuses?;
     if let Some(packets) = packets {
         packets.finish().map_err(RunError::Capture)?;
     }
-    if let Some(missed) = faults.map(|faults| faults.load(Ordering::Relaxed)).filter(|&missed| missed > 0) {
-        return Err(RunError::Agent(format!("it did not take {missed} of the radio's events")));
+    for (who, faults) in who.into_iter().zip(&faults) {
+        let missed = faults.load(Ordering::Relaxed);
+        if missed > 0 {
+            let what = format!("it did not take {missed} of the radio's events");
+            return Err(RunError::Daemon { who, what });
+        }
     }
-    let found = outcome::Found { report, watched, agent, wall: began.elapsed(), host: host.load() };
+    let found =
+        outcome::Found { report, watched, daemons: statuses, wall: entered.elapsed(), host: host.load() };
     outcome::outcome(case, seed, &options.congestion, &workload, found)
 }
 
@@ -183,8 +203,16 @@ struct Sender<'a> {
     before: Counters,
 }
 
-impl Hosts<'_> {
-    fn senders(&self, workload: &Workload) -> Result<Vec<Sender<'_>>, NetNsError> {
+/// What is there when a run's time begins.
+struct Started<'a> {
+    /// Time 0, of engine and hosts alike.
+    began: std::time::Instant,
+    traffic: Traffic,
+    senders: Vec<Sender<'a>>,
+}
+
+impl<'n> Hosts<'n> {
+    fn senders(&self, workload: &Workload) -> Result<Vec<Sender<'n>>, NetNsError> {
         let iperf = workload.iperf.iter().map(|client| (client.station, client.direction));
         let sized = workload.sized.iter().map(|flows| (flows.station, flows.direction));
         let mut hosts: Vec<Option<u32>> = iperf
@@ -216,10 +244,9 @@ impl Hosts<'_> {
         scenario: &ResolvedScenario,
         options: &Options,
         workload: &Workload,
-        mut traffic: Traffic,
+        started: Started<'_>,
     ) -> Result<Watched, RunError> {
-        let mut senders = self.senders(workload)?;
-        let began = std::time::Instant::now();
+        let Started { began, mut traffic, mut senders } = started;
         traffic.start(self.stations, workload, began)?;
         let length = StdDuration::from_nanos(scenario.duration.as_nanos());
         let mut windows = Vec::new();

@@ -12,6 +12,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use linkhold_core::mechanism::Place;
+use serde::{Deserialize, Serialize};
+
 use super::tun::Tun;
 use crate::netns::{NetNs, NetNsError, veth};
 
@@ -21,6 +24,50 @@ pub const MAX_STATIONS: u32 = 200;
 pub const BS_WIRE: &str = "wan0";
 /// The base station's interface towards the radio.
 pub const BS_RADIO: &str = "radio0";
+
+/// A station's interface.
+const STATION_RADIO: &str = "radio0";
+/// The correspondent hosts' interface.
+const CH_WIRE: &str = "eth0";
+
+/// A host of the testbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostAt {
+    /// The correspondent hosts, which share a namespace.
+    Correspondent,
+    /// A station.
+    Station(u32),
+}
+
+impl HostAt {
+    /// Its place in a case.
+    #[must_use]
+    pub const fn place(self) -> Place {
+        match self {
+            Self::Correspondent => Place::Correspondent,
+            Self::Station(_) => Place::Stations,
+        }
+    }
+
+    /// The interface that its TCP crosses.
+    #[must_use]
+    pub const fn interface(self) -> &'static str {
+        match self {
+            Self::Correspondent => CH_WIRE,
+            Self::Station(_) => STATION_RADIO,
+        }
+    }
+}
+
+impl std::fmt::Display for HostAt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Correspondent => f.write_str("host at the correspondent"),
+            Self::Station(station) => write!(f, "host at station {station}"),
+        }
+    }
+}
 
 /// Which internet protocol the traffic uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,12 +150,12 @@ impl Topology {
             .map(|station| NetNs::create(&format!("sh{station}")))
             .collect::<Result<Vec<_>, _>>()?;
 
-        veth(&ch, "eth0", &wan, "lan0")?;
+        veth(&ch, CH_WIRE, &wan, "lan0")?;
         let tuns = Tuns {
             far: Tun::create(&wan, "far0")?,
             bs_wire: Tun::create(&bs, BS_WIRE)?,
             bs_radio: Tun::create(&bs, BS_RADIO)?,
-            stations: hosts.iter().map(|host| Tun::create(host, "radio0")).collect::<Result<_, _>>()?,
+            stations: hosts.iter().map(|host| Tun::create(host, STATION_RADIO)).collect::<Result<_, _>>()?,
         };
         for netns in [&wan, &bs] {
             netns.enable_forwarding()?;
@@ -122,7 +169,7 @@ impl Topology {
                 Family::V4 => IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1)),
                 Family::V6 => IpAddr::V6(Ipv6Addr::new(0xfd00, 0x77, 0, 0, 0, 0, 0, 1)),
             };
-            ch.add_address("eth0", ch_address(family), len)?;
+            ch.add_address(CH_WIRE, ch_address(family), len)?;
             wan.add_address("lan0", wan_address, len)?;
             ch.add_default_route(wan_address)?;
             wan.ip(&[flag, "route", "add", station_net, "dev", "far0"])?;
@@ -130,8 +177,8 @@ impl Topology {
             bs.ip(&[flag, "route", "add", station_net, "dev", BS_RADIO])?;
             for (station, host) in hosts.iter().enumerate() {
                 let host_len = if family == Family::V4 { 32 } else { 128 };
-                host.add_address("radio0", station_address(family, station as u32), host_len)?;
-                host.ip(&[flag, "route", "add", "default", "dev", "radio0"])?;
+                host.add_address(STATION_RADIO, station_address(family, station as u32), host_len)?;
+                host.ip(&[flag, "route", "add", "default", "dev", STATION_RADIO])?;
             }
         }
         Ok(Self { ch, wan, bs, stations: hosts, tuns })

@@ -93,7 +93,7 @@ impl Traffic {
             traffic.servers.push(server.map_err(|source| start_error("iperf3", source))?);
         }
         if !workload.sized.is_empty() {
-            traffic.serve_sized_flows(ch, &workload.congestion)?;
+            traffic.serve_sized_flows(ch, workload.congestion.of(Direction::Downlink))?;
         }
         // Servers listen within a few milliseconds; a client that finds none would end the test.
         std::thread::sleep(SERVER_START);
@@ -112,10 +112,11 @@ impl Traffic {
     ) -> Result<(), TrafficError> {
         self.began = began;
         for (index, client) in workload.iperf.iter().enumerate() {
-            self.spawn_client(stations, client, IPERF_PORT + index as u16, &workload.congestion)?;
+            let congestion = workload.congestion.of(client.direction);
+            self.spawn_client(stations, client, IPERF_PORT + index as u16, congestion)?;
         }
         for flows in &workload.sized {
-            self.start_sized(stations, flows.clone(), &workload.congestion)?;
+            self.start_sized(stations, flows.clone(), workload.congestion.of(flows.direction))?;
         }
         Ok(())
     }

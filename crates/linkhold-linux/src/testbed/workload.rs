@@ -54,11 +54,37 @@ pub struct SizedFlows {
     pub family: Family,
 }
 
+/// Congestion control of the senders, as the kernel calls it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Congestion {
+    /// Of the correspondents.
+    pub downlink: String,
+    /// Of the stations.
+    pub uplink: String,
+}
+
+impl Congestion {
+    /// That of the hosts that send in a direction.
+    #[must_use]
+    pub fn of(&self, direction: Direction) -> &str {
+        match direction {
+            Direction::Downlink => &self.downlink,
+            Direction::Uplink => &self.uplink,
+        }
+    }
+}
+
+impl From<&str> for Congestion {
+    fn from(name: &str) -> Self {
+        Self { downlink: name.to_owned(), uplink: name.to_owned() }
+    }
+}
+
 /// What to start.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// Congestion control of the senders.
-    pub congestion: String,
+    pub congestion: Congestion,
     /// iperf3 clients.
     pub iperf: Vec<Iperf>,
     /// Flows of a given size.
@@ -66,12 +92,12 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The flows of `scenario`, their senders using `congestion`.
+    /// The flows of `scenario`, all of whose senders use `congestion`.
     ///
     /// # Errors
     /// [`RunError::Unsupported`] for what the testbed cannot start.
     pub fn new(scenario: &ResolvedScenario, seed: u64, congestion: &str) -> Result<Self, RunError> {
-        let mut this = Self { congestion: congestion.to_owned(), ..Self::default() };
+        let mut this = Self { congestion: congestion.into(), ..Self::default() };
         for (number, group) in scenario.flows.iter().enumerate() {
             match group.transport {
                 Transport::Tcp => {}

@@ -63,6 +63,7 @@ pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScena
         },
         traces: None,
         router_visible: true,
+        host_freeze: None,
         tcp_profile: Profile::Linux,
         tcp,
         flows: vec![bulk(Direction::Downlink)],
@@ -85,6 +86,7 @@ pub fn quarter_silent(congestion: Congestion, rtt: Duration, duration: Duration)
     let user = PrimaryUserConfig {
         on_mean: Duration::from_millis(200),
         off_mean: Duration::from_millis(800),
+        fixed: false,
         detection_delay: Duration::ZERO,
         end_detection_delay: Duration::ZERO,
     };

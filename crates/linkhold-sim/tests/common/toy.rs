@@ -10,7 +10,7 @@ use linkhold_core::packet::{
     Direction, Ecn, Endpoint, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment,
 };
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::Seq;
+use linkhold_core::units::{Bytes, Seq};
 use linkhold_sim::Hosts;
 use linkhold_sim::flow::FlowIndex;
 use linkhold_sim::network::Network;
@@ -95,6 +95,49 @@ impl Mechanism for HoldInSilence {
         self.room = u32::MAX;
         self.release(out);
     }
+
+    fn metrics(&self) -> Metrics {
+        self.metrics
+    }
+}
+
+/// Only watches: asks for an uplink turn for each downlink segment that passes, as look-ahead does.
+#[derive(Debug, Default)]
+pub struct AskAhead {
+    metrics: Metrics,
+}
+
+impl Mechanism for AskAhead {
+    fn name(&self) -> &'static str {
+        "ask-ahead"
+    }
+
+    fn on_packet(&mut self, _now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        self.metrics.packets += 1;
+        if packet.direction == Direction::Downlink {
+            self.metrics.uplink_requests += 1;
+            out.push(Action::RequestUplink { station: packet.station, bytes: Bytes(40) });
+        }
+        Verdict::Forward(Rewrite::NONE)
+    }
+
+    fn on_link(&mut self, _now: Instant, event: LinkEvent, _out: &mut Actions) {
+        if let LinkEventKind::FreezeStarted { .. } = event.kind {
+            self.metrics.silences += 1;
+        }
+    }
+
+    fn on_timeout(&mut self, _now: Instant, _out: &mut Actions) {}
+
+    fn next_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn is_holding(&self) -> bool {
+        false
+    }
+
+    fn flush(&mut self, _now: Instant, _out: &mut Actions) {}
 
     fn metrics(&self) -> Metrics {
         self.metrics

@@ -10,8 +10,10 @@ use clap::{Args, ValueHint};
 use linkhold_linux::testbed::cells::{
     Cell, Fleet, MAX_STALLED, Progress, Results, known, missing_requirement, run_all,
 };
+use linkhold_linux::testbed::error::RunError;
 use linkhold_linux::testbed::outcome::{LinuxRecord, Outcome};
-use linkhold_linux::testbed::run::{available_congestion_controls, check};
+use linkhold_linux::testbed::run::{available_congestion_controls, check, check_congestion};
+use linkhold_linux::testbed::seats::missing_for;
 use linkhold_linux::testbed::signals::stop_on_signals;
 use linkhold_results::table::run_table;
 use linkhold_results::{CompareRow, RunRecord, RunReport, RunSeries, compare};
@@ -29,8 +31,9 @@ use crate::{Failure, interrupt};
 #[command(
     long_about = "Run a scenario in real time against this machine's kernel and compare its cases.\n\n\
         Builds network namespaces (correspondent host, base station, stations), runs the simulator's radio on a real \
-        clock as the air between them, starts `linkhold agent` in the base station, and makes traffic with iperf3. \
-        Every case sees the same silences. Prints what `linkhold run` prints, with stack \"linux\", and under `linux` \
+        clock as the air between them, starts `linkhold agent` in the base station and `linkhold host` where a case has a \
+        mechanism at the stations or the correspondent, and makes traffic with iperf3. \
+        A case that only this machine cannot run (host.freeze = \"kernel\" without eBPF) is skipped with its reason. Every case sees the same silences. Prints what `linkhold run` prints, with stack \"linux\", and under `linux` \
         what the kernel says: retransmissions, timeouts, spurious timeouts, the congestion window before and after each \
         silence, receive windows. A case's name carries the congestion control: none/cubic; cases are compared with the \
         scenario's first, or --baseline, under the same congestion control.\n\n\
@@ -128,12 +131,28 @@ impl Job {
     fn new(entry: Entry) -> Result<Self, Failure> {
         let scenario = super::load(&entry.scenario, &entry.set)?;
         super::check_baseline(entry.baseline.as_deref(), &scenario)?;
-        let cases = scenario.cases();
+        let mut cases = scenario.cases();
+        let file = entry.scenario.display();
+        let refused = |error: RunError| Failure::BadInput(format!("{file}: {error}"));
         for case in &cases {
-            check(&case.scenario)
-                .map_err(|error| Failure::BadInput(format!("{}: {error}", entry.scenario.display())))?;
+            check(&case.scenario).map_err(refused)?;
         }
         let congestion = congestion_controls(&entry.cc, &cases)?;
+        for (case, name) in cases.iter().flat_map(|case| congestion.iter().map(move |name| (case, name))) {
+            check_congestion(&case.scenario, name).map_err(refused)?;
+        }
+        let mut reasons = Vec::new();
+        cases.retain(|case| {
+            let missing = missing_for(&case.scenario);
+            reasons.extend(missing.iter().map(|reason| format!("case {} is skipped: {reason}", case.name)));
+            missing.is_none()
+        });
+        if cases.is_empty() {
+            return Err(Failure::Failed(format!("{file}: no case is left\n{}", reasons.join("\n"))));
+        }
+        for reason in reasons {
+            eprintln!("{file}: {reason}");
+        }
         Ok(Self { entry, scenario, cases, congestion })
     }
 

@@ -307,6 +307,19 @@ pub fn runs_on_a_router(name: &str, places: &[Place], place: Place) -> Result<()
     Err(ValueError::new(what, right))
 }
 
+/// Says why no other mechanism can stand between this one and the radio, if none can.
+///
+/// # Errors
+/// [`ValueError`] that names the mechanism.
+pub fn others_can_follow(settings: &MechanismSettings) -> Result<(), ValueError> {
+    if settings.needs().kept_bytes.0 == 0 {
+        return Ok(());
+    }
+    let name = settings.name();
+    let what = format!("{name} keeps copies of what goes to the radio, and another changes it afterwards");
+    Err(ValueError::new(what, "write it last, next to the radio"))
+}
+
 /// The mechanisms, from the wire to the radio.
 fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
     let stated: Vec<&At<MechanismValue>> = match (&file.mechanism, &file.mechanisms) {
@@ -336,10 +349,10 @@ fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
         if all.iter().any(|other| other.name() == name) {
             reader.report(&value.spot, format!("{name} stands in the list already"), "keep one of them");
         }
-        if number + 1 < stated.len() && placed.settings.needs().kept_bytes.0 > 0 {
-            let what =
-                format!("{name} keeps copies of what goes to the radio, and another changes it afterwards");
-            reader.report(&value.spot, what, "write it last, next to the radio");
+        if number + 1 < stated.len()
+            && let Err(error) = others_can_follow(&placed.settings)
+        {
+            reader.report(&value.spot, error.what, error.right);
         }
         all.push(placed.settings);
     }

@@ -1,0 +1,320 @@
+//! Who carries out a case's mechanisms on the testbed, and who tells whom what.
+//!
+//! | mechanism | carried out by | hears the radio |
+//! |---|---|---|
+//! | at the base station | `linkhold agent` there | at once |
+//! | at the stations, where it only watches | the engine, in the stations' radios | at once |
+//! | at the stations, else | `linkhold host` at each | at once, its own station's events and the network's |
+//! | at the correspondent | `linkhold host` there | one wired delay late |
+//!
+//! So each hears what its tap hears in the simulator (the table of ARCHITECTURE.md). The agent runs several
+//! mechanisms, a host one.
+
+use std::path::Path;
+
+use linkhold_core::mechanism::Place;
+use linkhold_core::packet::{Direction, StationId};
+use linkhold_core::quantity::ValueError;
+use linkhold_core::registry::MechanismSettings;
+use linkhold_core::time::Duration;
+use linkhold_radio::Mac;
+use linkhold_scenario::{PlacedMechanism, ResolvedScenario};
+use linkhold_sim::build::stands_in_the_radio;
+use serde::{Deserialize, Serialize};
+
+use super::daemon::{Daemon, Role};
+use super::daemon_config::{agent_config, host_config};
+use super::error::RunError;
+use super::link::{DaemonLink, Hearing};
+use super::topology::{HostAt, Topology};
+use super::workload::Congestion;
+use crate::agent::config::{others_can_follow, runs_on_a_host, runs_on_a_router};
+use crate::agent::status::Status;
+use crate::host::kernel;
+
+/// The mechanisms that daemons carry out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seats<'a> {
+    /// By `linkhold agent` in the base station, from the wire to the radio.
+    pub agent: Vec<&'a MechanismSettings>,
+    /// By `linkhold host` at every station.
+    pub stations: Option<&'a MechanismSettings>,
+    /// By `linkhold host` at the correspondent.
+    pub correspondent: Option<&'a MechanismSettings>,
+}
+
+impl<'a> Seats<'a> {
+    /// The seats of a case.
+    ///
+    /// # Errors
+    /// [`RunError::Unsupported`] with the name of a mechanism that the testbed has no place for, and what would
+    /// be right.
+    pub fn of(scenario: &'a ResolvedScenario) -> Result<Self, RunError> {
+        let mut seats = Self::default();
+        for placed in scenario.mechanisms.iter().filter(|placed| !stands_in_the_radio(placed)) {
+            let PlacedMechanism { place, settings } = placed;
+            let (name, places) = (settings.name(), settings.entry().places);
+            let refused = |error: ValueError| RunError::Unsupported(format!("mechanism: {error}"));
+            let seat = match place {
+                Place::BaseStation => {
+                    runs_on_a_router(name, places, *place).map_err(refused)?;
+                    if let Some(before) = seats.agent.last() {
+                        others_can_follow(before).map_err(refused)?;
+                    }
+                    seats.agent.push(settings);
+                    continue;
+                }
+                Place::Stations => &mut seats.stations,
+                Place::Correspondent => &mut seats.correspondent,
+            };
+            runs_on_a_host(settings, *place).map_err(refused)?;
+            if let Some(other) = seat {
+                return Err(RunError::Unsupported(format!(
+                    "mechanisms: a host runs one mechanism, and the case has {} and {name} at {:?}; make them two \
+                     cases, or place one elsewhere",
+                    other.name(),
+                    place.name()
+                )));
+            }
+            *seat = Some(settings);
+        }
+        let has_host = seats.stations.is_some() || seats.correspondent.is_some();
+        if has_host && matches!(scenario.radio.mac, Mac::Ieee802154(_)) {
+            return Err(RunError::Unsupported(
+                "radio.mac: a radio of 802.15.4 tells its own host what it overhears, which the testbed does not \
+                 bring to `linkhold host`; use \"shared\", or run the case in the simulator"
+                    .to_owned(),
+            ));
+        }
+        Ok(seats)
+    }
+
+    /// True if the senders of `direction` must use an eBPF congestion control, for `linkhold host` to freeze
+    /// them.
+    #[must_use]
+    pub fn take_ebpf(&self, scenario: &ResolvedScenario, direction: Direction) -> bool {
+        let host = match direction {
+            Direction::Downlink => self.correspondent,
+            Direction::Uplink => self.stations,
+        };
+        host.is_some() && scenario.host_freeze.unwrap_or_default().takes_ebpf()
+    }
+
+    /// What the senders use where `asked` is asked for: the eBPF congestion control around it where they must.
+    ///
+    /// # Errors
+    /// [`RunError::Unsupported`] if there is none around it.
+    pub fn congestion(&self, scenario: &ResolvedScenario, asked: &str) -> Result<Congestion, RunError> {
+        let of = |direction| {
+            if !self.take_ebpf(scenario, direction) {
+                return Ok(asked.to_owned());
+            }
+            let name = format!("linkhold_{asked}");
+            if kernel::CONGESTION_CONTROLS.contains(&name.as_str()) {
+                return Ok(name);
+            }
+            let freeze = scenario.host_freeze.unwrap_or_default().name();
+            let known = kernel::CONGESTION_CONTROLS.join(" and ");
+            Err(RunError::Unsupported(format!(
+                "host.freeze = {freeze:?}: there is no eBPF congestion control around {asked}, only {known}; use --cc \
+                 cubic or reno, or host.freeze = \"window\""
+            )))
+        };
+        Ok(Congestion { downlink: of(Direction::Downlink)?, uplink: of(Direction::Uplink)? })
+    }
+
+    /// Starts the daemons, and waits until all listen.
+    ///
+    /// # Errors
+    /// [`RunError::Daemon`] with what one said.
+    pub fn start(
+        &self,
+        topology: &Topology,
+        scenario: &ResolvedScenario,
+        program: &Path,
+    ) -> Result<Daemons, RunError> {
+        let agent = (!self.agent.is_empty()).then(|| {
+            let config = |socket: &Path| agent_config(scenario, &self.agent, socket);
+            Daemon::start(&topology.bs, "agent", Role::Agent, config, program)
+        });
+        let mut daemons = Daemons { agent: agent.transpose()?, hosts: Vec::new() };
+        let mut host = |at: HostAt, netns, settings: &MechanismSettings| {
+            let config = |socket: &Path| host_config(scenario, at, settings, socket);
+            let daemon = Daemon::start(netns, &at.to_string(), Role::Host, config, program)?;
+            daemons.hosts.push((at, daemon));
+            Ok::<(), RunError>(())
+        };
+        if let Some(settings) = self.correspondent {
+            host(HostAt::Correspondent, &topology.ch, settings)?;
+        }
+        if let Some(settings) = self.stations {
+            for (station, netns) in (0..).zip(&topology.stations) {
+                host(HostAt::Station(station), netns, settings)?;
+            }
+        }
+        for daemon in daemons.agent.iter_mut().chain(daemons.hosts.iter_mut().map(|(_, daemon)| daemon)) {
+            daemon.wait_until_it_listens()?;
+        }
+        Ok(daemons)
+    }
+}
+
+/// Why this machine, or this program, cannot run a case that another could; `None`: nothing is known against
+/// it.
+#[must_use]
+pub fn missing_for(scenario: &ResolvedScenario) -> Option<String> {
+    let seats = Seats::of(scenario).ok()?;
+    let wanted = [Direction::Downlink, Direction::Uplink];
+    if !wanted.into_iter().any(|direction| seats.take_ebpf(scenario, direction)) {
+        return None;
+    }
+    let freeze = scenario.host_freeze.unwrap_or_default().name();
+    kernel::missing().map(|reason| format!("host.freeze = {freeze:?}: {reason}"))
+}
+
+/// What a tap at this node would hear, and when.
+fn hearing(at: HostAt, scenario: &ResolvedScenario) -> Hearing {
+    match at {
+        HostAt::Correspondent => Hearing { station: None, delay: scenario.wired.one_way_delay },
+        HostAt::Station(station) => Hearing { station: Some(StationId(station)), delay: Duration::ZERO },
+    }
+}
+
+/// The running daemons; ended when dropped.
+pub struct Daemons {
+    agent: Option<Daemon>,
+    hosts: Vec<(HostAt, Daemon)>,
+}
+
+/// What a `linkhold host` said of itself at the end of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HostStatus {
+    /// Where it ran.
+    pub at: HostAt,
+    /// Its status.
+    pub status: Status,
+}
+
+/// What all daemons said of themselves at the end of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Statuses {
+    /// The agent.
+    pub agent: Option<Status>,
+    /// The hosts.
+    pub hosts: Vec<HostStatus>,
+}
+
+impl Daemons {
+    /// The radio's ways to them.
+    ///
+    /// # Errors
+    /// [`RunError::Daemon`] if one does not listen.
+    pub fn links(&self, scenario: &ResolvedScenario) -> Result<Vec<DaemonLink>, RunError> {
+        let agent = self.agent.iter().map(|agent| agent.link(Hearing::EVERYTHING));
+        let hosts = self.hosts.iter().map(|(at, daemon)| daemon.link(hearing(*at, scenario)));
+        agent.chain(hosts).collect()
+    }
+
+    /// What each is called, in the order of [`links`](Self::links).
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.agent.iter().chain(self.hosts.iter().map(|(_, daemon)| daemon)).map(Daemon::who)
+    }
+
+    /// What they say of themselves.
+    ///
+    /// # Errors
+    /// [`RunError::Daemon`] if one is gone or does not answer.
+    pub fn statuses(&mut self) -> Result<Statuses, RunError> {
+        let agent = self.agent.as_mut().map(Daemon::status).transpose()?;
+        let host = |(at, daemon): &mut (HostAt, Daemon)| {
+            daemon.status().map(|status| HostStatus { at: *at, status })
+        };
+        Ok(Statuses { agent, hosts: self.hosts.iter_mut().map(host).collect::<Result<_, _>>()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linkhold_core::registry::{entries, find};
+    use linkhold_scenario::HostFreeze;
+
+    use super::super::daemon_config::tests::scenario;
+    use super::*;
+
+    fn placed(name: &str, place: Place) -> PlacedMechanism {
+        let settings = find(name).expect("registered").recommended();
+        PlacedMechanism { place, settings }
+    }
+
+    fn with(mechanisms: Vec<PlacedMechanism>) -> ResolvedScenario {
+        ResolvedScenario { mechanisms, ..scenario() }
+    }
+
+    #[test]
+    fn each_mechanism_has_a_seat_at_its_place() {
+        assert_eq!(Seats::of(&with(Vec::new())).unwrap(), Seats::default());
+        let all = with(vec![
+            placed("dsasync", Place::BaseStation),
+            placed("snr-gate", Place::Stations),
+            placed("cr-aware", Place::Correspondent),
+        ]);
+        let names = |seats: Seats<'_>| {
+            let agent = seats.agent.first().copied();
+            [agent, seats.stations, seats.correspondent].map(|one| one.map(MechanismSettings::name))
+        };
+        let expected = [Some("dsasync"), Some("snr-gate"), Some("cr-aware")];
+        assert_eq!(names(Seats::of(&all).unwrap()), expected);
+        let at_stations = with(vec![placed("dsasync", Place::Stations)]);
+        assert_eq!(names(Seats::of(&at_stations).unwrap()), [None, Some("dsasync"), None]);
+    }
+
+    #[test]
+    fn what_has_no_seat_is_refused_by_name_with_the_reason() {
+        let told = |mechanisms| Seats::of(&with(mechanisms)).unwrap_err().to_string();
+        let told_of = told(vec![placed("local-resend", Place::Stations)]);
+        let expected = "mechanism: local-resend waits for reports of the base station, which nothing brings to a host; a \
+                        host can run";
+        assert!(told_of.starts_with(expected), "{told_of}");
+        let both = |names: [&str; 2]| names.map(|name| placed(name, Place::BaseStation)).to_vec();
+        let together = with(both(["dsasync", "local-recovery"]));
+        assert_eq!(Seats::of(&together).unwrap().agent.len(), 2);
+        let refused = told(both(["local-recovery", "dsasync"]));
+        assert!(refused.ends_with("write it last, next to the radio"), "{refused}");
+        let two = told(vec![placed("cr-aware", Place::Stations), placed("snr-gate", Place::Stations)]);
+        assert!(two.contains("has cr-aware and snr-gate at \"stations\""), "{two}");
+    }
+
+    #[test]
+    fn every_mechanism_has_a_seat_or_stands_in_the_radio_or_is_refused() {
+        for entry in entries() {
+            for &place in entry.places {
+                let scenario = with(vec![placed(entry.name, place)]);
+                let in_radio = stands_in_the_radio(&scenario.mechanisms[0]);
+                match Seats::of(&scenario) {
+                    Ok(seats) => assert_eq!(seats == Seats::default(), in_radio, "{}", entry.name),
+                    Err(error) => assert!(!in_radio && error.to_string().contains(entry.name), "{error}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_senders_of_a_host_that_freezes_by_ebpf_take_it() {
+        let taken = |place, freeze| {
+            let scenario = ResolvedScenario { host_freeze: freeze, ..with(vec![placed("cr-aware", place)]) };
+            let seats = Seats::of(&scenario).unwrap();
+            [Direction::Downlink, Direction::Uplink].map(|direction| seats.take_ebpf(&scenario, direction))
+        };
+        assert_eq!(taken(Place::Stations, Some(HostFreeze::Kernel)), [false, true]);
+        assert_eq!(taken(Place::Correspondent, Some(HostFreeze::Both)), [true, false]);
+        assert_eq!(taken(Place::Stations, Some(HostFreeze::Window)), [false, false]);
+        assert_eq!(taken(Place::Stations, None), [false, false]);
+        let frozen = with(vec![placed("cr-aware", Place::Stations)]);
+        let frozen = ResolvedScenario { host_freeze: Some(HostFreeze::Kernel), ..frozen };
+        let seats = Seats::of(&frozen).unwrap();
+        let congestion = seats.congestion(&frozen, "cubic").unwrap();
+        assert_eq!((congestion.downlink.as_str(), congestion.uplink.as_str()), ("cubic", "linkhold_cubic"));
+        let told = seats.congestion(&frozen, "bbr").unwrap_err().to_string();
+        assert!(told.starts_with("host.freeze = \"kernel\": there is no eBPF congestion control around bbr"));
+    }
+}

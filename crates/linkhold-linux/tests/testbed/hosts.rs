@@ -1,0 +1,153 @@
+//! `linkhold host` in the testbed: at the stations, at the correspondent, beside the agent.
+
+use std::collections::BTreeMap;
+
+use libtest_mimic::Completion;
+use linkhold_linux::host::kernel;
+use linkhold_linux::testbed::outcome::Outcome;
+use linkhold_linux::testbed::topology::HostAt;
+
+use crate::{Answer, ensure, in_time};
+
+/// Bursts of a second on the whole seconds: in six seconds one begins at 1, 3 and 5 s, and two end.
+const RADIO: &str = r#"
+schema = "linkhold.scenario/1"
+name = "hosts"
+duration = "6s"
+[wired]
+rtt = "20ms"
+[radio]
+phy_rate = "24Mbit/s"
+stations = 2
+primary_user = { on_mean = "1s", off_mean = "1s", fixed = true }
+[[cases]]
+name = "hosts"
+"#;
+
+/// The outcome of a scenario's only case, if it can be had here.
+macro_rules! outcome {
+    ($text:expr) => {
+        match in_time($text)? {
+            Ok(outcome) => outcome,
+            Err(skipped) => return Ok(skipped),
+        }
+    };
+}
+
+/// Silences that each host's mechanism saw, and windows that it closed, by place.
+fn silences(outcome: &Outcome) -> BTreeMap<String, (u64, u64)> {
+    let of = |host: &linkhold_linux::testbed::seats::HostStatus| {
+        (host.at.to_string(), (host.status.silences, host.status.windows.closed))
+    };
+    outcome.linux.hosts.iter().map(of).collect()
+}
+
+/// Each station has a host of its own, which hears the network's silences and its own station's.
+pub fn at_each_station() -> Answer {
+    let text = r#"
+mechanism = { name = "cr-aware", at = "stations" }
+[[flows]]
+direction = "uplink"
+station = "all"
+[[radio.station_sensing]]
+station = 1
+period = "2s"
+duration = "200ms"
+phase = "400ms"
+announced = false
+"#;
+    let outcome = outcome!(&format!("{RADIO}{text}"));
+    let hosts = silences(&outcome);
+    // Station 1 senses at 0.4, 2.4 and 4.4 s, while the primary user is away.
+    let seen = ["host at station 0", "host at station 1"].map(|name| hosts.get(name).map(|one| one.0));
+    ensure(seen == [Some(3), Some(6)], format!("{hosts:?}"))?;
+    // Each closes the window of its connection in each silence; of iperf3's control connection, too.
+    ensure(hosts.values().all(|&(silences, closed)| closed >= silences), format!("{hosts:?}"))?;
+    let [record] = &outcome.record.mechanisms[..] else {
+        return Err(format!("{:?}", outcome.record.mechanisms).into());
+    };
+    let placed = (record.name.as_str(), record.at.as_str(), record.counter("silences"));
+    ensure(placed == ("cr-aware", "stations", 9), format!("{record:?}"))?;
+    // The first burst is told from its start to its end, and both uploads go on behind it.
+    let flows = outcome.record.flows.iter().map(|flow| flow.bytes).collect::<Vec<_>>();
+    ensure(flows.len() == 2 && flows.iter().all(|&bytes| bytes > 1_000_000), format!("{flows:?}"))?;
+    let stories = &outcome.linux.silences;
+    ensure(
+        stories.len() >= 2 && stories.iter().all(|story| story.cwnd_before.is_some()),
+        format!("{stories:?}"),
+    )?;
+    Ok(Completion::Completed)
+}
+
+/// A host at the correspondent, for what goes down, and the agent at the base station beside it.
+pub fn at_the_correspondent_beside_the_agent() -> Answer {
+    let text = r#"
+mechanisms = [{ name = "dsasync" }, { name = "cr-aware", at = "correspondent" }]
+[[flows]]
+direction = "downlink"
+"#;
+    let outcome = outcome!(&format!("{RADIO}{text}"));
+    let hosts = silences(&outcome);
+    let (heard, closed) = hosts.get("host at the correspondent").copied().unwrap_or_default();
+    ensure(heard == 3 && closed >= 3, format!("{hosts:?}"))?;
+    let records: Vec<_> = outcome.record.mechanisms.iter().map(|one| (&*one.name, &*one.at)).collect();
+    ensure(records == [("dsasync", "base-station"), ("cr-aware", "correspondent")], format!("{records:?}"))?;
+    let agent = outcome.linux.agent.as_ref().map(|status| (status.mechanism.as_str(), status.silences));
+    ensure(agent == Some(("dsasync", 3)), format!("{agent:?}"))?;
+    Ok(Completion::Completed)
+}
+
+/// The radio's samples reach the gate at a station: it walks out of range of its threshold.
+pub fn a_gate_hears_the_signal() -> Answer {
+    let text = r#"
+mechanism = { name = "snr-gate", rule = "hysteresis", threshold = "30dB", margin = "3dB", averaged = 1 }
+[[flows]]
+direction = "uplink"
+[radio.snr]
+rate = "ofdm-24"
+error = "0dB"
+[radio.snr.walk]
+snr_at_1m = "60dB"
+near = "5m"
+far = "25m"
+speed = "3m/s"
+random_start = false
+"#;
+    // 30 dB is at 10 m, 1.7 s from the start.
+    let outcome = outcome!(&format!("{RADIO}{text}"));
+    let host = outcome.linux.hosts.iter().find(|host| host.at == HostAt::Station(0));
+    let told = host.map(|host| (host.status.windows.closed, host.status.events.get("testbed").copied()));
+    ensure(told.is_some_and(|(closed, events)| closed >= 1 && events > Some(40)), format!("{told:?}"))?;
+    let before = outcome.series.flows.first().and_then(|flow| flow.goodput_bps.first().copied());
+    let after = outcome.series.flows.first().and_then(|flow| flow.goodput_bps.get(4).copied());
+    // Out of range nothing is sent, though the radio could.
+    ensure(before > Some(1e6) && after < Some(1e5), format!("{before:?}, {after:?} bit/s"))?;
+    Ok(Completion::Completed)
+}
+
+/// A case that asks for it has senders that the host freezes by eBPF.
+pub fn by_ebpf() -> Answer {
+    let text = r#"
+mechanism = { name = "cr-aware", at = "stations" }
+set = { "host.freeze" = "both" }
+[[flows]]
+direction = "uplink"
+"#;
+    // The first slow start is over when the first burst comes, at 1.5 s.
+    let text =
+        format!("{RADIO}{text}").replace("\"1s\", off_mean = \"1s\"", "\"500ms\", off_mean = \"1500ms\"");
+    if let Some(missing) = kernel::missing() {
+        let refused = crate::refused(&text)?;
+        ensure(refused.contains(&missing), refused)?;
+        return Ok(Completion::ignored_with(missing));
+    }
+    let outcome = outcome!(&text);
+    let host = outcome.linux.hosts.iter().find(|host| host.at == HostAt::Station(0));
+    let kernel = host.and_then(|host| host.status.kernel);
+    // Frozen are only sockets whose congestion control is linkhold's.
+    ensure(kernel.is_some_and(|kernel| kernel.frozen >= 2), format!("{kernel:?}"))?;
+    let upload = outcome.linux.silences.iter().map(|story| (story.cwnd_before, story.cwnd_at_end));
+    let kept = upload.clone().all(|(before, at_end)| at_end >= before.map(|cwnd| cwnd - cwnd / 8));
+    ensure(kept && upload.count() >= 2, format!("{:?}", outcome.linux.silences))?;
+    Ok(Completion::Completed)
+}

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Measures docs/testbed/host.md: what silences cost a station's own sender, with and without `linkhold host` (linkhold testbed).
+
+All cells run side by side in one fleet. Finished ones are kept in out/host-table, so that it can be stopped and goes on where it
+was; with --known it runs nothing and writes the page of what there is. Needs root. Where this machine or this program has no eBPF
+congestion controls, the case struct-ops is left out, and linkhold says why.
+
+With --raw it measures nothing and needs no root: it writes the page anew from host-raw.json; with --raw --check it writes nothing
+and fails if the page is not what it would write.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import statistics
+import sys
+
+from estimates import PROGRAM, ROOT
+from testbed_table import batch, cells, measured_by, rounded, share, shown, this_commit, values, write, written_by
+
+DOCS = ROOT / "docs" / "testbed"
+SCENARIO = "scenarios/host-table.toml"
+RTTS = (3, 50, 100)
+CONGESTION = ["cubic", "reno"]
+SILENCES = (0.3, 1, 2, 5)
+# Radio on before each silence, and silences a run: as the scenario's comment says.
+ON, COUNT = 4.5, 4
+LATE_MS = 20
+TOLD = {
+    "once": ("Told at once", [], "The radio notices each burst at its first moment, and so does the host: nothing collides."),
+    "late": (
+        f"Told {LATE_MS} ms late",
+        [f"radio.primary_user.detection_delay={LATE_MS}ms"],
+        f"The radio itself notices each burst {LATE_MS} ms late, and so does the host: until then frames are sent and collide.",
+    ),
+}
+# The aim of a case in a cell: share of the limit, share of cwnd left at a silence's end, time to new data beyond a round trip.
+AIM_SHARE, AIM_CWND, AIM_RESUME_S = 0.97, 0.5, 0.005
+# What of each silence is kept.
+KEPT = ("cwnd_before", "cwnd_at_end", "cwnd_after", "first_new_s", "woken_s", "timeouts")
+
+
+def job(told, length, rtt):
+    overrides = [f"wired.rtt={rtt}ms", f"radio.primary_user.on_mean={length}s", *TOLD[told][1]]
+    overrides.append(f"duration={ON + COUNT * (length + ON):g}s")
+    return (f"{told}-{length}s-rtt{rtt}", SCENARIO, CONGESTION, overrides)
+
+
+EVERY = [job(told, length, rtt) for told in TOLD for length in SILENCES for rtt in RTTS]
+
+
+def small(run):
+    """What of a run is kept in the repository."""
+    told = run["linux"]
+    one = {"case": told["case"], "cc": told["congestion"], "seed": run["seed"]}
+    one |= {"limit_share": run["totals"]["limit_share"], "retransmits": run["totals"]["retransmits"]}
+    one |= {key: told[key] for key in ("edge_late_p99_s", "event_late_p99_s", "stalled_s")}
+    one["counters"] = {key: value for key, value in told["counters"].items() if value}
+    if run["mechanisms"]:
+        one |= {key: run["mechanisms"][0][key] for key in ("silences", "windows_closed", "acks_injected")}
+    one["stories"] = [[story[key] and float(f"{story[key]:.6g}") for key in KEPT] for story in told["silences"]]
+    return rounded(one)
+
+
+def raw(reports):
+    """One line a run, so that a change of one is a change of one line."""
+    parts = []
+    for part, report in reports.items():
+        lines = ",\n".join(json.dumps(small(run)) for run in report["runs"])
+        parts.append(f'"{part}": [\n{lines}\n]')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def from_raw(text):
+    """The reports as far as the page needs them."""
+    reports = {}
+    kept = json.loads(text)
+    for part in (one[0] for one in EVERY if one[0] in kept):
+        runs = []
+        for one in kept[part]:
+            linux = {"case": one["case"], "congestion": one["cc"], "counters": one["counters"]}
+            linux["silences"] = [dict(zip(KEPT, story)) for story in one["stories"]]
+            runs.append({"seed": one["seed"], "totals": one, "linux": linux})
+        reports[part] = {"runs": runs}
+    return reports
+
+
+def beside_others(kept, file):
+    """What was measured now in the place of the same parts in `file`; the other parts stay as they were measured."""
+    lines = {}
+    for text in ([file.read_text()] if file.exists() else []) + [kept]:
+        # A part is a line with its name, a line a run, and a line that closes it.
+        for part, runs in re.findall(r'^"(\S+)": \[\n(.*?)\n\],?$', text, re.MULTILINE | re.DOTALL):
+            lines[part] = f'"{part}": [\n{runs}\n]'
+    order = [one[0] for one in EVERY]
+    return "{\n" + ",\n".join(lines[part] for part in sorted(lines, key=order.index)) + "\n}\n"
+
+
+def silences(runs, *keys):
+    """These values of every silence of the runs in which all are known."""
+    stories = [story for run in runs for story in run["linux"]["silences"]]
+    return [[story[key] for key in keys] for story in stories if all(story[key] is not None for key in keys)]
+
+
+def row(case, runs, rtt):
+    around = silences(runs, "cwnd_before", "cwnd_at_end")
+    after = silences(runs, "cwnd_before", "cwnd_after")
+    new = [one[0] for one in silences(runs, "first_new_s")]
+    carried = values(runs, share)
+    columns = [case, shown(carried)]
+    faults = []
+    if statistics.fmean(carried) < AIM_SHARE:
+        faults.append("goodput")
+    if around:
+        before, at_end = (statistics.median(one[index] for one in around) for index in (0, 1))
+        left = statistics.median(at_end / before for before, at_end in around)
+        columns += [f"{before:.0f}", f"{at_end:.0f}"]
+        if left < AIM_CWND:
+            faults.append("cwnd")
+    else:
+        columns += ["-", "-"]
+    columns.append(f"{statistics.median(one[1] for one in after):.0f}" if after else "-")
+    if new:
+        columns.append(f"{statistics.median(new) * 1e3:.0f} ({max(new) * 1e3:.0f})")
+        if statistics.median(new) > rtt / 1e3 + AIM_RESUME_S:
+            faults.append("new data")
+    else:
+        columns.append("-")
+    timeouts = [run["linux"]["counters"].get("TCPTimeouts", 0) for run in runs]
+    columns.append(f"{statistics.fmean(timeouts):.1f}")
+    return [*columns, "yes" if not faults else "not " + ", ".join(faults)]
+
+
+def page(reports, written):
+    lines = [
+        "# A host's own sender across silences",
+        "",
+        written,
+        "",
+        f"One bulk upload from a station, [`{SCENARIO}`](../../{SCENARIO}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets), on which a",
+        f"primary user transmits for the time named, {COUNT} times a run, with {ON} s before each time. The station's interface has a queue of 100 packets, and keeps",
+        "it in a silence.",
+        "",
+        "- `plain`: the kernel's sender, and nothing else.",
+        "- `freeze`: [`linkhold host`](../host.md) on the station, `cr-aware` by window updates.",
+        "- `struct-ops`: the same, and the sender uses the eBPF congestion control around its own (`freeze = \"both\"`).",
+        "",
+        "**What was told.** "
+        + " ".join(f"{title}: {words[0].lower()}{words[1:]}" for title, _, words in TOLD.values()),
+        "The host is told of each burst's end at once, and nobody tells a burst ahead.",
+        "",
+        "Goodput is a share of what a perfect transport would carry, with its 95 % interval over the seeds. cwnd is in segments, medians over",
+        "the silences: before a silence, at its end, and two round trips and 50 ms after it. New data: from the silence's end to the first data at",
+        "the receiver that moves the stream on, ms, median (greatest). Timeouts: `TCPTimeouts` of a run. Aim: at least",
+        f"{AIM_SHARE} of the limit, no collapse of cwnd (at the end at least {AIM_CWND} of what it was, median), new data within the wire's round",
+        f"trip and {AIM_RESUME_S * 1e3:.0f} ms (median).",
+        "",
+    ]
+    reached = {}
+    for told, (title, _, _) in TOLD.items():
+        for cc in CONGESTION:
+            table = []
+            for rtt in RTTS:
+                for length in SILENCES:
+                    report = reports.get(f"{told}-{length}s-rtt{rtt}")
+                    for (name, case), runs in (cells(report) if report else {}).items():
+                        if name != cc:
+                            continue
+                        columns = row(case, runs, rtt)
+                        table.append("| " + " | ".join([str(rtt), f"{length}", *columns]) + " |")
+                        count = reached.setdefault((title, case), [0, 0])
+                        count[0] += columns[-1] == "yes"
+                        count[1] += 1
+            if table:
+                lines += [
+                    f"## {title}, {cc}",
+                    "",
+                    "| RTT, ms | silence, s | case | goodput / limit | cwnd before | at its end | after | new data, ms | timeouts | aim |",
+                    "|---" * 10 + "|",
+                    *table,
+                    "",
+                ]
+    lines += ["## The aim", "", "| told | case | reached in |", "|---|---|---|"]
+    lines += [f"| {title} | {case} | {yes} of {all} |" for (title, case), (yes, all) in reached.items()]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", default=PROGRAM)
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "host-table", help="finished cells")
+    parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the page goes")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--jobs", type=int, help="cells side by side (default: as many as the host keeps up with)")
+    parser.add_argument("--built-from", help="commit that the program was built from (default: this tree's)")
+    parser.add_argument("--only", help="names of the parts to run, or their beginnings, with commas between")
+    parser.add_argument("--known", action="store_true", help="run nothing, write the page of what there is")
+    parser.add_argument("--raw", action="store_true", help="measure nothing, write the page from host-raw.json")
+    parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if the page differs")
+    options = parser.parse_args()
+    if options.check and not options.raw:
+        parser.error("--check goes with --raw")
+    file, document = options.docs / "host-raw.json", options.docs / "host.md"
+    if options.raw:
+        if options.check and not file.exists() and not document.exists():
+            # Nobody has measured yet, so no page can be wrong.
+            return
+        text = page(from_raw(file.read_text()), written_by(document))
+        if not options.check:
+            write(document, text)
+        elif document.read_text() != text:
+            sys.exit(f"{document}: not what host-raw.json says: run scripts/host_table.py --raw")
+        return
+    wanted = tuple(options.only.split(",")) if options.only else ("",)
+    jobs = [one for one in EVERY if one[0].startswith(wanted)]
+    if not jobs:
+        sys.exit(f"--only {options.only}: the parts are {', '.join(one[0] for one in EVERY)}")
+    kept = beside_others(raw(batch(options, jobs)), file)
+    options.docs.mkdir(parents=True, exist_ok=True)
+    write(file, kept)
+    # From the rounded numbers, as --raw has them, so that both write the same page.
+    written = measured_by(options.seeds, options.built_from or this_commit())
+    write(document, page(from_raw(kept), written.replace("make testbed-table", "make host-table")))
+
+
+if __name__ == "__main__":
+    main()
