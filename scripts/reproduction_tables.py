@@ -58,12 +58,14 @@ CR_AWARE = {
     "fig4": (),
 }
 WAITING = ("random access delay", "ms", "From a station's wanting to send to the start of its turn, mean")
+ACK_DELAY = ("delay of an ACK", "ms", "From the host's sending an ACK to its reaching the server (half of the round trip is the wire's), mean")
 UNUSED = ("unused rate of what was granted", "kbit/s", "Granted and not used")
 WRONG = ("wrong share of requests ahead", "share", "Requests made ahead whose packet did not come in time")
 LOOKAHEAD = {
     "fig5": (
         ("rate", "kbit/s", "Rate of the stream"),
         ("time stalled", "s", "Time for which the player stood still, of 100 s"),
+        ACK_DELAY,
         WAITING,
         ("unused share of what was granted", "share", "Granted and not used"),
         WRONG,
@@ -71,6 +73,7 @@ LOOKAHEAD = {
     "sweep": (
         ("rate", "kbit/s", "Rate of the stream, all stations together"),
         ("rate over that of tcp", "ratio", "Rate over that of plain TCP"),
+        ACK_DELAY,
         WAITING,
         UNUSED,
         WRONG,
@@ -78,6 +81,7 @@ LOOKAHEAD = {
     "today": (
         ("page time, mean", "ms", "Time of a page, mean"),
         ("page time, p95", "ms", "Time of a page, 95th percentile"),
+        ACK_DELAY,
         WAITING,
         UNUSED,
         WRONG,

@@ -26,7 +26,7 @@ pub(crate) struct Variant {
     pub scenario: Option<&'static str>,
     /// Keys to change, as for `--set`.
     pub set: Vec<String>,
-    /// The times between the stations' ACKs are kept ([`Point::ack_gaps`]).
+    /// The stations' ACKs are watched ([`Point::acks`]).
     pub watches_acks: bool,
 }
 
@@ -36,30 +36,36 @@ pub(crate) struct Point {
     pub case: String,
     /// One entry for each seed, ascending.
     pub runs: Vec<(RunRecord, RunSeries)>,
-    /// Where the variant asks for it, by seed: the times from one pure ACK that the stations send to the next,
-    /// seconds.
-    pub ack_gaps: Vec<Vec<f64>>,
+    /// By seed; empty where the variant does not ask for it.
+    pub acks: Vec<Acks>,
 }
 
-/// Keeps the times between the pure ACKs that leave the stations, of all connections together, as the
-/// stations' medium access sees them.
+/// The pure ACKs of a run's stations, of all connections together.
 #[derive(Default)]
-struct AckGaps {
+pub(crate) struct Acks {
     wanted: bool,
     last: Option<Instant>,
-    gaps: Vec<f64>,
+    /// From one to the next, where they leave the hosts, seconds.
+    pub gaps: Vec<f64>,
+    /// From leaving the host to reaching the correspondent, seconds.
+    pub delays: Vec<f64>,
 }
 
-impl Observer for AckGaps {
+impl Observer for Acks {
     fn wants_packets(&self) -> bool {
         self.wanted
     }
 
     fn on_packet(&mut self, now: Instant, tap: Tap, _flow: &FlowKey, packet: &Packet) {
-        let leaves = tap == Tap::Station && packet.direction == Direction::Uplink;
-        if leaves && packet.segment.payload_len == 0 {
-            self.gaps.extend(self.last.map(|last| now.since(last).as_secs_f64()));
-            self.last = Some(now);
+        if packet.direction == Direction::Downlink || packet.segment.payload_len > 0 {
+            return;
+        }
+        match tap {
+            Tap::Station => {
+                self.gaps.extend(self.last.map(|last| now.since(last).as_secs_f64()));
+                self.last = Some(now);
+            }
+            Tap::Correspondent => self.delays.push(now.since(packet.sent_at).as_secs_f64()),
         }
     }
 }
@@ -104,23 +110,23 @@ impl Grid {
             .into_par_iter()
             .map(|(variant, case)| {
                 let wanted = variants.get(variant).is_some_and(|variant| variant.watches_acks);
-                let (runs, ack_gaps) = (0..seeds)
+                let (runs, acks) = (0..seeds)
                     .into_par_iter()
                     .map(|repetition| {
                         let seed = case.scenario.seed + u64::from(repetition);
-                        let mut acks = AckGaps { wanted, ..AckGaps::default() };
+                        let mut acks = Acks { wanted, ..Acks::default() };
                         let run = linkhold_sim::run_case_observed(&case, seed, &mut acks);
                         progress.tick();
                         let run = run.map_err(|error| ReproduceError::Run {
                             figure: figure.to_owned(),
                             message: error.to_string(),
                         })?;
-                        Ok((run, acks.gaps))
+                        Ok((run, acks))
                     })
                     .collect::<Result<Vec<_>, ReproduceError>>()?
                     .into_iter()
                     .unzip();
-                Ok(Point { variant, case: case.name, runs, ack_gaps })
+                Ok(Point { variant, case: case.name, runs, acks })
             })
             .collect::<Result<Vec<_>, ReproduceError>>()?;
         progress.end();

@@ -4,7 +4,7 @@ use linkhold_results::stats::Estimate;
 use linkhold_results::{FigureRow, RunRecord};
 
 use crate::figure::{row_of, rows_of};
-use crate::grid::{Grid, Point, Variant};
+use crate::grid::{Acks, Grid, Point, Variant};
 
 /// What is assumed of the paper's testbed; the claims are tested on it.
 pub(super) const PAPER_STACK: &str = "Windows XP, 50 ms";
@@ -14,6 +14,7 @@ fn variant(stack: &str, set: &[&str]) -> Variant {
         stack: stack.to_owned(),
         direction: "downlink",
         set: set.iter().map(|&key| key.to_owned()).collect(),
+        watches_acks: true,
         ..Variant::default()
     }
 }
@@ -34,8 +35,7 @@ const ACK_STYLES: [(&str, &[&str]); 6] = [
 ];
 
 pub(super) fn ack_styles(quick: bool) -> Vec<Variant> {
-    let all = ACK_STYLES.iter().map(|(name, set)| Variant { watches_acks: true, ..variant(name, set) });
-    all_or_first(quick, all.collect())
+    all_or_first(quick, ACK_STYLES.iter().map(|(name, set)| variant(name, set)).collect())
 }
 
 /// The p-quantile of sorted values.
@@ -48,10 +48,10 @@ fn quantile(sorted: &[f64], p: f64) -> f64 {
 pub(super) fn ack_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
         let by_seed: Vec<Vec<f64>> = point
-            .ack_gaps
+            .acks
             .iter()
-            .map(|gaps| {
-                let mut sorted = gaps.clone();
+            .map(|acks| {
+                let mut sorted = acks.gaps.clone();
                 sorted.sort_by(f64::total_cmp);
                 sorted
             })
@@ -140,6 +140,14 @@ fn metrics(variant: &Variant, point: &Point, metrics: &[Metric]) -> Vec<FigureRo
     rows.flatten().collect()
 }
 
+/// How long an ACK takes from its host to the correspondent, mean, ms.
+fn ack_delay_row(variant: &Variant, point: &Point) -> Option<FigureRow> {
+    let mean = |acks: &Acks| 1e3 * acks.delays.iter().sum::<f64>() / acks.delays.len() as f64;
+    let by_seed: Vec<f64> = point.acks.iter().map(mean).collect();
+    let known = by_seed.iter().all(|delay| delay.is_finite());
+    known.then(|| row_of(variant, point, "delay of an ACK", "ms", &by_seed))
+}
+
 /// The rate over time on what is assumed of the paper's testbed; everything else as means.
 pub(super) fn stream_rows(grid: &Grid) -> Vec<FigureRow> {
     let stalled = |run: &RunRecord| {
@@ -157,6 +165,7 @@ pub(super) fn stream_rows(grid: &Grid) -> Vec<FigureRow> {
                 ("wrong share of requests ahead", "", wrong),
             ],
         );
+        rows.extend(ack_delay_row(variant, point));
         if variant.stack == PAPER_STACK {
             rows.extend(over_time(variant, point));
         }
@@ -192,9 +201,12 @@ fn over_time(variant: &Variant, point: &Point) -> Vec<FigureRow> {
     intervals.map(row).collect()
 }
 
-/// One thing changed at a time: frame length, stations, p_s, N and how ACKs are delayed.
+/// One thing changed at a time: round trip, frame length, stations, p_s, N and how ACKs are delayed.
 pub(super) fn sweep(quick: bool) -> Vec<Variant> {
-    let mut all = vec![variant("as in figure 5, 100 ms", &[])];
+    let mut all = vec![variant("nothing changed", &[])];
+    for rtt in ["20ms", "50ms", "120ms", "140ms", "160ms", "200ms"] {
+        all.push(variant(&format!("round trip {rtt}"), &[&format!("wired.rtt=\"{rtt}\"")]));
+    }
     for frame in ["2ms", "2.5ms", "4ms", "8ms", "10ms", "12ms"] {
         all.push(variant(&format!("frame {frame}"), &[&format!("radio.grants.frame=\"{frame}\"")]));
     }
@@ -232,6 +244,7 @@ pub(super) fn sweep_rows(grid: &Grid) -> Vec<FigureRow> {
                 ("wrong share of requests ahead", "", wrong),
             ],
         );
+        rows.extend(ack_delay_row(variant, point));
         let plain = grid.points.iter().find(|other| other.variant == point.variant && other.case == "tcp");
         if let Some(plain) = plain.filter(|plain| plain.case != point.case) {
             let gains =
@@ -259,7 +272,7 @@ fn page_p95(run: &RunRecord) -> f64 {
 
 pub(super) fn today_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
-        metrics(
+        let mut rows = metrics(
             variant,
             point,
             &[
@@ -270,6 +283,8 @@ pub(super) fn today_rows(grid: &Grid) -> Vec<FigureRow> {
                 ("unused share of what was granted", "", unused),
                 ("wrong share of requests ahead", "", wrong),
             ],
-        )
+        );
+        rows.extend(ack_delay_row(variant, point));
+        rows
     })
 }
