@@ -4,6 +4,7 @@
 //!   s and for 24 flows.
 //! - The same with `dsasync` in place of the plain router, as a ratio.
 //! - 600 s of cr-aware's 802.15.4 network against 100 s of the one flow, as a ratio.
+//! - The granted uplink of 802.16 with look-ahead at 1 and 50 stations, against the one flow, as ratios.
 //! - Peak memory (VmHWM) of 1000 simulated seconds against 100, as a ratio, each in a process of its own.
 //! - The engine alone, with hosts that only count packets: the difference from the first is what TCP costs.
 //!
@@ -72,6 +73,21 @@ fn sensors(seconds: u64) -> Case {
     let scenario =
         Scenario::from_toml(text, "scenario.toml", &duration).expect("the figure's scenario is valid");
     scenario.cases().pop().expect("six cases")
+}
+
+/// The stream of the paper lookahead to so many stations over 802.16, with the mechanism that learns.
+fn subscribers(seconds: u64, stations: u32) -> Case {
+    let text = include_str!("../../../reproductions/lookahead/sweep/scenario.toml");
+    let set = [
+        format!("duration=\"{seconds}s\""),
+        "warm_up=\"0s\"".to_owned(),
+        format!("radio.stations={stations}"),
+        "flows.0.station=\"all\"".to_owned(),
+        "cases.no-random-access.set={}".to_owned(),
+    ];
+    let scenario = Scenario::from_toml(text, "scenario.toml", &set).expect("the figure's scenario is valid");
+    let learning = |case: &Case| case.name == "look-ahead-learning";
+    scenario.cases().into_iter().find(learning).expect("the figure has this case")
 }
 
 /// Best wall time of `runs` runs, and the events of one.
@@ -189,6 +205,16 @@ fn main() {
             "802.15.4 for {slow} s / one flow for {seconds} s, wall time: {:.2} (aim <= 1.2)",
             radios / one
         );
+    }
+    for (stations, aim) in [(1, 1.2), (50, 12.0)] {
+        let what = format!("802.16, {stations} stations, look-ahead, {seconds} s");
+        let granted = report(&what, &subscribers(seconds, stations), extent.runs_of_many);
+        if measures {
+            println!(
+                "802.16 with {stations} stations / one flow, wall time: {:.2} (aim <= {aim})",
+                granted / one
+            );
+        }
     }
     println!(
         "dsasync / none, wall time: {:.2} with one flow, {:.2} with 24",

@@ -22,7 +22,12 @@ fn variant(stack: &str, set: &[&str]) -> Variant {
 }
 
 /// Today's TCP: CUBIC with SACK and RACK, RTO from 200 ms.
-const TODAY: &[&str] = &["tcp={profile=\"linux\", congestion=\"cubic\", mss=95}"];
+const TODAY: &[&str] = &[
+    "tcp.profile=\"linux\"",
+    "tcp.congestion=\"cubic\"",
+    "tcp.recovery=\"rack-tlp\"",
+    "tcp.delayed_ack=\"linux\"",
+];
 
 pub(super) fn papers_stack_and_todays(quick: bool) -> Vec<Variant> {
     let mut all = vec![variant(PAPER_STACK, &[])];

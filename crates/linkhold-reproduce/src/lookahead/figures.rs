@@ -85,13 +85,20 @@ pub(super) fn assumptions(quick: bool) -> Vec<Variant> {
         ("Windows XP, 50 ms, window of 64 KiB", "tcp.receive_buffer=\"64KiB\""),
         ("Windows XP, 50 ms, ACK every second segment too", "tcp.delayed_ack=\"heartbeat 200ms\""),
         ("Windows XP, 50 ms, p_s 0.5", "radio.grants.success=0.5"),
-        (
-            "Linux, 50 ms",
-            "tcp={profile=\"linux\", congestion=\"cubic\", receive_buffer=\"128KiB\", receive_autotune=\"6MiB\"}",
-        ),
     ] {
         all.push(variant(name, &[key]));
     }
+    all.push(variant(
+        "Linux, 50 ms",
+        &[
+            "tcp.profile=\"linux\"",
+            "tcp.congestion=\"cubic\"",
+            "tcp.recovery=\"rack-tlp\"",
+            "tcp.delayed_ack=\"linux\"",
+            "tcp.receive_buffer=\"128KiB\"",
+            "tcp.receive_autotune=\"6MiB\"",
+        ],
+    ));
     all_or_first(quick, all)
 }
 
