@@ -357,6 +357,7 @@ fn with_user(grants: GrantsConfig, detection: u64) -> AirConfig {
         off_mean: ms(60),
         detection_delay: ms(detection),
         end_detection_delay: Duration::ZERO,
+        fixed: false,
     });
     config
 }
