@@ -83,7 +83,8 @@ fn subscribers(seconds: u64, stations: u32) -> Case {
         "warm_up=\"0s\"".to_owned(),
         format!("radio.stations={stations}"),
         "flows.0.station=\"all\"".to_owned(),
-        "cases.no-random-access.set={}".to_owned(),
+        // Grants to fifty stations do not fit into every frame.
+        "cases.no-random-access.set={\"radio.grants.proactive_period\"=9}".to_owned(),
     ];
     let scenario = Scenario::from_toml(text, "scenario.toml", &set).expect("the figure's scenario is valid");
     let learning = |case: &Case| case.name == "look-ahead-learning";
