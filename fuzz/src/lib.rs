@@ -59,7 +59,7 @@ pub fn agent_config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for parse in [AgentConfig::parse, AgentConfig::parse_host] {
         match parse(Path::new("fuzz.toml"), text) {
-            Ok(config) => assert!(config.mechanism.is_none_or(|settings| settings.validate().is_ok())),
+            Ok(config) => assert!(config.mechanisms.iter().all(|settings| settings.validate().is_ok())),
             Err(error) => {
                 let text = error.to_string();
                 assert!(!text.is_empty() && text.lines().all(|line| line.starts_with("fuzz.toml")), "{text}");
