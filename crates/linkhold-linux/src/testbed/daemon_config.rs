@@ -162,7 +162,12 @@ pub(super) mod tests {
                 let settings = entry.preset(preset).unwrap();
                 let text = agent_config(&scenario(), &[&settings], Path::new("/tmp/agent.sock")).unwrap();
                 let config = AgentConfig::parse(Path::new("agent.toml"), &text).unwrap();
-                assert_eq!(config.mechanisms, [settings.clone()], "{} {preset}: {text}", entry.name);
+                assert_eq!(
+                    config.mechanisms,
+                    std::slice::from_ref(&settings),
+                    "{} {preset}: {text}",
+                    entry.name
+                );
                 assert_eq!(config.stations.len(), 2);
             }
         }
@@ -180,7 +185,7 @@ pub(super) mod tests {
                 let scenario = ResolvedScenario { host_freeze: Some(HostFreeze::Both), ..scenario() };
                 let text = host_config(&scenario, at, &settings, Path::new("/tmp/host.sock")).unwrap();
                 let config = AgentConfig::parse_host(Path::new("host.toml"), &text).unwrap();
-                assert_eq!(config.mechanisms, [settings.clone()], "{}: {text}", entry.name);
+                assert_eq!(config.mechanisms, std::slice::from_ref(&settings), "{}: {text}", entry.name);
                 assert_eq!(config.radio, [at.interface()]);
                 assert_eq!(config.radio_events, RadioEvents::None);
                 let Seat::Host(host) = &config.seat else { panic!("{:?}", config.seat) };
