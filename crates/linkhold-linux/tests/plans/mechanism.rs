@@ -51,7 +51,7 @@ pub fn plans() -> Vec<Plan> {
             agree: None,
         },
         Plan {
-            name: "held_packets_and_copies_together_carry_what_neither_can_alone",
+            name: "held_packets_and_copies_together_carry_more_than_held_packets_alone",
             shows: "Under bursts told late dsasync holds what the silence would lose and local recovery repairs what the first \
                     20 ms took: together they carry at least half as much again as dsasync alone.",
             conditions: &[TOLD_LATE_SEVERAL],
