@@ -9,7 +9,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linkhold_core::time::{Duration, Instant};
-use linkhold_radio::{AirAccounting, Silence};
+use linkhold_radio::{AirAccounting, Silence, UplinkAccounting};
 use linkhold_results::DelayHistogram;
 use linkhold_sim::Engine;
 use linkhold_sim::cell::AIR;
@@ -58,6 +58,8 @@ pub struct EtherReport {
     pub log: FlowLog,
     /// Totals of the radio since the warm-up.
     pub accounting: AirAccounting,
+    /// Requests and grants of the uplink since the warm-up; `None` where the MAC has none.
+    pub uplink: Option<UplinkAccounting>,
     /// The router at the end of each series interval.
     pub samples: Vec<RouterSample>,
     /// Every silence.
@@ -93,9 +95,27 @@ struct Ether {
     engine: Engine<Ports>,
     silences: Vec<Silence>,
     warm_up: Instant,
-    /// The radio's totals and the losses at the end of the warm-up.
-    base: Option<(AirAccounting, Losses)>,
+    /// What was counted by the end of the warm-up.
+    base: Option<Base>,
     samples: Vec<RouterSample>,
+}
+
+/// Counters that run from the start, at one time.
+struct Base {
+    accounting: AirAccounting,
+    uplink: UplinkAccounting,
+    losses: Losses,
+}
+
+impl Base {
+    fn at(now: Instant, network: &Network) -> Self {
+        let air = network.radio(AIR).air();
+        Self {
+            accounting: air.accounting(now),
+            uplink: air.uplink().unwrap_or_default(),
+            losses: network.losses(),
+        }
+    }
 }
 
 /// Runs the engine from its time 0 until `end`, or until `stop` is set. To be called on a thread of its own.
@@ -142,7 +162,7 @@ impl Ether {
         let network = self.engine.network();
         let air = network.radio(AIR).air();
         if self.base.is_none() && now >= self.warm_up {
-            self.base = Some((air.accounting(now), network.losses()));
+            self.base = Some(Base::at(now, network));
         }
         while self.samples.len() < over {
             let queue_bytes = air.downlink_backlog().1.0;
@@ -209,13 +229,15 @@ impl Ether {
         silences.extend(network.take_silences(AIR));
         let air = network.radio(AIR).air();
         air.open_silences(until, &mut silences);
-        let accounting = air.accounting(until);
-        let (base, before) = base.unwrap_or_else(|| (accounting.clone(), network.losses()));
+        let (accounting, uplink) = (air.accounting(until), air.uplink());
+        let Base { accounting: base, uplink: uplink_before, losses: before } =
+            base.unwrap_or_else(|| Base::at(until, &network));
         let losses = network.losses();
         let Ports { tuns, log, faults, carried, .. } = ports;
         let Faults { edge_lateness, event_lateness, overruns, error: _ } = faults;
         let report = EtherReport {
             accounting: accounting.since(&base),
+            uplink: uplink.map(|uplink| uplink.since(&uplink_before)),
             samples,
             log,
             silences,

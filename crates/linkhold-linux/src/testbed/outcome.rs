@@ -357,7 +357,7 @@ fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> 
         air_losses: report.air_losses,
         // The testbed does not count what its radios are busy with.
         energy: None,
-        uplink: None,
+        uplink: report.uplink.as_ref().map(linkhold_sim::recorder::uplink_record),
     })
 }
 

@@ -177,3 +177,13 @@ pub const TOLD_LATE: Conditions = Conditions {
     congestion: CUBIC,
     seeds: &[2],
 };
+
+/// Bursts told late, with one mechanism and with two at the base station.
+pub const TOLD_LATE_SEVERAL: Conditions = Conditions {
+    name: "told late, several",
+    scenario: Source::File("told-late.toml"),
+    set: &["duration=13s", "warm_up=3s"],
+    cases: &["dsasync", "both"],
+    congestion: CUBIC,
+    seeds: &[2],
+};

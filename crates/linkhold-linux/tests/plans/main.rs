@@ -11,6 +11,7 @@
 mod conditions;
 mod findings;
 mod flows;
+mod granted;
 mod mechanism;
 mod plan;
 mod radio;
@@ -34,10 +35,11 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // The simulator would take the processor from the runs in real time.
     arguments.test_threads = Some(1);
-    let plans: Vec<Plan> = [radio::plans(), throughput::plans(), mechanism::plans(), flows::plans()]
-        .into_iter()
-        .flatten()
-        .collect();
+    let plans: Vec<Plan> =
+        [radio::plans(), granted::plans(), throughput::plans(), mechanism::plans(), flows::plans()]
+            .into_iter()
+            .flatten()
+            .collect();
     let missing = linkhold_linux::testbed::cells::missing_requirement();
     let skipped = missing.is_some();
     match &missing {

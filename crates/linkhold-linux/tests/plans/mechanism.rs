@@ -1,7 +1,7 @@
 //! Plans about what the mechanism does: its modes, its memory, its books.
 
 use crate::Answer;
-use crate::conditions::{QUARTER_SILENT, SENSED, SENSED_V6, SMALL_MEMORY, TOLD_LATE};
+use crate::conditions::{QUARTER_SILENT, SENSED, SENSED_V6, SMALL_MEMORY, TOLD_LATE, TOLD_LATE_SEVERAL};
 use crate::findings::Findings;
 use crate::plan::Plan;
 use crate::runs::{Evidence, Runs};
@@ -50,7 +50,27 @@ pub fn plans() -> Vec<Plan> {
             check: copies_repair,
             agree: None,
         },
+        Plan {
+            name: "held_packets_and_copies_together_carry_more_than_held_packets_alone",
+            shows: "Under bursts told late dsasync holds what the silence would lose and local recovery repairs what the first \
+                    20 ms took: together they carry at least half as much again as dsasync alone.",
+            conditions: &[TOLD_LATE_SEVERAL],
+            check: both_together,
+            agree: None,
+        },
     ]
+}
+
+fn both_together(runs: &Runs, findings: &mut Findings) -> Answer {
+    for (both, alone) in runs.of_with("both", "dsasync")? {
+        findings.some(both, "copies sent", both.mechanism_named("local-recovery")?.counter("copies_sent"));
+        findings.some(both, "packets held", both.mechanism_named("dsasync")?.counter("holds"));
+        findings.equal(alone, "copies sent by dsasync alone", alone.mechanism()?.counter("copies_sent"), 0);
+        let (goodput, before) = (both.record.totals.goodput_bps, alone.record.totals.goodput_bps);
+        findings.at_least(both, "goodput beside dsasync's alone", goodput / before, 1.5);
+        findings.at_least(both, "goodput / limit", both.record.totals.limit_share, 0.65);
+    }
+    Ok(())
 }
 
 fn copies_repair(runs: &Runs, findings: &mut Findings) -> Answer {

@@ -74,6 +74,16 @@ impl Evidence {
     pub fn mechanism(&self) -> Result<&MechanismRecord, Failed> {
         self.record.mechanisms.first().ok_or_else(|| format!("{self}: there is no mechanism").into())
     }
+
+    /// The counters of one of several mechanisms. On Linux one agent runs all that stand at the base station,
+    /// and each of them has the agent's sums.
+    ///
+    /// # Errors
+    /// Where it does not stand.
+    pub fn mechanism_named(&self, name: &str) -> Result<&MechanismRecord, Failed> {
+        let found = self.record.mechanisms.iter().find(|mechanism| mechanism.name == name);
+        found.ok_or_else(|| format!("{self}: there is no {name}").into())
+    }
 }
 
 /// The runs of one plan on one stack.

@@ -1,0 +1,101 @@
+//! Plans about an uplink of grants, where an ACK waits for the station's request: IEEE 802.16, and the request
+//! made ahead of it.
+
+use crate::Answer;
+use crate::conditions::{CUBIC, ONE};
+use crate::findings::Findings;
+use crate::plan::{Conditions, Plan, Source};
+use crate::runs::{Evidence, Runs};
+
+pub fn plans() -> Vec<Plan> {
+    vec![Plan {
+        name: "over_grants_a_kernels_download_has_the_simulators_goodput",
+        shows: "Over 802.16 with frames of 2, 5 and 12 ms the kernel's download has the simulator's goodput in the median, \
+                without and with look-ahead, which asks ahead of ACKs on both stacks and costs no goodput.",
+        conditions: &[FRAMES_2_MS, FRAMES_5_MS, FRAMES_12_MS],
+        check: look_ahead,
+        agree: Some(same_goodput),
+    }]
+}
+
+/// One download at 50 ms to the paper's station (`lookahead`, section II-C), at whose host Linux decides when
+/// to acknowledge. 48 KiB fill the path with frames of 2 and 5 ms, and are short of it with 12 ms. A window that
+/// grew would fill them all, and the wait of ACKs would not show.
+const FRAMES_5_MS: Conditions = Conditions {
+    name: "frames of 5 ms",
+    scenario: Source::Text(
+        r#"
+schema = "linkhold.scenario/1"
+name = "granted"
+duration = "8s"
+warm_up = "2s"
+[wired]
+rate = "100Mbit/s"
+rtt = "50ms"
+[radio]
+mac = "802.16"
+phy_rate = "5.92Mbit/s"
+stations = 1
+[radio.grants]
+uplink_rate = "3.617Mbit/s"
+implementation_delay = 4
+[tcp]
+profile = "linux"
+receive_buffer = "48KiB"
+[[flows]]
+direction = "downlink"
+[[cases]]
+name = "plain"
+[[cases]]
+name = "look-ahead"
+mechanism = "look-ahead"
+"#,
+    ),
+    set: &["radio.grants.frame=5ms"],
+    cases: &["plain", "look-ahead"],
+    congestion: CUBIC,
+    seeds: ONE,
+};
+
+const FRAMES_2_MS: Conditions =
+    Conditions { name: "frames of 2 ms", set: &["radio.grants.frame=2ms"], ..FRAMES_5_MS };
+
+const FRAMES_12_MS: Conditions =
+    Conditions { name: "frames of 12 ms", set: &["radio.grants.frame=12ms"], ..FRAMES_5_MS };
+
+fn goodput(of: &Evidence) -> f64 {
+    of.record.totals.goodput_bps
+}
+
+fn look_ahead(runs: &Runs, findings: &mut Findings) -> Answer {
+    for one in runs.iter() {
+        let uplink =
+            one.record.link.uplink.as_ref().ok_or_else(|| format!("{one}: no uplink in the record"))?;
+        findings.some(one, "requests for the uplink", uplink.requests + uplink.piggybacked);
+        findings.some(one, "grants", uplink.grants);
+    }
+    for (one, plain) in runs.of_with("look-ahead", "plain")? {
+        findings.some(one, "requests made ahead", one.mechanism()?.counter("uplink_requests"));
+        findings.at_least(one, "goodput, of the plain station's", goodput(one) / goodput(plain), 0.95);
+    }
+    Ok(())
+}
+
+/// 5 % in the median over frame lengths and cases. A single cell may be further off: with frames of 12 ms, where
+/// the window is short of the path, the kernel had 0.81 to 0.97 of the simulated goodput. Why is not known yet.
+fn same_goodput(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
+    let pairs = linux.beside(simulator);
+    let mut apart = Vec::with_capacity(pairs.len());
+    for &(one, other) in &pairs {
+        let ratio = goodput(one) / goodput(other);
+        apart.push((ratio - 1.0).abs());
+        findings.at_least(one, "goodput, of the simulated", ratio, 0.7);
+        findings.at_most(one, "goodput, of the simulated", ratio, 1.25);
+    }
+    apart.sort_by(f64::total_cmp);
+    let (Some(&(first, _)), [.., _, low, high, _, _]) = (pairs.first(), &apart[..]) else {
+        return Err("there are not six runs".into());
+    };
+    findings.at_most(first, "difference from the simulated goodput, median of all", (low + high) / 2.0, 0.05);
+    Ok(())
+}
