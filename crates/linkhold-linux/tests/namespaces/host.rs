@@ -257,6 +257,10 @@ pub fn silence_leaves_windows_alone() -> Outcome {
                 let least = if unused { before.cwnd / 8 } else { before.cwnd };
                 let range = least..=before.cwnd;
                 assert!(range.contains(&silent.cwnd), "{freeze}, {congestion}: {before:?} {silent:?}");
+                // The sender writes 100 MB/s at most, so once its state is open again the kernel may take back what it
+                // does not use (one segment of 228, once). A loss would have left 0.7 (CUBIC) or 0.5 (Reno) of the window, and
+                // another ssthresh.
+                let least = if unused { least } else { before.cwnd * 3 / 4 };
                 assert!(after.cwnd >= least, "{freeze}, {congestion}: {before:?} {after:?}");
             }
             sender.transfer.wait_for(received + 5 * MEGABYTE);
