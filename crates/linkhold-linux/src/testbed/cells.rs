@@ -63,6 +63,9 @@ pub struct Fleet {
     /// Share of a run for which its hosts' programs may stand still for want of a processor; a run beyond it
     /// counts as late.
     pub max_stalled: f64,
+    /// After this time no cell is run again that was late because the host was busy with other things; `None`:
+    /// each has all its attempts.
+    pub patience: Option<std::time::Duration>,
     /// Set to end early.
     pub stop: Arc<AtomicBool>,
 }
@@ -167,6 +170,7 @@ pub fn run_all(
     let store = fleet.store.as_deref().map(Store::open).transpose()?;
     let keys: Vec<String> = cells.iter().map(|cell| key(cell, digest)).collect();
     let mut state = State::new(fleet.jobs);
+    state.give_up_at = fleet.patience.map(|patience| std::time::Instant::now() + patience);
     for (index, (cell, key)) in cells.iter().zip(&keys).enumerate() {
         let known = store.as_ref().filter(|_| fleet.resume).and_then(|store| store.load(key));
         match known {
@@ -267,6 +271,8 @@ struct State {
     punctual: usize,
     outcomes: Vec<Option<Outcome>>,
     failures: Vec<CellFailure>,
+    /// See [`Fleet::patience`].
+    give_up_at: Option<std::time::Instant>,
 }
 
 impl State {
@@ -282,7 +288,14 @@ impl State {
             punctual: 0,
             outcomes: Vec::new(),
             failures: Vec::new(),
+            give_up_at: None,
         }
+    }
+
+    /// Whether a cell whose `attempt` was late, on a host with this load, is run again.
+    fn tries_again(&self, attempt: u32, host: HostLoad) -> bool {
+        let is_over = self.give_up_at.is_some_and(|at| std::time::Instant::now() >= at);
+        attempt < MAX_ATTEMPTS && !(is_over && host.is_much())
     }
 
     /// The next cell, if it may run now.
@@ -357,7 +370,7 @@ impl Shared {
                 state.outcomes[index] = Some(outcome);
                 Progress::Done
             }
-            Err(error) if error.lateness().is_some() && attempt < MAX_ATTEMPTS => {
+            Err(error) if error.lateness().is_some_and(|host| state.tries_again(attempt, host)) => {
                 state.on_late(beside, cuts);
                 state.waiting.push_back((index, attempt + 1));
                 Progress::Late { jobs: state.jobs }
@@ -555,6 +568,18 @@ mod tests {
         let text = failure.to_string();
         assert!(text.contains("5.00 ms late") && text.contains("machines took 10.0 %"), "{text}");
         assert!(failure.is_of_the_host());
+    }
+
+    #[test]
+    fn patience_ends_where_the_host_is_busy_with_other_things() {
+        let mut state = State::new(None);
+        let busy = HostLoad { stolen: 0.1, others: 0.0 };
+        let quiet = HostLoad { stolen: 0.001, others: 0.0 };
+        assert!(state.tries_again(1, busy) && !state.tries_again(MAX_ATTEMPTS, busy));
+        state.give_up_at = Some(std::time::Instant::now());
+        assert!(!state.tries_again(1, busy) && state.tries_again(1, quiet));
+        state.give_up_at = Some(std::time::Instant::now() + std::time::Duration::from_secs(3600));
+        assert!(state.tries_again(1, busy));
     }
 
     #[test]

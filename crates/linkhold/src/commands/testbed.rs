@@ -296,6 +296,7 @@ fn fleet(args: &TestbedArgs, out: Option<&Path>, stop: Arc<AtomicBool>) -> Resul
         resume: args.resume,
         captures: None,
         max_stalled: MAX_STALLED,
+        patience: None,
         stop,
     })
 }
