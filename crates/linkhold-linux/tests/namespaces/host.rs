@@ -246,7 +246,8 @@ pub fn silence_leaves_windows_alone() -> Outcome {
             if congestion == "cubic" && freeze == "kernel" {
                 // Not ours: this shows that the silence costs whoever is not frozen.
                 assert!(silent.cwnd < before.cwnd, "{before:?} {silent:?}");
-                assert!(silent.ssthresh < before.ssthresh, "{before:?} {silent:?}");
+                // Above the old one if the window had grown far enough beyond it.
+                assert_ne!(silent.ssthresh, before.ssthresh, "a timeout sets it: {before:?} {silent:?}");
             } else if congestion != "cubic" {
                 assert_eq!(silent.ssthresh, before.ssthresh, "{freeze}, {congestion}");
                 assert_eq!(after.ssthresh, before.ssthresh, "{freeze}, {congestion}: {after:?}");
