@@ -1,0 +1,1 @@
+//! Where nodes are: standing, walking at random, or as a file says.

@@ -1,0 +1,1 @@
+//! How a packet finds its way: AODV and SEARCH.
