@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::link_event::Scope;
-use crate::packet::{Direction, FlowKey, PacketId, SackBlocks, StationId, TcpTimestamp};
+use crate::packet::{
+    Direction, Ecn, FlowKey, PacketId, SackBlocks, StationId, TcpFlags, TcpSegment, TcpTimestamp,
+};
 use crate::units::{Bytes, Seq};
 
 /// Changes to the header of a packet that passes. The driver mends the checksums.
@@ -25,6 +27,22 @@ impl Rewrite {
     #[must_use]
     pub const fn window(window: u16) -> Self {
         Self { window: Some(window), ..Self::NONE }
+    }
+
+    /// Changes the header fields of a packet that passes.
+    #[inline]
+    pub fn apply(self, tcp: &mut TcpSegment, ecn: &mut Ecn) {
+        if let Some(window) = self.window {
+            debug_assert!(window <= tcp.window, "a mechanism made a window larger");
+            tcp.window = window;
+        }
+        if self.set_ece {
+            tcp.flags = tcp.flags | TcpFlags::ECE;
+        }
+        if self.mark_ce {
+            debug_assert!(*ecn != Ecn::NotEct, "a mechanism marked a packet that is not ECN-capable");
+            *ecn = Ecn::Ce;
+        }
     }
 
     /// These changes, and then those of `later`.

@@ -19,7 +19,7 @@ use crate::action::{Action, Actions, DropReason, Report, Rewrite, Verdict};
 use crate::link_event::{LinkEvent, LinkEventKind};
 use crate::log::OwnedPacket;
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{Direction, Ecn, Origin, PacketId, PacketView, TcpFlags};
+use crate::packet::{Direction, Origin, PacketId, PacketView};
 use crate::time::Instant;
 
 /// Mechanisms at one node, from the wire to the radio. See the module's documentation.
@@ -105,7 +105,7 @@ impl Chain {
             asked.push(Asked { index, answers });
             match verdict {
                 Verdict::Forward(more) => {
-                    apply(more, &mut packet);
+                    more.apply(&mut packet.tcp, &mut packet.ecn);
                     rewrite = rewrite.and_then(more);
                 }
                 Verdict::ForwardAndKeep(more) => {
@@ -166,7 +166,7 @@ impl Chain {
             out.push(Action::Release { packet: id, rewrite });
             return;
         };
-        apply(rewrite, &mut parked.packet);
+        rewrite.apply(&mut parked.packet.tcp, &mut parked.packet.ecn);
         let (next, before) = (self.after(index, parked.packet.direction), parked.rewrite.and_then(rewrite));
         let mut asked = self.spare_asked.pop().unwrap_or_default();
         match self.walk(now, parked.packet, next, before, &mut asked) {
@@ -191,19 +191,6 @@ impl Chain {
             call(&mut *self.members[index].mechanism, &mut answers);
             self.carry_out(now, index, answers, out);
         }
-    }
-}
-
-/// Changes the packet as the driver would, for those that see it next.
-fn apply(rewrite: Rewrite, packet: &mut OwnedPacket) {
-    if let Some(window) = rewrite.window {
-        packet.tcp.window = window;
-    }
-    if rewrite.set_ece {
-        packet.tcp.flags = packet.tcp.flags | TcpFlags::ECE;
-    }
-    if rewrite.mark_ce {
-        packet.ecn = Ecn::Ce;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use linkhold_core::action::Rewrite;
-use linkhold_core::packet::{Ecn, FlowKey, PacketId, TcpFlags};
+use linkhold_core::packet::{Ecn, FlowKey, PacketId};
 use linkhold_core::time::Instant;
 use linkhold_radio::{AirDrop, AirEvent, Frame, RadioId};
 
@@ -100,17 +100,7 @@ impl Carrier {
             return;
         }
         let packet = self.slab.get_mut(id);
-        if let Some(window) = rewrite.window {
-            debug_assert!(window <= packet.segment.window, "a mechanism made a window larger");
-            packet.segment.window = window;
-        }
-        if rewrite.set_ece {
-            packet.segment.flags = packet.segment.flags | TcpFlags::ECE;
-        }
-        if rewrite.mark_ce {
-            debug_assert!(packet.ecn != Ecn::NotEct, "a mechanism marked a packet that is not ECN-capable");
-            packet.ecn = Ecn::Ce;
-        }
+        rewrite.apply(&mut packet.segment, &mut packet.ecn);
     }
 
     /// Sends a packet over a wire.

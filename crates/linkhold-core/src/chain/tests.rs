@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::packet::{Endpoint, FlowKey, StationId, TcpSegment};
+use crate::packet::{Ecn, Endpoint, FlowKey, StationId, TcpSegment};
 use crate::units::Seq;
 
 #[derive(Default)]
