@@ -510,12 +510,9 @@ impl Network {
             }
             Verdict::ForwardAndKeep(rewrite) => {
                 debug_assert!(origin == Origin::Arrival, "what comes back from the queue is not kept");
-                if view.direction == Direction::Downlink {
-                    tap.sent_down(view.len);
-                }
                 self.carrier.rewrite(packet_id, rewrite);
                 self.carrier.slab.get_mut(packet_id).held = true;
-                self.send_copy(now, packet_id);
+                self.send_copy(now, id, packet_id);
             }
             Verdict::Hold => self.carrier.slab.get_mut(packet_id).held = true,
             Verdict::Drop(reason) => self.mechanism_drop(packet_id, reason),
@@ -554,26 +551,15 @@ impl Network {
                     self.behind_tap(now, packet);
                 }
                 Action::ReleaseAndKeep { packet, rewrite } => {
-                    let Packet { direction, len, .. } = *self.carrier.slab.get(packet);
-                    if direction == Direction::Downlink {
-                        self.taps[id.get()].sent_down(len);
-                    }
                     self.carrier.rewrite(packet, rewrite);
                     // It stays with the driver, as a copy.
-                    self.send_copy(now, packet);
+                    self.send_copy(now, id, packet);
                 }
                 Action::Discard { packet, reason } => {
                     self.let_go(packet);
                     self.mechanism_drop(packet, reason);
                 }
-                Action::SendCopy { packet } => {
-                    let Packet { direction, len, held, .. } = *self.carrier.slab.get(packet);
-                    debug_assert!(held, "a mechanism sent a copy that it does not keep");
-                    if direction == Direction::Downlink {
-                        self.taps[id.get()].sent_down(len);
-                    }
-                    self.send_copy(now, packet);
-                }
+                Action::SendCopy { packet } => self.send_copy(now, id, packet),
                 Action::Forget { packet } => {
                     self.let_go(packet);
                     self.carrier.forget(packet);
@@ -594,7 +580,12 @@ impl Network {
     }
 
     /// Sends a packet on from the hop where a mechanism keeps it.
-    fn send_copy(&mut self, now: Instant, kept: PacketId) {
+    fn send_copy(&mut self, now: Instant, id: TapId, kept: PacketId) {
+        let Packet { direction, len, held, .. } = *self.carrier.slab.get(kept);
+        debug_assert!(held, "a mechanism sent a copy that it does not keep");
+        if direction == Direction::Downlink {
+            self.taps[id.get()].sent_down(len);
+        }
         let copy = self.carrier.copy(kept);
         self.behind_tap(now, copy);
     }
