@@ -391,8 +391,8 @@ impl<D: DataPath> Driver<D> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain() {
             match action {
-                Action::Release { packet, rewrite } => self.release(radio, packet, rewrite),
-                Action::ReleaseAndKeep { packet, rewrite } => self.release_and_keep(radio, packet, rewrite),
+                Action::Release { packet, rewrite } => self.release(radio, packet, rewrite, false),
+                Action::ReleaseAndKeep { packet, rewrite } => self.release(radio, packet, rewrite, true),
                 Action::Discard { packet, reason: _ } => {
                     if self.take_held(radio, packet).is_some() {
                         self.datapath.discard_held(packet);
@@ -426,50 +426,30 @@ impl<D: DataPath> Driver<D> {
         Some(held)
     }
 
-    fn release(&mut self, radio: usize, id: PacketId, rewrite: Rewrite) {
+    /// Lets a held packet go with these changes, as far as it was copied when it was held; `keep`: its copy
+    /// stays.
+    fn release(&mut self, radio: usize, id: PacketId, rewrite: Rewrite, keep: bool) {
         let Some(held) = self.take_held(radio, id) else {
             self.counters.unknown_packets += 1;
             return;
         };
-        if rewrite.is_none() {
-            self.datapath.release(id);
-            return;
-        }
-        if let Some(mut bytes) = held.bytes
-            && rewrite_whole(&mut bytes, held.checksum, rewrite)
-        {
-            self.radios[radio].counters.rewritten += 1;
-            self.datapath.replace_held(id, &bytes);
-        } else {
-            self.counters.rewrites_skipped += 1;
-            self.datapath.release(id);
-        }
-    }
-
-    /// Releases a packet, and keeps what was copied of it when it was held.
-    fn release_and_keep(&mut self, radio: usize, id: PacketId, rewrite: Rewrite) {
-        let Some(held) = self.take_held(radio, id) else {
-            self.counters.unknown_packets += 1;
-            return;
-        };
-        let mut copy = held.bytes;
-        if let Some(bytes) = &mut copy
-            && !rewrite_whole(bytes, held.checksum, rewrite)
-        {
-            copy = None;
-        }
-        match &copy {
-            Some(bytes) if !rewrite.is_none() => {
+        let changed = !rewrite.is_none();
+        let mut bytes = held.bytes.filter(|_| changed || keep);
+        bytes.take_if(|bytes| !rewrite_whole(bytes, held.checksum, rewrite));
+        match &bytes {
+            Some(bytes) if changed => {
                 self.radios[radio].counters.rewritten += 1;
                 self.datapath.replace_held(id, bytes);
             }
             Some(_) | None => {
-                self.counters.rewrites_skipped += u64::from(!rewrite.is_none());
+                self.counters.rewrites_skipped += u64::from(changed);
                 self.datapath.release(id);
             }
         }
-        self.counters.copies_missing += u64::from(copy.is_none());
-        self.radios[radio].kept.insert(id, copy);
+        if keep {
+            self.counters.copies_missing += u64::from(bytes.is_none());
+            self.radios[radio].kept.insert(id, bytes);
+        }
     }
 
     fn inject(&mut self, radio: usize, spec: &AckSpec) {
