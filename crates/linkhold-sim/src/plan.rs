@@ -245,7 +245,7 @@ impl Plan {
             (Transport::Tcp, Source::Bulk) => Traffic::Tcp(linkhold_tcp::Source::Bulk),
             (Transport::Tcp, Source::Finite(bytes)) => Traffic::Tcp(linkhold_tcp::Source::Finite(bytes)),
             (Transport::Tcp, Source::Paced { rate, chunk }) => {
-                Traffic::Tcp(linkhold_tcp::Source::Paced { rate, chunk })
+                Traffic::Tcp(linkhold_tcp::Source::paced(rate, chunk))
             }
             (Transport::Tcp, Source::Media(media)) => {
                 Traffic::Tcp(linkhold_tcp::Source::Scheduled(media_schedule(&media)))

@@ -270,7 +270,7 @@ impl Sender {
         match self.source {
             Source::None => self.set_source(Source::Finite(Bytes(0))),
             Source::Written(bytes) => self.set_source(Source::Finite(bytes)),
-            Source::Bulk | Source::Finite(_) | Source::Paced { .. } | Source::Scheduled(_) => {}
+            Source::Bulk | Source::Finite(_) | Source::Scheduled(_) => {}
         }
     }
 
@@ -289,7 +289,7 @@ impl Sender {
             // A window probe's byte may have been taken: it is data, and the FIN comes after it.
             Source::Bulk => self.nxt.saturating_sub(1) + u64::from(self.byte_probed),
             Source::Written(bytes) => bytes.0,
-            Source::Paced { .. } | Source::Scheduled(_) => self.source.written(self.started, now),
+            Source::Scheduled(_) => self.source.written(self.started, now),
         };
         self.set_source(Source::Finite(Bytes(written)));
     }
@@ -310,7 +310,7 @@ impl Sender {
     #[inline]
     fn limit(&self, now: Instant) -> u64 {
         match self.source {
-            Source::Paced { .. } | Source::Scheduled(_) => 1 + self.source.written(self.started, now),
+            Source::Scheduled(_) => 1 + self.source.written(self.started, now),
             Source::None | Source::Bulk | Source::Finite(_) | Source::Written(_) => self.end,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A source never drops: what the connection cannot carry yet waits in the send queue.
 
-use linkhold_core::time::{Duration, Instant};
+use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes};
 
 use crate::schedule::Schedule;
@@ -17,13 +17,6 @@ pub enum Source {
     Bulk,
     /// This many bytes, written at once when the connection is up; a FIN follows them.
     Finite(Bytes),
-    /// `chunk` bytes at a time, the first when the connection is up, then at `rate`, without end.
-    Paced {
-        /// Mean rate of the application's writes.
-        rate: BitRate,
-        /// Size of one write.
-        chunk: Bytes,
-    },
     /// A chunk at a time by a schedule that begins when the connection is up, without end.
     Scheduled(Schedule),
     /// This many bytes so far; the application adds to them with
@@ -36,6 +29,12 @@ pub enum Source {
 const ENDLESS: u64 = 1 << 62;
 
 impl Source {
+    /// `chunk` bytes at a time, the first when the connection is up, then at `rate`, without end.
+    #[must_use]
+    pub fn paced(rate: BitRate, chunk: Bytes) -> Self {
+        Self::Scheduled(Schedule::live(chunk, rate.time_for(chunk)))
+    }
+
     /// Bytes written by `now` when the connection came up at `start`.
     #[inline]
     pub(crate) fn written(&self, start: Instant, now: Instant) -> u64 {
@@ -43,11 +42,6 @@ impl Source {
             Self::None => 0,
             Self::Bulk => ENDLESS,
             Self::Finite(bytes) | Self::Written(bytes) => bytes.0,
-            Self::Paced { rate, chunk } => {
-                let interval = rate.time_for(chunk).as_nanos().max(1);
-                let writes = now.since(start).as_nanos() / interval + 1;
-                writes.saturating_mul(chunk.0).min(ENDLESS)
-            }
             Self::Scheduled(schedule) => schedule.bytes_by(now.since(start)).0.min(ENDLESS),
         }
     }
@@ -61,18 +55,13 @@ impl Source {
                 let elapsed = now.since(start);
                 Some(start + schedule.time_of(schedule.chunks_by(elapsed)))
             }
-            Self::Paced { rate, chunk } => {
-                let interval = rate.time_for(chunk).as_nanos().max(1);
-                let writes = now.since(start).as_nanos() / interval + 1;
-                Some(start + Duration::from_nanos(writes.saturating_mul(interval)))
-            }
         }
     }
 
     /// True if the clock says what has been written.
     #[inline]
     pub(crate) const fn is_by_the_clock(&self) -> bool {
-        matches!(self, Self::Paced { .. } | Self::Scheduled(_))
+        matches!(self, Self::Scheduled(_))
     }
 
     /// True if a FIN follows the last byte.
@@ -88,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_paced_source_writes_one_chunk_at_once_and_then_at_its_rate() {
-        let source = Source::Paced { rate: BitRate::from_mbps(8), chunk: Bytes(1000) };
+        let source = Source::paced(BitRate::from_mbps(8), Bytes(1000));
         let start = Instant::from_millis(5);
         for (at_ms, written) in [(5, 1000), (6, 2000), (15, 11_000)] {
             assert_eq!(source.written(start, Instant::from_millis(at_ms)), written, "at {at_ms} ms");

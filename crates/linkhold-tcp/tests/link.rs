@@ -140,7 +140,7 @@ fn autotuning_opens_the_window_of_a_long_path() {
 #[test]
 fn a_paced_source_arrives_at_its_rate() {
     let config = TcpConfig::linux(Congestion::Cubic);
-    let source = Source::Paced { rate: BitRate::from_mbps(2), chunk: Bytes(5000) };
+    let source = Source::paced(BitRate::from_mbps(2), Bytes(5000));
     let mut net = Net::new((&config, source), (&config, Source::None), LINK);
     net.run(at(10_000));
     let rate = net.ends[1].delivered() as f64 * 8.0 / 10.0;

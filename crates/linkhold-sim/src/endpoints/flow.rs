@@ -2,7 +2,7 @@
 
 use linkhold_core::packet::{Direction, FlowKey};
 use linkhold_core::time::Instant;
-use linkhold_core::units::Bytes;
+use linkhold_core::units::{Bytes, Seq};
 use linkhold_results::{FlowRecord, FlowTransport};
 use linkhold_tcp::{Endpoint, Source, Stats, TcpConfig};
 
@@ -35,10 +35,12 @@ pub(super) struct End {
     pub wakeup: Wakeup,
 }
 
-impl End {
-    fn new(tcp: Endpoint) -> Self {
-        Self { tcp, wakeup: Wakeup::default() }
-    }
+/// Both ends of a connection that the end `opener` opens; sources and initial sequence numbers by end.
+fn ends(tcp: &TcpConfig, opener: usize, sources: [Source; 2], iss: [Seq; 2]) -> [End; 2] {
+    [CORRESPONDENT, STATION].map(|side| {
+        let open = if side == opener { Endpoint::connect } else { Endpoint::listen };
+        End { tcp: open(tcp, sources[side], iss[side]), wakeup: Wakeup::default() }
+    })
 }
 
 /// A user of the web, with what new connections need.
@@ -94,16 +96,10 @@ impl TcpFlow {
                 (1 - sender, [Source::Written(Bytes::ZERO); 2], App::Web(Box::new(user)))
             }
         };
-        let end = |side: usize| {
-            let source = sources[usize::from(side != sender)];
-            End::new(if side == opener {
-                Endpoint::connect(&plan.tcp, source, plan.iss[side])
-            } else {
-                Endpoint::listen(&plan.tcp, source, plan.iss[side])
-            })
-        };
         let watched = meter.is_finite() || !matches!(app, App::Plain);
-        let ends = [end(CORRESPONDENT), end(STATION)];
+        let [data, answers] = sources;
+        let of_sides = if sender == CORRESPONDENT { [data, answers] } else { [answers, data] };
+        let ends = ends(&plan.tcp, opener, of_sides, plan.iss);
         Some((Self { ends, sender, meter, open: true, watched, app }, opener))
     }
 
@@ -151,15 +147,7 @@ impl TcpFlow {
         let App::Web(user) = &mut self.app else { return None };
         let (key, iss) = user.connections.advance();
         user.browser.connected();
-        let end = |side: usize| {
-            let source = Source::Written(Bytes::ZERO);
-            End::new(if side == client {
-                Endpoint::connect(&user.tcp, source, iss[side])
-            } else {
-                Endpoint::listen(&user.tcp, source, iss[side])
-            })
-        };
-        let ends = [end(CORRESPONDENT), end(STATION)];
+        let ends = ends(&user.tcp, client, [Source::Written(Bytes::ZERO); 2], iss);
         let behind = self.meter.left_behind(now);
         let mut meter = std::mem::replace(&mut self.meter, behind);
         meter.next_connection(self.ends[sender].tcp.stats());
