@@ -8,7 +8,8 @@ use linkhold_radio::{AirTimeModel, ChannelConfig, GrantsConfig, GrantsError, Mac
 
 use crate::file::File;
 use crate::grants_keys::{DuplexingName, Grants};
-use crate::read::{At, Reader, Spot};
+use crate::read::{Reader, Spot, set};
+use crate::spots;
 
 /// The medium access; `None` after reporting why not.
 pub(crate) fn mac(standard: Standard, file: &File, reader: &Reader<'_>) -> Option<Mac> {
@@ -16,12 +17,6 @@ pub(crate) fn mac(standard: Standard, file: &File, reader: &Reader<'_>) -> Optio
     report_idle(standard, file, reader);
     let config = config(standard, &file.radio.grants);
     (reader.count() == before).then_some(Mac::Grants(config))
-}
-
-fn set<T: Copy>(into: &mut T, written: Option<&At<T>>) {
-    if let Some(written) = written {
-        *into = written.value;
-    }
 }
 
 fn duplexing(standard: Standard, table: &Grants) -> DuplexingName {
@@ -251,9 +246,6 @@ fn report_idle(standard: Standard, file: &File, reader: &Reader<'_>) {
 
 /// Reports the table where the medium access grants nothing.
 pub(crate) fn report_idle_without(file: &File, reader: &Reader<'_>) {
-    let spot = &file.radio.grants.spot;
-    if spot.is_explicit() {
-        let what = "does nothing without mac = \"802.16\", \"docsis\" or \"5g\"";
-        reader.report(spot, what, "write radio.mac = \"802.16\", or remove it");
-    }
+    let why = "without mac = \"802.16\", \"docsis\" or \"5g\"";
+    spots::report_idle(&[&file.radio.grants.spot], why, "write radio.mac = \"802.16\", or remove it", reader);
 }

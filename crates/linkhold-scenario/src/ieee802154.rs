@@ -10,6 +10,7 @@ use linkhold_tcp::TcpConfig;
 
 use crate::file::{File, Overhear, PrimaryUser};
 use crate::read::{At, Origin, Reader, Spot};
+use crate::spots;
 
 /// The largest MPDU that a scenario may ask for: the paper's. The standard's is one octet less.
 const LARGEST_MPDU: u32 = 128;
@@ -92,7 +93,6 @@ fn overhearing(user: &PrimaryUser) -> OverhearConfig {
 /// Reports the keys that do something with the other MACs only.
 fn report_idle(file: &File, reader: &Reader<'_>) {
     let radio = &file.radio;
-    let explicit = |spot: &Spot| spot.is_explicit();
     let mut idle: Vec<(&Spot, &str)> = Vec::new();
     let rate = "remove it: O-QPSK at 2450 MHz has 250 kbit/s, and each frame is timed by the standard";
     idle.extend(radio.phy_rate.iter().map(|at| (&at.spot, rate)));
@@ -122,8 +122,8 @@ fn report_idle(file: &File, reader: &Reader<'_>) {
             idle.push((&queue.in_silence.spot, never));
         }
     }
-    for (spot, right) in idle.into_iter().filter(|(spot, _)| explicit(spot)) {
-        reader.report(spot, "does nothing with mac = \"802.15.4\"", right);
+    for (spot, right) in idle {
+        spots::report_idle(&[spot], "with mac = \"802.15.4\"", right, reader);
     }
 }
 
@@ -136,10 +136,8 @@ pub(crate) fn report_idle_without(file: &File, reader: &Reader<'_>) {
     for user in users {
         idle.extend([&user.heard_by.spot, &user.overhear.spot]);
     }
-    for spot in idle.into_iter().filter(|spot| spot.is_explicit()) {
-        let right = "write radio.mac = \"802.15.4\", or remove it";
-        reader.report(spot, "does nothing without mac = \"802.15.4\"", right);
-    }
+    let right = "write radio.mac = \"802.15.4\", or remove it";
+    spots::report_idle(&idle, "without mac = \"802.15.4\"", right, reader);
 }
 
 /// Reports a segment size that no frame of the radio can carry.

@@ -167,6 +167,25 @@ impl MechanismValue {
     }
 }
 
+/// The mechanisms that a file names under `mechanism`, or in the list `mechanisms`: `None` after reporting that
+/// it writes both.
+pub fn one_or_several<'a>(
+    one: Option<&'a At<MechanismValue>>,
+    several: Option<&'a At<Vec<At<MechanismValue>>>>,
+    reader: &Reader<'_>,
+) -> Option<Vec<&'a At<MechanismValue>>> {
+    match (one, several) {
+        (Some(one), Some(several)) => {
+            let what = format!("stands beside `mechanism` ({})", reader.place(&one.spot));
+            reader.report(&several.spot, what, "keep one of them");
+            None
+        }
+        (one, several) => {
+            Some(one.into_iter().chain(several.into_iter().flat_map(|list| list.iter())).collect())
+        }
+    }
+}
+
 /// What a file can write as a mechanism's name.
 fn names() -> impl Iterator<Item = &'static str> + Clone {
     [NONE].into_iter().chain(registry::entries().iter().map(|entry| entry.name))

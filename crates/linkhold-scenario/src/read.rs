@@ -76,6 +76,13 @@ impl<T> Deref for At<T> {
     }
 }
 
+/// Lays what a file writes over a default.
+pub(crate) fn set<T: Copy>(field: &mut T, written: Option<&At<T>>) {
+    if let Some(written) = written {
+        *field = written.value;
+    }
+}
+
 /// Collects the problems of one reading.
 pub struct Reader<'a> {
     sources: &'a Sources,

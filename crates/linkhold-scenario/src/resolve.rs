@@ -15,7 +15,7 @@ use crate::file::{CaseTable, File, MacName, Queue, QueueName};
 use crate::flows;
 use crate::grants;
 use crate::ieee802154;
-use crate::mechanism::MechanismValue;
+use crate::mechanism::{MechanismValue, one_or_several};
 use crate::model::{Output, PlacedMechanism, ResolvedScenario, TraceFiles, Wired};
 use crate::read::{At, Reader, Spot};
 use crate::snr;
@@ -76,16 +76,7 @@ pub(crate) fn resolve(
 /// The mechanisms of a case. `None` after a report.
 fn mechanisms(file: &File, case: Option<&CaseTable>, reader: &Reader<'_>) -> Option<Vec<PlacedMechanism>> {
     let Some(case) = case else { return Some(Vec::new()) };
-    let values: Vec<&At<MechanismValue>> = match (&case.mechanism, &case.mechanisms) {
-        (Some(one), Some(several)) => {
-            let what = format!("stands beside `mechanism` ({})", reader.place(&one.spot));
-            reader.report(&several.spot, what, "keep one of them");
-            return None;
-        }
-        (Some(one), None) => vec![one],
-        (None, Some(several)) => several.iter().collect(),
-        (None, None) => Vec::new(),
-    };
+    let values = one_or_several(case.mechanism.as_ref(), case.mechanisms.as_ref(), reader)?;
     if let Some(preset) = &case.preset
         && case.mechanism.is_none()
     {

@@ -5,7 +5,7 @@ use linkhold_tcp::{Recovery, TcpConfig};
 
 use crate::file::Tcp;
 use crate::model::Profile;
-use crate::read::{At, Reader};
+use crate::read::{At, Reader, set};
 
 /// RFC 7323 section 2.3.
 const MAX_WINDOW_SCALE: u8 = 14;
@@ -80,12 +80,6 @@ pub(crate) fn resolve(tcp: &At<Tcp>, reader: &Reader<'_>) -> Option<TcpConfig> {
         fine = false;
     }
     fine.then_some(config)
-}
-
-fn set<T: Copy>(field: &mut T, value: Option<&At<T>>) {
-    if let Some(value) = value {
-        *field = value.value;
-    }
 }
 
 fn buffers(config: &mut TcpConfig, tcp: &At<Tcp>, reader: &Reader<'_>, fine: &mut bool) {

@@ -10,7 +10,7 @@ use linkhold_core::settings::{Value, Whole};
 use linkhold_core::text::shorten;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Fraction};
-use linkhold_scenario::mechanism::{MechanismValue, SharedSettings};
+use linkhold_scenario::mechanism::{MechanismValue, SharedSettings, one_or_several};
 use linkhold_scenario::read::{At, FromNode, Node, Reader, Spot, file_enum, file_table, parsed};
 use linkhold_scenario::{By, Positive};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -322,18 +322,11 @@ pub fn others_can_follow(settings: &MechanismSettings) -> Result<(), ValueError>
 
 /// The mechanisms, from the wire to the radio.
 fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
-    let stated: Vec<&At<MechanismValue>> = match (&file.mechanism, &file.mechanisms) {
-        (Some(one), Some(several)) => {
-            let what = format!("stands beside `mechanism` ({})", reader.place(&one.spot));
-            reader.report(&several.spot, what, "keep one of them");
-            return Vec::new();
-        }
-        (Some(one), None) => vec![one],
-        (None, Some(several)) => several.iter().collect(),
-        (None, None) => {
-            return registry::find("dsasync").map(MechanismEntry::recommended).into_iter().collect();
-        }
-    };
+    if file.mechanism.is_none() && file.mechanisms.is_none() {
+        return registry::find("dsasync").map(MechanismEntry::recommended).into_iter().collect();
+    }
+    let stated =
+        one_or_several(file.mechanism.as_ref(), file.mechanisms.as_ref(), reader).unwrap_or_default();
     let mut all: Vec<MechanismSettings> = Vec::new();
     for (number, value) in stated.iter().enumerate() {
         if file.mechanisms.is_some() && matches!(value.value, MechanismValue::None) {
