@@ -269,8 +269,8 @@ impl Grants {
             self.up.collided |= self.up.open;
         }
         self.silent = context.radio.stops_network();
+        self.cut_down(context);
         if self.silent {
-            self.cut_down(context);
             self.end_up(now, true, context);
             self.take_back_allocations(now);
             let tell = self.timers.tell;
@@ -278,7 +278,6 @@ impl Grants {
             self.due = self.timers.first();
             return;
         }
-        self.cut_down(context);
         for (station, index) in self.stations.iter_mut().zip(0..) {
             station.cut |= station.in_burst && context.radio.stops_station(StationId(index));
         }
