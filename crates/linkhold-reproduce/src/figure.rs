@@ -103,10 +103,37 @@ pub(crate) fn row_of(
     }
 }
 
+/// A metric of a run: name, unit, value; not a number where a run has none.
+pub(crate) type Metric = (&'static str, &'static str, fn(&RunRecord) -> f64);
+
+/// A row of each metric that all of the point's runs have.
+pub(crate) fn metric_rows(variant: &Variant, point: &Point, metrics: &[Metric]) -> Vec<FigureRow> {
+    let rows = metrics.iter().map(|&(name, unit, metric)| {
+        let values = point.values(metric);
+        values.iter().all(|value| value.is_finite()).then(|| row_of(variant, point, name, unit, &values))
+    });
+    rows.flatten().collect()
+}
+
 pub(crate) fn rows_of(grid: &Grid, make: impl Fn(&Variant, &Point) -> Vec<FigureRow>) -> Vec<FigureRow> {
     grid.points
         .iter()
         .filter_map(|point| grid.variants.get(point.variant).map(|variant| make(variant, point)))
         .flatten()
         .collect()
+}
+
+/// What every paper's pages must have.
+#[cfg(test)]
+pub(crate) fn check_pages(paper: &PaperSpec) {
+    let name = paper.name;
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reproductions").join(name);
+    let numbers = Paper::parse(paper.numbers).expect("it is right");
+    let summary = std::fs::read_to_string(root.join("README.md")).expect("it is there");
+    for FigureSpec { id, .. } in paper.figures {
+        assert!(numbers.figure(id).is_ok(), "{id}");
+        let readme = std::fs::read_to_string(root.join(id).join("README.md")).expect("it is there");
+        assert!(readme.contains(&format!("linkhold reproduce {name}/{id}")), "{id}: how to run it");
+        assert!(summary.contains(&format!("({id}/README.md)")), "{id}: linked from the summary");
+    }
 }

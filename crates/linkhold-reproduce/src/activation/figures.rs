@@ -3,7 +3,7 @@
 use linkhold_radio::PhyRate;
 use linkhold_results::{FigureRow, FlowRecord, RunRecord};
 
-use crate::figure::row_of;
+use crate::figure::{Metric, metric_rows, rows_of};
 use crate::grid::{Grid, Variant};
 
 /// The paper's TCP on the generated walk, on which its claims are tested.
@@ -137,19 +137,9 @@ pub(super) fn overhead(run: &RunRecord) -> f64 {
     100.0 * flow.retransmit_bps * flow.active_s / 8.0 / flow.bytes as f64
 }
 
-/// A metric of a run.
-type Metric = (&'static str, &'static str, fn(&RunRecord) -> f64);
-
-/// Rows of every metric, and of its change against the plain host in percent where there is one.
+/// Rows of every metric.
 fn rows(grid: &Grid, metrics: &[Metric]) -> Vec<FigureRow> {
-    let mut rows = Vec::new();
-    for point in &grid.points {
-        let Some(variant) = grid.variants.get(point.variant) else { continue };
-        for &(name, unit, metric) in metrics {
-            rows.push(row_of(variant, point, name, unit, &point.values(metric)));
-        }
-    }
-    rows
+    rows_of(grid, |variant, point| metric_rows(variant, point, metrics))
 }
 
 fn timeouts(run: &RunRecord) -> f64 {

@@ -65,13 +65,11 @@ const FIGURES: &[FigureSpec] = &[
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use linkhold_scenario::Scenario;
 
     use super::*;
     use crate::Options;
-    use crate::figure::measure;
+    use crate::figure::{check_pages, measure};
     use crate::paper::Paper;
 
     #[test]
@@ -104,15 +102,6 @@ mod tests {
 
     #[test]
     fn every_figures_folder_has_its_scenario_and_says_how_to_read_it() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reproductions/activation");
-        let paper = Paper::parse(PAPER.numbers).expect("it is right");
-        let summary = std::fs::read_to_string(root.join("README.md")).expect("it is there");
-        for figure in FIGURES {
-            assert!(paper.figure(figure.id).is_ok(), "{}", figure.id);
-            let id = figure.id;
-            let readme = std::fs::read_to_string(root.join(id).join("README.md")).expect("it is there");
-            assert!(readme.contains(&format!("linkhold reproduce activation/{id}")), "{id}: how to run it");
-            assert!(summary.contains(&format!("({id}/README.md)")), "{id}: linked from the summary");
-        }
+        check_pages(&PAPER);
     }
 }

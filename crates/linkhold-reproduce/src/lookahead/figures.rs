@@ -3,7 +3,7 @@
 use linkhold_results::stats::Estimate;
 use linkhold_results::{FigureRow, RunRecord};
 
-use crate::figure::{row_of, rows_of};
+use crate::figure::{metric_rows, row_of, rows_of};
 use crate::grid::{Acks, Grid, Point, Variant};
 
 /// What is assumed of the paper's testbed; the claims are tested on it.
@@ -135,18 +135,6 @@ fn wrong(run: &RunRecord) -> f64 {
     })
 }
 
-/// A metric of a run: name, unit, value; not a number where a run has none.
-type Metric = (&'static str, &'static str, fn(&RunRecord) -> f64);
-
-/// A row of each metric that the point's runs have.
-fn metrics(variant: &Variant, point: &Point, metrics: &[Metric]) -> Vec<FigureRow> {
-    let rows = metrics.iter().map(|&(name, unit, metric)| {
-        let values = point.values(metric);
-        values.iter().all(|value| value.is_finite()).then(|| row_of(variant, point, name, unit, &values))
-    });
-    rows.flatten().collect()
-}
-
 /// How long an ACK takes from its host to the correspondent, mean, ms.
 fn ack_delay_row(variant: &Variant, point: &Point) -> Option<FigureRow> {
     let mean = |acks: &Acks| 1e3 * acks.delays.iter().sum::<f64>() / acks.delays.len() as f64;
@@ -161,7 +149,7 @@ pub(super) fn stream_rows(grid: &Grid) -> Vec<FigureRow> {
         run.flows.iter().filter_map(|flow| flow.media.as_ref()).map(|media| media.stalled_s).sum()
     };
     let mut rows = rows_of(grid, |variant, point| {
-        let mut rows = metrics(
+        let mut rows = metric_rows(
             variant,
             point,
             &[
@@ -241,7 +229,7 @@ pub(super) fn sweep(quick: bool) -> Vec<Variant> {
 /// What looking ahead gains and costs.
 pub(super) fn sweep_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
-        let mut rows = metrics(
+        let mut rows = metric_rows(
             variant,
             point,
             &[
@@ -279,7 +267,7 @@ fn page_p95(run: &RunRecord) -> f64 {
 
 pub(super) fn today_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
-        let mut rows = metrics(
+        let mut rows = metric_rows(
             variant,
             point,
             &[
