@@ -12,12 +12,11 @@ and fails if the page is not what it would write.
 import argparse
 import json
 import pathlib
-import re
 import statistics
 import sys
 
 from estimates import PROGRAM, ROOT
-from testbed_table import batch, cells, measured_by, rounded, share, shown, this_commit, values, write, written_by
+from testbed_table import batch, beside_others, cells, measured_by, rounded, share, shown, this_commit, values, write, written_by
 
 DOCS = ROOT / "docs" / "testbed"
 SCENARIO = "scenarios/host-table.toml"
@@ -84,17 +83,6 @@ def from_raw(text):
             runs.append({"seed": one["seed"], "totals": one, "linux": linux})
         reports[part] = {"runs": runs}
     return reports
-
-
-def beside_others(kept, file):
-    """What was measured now in the place of the same parts in `file`; the other parts stay as they were measured."""
-    lines = {}
-    for text in ([file.read_text()] if file.exists() else []) + [kept]:
-        # A part is a line with its name, a line a run, and a line that closes it.
-        for part, runs in re.findall(r'^"(\S+)": \[\n(.*?)\n\],?$', text, re.MULTILINE | re.DOTALL):
-            lines[part] = f'"{part}": [\n{runs}\n]'
-    order = [one[0] for one in EVERY]
-    return "{\n" + ",\n".join(lines[part] for part in sorted(lines, key=order.index)) + "\n}\n"
 
 
 def silences(runs, *keys):
@@ -216,7 +204,7 @@ def main():
     jobs = [one for one in EVERY if one[0].startswith(wanted)]
     if not jobs:
         sys.exit(f"--only {options.only}: the parts are {', '.join(one[0] for one in EVERY)}")
-    kept = beside_others(raw(batch(options, jobs)), file)
+    kept = beside_others(raw(batch(options, jobs)), file, EVERY)
     options.docs.mkdir(parents=True, exist_ok=True)
     write(file, kept)
     # From the rounded numbers, as --raw has them, so that both write the same page.

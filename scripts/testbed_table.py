@@ -678,7 +678,7 @@ def main():
     kept = raw(batch(options, jobs))
     # From the rounded numbers, as --raw has them, so that both write the same pages.
     reports = from_raw(kept)
-    kept = beside_others(kept, options.docs / "raw.json")
+    kept = beside_others(kept, options.docs / "raw.json", EVERY)
     named = {job[0]: job for job in jobs}
     table, told, others, sweeps = (
         {job[0]: reports[job[0]] for job in part if job[0] in reports} for part in (GRID, TOLD, OTHERS, SWEEPS)
@@ -721,14 +721,14 @@ def with_other_rows(rows, options, commit, kept):
     return simulator_page(sorted(old + rows, key=lambda row: order.index(row[0])), written)
 
 
-def beside_others(kept, file):
+def beside_others(kept, file, every):
     """What was measured now in the place of the same parts in `file`; the other parts stay as they were measured."""
     lines = {}
     for text in ([file.read_text()] if file.exists() else []) + [kept]:
         # A part is a line with its name, a line a run, and a line that closes it.
         for part, runs in re.findall(r'^"(\S+)": \[\n(.*?)\n\],?$', text, re.MULTILINE | re.DOTALL):
             lines[part] = f'"{part}": [\n{runs}\n]'
-    order = [job[0] for job in EVERY]
+    order = [job[0] for job in every]
     return "{\n" + ",\n".join(lines[part] for part in sorted(lines, key=order.index)) + "\n}\n"
 
 
