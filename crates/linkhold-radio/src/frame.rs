@@ -52,11 +52,15 @@ pub enum AirDrop {
     Noise,
     /// A granted uplink: its station asked as often as it does that, and was never heard.
     NoGrant,
+    /// A mesh: no route was found, or it broke and no other was found.
+    NoRoute,
+    /// A mesh: it went over as many hops as a packet may (its TTL).
+    HopLimit,
 }
 
 impl AirDrop {
     /// Every reason, in declaration order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::QueueFull,
         Self::Silence,
         Self::Codel,
@@ -66,6 +70,8 @@ impl AirDrop {
         Self::TooLong,
         Self::Noise,
         Self::NoGrant,
+        Self::NoRoute,
+        Self::HopLimit,
     ];
 }
 
@@ -154,15 +160,18 @@ impl AirOutput {
         self.events.clear();
     }
 
-    pub(crate) fn delivered(&mut self, frame: Frame, ce: bool) {
+    /// A frame has arrived; a queue may have marked it.
+    pub fn delivered(&mut self, frame: Frame, ce: bool) {
         self.events.push(AirEvent::Delivered { frame, ce });
     }
 
-    pub(crate) fn dropped(&mut self, frame: Frame, reason: AirDrop) {
+    /// A frame is gone.
+    pub fn dropped(&mut self, frame: Frame, reason: AirDrop) {
         self.events.push(AirEvent::Dropped { frame, reason });
     }
 
-    pub(crate) fn link(&mut self, event: LinkEvent) {
+    /// The radio reports.
+    pub fn link(&mut self, event: LinkEvent) {
         self.events.push(AirEvent::Link(event));
     }
 
@@ -170,7 +179,8 @@ impl AirOutput {
         self.events.push(AirEvent::Overheard { by, event });
     }
 
-    pub(crate) fn transmitted(&mut self, transmission: Transmission) {
+    /// A transmission has ended.
+    pub fn transmitted(&mut self, transmission: Transmission) {
         self.events.push(AirEvent::Transmitted(transmission));
     }
 }

@@ -27,7 +27,7 @@ pub mod sensing;
 pub mod snr;
 mod timeline;
 pub mod trace;
-mod wakeups;
+pub mod wakeups;
 pub mod wired;
 
 pub use accounting::{AirAccounting, Silence};

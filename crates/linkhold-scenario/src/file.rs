@@ -10,11 +10,12 @@ use linkhold_radio::{AirTimeModel, HeardBy, InSilence, PhyRate, Standard, Switch
 use linkhold_tcp::{Congestion, DelayedAck, Recovery};
 
 use crate::grants_keys::Grants;
+use crate::mesh_keys::Mesh;
 use crate::mechanism::{MechanismValue, MisplacedKeys, SharedSettings};
 use crate::model::{HostFreeze, IpVersion, Profile, WebConnection};
 use crate::read::{At, file_enum, file_table};
 use crate::scalar::{
-    Ahead, By, Exponent, FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, Ratio,
+    Ahead, By, Exponent, FormatVersion, Frequency, Name, NodeOrDrawn, OrOff, Overrides, Packets, Positive, Ratio,
     SourceValue, Spread, Stations,
 };
 
@@ -37,6 +38,8 @@ file_table! {
         section wired: Wired;
         /// The radio between base station and stations.
         section radio: Radio;
+        /// A mesh of cognitive radios, in place of the cell.
+        optional mesh: Mesh;
         /// The base station's downlink transmit queue.
         section router: Queue;
         /// Each station's uplink transmit queue.
@@ -528,11 +531,15 @@ file_enum!(Recovery {
 file_table! {
     /// A group of alike connections.
     Flows {
-        /// Which way the data flows.
-        required direction: Direction;
+        /// Which way the data flows. Required in a cell; a mesh has `from` and `to`.
+        optional direction: Direction;
         /// The station: an index from 0, a list of them, or "all".
         default station: Stations = 0;
-        /// Connections per station.
+        /// In a mesh, the node that sends: an index from 0, or "drawn" by the seed.
+        optional from: NodeOrDrawn;
+        /// In a mesh, the node that receives: an index from 0, or "drawn" by the seed.
+        optional to: NodeOrDrawn;
+        /// Connections per station, or between `from` and `to`.
         default count: Positive<u32> = 1;
         /// When the first connection opens.
         default start: Duration = "0s";

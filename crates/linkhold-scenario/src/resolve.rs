@@ -15,6 +15,7 @@ use crate::file::{CaseTable, File, MacName, Queue, QueueName};
 use crate::flows;
 use crate::grants;
 use crate::ieee802154;
+use crate::mesh;
 use crate::mechanism::{MechanismValue, one_or_several};
 use crate::model::{Output, PlacedMechanism, ResolvedScenario, TraceFiles, Wired};
 use crate::read::{At, Reader, Spot};
@@ -37,7 +38,12 @@ pub(crate) fn resolve(
             "make warm_up shorter than duration",
         );
     }
-    let radio = radio(file, reader, traces);
+    let mesh = mesh::mesh(file, reader, traces);
+    let radio = match &mesh {
+        Some(Some(mesh)) => Some((mesh::unused_radio(mesh), None)),
+        Some(None) => radio(file, reader, traces),
+        None => None,
+    };
     let flows = flows::flows(file, reader);
     let tcp = tcp::resolve(&file.tcp, reader);
     if let Some(visible) = &file.station.visible {
@@ -62,6 +68,7 @@ pub(crate) fn resolve(
             queue: file.wired.queue.0.0,
         },
         radio,
+        mesh: mesh?,
         traces,
         router_visible: file.router.visible.as_ref().is_none_or(|at| at.value),
         host_freeze: file.host.freeze.as_ref().map(|at| at.value),

@@ -16,9 +16,10 @@ use linkhold_radio::{
 };
 
 use crate::Scenario;
+use crate::mesh_summary;
 use crate::model::{
-    Case, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, PlacedMechanism, Profile, ResolvedScenario,
-    Source, TraceFiles, Transport, Web, WebConnection,
+    Case, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, PlacedMechanism, Profile, Receiver,
+    ResolvedScenario, Source, TraceFiles, Transport, Web, WebConnection,
 };
 
 /// The facts, a line each.
@@ -38,12 +39,10 @@ pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
     let s = &first.scenario;
     let mut line = |label: &str, value: String| facts.push((label.to_owned(), value));
     line("duration", format!("{} ({} of it warm-up), seed {}", s.duration, s.warm_up, s.seed));
-    let rtt = s.wired.one_way_delay * 2;
-    line("wired", format!("{}, {rtt} round trip, {} packets", s.wired.rate, s.wired.queue));
-    radio(s, &mut line);
-    let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
-    line("router", format!("{}{hidden}", queue(&s.radio.router)));
-    line("station", queue(&s.radio.station_queue));
+    match &s.mesh {
+        Some(mesh) => mesh_summary::facts(mesh, &mut line),
+        None => cell(s, &mut line),
+    }
     line("tcp", tcp(s));
     for group in &s.flows {
         line("flows", flows(group));
@@ -62,9 +61,21 @@ pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
     facts
 }
 
+fn cell(s: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
+    let rtt = s.wired.one_way_delay * 2;
+    line("wired", format!("{}, {rtt} round trip, {} packets", s.wired.rate, s.wired.queue));
+    radio(s, line);
+    let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
+    line("router", format!("{}{hidden}", queue(&s.radio.router)));
+    line("station", queue(&s.radio.station_queue));
+}
+
 /// What the radio tells the mechanisms, and how late. Results depend on it more than on anything else.
 fn told(scenario: &ResolvedScenario) -> String {
     let radio = &scenario.radio;
+    if scenario.mesh.is_some() {
+        return "sensing and handoffs at their first moment, and the channel's exact rate".to_owned();
+    }
     if let Mac::Trace(link) = &radio.mac {
         let late = link.detection_delay;
         return format!("a silence {late} after it begins; nobody tells the rate");
@@ -419,9 +430,10 @@ fn tcp(s: &ResolvedScenario) -> String {
 }
 
 fn flows(group: &FlowGroup) -> String {
-    let direction = match group.direction {
-        Direction::Downlink => "downlink",
-        Direction::Uplink => "uplink",
+    let direction = match (group.to, group.direction) {
+        (Some(_), _) => "mesh",
+        (None, Direction::Downlink) => "downlink",
+        (None, Direction::Uplink) => "uplink",
     };
     let source = match group.source {
         Source::Bulk => "bulk".to_owned(),
@@ -447,11 +459,15 @@ fn flows(group: &FlowGroup) -> String {
         IpVersion::V4 => "IPv4",
         IpVersion::V6 => "IPv6",
     };
-    let stations = count(group.stations.len(), "station");
+    let between = match (group.to, group.stations.first()) {
+        (Some(Receiver::Node(to)), Some(from)) => format!("from node {from} to node {to}"),
+        (Some(_), _) => "between nodes that the seed draws".to_owned(),
+        (None, _) => format!("on each of {}", count(group.stations.len(), "station")),
+    };
     let since_start = |at: Instant| at.since(Instant::ZERO);
     let stop = group.stop.map(|stop| format!(" to {}", since_start(stop))).unwrap_or_default();
     let start = since_start(group.start);
-    format!("{direction}, {how_many} on each of {stations}, {source}{transport}, {ip}, from {start}{stop}")
+    format!("{direction}, {how_many} {between}, {source}{transport}, {ip}, from {start}{stop}")
 }
 
 fn describe_media(media: &Media) -> String {

@@ -2,18 +2,25 @@
 
 use linkhold_core::mechanism::{Mechanism, Place};
 use linkhold_core::packet::StationId;
+use linkhold_mesh::Mesh;
 use linkhold_radio::{Air, AirConfig, AirTimeModel, Mac, WiredPipe};
 use linkhold_scenario::{PlacedMechanism, ResolvedScenario, Transport};
 
 use crate::cell::Cell;
 use crate::error::SimError;
 use crate::limit::{FrameTimes, GoodputLimit, Sharing};
+use crate::mesh;
 use crate::network::Network;
 use crate::path::{NodeId, Route};
 use crate::plan::{FlowKind, Plan};
 
-/// The cell of a scenario in the repetition with `seed`.
-pub(crate) fn network(scenario: &ResolvedScenario, seed: u64) -> Result<Network, SimError> {
+/// The cell or the mesh of a scenario in the repetition with `seed`, of which `plan` is the traffic.
+pub(crate) fn network(scenario: &ResolvedScenario, plan: &Plan, seed: u64) -> Result<Network, SimError> {
+    if let Some(config) = &scenario.mesh {
+        let mesh = Mesh::new(config, seed)?;
+        let at_senders = || scenario.mechanisms.iter().map(mechanism).collect();
+        return mesh::network(mesh, config.nodes, &plan.pairs, at_senders);
+    }
     let mut cell = plain_cell(scenario, seed)?;
     if !scenario.router_visible {
         cell = cell.with_hidden_queue();

@@ -18,6 +18,7 @@ use crate::flow::FlowIndex;
 use crate::meter::Meter;
 use crate::network::{HostCommand, Network, Sent};
 use crate::observer::{Observer, Tap};
+use crate::path::RouteId;
 use crate::plan::{FlowPlan, Plan, Traffic};
 use crate::recorder::Recorder;
 use crate::slab::{Packet, Sending, SendingDatagram};
@@ -156,7 +157,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             flow.count_from(now);
         }
         // Such a flow never gives its number back, and takes no other's, which may have timers under way.
-        let index = network.add_flow(plan.key, plan.station);
+        let index = network.add_flow_over(plan.key, plan.route, plan.station);
         debug_assert_eq!(index.get(), self.flows.len(), "flows are registered only here");
         self.flows.push(Flow::Udp(flow));
         self.send_datagrams(now, index, network);
@@ -174,7 +175,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         if now >= self.warm_up {
             flow.count_from(now);
         }
-        let index = self.place(flow, plan.key, plan.station, network);
+        let index = self.place(flow, plan.key, (plan.route, plan.station), network);
         if let App::Web(user) = &mut self.flows[index.get()].tcp().app {
             let step = user.browser.begin(now);
             self.take_step(now, index, step, network);
@@ -189,7 +190,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         &mut self,
         mut flow: TcpFlow,
         key: FlowKey,
-        station: StationId,
+        (route, station): (RouteId, StationId),
         network: &mut Network,
     ) -> FlowIndex {
         let flows = &mut self.flows;
@@ -199,7 +200,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             .position(|index| network.flow(*index).in_flight() == 0 && flows[index.get()].tcp().is_closed());
         match reusable.and_then(|position| self.retired.remove(position)) {
             Some(index) => {
-                network.replace_flow(index, key, station);
+                network.replace_flow(index, key, route, station);
                 // The old flow's wake-ups may still be in the queue. The new flow takes over what is armed,
                 // so that stale ones are recognised.
                 let old = self.flows[index.get()].tcp();
@@ -210,7 +211,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
                 index
             }
             None => {
-                let index = network.add_flow(key, station);
+                let index = network.add_flow_over(key, route, station);
                 debug_assert_eq!(index.get(), self.flows.len(), "flows are registered only here");
                 self.flows.push(Flow::Tcp(flow));
                 index
@@ -298,9 +299,10 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             Step::Connect(bytes) => {
                 let Some((mut flow, key)) = flow.reconnect(now) else { return };
                 flow.ends[client].tcp.write(now, bytes);
-                let station = network.flow(index).station;
+                let info = network.flow(index);
+                let way = (info.route_id, info.station);
                 self.retired.push_back(index);
-                (self.place(flow, key, station, network), client)
+                (self.place(flow, key, way, network), client)
             }
             Step::Wait(at) => {
                 network.schedule(at, wake);

@@ -22,6 +22,8 @@ pub mod error;
 pub mod flow;
 pub mod limit;
 pub mod link;
+pub mod medium;
+pub mod mesh;
 pub mod meter;
 pub mod network;
 pub mod observer;

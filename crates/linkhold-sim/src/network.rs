@@ -26,7 +26,7 @@ use linkhold_radio::{AirEvent, RadioId, Silence, Transmission};
 use crate::carrier::Carrier;
 use crate::flow::{FlowIndex, FlowInfo};
 use crate::link::{AirLink, Armed, Link};
-use crate::path::{Hop, HopIndex, LinkId, Next, NodeId, Route, TapId};
+use crate::path::{Hop, HopIndex, LinkId, Next, NodeId, Route, RouteId, TapId};
 use crate::queue::{EventQueue, Wakeup};
 use crate::slab::{Packet, PacketKind, Sending, SendingDatagram};
 use crate::tap::Tap;
@@ -79,7 +79,7 @@ pub struct Network {
     /// When the first of the airs has something to do.
     next_air: Instant,
     taps: Vec<Tap>,
-    /// The routes of a cell, by station.
+    /// The routes: those of a cell by station, those of a mesh by pair of nodes.
     routes: Vec<Route>,
     /// Scratch for frames that a mechanism did not want back.
     forwarded: Vec<PacketId>,
@@ -141,19 +141,27 @@ impl Network {
         hops.add(path, |link| matches!(links[link.get()].link, Link::Air(_)))
     }
 
-    /// Adds the route of the next station, counting up from 0.
-    pub fn add_route(&mut self, route: Route) {
+    /// Adds a route; numbers count up from 0, as a cell's stations do.
+    pub fn add_route(&mut self, route: Route) -> RouteId {
         self.routes.push(route);
+        RouteId(self.routes.len() as u32 - 1)
     }
 
-    /// Registers a flow between the correspondent and a station; its number counts up from 0.
+    /// Registers a flow between the correspondent and a station of a cell; its number counts up from 0.
     ///
     /// # Panics
     /// If the station has no route.
     pub fn add_flow(&mut self, key: FlowKey, station: StationId) -> FlowIndex {
+        self.add_flow_over(key, RouteId::of(station), station)
+    }
+
+    /// As [`add_flow`](Self::add_flow), over a route that is not the station's own.
+    ///
+    /// # Panics
+    /// If there is no such route.
+    pub fn add_flow_over(&mut self, key: FlowKey, route: RouteId, station: StationId) -> FlowIndex {
         let index = FlowIndex(self.carrier.flows.len() as u32);
-        let route = self.routes[station.0 as usize];
-        self.carrier.flows.push(FlowInfo::new(key, station, route));
+        self.carrier.flows.push(FlowInfo::new(key, station, route, self.routes[route.get()]));
         self.begin(index, key);
         index
     }
@@ -161,12 +169,12 @@ impl Network {
     /// Gives the number of a flow with no packet left inside to a new flow.
     ///
     /// # Panics
-    /// If a packet of the old flow is still inside, or the station has no route.
-    pub fn replace_flow(&mut self, index: FlowIndex, key: FlowKey, station: StationId) {
-        let route = self.routes[station.0 as usize];
+    /// If a packet of the old flow is still inside, or there is no such route.
+    pub fn replace_flow(&mut self, index: FlowIndex, key: FlowKey, route: RouteId, station: StationId) {
+        let info = FlowInfo::new(key, station, route, self.routes[route.get()]);
         let flow = &mut self.carrier.flows[index.get()];
         assert_eq!(flow.in_flight, 0, "a flow's number is reused only when none of its packets is inside");
-        let old = std::mem::replace(flow, FlowInfo::new(key, station, route));
+        let old = std::mem::replace(flow, info);
         self.carrier.by_key.remove(&old.key);
         self.begin(index, key);
     }
