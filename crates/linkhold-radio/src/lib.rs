@@ -39,6 +39,7 @@ pub use energy::{PowerConfig, StationTime};
 pub use frame::{AirDrop, AirEvent, AirOutput, Frame, RadioId, Transmission};
 pub use mac::air_time::AirTime;
 pub use mac::config::{AirTimeModel, Mac, TraceLink};
+pub use mac::dcf;
 pub use mac::grants::accounting::UplinkAccounting;
 pub use mac::grants::config::{self as grants, GrantsConfig, GrantsError, Standard};
 pub use mac::grants::model as grants_model;

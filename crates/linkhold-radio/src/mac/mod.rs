@@ -5,6 +5,7 @@ pub(crate) mod air_time;
 pub(crate) mod config;
 pub(crate) mod contenders;
 pub(crate) mod context;
+pub mod dcf;
 mod duplex;
 pub(crate) mod grants;
 pub(crate) mod ieee802154;
