@@ -25,6 +25,7 @@ mod queue;
 pub mod rng;
 pub mod sensing;
 pub mod snr;
+pub mod spectrum;
 mod timeline;
 pub mod trace;
 pub mod wakeups;
