@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use linkhold_core::time::Duration;
 use linkhold_core::units::BitRate;
-use linkhold_radio::dcf::DcfConfig;
+use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::rng::Stream;
-use linkhold_radio::spectrum::{ChannelLog, CycleConfig, Policy, PuActivity, PuLog, SensingModel};
+use linkhold_radio::spectrum::{
+    ChannelLog, CycleConfig, CycleConfigError, GenerateError, Policy, PuActivity, PuLog, SensingModel,
+};
 
 use crate::mobility::setdest::SetdestError;
 use crate::mobility::{Area, Mobility, MobilityError, WaypointConfig};
-use crate::node::Point;
+use crate::node::{Node, Point};
 use crate::places::Reach;
-use crate::routing::Routing;
+use crate::routing::{Aodv, AodvConfig, Router};
 
 /// Everything that makes up a mesh.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +35,27 @@ pub struct MeshConfig {
     pub routing: Routing,
     /// What they send on.
     pub channels: Channels,
+}
+
+/// How packets find their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routing {
+    /// Every node sends straight to the receiver.
+    Direct,
+    /// RFC 3561.
+    Aodv,
+    /// SEARCH.
+    Search,
+}
+
+impl Routing {
+    /// The router of a node.
+    pub(crate) fn router(self, node: Node, seed: u64) -> Router {
+        match self {
+            Self::Direct => Router::Direct,
+            Self::Aodv | Self::Search => Router::Aodv(Box::new(Aodv::new(node, &AodvConfig::default(), seed))),
+        }
+    }
 }
 
 /// How nodes move.
@@ -77,8 +100,6 @@ pub struct SpectrumConfig {
     pub policy: Policy,
     /// Who owns the bands.
     pub users: Users,
-    /// How far a primary user is detected, metres: its power at this distance is a node's sensitivity.
-    pub user_range: f64,
 }
 
 /// Who owns the bands.
@@ -94,6 +115,8 @@ pub enum Users {
         per_band: u32,
         /// Side of the square in the middle of the area where they stand, metres.
         spread: f64,
+        /// How far each is received at the threshold, metres.
+        range: f64,
         /// Activity is drawn for this long; afterwards they are silent.
         duration: Duration,
     },
@@ -130,6 +153,12 @@ pub enum MeshError {
     /// The file of movements.
     #[error(transparent)]
     Script(#[from] SetdestError),
+    /// The primary users.
+    #[error(transparent)]
+    Users(#[from] GenerateError),
+    /// The cycle of sensing.
+    #[error(transparent)]
+    Cycle(#[from] CycleConfigError),
 }
 
 impl MeshConfig {
@@ -150,7 +179,8 @@ impl MeshConfig {
         if carrier_sense < transmission {
             return Err(MeshError::Reach { transmission, carrier_sense });
         }
-        match self.rates().into_iter().find(|&rate| !self.dcf.phy.has_rate(rate)) {
+        let any_rate = self.dcf.phy == Phy::Ieee80211b;
+        match self.rates().into_iter().find(|&rate| rate.as_bps() == 0 || !(any_rate || self.dcf.phy.has(rate))) {
             Some(rate) => Err(MeshError::Rate(rate)),
             None => Ok(()),
         }
@@ -161,7 +191,10 @@ impl MeshConfig {
     pub fn rates(&self) -> Vec<BitRate> {
         match &self.channels {
             Channels::Own(rate) => vec![*rate],
-            Channels::Shared(spectrum) => spectrum.log.rates().collect(),
+            Channels::Shared(spectrum) => {
+                let log = &spectrum.log;
+                (0..log.bands().channels()).map(|channel| log.bandwidth(channel)).collect()
+            }
         }
     }
 
@@ -183,7 +216,7 @@ impl MeshConfig {
                     nodes,
                     min_speed: least,
                     max_speed: most,
-                    mean_pause: pause,
+                    pause,
                 };
                 Mobility::random_waypoint(&config, seed)?
             }

@@ -32,8 +32,8 @@ use crate::map::{Map, MapNode};
 use crate::node::{Node, Point};
 use crate::packets::{Cargo, Packet, Packets};
 use crate::places::Places;
-use crate::routing::{Message, RouteAction, Router};
-use crate::spectrum::{Spectrum, SpectrumEvent};
+use crate::routing::{Data, Message, RouteAction, Router};
+use crate::spectrum::{Change, Spectrum};
 
 /// Most messages of the routing protocol in a node's queue.
 const MAX_MESSAGES: usize = 64;
@@ -86,6 +86,7 @@ struct Nodes {
     /// Nodes whose queue has got something.
     kicked: Vec<u32>,
     actions: Vec<RouteAction>,
+    changes: Vec<Change>,
     out: AirOutput,
     queue: usize,
     counters: Counters,
@@ -114,9 +115,9 @@ impl Mesh {
         config.check()?;
         let mobility = config.mobility(seed)?;
         let places = Places::new(mobility, config.nodes, config.reach);
-        let spectrum = Spectrum::new(config, seed);
+        let spectrum = Spectrum::new(config, seed)?;
         let state = |node| NodeState {
-            router: Router::new(config.routing, Node(node), config.nodes, seed),
+            router: config.routing.router(Node(node), seed),
             messages: VecDeque::new(),
             data: VecDeque::with_capacity(config.queue as usize),
             queued_bytes: 0,
@@ -136,6 +137,7 @@ impl Mesh {
                 delayed_count: 0,
                 kicked: Vec::new(),
                 actions: Vec::new(),
+                changes: Vec::new(),
                 out: AirOutput::new(),
                 queue: config.queue as usize,
                 counters: Counters::default(),
@@ -226,29 +228,33 @@ impl Mesh {
             self.nodes.out.link(LinkEvent::at(now, kind));
         }
         let nodes = &mut self.nodes;
-        let Some(event) = nodes.spectrum.step(now, &mut nodes.places) else { return };
-        match event {
-            SpectrumEvent::Silent { cause, kind } => {
-                nodes.meter.fall_silent(now, cause);
-                nodes.out.link(LinkEvent::at(now, kind));
-                for radio in 0..nodes.states.len() as u32 {
-                    self.dcf.suspend(now, radio, &mut self.nodes);
+        let mut changes = std::mem::take(&mut nodes.changes);
+        nodes.spectrum.step(&mut nodes.places, &mut changes);
+        let radios = nodes.states.len() as u32;
+        for change in changes.drain(..) {
+            match change {
+                Change::Silent(cause) => {
+                    let was_open = !self.nodes.meter.is_silent();
+                    self.nodes.meter.fall_silent(now, cause);
+                    if was_open {
+                        (0..radios).for_each(|radio| self.dcf.suspend(now, radio, &mut self.nodes));
+                    }
                 }
-            }
-            SpectrumEvent::Open { kind, retuned } => {
-                nodes.meter.speak(now);
-                nodes.out.link(LinkEvent::at(now, kind));
-                if retuned {
+                Change::Retuned => {
+                    let nodes = &mut self.nodes;
                     nodes.counters.handoffs += 1;
                     nodes.meter.retune(now, nodes.spectrum.channel(), nodes.spectrum.rate());
                     let kind = nodes.spectrum.capacity();
                     nodes.out.link(LinkEvent::at(now, kind));
                 }
-                for radio in 0..nodes.states.len() as u32 {
-                    self.dcf.resume(now, radio, &mut self.nodes);
+                Change::Open => {
+                    self.nodes.meter.speak(now);
+                    (0..radios).for_each(|radio| self.dcf.resume(now, radio, &mut self.nodes));
                 }
+                Change::Tell(kind) => self.nodes.out.link(LinkEvent::at(now, kind)),
             }
         }
+        self.nodes.changes = changes;
     }
 
     /// Tells every transmission from now on. False: a mesh does not tell them yet.
@@ -337,15 +343,15 @@ impl Nodes {
     /// Asks a node's router about a packet of data.
     fn route(&mut self, now: Instant, node: Node, id: PacketId, from: Option<Node>) {
         let Some(packet) = self.packets.get(id) else { return };
-        let (source, destination) = (packet.source, packet.destination);
+        let data = Data { packet: id, source: packet.source, destination: packet.destination };
         let router = &mut self.states[node.get()].router;
-        router.on_packet(now, id, source, destination, from, &mut self.actions);
+        router.on_packet(now, data, from, &(), &mut self.actions);
         self.act(now, node);
     }
 
     fn router_wakes(&mut self, now: Instant) {
         let Some((node, _)) = self.timers.first() else { return };
-        self.states[node].router.on_timeout(now, &mut self.actions);
+        self.states[node].router.on_timeout(now, &(), &mut self.actions);
         self.act(now, Node(node as u32));
     }
 
@@ -360,8 +366,8 @@ impl Nodes {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                RouteAction::Send { packet, to } => self.push_data(node, packet, to),
-                RouteAction::Control { message, to, after } => {
+                RouteAction::Send { packet, to, channel: _ } => self.push_data(node, packet, to),
+                RouteAction::Control { message, to, channel: _, after } => {
                     let packet = Packet {
                         cargo: Cargo::Control(message),
                         source: node,
@@ -459,7 +465,7 @@ impl Environment for Nodes {
             Some(Cargo::Data(_)) => self.data_received(now, at, from, id),
             Some(Cargo::Control(message)) => {
                 let message: Message = message.clone();
-                self.states[at.get()].router.on_message(now, from, &message, &mut self.actions);
+                self.states[at.get()].router.on_message(now, from, &message, &(), &mut self.actions);
                 self.act(now, at);
             }
             None => {}
@@ -477,11 +483,12 @@ impl Environment for Nodes {
                 let Some(packet) = self.packets.get(id) else { return };
                 let Some(to) = packet.to else { return };
                 let lost = matches!(packet.cargo, Cargo::Data(_)) && !packet.arrived;
-                let lost = lost.then_some((id, packet.source, packet.destination));
+                let data = Data { packet: id, source: packet.source, destination: packet.destination };
+                let lost = lost.then_some(data);
                 if lost.is_none() {
                     self.packets.remove(id);
                 }
-                self.states[node.get()].router.on_failure(now, to, lost, &mut self.actions);
+                self.states[node.get()].router.on_failure(now, to, lost, &(), &mut self.actions);
                 self.act(now, node);
             }
         }

@@ -94,12 +94,13 @@ impl Places {
         }
     }
 
-    pub(crate) const fn reach(&self) -> &Reach {
-        &self.reach
-    }
-
     pub(crate) fn position(&mut self, node: Node, now: Instant) -> Point {
         self.mobility.position(node, now)
+    }
+
+    /// Whether any node is at a place that `is` so.
+    pub(crate) fn any(&mut self, now: Instant, mut is: impl FnMut(Point) -> bool) -> bool {
+        (0..self.around.len() as u32).any(|node| is(self.mobility.position(Node(node), now)))
     }
 
     /// Those who hear `node`, in the order of their numbers.

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use linkhold_core::units::{BitRate, Fraction};
-use linkhold_mesh::config::{Channels, MeshConfig, Movement, SpectrumConfig, Users};
+use linkhold_mesh::config::{Channels, MeshConfig, Movement, Routing, SpectrumConfig, Users};
 use linkhold_mesh::mobility::Area;
 use linkhold_mesh::places::Reach;
-use linkhold_mesh::routing::Routing;
 use linkhold_mesh::{MeshError, Point};
 use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::spectrum::{
-    Bands, ChannelLog, CycleConfig, EnergyDetector, Policy, Propagation, PuActivity, SensingModel,
+    Bands, ChannelLog, CycleConfig, DetectionOdds, EnergyDetector, Policy, Propagation, PuActivity, SensingModel,
 };
 use linkhold_radio::{
     AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, Switching,
@@ -24,9 +23,10 @@ use crate::traces::Traces;
 
 /// A node's transmit power, W: 802.11's usual 100 mW. Ranges decide what it reaches, so it decides nothing else.
 const POWER: f64 = 0.1;
-/// SNR of a primary user at a node, and bandwidth sensed, where the file does not say.
-const DETECTOR_SNR_DB: f64 = -14.0;
-const DETECTOR_BANDWIDTH: f64 = 10_000.0;
+/// SNR of a primary user at a node, and bandwidth sensed (Hz), where the file does not say: those of
+/// [`SensingModel::SIMPLIFIED`].
+const DETECTOR_SNR_DB: f64 = -21.0;
+const DETECTOR_BANDWIDTH: f64 = 6e6;
 
 /// The mesh of the file, if it has one; `None` after reporting why it cannot be.
 pub(crate) fn mesh(
@@ -48,8 +48,8 @@ pub(crate) fn mesh(
         .ok();
     let channels = channels(file, mesh, reader, traces);
     let phy = match *mesh.phy {
-        MeshPhy::Dsss => Phy::Dsss,
-        MeshPhy::Ofdm => Phy::Ofdm,
+        MeshPhy::Dsss => Phy::Ieee80211b,
+        MeshPhy::Ofdm => Phy::Ieee80211a,
     };
     let rts = mesh.rts_threshold.value.value().map(|bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX));
     let config = MeshConfig {
@@ -83,7 +83,7 @@ pub(crate) fn mesh(
                 MeshError::Places { .. } => (&mesh.nodes.spot, "write one of mesh.places for each node"),
                 MeshError::Reach { .. } => (&mesh.carrier_sense_range.spot, "make it at least transmission_range"),
                 MeshError::Rate(_) => (&mesh.phy.spot, "IEEE 802.11a has 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s"),
-                MeshError::Mobility(_) | MeshError::Script(_) | MeshError::Users(_) => {
+                MeshError::Mobility(_) | MeshError::Script(_) | MeshError::Users(_) | MeshError::Cycle(_) => {
                     (&mesh.spot, "change it, or the area")
                 }
             };
@@ -131,7 +131,7 @@ fn channels(file: &File, mesh: &At<Mesh>, reader: &Reader<'_>, traces: &mut Trac
     match (&mesh.rate, &mesh.spectrum) {
         (Some(rate), None) => Some(Channels::Own(***rate)),
         (None, Some(spectrum)) => {
-            spectrum_config(file, mesh, spectrum, reader, traces).map(|config| Channels::Shared(Box::new(config)))
+            spectrum_config(file, spectrum, reader, traces).map(|config| Channels::Shared(Box::new(config)))
         }
         (Some(rate), Some(spectrum)) => {
             let what = format!("stands beside mesh.spectrum ({})", reader.place(&spectrum.spot));
@@ -151,15 +151,14 @@ fn channels(file: &File, mesh: &At<Mesh>, reader: &Reader<'_>, traces: &mut Trac
 
 fn spectrum_config(
     file: &File,
-    mesh: &At<Mesh>,
     spectrum: &At<Spectrum>,
     reader: &Reader<'_>,
     traces: &mut Traces<'_>,
 ) -> Option<SpectrumConfig> {
     let log = channel_log(spectrum, reader, traces)?;
     let cycle = CycleConfig {
-        sensing_time: **spectrum.sensing_time,
-        transmission_time: **spectrum.transmitting_time,
+        sensing: **spectrum.sensing_time,
+        transmitting: **spectrum.transmitting_time,
         switching_delay: *spectrum.switching_delay,
     };
     let activity = match &spectrum.users {
@@ -199,7 +198,6 @@ fn spectrum_config(
         PolicyName::LongestIdle => Policy::LongestExpectedIdle,
         PolicyName::LeastRecent => Policy::LeastRecentlyOccupied,
     };
-    let _ = mesh;
     Some(SpectrumConfig { log, cycle, sensing, policy, users })
 }
 
@@ -216,7 +214,7 @@ fn sensing_model(
         report_idle(&idle, "without detector = \"energy\"", "remove it", reader);
     }
     match detector {
-        DetectorName::Perfect => Some(SensingModel::PERFECT),
+        DetectorName::Perfect => Some(SensingModel::Fixed(DetectionOdds::PERFECT)),
         DetectorName::Simplified => Some(SensingModel::SIMPLIFIED),
         DetectorName::Energy => {
             let Some(activity) = activity else {
@@ -255,7 +253,7 @@ fn channel_log(
     let bands = bands
         .map_err(|error| reader.report_between(&spots, error.to_string(), "write fewer"))
         .ok()?;
-    ChannelLog::heterogeneous(bands, **spectrum.capacity, spectrum.differentiation.0)
+    ChannelLog::heterogeneous(bands, **spectrum.capacity, spectrum.differentiation.0, 0.0)
         .map(Arc::new)
         .map_err(|error| reader.report(&spectrum.differentiation.spot, error.to_string(), "write a smaller one"))
         .ok()

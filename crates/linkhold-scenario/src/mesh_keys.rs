@@ -121,9 +121,10 @@ file_table! {
         default switching_delay: Duration = "10ms";
         /// How well a node that senses detects a primary user.
         default detector: DetectorName = "energy";
-        /// SNR of a primary user at a node that detects it, with detector = "energy"; in dB. Default: -14dB.
+        /// SNR of a primary user at a node that senses, with detector = "energy". Default: -21dB, what IEEE 802.22 asks
+        /// for with digital television.
         optional detector_snr: By<linkhold_core::settings::Decibels>;
-        /// Bandwidth that is sensed, with detector = "energy". Default: 10kHz, as in the paper's source.
+        /// Bandwidth that is sensed, with detector = "energy". Default: 6MHz, a channel of television.
         optional detector_bandwidth: By<linkhold_core::settings::Frequency>;
         /// The channel after one that a primary user has taken.
         default policy: PolicyName = "round-robin";

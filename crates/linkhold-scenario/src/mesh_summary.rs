@@ -1,9 +1,8 @@
 //! Describes a mesh in words.
 
 use linkhold_mesh::MeshConfig;
-use linkhold_mesh::config::{Channels, Movement, SpectrumConfig, Users};
-use linkhold_mesh::routing::Routing;
-use linkhold_radio::dcf::DcfConfig;
+use linkhold_mesh::config::{Channels, Movement, Routing, SpectrumConfig, Users};
+use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::spectrum::Policy;
 
 /// Each fact as a label and a text.
@@ -19,15 +18,19 @@ pub(crate) fn facts(mesh: &MeshConfig, line: &mut dyn FnMut(&str, String)) {
     };
     line("mesh", format!("{} nodes on {width} m x {height} m, {movement}", mesh.nodes));
     let reach = &mesh.reach;
+    let phy = match mesh.dcf.phy {
+        Phy::Ieee80211a => "802.11a",
+        Phy::Ieee80211b => "802.11b",
+    };
     let rts = match mesh.dcf.rts_threshold {
-        DcfConfig::NO_RTS.. => "no RTS".to_owned(),
+        threshold if threshold >= DcfConfig::NO_RTS => "no RTS".to_owned(),
         bytes => format!("RTS above {bytes} B"),
     };
     line(
         "radios",
         format!(
             "{}, DCF, {rts}; read at {} m, noticed at {} m, attenuation factor {}",
-            mesh.dcf.phy.name(),
+            phy,
             reach.transmission,
             reach.carrier_sense,
             reach.propagation.attenuation(),
@@ -45,9 +48,14 @@ pub(crate) fn facts(mesh: &MeshConfig, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
+fn mesh_rates(spectrum: &SpectrumConfig) -> Vec<String> {
+    let channels = 0..spectrum.log.bands().channels();
+    channels.map(|channel| spectrum.log.bandwidth(channel).to_string()).collect()
+}
+
 fn spectrum_facts(spectrum: &SpectrumConfig, line: &mut dyn FnMut(&str, String)) {
     let bands = spectrum.log.bands();
-    let mut rates: Vec<String> = spectrum.log.rates().map(|rate| rate.to_string()).collect();
+    let mut rates: Vec<String> = mesh_rates(spectrum);
     rates.dedup();
     line("channels", format!("{} bands x {}: {}", bands.bands(), bands.per_band(), rates.join(", ")));
     let policy = match spectrum.policy {
@@ -56,12 +64,12 @@ fn spectrum_facts(spectrum: &SpectrumConfig, line: &mut dyn FnMut(&str, String))
         Policy::LeastRecentlyOccupied => "least recently occupied",
     };
     let cycle = &spectrum.cycle;
-    let odds = spectrum.sensing.odds(cycle.sensing_time);
+    let odds = spectrum.sensing.odds(cycle.sensing);
     line(
         "sensing",
         format!(
             "{} every {}, all nodes together; a primary user is noticed with {:.4}, a false alarm comes with {:.4}",
-            cycle.sensing_time, cycle.transmission_time, odds.detected_given_on, odds.alarm_given_off
+            cycle.sensing, cycle.transmitting, odds.detected_given_on, odds.alarm_given_off
         ),
     );
     line("handoff", format!("{policy}, {}", cycle.switching_delay));

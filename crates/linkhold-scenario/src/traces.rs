@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use linkhold_radio::spectrum::{ChannelLog, PuLog};
 use linkhold_radio::{Columns, SnrTrace, Trace, TraceErrorKind};
 
 use crate::read::{At, Reader};
@@ -127,6 +128,53 @@ impl<'a> Traces<'a> {
                 None
             }
         }
+    }
+
+    /// The PU log under `path`; with `bands`, none of its users may be on a band beyond. `None` after reporting what
+    /// is wrong with it.
+    pub fn load_pu_log(
+        &mut self,
+        path: &At<String>,
+        bands: Option<u16>,
+        reader: &Reader<'_>,
+    ) -> Option<Arc<PuLog>> {
+        let bytes = self.bytes(path, "PU log", reader)?;
+        let right = "docs/pu-log.md has the format";
+        PuLog::parse(&bytes, bands)
+            .map(Arc::new)
+            .map_err(|error| reader.report(&path.spot, format!("{}: {error}", path.value), right))
+            .ok()
+    }
+
+    /// The channel log under `path`; `None` after reporting what is wrong with it.
+    pub fn load_channel_log(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<Arc<ChannelLog>> {
+        let bytes = self.bytes(path, "channel log", reader)?;
+        let right = "docs/pu-log.md has the format";
+        ChannelLog::parse(&bytes)
+            .map(Arc::new)
+            .map_err(|error| reader.report(&path.spot, format!("{}: {error}", path.value), right))
+            .ok()
+    }
+
+    /// The file of movements under `path`; `None` after reporting why it cannot be read. What it says is checked with
+    /// the mesh.
+    pub fn load_movements(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<Arc<str>> {
+        let bytes = self.bytes(path, "file of movements", reader)?;
+        String::from_utf8(bytes)
+            .map(Arc::from)
+            .map_err(|_| reader.report(&path.spot, "it is no text (UTF-8)", "write a file in setdest's format"))
+            .ok()
+    }
+
+    fn bytes(&mut self, path: &At<String>, what: &str, reader: &Reader<'_>) -> Option<Vec<u8>> {
+        let full = self.found(path, reader)?;
+        self.files
+            .read(&full)
+            .map_err(|error| {
+                let what = format!("cannot read the {what} {}: {error}", full.display());
+                reader.report(&path.spot, what, "write the path of a file, relative to the scenario");
+            })
+            .ok()
     }
 
     /// The trace under `path`; `None` after reporting what is wrong with it.

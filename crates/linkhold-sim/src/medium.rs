@@ -39,14 +39,6 @@ impl Medium {
         }
     }
 
-    /// The mesh, to change, if it is one.
-    pub(crate) fn mesh_mut(&mut self) -> Option<&mut Mesh> {
-        match self {
-            Self::Cell(_) => None,
-            Self::Mesh(mesh) => Some(mesh),
-        }
-    }
-
     /// Queues a frame at the radio that sends it.
     #[inline]
     pub fn enqueue(&mut self, now: Instant, frame: Frame, out: &mut AirOutput) {
