@@ -22,6 +22,8 @@ use linkhold_linux::agent::nl80211::{SignalKind, Translator};
 use linkhold_linux::agent::protocol::{MAX_LINE, Message, parse_line};
 use linkhold_linux::agent::snr::ratio;
 use linkhold_linux::datapath::nfqueue::parse_packet_message;
+use linkhold_mesh::Node;
+use linkhold_mesh::mobility::{Area, Mobility};
 use linkhold_radio::{Columns, SnrTrace, Trace};
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_sense::sigmf::Metadata;
@@ -88,6 +90,26 @@ pub fn snr_trace(data: &[u8]) {
             for at in [0, 1, u64::from(u32::MAX), u64::MAX / 2] {
                 let db = trace.db_at(Instant::from_nanos(at), trace.duration().mul_f64(0.3));
                 assert!((least - 1e-9..=most + 1e-9).contains(&db), "{db}");
+            }
+        }
+        Err(error) => assert!(error.line >= 1 && !error.to_string().contains('\n'), "{error}"),
+    }
+}
+
+/// A mobility file of ns-2 for three nodes. Nodes of an accepted one stay inside, whenever they are asked; a refusal
+/// is one line that names the file's.
+pub fn setdest(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let area = Area::new(500.0, 400.0).expect("a small area");
+    match Mobility::setdest(text, area, 3) {
+        Ok(mut mobility) => {
+            assert!(mobility.max_speed().is_finite());
+            for at in [0, 1, 1_000_000_000, 60_000_000_000, u64::MAX - 1, u64::MAX] {
+                let now = Instant::from_nanos(at);
+                for node in (0..3).map(Node) {
+                    assert!(area.contains(mobility.position(node, now)));
+                    assert!(mobility.next_turn(node, now) > now || at == u64::MAX);
+                }
             }
         }
         Err(error) => assert!(error.line >= 1 && !error.to_string().contains('\n'), "{error}"),

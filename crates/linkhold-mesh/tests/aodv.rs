@@ -188,7 +188,7 @@ fn requests_keep_to_their_rate() {
 
 /// Nodes walk, messages and ACKs are lost, packets go between random pairs.
 fn wander(seed: u64, nodes: u32, loss: f64, config: &AodvConfig, seconds: u64) -> Net {
-    let area = Area::new(700.0, 700.0).unwrap();
+    let area = Area::new(700.0, 700.0).expect("a square");
     let walk = WaypointConfig {
         area,
         nodes: nodes as usize,
@@ -196,7 +196,7 @@ fn wander(seed: u64, nodes: u32, loss: f64, config: &AodvConfig, seconds: u64) -
         max_speed: 40.0,
         pause: Duration::from_secs(1),
     };
-    let mut mobility = Mobility::random_waypoint(&walk, seed).unwrap();
+    let mut mobility = Mobility::random_waypoint(&walk, seed).expect("a walk");
     let places = (0..nodes).map(|node| mobility.position(Node(node), Instant::ZERO)).collect();
     let mut net = net(places, config, seed);
     (net.loss, net.lost_ack) = (loss, loss / 4.0);

@@ -6,6 +6,7 @@ use linkhold_core::packet::Direction;
 use linkhold_core::settings::{Decibels, Distance, Frequency as Hertz, Power as Watts, Speed};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_radio::dcf::Phy;
 use linkhold_radio::{AirTimeModel, HeardBy, InSilence, PhyRate, Standard, SwitchPolicy};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery};
 
@@ -80,7 +81,8 @@ file_table! {
         /// Number of stations, numbered from 0.
         default stations: Positive<u32> = 1;
         /// Raw physical-layer rate of the only channel. Required unless `channels` or a trace is given. With
-        /// air_time = "802.11a" it is one of 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s.
+        /// air_time = "802.11a" it is one of 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s; with mac = "dcf" it is one
+        /// of those that radio.dcf.phy has.
         optional phy_rate: Positive<BitRate>;
         /// Share of the rate that the MAC leaves for IP packets, with air_time = "per-byte". Default: IEEE
         /// 802.11a at 24 Mbit/s without collisions, where 500 us of a 1500-byte packet's 681.5 us are its
@@ -110,6 +112,8 @@ file_table! {
         list station_sensing: StationSensing;
         /// Measured delivery traces, with mac = "trace".
         optional trace: Trace;
+        /// The radios, with mac = "dcf".
+        section dcf: Dcf;
         /// The radios, with mac = "802.15.4".
         section ieee802154: Ieee802154;
         /// Frames, requests and grants, with mac = "802.16", "docsis" or "5g".
@@ -128,6 +132,7 @@ pub(crate) enum MacName {
     Shared,
     Duplex,
     Trace,
+    Dcf,
     Ieee802154,
     Grants(Standard),
 }
@@ -136,6 +141,8 @@ file_enum!(MacName {
     "shared" => Self::Shared, "One half-duplex channel for both directions and all stations, as in Wi-Fi.";
     "duplex" => Self::Duplex, "Downlink and uplink each have the full rate.";
     "trace" => Self::Trace, "Measured delivery opportunities, see [radio.trace].";
+    "dcf" => Self::Dcf,
+        "Base station and stations contend by IEEE 802.11's DCF, with collisions, see [radio.dcf].";
     "802.15.4" => Self::Ieee802154,
         "Every radio contends by unslotted CSMA-CA at 250 kbit/s, see [radio.ieee802154].";
     "802.16" => Self::Grants(Standard::Ieee80216),
@@ -213,6 +220,28 @@ file_table! {
         default idle_time: Positive<Duration> = "1s";
         /// How often a radio believes to have overheard a frame that nobody sent, or "off".
         default false_alarms: OrOff<Frequency> = "0.001/s";
+    }
+}
+
+file_enum!(Phy {
+    "802.11a" => Self::Ieee80211a, "6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s; slots of 9 us, CW 15 to 1023.";
+    "802.11b" => Self::Ieee80211b,
+        "1, 2, 5.5 and 11 Mbit/s, long preamble, ACKs at 1 Mbit/s; slots of 20 us, CW 31 to 1023.";
+});
+
+file_table! {
+    /// Radios that contend by the distributed coordination function of IEEE 802.11. All hear each other equally
+    /// well, so what starts in one slot collides.
+    Dcf {
+        /// Physical layer, with its times and rates.
+        default phy: Phy = "802.11a";
+        /// dot11RTSThreshold: a longer data frame goes behind RTS and CTS; of a frame 36 bytes are around the IP
+        /// packet. 2347B never asks.
+        default rts_threshold: Bytes = "2347B";
+        /// dot11ShortRetryLimit: attempts of a frame (without RTS, or of its RTS) before it is given up.
+        default short_retry_limit: u8 = 7;
+        /// dot11LongRetryLimit: attempts of a frame behind RTS and CTS.
+        default long_retry_limit: u8 = 4;
     }
 }
 

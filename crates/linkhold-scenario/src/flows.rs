@@ -222,7 +222,7 @@ fn largest_datagram(file: &File, ip: IpVersion) -> (u32, String, &'static str) {
     let room = format!("tcp.mss = {mss} makes packets of {packet} bytes, and {headers} of them are headers");
     let by_mss = (by_mss, room, ", or raise tcp.mss");
     match *file.radio.mac {
-        MacName::Shared | MacName::Duplex | MacName::Trace | MacName::Grants(_) => by_mss,
+        MacName::Shared | MacName::Duplex | MacName::Trace | MacName::Dcf | MacName::Grants(_) => by_mss,
         MacName::Ieee802154 => {
             let mpdu = *file.radio.ieee802154.mpdu;
             let most = mpdu.saturating_sub(ieee802154::AROUND).max(1);

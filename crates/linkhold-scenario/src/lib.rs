@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod as_run;
+mod dcf;
 mod document;
 mod file;
 mod flows;

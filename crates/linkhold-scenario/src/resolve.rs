@@ -11,6 +11,7 @@ use linkhold_radio::{
     QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
 };
 
+use crate::dcf;
 use crate::file::{CaseTable, File, MacName, Queue, QueueName};
 use crate::flows;
 use crate::grants;
@@ -151,6 +152,7 @@ fn radio(
         MacName::Trace => trace_link(file, reader, traces),
         MacName::Shared => channels(file, Mac::Shared, reader, traces),
         MacName::Duplex => channels(file, Mac::Duplex, reader, traces),
+        MacName::Dcf => dcf::mac(file, reader).and_then(|mac| channels(file, mac, reader, traces)),
         MacName::Ieee802154 => ieee802154::radio(file, reader).map(|(mac, channel)| Link {
             mac,
             channels: vec![channel],
@@ -169,10 +171,13 @@ fn radio(
     match *radio.mac {
         MacName::Ieee802154 => grants::report_idle_without(file, reader),
         MacName::Grants(_) => ieee802154::report_idle_without(file, reader),
-        MacName::Trace | MacName::Shared | MacName::Duplex => {
+        MacName::Dcf | MacName::Trace | MacName::Shared | MacName::Duplex => {
             ieee802154::report_idle_without(file, reader);
             grants::report_idle_without(file, reader);
         }
+    }
+    if *radio.mac != MacName::Dcf {
+        dcf::report_idle_without(file, reader);
     }
     let router = queue(&file.router, reader);
     let station_queue = queue(&file.station, reader);
@@ -331,7 +336,8 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
     };
     let granted = grants::fits(&mac, &channels, file, reader);
     let snr = snr::resolve(file, &channels, reader, traces);
-    let timed = air_time_fits(file, reader);
+    // The DCF's own rates have been checked.
+    let timed = matches!(mac, Mac::Dcf(_)) || air_time_fits(file, reader);
     let count = channels.len();
     let channel_exists = |index: u32, spot: &Spot| {
         let exists = (index as usize) < count;
@@ -369,7 +375,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
 fn modelled(mac: &Mac, channel: ChannelConfig, efficiency: &Spot) -> ChannelConfig {
     match mac {
         Mac::Grants(_) => grants::channel(channel, efficiency),
-        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) => channel,
+        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Dcf(_) | Mac::Ieee802154(_) => channel,
     }
 }
 

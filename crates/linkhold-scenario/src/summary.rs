@@ -8,11 +8,12 @@ use linkhold_core::packet::Direction;
 use linkhold_core::registry::MechanismSettings;
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes};
+use linkhold_radio::dcf::DcfConfig;
 use linkhold_radio::grants::{Backoff, Duplexing, Proactive, Requesting, Steps};
 use linkhold_radio::{
-    AirConfig, AirTimeModel, ChannelConfig, Fading, FqCodelConfig, GrantsConfig, HeardBy, Ieee802154Config,
-    InSilence, Mac, OverhearConfig, QueueConfig, QueueKind, SensingConfig, SnrConfig, SnrReport, SnrSource,
-    Standard, SwitchPolicy, TraceLink, WalkConfig,
+    AirConfig, AirTime, AirTimeModel, ChannelConfig, Fading, FqCodelConfig, GrantsConfig, HeardBy,
+    Ieee802154Config, InSilence, Mac, OverhearConfig, QueueConfig, QueueKind, SensingConfig, SnrConfig,
+    SnrReport, SnrSource, Standard, SwitchPolicy, TraceLink, WalkConfig,
 };
 
 use crate::Scenario;
@@ -97,7 +98,7 @@ fn told(scenario: &ResolvedScenario) -> String {
     };
     let told = match &radio.mac {
         Mac::Grants(_) => format!("{told}; each grant as its station hears of it"),
-        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) => told,
+        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Dcf(_) | Mac::Ieee802154(_) => told,
     };
     match &radio.snr {
         None => told,
@@ -223,6 +224,10 @@ fn radio(scenario: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
         }
         Mac::Shared => channels(&format!("shared, {stations}"), radio, line),
         Mac::Duplex => channels(&format!("duplex, {stations}"), radio, line),
+        Mac::Dcf(mac) => {
+            channels(&format!("{} DCF, {stations}", mac.phy), radio, line);
+            line("mac", describe_dcf(mac));
+        }
         Mac::Ieee802154(mac) => {
             channels(&format!("IEEE 802.15.4, {stations}"), radio, line);
             line("mac", describe_ieee802154(mac));
@@ -354,6 +359,17 @@ fn describe_grants(grants: &GrantsConfig, radio: &AirConfig) -> Vec<String> {
     facts
 }
 
+fn describe_dcf(mac: &DcfConfig) -> String {
+    let DcfConfig { short_retry_limit, long_retry_limit, rts_threshold, .. } = mac;
+    if *rts_threshold >= DcfConfig::NO_RTS {
+        return format!("a frame has {short_retry_limit} attempts; no RTS");
+    }
+    format!(
+        "a frame has {short_retry_limit} attempts; longer than {rts_threshold} B it goes behind RTS and CTS, and has \
+         {long_retry_limit} of them"
+    )
+}
+
 fn describe_ieee802154(mac: &Ieee802154Config) -> String {
     let acknowledged = if mac.acknowledged {
         format!("acknowledged, {} retries", mac.max_frame_retries)
@@ -375,6 +391,11 @@ fn describe_channel(channel: &ChannelConfig, radio: &AirConfig) -> String {
     let model = radio.air_time;
     let net = channel.air_time(model).map_or(BitRate(0), |air_time| air_time.effective_rate());
     let mut text = match (model, &radio.mac) {
+        (_, Mac::Dcf(mac)) => {
+            let alone =
+                AirTime::of_dcf(mac, channel.phy_rate).map_or(BitRate(0), |time| time.effective_rate());
+            format!("{}, {alone} in full-size packets from a sender alone", channel.phy_rate)
+        }
         (_, Mac::Ieee802154(_)) => format!("{}, {net} from a sender alone", channel.phy_rate),
         (AirTimeModel::PerByte, Mac::Grants(_)) => {
             format!("{} x {} = {net} in a burst", channel.phy_rate, channel.efficiency.get())

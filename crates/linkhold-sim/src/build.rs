@@ -103,7 +103,7 @@ fn wired_pipe(scenario: &ResolvedScenario) -> WiredPipe {
 #[must_use]
 pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
     let sharing = match scenario.radio.mac {
-        Mac::Shared | Mac::Ieee802154(_) => Sharing::Shared,
+        Mac::Shared | Mac::Dcf(_) | Mac::Ieee802154(_) => Sharing::Shared,
         // Of TDD each direction has a part of each frame, which the air has taken off its capacity.
         Mac::Duplex | Mac::Trace(_) | Mac::Grants(_) => Sharing::Separate,
     };
@@ -120,8 +120,9 @@ pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
 fn frame_times(radio: &AirConfig) -> FrameTimes {
     match (&radio.mac, radio.air_time) {
         (Mac::Ieee802154(mac), _) => FrameTimes::Contended(*mac),
-        (Mac::Trace(_) | Mac::Grants(_), _) | (_, AirTimeModel::PerByte) => FrameTimes::PerByte,
-        (Mac::Shared | Mac::Duplex, AirTimeModel::Ieee80211a) => {
+        (Mac::Trace(_) | Mac::Grants(_), _) => FrameTimes::PerByte,
+        (Mac::Shared | Mac::Duplex, AirTimeModel::PerByte) => FrameTimes::PerByte,
+        (Mac::Dcf(_), _) | (Mac::Shared | Mac::Duplex, AirTimeModel::Ieee80211a) => {
             // A rate that the model does not know is refused when the air is built, so no run asks for its
             // limit.
             FrameTimes::ByChannel(radio.air_times().unwrap_or_default())

@@ -1,6 +1,6 @@
 //! A short run of the fuzz targets on the stable toolchain: their bodies get mutated seeds, the same in every
 //! run. The long runs are `cargo +nightly fuzz run
-//! scenario|agent_config|trace|snr_trace|packet|log|control|nfqueue|nl80211|sigmf`.
+//! scenario|agent_config|trace|snr_trace|packet|log|control|nfqueue|nl80211|sigmf|setdest`.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod bodies;
@@ -120,6 +120,15 @@ fn any_bytes_are_an_agents_configuration_or_refused() {
 fn any_bytes_are_a_trace_or_refused() {
     let seeds = [b"0\n0\n5\n17\n17\n100\n".to_vec(), b"1\r\n2\r\n4294967295".to_vec(), b"7".to_vec()];
     smoke(&seeds, 20_000, bodies::trace);
+}
+
+#[test]
+fn any_bytes_are_a_mobility_file_or_refused() {
+    let seed = "# nodes: 3\n$node_(0) set X_ 10.0\n$node_(0) set Y_ 20.0\n$node_(0) set Z_ 0.0\n\
+        $node_(1) set X_ 100\n$node_(1) set Y_ 0\n$node_(2) set X_ 5e1\n$node_(2) set Y_ .5\n\
+        $god_ set-dist 0 1 1\n$ns_ at 10.0 \"$node_(0) setdest 110.0 20.0 10.0\"\n\
+        $ns_ at 14.5 \"$node_(0) setdest 50.0 60.0 4.0\"\n$ns_ at 1e3 \"$node_(2) setdest 0 60 .1\"\n";
+    smoke(&[seed.as_bytes().to_vec()], 20_000, bodies::setdest);
 }
 
 #[test]

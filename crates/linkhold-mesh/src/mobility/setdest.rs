@@ -175,8 +175,8 @@ impl Script {
     /// The leg on which `node` is at `now`.
     pub fn leg(&mut self, node: Node, now: Instant) -> &Leg {
         let Follower { leg, next, end } = &mut self.followers[node.get()];
-        while leg.end <= now {
-            // A leg has an end only where an order follows.
+        // A leg has an end only where an order follows; the future is the end of the last one.
+        while leg.end <= now && *next < *end {
             let (order, behind) = (self.orders[*next], *next + 1);
             let until = if behind < *end { self.orders[behind].at } else { Instant::FAR_FUTURE };
             *leg = Leg { end: until, ..Leg::going(leg.position(order.at), order.to, order.at, order.speed) };

@@ -64,7 +64,7 @@ impl Waypoint {
     /// The leg on which `node` is at `now`.
     pub fn leg(&mut self, node: Node, now: Instant) -> &Leg {
         let Walker { leg, stream } = &mut self.walkers[node.get()];
-        while leg.end <= now {
+        while leg.end <= now && leg.end < Instant::FAR_FUTURE {
             *leg = draw_leg(stream, &self.config, leg.to, leg.end);
         }
         leg

@@ -21,6 +21,7 @@ use crate::rng::Stream;
 
 use config::Mac;
 use context::Context;
+use dcf::DcfCell;
 use duplex::Duplex;
 use grants::Grants;
 use grants::accounting::UplinkAccounting;
@@ -35,6 +36,7 @@ pub(crate) enum Access {
     Duplex(Duplex),
     Trace(TraceMac),
     Ieee802154(Box<CsmaCa>),
+    Dcf(Box<DcfCell>),
     Grants(Box<Grants>),
 }
 
@@ -45,6 +47,7 @@ impl Access {
             Mac::Duplex => Self::Duplex(Duplex::new(stations, seed)),
             Mac::Trace(link) => Self::Trace(TraceMac::new(link.down.clone(), link.up.clone(), stations)),
             Mac::Ieee802154(config) => Self::Ieee802154(Box::new(CsmaCa::new(config, stations, seed))),
+            Mac::Dcf(config) => Self::Dcf(Box::new(DcfCell::new(config, stations, seed))),
             Mac::Grants(config) => Self::Grants(Box::new(Grants::new(config, stations, seed))),
         }
     }
@@ -56,6 +59,7 @@ impl Access {
             Self::Duplex(pair) => pair.next(),
             Self::Trace(trace) => trace.next(),
             Self::Ieee802154(csma_ca) => csma_ca.next(),
+            Self::Dcf(cell) => cell.next(),
             Self::Grants(grants) => grants.next(),
         }
     }
@@ -67,6 +71,7 @@ impl Access {
             Self::Duplex(pair) => pair.step(context),
             Self::Trace(trace) => trace.step(context),
             Self::Ieee802154(csma_ca) => csma_ca.step(context),
+            Self::Dcf(cell) => cell.step(context),
             Self::Grants(grants) => grants.step(context),
         }
     }
@@ -78,6 +83,7 @@ impl Access {
             Self::Duplex(pair) => pair.start(now, sender, context),
             Self::Trace(trace) => trace.on_enqueue(now, sender, context),
             Self::Ieee802154(csma_ca) => csma_ca.on_enqueue(now, sender, context),
+            Self::Dcf(cell) => cell.on_enqueue(now, sender, context),
             Self::Grants(grants) => grants.on_enqueue(now, sender, len, context),
         }
     }
@@ -85,7 +91,7 @@ impl Access {
     /// A station asks for a turn ahead of its frames.
     pub(crate) fn on_request(&mut self, now: Instant, station: StationId, bytes: Bytes) {
         match self {
-            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) => {}
+            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) | Self::Dcf(_) => {}
             Self::Grants(grants) => grants.on_request(now, station, bytes),
         }
     }
@@ -93,7 +99,7 @@ impl Access {
     /// What became of requests and grants; `None` if this MAC has none.
     pub(crate) fn uplink(&self) -> Option<UplinkAccounting> {
         match self {
-            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) => None,
+            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) | Self::Dcf(_) => None,
             Self::Grants(grants) => Some(grants.accounting()),
         }
     }
@@ -105,6 +111,7 @@ impl Access {
             Self::Duplex(pair) => pair.on_radio_change(now, context),
             Self::Trace(trace) => trace.on_radio_change(now, context),
             Self::Ieee802154(csma_ca) => csma_ca.on_radio_change(now, context),
+            Self::Dcf(cell) => cell.on_radio_change(now, context),
             Self::Grants(grants) => grants.on_radio_change(now, context),
         }
     }
@@ -116,6 +123,7 @@ impl Access {
             Self::Duplex(pair) => pair.on_air(),
             Self::Trace(trace) => trace.on_air(),
             Self::Ieee802154(csma_ca) => csma_ca.held(),
+            Self::Dcf(cell) => cell.held(),
             Self::Grants(grants) => grants.held(),
         }
     }
@@ -123,7 +131,7 @@ impl Access {
     /// Tells each transmission from now on. False if this MAC has none to tell.
     pub(crate) fn tell_transmissions(&mut self) -> bool {
         match self {
-            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Grants(_) => false,
+            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Dcf(_) | Self::Grants(_) => false,
             Self::Ieee802154(csma_ca) => {
                 csma_ca.tell_transmissions();
                 true

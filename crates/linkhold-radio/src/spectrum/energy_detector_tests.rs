@@ -58,14 +58,14 @@ fn the_thresholds_are_where_the_weighted_densities_are_equal() {
 #[test]
 fn a_worked_case_by_hand() {
     // W = 1 kHz for 50 ms: n = 100. SNR 1, so g = 2, A = 3/4, B = 1/2, C = 4/100 ln 2 = 0.0277259.
-    // y = (0.5 + sqrt(0.25 + 0.0207944)) / 0.75 = 1.3605098.
+    // y = (0.5 + sqrt(0.25 + 0.0207944)) / 0.75 = 1.3605055.
     let sensing = Duration::from_millis(50);
     let found = detector(1000.0, 1.0);
-    assert!((found.threshold(sensing, 0.5) - 1.360_509_8).abs() < 1e-6, "{}", found.threshold(sensing, 0.5));
-    // Given ON: Q((0.6802549 - 1) sqrt(50)) = Q(-2.2609) ; given OFF: Q(0.3605098 sqrt(50)) = Q(2.5492).
+    assert!((found.threshold(sensing, 0.5) - 1.360_505_5).abs() < 1e-6, "{}", found.threshold(sensing, 0.5));
+    // Given ON: Q((0.6802527 - 1) sqrt(50)) = Q(-2.2610) ; given OFF: Q(0.3605055 sqrt(50)) = Q(2.5492).
     let odds = found.odds(sensing, 0.5);
-    assert!((odds.detected_given_on - q_function(-2.260_94)).abs() < 1e-5, "{odds:?}");
-    assert!((odds.alarm_given_off - q_function(2.549_19)).abs() < 1e-5, "{odds:?}");
+    assert!((odds.detected_given_on - q_function(-2.260_96)).abs() < 1e-5, "{odds:?}");
+    assert!((odds.alarm_given_off - q_function(2.549_16)).abs() < 1e-5, "{odds:?}");
     assert!((odds.joint_detection(0.5) - odds.detected_given_on / 2.0).abs() < 1e-15);
     assert!((odds.joint_false_alarm(0.5) - odds.alarm_given_off / 2.0).abs() < 1e-15);
 }

@@ -148,7 +148,7 @@ fn decimal_nanos(text: &str) -> Option<u64> {
     let seconds = whole.bytes().fold(0, |value, byte| value * 10 + digit(byte));
     let places = fraction.bytes().chain(core::iter::repeat(b'0'));
     let nanos = places.take(9).fold(0, |value, byte| value * 10 + digit(byte));
-    let round = fraction.bytes().nth(9).is_some_and(|byte| byte >= b'5');
+    let round = fraction.as_bytes().get(9).is_some_and(|&byte| byte >= b'5');
     Some(seconds * NANOS + nanos + u64::from(round))
 }
 

@@ -1,6 +1,6 @@
 //! The PU log: where the primary users are, on which band and with what power, and when each transmits.
 //!
-//! Source: crahn, section 4.1. [`crate::spectrum::pu_log_read`] reads the text, `Display` writes it; the form is
+//! Source: crahn, section 4.1. `pu_log_read.rs` reads the text, `Display` writes it; the form is
 //! described in docs/pu-log.md.
 //!
 //! A burst is the half-open interval [arrival, departure): at its departure the PU is off. Bursts of one PU may

@@ -12,6 +12,8 @@
 //! A rate between or beyond those of the standard is timed by the same formulas. The `crahn` paper's channels of
 //! 1 Mbit/s +- M/2 need that: their header goes at 1 Mbit/s and their octets at the channel's rate.
 
+use core::fmt;
+
 use linkhold_core::time::Duration;
 use linkhold_core::units::BitRate;
 
@@ -43,6 +45,15 @@ const OFDM_RATES: [BitRate; 8] = [
     BitRate::from_mbps(48),
     BitRate::from_mbps(54),
 ];
+
+impl fmt::Display for Phy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ieee80211b => "IEEE 802.11b",
+            Self::Ieee80211a => "IEEE 802.11a",
+        })
+    }
+}
 
 const fn us(count: u64) -> Duration {
     Duration::from_micros(count)

@@ -1,0 +1,197 @@
+//! `Mac::Dcf`: silences, channels, primary users, noise and energy of a cell whose radios contend.
+
+mod common;
+
+use common::*;
+use linkhold_core::link_event::Scope;
+use linkhold_core::packet::StationId;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::BitRate;
+use linkhold_radio::dcf::{DcfConfig, Phy};
+use linkhold_radio::{
+    AirConfig, AirConfigError, AirDrop, Mac, PowerConfig, PrimaryUserConfig, ScriptedSwitch, StationSensing,
+};
+
+fn dcf(stations: u32) -> AirConfig {
+    config(Mac::Dcf(DcfConfig::new(Phy::Ieee80211a)), stations)
+}
+
+fn us(count: u64) -> Instant {
+    Instant::from_nanos(1000 * count)
+}
+
+#[test]
+fn a_frame_on_an_idle_medium_arrives_without_backoff() {
+    let mut driver = Driver::new(dcf(2), 1);
+    driver.put(at(1), down(0, 0));
+    driver.put(at(3), up(1, 1));
+    driver.run(at(10));
+    // 20 + 4 x ceil((22 + 8 x 1536) / 96) us; it is handed up before its ACK.
+    let arrived: Vec<_> = driver.delivered.iter().map(|(at, frame)| (*at, frame.packet.0)).collect();
+    assert_eq!(arrived, [(us(1536), 0), (us(3536), 1)]);
+    assert_eq!(driver.air.frames_inside(), 0);
+}
+
+/// A saturated downlink: 614 us and a mean backoff of 67.5 us a frame.
+#[test]
+fn a_single_sender_gets_what_the_capacity_says() {
+    let mut driver = Driver::new(dcf(1), 1);
+    for id in 0..1000 {
+        driver.put(at(0), down(id, 0));
+    }
+    driver.run(at(2000));
+    let last = driver.delivered.last().expect("all arrive").0.as_secs_f64();
+    let capacity = driver.air.accounting(at(1000)).capacity_mean();
+    assert_eq!(capacity, BitRate(17_608_217));
+    let got = 12_000.0 * driver.delivered.len() as f64 / last;
+    assert!((got / capacity.as_bps() as f64 - 1.0).abs() < 0.01, "{got}");
+}
+
+/// Everybody saturated: each contender, the base station among them, has the same share.
+#[test]
+fn the_base_station_is_one_contender_of_many() {
+    let mut config = dcf(4);
+    config.router = linkhold_radio::QueueConfig::fifo(10_000);
+    let mut driver = Driver::new(config, 3);
+    for id in 0..1000 {
+        driver.put(at(0), down(4 * id, (id % 4) as u32));
+        for station in 0..4 {
+            driver.put(at(0), up(1_000_000 + id, station));
+        }
+    }
+    driver.run(at(1500));
+    let count = |from: u32| driver.delivered.iter().filter(|(_, frame)| frame.from.0 == from).count() as f64;
+    let total = driver.delivered.len() as f64;
+    for radio in 0..5 {
+        assert!((count(radio) / total - 0.2).abs() < 0.03, "radio {radio} has {} of {total}", count(radio));
+    }
+}
+
+#[test]
+fn nothing_starts_that_would_not_end_by_a_quiet_period() {
+    let mut config = dcf(2);
+    config.sensing = Some(sensing(100, 10, 50));
+    let mut driver = Driver::new(config, 1);
+    // An exchange takes 580 us.
+    driver.put(us(49_420), down(0, 0));
+    driver.run(at(55));
+    assert_eq!(driver.delivered.len(), 1);
+    driver.put(us(149_421), down(1, 0));
+    driver.put(us(149_500), up(2, 1));
+    driver.run(at(155));
+    assert_eq!(driver.delivered.len(), 1);
+    assert_eq!(driver.air.downlink_backlog().0, 1);
+    assert_eq!(driver.reclaim(Scope::Network).len(), 1);
+    driver.run(at(170));
+    assert_eq!(driver.delivered.last().map(|(_, frame)| frame.packet.0), Some(2));
+}
+
+/// A station that senses holds up nobody else's downlink.
+#[test]
+fn a_stations_own_quiet_period_is_its_own() {
+    let mut config = dcf(2);
+    config.station_sensing = vec![StationSensing { station: StationId(0), sensing: sensing(100, 20, 10) }];
+    let mut driver = Driver::new(config, 1);
+    driver.put(us(9_600), down(0, 0));
+    driver.put(us(9_600), down(1, 1));
+    driver.put(us(9_700), up(2, 0));
+    driver.run(at(29));
+    assert_eq!(driver.deliveries().iter().map(|(_, id)| *id).collect::<Vec<_>>(), [1]);
+    driver.run(at(40));
+    let mut rest: Vec<u64> = driver.deliveries().iter().skip(1).map(|(_, id)| *id).collect();
+    rest.sort_unstable();
+    assert_eq!(rest, [0, 2]);
+}
+
+fn user(detection_delay: u64) -> PrimaryUserConfig {
+    PrimaryUserConfig {
+        on_mean: ms(50),
+        off_mean: ms(50),
+        fixed: true,
+        detection_delay: ms(detection_delay),
+        end_detection_delay: ms(0),
+    }
+}
+
+#[test]
+fn a_detected_user_stops_all_and_an_undetected_one_collides() {
+    for delay in [0, 40] {
+        let mut config = dcf(3);
+        config.channels[0].primary_user = Some(user(delay));
+        let mut driver = Driver::new(config, 1);
+        for id in 0..900 {
+            driver.put(at(0), down(id, (id % 3) as u32));
+        }
+        driver.run(at(3000));
+        let mut silences = Vec::new();
+        driver.air.take_silences(&mut silences);
+        assert!(silences.len() > 5);
+        for silence in &silences {
+            assert!(driver.delivered.iter().all(|(at, _)| *at <= silence.start || *at > silence.end));
+        }
+        // In 40 ms a frame has its seven attempts, in none it has no failed one.
+        let lost = driver.dropped.iter().filter(|(_, _, why)| *why == AirDrop::RetryLimit).count();
+        assert_eq!(lost > 0, delay > 0, "{lost} lost");
+        assert_eq!(lost, driver.dropped.len());
+        assert_eq!(driver.delivered.len() + lost, 900);
+        let order: Vec<u64> = driver.deliveries().iter().map(|(_, id)| *id).collect();
+        assert!(order.is_sorted());
+    }
+}
+
+#[test]
+fn the_rate_is_that_of_the_channel() {
+    let mut config = dcf(1);
+    config.channels.push(linkhold_radio::ChannelConfig { phy_rate: BitRate::from_mbps(6), ..channel() });
+    config.switching.delay = ms(5);
+    config.switching.scripted = vec![ScriptedSwitch { at: at(10), to_channel: 1 }];
+    let mut driver = Driver::new(config, 1);
+    driver.put(at(1), down(0, 0));
+    driver.put(at(20), down(1, 0));
+    driver.run(at(30));
+    let arrived: Vec<_> = driver.delivered.iter().map(|(at, _)| *at).collect();
+    assert_eq!(arrived, [us(1536), us(20_000 + 2072)]);
+}
+
+#[test]
+fn a_station_sends_data_and_acks_and_receives_both() {
+    let mut config = dcf(2);
+    config.power = Some(PowerConfig { transmit: 1.0, receive: 1.0, idle: 1.0 });
+    let mut driver = Driver::new(config, 1);
+    driver.put(at(1), down(0, 0));
+    driver.put(at(3), up(1, 1));
+    driver.run(at(10));
+    let times = driver.air.station_times();
+    let (data, ack) = (Duration::from_micros(536), Duration::from_micros(28));
+    assert_eq!((times[0].receive, times[0].transmit), (data, ack));
+    assert_eq!((times[1].receive, times[1].transmit), (ack, data));
+}
+
+#[test]
+fn what_a_dcf_cannot_be_is_refused() {
+    let refused = |change: &dyn Fn(&mut AirConfig, &mut DcfConfig)| {
+        let (mut config, mut mac) = (dcf(1), DcfConfig::new(Phy::Ieee80211a));
+        change(&mut config, &mut mac);
+        config.mac = Mac::Dcf(mac);
+        linkhold_radio::Air::new(config, 1).err()
+    };
+    assert_eq!(refused(&|_, _| {}), None);
+    assert_eq!(
+        refused(&|_, mac| mac.phy = Phy::Ieee80211b),
+        Some(AirConfigError::NoSuchDcfRate(BitRate::from_mbps(24), Phy::Ieee80211b))
+    );
+    assert_eq!(
+        refused(&|_, mac| mac.short_retry_limit = 0),
+        Some(AirConfigError::DcfRange("short_retry_limit"))
+    );
+    assert_eq!(
+        refused(&|_, mac| mac.long_retry_limit = 0),
+        Some(AirConfigError::DcfRange("long_retry_limit"))
+    );
+    for threshold in [f64::NAN, -1.0, f64::INFINITY] {
+        assert_eq!(
+            refused(&|_, mac| mac.capture_threshold = threshold),
+            Some(AirConfigError::DcfRange("capture_threshold"))
+        );
+    }
+}
