@@ -325,7 +325,9 @@ impl Plan {
                     40
                 }
             };
-            group.stations.iter().map(move |station| FlowKind {
+            // Where the seed draws, any node may send.
+            let stations = if group.stations.is_empty() { &[0][..] } else { &group.stations };
+            stations.iter().map(move |station| FlowKind {
                 direction: group.direction,
                 station: *station,
                 ip_header,
