@@ -193,9 +193,10 @@ impl Net {
     /// Hops to the destination by the tables of now; `None` if some node has no route.
     pub fn path(&self, source: u32, destination: u32) -> Option<Vec<u32>> {
         let mut path = vec![source];
-        let mut at = Node(source);
-        while at != Node(destination) {
-            at = self.routers[at.get()].next_hop(self.now, Node(destination))?;
+        let (source, destination) = (Node(source), Node(destination));
+        let mut at = source;
+        while at != destination {
+            at = self.routers[at.get()].next_hop(self.now, source, destination)?;
             path.push(at.0);
             assert!(path.len() <= self.routers.len(), "a loop: {path:?}");
         }
