@@ -10,10 +10,9 @@ use linkhold_core::time::{Duration, Instant};
 use super::message::{Hop, Step};
 use crate::Node;
 
-/// A request that arrived: its channel, the nodes that it passed, and when it was there.
+/// A request that arrived: the nodes that it passed, and when it was there.
 #[derive(Clone, Debug)]
 pub(super) struct Arrived {
-    pub channel: u8,
     pub path: Vec<Hop>,
     pub at: Instant,
 }
@@ -73,8 +72,7 @@ fn edges(destination: Node, arrived: &[Arrived]) -> Vec<Edge> {
         for (hop, (to, at)) in request.path.iter().zip(ends) {
             // At least 1 us, so that a shorter path is cheaper.
             let cost = at.since(hop.at).max(Duration::from_micros(1));
-            let same =
-                |edge: &&mut Edge| (edge.from, edge.to, edge.channel) == (hop.node, to, request.channel);
+            let same = |edge: &&mut Edge| (edge.from, edge.to, edge.channel) == (hop.node, to, hop.channel);
             match edges.iter_mut().find(same) {
                 Some(edge) => {
                     edge.cost = if cost < edge.cost { cost } else { edge.cost };
@@ -83,7 +81,7 @@ fn edges(destination: Node, arrived: &[Arrived]) -> Vec<Edge> {
                 None => edges.push(Edge {
                     from: hop.node,
                     to,
-                    channel: request.channel,
+                    channel: hop.channel,
                     cost,
                     anchor: hop.anchor,
                     reached: None,
@@ -120,10 +118,11 @@ mod tests {
             node: Node(node),
             place: Point::default(),
             at: Instant::from_millis(at),
+            channel,
             anchor: false,
         };
         let path = nodes.iter().zip(millis).map(hop).collect();
-        Arrived { channel, path, at: Instant::from_millis(millis[nodes.len()]) }
+        Arrived { path, at: Instant::from_millis(millis[nodes.len()]) }
     }
 
     fn route(arrived: &[Arrived], switching: u64) -> Option<Vec<(u32, u8)>> {

@@ -15,7 +15,7 @@ pub const MAX_HOPS: usize = 32;
 /// A message from one SEARCH router to another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SearchMessage {
-    /// Looks for the destination on one channel.
+    /// Looks for the destination.
     Request(Box<SearchRequest>),
     /// Goes back from the destination over the path that it chose.
     Reply(Box<SearchReply>),
@@ -32,7 +32,7 @@ pub enum Phase {
     AvoidLeft,
     /// Around it, keeping it on the left.
     AvoidRight,
-    /// To every neighbour: the last attempt.
+    /// To every neighbour, on every channel that is free: the last attempt.
     Flood,
 }
 
@@ -45,6 +45,8 @@ pub struct Hop {
     pub place: Point,
     /// When it sent the request on.
     pub at: Instant,
+    /// The channel on which it did.
+    pub channel: u8,
     /// An anchor: here the request began to go around a region, or was straight again.
     pub anchor: bool,
 }
@@ -62,7 +64,7 @@ pub struct SearchRequest {
     pub destination: Node,
     /// Where the source believes it to be; `None` if it does not know.
     pub place: Option<Point>,
-    /// The channel that this copy stays on.
+    /// The channel on which this copy is sent. Only one that goes to everybody ever changes it.
     pub channel: u8,
     /// How it goes on.
     pub phase: Phase,
@@ -111,8 +113,8 @@ impl SearchMessage {
     #[must_use]
     pub fn len(&self) -> u32 {
         match self {
-            // Type, phase, channel, count; id, source, destination, distance; place; a hop: node, place, time, flag.
-            Self::Request(request) => 4 + 16 + 8 + 17 * request.path.len() as u32,
+            // Type, phase, channel, count; id, source, destination, distance; place; a hop: node, place, time, channel, flag.
+            Self::Request(request) => 4 + 16 + 8 + 18 * request.path.len() as u32,
             // Type, index, count, reserved; id; a step: node, channel, flag.
             Self::Reply(reply) => 4 + 4 + 6 * reply.path.len() as u32,
             Self::Error(_) => 4 + 12,
@@ -141,7 +143,8 @@ mod tests {
 
     #[test]
     fn lengths_grow_with_the_path() {
-        let hop = Hop { node: Node(0), place: Point::default(), at: Instant::ZERO, anchor: false };
+        let hop =
+            Hop { node: Node(0), place: Point::default(), at: Instant::ZERO, channel: 0, anchor: false };
         let request = SearchRequest {
             ttl: 32,
             id: SeqNo(1),
@@ -153,7 +156,7 @@ mod tests {
             leave_within: 0.0,
             path: vec![hop; 3],
         };
-        assert_eq!(SearchMessage::Request(Box::new(request)).len(), 79);
+        assert_eq!(SearchMessage::Request(Box::new(request)).len(), 82);
         let step = Step { node: Node(0), channel: 0, anchor: false };
         let reply = SearchReply { id: SeqNo(1), at: 0, path: vec![step; 4] };
         assert_eq!(SearchMessage::Reply(Box::new(reply)).len(), 32);

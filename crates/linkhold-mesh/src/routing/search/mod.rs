@@ -18,7 +18,8 @@
 //! - A request begins to go around on both sides, and each copy takes the neighbour on its side that deviates least. It
 //!   is straight again where the focus region has a relay and the destination is nearer than it was at the
 //!   beginning.
-//! - The last attempt goes to everybody, because no rule of the plane finds every path of a sparse mesh.
+//! - The last attempt goes to everybody, on every channel: no rule of the plane finds every path of a sparse mesh, and
+//!   where no channel is free all the way, no request that stays on one arrives.
 //! - The route is the chosen path itself, kept by its nodes (`table.rs`), not a list of anchors between which packets go
 //!   greedily. The anchors stand in the reply; nothing else uses them.
 //! - Where a primary user takes a hop's channel, the node changes to another one that both ends have free. Only if
@@ -336,7 +337,9 @@ impl Search {
             if straight || phase == Phase::Greedy && before >= self.config.attempts {
                 continue;
             }
-            for channel in channels(around.free_channels()) {
+            // One that goes to everybody takes every channel by itself.
+            let most = if phase == Phase::Flood { 1 } else { 64 };
+            for channel in channels(around.free_channels()).take(most) {
                 let request = SearchRequest {
                     ttl: MAX_HOPS as u8,
                     id: self.last_id,
@@ -374,7 +377,8 @@ impl Search {
             self.gather(now, request);
             return;
         }
-        let copy = Copy { source, id, channel, phase };
+        // One that goes to everybody does so from each node once, whatever its channel was.
+        let copy = Copy { source, id, channel: if phase == Phase::Flood { 0 } else { channel }, phase };
         if self.seen.contains(&copy) || request.ttl <= 1 {
             return;
         }
@@ -382,7 +386,7 @@ impl Search {
             self.seen.pop_front();
         }
         self.seen.push_back(copy);
-        if has_channel(around.free_channels(), channel) {
+        if phase == Phase::Flood || has_channel(around.free_channels(), channel) {
             self.pass_on(now, request, around, out);
         }
     }
@@ -398,19 +402,24 @@ impl Search {
         let SearchRequest { channel, phase, destination, leave_within, .. } = *request;
         let own = around.own();
         let ttl = request.ttl.saturating_sub(1).max(1);
-        let further = |phase: Phase, leave_within: f64, after: Duration| {
+        let further = |phase: Phase, channel: u8, leave_within: f64, after: Duration| {
             let mut path = Vec::with_capacity(request.path.len() + 1);
             path.extend_from_slice(&request.path);
-            path.push(Hop { node: self.me, place: own, at: now + after, anchor: phase != request.phase });
-            let further = SearchRequest { ttl, phase, leave_within, path, ..request.clone() };
+            let anchor = phase != request.phase;
+            path.push(Hop { node: self.me, place: own, at: now + after, channel, anchor });
+            let further = SearchRequest { ttl, phase, channel, leave_within, path, ..request.clone() };
             Message::Search(SearchMessage::Request(Box::new(further)))
         };
         if phase == Phase::Flood {
             let first = request.path.is_empty();
             let after = if first { Duration::ZERO } else { self.config.jitter.mul_f64(self.jitter.unit()) };
-            let message = further(phase, leave_within, after);
-            out.push(RouteAction::Control { message, to: None, channel: Some(channel), after });
-            return true;
+            let mut any = false;
+            for channel in channels(around.free_channels()) {
+                let message = further(phase, channel, leave_within, after);
+                out.push(RouteAction::Control { message, to: None, channel: Some(channel), after });
+                any = true;
+            }
+            return any;
         }
         let Some(place) = around.place(destination).or(request.place) else { return false };
         let standing = Standing { own, destination, place, channel, focus_cosine: self.focus_cosine };
@@ -422,7 +431,7 @@ impl Search {
                 (Phase::Greedy, Phase::AvoidLeft | Phase::AvoidRight) => own.distance(place),
                 _ => leave_within,
             };
-            let message = further(next, leave_within, Duration::ZERO);
+            let message = further(next, channel, leave_within, Duration::ZERO);
             let (to, after) = (Some(node), Duration::ZERO);
             out.push(RouteAction::Control { message, to, channel: Some(channel), after });
             any = true;
@@ -432,8 +441,8 @@ impl Search {
 
     /// Keeps a request that is for this node until it is answered.
     fn gather(&mut self, now: Instant, request: &SearchRequest) {
-        let SearchRequest { source, id, channel, .. } = *request;
-        let arrived = || Arrived { channel, path: request.path.clone(), at: now };
+        let SearchRequest { source, id, .. } = *request;
+        let arrived = || Arrived { path: request.path.clone(), at: now };
         let known = self.gathered.iter_mut().find(|gathered| (gathered.source, gathered.id) == (source, id));
         if let Some(gathered) = known {
             if gathered.arrived.len() < MAX_ARRIVED {
