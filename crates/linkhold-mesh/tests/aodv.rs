@@ -154,7 +154,7 @@ fn without_a_macs_feedback_hello_finds_the_broken_link() {
     }
     net.on[3] = false;
     net.run_for(2100);
-    assert_eq!(net.routers[2].next_hop(net.now, Node(3)), None);
+    assert_eq!(net.routers[2].next_hop(net.now, Node(0), Node(3)), None);
     assert_eq!(net.path(0, 3), None);
 }
 

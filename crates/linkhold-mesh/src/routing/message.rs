@@ -1,9 +1,10 @@
-//! The messages of AODV, with their lengths on the wire.
+//! The messages of routers: AODV's, and SEARCH's from its own file, with their lengths on the wire.
 //!
 //! Source: RFC 3561, sections 5.1 to 5.3 (formats), over UDP (port 654) and IPv4.
 
 use linkhold_core::time::Duration;
 
+use super::search::message::SearchMessage;
 use super::seqno::SeqNo;
 use crate::Node;
 
@@ -21,6 +22,8 @@ pub enum Message {
     Reply(RouteReply),
     /// RERR.
     Error(RouteError),
+    /// One of SEARCH.
+    Search(SearchMessage),
 }
 
 /// RREQ, section 5.1.
@@ -116,6 +119,7 @@ impl Message {
                 Self::Request(_) => 24,
                 Self::Reply(_) => 20,
                 Self::Error(error) => 4 + 8 * u32::from(error.len),
+                Self::Search(message) => message.len(),
             }
     }
 
@@ -127,11 +131,12 @@ impl Message {
 
     /// IP's time to live.
     #[must_use]
-    pub const fn ttl(&self) -> u8 {
+    pub fn ttl(&self) -> u8 {
         match self {
             Self::Request(request) => request.ttl,
             Self::Reply(reply) => reply.ttl,
             Self::Error(_) => 1,
+            Self::Search(message) => message.ttl(),
         }
     }
 }

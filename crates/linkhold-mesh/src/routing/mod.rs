@@ -1,7 +1,7 @@
 //! Routes across the mesh, sans-IO: one router a node, which is told of packets, messages and broken links, and
 //! answers with actions.
 //!
-//! Source: RFC 3561 (AODV); crahn section 4 names SEARCH. See `aodv/`.
+//! Source: RFC 3561 (AODV, `aodv/`); crahn section 4 names SEARCH (`search/`).
 //!
 //! # The driver's contract
 //!
@@ -19,6 +19,8 @@ mod action;
 pub mod aodv;
 mod held;
 pub mod message;
+mod rate;
+pub mod search;
 mod seqno;
 mod surroundings;
 
@@ -28,6 +30,7 @@ use crate::Node;
 pub use action::{Data, RouteAction, RouteDrop};
 pub use aodv::{Aodv, AodvConfig};
 pub use message::Message;
+pub use search::{Search, SearchConfig};
 pub use seqno::SeqNo;
 pub use surroundings::{Neighbour, Surroundings};
 
@@ -36,6 +39,8 @@ pub use surroundings::{Neighbour, Surroundings};
 pub enum Router {
     /// RFC 3561.
     Aodv(Box<Aodv>),
+    /// The geographic one for cognitive radios.
+    Search(Box<Search>),
     /// Every destination is a neighbour.
     Direct,
 }
@@ -47,11 +52,12 @@ impl Router {
         now: Instant,
         data: Data,
         from: Option<Node>,
-        _around: &S,
+        around: &S,
         out: &mut Vec<RouteAction>,
     ) {
         match self {
             Self::Aodv(aodv) => aodv.on_packet(now, data, from, out),
+            Self::Search(search) => search.on_packet(now, data, from, around, out),
             Self::Direct => {
                 out.push(RouteAction::Send { packet: data.packet, to: data.destination, channel: None });
             }
@@ -64,12 +70,15 @@ impl Router {
         now: Instant,
         from: Node,
         message: &Message,
-        _around: &S,
+        around: &S,
         out: &mut Vec<RouteAction>,
     ) {
-        match self {
-            Self::Aodv(aodv) => aodv.on_message(now, from, message, out),
-            Self::Direct => {}
+        match (self, message) {
+            (Self::Aodv(aodv), message) => aodv.on_message(now, from, message, out),
+            (Self::Search(search), Message::Search(message)) => {
+                search.on_message(now, from, message, around, out);
+            }
+            (Self::Search(_) | Self::Direct, _) => {}
         }
     }
 
@@ -79,11 +88,12 @@ impl Router {
         now: Instant,
         to: Node,
         data: Option<Data>,
-        _around: &S,
+        around: &S,
         out: &mut Vec<RouteAction>,
     ) {
         match (self, data) {
             (Self::Aodv(aodv), data) => aodv.on_failure(now, to, data, out),
+            (Self::Search(search), data) => search.on_failure(now, to, data, around, out),
             (Self::Direct, Some(data)) => {
                 out.push(RouteAction::Drop { packet: data.packet, reason: RouteDrop::LinkBroken });
             }
@@ -95,7 +105,7 @@ impl Router {
     pub fn on_heard(&mut self, now: Instant, from: Node) {
         match self {
             Self::Aodv(aodv) => aodv.on_heard(now, from),
-            Self::Direct => {}
+            Self::Search(_) | Self::Direct => {}
         }
     }
 
@@ -104,23 +114,26 @@ impl Router {
     pub fn next(&self) -> Option<Instant> {
         match self {
             Self::Aodv(aodv) => aodv.next(),
+            Self::Search(search) => search.next(),
             Self::Direct => None,
         }
     }
 
     /// Time has come to `now`.
-    pub fn on_timeout<S: Surroundings>(&mut self, now: Instant, _around: &S, out: &mut Vec<RouteAction>) {
+    pub fn on_timeout<S: Surroundings>(&mut self, now: Instant, around: &S, out: &mut Vec<RouteAction>) {
         match self {
             Self::Aodv(aodv) => aodv.on_timeout(now, out),
+            Self::Search(search) => search.on_timeout(now, around, out),
             Self::Direct => {}
         }
     }
 
-    /// Where a packet of this node for `destination` would go now, if a route is known.
+    /// Where a packet from `source` to `destination` would go now, if a route is known.
     #[must_use]
-    pub fn next_hop(&self, now: Instant, destination: Node) -> Option<Node> {
+    pub fn next_hop(&self, now: Instant, source: Node, destination: Node) -> Option<Node> {
         match self {
             Self::Aodv(aodv) => aodv.next_hop(now, destination),
+            Self::Search(search) => search.next_hop(now, source, destination),
             Self::Direct => Some(destination),
         }
     }

@@ -25,6 +25,16 @@ pub trait Surroundings {
     fn free_channels(&self) -> u64;
 }
 
+/// True if a set of channels has this one.
+pub(super) fn has_channel(set: u64, channel: u8) -> bool {
+    set.checked_shr(u32::from(channel)).is_some_and(|rest| rest & 1 == 1)
+}
+
+/// The channels of a set, the lowest first.
+pub(super) fn channels(set: u64) -> impl Iterator<Item = u8> {
+    (0..64).filter(move |&channel| has_channel(set, channel))
+}
+
 /// Nothing is known: enough for a router that asks for nothing.
 impl Surroundings for () {
     fn own(&self) -> Point {

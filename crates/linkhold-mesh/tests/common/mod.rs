@@ -193,9 +193,10 @@ impl Net {
     /// Hops to the destination by the tables of now; `None` if some node has no route.
     pub fn path(&self, source: u32, destination: u32) -> Option<Vec<u32>> {
         let mut path = vec![source];
-        let mut at = Node(source);
-        while at != Node(destination) {
-            at = self.routers[at.get()].next_hop(self.now, Node(destination))?;
+        let (source, destination) = (Node(source), Node(destination));
+        let mut at = source;
+        while at != destination {
+            at = self.routers[at.get()].next_hop(self.now, source, destination)?;
             path.push(at.0);
             assert!(path.len() <= self.routers.len(), "a loop: {path:?}");
         }
@@ -271,16 +272,16 @@ impl Net {
                 let (data, hops) = self.packets.get_mut(&packet.0).expect("only packets that were sent");
                 *hops += 1;
                 let data = *data;
-                self.unicast(node, to, Some(data), Event::Packet { from: node, to, data });
+                self.unicast(node, to, channel, Some(data), Event::Packet { from: node, to, data });
             }
-            RouteAction::Control { message, to: Some(to), .. } => {
+            RouteAction::Control { message, to: Some(to), channel, .. } => {
                 self.count(&message);
-                self.unicast(node, to, None, Event::Message { from: node, to, message });
+                self.unicast(node, to, channel, None, Event::Message { from: node, to, message });
             }
-            RouteAction::Control { message, to: None, after, .. } => {
+            RouteAction::Control { message, to: None, after, channel } => {
                 self.count(&message);
                 for other in (0..self.places.len() as u32).map(Node) {
-                    if other != node && self.linked(node, other) && self.stream.unit() >= self.loss {
+                    if other != node && self.hears(node, other, channel) && self.stream.unit() >= self.loss {
                         let message = message.clone();
                         self.post(after + HOP, Event::Message { from: node, to: other, message });
                     }
@@ -295,8 +296,14 @@ impl Net {
         assert!(message.ttl() > 0 && message.len() > 28);
     }
 
-    fn unicast(&mut self, node: Node, to: Node, data: Option<Data>, arrival: Event) {
-        let arrives = self.linked(node, to) && self.stream.unit() >= self.loss;
+    /// True if a frame on the channel reaches the other node, and disturbs no primary user.
+    fn hears(&self, node: Node, other: Node, channel: Option<u8>) -> bool {
+        let both = self.free[node.get()] & self.free[other.get()];
+        self.linked(node, other) && channel.is_none_or(|channel| both >> channel & 1 == 1)
+    }
+
+    fn unicast(&mut self, node: Node, to: Node, channel: Option<u8>, data: Option<Data>, arrival: Event) {
+        let arrives = self.hears(node, to, channel) && self.stream.unit() >= self.loss;
         if arrives {
             self.post(HOP, arrival);
         }

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 5.1 to 5.3 | messages | `../message.rs` |
 //! | 6.1, 6.2 | sequence numbers, routes, lifetimes | `table.rs` |
-//! | 6.3, 6.4 | requests, their retries and rate, expanding ring | `discovery.rs`, `rate.rs` |
+//! | 6.3, 6.4 | requests, their retries and rate, expanding ring | `discovery.rs`, `../rate.rs` |
 //! | 6.5, 6.6 | requests passed on, answered by the destination, by others, and to the destination (G) | here |
 //! | 6.7 | answers passed on | here |
 //! | 6.9, 6.10 | HELLO as an option; feedback of the MAC | `hello.rs`, here |
@@ -36,7 +36,6 @@
 mod config;
 mod discovery;
 mod hello;
-mod rate;
 mod seen;
 mod table;
 
@@ -46,12 +45,13 @@ use linkhold_radio::rng::Stream;
 use super::action::{Data, RouteAction, RouteDrop};
 use super::held::Held;
 use super::message::{MAX_UNREACHABLE, Message, RouteError, RouteReply, RouteRequest, Unreachable};
+use super::rate::Rate;
 use super::seqno::SeqNo;
 use crate::Node;
 pub use config::{AodvConfig, Hello};
 use discovery::{Discovery, Phase, Reach};
 use hello::Watch;
-use rate::Rate;
+
 use seen::Seen;
 use table::{Precursors, Table};
 
@@ -178,6 +178,7 @@ impl Aodv {
             Message::Request(request) => self.on_request(now, from, request, out),
             Message::Reply(reply) => self.on_reply(now, from, reply, out),
             Message::Error(error) => self.on_error(now, from, error, out),
+            Message::Search(_) => {}
         }
     }
 
