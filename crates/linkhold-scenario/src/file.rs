@@ -168,12 +168,16 @@ file_table! {
 }
 
 file_table! {
-    /// A licensed (primary) user, on and off by turns.
+    /// A licensed (primary) user, on and off by turns: with drawn times, or with those of a log.
     PrimaryUser {
-        /// Mean length of a burst.
-        required on_mean: Positive<Duration>;
-        /// Mean length of the pause between bursts.
-        required off_mean: Positive<Duration>;
+        /// Mean length of a burst. Required without log.
+        optional on_mean: Positive<Duration>;
+        /// Mean length of the pause between bursts. Required without log.
+        optional off_mean: Positive<Duration>;
+        /// PU log with the users' bursts, the same for every seed. Relative to the scenario file; may start with
+        /// ${LINKHOLD_DATA}. Channel i hears all users of band i + 1, wherever they are; bursts that overlap are
+        /// one. radio.primary_user.log beside radio.channels holds for all channels.
+        optional log: String;
         /// Whether every burst and every pause has exactly its mean length, a pause first. False: both are
         /// exponential.
         default fixed: bool = false;

@@ -23,6 +23,7 @@ mod grants_keys;
 mod ieee802154;
 pub mod mechanism;
 pub mod model;
+mod primary_user;
 mod problem;
 pub mod read;
 mod resolve;
