@@ -24,6 +24,7 @@ use linkhold_linux::agent::snr::ratio;
 use linkhold_linux::datapath::nfqueue::parse_packet_message;
 use linkhold_mesh::Node;
 use linkhold_mesh::mobility::{Area, Mobility};
+use linkhold_radio::spectrum::{Band, ChannelLog, Occupancy, PuLog};
 use linkhold_radio::{Columns, SnrTrace, Trace};
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_sense::sigmf::Metadata;
@@ -111,6 +112,47 @@ pub fn setdest(data: &[u8]) {
                     assert!(mobility.next_turn(node, now) > now || at == u64::MAX);
                 }
             }
+        }
+        Err(error) => assert!(error.line >= 1 && !error.to_string().contains('\n'), "{error}"),
+    }
+}
+
+/// A PU log. An accepted one has users, every burst ends after it starts, it is found on its band, and written anew it
+/// is the same log; a refusal names a line, and says on one line what is wrong.
+pub fn pu_log(data: &[u8]) {
+    match PuLog::parse(data, None) {
+        Ok(log) => {
+            assert!(!log.users().is_empty());
+            for (index, user) in log.users().iter().enumerate() {
+                for (arrival, departure) in log.bursts_of(index) {
+                    assert!(arrival < departure && departure <= log.end());
+                    assert!(log.any_on(user.band, arrival, departure, |found| found == user));
+                    assert_eq!(log.on_until(index, arrival), Some(departure));
+                }
+            }
+            for band in (1..=log.bands()).filter_map(Band::new) {
+                let merged = Occupancy::of(&log, band, |_| true);
+                assert!(merged.on_time(log.end()).as_nanos() <= log.end().as_nanos());
+            }
+            let again = PuLog::parse(log.to_string().as_bytes(), Some(log.bands()));
+            assert_eq!(again.as_ref(), Ok(&log));
+        }
+        Err(error) => assert!(error.line >= 1 && !error.to_string().contains('\n'), "{error}"),
+    }
+}
+
+/// A channel log. An accepted one has a capacity for every channel and a noise at any time, and written anew it is the
+/// same log; a refusal names a line, and says on one line what is wrong.
+pub fn channel_log(data: &[u8]) {
+    match ChannelLog::parse(data) {
+        Ok(log) => {
+            for channel in 0..log.bands().channels() {
+                assert!(log.bandwidth(channel).as_bps() > 0);
+                for at in [0, 1, u64::from(u32::MAX), u64::MAX] {
+                    assert!(log.noise(channel, Instant::from_nanos(at)) >= 0.0);
+                }
+            }
+            assert_eq!(ChannelLog::parse(log.to_string().as_bytes()).as_ref(), Ok(&log));
         }
         Err(error) => assert!(error.line >= 1 && !error.to_string().contains('\n'), "{error}"),
     }

@@ -14,7 +14,7 @@ use crate::mobility::setdest::SetdestError;
 use crate::mobility::{Area, Mobility, MobilityError, WaypointConfig};
 use crate::node::{Node, Point};
 use crate::places::Reach;
-use crate::routing::{Aodv, AodvConfig, Router};
+use crate::routing::{Aodv, AodvConfig, Router, Search, SearchConfig};
 
 /// Everything that makes up a mesh.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,10 @@ impl Routing {
     pub(crate) fn router(self, node: Node, seed: u64) -> Router {
         match self {
             Self::Direct => Router::Direct,
-            Self::Aodv | Self::Search => Router::Aodv(Box::new(Aodv::new(node, &AodvConfig::default(), seed))),
+            Self::Search => Router::Search(Box::new(Search::new(node, &SearchConfig::default(), seed))),
+            Self::Aodv => {
+                Router::Aodv(Box::new(Aodv::new(node, &AodvConfig::default(), seed)))
+            }
         }
     }
 }
@@ -137,7 +140,9 @@ pub enum MeshError {
         nodes: u32,
     },
     /// A frame would be read beyond where it is noticed.
-    #[error("frames would be read at {transmission} m, but keep others from sending at {carrier_sense} m only")]
+    #[error(
+        "frames would be read at {transmission} m, but keep others from sending at {carrier_sense} m only"
+    )]
     Reach {
         /// Transmission range, metres.
         transmission: f64,
@@ -180,7 +185,11 @@ impl MeshConfig {
             return Err(MeshError::Reach { transmission, carrier_sense });
         }
         let any_rate = self.dcf.phy == Phy::Ieee80211b;
-        match self.rates().into_iter().find(|&rate| rate.as_bps() == 0 || !(any_rate || self.dcf.phy.has(rate))) {
+        match self
+            .rates()
+            .into_iter()
+            .find(|&rate| rate.as_bps() == 0 || !(any_rate || self.dcf.phy.has(rate)))
+        {
             Some(rate) => Err(MeshError::Rate(rate)),
             None => Ok(()),
         }
@@ -211,13 +220,8 @@ impl MeshConfig {
                 Mobility::standing(self.area, (0..u64::from(self.nodes)).map(place).collect())?
             }
             &Movement::Walk { least, most, pause } => {
-                let config = WaypointConfig {
-                    area: self.area,
-                    nodes,
-                    min_speed: least,
-                    max_speed: most,
-                    pause,
-                };
+                let config =
+                    WaypointConfig { area: self.area, nodes, min_speed: least, max_speed: most, pause };
                 Mobility::random_waypoint(&config, seed)?
             }
             Movement::Script(text) => Mobility::setdest(text, self.area, nodes)?,

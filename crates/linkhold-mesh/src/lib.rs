@@ -6,6 +6,7 @@
 
 mod accounting;
 pub mod config;
+mod local;
 pub mod map;
 pub mod mesh;
 pub mod mobility;

@@ -27,7 +27,8 @@ use linkhold_radio::wakeups::Wakeups;
 use linkhold_radio::{AirAccounting, AirDrop, AirOutput, Frame, RadioId, Silence};
 
 use crate::accounting::Meter;
-use crate::config::{MeshConfig, MeshError};
+use crate::config::{MeshConfig, MeshError, Routing};
+use crate::local::Local;
 use crate::map::{Map, MapNode};
 use crate::node::{Node, Point};
 use crate::packets::{Cargo, Packet, Packets};
@@ -85,6 +86,9 @@ struct Nodes {
     delayed_count: u64,
     /// Nodes whose queue has got something.
     kicked: Vec<u32>,
+    /// What a geographic router sees; AODV asks for nothing of it.
+    local: Local,
+    geographic: bool,
     actions: Vec<RouteAction>,
     changes: Vec<Change>,
     out: AirOutput,
@@ -136,6 +140,8 @@ impl Mesh {
                 delayed: BinaryHeap::new(),
                 delayed_count: 0,
                 kicked: Vec::new(),
+                local: Local::default(),
+                geographic: config.routing == Routing::Search,
                 actions: Vec::new(),
                 changes: Vec::new(),
                 out: AirOutput::new(),
@@ -161,9 +167,13 @@ impl Mesh {
     pub fn enqueue(&mut self, now: Instant, frame: Frame, out: &mut AirOutput) {
         let (source, destination) = (node_of(frame.from), node_of(frame.to));
         let count = self.nodes.states.len();
-        assert!(source.get() < count && destination.get() < count, "{frame:?} is not between nodes of the mesh");
+        assert!(
+            source.get() < count && destination.get() < count,
+            "{frame:?} is not between nodes of the mesh"
+        );
         self.with_output(out, |mesh| {
-            let packet = Packet { cargo: Cargo::Data(frame), source, destination, to: None, hops: 0, arrived: false };
+            let packet =
+                Packet { cargo: Cargo::Data(frame), source, destination, to: None, hops: 0, arrived: false };
             let id = mesh.nodes.packets.insert(packet);
             mesh.nodes.route(now, source, id, None);
             mesh.settle(now);
@@ -217,7 +227,8 @@ impl Mesh {
             (self.nodes.timers.next(), Source::Router),
             (delayed, Source::Delayed),
         ];
-        (self.next_at, self.next) = candidates.into_iter().min().unwrap_or((Instant::FAR_FUTURE, Source::Dcf));
+        (self.next_at, self.next) =
+            candidates.into_iter().min().unwrap_or((Instant::FAR_FUTURE, Source::Dcf));
     }
 
     /// The channel, the sensing or the primary users change.
@@ -320,10 +331,19 @@ impl Mesh {
         }
     }
 
-    /// The next hop of `node` towards `destination`, if it knows one.
+    /// The nodes that a packet from `source` to `destination` would pass now, both ends included, as far as their routers
+    /// know a route.
     #[must_use]
-    pub fn next_hop(&self, node: Node, destination: Node, now: Instant) -> Option<Node> {
-        self.nodes.states.get(node.get())?.router.next_hop(now, destination)
+    pub fn path(&self, now: Instant, source: Node, destination: Node) -> Vec<Node> {
+        let mut path = vec![source];
+        let mut at = source;
+        while at != destination && path.len() <= usize::from(MAX_HOPS) {
+            let router = self.nodes.states.get(at.get()).map(|state| &state.router);
+            let Some(next) = router.and_then(|router| router.next_hop(now, source, destination)) else { break };
+            path.push(next);
+            at = next;
+        }
+        path
     }
 }
 
@@ -340,18 +360,27 @@ impl Nodes {
         }
     }
 
+    /// Looks around from `node`, for a router that wants to know.
+    fn look(&mut self, now: Instant, node: Node) {
+        if self.geographic {
+            self.local.look(node, self.states.len() as u32, now, &mut self.places);
+        }
+    }
+
     /// Asks a node's router about a packet of data.
     fn route(&mut self, now: Instant, node: Node, id: PacketId, from: Option<Node>) {
         let Some(packet) = self.packets.get(id) else { return };
         let data = Data { packet: id, source: packet.source, destination: packet.destination };
+        self.look(now, node);
         let router = &mut self.states[node.get()].router;
-        router.on_packet(now, data, from, &(), &mut self.actions);
+        router.on_packet(now, data, from, &self.local, &mut self.actions);
         self.act(now, node);
     }
 
     fn router_wakes(&mut self, now: Instant) {
         let Some((node, _)) = self.timers.first() else { return };
-        self.states[node].router.on_timeout(now, &(), &mut self.actions);
+        self.look(now, Node(node as u32));
+        self.states[node].router.on_timeout(now, &self.local, &mut self.actions);
         self.act(now, Node(node as u32));
     }
 
@@ -461,11 +490,13 @@ impl Environment for Nodes {
 
     fn received(&mut self, now: Instant, at: u32, from: u32, mpdu: &Mpdu) {
         let (at, from, id) = (Node(at), Node(from), PacketId(mpdu.token));
+        self.states[at.get()].router.on_heard(now, from);
         match self.packets.get(id).map(|packet| &packet.cargo) {
             Some(Cargo::Data(_)) => self.data_received(now, at, from, id),
             Some(Cargo::Control(message)) => {
                 let message: Message = message.clone();
-                self.states[at.get()].router.on_message(now, from, &message, &(), &mut self.actions);
+                self.look(now, at);
+                self.states[at.get()].router.on_message(now, from, &message, &self.local, &mut self.actions);
                 self.act(now, at);
             }
             None => {}
@@ -476,7 +507,9 @@ impl Environment for Nodes {
         let (node, id) = (Node(radio), PacketId(mpdu.token));
         match outcome {
             Sent::Acknowledged | Sent::Broadcast => {
-                self.packets.remove(id);
+                if let Some(Packet { to: Some(to), .. }) = self.packets.remove(id) {
+                    self.states[node.get()].router.on_heard(now, to);
+                }
             }
             Sent::GaveUp { .. } => {
                 self.counters.given_up += 1;
@@ -488,7 +521,8 @@ impl Environment for Nodes {
                 if lost.is_none() {
                     self.packets.remove(id);
                 }
-                self.states[node.get()].router.on_failure(now, to, lost, &(), &mut self.actions);
+                self.look(now, node);
+                self.states[node.get()].router.on_failure(now, to, lost, &self.local, &mut self.actions);
                 self.act(now, node);
             }
         }

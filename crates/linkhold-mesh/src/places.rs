@@ -169,10 +169,8 @@ impl Grid {
         let fold = |pick: fn(Point) -> f64, start: f64, least: fn(f64, f64) -> f64| {
             points.iter().map(|&point| pick(point)).fold(start, least)
         };
-        self.low = Point {
-            x: fold(|p| p.x, f64::INFINITY, f64::min),
-            y: fold(|p| p.y, f64::INFINITY, f64::min),
-        };
+        self.low =
+            Point { x: fold(|p| p.x, f64::INFINITY, f64::min), y: fold(|p| p.y, f64::INFINITY, f64::min) };
         let wide = fold(|p| p.x, f64::NEG_INFINITY, f64::max) - self.low.x;
         let high = fold(|p| p.y, f64::NEG_INFINITY, f64::max) - self.low.y;
         self.side = side.max(wide / MOST_SQUARES).max(high / MOST_SQUARES);

@@ -67,7 +67,9 @@ impl Spectrum {
     pub(crate) fn new(config: &MeshConfig, seed: u64) -> Result<Self, MeshError> {
         match &config.channels {
             Channels::Own(rate) => Ok(Self::Own(*rate)),
-            Channels::Shared(shared) => Shared::new(config, shared, seed).map(|shared| Self::Shared(Box::new(shared))),
+            Channels::Shared(shared) => {
+                Shared::new(config, shared, seed).map(|shared| Self::Shared(Box::new(shared)))
+            }
         }
     }
 
@@ -157,7 +159,12 @@ impl Shared {
                 let generator = Generator {
                     bands: vec![*activity; usize::from(bands.bands())],
                     users_per_band: *per_band,
-                    places: UserPlaces::Given(places(config, *spread, u32::from(bands.bands()) * per_band, seed)),
+                    places: UserPlaces::Given(places(
+                        config,
+                        *spread,
+                        u32::from(bands.bands()) * per_band,
+                        seed,
+                    )),
                     power,
                     duration: *duration,
                 };
@@ -196,7 +203,11 @@ impl Shared {
             })
         };
         let freeze = |cause, expected| {
-            Change::Tell(LinkEventKind::FreezeStarted { scope: Scope::Network, cause, expected: Some(expected) })
+            Change::Tell(LinkEventKind::FreezeStarted {
+                scope: Scope::Network,
+                cause,
+                expected: Some(expected),
+            })
         };
         let end = |cause| Change::Tell(LinkEventKind::FreezeEnded { scope: Scope::Network, cause });
         let handing_off = cycle.is_in_handoff();

@@ -1,5 +1,7 @@
 //! What the radio of a cell is made of, and whether it fits together.
 
+use std::sync::Arc;
+
 use linkhold_core::units::BitRate;
 
 use crate::channel::{ChannelConfig, SwitchPolicy, Switching};
@@ -12,6 +14,7 @@ use crate::mac::ieee802154::config::Ieee802154Config;
 use crate::queue::config::QueueConfig;
 use crate::sensing::{SensingConfig, StationSensing};
 use crate::snr::config::SnrConfig;
+use crate::spectrum::occupancy::Occupancy;
 
 /// Everything that makes up the radio of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +27,9 @@ pub struct AirConfig {
     pub air_time: AirTimeModel,
     /// The channels; at least one.
     pub channels: Vec<ChannelConfig>,
+    /// By channel: the ON and OFF times of its primary user, from a PU log instead of drawn. It may be shorter than
+    /// `channels`: the users of the rest are drawn.
+    pub measured_users: Vec<Option<Arc<Occupancy>>>,
     /// Index of the channel it starts on.
     pub initial_channel: usize,
     /// Channel changes.
@@ -55,6 +61,9 @@ pub enum AirConfigError {
     /// There is no channel, or a channel index points past the last.
     #[error("channel {0} does not exist")]
     NoChannel(usize),
+    /// Measured times of a primary user that the channel does not have.
+    #[error("channel {0} has a primary user's times, but no primary user")]
+    NoSuchUser(usize),
     /// A channel has a rate that the air time's model does not know.
     #[error("IEEE 802.11a has no rate of {0}; it has 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s")]
     NoSuchRate(BitRate),
@@ -119,6 +128,12 @@ impl AirConfig {
             core::iter::once(self.initial_channel).chain(targets).find(|&index| index >= self.channels.len())
         {
             return Err(AirConfigError::NoChannel(channel));
+        }
+        for (index, measured) in self.measured_users.iter().enumerate() {
+            let user = self.channels.get(index).and_then(|channel| channel.primary_user);
+            if measured.is_some() && user.is_none() {
+                return Err(AirConfigError::NoSuchUser(index));
+            }
         }
         if let Mac::Grants(config) = &self.mac {
             self.check_grants(config)?;

@@ -105,6 +105,7 @@ impl Timeline {
         };
         let channels = Channels::new(
             &config.channels,
+            &config.measured_users,
             air_times,
             config.initial_channel,
             switching,

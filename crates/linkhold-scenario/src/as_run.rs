@@ -43,6 +43,9 @@ fn name_traces(node: &mut Node, path: &mut Vec<String>, traces: &Traces<'_>) -> 
                 ["radio", "trace", "down" | "up"]
                     | ["radio", "snr", "trace"]
                     | ["mesh", "movements"]
+                    | ["radio", "primary_user", "log"]
+                    | ["radio", "channels", "primary_user", "log"]
+                    | ["radio", "channels", _, "primary_user", "log"]
                     | ["mesh", "spectrum", "channel_log" | "pu_log"]
             );
             if !names_a_file {

@@ -11,13 +11,13 @@ use linkhold_radio::{AirTimeModel, HeardBy, InSilence, PhyRate, Standard, Switch
 use linkhold_tcp::{Congestion, DelayedAck, Recovery};
 
 use crate::grants_keys::Grants;
-use crate::mesh_keys::Mesh;
 use crate::mechanism::{MechanismValue, MisplacedKeys, SharedSettings};
+use crate::mesh_keys::Mesh;
 use crate::model::{HostFreeze, IpVersion, Profile, WebConnection};
 use crate::read::{At, file_enum, file_table};
 use crate::scalar::{
-    Ahead, By, Exponent, FormatVersion, Frequency, Name, NodeOrDrawn, OrOff, Overrides, Packets, Positive, Ratio,
-    SourceValue, Spread, Stations,
+    Ahead, By, Exponent, FormatVersion, Frequency, Name, NodeOrDrawn, OrOff, Overrides, Packets, Positive,
+    Ratio, SourceValue, Spread, Stations,
 };
 
 file_table! {
@@ -178,12 +178,16 @@ file_table! {
 }
 
 file_table! {
-    /// A licensed (primary) user, on and off by turns.
+    /// A licensed (primary) user, on and off by turns: with drawn times, or with those of a log.
     PrimaryUser {
-        /// Mean length of a burst.
-        required on_mean: Positive<Duration>;
-        /// Mean length of the pause between bursts.
-        required off_mean: Positive<Duration>;
+        /// Mean length of a burst. Required without log.
+        optional on_mean: Positive<Duration>;
+        /// Mean length of the pause between bursts. Required without log.
+        optional off_mean: Positive<Duration>;
+        /// PU log with the users' bursts, the same for every seed. Relative to the scenario file; may start with
+        /// ${LINKHOLD_DATA}. Channel i hears all users of band i + 1, wherever they are; bursts that overlap are
+        /// one. radio.primary_user.log beside radio.channels holds for all channels.
+        optional log: String;
         /// Whether every burst and every pause has exactly its mean length, a pause first. False: both are
         /// exponential.
         default fixed: bool = false;

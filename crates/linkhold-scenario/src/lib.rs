@@ -27,6 +27,7 @@ mod mesh;
 mod mesh_keys;
 mod mesh_summary;
 pub mod model;
+mod primary_user;
 mod problem;
 pub mod read;
 mod resolve;

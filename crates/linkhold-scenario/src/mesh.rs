@@ -9,11 +9,10 @@ use linkhold_mesh::places::Reach;
 use linkhold_mesh::{MeshError, Point};
 use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::spectrum::{
-    Bands, ChannelLog, CycleConfig, DetectionOdds, EnergyDetector, Policy, Propagation, PuActivity, SensingModel,
+    Bands, ChannelLog, CycleConfig, DetectionOdds, EnergyDetector, Policy, Propagation, PuActivity, PuLog,
+    SensingModel,
 };
-use linkhold_radio::{
-    AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, Switching,
-};
+use linkhold_radio::{AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, Switching};
 
 use crate::file::File;
 use crate::mesh_keys::{DetectorName, Mesh, MeshPhy, PolicyName, RoutingName, Spectrum};
@@ -39,7 +38,11 @@ pub(crate) fn mesh(
     let area = Area::new(metres(mesh.width.0), metres(mesh.height.0));
     let area = area
         .map_err(|error| {
-            reader.report_between(&[&mesh.width.spot, &mesh.height.spot], error.to_string(), "change one of them");
+            reader.report_between(
+                &[&mesh.width.spot, &mesh.height.spot],
+                error.to_string(),
+                "change one of them",
+            );
         })
         .ok();
     let movement = movement(mesh, reader, traces);
@@ -81,8 +84,12 @@ pub(crate) fn mesh(
             let (spot, right) = match &error {
                 MeshError::TooFew => (&mesh.nodes.spot, "write nodes = 2, or more"),
                 MeshError::Places { .. } => (&mesh.nodes.spot, "write one of mesh.places for each node"),
-                MeshError::Reach { .. } => (&mesh.carrier_sense_range.spot, "make it at least transmission_range"),
-                MeshError::Rate(_) => (&mesh.phy.spot, "IEEE 802.11a has 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s"),
+                MeshError::Reach { .. } => {
+                    (&mesh.carrier_sense_range.spot, "make it at least transmission_range")
+                }
+                MeshError::Rate(_) => {
+                    (&mesh.phy.spot, "IEEE 802.11a has 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s")
+                }
                 MeshError::Mobility(_) | MeshError::Script(_) | MeshError::Users(_) | MeshError::Cycle(_) => {
                     (&mesh.spot, "change it, or the area")
                 }
@@ -183,7 +190,7 @@ fn spectrum_config(
             range: metres(spectrum.user_range.0),
             duration: **file.duration,
         },
-        (None, Some(path)) => Users::Log(traces.load_pu_log(path, Some(log.bands().bands()), reader)?),
+        (None, Some(path)) => Users::Log(pu_log(path, &log, reader, traces)?),
         (None, None) => {
             if !reader.has_reported_below(&format!("{}.users", spectrum.spot.key)) {
                 let right = "write users = { alpha = \"0.5/s\", beta = \"0.5/s\" }, or pu_log = \"FILE\"";
@@ -223,7 +230,8 @@ fn sensing_model(
                 return None;
             };
             let snr_db = spectrum.detector_snr.as_ref().map_or(DETECTOR_SNR_DB, |at| at.0);
-            let bandwidth = spectrum.detector_bandwidth.as_ref().map_or(DETECTOR_BANDWIDTH, |at| at.0 as f64 / 1e3);
+            let bandwidth =
+                spectrum.detector_bandwidth.as_ref().map_or(DETECTOR_BANDWIDTH, |at| at.0 as f64 / 1e3);
             EnergyDetector::new(bandwidth, 10f64.powf(snr_db / 10.0))
                 .map(|detector| SensingModel::Exact(detector, activity))
                 .map_err(|error| reader.report(&spectrum.spot, error.to_string(), "change one of them"))
@@ -250,12 +258,13 @@ fn channel_log(
     let small = |at: &At<crate::scalar::Positive<u32>>| u16::try_from(***at).unwrap_or(u16::MAX);
     let bands = Bands::new(small(&spectrum.bands), small(&spectrum.channels_per_band));
     let spots = [&spectrum.bands.spot, &spectrum.channels_per_band.spot];
-    let bands = bands
-        .map_err(|error| reader.report_between(&spots, error.to_string(), "write fewer"))
-        .ok()?;
+    let bands =
+        bands.map_err(|error| reader.report_between(&spots, error.to_string(), "write fewer")).ok()?;
     ChannelLog::heterogeneous(bands, **spectrum.capacity, spectrum.differentiation.0, 0.0)
         .map(Arc::new)
-        .map_err(|error| reader.report(&spectrum.differentiation.spot, error.to_string(), "write a smaller one"))
+        .map_err(|error| {
+            reader.report(&spectrum.differentiation.spot, error.to_string(), "write a smaller one")
+        })
         .ok()
 }
 
@@ -287,4 +296,21 @@ pub(crate) fn unused_radio(config: &MeshConfig) -> AirConfig {
 fn report_cell(file: &File, reader: &Reader<'_>) {
     let idle = [&file.wired.spot, &file.radio.spot, &file.router.spot, &file.station.spot, &file.host.spot];
     report_idle(&idle, "beside mesh", "remove it, or mesh", reader);
+}
+
+/// A PU log whose users are all on bands that the channels have.
+fn pu_log(
+    path: &At<String>,
+    channels: &ChannelLog,
+    reader: &Reader<'_>,
+    traces: &mut Traces<'_>,
+) -> Option<Arc<PuLog>> {
+    let log = traces.load_pu_log(path, reader)?;
+    let bands = channels.bands().bands();
+    if log.bands() > bands {
+        let what = format!("a primary user is on band {}, and there are {bands}", log.bands());
+        reader.report(&path.spot, what, "raise mesh.spectrum.bands, or change the log");
+        return None;
+    }
+    Some(log)
 }

@@ -5,7 +5,7 @@ use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes};
 
 use crate::read::{file_enum, file_table};
-use crate::scalar::{By, Exponent, Frequency, Differentiation, OrOff, Packets, Positive};
+use crate::scalar::{By, Differentiation, Exponent, Frequency, OrOff, Packets, Positive};
 
 file_table! {
     /// A mesh of cognitive radios in place of the cell: nodes that carry each other's packets. Flows then say

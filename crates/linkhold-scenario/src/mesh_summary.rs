@@ -74,7 +74,9 @@ fn spectrum_facts(spectrum: &SpectrumConfig, line: &mut dyn FnMut(&str, String))
     );
     line("handoff", format!("{policy}, {}", cycle.switching_delay));
     match &spectrum.users {
-        Users::Log(log) => line("users", format!("{} of a PU log, {} bursts", log.users().len(), log.bursts())),
+        Users::Log(log) => {
+            line("users", format!("{} of a PU log, {} bursts", log.users().len(), log.bursts()))
+        }
         Users::Drawn { activity, per_band, spread, range, duration: _ } => line(
             "users",
             format!(

@@ -2,13 +2,15 @@
 //! key can: thresholds in order, indices in range, keys that do nothing together.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
+use linkhold_radio::spectrum::Occupancy;
 use linkhold_radio::{
-    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PowerConfig, PrimaryUserConfig,
-    QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
+    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PowerConfig, QueueConfig, QueueKind,
+    ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
 };
 
 use crate::dcf;
@@ -16,9 +18,10 @@ use crate::file::{CaseTable, File, MacName, Queue, QueueName};
 use crate::flows;
 use crate::grants;
 use crate::ieee802154;
-use crate::mesh;
 use crate::mechanism::{MechanismValue, one_or_several};
+use crate::mesh;
 use crate::model::{Output, PlacedMechanism, ResolvedScenario, TraceFiles, Wired};
+use crate::primary_user;
 use crate::read::{At, Reader, Spot};
 use crate::snr;
 use crate::spots::{report_idle, station_in_range};
@@ -153,16 +156,25 @@ fn radio(
         MacName::Shared => channels(file, Mac::Shared, reader, traces),
         MacName::Duplex => channels(file, Mac::Duplex, reader, traces),
         MacName::Dcf => dcf::mac(file, reader).and_then(|mac| channels(file, mac, reader, traces)),
-        MacName::Ieee802154 => ieee802154::radio(file, reader).map(|(mac, channel)| Link {
-            mac,
-            channels: vec![channel],
-            initial_channel: 0,
-            rate_told: *radio.rate_told,
-            switching: Switching::default(),
-            retry_limit: 0,
-            traces: None,
-            snr: None,
-        }),
+        MacName::Ieee802154 => {
+            let user = radio.primary_user.as_ref().map(|user| primary_user::resolve(user, 0, reader, traces));
+            let user = user.map_or(Some(None), |user| user.map(Some));
+            ieee802154::radio(file, reader).zip(user).map(|((mac, channel), user)| {
+                let mut channels = vec![channel];
+                let measured_users = primary_user::install(vec![user], &mut channels);
+                Link {
+                    mac,
+                    channels,
+                    measured_users,
+                    initial_channel: 0,
+                    rate_told: *radio.rate_told,
+                    switching: Switching::default(),
+                    retry_limit: 0,
+                    traces: None,
+                    snr: None,
+                }
+            })
+        }
         MacName::Grants(standard) => {
             let mac = grants::mac(standard, file, reader);
             mac.and_then(|mac| channels(file, mac, reader, traces))
@@ -187,6 +199,7 @@ fn radio(
         mac: link.mac,
         air_time: *radio.air_time,
         channels: link.channels,
+        measured_users: link.measured_users,
         initial_channel: link.initial_channel,
         rate_told: link.rate_told,
         switching: link.switching,
@@ -214,6 +227,7 @@ fn power_config(power: &crate::file::Power) -> PowerConfig {
 struct Link {
     mac: Mac,
     channels: Vec<ChannelConfig>,
+    measured_users: Vec<Option<Arc<Occupancy>>>,
     initial_channel: usize,
     rate_told: bool,
     switching: Switching,
@@ -281,6 +295,7 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
             random_start: *trace.random_start,
         }),
         channels: vec![channel],
+        measured_users: Vec::new(),
         initial_channel: 0,
         rate_told: false,
         switching: Switching::default(),
@@ -300,7 +315,8 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
             "write radio.mac = \"trace\" or remove it",
         );
     }
-    let channels: Vec<ChannelConfig> = if radio.channels.is_empty() {
+    let users = primary_user::of_channels(file, reader, traces);
+    let mut channels: Vec<ChannelConfig> = if radio.channels.is_empty() {
         let Some(phy_rate) = &radio.phy_rate else {
             // A rate that was written but is wrong has been reported.
             if !reader.has_reported(&format!("{}.phy_rate", radio.spot.key)) {
@@ -309,16 +325,14 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
             }
             return None;
         };
-        let channel = ChannelConfig {
-            phy_rate: ***phy_rate,
-            efficiency: **radio.mac_efficiency,
-            primary_user: radio.primary_user.as_ref().map(|user| primary_user(user)),
-        };
+        let channel =
+            ChannelConfig { phy_rate: ***phy_rate, efficiency: **radio.mac_efficiency, primary_user: None };
         vec![modelled(&mac, channel, &radio.mac_efficiency.spot)]
     } else {
         let mut idle = vec![&radio.mac_efficiency.spot];
         idle.extend(radio.phy_rate.iter().map(|at| &at.spot));
-        idle.extend(radio.primary_user.iter().map(|at| &at.spot));
+        let drawn = radio.primary_user.iter().filter(|user| user.log.is_none());
+        idle.extend(drawn.map(|at| &at.spot));
         report_idle(&idle, "beside radio.channels", "move it into each [[radio.channels]]", reader);
         radio
             .channels
@@ -328,7 +342,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
                 let channel = ChannelConfig {
                     phy_rate: **channel.phy_rate,
                     efficiency: **channel.mac_efficiency,
-                    primary_user: channel.primary_user.as_ref().map(|user| primary_user(user)),
+                    primary_user: None,
                 };
                 modelled(&mac, channel, efficiency)
             })
@@ -359,9 +373,11 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
     }
     scripted.sort_by_key(|switch| switch.at);
     let snr = snr?;
+    let measured_users = primary_user::install(users?, &mut channels);
     fine.then(|| Link {
         mac,
         channels,
+        measured_users,
         initial_channel: *radio.channel as usize,
         rate_told: *radio.rate_told,
         switching: Switching { delay: *radio.switching_delay, policy: *radio.switch_policy, scripted },
@@ -406,16 +422,6 @@ fn air_time_fits(file: &File, reader: &Reader<'_>) -> bool {
         }
     }
     fine
-}
-
-fn primary_user(user: &crate::file::PrimaryUser) -> PrimaryUserConfig {
-    PrimaryUserConfig {
-        on_mean: **user.on_mean,
-        off_mean: **user.off_mean,
-        fixed: *user.fixed,
-        detection_delay: *user.detection_delay,
-        end_detection_delay: *user.end_detection_delay,
-    }
 }
 
 /// RFC 8290's defaults, as `linkhold-radio` has them.

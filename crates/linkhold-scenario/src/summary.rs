@@ -22,6 +22,7 @@ use crate::model::{
     Case, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, PlacedMechanism, Profile, Receiver,
     ResolvedScenario, Source, TraceFiles, Transport, Web, WebConnection,
 };
+use crate::primary_user;
 
 /// The facts, a line each.
 pub(crate) fn summary(scenario: &Scenario) -> String {
@@ -265,7 +266,7 @@ fn trace(link: &TraceLink, files: &TraceFiles, line: &mut dyn FnMut(&str, String
 fn channels(head: &str, radio: &AirConfig, line: &mut dyn FnMut(&str, String)) {
     line("radio", head.to_owned());
     for (index, channel) in radio.channels.iter().enumerate() {
-        line(&format!("channel {index}"), describe_channel(channel, radio));
+        line(&format!("channel {index}"), describe_channel(index, channel, radio));
     }
     let silent = radio.switching.delay;
     for switch in &radio.switching.scripted {
@@ -387,7 +388,7 @@ fn describe_ieee802154(mac: &Ieee802154Config) -> String {
     )
 }
 
-fn describe_channel(channel: &ChannelConfig, radio: &AirConfig) -> String {
+fn describe_channel(index: usize, channel: &ChannelConfig, radio: &AirConfig) -> String {
     let model = radio.air_time;
     let net = channel.air_time(model).map_or(BitRate(0), |air_time| air_time.effective_rate());
     let mut text = match (model, &radio.mac) {
@@ -405,7 +406,9 @@ fn describe_channel(channel: &ChannelConfig, radio: &AirConfig) -> String {
             format!("{} as IEEE 802.11a, {net} in full-size packets", channel.phy_rate)
         }
     };
-    if let Some(user) = &channel.primary_user {
+    if let Some(measured) = radio.measured_users.get(index).and_then(Option::as_ref) {
+        let _ = write!(text, "; {}", primary_user::describe_measured(measured, index));
+    } else if let Some(user) = &channel.primary_user {
         let (on, off) = (user.on_mean.as_secs_f64(), user.off_mean.as_secs_f64());
         let share = 100.0 * on / (on + off);
         let times = if user.fixed { "fixed" } else { "mean" };

@@ -124,6 +124,7 @@ fn engine_alone(extent: &Extent) {
         stations: 1,
         mac: Mac::Duplex,
         air_time: AirTimeModel::PerByte,
+        measured_users: Vec::new(),
         channels: vec![ChannelConfig {
             phy_rate: BitRate::from_mbps(25),
             efficiency: Fraction::ONE,

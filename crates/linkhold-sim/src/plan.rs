@@ -453,7 +453,8 @@ mod tests {
         let mut total = 0;
         for id in [0, 1, 27_999, 28_000, 56_001, 99_999] {
             keys.insert(key_of(id, 0, None, IpVersion::V4));
-            let mut of_one = Connections { id, station: 0, to: None, ip: IpVersion::V4, iss: iss.clone(), made: 0 };
+            let mut of_one =
+                Connections { id, station: 0, to: None, ip: IpVersion::V4, iss: iss.clone(), made: 0 };
             keys.extend((0..1_000).map(|_| of_one.advance().0));
             total += 1_001;
         }

@@ -73,6 +73,9 @@ pub enum Command {
     Signal(SignalArgs),
     #[command(about = "Detect a primary user in a radio's samples, and tell the agent")]
     Sense(crate::commands::sense::SenseArgs),
+    /// Make a log of primary users' activity, or check one.
+    #[command(subcommand)]
+    PuLog(crate::commands::pu_log::PuLogCommand),
     #[command(about = "Show what the running agent sees and does")]
     Status(StatusArgs),
     #[command(about = "Say what this machine can run, what is missing and how to get it")]

@@ -266,7 +266,7 @@ mod tests {
             let mut now = Instant::ZERO;
             let mut current = 0;
             for (channel, occupied, millis) in sensed {
-                now = now + Duration::from_millis(millis);
+                now += Duration::from_millis(millis);
                 decision.observe(channel, occupied, now);
                 let next = decision.next_channel(current, now);
                 prop_assert!(next < channels && next != current);

@@ -6,9 +6,7 @@
 
 use linkhold_results::RunRecord;
 
-use super::figures::{
-    BY_DEFINITION, OFF, ON, correlations, deviations, efficiency, throughput, timeouts,
-};
+use super::figures::{BY_DEFINITION, OFF, ON, correlations, deviations, efficiency, throughput, timeouts};
 use crate::finding::{Finding, Test, mean_without, of, over_seeds};
 use crate::grid::{Grid, Variant};
 
@@ -109,7 +107,8 @@ fn lowest(
 pub(super) fn fig3(grid: &Grid, claim: &str) -> Option<Finding> {
     let wanted = |variant: &Variant| variant.stack == BY_DEFINITION;
     let all = |case| points(grid, case, wanted, throughput);
-    let at = |time: f64| points(grid, "newreno", |variant| wanted(variant) && is_at(variant, time), throughput);
+    let at =
+        |time: f64| points(grid, "newreno", |variant| wanted(variant) && is_at(variant, time), throughput);
     match claim {
         "best-sensing" => best(&all("newreno"), x, Test::Near),
         "falls-beyond" => ratio(&at(1.0), &at(0.2), Test::AtMost(0.9)),
@@ -143,19 +142,21 @@ pub(super) fn fig5(grid: &Grid, claim: &str) -> Option<Finding> {
 pub(super) fn fig6(grid: &Grid, claim: &str) -> Option<Finding> {
     // By whether bursts (alpha) and pauses (beta) are short: the paper's four regions.
     let region = |short_bursts: bool, short_pauses: bool| {
-        let wanted =
-            move |variant: &Variant| (x(variant) > 1.0) == short_bursts && (number(variant) > 1.0) == short_pauses;
+        let wanted = move |variant: &Variant| {
+            (x(variant) > 1.0) == short_bursts && (number(variant) > 1.0) == short_pauses
+        };
         points(grid, "newreno", wanted, throughput)
     };
     let [long, high, low, intermittent] =
         [region(false, false), region(false, true), region(true, false), region(true, true)];
     let seeds = low.first()?.by_seed.len();
-    let beside = |one: &[Values<'_>], others: [&[Values<'_>]; 3], pick: fn(f64, f64) -> f64, start: f64, test| {
-        over_seeds(seeds, test, |left_out| {
-            let other = others.iter().map(|other| level(other, left_out)).fold(start, pick);
-            level(one, left_out) / other
-        })
-    };
+    let beside =
+        |one: &[Values<'_>], others: [&[Values<'_>]; 3], pick: fn(f64, f64) -> f64, start: f64, test| {
+            over_seeds(seeds, test, |left_out| {
+                let other = others.iter().map(|other| level(other, left_out)).fold(start, pick);
+                level(one, left_out) / other
+            })
+        };
     match claim {
         "low-best" => beside(&low, [&long, &high, &intermittent], f64::max, 0.0, Test::AtLeast(1.0)),
         "high-worst" => {
@@ -201,7 +202,8 @@ fn half<'a>(
     count: Option<f64>,
     metric: fn(&RunRecord) -> f64,
 ) -> Vec<Values<'a>> {
-    let wanted = |variant: &Variant| variant.stack == stack && count.is_none_or(|count| is_at(variant, count));
+    let wanted =
+        |variant: &Variant| variant.stack == stack && count.is_none_or(|count| is_at(variant, count));
     points(grid, "newreno", wanted, metric)
 }
 

@@ -191,7 +191,8 @@ pub(super) fn window_rows(grid: &Grid) -> Vec<FigureRow> {
 pub(super) fn round_trip_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
         let deviations = deviations(point);
-        let mut rows = vec![row_of(variant, point, "standard deviation of the round-trip time", "s", &deviations)];
+        let mut rows =
+            vec![row_of(variant, point, "standard deviation of the round-trip time", "s", &deviations)];
         rows.extend(trace(variant, point, "round-trip time", "s", round_trip, 1.0));
         rows
     })
@@ -199,7 +200,8 @@ pub(super) fn round_trip_rows(grid: &Grid) -> Vec<FigureRow> {
 
 pub(super) fn bandwidth_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
-        let mut rows = vec![row_of(variant, point, "correlation of window and bandwidth", "", &correlations(point))];
+        let mut rows =
+            vec![row_of(variant, point, "correlation of window and bandwidth", "", &correlations(point))];
         rows.extend(trace(variant, point, "congestion window", "segments", window, 1.0 / SEGMENT));
         rows.extend(trace(variant, point, "available bandwidth", "kbit/s", bandwidth, 1e-3));
         rows

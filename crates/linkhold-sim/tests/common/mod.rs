@@ -47,6 +47,7 @@ pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScena
             stations: 1,
             mac: Mac::Duplex,
             air_time: AirTimeModel::PerByte,
+            measured_users: Vec::new(),
             channels: vec![ChannelConfig {
                 phy_rate: BitRate::from_mbps(24),
                 efficiency: Fraction::ONE,

@@ -109,7 +109,9 @@ fn simulate_one(
     let file = BufWriter::new(file);
     let capture = match &case.scenario.radio.mac {
         Mac::Ieee802154(mac) => Capture::of_ieee802154(file, &comment, mac.acknowledged),
-        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Dcf(_) | Mac::Grants(_) => Capture::new(file, &comment),
+        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Dcf(_) | Mac::Grants(_) => {
+            Capture::new(file, &comment)
+        }
     };
     let capture = capture.map_err(|error| fail(error.to_string()))?;
     let mut watched = Watched { inner: capture, progress };
