@@ -282,6 +282,7 @@ pub(crate) fn unused_radio(config: &MeshConfig) -> AirConfig {
         initial_channel: 0,
         rate_told: true,
         switching: Switching::default(),
+        measured_users: Vec::new(),
         sensing: None,
         station_sensing: Vec::new(),
         power: None,
