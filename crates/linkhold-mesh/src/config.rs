@@ -54,9 +54,7 @@ impl Routing {
         match self {
             Self::Direct => Router::Direct,
             Self::Search => Router::Search(Box::new(Search::new(node, &SearchConfig::default(), seed))),
-            Self::Aodv => {
-                Router::Aodv(Box::new(Aodv::new(node, &AodvConfig::default(), seed)))
-            }
+            Self::Aodv => Router::Aodv(Box::new(Aodv::new(node, &AodvConfig::default(), seed))),
         }
     }
 }

@@ -1,29 +1,18 @@
 //! A picture of a mesh at one time: where everybody is, and who is silent.
 
-use linkhold_core::time::Instant;
-
 use crate::node::Point;
 
 /// A mesh at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map {
-    /// When.
-    pub at: Instant,
-    /// The working channel, from 0.
-    pub channel: u32,
+    /// The band of the working channel, from 0.
+    pub band: u32,
     /// The nodes sense or change channel.
     pub silent: bool,
-    /// By node.
-    pub nodes: Vec<MapNode>,
+    /// By node: where it is.
+    pub nodes: Vec<Point>,
     /// Primary users.
     pub users: Vec<MapUser>,
-}
-
-/// A node on a map.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MapNode {
-    /// Where it is.
-    pub position: Point,
 }
 
 /// A primary user on a map.

@@ -29,8 +29,8 @@ use linkhold_radio::{AirAccounting, AirDrop, AirOutput, Frame, RadioId, Silence}
 use crate::accounting::Meter;
 use crate::config::{MeshConfig, MeshError, Routing};
 use crate::local::Local;
-use crate::map::{Map, MapNode};
-use crate::node::{Node, Point};
+use crate::map::Map;
+use crate::node::Node;
 use crate::packets::{Cargo, Packet, Packets};
 use crate::places::Places;
 use crate::routing::{Data, Message, RouteAction, Router};
@@ -44,6 +44,7 @@ const MAX_HOPS: u8 = 64;
 /// A mesh. See the module's documentation.
 #[derive(Debug)]
 pub struct Mesh {
+    config: Box<MeshConfig>,
     dcf: Dcf,
     nodes: Nodes,
     next_at: Instant,
@@ -109,6 +110,19 @@ pub struct Counters {
     pub handoffs: u64,
 }
 
+impl Counters {
+    /// What happened between `earlier` and this.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            forwarded: self.forwarded - earlier.forwarded,
+            route_messages: self.route_messages - earlier.route_messages,
+            given_up: self.given_up - earlier.given_up,
+            handoffs: self.handoffs - earlier.handoffs,
+        }
+    }
+}
+
 impl Mesh {
     /// A mesh at time 0. The same `config` and `seed` give the same places, primary users and silences,
     /// whatever is sent.
@@ -129,6 +143,7 @@ impl Mesh {
         };
         let (channel, rate) = (spectrum.channel(), spectrum.rate());
         let mut mesh = Self {
+            config: Box::new(config.clone()),
             dcf: Dcf::new(&config.dcf, config.nodes, seed),
             nodes: Nodes {
                 places,
@@ -321,14 +336,19 @@ impl Mesh {
     pub fn map(&mut self, now: Instant) -> Map {
         let nodes = &mut self.nodes;
         let count = nodes.states.len() as u32;
-        let positions: Vec<Point> = (0..count).map(|node| nodes.places.position(Node(node), now)).collect();
+        let places = (0..count).map(|node| nodes.places.position(Node(node), now)).collect();
         Map {
-            at: now,
-            channel: nodes.spectrum.channel() as u32,
+            band: nodes.spectrum.band(),
             silent: nodes.meter.is_silent(),
-            nodes: positions.into_iter().map(|position| MapNode { position }).collect(),
+            nodes: places,
             users: nodes.spectrum.users_on_map(now),
         }
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub const fn config(&self) -> &MeshConfig {
+        &self.config
     }
 
     /// The nodes that a packet from `source` to `destination` would pass now, both ends included, as far as their routers
@@ -339,7 +359,9 @@ impl Mesh {
         let mut at = source;
         while at != destination && path.len() <= usize::from(MAX_HOPS) {
             let router = self.nodes.states.get(at.get()).map(|state| &state.router);
-            let Some(next) = router.and_then(|router| router.next_hop(now, source, destination)) else { break };
+            let Some(next) = router.and_then(|router| router.next_hop(now, source, destination)) else {
+                break;
+            };
             path.push(next);
             at = next;
         }

@@ -97,6 +97,14 @@ impl Spectrum {
         }
     }
 
+    /// The band of the working channel, from 0.
+    pub(crate) fn band(&self) -> u32 {
+        match self {
+            Self::Own(_) => 0,
+            Self::Shared(shared) => shared.log.bands().band_of(shared.cycle.channel()).index() as u32,
+        }
+    }
+
     /// The working channel's rate.
     #[inline]
     pub(crate) fn rate(&self) -> BitRate {

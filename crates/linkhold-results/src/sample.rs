@@ -105,6 +105,7 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         air_losses: 0,
         energy: None,
         uplink: None,
+        mesh: None,
     };
     let goodput = limit * (share + 0.02 * (noise(seed, index) - 0.5));
     let mut record = FlowRecord {
@@ -143,6 +144,7 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         seed,
         flows: vec![flow],
         router,
+        mesh: None,
         silences,
         delays,
         delays_outside_silence: outside,

@@ -9,12 +9,13 @@ use std::collections::VecDeque;
 use linkhold_core::action::SenderCommand;
 use linkhold_core::packet::{Direction, FlowKey, PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, RouterSeries};
+use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, MeshMaps, RouterSeries};
 
 use crate::apps::browser::Step;
 use crate::cell::AIR;
 use crate::engine::Hosts;
 use crate::flow::FlowIndex;
+use crate::maps::MapRecorder;
 use crate::meter::Meter;
 use crate::network::{HostCommand, Network, Sent};
 use crate::observer::{Observer, Tap};
@@ -56,6 +57,8 @@ pub struct FlowResults {
     pub delays_outside_silence: DelayHistogram,
     /// Load times of all users' pages; `None` without users of the web.
     pub pages: Option<DelayHistogram>,
+    /// Maps of the mesh, if it is one.
+    pub maps: Option<MeshMaps>,
 }
 
 impl FlowResults {
@@ -85,6 +88,7 @@ pub struct Endpoints<'o, O> {
     warm_up: Instant,
     recorder: Recorder,
     done: FlowResults,
+    maps: Option<MapRecorder>,
     observer: &'o mut O,
     observe_packets: bool,
 }
@@ -99,6 +103,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         network: &mut Network,
         observer: &'o mut O,
     ) -> Self {
+        let maps = MapRecorder::new(&plan, network);
         let observe_packets = observer.wants_packets();
         if observer.wants_transmissions() {
             network.tell_transmissions();
@@ -127,13 +132,15 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             warm_up,
             recorder,
             done,
+            maps,
             observer,
             observe_packets,
         }
     }
 
     fn open(&mut self, now: Instant, plan: &FlowPlan, network: &mut Network) {
-        let mut meter = Meter::new(plan.id, plan.direction, plan.station.0, now, plan.total);
+        let meter = Meter::new(plan.id, plan.direction, plan.station.0, now, plan.total);
+        let mut meter = meter.received_by(plan.to);
         if plan.id < SERIES_FLOWS {
             meter.keep_series(self.recorder.interval(), self.recorder.samples());
         }
@@ -403,6 +410,9 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             self.observer.on_silence(&silence);
         }
         self.recorder.sample(at, delivered, network);
+        if let Some(maps) = &mut self.maps {
+            maps.sample(at, network);
+        }
         self.observer.on_progress(at);
         network.schedule(at + interval, Token::Sample.pack());
     }
@@ -427,6 +437,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         self.done.records.sort_by_key(|record| record.id);
         self.done.series.sort_by_key(|series| series.flow);
         self.done.router = self.recorder.router();
+        self.done.maps = self.maps.map(MapRecorder::into_maps);
         (self.done, self.recorder, self.observer)
     }
 }

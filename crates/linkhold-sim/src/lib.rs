@@ -22,6 +22,7 @@ pub mod error;
 pub mod flow;
 pub mod limit;
 pub mod link;
+pub mod maps;
 pub mod medium;
 pub mod mesh;
 pub mod meter;

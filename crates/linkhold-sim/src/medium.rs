@@ -5,6 +5,7 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::Instant;
 use linkhold_core::units::Bytes;
 use linkhold_mesh::Mesh;
+use linkhold_mesh::map::Map;
 use linkhold_radio::{Air, AirAccounting, AirOutput, Frame, Silence, StationTime, UplinkAccounting};
 
 /// A cell's air or a mesh. An enum and not a trait object, because every frame crosses it. Its methods are those
@@ -36,6 +37,14 @@ impl Medium {
         match self {
             Self::Cell(_) => None,
             Self::Mesh(mesh) => Some(mesh),
+        }
+    }
+
+    /// Where everybody is at `now`, if it is a mesh.
+    pub(crate) fn map(&mut self, now: Instant) -> Option<Map> {
+        match self {
+            Self::Cell(_) => None,
+            Self::Mesh(mesh) => Some(mesh.map(now)),
         }
     }
 

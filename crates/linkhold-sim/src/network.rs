@@ -21,6 +21,7 @@ use linkhold_core::packet::{
 };
 use linkhold_core::time::Instant;
 use linkhold_core::units::Bytes;
+use linkhold_mesh::map::Map;
 use linkhold_radio::{AirEvent, RadioId, Silence, Transmission};
 
 use crate::carrier::Carrier;
@@ -799,6 +800,12 @@ impl Network {
     #[must_use]
     pub fn radio(&self, link: LinkId) -> &AirLink {
         self.carrier.air(link)
+    }
+
+    /// Where the nodes of a mesh are at `now`; `None` for a cell.
+    pub fn mesh_map(&mut self, now: Instant) -> Option<Map> {
+        let air = self.airs.first().map(|&link| self.carrier.air_mut(link))?;
+        air.air.map(now)
     }
 
     /// Takes a radio's silences that ended since the last call, in order of their end.

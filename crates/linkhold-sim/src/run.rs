@@ -112,6 +112,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
             seed: self.seed,
             flows: flows.series,
             router: flows.router,
+            mesh: flows.maps,
             silences: recorder.into_silences(),
             delays: flows.delays,
             delays_outside_silence: flows.delays_outside_silence,
