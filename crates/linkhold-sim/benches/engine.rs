@@ -4,6 +4,7 @@
 //!   s and for 24 flows.
 //! - The same with `dsasync` in place of the plain router, as a ratio.
 //! - 600 s of cr-aware's 802.15.4 network against 100 s of the one flow, as a ratio.
+//! - 20 s of a cell of 802.11a's DCF with 24 flows against 100 s of the one flow, as a ratio.
 //! - The granted uplink of 802.16 with look-ahead at 1 and 50 stations, against the one flow, as ratios.
 //! - Peak memory (VmHWM) of 1000 simulated seconds against 100, as a ratio, each in a process of its own.
 //! - The engine alone, with hosts that only count packets: the difference from the first is what TCP costs.
@@ -24,6 +25,7 @@ use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
+use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::{Air, AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, Switching, WiredPipe};
 use linkhold_scenario::{Case, Scenario};
 use linkhold_sim::cell::{AIR, Cell};
@@ -57,6 +59,13 @@ fn many_flows(seconds: u64) -> Case {
     case.scenario.radio.stations = 6;
     case.scenario.flows[0].stations = (0..6).collect();
     case.scenario.flows[0].count = 4;
+    case
+}
+
+/// Four downloads to each of six stations, in a cell whose radios contend by 802.11a's DCF.
+fn contending(seconds: u64) -> Case {
+    let mut case = many_flows(seconds);
+    case.scenario.radio.mac = Mac::Dcf(DcfConfig::new(Phy::Ieee80211a));
     case
 }
 
@@ -206,6 +215,14 @@ fn main() {
         println!(
             "802.15.4 for {slow} s / one flow for {seconds} s, wall time: {:.2} (aim <= 1.2)",
             radios / one
+        );
+    }
+    let brief = (seconds / 5).max(1);
+    let contended = report(&format!("DCF, 24 flows, 6 stations, {brief} s"), &contending(brief), runs);
+    if measures {
+        println!(
+            "DCF for {brief} s / one flow for {seconds} s, wall time: {:.2} (aim <= 1.25)",
+            contended / one
         );
     }
     for (stations, aim) in [(1, 1.2), (50, 12.0)] {

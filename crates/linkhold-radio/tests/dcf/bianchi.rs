@@ -104,7 +104,7 @@ fn saturation_is_within_3_percent_of_the_refined_model() {
     {
         let rate = BitRate(bps);
         for stations in [1, 5, 10, 20, 50] {
-            let (got, collided) = measured(phy, rate, stations, 200_000);
+            let (got, collided) = measured(phy, rate, stations, if stations < 20 { 150_000 } else { 50_000 });
             let (want, chance) = refined(phy, rate, stations);
             let (first, first_chance) = original(phy, rate, stations);
             println!(
