@@ -237,11 +237,31 @@ impl PuLog {
     /// When the user at `index` ceases, if it transmits at `at`. O(log n).
     #[must_use]
     pub fn on_until(&self, index: usize, at: Instant) -> Option<Instant> {
+        let (arrival, departure) = self.burst_after(index, at)?;
+        (arrival <= at.as_nanos()).then(|| Instant::from_nanos(departure))
+    }
+
+    /// Whether the user at `index` transmits at some time in [`from`, `to`); the moment `from` if `to` is not after it.
+    /// O(log n): with many users, ask those that are near enough to be heard, and not [`any_on`](Self::any_on).
+    #[must_use]
+    pub fn is_on_within(&self, index: usize, from: Instant, to: Instant) -> bool {
+        self.burst_after(index, from)
+            .is_some_and(|(arrival, _)| arrival < to.as_nanos().max(from.as_nanos().saturating_add(1)))
+    }
+
+    /// When next after `after` the user at `index` starts or ceases to transmit. O(log n).
+    #[must_use]
+    pub fn next_change_of(&self, index: usize, after: Instant) -> Option<Instant> {
+        let (arrival, departure) = self.burst_after(index, after)?;
+        Some(Instant::from_nanos(if arrival > after.as_nanos() { arrival } else { departure }))
+    }
+
+    /// The first burst of the user at `index` that is not over at `at`: arrival and departure.
+    fn burst_after(&self, index: usize, at: Instant) -> Option<(u64, u64)> {
         let (from, to) = (*self.first.get(index)? as usize, *self.first.get(index + 1)? as usize);
         let departures = self.departures.get(from..to)?;
         let burst = departures.partition_point(|&departure| departure <= at.as_nanos());
-        let departure = *departures.get(burst)?;
-        (*self.arrivals.get(from + burst)? <= at.as_nanos()).then(|| Instant::from_nanos(departure))
+        Some((*self.arrivals.get(from + burst)?, *departures.get(burst)?))
     }
 
     /// Whether any user of `band` that `heard` accepts transmits at some time in [`from`, `to`). If `to` is not

@@ -121,6 +121,10 @@ proptest! {
         for index in 0..users.len() {
             let until = log.bursts_of(index).find(|&(start, end)| start <= at(from) && at(from) < end);
             prop_assert_eq!(log.on_until(index, at(from)), until.map(|(_, end)| end));
+            let within = log.bursts_of(index).any(|(start, end)| start < at(to) && at(from) < end);
+            prop_assert_eq!(log.is_on_within(index, at(from), at(from + length)), within);
+            let changes = log.bursts_of(index).flat_map(|(start, end)| [start, end]);
+            prop_assert_eq!(log.next_change_of(index, at(from)), changes.filter(|&time| time > at(from)).min());
         }
     }
 
