@@ -187,7 +187,7 @@ fn requests_keep_to_their_rate() {
 }
 
 /// Nodes walk, messages and ACKs are lost, packets go between random pairs.
-fn wander(seed: u64, nodes: u32, loss: f64, config: &AodvConfig, seconds: u64) -> Net {
+fn wander(seed: u64, nodes: u32, loss: f64, spread: Duration, config: &AodvConfig, seconds: u64) -> Net {
     let area = Area::new(700.0, 700.0).expect("a square");
     let walk = WaypointConfig {
         area,
@@ -200,6 +200,7 @@ fn wander(seed: u64, nodes: u32, loss: f64, config: &AodvConfig, seconds: u64) -
     let places = (0..nodes).map(|node| mobility.position(Node(node), Instant::ZERO)).collect();
     let mut net = net(places, config, seed);
     (net.loss, net.lost_ack) = (loss, loss / 4.0);
+    net.spread = spread;
     let mut stream = Stream::new(seed, "pairs", 0);
     let pick = |stream: &mut Stream| (stream.unit() * f64::from(nodes)) as u32;
     let mut packet = 0;
@@ -238,9 +239,9 @@ fn share_delivered(net: &Net) -> f64 {
 #[test]
 fn most_packets_of_a_moving_mesh_arrive() {
     let config = AodvConfig { salvage: true, ..AodvConfig::default() };
-    let net = wander(7, 14, 0.0, &config, 100);
+    let net = wander(7, 14, 0.0, Duration::ZERO, &config, 100);
     assert!(share_delivered(&net) > 0.85, "{}", share_delivered(&net));
-    let again = wander(7, 14, 0.0, &config, 100);
+    let again = wander(7, 14, 0.0, Duration::ZERO, &config, 100);
     assert_eq!((&net.fates, net.messages, net.bytes), (&again.fates, again.messages, again.bytes));
 }
 
@@ -253,11 +254,12 @@ proptest! {
         seed in any::<u64>(),
         nodes in 4u32..12,
         loss in 0.0..0.5f64,
+        spread in prop_oneof![Just(0u64), 0..800u64],
         (salvage, gratuitous, hello) in any::<(bool, bool, bool)>(),
     ) {
         let hello = hello.then(Hello::default);
         let config = AodvConfig { salvage, gratuitous, hello, ..AodvConfig::default() };
-        let net = wander(seed, nodes, loss, &config, 25);
+        let net = wander(seed, nodes, loss, Duration::from_millis(spread), &config, 25);
         for (packet, fate) in &net.fates {
             prop_assert!(!matches!(fate, Fate::Pending | Fate::Looped), "{packet}: {fate:?}");
         }

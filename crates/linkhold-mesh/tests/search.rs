@@ -154,7 +154,15 @@ fn without_a_free_channel_nothing_is_sent_and_the_packet_is_given_up() {
 }
 
 /// Nodes walk, primary users come and go, messages and ACKs are lost, packets go between random pairs.
-fn wander(seed: u64, nodes: u32, loss: f64, busy: f64, config: &SearchConfig, seconds: u64) -> Net {
+fn wander(
+    seed: u64,
+    nodes: u32,
+    loss: f64,
+    busy: f64,
+    spread: Duration,
+    config: &SearchConfig,
+    seconds: u64,
+) -> Net {
     let walk = WaypointConfig {
         area: Area::new(700.0, 700.0).expect("a square"),
         nodes: nodes as usize,
@@ -166,6 +174,7 @@ fn wander(seed: u64, nodes: u32, loss: f64, busy: f64, config: &SearchConfig, se
     let places = (0..nodes).map(|node| mobility.position(Node(node), Instant::ZERO)).collect();
     let mut net = net(places, config, seed);
     (net.loss, net.lost_ack) = (loss, loss / 4.0);
+    net.spread = spread;
     let mut stream = Stream::new(seed, "pairs", 0);
     let pick = |stream: &mut Stream| (stream.unit() * f64::from(nodes)) as u32;
     let mut packet = 0;
@@ -207,10 +216,10 @@ fn share_delivered(net: &Net) -> f64 {
 #[test]
 fn most_packets_of_a_moving_mesh_arrive_and_a_run_repeats_byte_for_byte() {
     let config = SearchConfig { salvage: true, ..SearchConfig::default() };
-    let calm = wander(7, 14, 0.0, 0.0, &config, 100);
+    let calm = wander(7, 14, 0.0, 0.0, Duration::ZERO, &config, 100);
     assert!(share_delivered(&calm) > 0.85, "{}", share_delivered(&calm));
-    let one = wander(7, 14, 0.05, 0.02, &config, 60);
-    let again = wander(7, 14, 0.05, 0.02, &config, 60);
+    let one = wander(7, 14, 0.05, 0.02, Duration::ZERO, &config, 60);
+    let again = wander(7, 14, 0.05, 0.02, Duration::ZERO, &config, 60);
     assert_eq!((&one.fates, one.messages, one.bytes), (&again.fates, again.messages, again.bytes));
 }
 
@@ -223,11 +232,12 @@ proptest! {
         seed in any::<u64>(),
         nodes in 4u32..12,
         loss in 0.0..0.5f64,
+        spread in prop_oneof![Just(0u64), 0..800u64],
         salvage in any::<bool>(),
         max_routes in prop_oneof![Just(1024usize), 4usize..12],
     ) {
         let config = SearchConfig { salvage, max_routes, ..SearchConfig::default() };
-        let net = wander(seed, nodes, loss, 0.02, &config, 25);
+        let net = wander(seed, nodes, loss, 0.02, Duration::from_millis(spread), &config, 25);
         for (packet, fate) in &net.fates {
             prop_assert!(!matches!(fate, Fate::Pending | Fate::Looped), "{packet}: {fate:?}");
         }

@@ -75,6 +75,8 @@ pub struct Net {
     pub loss: f64,
     /// Share of unicasts that arrive although the MAC reports a failure.
     pub lost_ack: f64,
+    /// Up to so much more delay for each frame, so that frames overtake each other.
+    pub spread: Duration,
     pub fates: BTreeMap<u64, Fate>,
     /// Control messages sent, and their bytes.
     pub messages: u64,
@@ -103,6 +105,7 @@ impl Net {
             range,
             loss: 0.0,
             lost_ack: 0.0,
+            spread: Duration::ZERO,
             fates: BTreeMap::new(),
             messages: 0,
             bytes: 0,
@@ -283,11 +286,16 @@ impl Net {
                 for other in (0..self.places.len() as u32).map(Node) {
                     if other != node && self.hears(node, other, channel) && self.stream.unit() >= self.loss {
                         let message = message.clone();
-                        self.post(after + HOP, Event::Message { from: node, to: other, message });
+                        let delay = self.delay();
+                        self.post(after + delay, Event::Message { from: node, to: other, message });
                     }
                 }
             }
         }
+    }
+
+    fn delay(&mut self) -> Duration {
+        HOP + self.spread.mul_f64(self.stream.unit())
     }
 
     fn count(&mut self, message: &Message) {
@@ -305,7 +313,8 @@ impl Net {
     fn unicast(&mut self, node: Node, to: Node, channel: Option<u8>, data: Option<Data>, arrival: Event) {
         let arrives = self.hears(node, to, channel) && self.stream.unit() >= self.loss;
         if arrives {
-            self.post(HOP, arrival);
+            let delay = self.delay();
+            self.post(delay, arrival);
         }
         if !arrives || self.stream.unit() < self.lost_ack {
             self.post(GIVE_UP, Event::Failure { at: node, to, data });
