@@ -33,7 +33,7 @@ use crate::map::Map;
 use crate::node::Node;
 use crate::packets::{Cargo, Packet, Packets};
 use crate::places::Places;
-use crate::routing::{Data, Message, RouteAction, Router};
+use crate::routing::{Data, Message, RouteAction, RouteDrop, Router};
 use crate::spectrum::{Change, Spectrum};
 
 /// Most messages of the routing protocol in a node's queue.
@@ -369,6 +369,15 @@ impl Mesh {
     }
 }
 
+/// A router's reason as a link tells it.
+const fn drop_reason(reason: RouteDrop) -> AirDrop {
+    match reason {
+        RouteDrop::NoRoute | RouteDrop::Unreachable | RouteDrop::AtDestination => AirDrop::NoRoute,
+        RouteDrop::BufferFull => AirDrop::QueueFull,
+        RouteDrop::LinkBroken => AirDrop::RetryLimit,
+    }
+}
+
 /// The node of a station's radio.
 fn node_of(radio: RadioId) -> Node {
     radio.station().map_or(Node(u32::MAX), |station| Node(station.0))
@@ -435,7 +444,7 @@ impl Nodes {
                         self.delayed.push(Reverse((now + after, self.delayed_count, node.0, id)));
                     }
                 }
-                RouteAction::Drop { packet, .. } => self.lose(packet, AirDrop::NoRoute),
+                RouteAction::Drop { packet, reason } => self.lose(packet, drop_reason(reason)),
             }
         }
         self.actions = actions;
