@@ -143,7 +143,7 @@ fn what_is_wrong_is_told_with_its_line() {
         (rate, "[[flows]]\nfrom = 0\nto = 2\n", "mesh.toml:9:6: flows[0].to: there is no node 2"),
         (rate, "[[flows]]\nfrom = 0\nto = 0\n", "a node does not send to itself"),
         (rate, "[[flows]]\nfrom = 0\nto = \"drawn\"\n", "one is drawn and one is not"),
-        (rate, "[[flows]]\ndirection = \"uplink\"\n", "a flow in a mesh needs both its ends"),
+        (rate, "[[flows]]\ndirection = \"uplink\"\n", "does nothing in a mesh; write from and to"),
         ("nodes = 2\nrate = \"2Mbit/s\"\nphy = \"802.11a\"", ONE_FLOW, "no rate of 2Mbit/s"),
         ("nodes = 2\nrate = \"2Mbit/s\"\nplaces = [{ x = \"1m\", y = \"1m\" }]", ONE_FLOW, "1 places for 2 nodes"),
         (
@@ -153,6 +153,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ),
         ("nodes = 2\n[mesh.spectrum]\nbands = 3\n", ONE_FLOW, "nobody owns the bands"),
         ("nodes = 2\n[mesh.spectrum]\npu_log = \"nowhere.txt\"\n", ONE_FLOW, "nowhere.txt"),
+        (rate, "[[flows]]\nfrom = 0\n", "a flow in a mesh needs both its ends"),
         (rate, "[radio]\nstations = 3\n[[flows]]\nfrom = 0\nto = 1\n", "does nothing beside mesh"),
     ] {
         let told = refused(mesh, flows);
