@@ -40,7 +40,8 @@ pub enum AirDrop {
     /// CoDel: it stood in the queue too long (RFC 8289).
     Codel,
     /// It was sent again as often as the MAC does that, and never arrived: because of a primary user
-    /// (`retry_limit`), or, with IEEE 802.15.4, for whatever reason (`max_frame_retries`).
+    /// (`retry_limit`), or, with IEEE 802.15.4 and a DCF, for whatever reason (`max_frame_retries`,
+    /// `short_retry_limit`, `long_retry_limit`).
     RetryLimit,
     /// IEEE 802.15.4: the medium was busy each time that the sender looked (CHANNEL_ACCESS_FAILURE).
     ChannelBusy,
@@ -48,7 +49,7 @@ pub enum AirDrop {
     Lost,
     /// IEEE 802.15.4: it is longer than a frame of the MAC may be.
     TooLong,
-    /// Noise spoiled it more than `retry_limit` times.
+    /// Noise spoiled it more than `retry_limit` times; with a DCF, its last attempt.
     Noise,
     /// A granted uplink: its station asked as often as it does that, and was never heard.
     NoGrant,

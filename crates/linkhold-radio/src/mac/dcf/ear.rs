@@ -211,3 +211,93 @@ impl Ear {
         self.audible += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PHY: Phy = Phy::Ieee80211a;
+
+    fn us(count: u64) -> Instant {
+        Instant::from_nanos(1000 * count)
+    }
+
+    /// An ear with `slots` of backoff and a frame, on a medium that is idle from 0 on.
+    fn waiting(slots: u32) -> Ear {
+        Ear { slots, contending: true, ..Ear::new(PHY) }
+    }
+
+    #[test]
+    fn a_backoff_counts_whole_slots_and_stops_in_between() {
+        // DIFS is 34 us, a slot 9 us.
+        for (now, left, wake) in [
+            (20, 5, Wake::Clear),
+            (34, 5, Wake::Clear),
+            (42, 5, Wake::Clear),
+            (43, 4, Wake::Clear),
+            (78, 1, Wake::Clear),
+            // It ends at this very instant: too late to stop.
+            (79, 0, Wake::Keep),
+        ] {
+            let mut ear = waiting(5);
+            assert_eq!(ear.due(PHY), us(79));
+            assert_eq!((ear.freeze(us(now), us(1000), PHY.slot()), ear.slots), (wake, left), "at {now} us");
+        }
+        let mut ear = waiting(5);
+        ear.hear(us(43), 1, 1.0, 10.0);
+        ear.freeze(us(43), us(100), PHY.slot());
+        assert_eq!(ear.turn_idle(PHY), Wake::Keep, "the signal is still there");
+        ear.stop_hearing(us(100), 1, 1.0);
+        ear.note(true);
+        assert_eq!(ear.turn_idle(PHY), Wake::At(us(100 + 34 + 4 * 9)));
+        // What could not be read is followed by EIFS.
+        ear.note(false);
+        assert_eq!(ear.turn_idle(PHY), Wake::At(us(100 + 94 + 4 * 9)));
+    }
+
+    #[test]
+    fn what_ends_within_the_nav_changes_nothing() {
+        let mut ear = waiting(2);
+        ear.nav = us(500);
+        assert_eq!(ear.turn_idle(PHY), Wake::At(us(500 + 34 + 18)));
+        ear.hear(us(100), 1, 1.0, 10.0);
+        assert_eq!(ear.freeze(us(100), us(500), PHY.slot()), Wake::Keep);
+        ear.stop_hearing(us(500), 1, 1.0);
+        assert_eq!(ear.turn_idle(PHY), Wake::Keep);
+        assert_eq!((ear.due(PHY), ear.slots), (us(500 + 34 + 18), 2));
+        // One that goes on after it does.
+        ear.hear(us(500), 1, 1.0, 10.0);
+        assert_eq!(ear.freeze(us(500), us(501), PHY.slot()), Wake::Clear);
+    }
+
+    #[test]
+    fn the_worst_of_a_reception_is_the_largest_sum_of_the_others() {
+        let mut ear = Ear::new(PHY);
+        ear.hear(us(0), 1, 100.0, 10.0);
+        ear.hear(us(1), 2, 3.0, 10.0);
+        ear.hear(us(2), 3, 4.0, 10.0);
+        assert!(ear.stop_hearing(us(3), 2, 3.0).is_none());
+        ear.hear(us(4), 4, 2.0, 10.0);
+        let reception = ear.stop_hearing(us(5), 1, 100.0).expect("it was locked onto the first");
+        assert_eq!((reception.since, reception.power, reception.worst), (us(0), 100.0, 7.0));
+        // Nobody is read until one stands out of what is left.
+        ear.hear(us(6), 5, 59.0, 10.0);
+        assert!(ear.stop_hearing(us(7), 5, 59.0).is_none());
+        ear.hear(us(8), 6, 60.0, 10.0);
+        assert_eq!(ear.stop_hearing(us(9), 6, 60.0).map(|reception| reception.worst), Some(6.0));
+    }
+
+    #[test]
+    fn who_was_closed_has_forgotten_all() {
+        let mut ear = waiting(3);
+        ear.hear(us(0), 1, 1.0, 10.0);
+        ear.freeze(us(0), us(100), PHY.slot());
+        let epoch = ear.epoch;
+        ear.close();
+        assert_eq!(ear.turn_idle(PHY), Wake::Keep);
+        assert_ne!(ear.epoch, epoch);
+        ear.open(us(50));
+        assert_eq!(ear.turn_idle(PHY), Wake::Keep, "nothing waits");
+        assert!(!ear.is_free(us(50 + 34), PHY) && ear.is_free(us(50 + 34 + 27), PHY));
+    }
+}
