@@ -64,10 +64,10 @@ fn channel_i_hears_band_i_plus_1_by_one_key_or_one_for_each() {
     assert_eq!(periods(&all, 0), [(1, 4), (7, 8)]);
     assert_eq!(periods(&all, 1), [(5, 6)]);
     assert_eq!(periods(&all, 2), [], "no user is on band 3");
-    let own = resolved(&format!(
+    let own = resolved(
         "[[radio.channels]]\nphy_rate = \"6Mbit/s\"\n[[radio.channels]]\nphy_rate = \"24Mbit/s\"\n\
-         primary_user = {{ log = \"pu.log\" }}\n"
-    ));
+         primary_user = { log = \"pu.log\" }\n",
+    );
     assert_eq!(periods(&own, 1), [(5, 6)]);
     assert!(own.radio.channels[0].primary_user.is_none() && own.radio.measured_users[0].is_none());
     let radio = "mac = \"802.15.4\"\nprimary_user = { log = \"pu.log\" }\n[tcp]\nmss = 94";

@@ -206,7 +206,8 @@ impl ChannelLog {
     fn parse_bounded(bytes: &[u8], most: usize) -> Result<Self, ChannelLogError> {
         let mut reading = Reading::default();
         let mut last_line = 1;
-        for (line, text) in (1_u32..).zip(bytes.split(|&byte| byte == b'\n')) {
+        for (line, text) in (1_usize..).zip(bytes.split(|&byte| byte == b'\n')) {
+            let line = u32::try_from(line).unwrap_or(u32::MAX);
             last_line = line;
             reading.read(line, text, most).map_err(|kind| ChannelLogError { line, kind })?;
         }

@@ -35,7 +35,8 @@ impl PuLog {
     ) -> Result<Self, PuLogError> {
         let mut reading = Reading { bands, ..Reading::default() };
         let mut last_line = 1;
-        for (line, text) in (1_u32..).zip(bytes.split(|&byte| byte == b'\n')) {
+        for (line, text) in (1_usize..).zip(bytes.split(|&byte| byte == b'\n')) {
+            let line = u32::try_from(line).unwrap_or(u32::MAX);
             last_line = line;
             reading.read(line, text).map_err(|kind| PuLogError { line, kind })?;
             if reading.users.len() > most_users || reading.bursts.len() > most_bursts {
