@@ -1,10 +1,10 @@
 //! What the nodes of a path tell a TP-CRAHN sender, and the state that follows.
 //!
-//! Source: Chowdhury, Di Felice and Akyildiz, "TP-CRAHN: A Transport Protocol for Cognitive Radio Ad-Hoc Networks",
-//! INFOCOM 2009 (crahn's [4]), known to us from its abstract, from crahn's sections 2, 5.1, 5.2, 5.3, and from memory:
-//! a classical TCP, frozen or held back while a node of the path senses or changes its channel, with a window
-//! that is scaled to the new channel's bandwidth. The text was not at hand; everything beyond that is our
-//! reading:
+//! Source: Chowdhury, Di Felice and Akyildiz, "TP-CRAHN: A Transport Protocol for Cognitive Radio Ad-Hoc
+//! Networks", INFOCOM 2009 (crahn's [4]), known to us from its abstract, from crahn's sections 2, 5.1, 5.2,
+//! 5.3, and from memory: a classical TCP, frozen or held back while a node of the path senses or changes its
+//! channel, with a window that is scaled to the new channel's bandwidth. The text was not at hand; everything
+//! beyond that is our reading:
 //!
 //! ```text
 //! connection set-up ─► normal ─► sensing ──────────────► normal
@@ -13,20 +13,21 @@
 //!                        └─────► route failure ────────► normal, the first segment again
 //! ```
 //!
-//! - Several nodes may be silent at once: the sender runs again when the last of them does. Of several states the one
-//!   that holds back more is in force: route failure, handoff, sensing, mobility predicted.
-//! - Sensing: in the paper the sender goes on within the free buffer of the node before the one that senses (ewnd =
-//!   min(cwnd, rwnd, buffer), from memory). A notification may carry that room; without it nothing is sent. While the
-//!   sender stands, its state is frozen, so no retransmission timeout comes (crahn section 5.1).
-//! - Handoff: frozen until the new channel is known (crahn section 5.2); then [`ChannelChange`] scales the window
-//!   (`congestion/tp_crahn.rs`).
+//! - Several nodes may be silent at once: the sender runs again when the last of them does. Of several states
+//!   the one that holds back more is in force: route failure, handoff, sensing, mobility predicted.
+//! - Sensing: in the paper the sender goes on within the free buffer of the node before the one that senses
+//!   (ewnd = min(cwnd, rwnd, buffer), from memory). A notification may carry that room; without it nothing is
+//!   sent. While the sender stands, its state is frozen, so no retransmission timeout comes (crahn section
+//!   5.1).
+//! - Handoff: frozen until the new channel is known (crahn section 5.2); then [`ChannelChange`] scales the
+//!   window (`congestion/tp_crahn.rs`).
 //! - Mobility predicted: cwnd does not grow beyond ssthresh (from memory).
-//! - Route failure: frozen until there is a route; the window stays, and the first segment that is not acknowledged goes
-//!   again at once. (The paper begins a new connection.)
-//! - Every silence has an end, told with its beginning and at most [`MAX_SILENCE`] away, so a notification that is lost
-//!   stops nobody for good.
-//! - Left out: the choice of the nodes' sensing time by the source, and the feedback in ACKs by which the paper's
-//!   source learns of rooms and delays. Here the mesh tells.
+//! - Route failure: frozen until there is a route; the window stays, and the first segment that is not
+//!   acknowledged goes again at once. (The paper begins a new connection.)
+//! - Every silence has an end, told with its beginning and at most [`MAX_SILENCE`] away, so a notification
+//!   that is lost stops nobody for good.
+//! - Left out: the choice of the nodes' sensing time by the source, and the feedback in ACKs by which the
+//!   paper's source learns of rooms and delays. Here the mesh tells.
 
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};

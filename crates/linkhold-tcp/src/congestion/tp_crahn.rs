@@ -1,17 +1,18 @@
 //! TP-CRAHN's window: slow start and AIMD, scaled when a hop of the path changes its channel.
 //!
-//! Source: crahn section 5.3 (the window should be scaled to the new channel, and the RTT with it); the formula is that
-//! of TP-CRAHN (INFOCOM 2009), from memory, not checked: RTT' = RTT + L' - L, with L a segment's time over the hop, and
-//! cwnd = alpha * W' * RTT', where W' is the rate of the path's narrowest hop and alpha = 0.8 keeps some of the
-//! new bandwidth back.
-//! Sees ACKs, congestion, and changes of channels; gives cwnd and ssthresh.
-//! as Reno -> (channel changed) the scaled window, in congestion avoidance -> as Reno.
+//! Source: crahn section 5.3 (the window should be scaled to the new channel, and the RTT with it); the
+//! formula is that of TP-CRAHN (INFOCOM 2009), from memory, not checked: RTT' = RTT + L' - L, with L a
+//! segment's time over the hop, and cwnd = alpha * W' * RTT', where W' is the rate of the path's narrowest
+//! hop and alpha = 0.8 keeps some of the new bandwidth back. Sees ACKs, congestion, and changes of channels;
+//! gives cwnd and ssthresh. as Reno -> (channel changed) the scaled window, in congestion avoidance -> as
+//! Reno.
 //!
 //! Our reading:
 //!
 //! - A change that leaves the path's narrowest rate as it was scales nothing.
 //! - A wider channel never shrinks the window, and a narrower one never widens it.
-//! - ssthresh becomes the scaled window: what the channel carries is known, so slow start has nothing to find.
+//! - ssthresh becomes the scaled window: what the channel carries is known, so slow start has nothing to
+//!   find.
 //! - The scaled window has two segments at least, as RFC 5681 equation 4 has it.
 
 use linkhold_core::time::Duration;
@@ -58,7 +59,8 @@ impl TpCrahn {
         }
     }
 
-    /// The window for the path with the new channel, whose RTT is `rtt`; `None` if the change does not concern it.
+    /// The window for the path with the new channel, whose RTT is `rtt`; `None` if the change does not
+    /// concern it.
     pub fn scaled(window: &Window, change: &ChannelChange, rtt: Duration) -> Option<u64> {
         let narrowest = |rate: BitRate| change.others.map_or(rate, |others| others.min(rate));
         let (old, new) = (narrowest(change.old.rate), narrowest(change.new.rate));

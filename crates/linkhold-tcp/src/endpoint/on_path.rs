@@ -21,7 +21,8 @@ impl OnPath {
 }
 
 impl Endpoint {
-    /// Something happened on the path. Only a TP-CRAHN sender does something about it. Poll for what to send next.
+    /// Something happened on the path. Only a TP-CRAHN sender does something about it. Poll for what to send
+    /// next.
     pub fn on_path(&mut self, now: Instant, event: &PathEvent) {
         self.clock = now;
         if self.cfg.congestion != Congestion::TpCrahn {
