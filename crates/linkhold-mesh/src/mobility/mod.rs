@@ -1,7 +1,7 @@
 //! Where the nodes are: they stand, walk at random, or follow a file.
 //!
-//! Source: crahn section 5.4 (25 nodes on 1000 x 1000 m2, speeds of 2.5 to 4.0 m/s, a mean pause of 3 s). The paper
-//! names no model; ns-2's random waypoint fits what it tells (our reading).
+//! Source: crahn section 5.4 (25 nodes on 1000 x 1000 m2, speeds of 2.5 to 4.0 m/s, a mean pause of 3 s). The
+//! paper names no model; ns-2's random waypoint fits what it tells (our reading).
 //!
 //! A node knows the leg that it is on and nothing else, so memory does not grow with time. Time does not run
 //! backwards: a question about a time before the current leg gets the leg's start.
@@ -74,8 +74,8 @@ impl Mobility {
         self.area
     }
 
-    /// No node is ever faster, m/s. A grid of positions that is older than `slack / max_speed` seconds is wrong by
-    /// more than `slack` metres.
+    /// No node is ever faster, m/s. A grid of positions that is older than `slack / max_speed` seconds is
+    /// wrong by more than `slack` metres.
     #[must_use]
     pub const fn max_speed(&self) -> f64 {
         self.max_speed
@@ -91,8 +91,8 @@ impl Mobility {
         }
     }
 
-    /// Where `node` is at `now`. Questions about one node must not go back in time: an earlier one is answered as
-    /// if asked for the start of the current leg.
+    /// Where `node` is at `now`. Questions about one node must not go back in time: an earlier one is
+    /// answered as if asked for the start of the current leg.
     ///
     /// # Panics
     /// If there is no such node, which is a fault of the caller.

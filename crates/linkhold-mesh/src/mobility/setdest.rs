@@ -1,6 +1,7 @@
 //! Positions from a file in the format of ns-2's `setdest` generator.
 //!
-//! Source: ns-2 manual, chapter on mobile networking, and files that `setdest` writes (format from memory). Lines:
+//! Source: ns-2 manual, chapter on mobile networking, and files that `setdest` writes (format from memory).
+//! Lines:
 //!
 //! ```text
 //! # a comment
@@ -11,12 +12,12 @@
 //! $ns_ at 10.0 "$node_(0) setdest 100.0 200.0 2.5"
 //! ```
 //!
-//! From 10 s on the node goes towards (100, 200) at 2.5 m/s, and stands once it is there. An order that comes while
-//! it still goes takes it from where it is. Orders of one node may stand in any order; of two at one time the later
-//! line holds. Lines of `$god_`, which is an oracle of ns-2, and comments are skipped.
+//! From 10 s on the node goes towards (100, 200) at 2.5 m/s, and stands once it is there. An order that comes
+//! while it still goes takes it from where it is. Orders of one node may stand in any order; of two at one
+//! time the later line holds. Lines of `$god_`, which is an oracle of ns-2, and comments are skipped.
 //!
-//! A file is refused whole for: a line of another form, a place outside the area, a height (the mesh lies on a
-//! plane), an unknown node, a node without a place or with two, a speed that is not above 0.
+//! A file is refused whole for: a line of another form, a place outside the area, a height (the mesh lies on
+//! a plane), an unknown node, a node without a place or with two, a speed that is not above 0.
 
 use linkhold_core::time::Instant;
 

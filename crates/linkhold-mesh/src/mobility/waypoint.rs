@@ -1,9 +1,10 @@
-//! The random waypoint model: a node goes straight to a place at a speed, pauses there, and takes the next place.
+//! The random waypoint model: a node goes straight to a place at a speed, pauses there, and takes the next
+//! place.
 //!
-//! Source: Johnson and Maltz, "Dynamic Source Routing in Ad Hoc Wireless Networks" (1996), from memory; the numbers
-//! are crahn's (section 5.4). Places are uniform on the area, speeds uniform from the least to the most, pauses
-//! exponential with the mean that the paper gives (the law is our reading). Nodes start at uniform places and go
-//! at once, so the first seconds have more movement than the rest of a run.
+//! Source: Johnson and Maltz, "Dynamic Source Routing in Ad Hoc Wireless Networks" (1996), from memory; the
+//! numbers are crahn's (section 5.4). Places are uniform on the area, speeds uniform from the least to the
+//! most, pauses exponential with the mean that the paper gives (the law is our reading). Nodes start at
+//! uniform places and go at once, so the first seconds have more movement than the rest of a run.
 
 use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::rng::Stream;

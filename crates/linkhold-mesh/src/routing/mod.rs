@@ -1,18 +1,19 @@
-//! Routes across the mesh, sans-IO: one router a node, which is told of packets, messages and broken links, and
-//! answers with actions.
+//! Routes across the mesh, sans-IO: one router a node, which is told of packets, messages and broken links,
+//! and answers with actions.
 //!
 //! Source: RFC 3561 (AODV, `aodv/`); crahn section 4 names SEARCH (`search/`).
 //!
 //! # The driver's contract
 //!
-//! - Time never goes back between two calls on one router. After every call the driver carries out all actions, in
-//!   their order, and asks [`Router::next`] when [`Router::on_timeout`] is due.
-//! - A packet for the node itself is the driver's to deliver. Every other packet that a router is given comes back
-//!   exactly once, at once or later, as [`RouteAction::Send`] or [`RouteAction::Drop`]. What the MAC could not
-//!   send is given again, with [`Router::on_failure`], and comes back likewise.
-//! - The driver counts a data packet's hops and drops it at 64 or so: routers keep no list of packets that passed.
-//! - When the MAC gives up a frame, the driver calls [`Router::on_failure`] for it. Packets that wait in the MAC's
-//!   queue for the same neighbour may be given to `on_failure` as well (ns-2 drops them), or again to
+//! - Time never goes back between two calls on one router. After every call the driver carries out all
+//!   actions, in their order, and asks [`Router::next`] when [`Router::on_timeout`] is due.
+//! - A packet for the node itself is the driver's to deliver. Every other packet that a router is given comes
+//!   back exactly once, at once or later, as [`RouteAction::Send`] or [`RouteAction::Drop`]. What the MAC
+//!   could not send is given again, with [`Router::on_failure`], and comes back likewise.
+//! - The driver counts a data packet's hops and drops it at 64 or so: routers keep no list of packets that
+//!   passed.
+//! - When the MAC gives up a frame, the driver calls [`Router::on_failure`] for it. Packets that wait in the
+//!   MAC's queue for the same neighbour may be given to `on_failure` as well (ns-2 drops them), or again to
 //!   [`Router::on_packet`].
 
 mod action;

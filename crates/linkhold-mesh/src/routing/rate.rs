@@ -1,4 +1,5 @@
-//! At most so many events in any second (`RREQ_RATELIMIT`, `RERR_RATELIMIT` of RFC 3561, section 10; SEARCH keeps to them too).
+//! At most so many events in any second (`RREQ_RATELIMIT`, `RERR_RATELIMIT` of RFC 3561, section 10; SEARCH
+//! keeps to them too).
 
 use linkhold_core::time::{Duration, Instant};
 

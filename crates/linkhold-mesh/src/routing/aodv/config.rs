@@ -32,11 +32,11 @@ pub struct AodvConfig {
     pub delete_factor: u32,
     /// HELLO messages; `None` where the MAC tells of broken links.
     pub hello: Option<Hello>,
-    /// The G flag of requests (section 6.6.3): a node that answers in the destination's place tells it the way
-    /// back, which TCP needs for its ACKs.
+    /// The G flag of requests (section 6.6.3): a node that answers in the destination's place tells it the
+    /// way back, which TCP needs for its ACKs.
     pub gratuitous: bool,
-    /// A packet of this node's own that the next hop did not take waits for a new route; otherwise, as in ns-2, it
-    /// is dropped.
+    /// A packet of this node's own that the next hop did not take waits for a new route; otherwise, as in
+    /// ns-2, it is dropped.
     pub salvage: bool,
     /// Longest random delay before a broadcast is passed on (ns-2: 10 ms).
     pub jitter: Duration,
@@ -120,7 +120,8 @@ impl AodvConfig {
         self.node_traversal_time * (2 * (u32::from(ttl) + u32::from(self.timeout_buffer)))
     }
 
-    /// The least lifetime of the route back to the originator of a request that came `hops` hops (section 6.5).
+    /// The least lifetime of the route back to the originator of a request that came `hops` hops (section
+    /// 6.5).
     #[must_use]
     pub fn reverse_lifetime(&self, hops: u8) -> Duration {
         let spent = self.node_traversal_time * (2 * u32::from(hops));

@@ -1,5 +1,5 @@
-//! AODV, the Ad hoc On-Demand Distance Vector routing protocol: a route is sought when a packet needs it, and told of
-//! when it breaks.
+//! AODV, the Ad hoc On-Demand Distance Vector routing protocol: a route is sought when a packet needs it, and
+//! told of when it breaks.
 //!
 //! Source: RFC 3561; crahn names no routing protocol for its multi-hop case, and ns-2 has AODV. What is here:
 //!
@@ -26,12 +26,13 @@
 //! Where this is not the RFC, or it leaves a choice:
 //!
 //! - What keeps routes free of loops: the head of `table.rs`.
-//! - A node on the way back that knows a better route than an answer offers sends its own. The RFC lets the answer
-//!   end there, and the node that asked would wait in vain.
+//! - A node on the way back that knows a better route than an answer offers sends its own. The RFC lets the
+//!   answer end there, and the node that asked would wait in vain.
 //! - A node does not answer a request that comes from the next hop of its own route.
-//! - A RERR for a packet without a route goes to the node that sent the packet on; the RFC's precursors may be
-//!   forgotten by then.
-//! - A packet that the next hop did not take is dropped, as ns-2 does; with `salvage` the source keeps its own.
+//! - A RERR for a packet without a route goes to the node that sent the packet on; the RFC's precursors may
+//!   be forgotten by then.
+//! - A packet that the next hop did not take is dropped, as ns-2 does; with `salvage` the source keeps its
+//!   own.
 
 mod config;
 mod discovery;
@@ -392,7 +393,8 @@ impl Aodv {
         else {
             return;
         };
-        // If the offer was not taken, the route of this node is better; its receiver must not be its next hop.
+        // If the offer was not taken, the route of this node is better; its receiver must not be its next
+        // hop.
         let Some(destination_seq) = route.seq.filter(|_| taken || route.next != to) else { return };
         self.table.add_precursor(now, destination, to);
         self.table.add_precursor(now, route.next, to);
@@ -428,8 +430,8 @@ impl Aodv {
         self.announce(now, &mut report, out);
     }
 
-    /// Sends a RERR if it names somebody and the rate allows it. One that the rate forbids is lost; the next packet
-    /// that comes without a route causes another.
+    /// Sends a RERR if it names somebody and the rate allows it. One that the rate forbids is lost; the next
+    /// packet that comes without a route causes another.
     fn announce(&mut self, now: Instant, report: &mut Report, out: &mut Vec<RouteAction>) {
         let Report { error, to } = core::mem::replace(report, Report::new());
         if to == Precursors::None || self.errors.take(now).is_err() {

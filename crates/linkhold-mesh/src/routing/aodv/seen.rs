@@ -1,7 +1,7 @@
 //! Requests that were seen, so that each is handled once (RFC 3561, section 6.5).
 //!
-//! The ids of one originator count up, so its last id and a bit for each of the 64 before it are enough. An older
-//! one counts as seen. What was not refreshed for `PATH_DISCOVERY_TIME` is forgotten.
+//! The ids of one originator count up, so its last id and a bit for each of the 64 before it are enough. An
+//! older one counts as seen. What was not refreshed for `PATH_DISCOVERY_TIME` is forgotten.
 
 use linkhold_core::time::{Duration, Instant};
 

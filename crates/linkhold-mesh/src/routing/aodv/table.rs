@@ -1,24 +1,25 @@
 //! The routing table of AODV: at most a fixed number of routes, found by their destination.
 //!
-//! Source: RFC 3561, sections 2 (precursors), 6.1 (sequence numbers), 6.2 (routes), 6.7 (which offer is better).
+//! Source: RFC 3561, sections 2 (precursors), 6.1 (sequence numbers), 6.2 (routes), 6.7 (which offer is
+//! better).
 //!
-//! Architecture invariant: while a route is in the table, the pair (sequence number, fewer hops) only grows, an
-//! invalid route counting as one with infinitely many hops. The next hop's pair for the same destination is
-//! greater, so routes cannot close a circle. Every change below keeps to it:
+//! Architecture invariant: while a route is in the table, the pair (sequence number, fewer hops) only grows,
+//! an invalid route counting as one with infinitely many hops. The next hop's pair for the same destination
+//! is greater, so routes cannot close a circle. Every change below keeps to it:
 //!
 //! - An offer is taken only if it is fresher, or as fresh and shorter, or as fresh and the route is invalid.
 //!   ([`Table::offer`]; the RFC's (i) to (iv) of section 6.7, used for routes from requests too.)
-//! - A route to the neighbour itself may replace any other one, because a packet that follows it is there; it keeps
-//!   the sequence number ([`Table::neighbour`]). The RFC leaves open whether the number is lost.
+//! - A route to the neighbour itself may replace any other one, because a packet that follows it is there; it
+//!   keeps the sequence number ([`Table::neighbour`]). The RFC leaves open whether the number is lost.
 //! - A route that ends gets a greater number, also if a RERR names a smaller one, which the RFC would copy
-//!   ([`Table::invalidate`]). R. van Glabbeek and others show loops for a copy that decreases ("Sequence Numbers Do
-//!   Not Guarantee Loop Freedom", MSWiM 2013; from memory).
-//! - A route is forgotten only after `DELETE_PERIOD` without a packet that asks for it. The RFC counts from the
-//!   moment when the route ended; then an upstream node that never heard of it, and still sends, could be taken
-//!   for fresh.
+//!   ([`Table::invalidate`]). R. van Glabbeek and others show loops for a copy that decreases ("Sequence
+//!   Numbers Do Not Guarantee Loop Freedom", MSWiM 2013; from memory).
+//! - A route is forgotten only after `DELETE_PERIOD` without a packet that asks for it. The RFC counts from
+//!   the moment when the route ended; then an upstream node that never heard of it, and still sends, could be
+//!   taken for fresh.
 //!
-//! Routes expire when they are looked at, so they need no timer. Precursors are kept as none, one or many: a RERR goes
-//! to one neighbour or to all (section 6.11), so no list is needed.
+//! Routes expire when they are looked at, so they need no timer. Precursors are kept as none, one or many: a
+//! RERR goes to one neighbour or to all (section 6.11), so no list is needed.
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -118,8 +119,8 @@ impl Table {
         self.routes.iter().any(|route| route.valid && route.expires > now)
     }
 
-    /// Takes an offer of a route if it is better than what is known; in any case a route with this next hop lives
-    /// until `until` at least. True if the offer was taken.
+    /// Takes an offer of a route if it is better than what is known; in any case a route with this next hop
+    /// lives until `until` at least. True if the offer was taken.
     pub fn offer(
         &mut self,
         now: Instant,
@@ -176,8 +177,8 @@ impl Table {
         }
     }
 
-    /// Ends the route to `destination` if it goes over `next`. `told` is the number that the next hop gave. Its new
-    /// number, and who should hear of it.
+    /// Ends the route to `destination` if it goes over `next`. `told` is the number that the next hop gave.
+    /// Its new number, and who should hear of it.
     pub fn invalidate(
         &mut self,
         now: Instant,
@@ -207,7 +208,8 @@ impl Table {
         Some((route.destination, route.seq, precursors))
     }
 
-    /// Adds a route to a destination that is not known, or no longer; false if the table is full of routes in use.
+    /// Adds a route to a destination that is not known, or no longer; false if the table is full of routes in
+    /// use.
     fn add(
         &mut self,
         now: Instant,
@@ -235,8 +237,8 @@ impl Table {
         }
     }
 
-    /// Drops what need not be remembered. If that makes no room in a full table, the invalid route that would be
-    /// forgotten first goes.
+    /// Drops what need not be remembered. If that makes no room in a full table, the invalid route that would
+    /// be forgotten first goes.
     fn forget(&mut self, now: Instant) {
         let delete_period = self.delete_period;
         self.routes.retain_mut(|route| {

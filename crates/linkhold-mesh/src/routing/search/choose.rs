@@ -1,9 +1,10 @@
 //! The destination's joint choice of path and channel.
 //!
-//! The requests of one search came on several channels and over several paths, which meet at common nodes. Each hop
-//! that some request went is an edge of its channel, with the delay that the request saw. The route is the
-//! cheapest way through all of them, where a change of channel at a node costs the switching delay. (The paper
-//! begins with the best path and improves it where paths meet; the cheapest way is what that aims at. Our reading.)
+//! The requests of one search came on several channels and over several paths, which meet at common nodes.
+//! Each hop that some request went is an edge of its channel, with the delay that the request saw. The route
+//! is the cheapest way through all of them, where a change of channel at a node costs the switching delay.
+//! (The paper begins with the best path and improves it where paths meet; the cheapest way is what that aims
+//! at. Our reading.)
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -43,8 +44,9 @@ pub(super) fn choose(
             edge.reached = Some((edge.cost, None));
         }
     }
-    // Dijkstra's algorithm over hops, so that the channel of the hop before is known. Ties go to the edge that came
-    // first. Costs are above 0 and a change of channel obeys the triangle inequality, so no node comes twice.
+    // Dijkstra's algorithm over hops, so that the channel of the hop before is known. Ties go to the edge
+    // that came first. Costs are above 0 and a change of channel obeys the triangle inequality, so no node
+    // comes twice.
     loop {
         let open = edges.iter().enumerate().filter(|(_, edge)| !edge.done);
         let cheapest = open.filter_map(|(at, edge)| Some((edge.reached?.0, at))).min()?;

@@ -5,8 +5,8 @@ use linkhold_core::time::Duration;
 /// What a SEARCH router is set to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchConfig {
-    /// Half the opening of the focus region, degrees: a relay deviates no more than that from the straight way to the
-    /// destination. (60: with 25 nodes of 250 m range on 1 km2 about three neighbours are in it.)
+    /// Half the opening of the focus region, degrees: a relay deviates no more than that from the straight
+    /// way to the destination. (60: with 25 nodes of 250 m range on 1 km2 about three neighbours are in it.)
     pub focus_degrees: f64,
     /// How long the destination gathers requests of one search before it chooses. (50 ms: a few hops of the
     /// slowest copy.)
@@ -21,7 +21,8 @@ pub struct SearchConfig {
     pub flood_patience: Duration,
     /// A route that nothing uses lives so long. (6 s, `MY_ROUTE_TIMEOUT` of AODV)
     pub route_timeout: Duration,
-    /// A packet of this node's own that the next hop did not take waits for a new route; otherwise it is dropped.
+    /// A packet of this node's own that the next hop did not take waits for a new route; otherwise it is
+    /// dropped.
     pub salvage: bool,
     /// Longest random delay before a broadcast is passed on.
     pub jitter: Duration,

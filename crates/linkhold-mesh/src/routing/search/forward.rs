@@ -36,9 +36,9 @@ struct Lie {
 }
 
 impl Standing {
-    /// The relays of a request in `phase`: none, one, or one on each side where it begins to go around. A request that
-    /// goes around is straight again where the focus region has a relay and the destination is nearer than
-    /// `leave_within` metres. `visited` nodes are no relays.
+    /// The relays of a request in `phase`: none, one, or one on each side where it begins to go around. A
+    /// request that goes around is straight again where the focus region has a relay and the destination is
+    /// nearer than `leave_within` metres. `visited` nodes are no relays.
     pub fn relays(
         &self,
         phase: Phase,

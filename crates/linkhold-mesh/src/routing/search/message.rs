@@ -1,8 +1,8 @@
 //! The messages of SEARCH, with their lengths on the wire.
 //!
-//! Source: Chowdhury and Di Felice (2009) list what a request gathers: node, place, time and a flag at each hop. The
-//! paper gives no formats that we know of, so the lengths are our reading: 4 bytes for a node, an id or a
-//! time, 8 for a place, 1 for a channel or a flag.
+//! Source: Chowdhury and Di Felice (2009) list what a request gathers: node, place, time and a flag at each
+//! hop. The paper gives no formats that we know of, so the lengths are our reading: 4 bytes for a node, an id
+//! or a time, 8 for a place, 1 for a channel or a flag.
 
 use linkhold_core::time::Instant;
 
@@ -113,7 +113,8 @@ impl SearchMessage {
     #[must_use]
     pub fn len(&self) -> u32 {
         match self {
-            // Type, phase, channel, count; id, source, destination, distance; place; a hop: node, place, time, channel, flag.
+            // Type, phase, channel, count; id, source, destination, distance; place; a hop: node, place,
+            // time, channel, flag.
             Self::Request(request) => 4 + 16 + 8 + 18 * request.path.len() as u32,
             // Type, index, count, reserved; id; a step: node, channel, flag.
             Self::Reply(reply) => 4 + 4 + 6 * reply.path.len() as u32,

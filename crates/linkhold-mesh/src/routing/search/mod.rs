@@ -1,12 +1,14 @@
-//! SEARCH: requests go through the geography, on every channel that is free, around primary users, and the destination
-//! chooses path and channels at once.
+//! SEARCH: requests go through the geography, on every channel that is free, around primary users, and the
+//! destination chooses path and channels at once.
 //!
-//! Source: K. R. Chowdhury and M. Di Felice, "SEARCH: A Routing Protocol for Mobile Cognitive Radio Ad-Hoc Networks",
-//! Computer Communications 32, 2009. crahn (section 4) has it as its network protocol for CRAHNs. We know the
-//! paper's ideas from what others write of it, and from memory; its text was not at hand. From the paper:
+//! Source: K. R. Chowdhury and M. Di Felice, "SEARCH: A Routing Protocol for Mobile Cognitive Radio Ad-Hoc
+//! Networks", Computer Communications 32, 2009. crahn (section 4) has it as its network protocol for CRAHNs.
+//! We know the paper's ideas from what others write of it, and from memory; its text was not at hand. From
+//! the paper:
 //!
-//! - A request goes on each channel by itself, from node to node, straight to the destination: to the neighbour with
-//!   the greatest advance in the focus region, a sector around the straight way (`forward.rs`).
+//! - A request goes on each channel by itself, from node to node, straight to the destination: to the
+//!   neighbour with the greatest advance in the focus region, a sector around the straight way
+//!   (`forward.rs`).
 //! - Where no relay is in the focus region, because a primary user took the channel there or nobody is, the
 //!   request goes around (the PU avoidance phase) until it can go straight again. The nodes where this begins
 //!   and ends are anchors.
@@ -15,17 +17,17 @@
 //! Our reading, and our additions:
 //!
 //! - The focus region's width, waiting times and message formats (`config.rs`, `message.rs`).
-//! - A request begins to go around on both sides, and each copy takes the neighbour on its side that deviates least. It
-//!   is straight again where the focus region has a relay and the destination is nearer than it was at the
-//!   beginning.
-//! - The last attempt goes to everybody, on every channel: no rule of the plane finds every path of a sparse mesh, and
-//!   where no channel is free all the way, no request that stays on one arrives.
-//! - The route is the chosen path itself, kept by its nodes (`table.rs`), not a list of anchors between which packets go
-//!   greedily. The anchors stand in the reply; nothing else uses them.
-//! - Where a primary user takes a hop's channel, the node changes to another one that both ends have free. Only if
-//!   there is none, the route is broken; an error goes back to the source, which searches anew.
-//! - Left out: the prediction of the destination's movement by a Kalman filter, and the improvement of a route while it
-//!   is in use.
+//! - A request begins to go around on both sides, and each copy takes the neighbour on its side that deviates
+//!   least. It is straight again where the focus region has a relay and the destination is nearer than it was
+//!   at the beginning.
+//! - The last attempt goes to everybody, on every channel: no rule of the plane finds every path of a sparse
+//!   mesh, and where no channel is free all the way, no request that stays on one arrives.
+//! - The route is the chosen path itself, kept by its nodes (`table.rs`), not a list of anchors between which
+//!   packets go greedily. The anchors stand in the reply; nothing else uses them.
+//! - Where a primary user takes a hop's channel, the node changes to another one that both ends have free.
+//!   Only if there is none, the route is broken; an error goes back to the source, which searches anew.
+//! - Left out: the prediction of the destination's movement by a Kalman filter, and the improvement of a
+//!   route while it is in use.
 //!
 //! ```text
 //! a packet, no route ─► straight ─► straight again ─► to everybody ─► held packets are dropped

@@ -1,8 +1,8 @@
 //! The routes of SEARCH: one for each pair of source and destination that this node relays or is.
 //!
-//! Architecture invariant: a route carries the number of the search that found it, and only a newer one replaces it. A
-//! reply installs a route at a node after the next hop has it, so along a route the numbers never decrease, and
-//! nodes with one number are on one path without a circle. So packets never go round.
+//! Architecture invariant: a route carries the number of the search that found it, and only a newer one
+//! replaces it. A reply installs a route at a node after the next hop has it, so along a route the numbers
+//! never decrease, and nodes with one number are on one path without a circle. So packets never go round.
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -63,7 +63,8 @@ impl Table {
         Some(route)
     }
 
-    /// Takes a route if none is known or the search is newer; false if not, or if the table is full of routes in use.
+    /// Takes a route if none is known or the search is newer; false if not, or if the table is full of routes
+    /// in use.
     pub fn install(&mut self, now: Instant, route: Route) -> bool {
         let (source, destination) = (route.source, route.destination);
         let route = Route { valid: true, expires: now + self.timeout, ..route };
