@@ -47,6 +47,8 @@ pub struct Mesh {
     config: Box<MeshConfig>,
     dcf: Dcf,
     nodes: Nodes,
+    /// When the last event was due.
+    now: Instant,
     next_at: Instant,
     next: Source,
     started: bool,
@@ -163,6 +165,7 @@ impl Mesh {
                 queue: config.queue as usize,
                 counters: Counters::default(),
             },
+            now: Instant::ZERO,
             next_at: Instant::ZERO,
             next: Source::Spectrum,
             started: false,
@@ -207,6 +210,7 @@ impl Mesh {
             return;
         }
         let (at, next) = (self.next_at, self.next);
+        self.now = at;
         self.with_output(out, |mesh| {
             match next {
                 Source::Spectrum => mesh.spectrum_event(at),
@@ -343,6 +347,12 @@ impl Mesh {
             nodes: places,
             users: nodes.spectrum.users_on_map(now),
         }
+    }
+
+    /// When the last event was due.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.now
     }
 
     /// What it was made from.

@@ -166,7 +166,8 @@ fn search_finds_the_same_way_from_places() {
 #[test]
 fn a_destination_out_of_reach_costs_packets_and_no_hang() {
     for routing in [Routing::Direct, Routing::Aodv, Routing::Search] {
-        let mut driver = Driver::new(&config(&[(100.0, 100.0), (1900.0, 1900.0), (300.0, 100.0)], routing), 1);
+        let mut driver =
+            Driver::new(&config(&[(100.0, 100.0), (1900.0, 1900.0), (300.0, 100.0)], routing), 1);
         for _ in 0..100 {
             driver.send(0, 1);
         }
@@ -204,7 +205,8 @@ fn nodes_sense_together_and_send_nothing_meanwhile() {
     let share = accounting.capacity_bits as f64 / 10e6 + accounting.silent_fraction();
     assert!((share - 1.0).abs() < 1e-6);
     assert!(driver.delivered() >= 197);
-    let in_silence = driver.arrivals.iter().filter(|(at, _)| at.as_nanos() % 500_000_000 < 100_000_000).count();
+    let in_silence =
+        driver.arrivals.iter().filter(|(at, _)| at.as_nanos() % 500_000_000 < 100_000_000).count();
     assert_eq!(in_silence, 0, "{:?}", driver.arrivals);
     assert_eq!(driver.mesh.counters().handoffs, 0);
 }

@@ -7,9 +7,11 @@ mod token;
 use std::collections::VecDeque;
 
 use linkhold_core::action::SenderCommand;
+use linkhold_core::link_event::LinkEvent;
 use linkhold_core::packet::{Direction, FlowKey, PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, MeshMaps, RouterSeries};
+use linkhold_tcp::Congestion;
 
 use crate::apps::browser::Step;
 use crate::cell::AIR;
@@ -20,6 +22,7 @@ use crate::meter::Meter;
 use crate::network::{HostCommand, Network, Sent};
 use crate::observer::{Observer, Tap};
 use crate::path::RouteId;
+use crate::path_news::{self, News, PathNews};
 use crate::plan::{FlowPlan, Plan, Traffic};
 use crate::recorder::Recorder;
 use crate::slab::{Packet, Sending, SendingDatagram};
@@ -89,6 +92,7 @@ pub struct Endpoints<'o, O> {
     recorder: Recorder,
     done: FlowResults,
     maps: Option<MapRecorder>,
+    path_news: PathNews,
     observer: &'o mut O,
     observe_packets: bool,
 }
@@ -107,6 +111,10 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         let observe_packets = observer.wants_packets();
         if observer.wants_transmissions() {
             network.tell_transmissions();
+        }
+        let hears_path = plan.tcp().congestion == Congestion::TpCrahn;
+        if hears_path {
+            network.report_links();
         }
         let warm_up = Instant::ZERO + warm_up;
         network.schedule(warm_up, Token::WarmUp.pack());
@@ -133,6 +141,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             recorder,
             done,
             maps,
+            path_news: PathNews::default(),
             observer,
             observe_packets,
         }
@@ -484,6 +493,26 @@ impl<O: Observer> Hosts for Endpoints<'_, O> {
             SenderCommand::Missing { blocks } => tcp.missing(now, &blocks),
         }
         self.pump(now, flow, side, network);
+    }
+
+    fn on_link(&mut self, event: &LinkEvent, network: &mut Network) {
+        let Some(news) = self.path_news.of(event) else { return };
+        let now = event.detected_at;
+        for index in (0..self.flows.len() as u32).map(FlowIndex) {
+            let Flow::Tcp(flow) = &mut self.flows[index.get()] else { continue };
+            let side = flow.sender;
+            let event = match news {
+                News::All(event) => Some(event),
+                News::Rate { old, new } => {
+                    let mss = u32::from(self.plan.tcp().mss);
+                    flow.meter.mesh_ends().and_then(|ends| path_news::change(network, ends, mss, old, new))
+                }
+            };
+            if let Some(event) = event {
+                flow.ends[side].tcp.on_path(now, &event);
+                self.pump(now, index, side, network);
+            }
+        }
     }
 
     fn on_wake(&mut self, at: Instant, token: u32, network: &mut Network) -> bool {

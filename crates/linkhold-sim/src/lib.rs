@@ -29,6 +29,7 @@ pub mod meter;
 pub mod network;
 pub mod observer;
 pub mod path;
+pub mod path_news;
 pub mod plan;
 pub mod queue;
 pub mod recorder;

@@ -145,6 +145,12 @@ impl Meter {
         Self { to, ..self }
     }
 
+    /// In a mesh: who sends and who receives.
+    #[must_use]
+    pub fn mesh_ends(&self) -> Option<(u32, u32)> {
+        self.to.map(|to| (self.station, to))
+    }
+
     /// The flow's station.
     #[must_use]
     pub const fn station(&self) -> u32 {

@@ -232,6 +232,12 @@ impl Plan {
         }
     }
 
+    /// TCP of both ends of every connection, but for what the version of IP changes.
+    #[must_use]
+    pub const fn tcp(&self) -> &TcpConfig {
+        &self.tcp
+    }
+
     /// The connection that arrives now at the station of `arrivals[number]`.
     pub fn arrival(&mut self, number: usize) -> FlowPlan {
         let ArrivalPlan { group, station, to, next, .. } = self.arrivals[number];

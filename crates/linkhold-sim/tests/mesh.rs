@@ -42,7 +42,8 @@ fn a_single_hop_carries_what_its_exchanges_leave() {
 #[test]
 fn each_further_hop_costs_and_packets_are_forwarded() {
     let line = |nodes: u32| {
-        let places: Vec<String> = (0..nodes).map(|n| format!("{{ x = \"{}m\", y = \"500m\" }}", 200 * n)).collect();
+        let places: Vec<String> =
+            (0..nodes).map(|n| format!("{{ x = \"{}m\", y = \"500m\" }}", 200 * n)).collect();
         let mesh = format!("nodes = {nodes}\nplaces = [{}]\nrate = \"2Mbit/s\"", places.join(", "));
         scenario(&mesh, &format!("[[flows]]\nfrom = 0\nto = {}\n", nodes - 1), "")
     };
@@ -112,7 +113,8 @@ fn described(scenario: &Scenario, seed: u64) -> String {
 #[test]
 fn drawn_ends_differ_and_nobody_is_an_end_of_two_flows() {
     let (record, _) = run(&walking(), 0, 3);
-    let mut ends: Vec<u32> = record.flows.iter().flat_map(|flow| [Some(flow.station), flow.to]).flatten().collect();
+    let mut ends: Vec<u32> =
+        record.flows.iter().flat_map(|flow| [Some(flow.station), flow.to]).flatten().collect();
     ends.sort_unstable();
     ends.dedup();
     assert_eq!(ends.len(), 8, "{:?}", record.flows);
@@ -120,7 +122,11 @@ fn drawn_ends_differ_and_nobody_is_an_end_of_two_flows() {
 
 #[test]
 fn routing_and_policy_can_be_chosen() {
-    for key in ["mesh.routing=\"search\"", "mesh.spectrum.policy=\"longest-idle\"", "mesh.spectrum.detector=\"perfect\""] {
+    for key in [
+        "mesh.routing=\"search\"",
+        "mesh.spectrum.policy=\"longest-idle\"",
+        "mesh.spectrum.detector=\"perfect\"",
+    ] {
         let text = include_str!("../../../scenarios/mesh.toml");
         let set = [key.to_owned(), "duration=\"20s\"".to_owned()];
         let scenario = Scenario::from_toml(text, "mesh.toml", &set).expect("a scenario");
@@ -138,14 +144,22 @@ fn what_is_wrong_is_told_with_its_line() {
     };
     let rate = "nodes = 2\nrate = \"2Mbit/s\"";
     for (mesh, flows, says) in [
-        ("nodes = 1\nrate = \"2Mbit/s\"", ONE_FLOW, "mesh.toml:5:9: mesh.nodes: a mesh needs at least two nodes"),
+        (
+            "nodes = 1\nrate = \"2Mbit/s\"",
+            ONE_FLOW,
+            "mesh.toml:5:9: mesh.nodes: a mesh needs at least two nodes",
+        ),
         ("nodes = 2", ONE_FLOW, "the mesh has no rate"),
         (rate, "[[flows]]\nfrom = 0\nto = 2\n", "mesh.toml:9:6: flows[0].to: there is no node 2"),
         (rate, "[[flows]]\nfrom = 0\nto = 0\n", "a node does not send to itself"),
         (rate, "[[flows]]\nfrom = 0\nto = \"drawn\"\n", "one is drawn and one is not"),
         (rate, "[[flows]]\ndirection = \"uplink\"\n", "does nothing in a mesh; write from and to"),
         ("nodes = 2\nrate = \"2Mbit/s\"\nphy = \"802.11a\"", ONE_FLOW, "no rate of 2Mbit/s"),
-        ("nodes = 2\nrate = \"2Mbit/s\"\nplaces = [{ x = \"1m\", y = \"1m\" }]", ONE_FLOW, "1 places for 2 nodes"),
+        (
+            "nodes = 2\nrate = \"2Mbit/s\"\nplaces = [{ x = \"1m\", y = \"1m\" }]",
+            ONE_FLOW,
+            "1 places for 2 nodes",
+        ),
         (
             "nodes = 2\nrate = \"2Mbit/s\"\nplaces = [{ x = \"1m\", y = \"1m\" }, { x = \"2km\", y = \"1m\" }]",
             ONE_FLOW,
