@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::*;
 use linkhold_core::link_event::Scope;
 use linkhold_core::packet::StationId;
@@ -9,7 +11,8 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
 use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::{
-    AirConfig, AirConfigError, AirDrop, Mac, PowerConfig, PrimaryUserConfig, ScriptedSwitch, StationSensing,
+    AirConfig, AirConfigError, AirDrop, Columns, Curve, Mac, PhyRate, PowerConfig, PrimaryUserConfig,
+    ScriptedSwitch, SnrConfig, SnrReport, SnrSource, SnrTrace, StationSensing,
 };
 
 fn dcf(stations: u32) -> AirConfig {
@@ -165,6 +168,34 @@ fn a_station_sends_data_and_acks_and_receives_both() {
     let (data, ack) = (Duration::from_micros(536), Duration::from_micros(28));
     assert_eq!((times[0].receive, times[0].transmit), (data, ack));
     assert_eq!((times[1].receive, times[1].transmit), (ack, data));
+}
+
+/// Noise spoils an attempt with the chance of its curve, and a frame with that of all its attempts.
+#[test]
+fn noise_costs_attempts_and_then_the_frame() {
+    let columns = Columns { time: "t", snr: "s", max_gap: Duration::from_secs(1000) };
+    let trace = Arc::new(SnrTrace::parse("t,s\n0,3.5\n100,3.5\n", columns).expect("it is a trace"));
+    let failure = Curve::of(PhyRate::Cck5).packet_error_rate(3.5, 8 * 1536);
+    assert!((0.3..0.7).contains(&failure), "{failure}: a rate that a wrong one would miss");
+    for limit in [1, 3] {
+        let mut config = dcf(1);
+        config.mac = Mac::Dcf(DcfConfig { short_retry_limit: limit, ..DcfConfig::new(Phy::Ieee80211a) });
+        config.snr = Some(SnrConfig {
+            source: SnrSource::Trace { trace: trace.clone(), random_start: false },
+            rates: vec![PhyRate::Cck5],
+            report: SnrReport { interval: ms(100), delay: ms(0), error_db: 0.0 },
+        });
+        let mut driver = Driver::new(config, 4);
+        for id in 0..10_000 {
+            driver.put(at(4 * id), if id % 2 == 0 { up(id, 0) } else { down(id, 0) });
+        }
+        driver.run(at(41_000));
+        let share = driver.delivered.len() as f64 / 10_000.0;
+        let expected = 1.0 - failure.powi(limit.into());
+        assert!((share - expected).abs() < 0.02, "{limit}: {share} and {expected}");
+        assert!(driver.dropped.iter().all(|(_, _, reason)| *reason == AirDrop::Noise));
+        assert_eq!(driver.delivered.len() + driver.dropped.len(), 10_000);
+    }
 }
 
 #[test]
