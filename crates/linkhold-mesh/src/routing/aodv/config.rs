@@ -1,11 +1,13 @@
 //! The numbers of AODV.
 //!
-//! Source: RFC 3561, section 10. (Values from memory; several are confirmed by the RFC's text as public
-//! implementations quote it.)
+//! Source: RFC 3561, section 10, as public implementations quote it. Its remark that `ACTIVE_ROUTE_TIMEOUT`
+//! should be 10 s at least where the MAC tells of broken links is kept to, as is that `TTL_START` should be 2
+//! at least with HELLO messages.
 
 use linkhold_core::time::Duration;
 
-/// What an AODV router is set to. [`AodvConfig::default`] has the values of section 10.
+/// What an AODV router is set to: [`AodvConfig::default`] where the MAC tells of broken links,
+/// [`AodvConfig::with_hello`] where it does not, [`AodvConfig::ns2`] as the papers of the time simulated it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AodvConfig {
     /// `ACTIVE_ROUTE_TIMEOUT`: a route that nothing uses lives so long.
@@ -60,7 +62,7 @@ pub struct Hello {
 impl Default for AodvConfig {
     fn default() -> Self {
         Self {
-            active_route_timeout: Duration::from_secs(3),
+            active_route_timeout: Duration::from_secs(10),
             net_diameter: 35,
             node_traversal_time: Duration::from_millis(40),
             rreq_retries: 2,
@@ -89,6 +91,26 @@ impl Default for Hello {
 }
 
 impl AodvConfig {
+    /// Section 10 with HELLO messages.
+    #[must_use]
+    pub fn with_hello() -> Self {
+        let active_route_timeout = Duration::from_secs(3);
+        Self { active_route_timeout, ttl_start: 2, hello: Some(Hello::default()), ..Self::default() }
+    }
+
+    /// The constants of ns-2's `aodv.h`, with the RFC's waiting times (ns-2 has its own).
+    #[must_use]
+    pub fn ns2() -> Self {
+        Self {
+            net_diameter: 30,
+            node_traversal_time: Duration::from_millis(30),
+            rreq_retries: 3,
+            ttl_start: 5,
+            gratuitous: false,
+            ..Self::default()
+        }
+    }
+
     /// `NET_TRAVERSAL_TIME`: across the network and back.
     #[must_use]
     pub fn net_traversal_time(&self) -> Duration {
@@ -138,8 +160,10 @@ mod tests {
         let config = AodvConfig::default();
         assert_eq!(config.net_traversal_time(), Duration::from_millis(2800));
         assert_eq!(config.path_discovery_time(), Duration::from_millis(5600));
-        assert_eq!(config.my_route_timeout(), Duration::from_secs(6));
-        assert_eq!(config.delete_period(), Duration::from_secs(15));
+        assert_eq!(config.my_route_timeout(), Duration::from_secs(20));
+        assert_eq!(config.delete_period(), Duration::from_secs(50));
+        assert_eq!(AodvConfig::with_hello().my_route_timeout(), Duration::from_secs(6));
+        assert_eq!(AodvConfig::with_hello().delete_period(), Duration::from_secs(15));
         assert_eq!(config.ring_traversal_time(1), Duration::from_millis(240));
         assert_eq!(config.reverse_lifetime(5), Duration::from_millis(5200));
     }
