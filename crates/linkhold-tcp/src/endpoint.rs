@@ -214,7 +214,7 @@ impl Endpoint {
             self.sender.handshake_rtt(now, now.since(sent));
         }
         // What was told before the connection came up holds now.
-        self.follow_path(now, Resend::Nothing);
+        self.follow_path(now, true);
     }
 
     fn on_established(&mut self, now: Instant, segment: &TcpSegment, ecn: Ecn) {

@@ -195,3 +195,26 @@ proptest! {
         prop_assert_eq!(net.ends[0].acknowledged(), bytes);
     }
 }
+
+/// A sender whose timeout has grown beyond the time between two silences still gets its timeout: the timer keeps what
+/// is left of it over a silence. (Begun anew at each end of one, it never fired.)
+#[test]
+fn silences_that_come_more_often_than_the_timeout_do_not_stop_a_sender_for_good() {
+    let mut net = net(Congestion::TpCrahn);
+    net.run(at(1000));
+    // The link is dead for 4 s, so that the timeout doubles several times.
+    net.hook = Box::new(|now, _, _, _| if now < at(5000) { Fate::Drop } else { Fate::Pass });
+    for cycle in 0..40_u64 {
+        let start = 1000 + 500 * cycle;
+        let sensing = PathEvent::SensingStarted { node: 0, until: at(start + 100), room: None };
+        net.ends[0].on_path(at(start), &sensing);
+        net.run(at(start + 500));
+        if cycle == 7 {
+            assert!(net.ends[0].stats().rto_events >= 2, "the timeout grows");
+        }
+    }
+    // 21 s in all; after the timeout that follows 5 s it goes on.
+    let sent = net.ends[0].stats().data_segments_sent;
+    net.run(at(22_000));
+    assert!(net.ends[0].stats().data_segments_sent > sent + 50, "{sent}");
+}

@@ -36,8 +36,7 @@ impl Endpoint {
             // A frozen sender's estimate is what it was, so it may be shifted now.
             self.sender.change_channel(change);
         }
-        let resend = if had_route { Resend::Nothing } else { Resend::First };
-        self.follow_path(now, resend);
+        self.follow_path(now, had_route);
     }
 
     /// The state of a TP-CRAHN connection; normal for any other.
@@ -55,11 +54,11 @@ impl Endpoint {
         }
         let had_route = on_path.path.state() != PathState::RouteFailure;
         on_path.path.expire(now);
-        self.follow_path(now, if had_route { Resend::Nothing } else { Resend::First });
+        self.follow_path(now, had_route);
     }
 
     /// Has the sender do what the path's state asks for.
-    pub(super) fn follow_path(&mut self, now: Instant, resend: Resend) {
+    pub(super) fn follow_path(&mut self, now: Instant, had_route: bool) {
         let Some(on_path) = &mut self.on_path else { return };
         let stance = on_path.path.stance(self.sender.window().mss);
         let before = core::mem::replace(&mut on_path.stance, stance);
@@ -69,7 +68,12 @@ impl Endpoint {
                 self.sender.limit_flight(room);
                 self.sender.hold_window(held);
                 if before == Stance::Frozen {
-                    self.sender.thaw(now, resend);
+                    if had_route {
+                        self.sender.go_on(now);
+                    } else {
+                        // What was under way on the old route is lost.
+                        self.sender.thaw(now, Resend::First);
+                    }
                 }
             }
         }
