@@ -110,6 +110,10 @@ pub struct Counters {
     pub given_up: u64,
     /// Handoffs to another channel.
     pub handoffs: u64,
+    /// Transmissions on the air: frames, their repetitions, RTS, CTS and ACKs.
+    pub transmissions: u64,
+    /// How often a node noticed one: over `transmissions`, the mean number of nodes in carrier-sense range.
+    pub noticed: u64,
 }
 
 impl Counters {
@@ -121,6 +125,8 @@ impl Counters {
             route_messages: self.route_messages - earlier.route_messages,
             given_up: self.given_up - earlier.given_up,
             handoffs: self.handoffs - earlier.handoffs,
+            transmissions: self.transmissions - earlier.transmissions,
+            noticed: self.noticed - earlier.noticed,
         }
     }
 }
@@ -571,6 +577,8 @@ impl Environment for Nodes {
 
     fn hearers(&mut self, now: Instant, from: u32, into: &mut Vec<Hearing>) {
         let hearers = self.places.hearers(Node(from), now).iter();
+        self.counters.transmissions += 1;
+        self.counters.noticed += hearers.len() as u64;
         into.extend(hearers.map(|hearer| Hearing::new(hearer.node.0, hearer.power, hearer.reads)));
     }
 

@@ -13,6 +13,10 @@ pub struct MeshRecord {
     pub frames_given_up: u64,
     /// Changes of the channel.
     pub handoffs: u64,
+    /// Transmissions on the air: frames, their repetitions, RTS, CTS and ACKs.
+    pub transmissions: u64,
+    /// How often a node noticed one: over `transmissions`, the mean number of nodes in carrier-sense range.
+    pub noticed: u64,
 }
 
 /// A mesh over time, for a picture.

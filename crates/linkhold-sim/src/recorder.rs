@@ -196,6 +196,8 @@ fn mesh_record(counters: &Counters) -> MeshRecord {
         route_messages: counters.route_messages,
         frames_given_up: counters.given_up,
         handoffs: counters.handoffs,
+        transmissions: counters.transmissions,
+        noticed: counters.noticed,
     }
 }
 
