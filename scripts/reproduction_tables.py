@@ -446,6 +446,10 @@ def one_line(figure, metric, title, unit):
     return [f"{title}:", table(["", unit], rows)]
 
 
+# Figure 3: what the best sensing time hangs on.
+DETECTORS = ("detector of -24 dB", "detector of -27 dB", "detector that never errs")
+
+
 def crahn_pages(figures):
     """What each page's marks hold, by the page's path below reproductions/crahn."""
     throughput, timeouts = ("throughput", "kbit/s by"), ("timeouts", "1/s by")
@@ -455,7 +459,7 @@ def crahn_pages(figures):
         figure = figures[name]
         blocks[name] += by_x(figure, throughput[0], f"{throughput[1]} {axis}", "Throughput", by_curve(figure, "throughput"))
     blocks["fig2"] += by_x(figures["fig2"], timeouts[0], f"{timeouts[1]} t_s, s", "Retransmission timeouts", by_curve(figures["fig2"], "timeouts"))
-    for name, stacks in (("fig3", (definition, text)), ("notified", (definition,))):
+    for name, stacks in (("fig3", (definition, text, *DETECTORS)), ("notified", (definition,))):
         figure = figures[name]
         for stack in stacks:
             columns = of_cases(figure, "throughput", stack)

@@ -23,6 +23,7 @@ use linkhold_core::packet::{PacketId, StationId};
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes};
 use linkhold_radio::dcf::{Dcf, Environment, Hearing, Mpdu, Sent};
+use linkhold_radio::spectrum::{LinkQuality, Repository};
 use linkhold_radio::wakeups::Wakeups;
 use linkhold_radio::{AirAccounting, AirDrop, AirOutput, Frame, RadioId, Silence};
 
@@ -38,6 +39,8 @@ use crate::spectrum::{Change, Spectrum};
 
 /// Most messages of the routing protocol in a node's queue.
 const MAX_MESSAGES: usize = 64;
+/// Most neighbours of whom a node's layers publish something.
+const MAX_NEIGHBOURS: usize = 128;
 /// Hops that a packet may go over (RFC 1812's default TTL).
 const MAX_HOPS: u8 = 64;
 
@@ -92,6 +95,7 @@ struct Nodes {
     /// What a geographic router sees; AODV asks for nothing of it.
     local: Local,
     geographic: bool,
+    repository: Repository,
     actions: Vec<RouteAction>,
     changes: Vec<Change>,
     out: AirOutput,
@@ -165,6 +169,7 @@ impl Mesh {
                 kicked: Vec::new(),
                 local: Local::default(),
                 geographic: config.routing == Routing::Search,
+                repository: Repository::new(config.nodes as usize, MAX_NEIGHBOURS),
                 actions: Vec::new(),
                 changes: Vec::new(),
                 out: AirOutput::new(),
@@ -260,6 +265,7 @@ impl Mesh {
     fn spectrum_event(&mut self, now: Instant) {
         if !self.started {
             self.started = true;
+            self.nodes.publish_channel(now);
             let kind = self.nodes.spectrum.capacity();
             self.nodes.out.link(LinkEvent::at(now, kind));
         }
@@ -280,6 +286,7 @@ impl Mesh {
                     let nodes = &mut self.nodes;
                     nodes.counters.handoffs += 1;
                     nodes.meter.retune(now, nodes.spectrum.channel(), nodes.spectrum.rate());
+                    nodes.publish_channel(now);
                     let kind = nodes.spectrum.capacity();
                     nodes.out.link(LinkEvent::at(now, kind));
                 }
@@ -361,6 +368,18 @@ impl Mesh {
         self.now
     }
 
+    /// What the nodes' layers have published of channels, neighbours and links, each with its time.
+    #[must_use]
+    pub const fn repository(&self) -> &Repository {
+        &self.nodes.repository
+    }
+
+    /// The rate of a channel, counted over all bands.
+    #[must_use]
+    pub fn channel_rate(&self, channel: usize) -> BitRate {
+        self.nodes.spectrum.rate_of(channel)
+    }
+
     /// What it was made from.
     #[must_use]
     pub const fn config(&self) -> &MeshConfig {
@@ -405,6 +424,27 @@ impl Nodes {
             Some(at) => self.timers.set(node.get(), at, 0),
             None => self.timers.clear(node.get()),
         }
+    }
+
+    /// The MAC layer publishes the channel that all nodes work on.
+    fn publish_channel(&mut self, now: Instant) {
+        let channel = self.spectrum.channel();
+        let power = self.places.reach().power;
+        for node in 0..self.states.len() {
+            self.repository.publish_channel(node, channel, now);
+            self.repository.publish_transmit_power(node, power, now);
+        }
+    }
+
+    /// The PHY layer of `at` publishes how well it received `from`.
+    fn publish_link(&mut self, now: Instant, at: Node, from: Node) {
+        let hearer = self.places.hearers(from, now).iter().find(|hearer| hearer.node == at);
+        let Some(received_power) = hearer.map(|hearer| hearer.power) else { return };
+        let disturbance = self.spectrum.disturbance(at, now, now, &mut self.places);
+        // Without noise the ratio is infinite, as it would be.
+        let quality = LinkQuality { received_power, sinr: received_power / disturbance };
+        self.repository.publish_link(at.get(), from.0, quality, now);
+        self.repository.publish_neighbour_channel(at.get(), from.0, self.spectrum.channel(), now);
     }
 
     /// Looks around from `node`, for a router that wants to know.
@@ -538,6 +578,7 @@ impl Environment for Nodes {
     fn received(&mut self, now: Instant, at: u32, from: u32, mpdu: &Mpdu) {
         let (at, from, id) = (Node(at), Node(from), PacketId(mpdu.token));
         self.states[at.get()].router.on_heard(now, from);
+        self.publish_link(now, at, from);
         match self.packets.get(id).map(|packet| &packet.cargo) {
             Some(Cargo::Data(_)) => self.data_received(now, at, from, id),
             Some(Cargo::Control(message)) => {
@@ -568,6 +609,7 @@ impl Environment for Nodes {
                 if lost.is_none() {
                     self.packets.remove(id);
                 }
+                self.repository.withdraw_neighbour(node.get(), to.0);
                 self.look(now, node);
                 self.states[node.get()].router.on_failure(now, to, lost, &self.local, &mut self.actions);
                 self.act(now, node);

@@ -94,6 +94,10 @@ impl Places {
         }
     }
 
+    pub(crate) const fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
     pub(crate) fn position(&mut self, node: Node, now: Instant) -> Point {
         self.mobility.position(node, now)
     }

@@ -108,9 +108,15 @@ impl Spectrum {
     /// The working channel's rate.
     #[inline]
     pub(crate) fn rate(&self) -> BitRate {
+        self.rate_of(self.channel())
+    }
+
+    /// A channel's rate.
+    #[inline]
+    pub(crate) fn rate_of(&self, channel: usize) -> BitRate {
         match self {
             Self::Own(rate) => *rate,
-            Self::Shared(shared) => shared.log.bandwidth(shared.cycle.channel()),
+            Self::Shared(shared) => shared.log.bandwidth(channel),
         }
     }
 

@@ -155,6 +155,28 @@ fn a_packet_finds_its_way_over_three_hops_and_back() {
 }
 
 #[test]
+fn layers_publish_channels_and_links_with_their_times() {
+    let channels = spectrum(2, "1 100 100 1 10\n1 0 2\n");
+    let mut driver = Driver::new(&MeshConfig { channels, ..config(&line(3), Routing::Aodv) }, 1);
+    driver.send(0, 2);
+    driver.run(seconds(1));
+    let repository = driver.mesh.repository();
+    // Sense, change, sense: 100 + 10 + 100 ms to the second band's channel.
+    let channel = repository.channel(1).expect("the MAC has published it");
+    assert_eq!((channel.value, channel.age(driver.now)), (1, seconds(1).since(Instant::from_millis(210))));
+    assert_eq!(driver.mesh.channel_rate(channel.value), BitRate::from_mbps(1));
+    let of_node_1: Vec<u32> = repository.neighbours(1).iter().map(|neighbour| neighbour.node).collect();
+    assert_eq!(of_node_1, [0, 2]);
+    let link = repository.neighbour(1, 0).and_then(|neighbour| neighbour.quality).expect("it heard node 0");
+    let expected = Propagation::default().received(0.1, 200.0, 1.0);
+    assert!(
+        (link.value.received_power / expected - 1.0).abs() < 1e-9
+            && link.age(driver.now) < Duration::from_secs(1)
+    );
+    assert!(repository.neighbour(0, 2).is_none(), "400 m away");
+}
+
+#[test]
 fn search_finds_the_same_way_from_places() {
     let mut driver = Driver::new(&config(&line(4), Routing::Search), 1);
     driver.send(0, 3);

@@ -76,6 +76,12 @@ pub fn change(
 ) -> Option<PathEvent> {
     let mesh = network.radio(AIR).air().mesh()?;
     let (from, to) = ends;
+    // The sender's transport reads what its MAC published (crahn section 5.3: metrics of the link layer), and does
+    // without the scaling if that is not the channel it was told of.
+    let channel = mesh.repository().channel(from as usize)?;
+    if mesh.channel_rate(channel.value) != new {
+        return None;
+    }
     let now = mesh.now();
     let hops = mesh.path(now, Node(from), Node(to)).len().saturating_sub(1).max(1) as u32;
     let MeshConfig { dcf, .. } = mesh.config();
