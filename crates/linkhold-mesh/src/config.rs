@@ -170,6 +170,13 @@ impl MeshConfig {
     /// # Errors
     /// [`MeshError`].
     pub fn check(&self) -> Result<(), MeshError> {
+        self.check_numbers()?;
+        // Whatever the seed, places and movements are right or wrong.
+        self.mobility(0).map(drop)
+    }
+
+    /// All but the places.
+    pub(crate) fn check_numbers(&self) -> Result<(), MeshError> {
         if self.nodes < 2 {
             return Err(MeshError::TooFew);
         }

@@ -142,7 +142,7 @@ impl Mesh {
     /// # Errors
     /// [`MeshError`] when the configuration does not fit together.
     pub fn new(config: &MeshConfig, seed: u64) -> Result<Self, MeshError> {
-        config.check()?;
+        config.check_numbers()?;
         let mobility = config.mobility(seed)?;
         let places = Places::new(mobility, config.nodes, config.reach);
         let spectrum = Spectrum::new(config, seed)?;

@@ -154,7 +154,7 @@ fn what_is_wrong_is_told_with_its_line() {
         (rate, "[[flows]]\nfrom = 0\nto = 0\n", "a node does not send to itself"),
         (rate, "[[flows]]\nfrom = 0\nto = \"drawn\"\n", "one is drawn and one is not"),
         (rate, "[[flows]]\ndirection = \"uplink\"\n", "does nothing in a mesh; write from and to"),
-        ("nodes = 2\nrate = \"2Mbit/s\"\nphy = \"802.11a\"", ONE_FLOW, "no rate of 2Mbit/s"),
+        ("nodes = 2\nrate = \"2Mbit/s\"\nphy = \"802.11a\"", ONE_FLOW, "no rate of 2.00 Mbit/s"),
         (
             "nodes = 2\nrate = \"2Mbit/s\"\nplaces = [{ x = \"1m\", y = \"1m\" }]",
             ONE_FLOW,
