@@ -6,10 +6,12 @@
 //! own content security policy forbids every request.
 
 mod charts;
+mod mesh_map;
 mod numbers;
 mod page;
 mod reproduce;
 mod run;
+mod surface;
 mod words;
 
 pub use reproduce::render_reproduce;
