@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_a_hole() {
         let mut figure = sample::surface();
-        figure.rows[3].measured = f64::NAN;
+        figure.rows[2].measured = f64::NAN;
         let surface = &Surface::of(&figure)[0];
         assert_eq!(surface.z.iter().flatten().filter(|z| z.is_none()).count(), 1);
         assert_eq!(surface.chart()["data"][1]["x"].as_array().unwrap().len(), 29);
