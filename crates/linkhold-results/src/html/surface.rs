@@ -18,8 +18,8 @@ const MOST_CURVES: usize = 256;
 const MOST_POINTS: usize = 256;
 /// Most surfaces of a figure.
 const MOST_SURFACES: usize = 8;
-/// About as many contour lines are drawn.
-const LEVELS: f64 = 8.0;
+/// At most about as many contour lines are drawn.
+const LEVELS: f64 = 12.0;
 /// Most numbers along an axis.
 const MOST_TICKS: usize = 12;
 /// From low to high. Light enough throughout that dark lines and labels stand out; after `ColorBrewer`'s
@@ -125,7 +125,7 @@ impl Surface {
                 dots.0.push(*x_at);
                 dots.1.push(*y_at);
                 dots.2.push(escape(&format!(
-                    "{}; {}: {}",
+                    "{}, {}: {}",
                     named(&self.x_label, *x),
                     named(&self.y_label, *y),
                     format::with_unit(*z, &self.unit)
@@ -135,12 +135,12 @@ impl Surface {
         let mut data = vec![
             surface,
             json!({"type": "scatter", "mode": "markers", "x": dots.0, "y": dots.1, "text": dots.2,
-            "name": "measured", "hovertemplate": "%{text}<extra></extra>", "cliponaxis": false,
+            "name": "measured", "hovertemplate": "%{text}<extra></extra>",
             "marker": {"size": 4, "color": INK}}),
         ];
         if let Some((row, column, _)) = self.best() {
             data.push(json!({"type": "scatter", "mode": "markers", "x": [x.positions[column]], "y": [y.positions[row]],
-                "name": self.best_word(), "hoverinfo": "skip", "cliponaxis": false,
+                "name": self.best_word(), "hoverinfo": "skip",
                 "marker": {"symbol": "star", "size": 19, "color": "#D55E00", "line": {"color": "#ffffff", "width": 1.5}}}));
         }
         let mut out = charts::figure(data, x.drawn(&self.x_label), y.drawn(&self.y_label), 460);
@@ -287,11 +287,11 @@ impl NumberIn<'_> {
     }
 }
 
-/// "sensing time 0.2 s" from the label "sensing time (s)".
+/// "sensing time = 0.2 s" from the label "sensing time (s)".
 fn named(label: &str, value: f64) -> String {
     match label.rsplit_once(" (").and_then(|(name, unit)| Some((name, unit.strip_suffix(')')?))) {
-        Some((name, unit)) => format!("{name} {}\u{a0}{unit}", plain(value)),
-        None => format!("{label} {}", plain(value)),
+        Some((name, unit)) => format!("{name} = {}\u{a0}{unit}", plain(value)),
+        None => format!("{label} = {}", plain(value)),
     }
 }
 
@@ -324,7 +324,11 @@ impl<'a> Axis<'a> {
         let texts: Vec<String> = self.values.iter().step_by(each).map(|value| plain(*value)).collect();
         out["tickvals"] = json!(shown);
         out["ticktext"] = json!(texts);
-        out["range"] = json!([self.positions.first(), self.positions.last()]);
+        if let [first, .., last] = self.positions[..] {
+            // Room for the marks at the edges.
+            let room = (last - first) * 0.03;
+            out["range"] = json!([first - room, last + room]);
+        }
         out["showgrid"] = json!(false);
         out
     }
@@ -363,7 +367,7 @@ mod tests {
         let surface = &Surface::of(&sample::surface())[0];
         let caption = surface.caption();
         assert!(caption.contains("Star: the greatest measured value"), "{caption}");
-        assert!(caption.contains("at sensing time 0.2\u{a0}s, T_p 0.6\u{a0}s"), "{caption}");
+        assert!(caption.contains("at sensing time = 0.2\u{a0}s, T_p = 0.6\u{a0}s"), "{caption}");
         let chart = surface.chart();
         assert_eq!(chart["data"][0]["type"], "contour");
         assert_eq!(chart["data"][0]["colorbar"]["title"]["text"], "mesh throughput (kbit/s)");
@@ -433,7 +437,7 @@ mod tests {
         let values: Vec<f64> = surface.z.iter().flatten().flatten().copied().collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(0.0, f64::max);
-        assert!(least < start && end <= most && ((end - start) / size) < 9.0, "{start} {end} {size}");
+        assert!(least < start && end <= most && ((end - start) / size) < LEVELS, "{start} {end} {size}");
         surface.z.iter_mut().flatten().for_each(|z| *z = Some(7.0));
         assert_eq!(surface.levels(), None, "flat");
         assert_eq!(surface.chart()["data"][0]["contours"]["showlines"], false);
