@@ -156,6 +156,11 @@ impl<'a> Map<'a> {
         (units(x * self.scale), units((self.maps.height_m - y) * self.scale))
     }
 
+    /// Whether the nodes are so few that they have room for their numbers.
+    fn numbered(&self) -> bool {
+        self.frames.iter().all(|frame| frame.nodes.len() <= MOST_NUMBERED)
+    }
+
     fn moment(&self, frame: &MapFrame) -> Moment {
         let nodes: Vec<(i32, i32)> = frame.nodes.iter().map(|&(x, y)| self.place(x, y)).collect();
         let users = self.users.iter().map(|(index, user)| {
@@ -204,7 +209,12 @@ impl<'a> Map<'a> {
             self.width + 2 * MARGIN,
             self.height + 2 * MARGIN + FOOT,
             escape(case),
-            if now.silent { " class=\"silent\"" } else { "" },
+            match (self.numbered(), now.silent) {
+                (true, false) => "",
+                (true, true) => " class=\"silent\"",
+                (false, false) => " class=\"small\"",
+                (false, true) => " class=\"small silent\"",
+            },
         );
         self.draw_users(&mut out, &now);
         let _ = writeln!(out, "<rect class=\"area\" width=\"{}\" height=\"{}\"/>", self.width, self.height);
@@ -263,7 +273,7 @@ impl<'a> Map<'a> {
     }
 
     fn draw_nodes(&self, out: &mut String, now: &Moment) {
-        let numbered = now.nodes.len() <= MOST_NUMBERED;
+        let numbered = self.numbered();
         let radius = if numbered { 15 } else { 5 };
         for (number, (x, y)) in now.nodes.iter().enumerate() {
             let _ = write!(out, "<g class=\"node\" transform=\"translate({x} {y})\">");
@@ -314,7 +324,8 @@ impl<'a> Map<'a> {
     fn route_width(&self, index: usize) -> i32 {
         const TOGETHER: usize = 5;
         let above = self.pairs.len().min(TOGETHER) as i32 - 1 - (index % TOGETHER) as i32;
-        4 + 4 * above.max(0)
+        let step = if self.numbered() { 4 } else { 2 };
+        step + step * above.max(0)
     }
 
     fn caption(&self, seed: u64, cases: usize) -> String {
@@ -335,7 +346,7 @@ impl<'a> Map<'a> {
         };
         format!(
             "<b>The mesh over time</b>, seed {seed}{}. The area is {} m by {} m, north is up; times count in s from the start of the run. \
-             Small circles are nodes{}, a frame can be read {} m away; while the nodes are silent, their edges are dashed. Coloured lines are \
+             Small circles are nodes{}, grey while they are silent; a frame can be read {} m away. Coloured lines are \
              the routes of the flows as the routers know them at that moment, from sender (square) to receiver (ring), dashed where the route breaks \
              off before the receiver.{routes} {users} Nodes, users and bands are numbered from 0. Move the slider with the mouse or the arrow keys.",
             if cases > 1 { " of each case" } else { "" },
@@ -549,6 +560,15 @@ mod tests {
         ] {
             assert!(panel.contains(wanted), "{wanted} in {panel}");
         }
+    }
+
+    #[test]
+    fn many_nodes_are_small_and_without_numbers() {
+        let (few, many) = (map_of(&meshes(1, 80, 3)).unwrap(), map_of(&meshes(1, 81, 3)).unwrap());
+        let number = "<circle r=\"15\"/><text y=\"6\">79</text>";
+        assert!(few.contains(number) && few.contains("Small circles are nodes with their numbers"));
+        assert!(!many.contains("<text y=\"6\">") && many.contains("<circle r=\"5\"/>"));
+        assert!(many.contains("class=\"small") && !few.contains("class=\"small"));
     }
 
     #[test]
