@@ -145,14 +145,23 @@ impl Map<'_> {
         step + step * above.max(0)
     }
 
+    /// How far the primary users are detected: "500 m" or "300 to 500 m".
+    fn ranges(&self) -> String {
+        let ranges = || self.users.iter().map(|(_, user)| user.range_m);
+        let (least, most) = (ranges().fold(f64::INFINITY, f64::min), ranges().fold(0.0, f64::max));
+        let (least, most) = (format::number(least), format::number(most));
+        if least == most { format!("{most} m") } else { format!("{least} to {most} m") }
+    }
+
     pub(super) fn caption(&self, seed: u64, cases: usize) -> String {
         let MeshMaps { width_m, height_m, transmission_range_m, .. } = self.maps;
         let users = match (self.users.len(), self.maps.users.len()) {
             (_, 0) => "There are no primary users.".to_owned(),
             (drawn, all) => format!(
-                "Large circles are primary users (a triangle each) and reach as far as they are detected (m): thin and dashed while \
-                 they are off the air, filled while they transmit, with a thick red edge if their band is the one in use{}. They are cut off \
-                 at the map's edge.",
+                "Large circles are primary users, a triangle each, and end where they are no longer detected ({}): dashed while they \
+                 are off the air, filled while they transmit, red if their band is the one in use{}. They are cut off at the map's \
+                 edge.",
+                self.ranges(),
                 if drawn < all { format!("; the first {drawn} of {all} are drawn") } else { String::new() },
             ),
         };

@@ -103,6 +103,7 @@ mod tests {
             "seed 1 of each case",
             "700 m by 500 m",
             "times count in s",
+            "no longer detected (180 m)",
             "type=\"range\"",
             "class=\"mesh-play\"",
             "#mesh-map .area",
