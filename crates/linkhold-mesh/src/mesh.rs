@@ -529,7 +529,8 @@ impl Nodes {
     #[inline(never)]
     fn tell(&mut self, told: &Told) {
         debug_assert_eq!(told.kind == Kind::Data, told.token.is_some(), "data has a token");
-        let cargo = told.token.and_then(|token| self.packets.get(PacketId(token))).map(|packet| &packet.cargo);
+        let cargo =
+            told.token.and_then(|token| self.packets.get(PacketId(token))).map(|packet| &packet.cargo);
         let packet = match cargo {
             Some(Cargo::Data(frame)) => Some(frame.packet),
             Some(Cargo::Control(message)) => {

@@ -97,7 +97,14 @@ fn an_exchange_takes_what_the_standard_adds_up() {
             (10_592, 10_944, true, true)
         ]
     );
-    let sequence: Vec<u8> = driver.transmitted.iter().map(|(_, told)| match told.mac { MacFrame::Ieee802154 { sequence } => sequence, MacFrame::Dcf(_) => panic!("{told:?}") }).collect();
+    let sequence: Vec<u8> = driver
+        .transmitted
+        .iter()
+        .map(|(_, told)| match told.mac {
+            MacFrame::Ieee802154 { sequence } => sequence,
+            MacFrame::Dcf(_) => panic!("{told:?}"),
+        })
+        .collect();
     assert_eq!(sequence, [0, 0, 1, 1], "an acknowledgment repeats its frame's number");
 }
 
