@@ -22,7 +22,7 @@ use linkhold_core::link_event::LinkEvent;
 use linkhold_core::packet::{PacketId, StationId};
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes};
-use linkhold_radio::dcf::{Dcf, Environment, Hearing, Mpdu, Sent};
+use linkhold_radio::dcf::{Dcf, Environment, Hearing, Kind, Mpdu, Sent, Told};
 use linkhold_radio::spectrum::{LinkQuality, Repository};
 use linkhold_radio::wakeups::Wakeups;
 use linkhold_radio::{AirAccounting, AirDrop, AirOutput, Frame, RadioId, Silence};
@@ -101,6 +101,9 @@ struct Nodes {
     out: AirOutput,
     queue: usize,
     counters: Counters,
+    tells_transmissions: bool,
+    /// The messages in the transmissions told, in order; whoever asked for these takes them.
+    told: VecDeque<Message>,
 }
 
 /// What happened in a mesh, by totals.
@@ -175,6 +178,8 @@ impl Mesh {
                 out: AirOutput::new(),
                 queue: config.queue as usize,
                 counters: Counters::default(),
+                tells_transmissions: false,
+                told: VecDeque::new(),
             },
             now: Instant::ZERO,
             next_at: Instant::ZERO,
@@ -300,9 +305,17 @@ impl Mesh {
         self.nodes.changes = changes;
     }
 
-    /// Tells every transmission from now on. False: a mesh does not tell them yet.
+    /// Tells every transmission from now on, before what becomes of it. The radio of a node is that of the station
+    /// with its number. Whoever asks for this takes the message of each transmission of data without a packet, with
+    /// [`take_told`](Self::take_told).
     pub fn tell_transmissions(&mut self) -> bool {
-        false
+        self.nodes.tells_transmissions = true;
+        true
+    }
+
+    /// The message in the next transmission that was told and had one, in the order of the transmissions.
+    pub fn take_told(&mut self) -> Option<Message> {
+        self.nodes.told.pop_front()
     }
 
     /// Packets and bytes that wait at all nodes.
@@ -557,6 +570,26 @@ impl Nodes {
     }
 }
 
+impl Nodes {
+    /// Tells a transmission. Its packet is still here: it leaves when its sender is done with it.
+    #[inline(never)]
+    fn tell(&mut self, told: &Told) {
+        debug_assert_eq!(told.kind == Kind::Data, told.token.is_some(), "data has a token");
+        let cargo =
+            told.token.and_then(|token| self.packets.get(PacketId(token))).map(|packet| &packet.cargo);
+        let packet = match cargo {
+            Some(Cargo::Data(frame)) => Some(frame.packet),
+            Some(Cargo::Control(message)) => {
+                self.told.push_back(message.clone());
+                None
+            }
+            None => None,
+        };
+        let channel = self.spectrum.channel() as u32;
+        self.out.transmitted(told.transmission(packet, channel, |node| StationId(node).into()));
+    }
+}
+
 impl Environment for Nodes {
     fn take(&mut self, _now: Instant, radio: u32) -> Option<Mpdu> {
         let state = self.states.get_mut(radio as usize)?;
@@ -648,5 +681,12 @@ impl Environment for Nodes {
 
     fn quiet_at(&self, _radio: u32, _to: Option<u32>) -> Instant {
         self.spectrum.quiet_at()
+    }
+
+    #[inline]
+    fn transmitted(&mut self, _now: Instant, told: Told) {
+        if self.tells_transmissions {
+            self.tell(&told);
+        }
     }
 }

@@ -10,12 +10,13 @@ use linkhold_core::units::BitRate;
 use linkhold_mesh::config::{Channels, Movement, Routing, SpectrumConfig, Users};
 use linkhold_mesh::mobility::Area;
 use linkhold_mesh::places::Reach;
+use linkhold_mesh::routing::Message;
 use linkhold_mesh::{Mesh, MeshConfig, MeshError, Node, Point};
 use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::spectrum::{
     Bands, ChannelLog, CycleConfig, DetectionOdds, Policy, Propagation, PuActivity, PuLog, SensingModel,
 };
-use linkhold_radio::{AirDrop, AirEvent, AirOutput, Frame, RadioId};
+use linkhold_radio::{AirDrop, AirEvent, AirOutput, DcfKind, Frame, MacFrame, RadioId, Transmission};
 use proptest::prelude::*;
 
 const LEN: u32 = 1040;
@@ -69,6 +70,8 @@ struct Driver {
     /// When each frame arrived.
     arrivals: Vec<(Instant, u64)>,
     told: Vec<(Instant, LinkEventKind)>,
+    /// Transmissions, each with its message.
+    transmitted: Vec<(Transmission, Option<Message>)>,
 }
 
 impl Driver {
@@ -82,6 +85,7 @@ impl Driver {
             drops: Vec::new(),
             arrivals: Vec::new(),
             told: Vec::new(),
+            transmitted: Vec::new(),
         }
     }
 
@@ -97,6 +101,12 @@ impl Driver {
                     self.drops.push(reason);
                 }
                 AirEvent::Link(event) => self.told.push((self.now, event.kind)),
+                AirEvent::Transmitted(one) => {
+                    let MacFrame::Dcf(dcf) = one.mac else { panic!("{one:?}") };
+                    let is_message = dcf.kind == DcfKind::Data && one.packet.is_none();
+                    let message = is_message.then(|| self.mesh.take_told().expect("it has one"));
+                    self.transmitted.push((one, message));
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -152,6 +162,45 @@ fn a_packet_finds_its_way_over_three_hops_and_back() {
     assert_eq!(driver.delivered(), 2);
     assert_eq!(driver.mesh.counters().route_messages, messages, "the way back was known");
     assert_eq!(driver.mesh.packets_inside(), 0);
+}
+
+/// 0 asks, 1 passes the question on, 2 answers; then the packet. The first question reaches one hop only, and
+/// each that reads a question with hops left repeats it.
+#[test]
+fn each_transmission_is_told_with_its_message() {
+    let run = |tells: bool| {
+        let mut driver = Driver::new(&config(&line(3), Routing::Aodv), 1);
+        assert!(!tells || driver.mesh.tell_transmissions());
+        driver.send(0, 2);
+        driver.run(seconds(1));
+        driver
+    };
+    let driver = run(true);
+    let mut seen = Vec::new();
+    for (one, message) in &driver.transmitted {
+        let MacFrame::Dcf(dcf) = one.mac else { panic!("{one:?}") };
+        let node = |radio: RadioId| radio.station().expect("a node").0;
+        let what = match (dcf.kind, message) {
+            (DcfKind::Data, Some(Message::Request(_))) => "RREQ",
+            (DcfKind::Data, Some(Message::Reply(_))) => "RREP",
+            (DcfKind::Data, None) => "data",
+            (DcfKind::Ack, None) => "ACK",
+            (kind, message) => panic!("{kind:?} {message:?}"),
+        };
+        assert_eq!(one.packet.map(|packet| packet.0), (what == "data").then_some(0));
+        assert_eq!(dcf.rate, BitRate::from_mbps(if one.to.is_none() || what == "ACK" { 1 } else { 2 }));
+        seen.push((what, node(one.from), one.to.map(node)));
+    }
+    let first = seen.iter().position(|(what, ..)| *what == "RREP").expect("it is answered");
+    assert!(seen[..first].iter().all(|(what, _, to)| *what == "RREQ" && to.is_none()), "{seen:?}");
+    let expected = [("RREP", 2, Some(1)), ("ACK", 1, Some(2)), ("RREP", 1, Some(0)), ("ACK", 0, Some(1))];
+    let rest: Vec<_> = seen[first..].iter().copied().filter(|(what, ..)| *what != "RREQ").collect();
+    assert_eq!(rest[..4], expected, "{seen:?}");
+    let packet = [("data", 0, Some(1)), ("ACK", 1, Some(0)), ("data", 1, Some(2)), ("ACK", 2, Some(1))];
+    assert_eq!(rest[4..], packet, "{seen:?}");
+    let silent = run(false);
+    assert!(silent.transmitted.is_empty());
+    assert_eq!(silent.arrivals, driver.arrivals);
 }
 
 #[test]

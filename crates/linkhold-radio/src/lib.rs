@@ -37,7 +37,7 @@ pub use channel::{ChannelConfig, ScriptedSwitch, SwitchPolicy, Switching};
 pub use config::{AirConfig, AirConfigError};
 pub use detector::OverhearConfig;
 pub use energy::{PowerConfig, StationTime};
-pub use frame::{AirDrop, AirEvent, AirOutput, Frame, RadioId, Transmission};
+pub use frame::{AirDrop, AirEvent, AirOutput, DcfFrame, DcfKind, Frame, MacFrame, RadioId, Transmission};
 pub use mac::air_time::AirTime;
 pub use mac::config::{AirTimeModel, Mac, TraceLink};
 pub use mac::dcf;

@@ -11,8 +11,9 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
 use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::{
-    AirConfig, AirConfigError, AirDrop, Columns, Curve, Mac, PhyRate, PowerConfig, PrimaryUserConfig,
-    ScriptedSwitch, SnrConfig, SnrReport, SnrSource, SnrTrace, StationSensing,
+    AirConfig, AirConfigError, AirDrop, Columns, Curve, DcfFrame, DcfKind, Mac, MacFrame, PhyRate,
+    PowerConfig, PrimaryUserConfig, ScriptedSwitch, SnrConfig, SnrReport, SnrSource, SnrTrace,
+    StationSensing,
 };
 
 fn dcf(stations: u32) -> AirConfig {
@@ -225,4 +226,75 @@ fn what_a_dcf_cannot_be_is_refused() {
             Some(AirConfigError::DcfRange("capture_threshold"))
         );
     }
+}
+
+/// A frame of 1500 bytes takes 536 us, SIFS 16 us, the ACK 28 us.
+#[test]
+fn each_transmission_is_told_once_it_has_ended() {
+    let run = |tells: bool| {
+        let mut driver = Driver::new(dcf(1), 1);
+        assert!(!tells || driver.air.tell_transmissions());
+        driver.put(at(1), down(0, 0));
+        driver.put(at(3), up(1, 0));
+        driver.run(at(10));
+        driver
+    };
+    let driver = run(true);
+    let told: Vec<_> = (driver.transmitted.iter())
+        .map(|(at, told)| {
+            let MacFrame::Dcf(dcf) = told.mac else { panic!("{told:?}") };
+            let DcfFrame { kind, sequence, retry, cut, rate, .. } = dcf;
+            assert!(told.received && !cut && !retry && rate == BitRate::from_mbps(24), "{told:?}");
+            let to = told.to.map(|to| to.0);
+            (*at, told.since, kind, told.from.0, to, told.packet.map(|packet| packet.0), sequence)
+        })
+        .collect();
+    let [data, ack] = [DcfKind::Data, DcfKind::Ack];
+    let expected = [
+        (us(1536), us(1000), data, 0, Some(1), Some(0), 0),
+        (us(1580), us(1552), ack, 1, Some(0), None, 0),
+        (us(3536), us(3000), data, 1, Some(0), Some(1), 0),
+        (us(3580), us(3552), ack, 0, Some(1), None, 0),
+    ];
+    assert_eq!(told, expected);
+    let silent = run(false);
+    assert!(silent.transmitted.is_empty());
+    assert_eq!(silent.delivered, driver.delivered);
+}
+
+/// A user comes while a frame is on the air, and cuts it off. The frame goes again after the user has left, under its
+/// number, and says that it is a repetition.
+#[test]
+fn a_frame_that_was_cut_off_keeps_its_number() {
+    let mut config = dcf(1);
+    config.router = linkhold_radio::QueueConfig::fifo(100_000);
+    config.channels[0].primary_user = Some(PrimaryUserConfig {
+        on_mean: ms(5),
+        off_mean: ms(20),
+        fixed: false,
+        detection_delay: Duration::ZERO,
+        end_detection_delay: Duration::ZERO,
+    });
+    let mut driver = Driver::new(config, 1);
+    assert!(driver.air.tell_transmissions());
+    for id in 0..2000 {
+        driver.put(at(0), down(id, 0));
+    }
+    driver.run(at(1000));
+    let data: Vec<_> = (driver.transmitted.iter())
+        .filter_map(|(_, told)| match told.mac {
+            MacFrame::Dcf(dcf) if dcf.kind == DcfKind::Data => Some((dcf, told.packet)),
+            MacFrame::Dcf(_) | MacFrame::Ieee802154 { .. } => None,
+        })
+        .collect();
+    let mut cut = 0;
+    for pair in data.windows(2) {
+        let [(before, packet), (after, next)] = [pair[0], pair[1]];
+        let again = packet == next;
+        assert_eq!(after.retry, again, "{pair:?}");
+        assert_eq!(after.sequence, (before.sequence + u16::from(!again)) % 4096, "{pair:?}");
+        assert!(!before.cut || again, "what was cut off goes again: {pair:?}");
+        cut += u32::from(before.cut);
+    }
+    assert!(cut > 10 && data.len() > 500, "{cut} of {} were cut off", data.len());
 }

@@ -6,6 +6,7 @@ use linkhold_core::time::Instant;
 use linkhold_core::units::Bytes;
 use linkhold_mesh::Mesh;
 use linkhold_mesh::map::Map;
+use linkhold_mesh::routing::Message;
 use linkhold_radio::{Air, AirAccounting, AirOutput, Frame, Silence, StationTime, UplinkAccounting};
 
 /// A cell's air or a mesh. An enum and not a trait object, because every frame crosses it. Its methods are those
@@ -89,6 +90,14 @@ impl Medium {
         match self {
             Self::Cell(air) => air.tell_transmissions(),
             Self::Mesh(mesh) => mesh.tell_transmissions(),
+        }
+    }
+
+    /// As [`Mesh::take_told`]; radios of a cell have no messages.
+    pub(crate) fn take_told(&mut self) -> Option<Message> {
+        match self {
+            Self::Cell(_) => None,
+            Self::Mesh(mesh) => mesh.take_told(),
         }
     }
 

@@ -22,7 +22,8 @@ use linkhold_core::packet::{
 use linkhold_core::time::Instant;
 use linkhold_core::units::Bytes;
 use linkhold_mesh::map::Map;
-use linkhold_radio::{AirEvent, RadioId, Silence, Transmission};
+use linkhold_mesh::routing::Message;
+use linkhold_radio::{AirEvent, DcfFrame, DcfKind, MacFrame, RadioId, Silence, Transmission};
 
 use crate::carrier::Carrier;
 use crate::flow::{FlowIndex, FlowInfo};
@@ -47,15 +48,17 @@ pub enum Event {
 }
 
 /// A transmission on the air that has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Sent {
     /// When it ended.
     pub at: Instant,
     /// The transmission.
     pub transmission: Transmission,
-    /// The packet that it carried. `None` for a MAC's acknowledgment, and for a repetition of a frame that had
-    /// arrived, whose packet may have left the network.
+    /// The packet that it carried. `None` for a MAC's own frames and the messages of a mesh's routers, and for a
+    /// repetition of a frame that had arrived, whose packet may have left the network.
     pub packet: Option<Packet>,
+    /// The message of a mesh's router that it carried.
+    pub message: Option<Message>,
 }
 
 /// A command of a mechanism to the TCP sender at its own node.
@@ -251,11 +254,17 @@ impl Network {
         self.transmissions.pop_front()
     }
 
-    fn transmitted(&mut self, now: Instant, transmission: Transmission) {
+    fn transmitted(&mut self, now: Instant, link: LinkId, transmission: Transmission) {
         let slab = &self.carrier.slab;
         let inside = transmission.packet.filter(|&id| slab.contains(id));
         let packet = inside.map(|id| *slab.get(id));
-        self.transmissions.push_back(Sent { at: now, transmission, packet });
+        let message = match (transmission.mac, transmission.packet) {
+            (MacFrame::Dcf(DcfFrame { kind: DcfKind::Data, .. }), None) => {
+                self.carrier.air_mut(link).air.take_told()
+            }
+            (MacFrame::Dcf(_) | MacFrame::Ieee802154 { .. }, _) => None,
+        };
+        self.transmissions.push_back(Sent { at: now, transmission, packet, message });
     }
 
     /// Lets a packet that has come to its hop go on from there: through the hop's tap, then onward.
@@ -420,7 +429,7 @@ impl Network {
                     self.radio_reports(now, link, event, None);
                 }
                 AirEvent::Overheard { by, event } => self.radio_reports(now, link, event, Some(by)),
-                AirEvent::Transmitted(transmission) => self.transmitted(now, transmission),
+                AirEvent::Transmitted(transmission) => self.transmitted(now, link, transmission),
             }
         }
         let air = self.carrier.air_mut(link);

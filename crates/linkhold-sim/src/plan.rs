@@ -429,10 +429,14 @@ fn key_of(id: u32, station: u32, to: Option<u32>, ip: IpVersion) -> FlowKey {
     }
 }
 
+/// The address of a station, or of a node of a mesh: 10.0.0.2 and on, with room for 16 million.
+pub(crate) const fn node_address(node: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0x0a00_0002_u32.wrapping_add(node))
+}
+
 fn station_address(station: u32, ip: IpVersion) -> IpAddr {
     match ip {
-        // 10.0.0.2 and on: room for 16 million stations.
-        IpVersion::V4 => Ipv4Addr::from_bits(0x0a00_0002_u32.wrapping_add(station)).into(),
+        IpVersion::V4 => node_address(station).into(),
         IpVersion::V6 => {
             let net = Ipv6Addr::new(0x2001, 0xdb8, 0, 2, 0, 0, 0, 0).to_bits();
             Ipv6Addr::from_bits(net + 2 + u128::from(station)).into()

@@ -131,9 +131,13 @@ impl Access {
     /// Tells each transmission from now on. False if this MAC has none to tell.
     pub(crate) fn tell_transmissions(&mut self) -> bool {
         match self {
-            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Dcf(_) | Self::Grants(_) => false,
+            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Grants(_) => false,
             Self::Ieee802154(csma_ca) => {
                 csma_ca.tell_transmissions();
+                true
+            }
+            Self::Dcf(cell) => {
+                cell.tell_transmissions();
                 true
             }
         }

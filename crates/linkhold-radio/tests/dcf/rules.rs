@@ -50,10 +50,36 @@ fn behind_rts_and_cts_an_exchange_takes_both_and_two_more_sifs() {
     assert_eq!(net.world.seen.last().map(|seen| seen.0), Some(us(1000 + 28 + 16 + 28 + 16 + 536 + 16 + 28)));
     let kinds: Vec<Kind> = net.world.told.iter().map(|told| told.kind).collect();
     assert_eq!(kinds, [Kind::Rts, Kind::Cts, Kind::Data, Kind::Ack]);
+    let reserved: Vec<_> = net.world.told.iter().map(|told| told.reserved).collect();
+    let after = [16 + 28 + 16 + 536 + 16 + 28, 16 + 536 + 16 + 28, 16 + 28, 0];
+    assert_eq!(reserved, after.map(micros), "each keeps the medium free to the end of the exchange");
+    assert!(net.world.told.iter().all(|told| told.rate == MBPS(24)), "24 Mbit/s is mandatory");
     // A frame of 1535 octets is not longer than the threshold.
     net.send(us(200_000), 0, 8, Some(1), 1499);
     net.run(us(300_000));
     assert_eq!(net.world.told.len(), 6);
+}
+
+/// Radio 1 reads nothing of radio 0, which sends its frame seven times; the next has the next number.
+#[test]
+fn a_repetition_has_the_number_of_its_frame_and_says_that_it_is_one() {
+    let mut world = World::cell(2, MBPS(54));
+    world.noise = 1.0;
+    let mut net = Net::new(&DcfConfig::new(Phy::Ieee80211a), world, 1);
+    net.send(us(1000), 0, 7, Some(1), 1500);
+    net.run(us(100_000));
+    net.world.noise = 0.0;
+    net.send(us(200_000), 0, 8, Some(1), 1500);
+    net.send(us(200_000), 0, 9, None, 1500);
+    net.run(us(300_000));
+    let told: Vec<_> = (net.world.told.iter())
+        .map(|told| (told.kind, told.sequence, told.retry, told.rate.as_bps() / 1_000_000, told.received))
+        .collect();
+    let data = |sequence, retry, rate, received| (Kind::Data, sequence, retry, rate, received);
+    let mut expected = vec![data(0, false, 54, false)];
+    expected.extend([data(0, true, 54, false); 6]);
+    expected.extend([data(1, false, 54, true), (Kind::Ack, 0, false, 24, true), data(2, false, 24, true)]);
+    assert_eq!(told, expected);
 }
 
 #[test]

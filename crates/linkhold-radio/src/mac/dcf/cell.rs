@@ -8,6 +8,7 @@
 //! - while a primary user transmits and has not been detected, nobody reads anything. Senders do not sense it: the
 //!   channel's detector does, `detection_delay` later;
 //! - noise spoils data frames only, as with `mac = "shared"`;
+//! - each transmission is told if asked for;
 //! - a station's energy counts what it sends (data and ACKs), and what others send to it.
 
 use linkhold_core::packet::{Direction, StationId};
@@ -16,7 +17,7 @@ use linkhold_core::units::BitRate;
 
 use super::config::DcfConfig;
 use super::engine::Dcf;
-use super::environment::{Environment, Hearing, History, Mpdu, Sent, Told};
+use super::environment::{Environment, Hearing, History, Kind, Mpdu, Sent, Told};
 use crate::cell::station_of;
 use crate::frame::{AirDrop, RadioId};
 use crate::mac::contenders::Pending;
@@ -40,6 +41,7 @@ pub(crate) struct DcfCell {
     /// A primary user transmits unnoticed; if not, when the last did.
     collides: bool,
     collided_until: Instant,
+    tells_transmissions: bool,
 }
 
 /// The cell's world during one call.
@@ -48,6 +50,7 @@ struct World<'a, 'b> {
     noisy: &'a mut [bool],
     collides: bool,
     collided_until: Instant,
+    tells_transmissions: bool,
     context: &'a mut Context<'b>,
 }
 
@@ -61,14 +64,20 @@ impl DcfCell {
             silent: vec![false; radios],
             collides: false,
             collided_until: Instant::ZERO,
+            tells_transmissions: false,
         }
+    }
+
+    pub(crate) const fn tell_transmissions(&mut self) {
+        self.tells_transmissions = true;
     }
 
     /// The engine, and what it works on.
     fn split<'a, 'b>(&'a mut self, context: &'a mut Context<'b>) -> (&'a mut Dcf, World<'a, 'b>) {
-        let Self { dcf, frames, noisy, collides, collided_until, .. } = self;
+        let Self { dcf, frames, noisy, collides, collided_until, tells_transmissions, .. } = self;
         let (collides, collided_until) = (*collides, *collided_until);
-        (dcf, World { frames, noisy, collides, collided_until, context })
+        let tells_transmissions = *tells_transmissions;
+        (dcf, World { frames, noisy, collides, collided_until, tells_transmissions, context })
     }
 
     #[inline]
@@ -140,8 +149,7 @@ impl World<'_, '_> {
     fn put_back(&mut self, radio: u32, mpdu: &Mpdu) {
         let Some(mut pending) = self.frames[radio as usize].take() else { return };
         if !mpdu.arrived() {
-            let History { short, long, .. } = mpdu.history;
-            pending.failures = u32::from(short) | u32::from(long) << 8;
+            pending.failures = mpdu.history.packed();
             self.context.contenders.put_back(pending);
         }
     }
@@ -155,8 +163,7 @@ impl Environment for World<'_, '_> {
         }
         let pending = self.context.contenders.take(radio as usize, now, self.context.out)?;
         let mut mpdu = Mpdu::new(0, Some(pending.frame.to.0), pending.frame.len);
-        let [short, long, ..] = pending.failures.to_le_bytes();
-        mpdu.history = History { short, long, arrived: false };
+        mpdu.history = History::unpacked(pending.failures);
         self.frames[radio as usize] = Some(pending);
         Some(mpdu)
     }
@@ -230,6 +237,12 @@ impl Environment for World<'_, '_> {
 
     #[inline]
     fn transmitted(&mut self, now: Instant, told: Told) {
+        if self.tells_transmissions {
+            let carried = (told.kind == Kind::Data).then(|| self.frames[told.from as usize]).flatten();
+            let packet = carried.map(|pending| pending.frame.packet);
+            let channel = self.context.radio.channel() as u32;
+            self.context.out.transmitted(told.transmission(packet, channel, RadioId));
+        }
         let Some(usage) = &mut self.context.usage else { return };
         let length = now.since(told.since);
         if let Some(station) = RadioId(told.from).station() {

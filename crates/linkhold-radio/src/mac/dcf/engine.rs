@@ -36,7 +36,7 @@ use linkhold_core::units::BitRate;
 
 use super::config::DcfConfig;
 use super::ear::{Ear, NOBODY, Wake};
-use super::environment::{Environment, Hearing, Kind, Mpdu, Sent, Told};
+use super::environment::{Environment, Hearing, Kind, Mpdu, SEQUENCES, Sent, Told};
 use super::phy::RTS;
 use crate::rng::Stream;
 use crate::wakeups::Wakeups;
@@ -85,6 +85,15 @@ struct OnAir {
     reserved: Duration,
     /// Rate of the data that the exchange is about.
     rate: BitRate,
+    /// It carries data that was on the air before.
+    retry: bool,
+}
+
+impl OnAir {
+    /// An answer to `to`, which begins when it is sent.
+    const fn answer(kind: Kind, to: u32, length: Duration, reserved: Duration, rate: BitRate) -> Self {
+        Self { kind, to, since: Instant::ZERO, length, reserved, rate, retry: false }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -93,6 +102,8 @@ struct Radio {
     answer: Answer,
     /// CW: the largest backoff of its next attempt, slots.
     window: u32,
+    /// The sequence number of its next frame.
+    sequence: u16,
     on_air: OnAir,
     /// Who hears what it sends now.
     hearers: Vec<Hearing>,
@@ -130,11 +141,13 @@ impl Dcf {
             length: Duration::ZERO,
             reserved: Duration::ZERO,
             rate: BitRate(0),
+            retry: false,
         };
         let radio = |number| Radio {
             sender: Sender::Idle,
             answer: Answer::None,
             window: config.phy.cw_min(),
+            sequence: 0,
             on_air,
             hearers: Vec::new(),
             stream: Stream::new(seed, "dcf", u64::from(number)),
@@ -368,7 +381,7 @@ impl Dcf {
             self.begin(
                 now,
                 at,
-                OnAir { kind: Kind::Rts, to, since: now, length, reserved, rate },
+                OnAir { kind: Kind::Rts, to, since: now, length, reserved, rate, retry: false },
                 2 * at,
                 env,
             );
@@ -377,14 +390,27 @@ impl Dcf {
         }
     }
 
-    fn send_data<E: Environment>(&mut self, now: Instant, at: usize, mpdu: Mpdu, rate: BitRate, env: &mut E) {
+    fn send_data<E: Environment>(
+        &mut self,
+        now: Instant,
+        at: usize,
+        mut mpdu: Mpdu,
+        rate: BitRate,
+        env: &mut E,
+    ) {
         let phy = self.config.phy;
+        let retry = core::mem::replace(&mut mpdu.history.on_air, true);
+        if !retry {
+            let next = &mut self.radios[at].sequence;
+            mpdu.history.sequence = *next;
+            *next = (*next + 1) % SEQUENCES;
+        }
         self.radios[at].sender = Sender::SendingData(mpdu);
         let (to, length, reserved) = match mpdu.to {
             Some(to) => (to, self.config.data(mpdu.len, rate), phy.sifs() + self.config.ack(rate)),
             None => (NOBODY, self.config.data(mpdu.len, phy.control_rate(rate)), Duration::ZERO),
         };
-        let on_air = OnAir { kind: Kind::Data, to, since: now, length, reserved, rate };
+        let on_air = OnAir { kind: Kind::Data, to, since: now, length, reserved, rate, retry };
         self.begin(now, at, on_air, 2 * at, env);
     }
 
@@ -402,7 +428,8 @@ impl Dcf {
                 env.received(now, to, at as u32, &mpdu);
             }
             let length = self.config.ack(rate);
-            self.owe(now, to as usize, Kind::Ack, at as u32, length, Duration::ZERO);
+            let answer = OnAir::answer(Kind::Ack, at as u32, length, Duration::ZERO, rate);
+            self.owe(now, to as usize, answer);
         }
         self.radios[at].sender = Sender::AwaitingAck(mpdu);
         self.wakeups.set(2 * at, now + self.config.phy.answer_timeout(), rank::TIMEOUT);
@@ -418,18 +445,18 @@ impl Dcf {
         }
         let length = self.config.ack(rate);
         let reserved = reserved.saturating_sub(self.config.phy.sifs() + length);
-        self.owe(now, at, Kind::Cts, from as u32, length, reserved);
+        self.owe(now, at, OnAir::answer(Kind::Cts, from as u32, length, reserved, rate));
     }
 
     /// `at` answers `to`, a SIFS from now.
-    fn owe(&mut self, now: Instant, at: usize, kind: Kind, to: u32, length: Duration, reserved: Duration) {
+    fn owe(&mut self, now: Instant, at: usize, answer: OnAir) {
         let DcfConfig { phy, .. } = self.config;
         let since = now + phy.sifs();
-        if self.ears[at].freeze(now, since + length, phy.slot()) == Wake::Clear {
+        if self.ears[at].freeze(now, since + answer.length, phy.slot()) == Wake::Clear {
             self.wakeups.clear(2 * at);
         }
         self.ears[at].owes = true;
-        self.radios[at].answer = Answer::Due(OnAir { kind, to, since, length, reserved, rate: BitRate(0) });
+        self.radios[at].answer = Answer::Due(OnAir { since, ..answer });
         self.wakeups.set(2 * at + 1, since, rank::START);
     }
 
@@ -555,7 +582,7 @@ impl Dcf {
         cut: bool,
         env: &mut E,
     ) -> bool {
-        let OnAir { kind, to, since, reserved, .. } = self.radios[at].on_air;
+        let OnAir { kind, to, since, reserved, rate, retry, .. } = self.radios[at].on_air;
         let data = mpdu.filter(|_| kind == Kind::Data);
         let broadcast = data.filter(|mpdu| mpdu.to.is_none());
         if let Some(index) = self.active.iter().position(|&sender| sender == at as u32) {
@@ -600,6 +627,7 @@ impl Dcf {
         self.radios[at].hearers = hearers;
         self.ears[at].stop_sending(now);
         self.turn_idle(at);
+        let at_data_rate = data.is_some() && broadcast.is_none();
         env.transmitted(
             now,
             Told {
@@ -610,6 +638,10 @@ impl Dcf {
                 token: data.map(|mpdu| mpdu.token),
                 received,
                 cut,
+                retry,
+                sequence: data.map_or(0, |mpdu| mpdu.history.sequence),
+                rate: if at_data_rate { rate } else { self.config.phy.control_rate(rate) },
+                reserved,
             },
         );
         received && broadcast.is_none()

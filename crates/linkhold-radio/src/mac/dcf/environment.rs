@@ -1,7 +1,12 @@
 //! What surrounds a [`Dcf`](super::engine::Dcf): whose frames it sends, who hears whom, and where they go.
 
-use linkhold_core::time::Instant;
+use linkhold_core::packet::PacketId;
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
+
+use crate::frame::{DcfFrame, MacFrame, RadioId, Transmission};
+
+pub use crate::frame::DcfKind as Kind;
 
 /// A frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +24,7 @@ impl Mpdu {
     /// A frame that was never sent.
     #[must_use]
     pub const fn new(token: u64, to: Option<u32>, len: u32) -> Self {
-        Self { token, to, len, history: History { short: 0, long: 0, arrived: false } }
+        Self { token, to, len, history: History::NEW }
     }
 
     /// It has arrived, though its sender may not know.
@@ -43,6 +48,30 @@ pub(super) struct History {
     /// Long retry count: data behind RTS and CTS that failed.
     pub(super) long: u8,
     pub(super) arrived: bool,
+    /// It was on the air, whole or in part, under `sequence`.
+    pub(super) on_air: bool,
+    pub(super) sequence: u16,
+}
+
+/// Sequence numbers are counted modulo this (clause 8.2.4.4.2).
+pub(super) const SEQUENCES: u16 = 4096;
+
+impl History {
+    /// That of a frame that was never sent.
+    pub(super) const NEW: Self = Self { short: 0, long: 0, arrived: false, on_air: false, sequence: 0 };
+
+    /// As a number, for a frame that has not arrived and goes back to its queue.
+    pub(super) const fn packed(self) -> u32 {
+        let (on_air, sequence) = (self.on_air as u32, self.sequence % SEQUENCES);
+        self.short as u32 | (self.long as u32) << 8 | (sequence as u32) << 16 | on_air << 31
+    }
+
+    /// What [`packed`](Self::packed) made a number of.
+    pub(super) const fn unpacked(number: u32) -> Self {
+        let [short, long, ..] = number.to_le_bytes();
+        let sequence = (number >> 16) as u16 % SEQUENCES;
+        Self { short, long, arrived: false, on_air: number >> 31 == 1, sequence }
+    }
 }
 
 /// What became of a frame.
@@ -81,19 +110,6 @@ impl Hearing {
     }
 }
 
-/// What a transmission carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A frame from the layer above.
-    Data,
-    /// Request to send.
-    Rts,
-    /// Clear to send.
-    Cts,
-    /// Acknowledgment.
-    Ack,
-}
-
 /// A transmission that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
@@ -111,6 +127,29 @@ pub struct Told {
     pub received: bool,
     /// It was cut off before its end.
     pub cut: bool,
+    /// Data that was on the air before.
+    pub retry: bool,
+    /// Data's sequence number; 0 of control frames.
+    pub sequence: u16,
+    /// The rate of its octets.
+    pub rate: BitRate,
+    /// The Duration field.
+    pub reserved: Duration,
+}
+
+impl Told {
+    /// As drivers are told it. `radio` numbers the DCF's radios as the driver does.
+    #[must_use]
+    pub fn transmission(
+        &self,
+        packet: Option<PacketId>,
+        channel: u32,
+        radio: impl Fn(u32) -> RadioId,
+    ) -> Transmission {
+        let Self { kind, since, from, to, received, cut, retry, sequence, rate, reserved, .. } = *self;
+        let mac = MacFrame::Dcf(DcfFrame { kind, retry, cut, sequence, channel, rate, reserved });
+        Transmission { since, from: radio(from), to: to.map(radio), packet, received, mac }
+    }
 }
 
 /// The world of the radios. Radios are numbered from 0. No method may be answered with a call to the engine;
@@ -155,4 +194,20 @@ pub trait Environment {
 
     /// A transmission has ended. Most worlds do not care.
     fn transmitted(&mut self, _now: Instant, _told: Told) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_comes_back_from_its_number() {
+        for sequence in [0, 1, 2047, 4095] {
+            for on_air in [false, true] {
+                let history = History { short: 7, long: 255, arrived: false, on_air, sequence };
+                assert_eq!(History::unpacked(history.packed()), history);
+            }
+        }
+        assert_eq!(History::unpacked(0), History::NEW);
+    }
 }
