@@ -130,7 +130,7 @@ fn ends_in_cell(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<En
         }
         return None;
     };
-    fine.then(|| Ends { direction: direction.value, stations, to: None })
+    fine.then_some(Ends { direction: direction.value, stations, to: None })
 }
 
 /// Data in a mesh goes from a station "up" to the node that stands where a cell has its correspondent.
