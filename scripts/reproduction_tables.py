@@ -419,7 +419,74 @@ def lookahead_pages(figures):
     return texts
 
 
-PAPERS = {"dsasync": dsasync_pages, "cr-aware": cr_aware_pages, "activation": activation_pages, "lookahead": lookahead_pages}
+def by_x(figure, metric, unit, title, columns):
+    """A line for each position on the x axis; `columns` are (head, case, stack)."""
+    of = f"mesh {metric}"
+    rows = []
+    for x in figure.positions(of):
+        rows.append([f"{x:g}"] + [cell(figure.row(case, stack, of, x)) for _, case, stack in columns])
+    return [f"{title}:", table([unit, *(head for head, _, _ in columns)], rows)]
+
+
+def by_curve(figure, metric):
+    """Columns of NewReno's curves."""
+    return [(stack, "newreno", stack) for stack in figure.stacks(f"mesh {metric}")]
+
+
+def of_cases(figure, metric, stack):
+    """Columns of every case on one curve."""
+    cases = dict.fromkeys(case for case, one, of, _ in figure.rows if one == stack and of == f"mesh {metric}")
+    return [(f"`{case}`", case, stack) for case in cases]
+
+
+def one_line(figure, metric, title, unit):
+    """NewReno's curves, a line each, of a metric without a position."""
+    of = f"mesh {metric}"
+    rows = [[stack, cell(figure.row("newreno", stack, of))] for stack in figure.stacks(of)]
+    return [f"{title}:", table(["", unit], rows)]
+
+
+# Figure 3: what the best sensing time hangs on.
+DETECTORS = ("detector of -24 dB", "detector of -27 dB", "detector that never errs")
+
+
+def crahn_pages(figures):
+    """What each page's marks hold, by the page's path below reproductions/crahn."""
+    throughput, timeouts = ("throughput", "kbit/s by"), ("timeouts", "1/s by")
+    definition, text = "ON and OFF 2 s in the mean", "ON and OFF 1 s in the mean"
+    blocks = {name: [claims(figure)] if figure.claims else [] for name, figure in figures.items()}
+    for name, axis in (("fig2", "t_s, s"), ("fig6", "alpha, 1/s"), ("fig9", "connections")):
+        figure = figures[name]
+        blocks[name] += by_x(figure, throughput[0], f"{throughput[1]} {axis}", "Throughput", by_curve(figure, "throughput"))
+    blocks["fig2"] += by_x(figures["fig2"], timeouts[0], f"{timeouts[1]} t_s, s", "Retransmission timeouts", by_curve(figures["fig2"], "timeouts"))
+    for name, stacks in (("fig3", (definition, text, *DETECTORS)), ("notified", (definition,))):
+        figure = figures[name]
+        for stack in stacks:
+            columns = of_cases(figure, "throughput", stack)
+            blocks[name] += by_x(figure, throughput[0], f"{throughput[1]} t_s, s", f"Throughput, {stack}", columns)
+            blocks[name] += by_x(figure, timeouts[0], f"{timeouts[1]} t_s, s", f"Retransmission timeouts, {stack}", columns)
+    blocks["fig4"] += one_line(figures["fig4"], "timeouts", "Retransmission timeouts", "1/s")
+    blocks["fig5"] += one_line(figures["fig5"], "standard deviation of the round-trip time", "Standard deviation of the smoothed round-trip time", "s")
+    figure = figures["fig7"]
+    columns = of_cases(figure, "efficiency", "t_s 0.025 s")
+    blocks["fig7"] += by_x(figure, "efficiency", "share by M", "Efficiency (equation 4)", columns)
+    blocks["fig7"] += by_x(figure, throughput[0], f"{throughput[1]} M", "Throughput", columns)
+    blocks["fig8"] += one_line(figures["fig8"], "correlation of window and bandwidth", "Correlation of congestion window and available bandwidth", "")
+    figure = figures["fig10"]
+    blocks["fig10"] += by_x(figure, timeouts[0], f"{timeouts[1]} connections", "Retransmission timeouts", by_curve(figure, "timeouts"))
+    texts = {f"{name}/README.md": "\n\n".join(block) for name, block in blocks.items()}
+    where = "on what the scenarios assume where the paper is open"
+    texts["README.md"] = "\n\n".join(summary(figures, where))
+    return texts
+
+
+PAPERS = {
+    "dsasync": dsasync_pages,
+    "cr-aware": cr_aware_pages,
+    "crahn": crahn_pages,
+    "activation": activation_pages,
+    "lookahead": lookahead_pages,
+}
 
 
 def filled(page, text):

@@ -22,6 +22,9 @@ use linkhold_linux::agent::nl80211::{SignalKind, Translator};
 use linkhold_linux::agent::protocol::{MAX_LINE, Message, parse_line};
 use linkhold_linux::agent::snr::ratio;
 use linkhold_linux::datapath::nfqueue::parse_packet_message;
+use linkhold_mesh::Node;
+use linkhold_mesh::mobility::{Area, Mobility};
+use linkhold_radio::spectrum::{Band, ChannelLog, Occupancy, PuLog};
 use linkhold_radio::{Columns, SnrTrace, Trace};
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_sense::sigmf::Metadata;
@@ -89,6 +92,67 @@ pub fn snr_trace(data: &[u8]) {
                 let db = trace.db_at(Instant::from_nanos(at), trace.duration().mul_f64(0.3));
                 assert!((least - 1e-9..=most + 1e-9).contains(&db), "{db}");
             }
+        }
+        Err(error) => assert!(error.line >= 1 && !error.to_string().contains('\n'), "{error}"),
+    }
+}
+
+/// A mobility file of ns-2 for three nodes. Nodes of an accepted one stay inside, whenever they are asked; a refusal
+/// is one line that names the file's.
+pub fn setdest(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let area = Area::new(500.0, 400.0).expect("a small area");
+    match Mobility::setdest(text, area, 3) {
+        Ok(mut mobility) => {
+            assert!(mobility.max_speed().is_finite());
+            for at in [0, 1, 1_000_000_000, 60_000_000_000, u64::MAX - 1, u64::MAX] {
+                let now = Instant::from_nanos(at);
+                for node in (0..3).map(Node) {
+                    assert!(area.contains(mobility.position(node, now)));
+                    assert!(mobility.next_turn(node, now) > now || at == u64::MAX);
+                }
+            }
+        }
+        Err(error) => assert!(error.line >= 1 && !error.to_string().contains('\n'), "{error}"),
+    }
+}
+
+/// A PU log. An accepted one has users, every burst ends after it starts, it is found on its band, and written anew it
+/// is the same log; a refusal names a line, and says on one line what is wrong.
+pub fn pu_log(data: &[u8]) {
+    match PuLog::parse(data, None) {
+        Ok(log) => {
+            assert!(!log.users().is_empty());
+            for (index, user) in log.users().iter().enumerate() {
+                for (arrival, departure) in log.bursts_of(index) {
+                    assert!(arrival < departure && departure <= log.end());
+                    assert!(log.any_on(user.band, arrival, departure, |found| found == user));
+                    assert_eq!(log.on_until(index, arrival), Some(departure));
+                }
+            }
+            for band in (1..=log.bands()).filter_map(Band::new) {
+                let merged = Occupancy::of(&log, band, |_| true);
+                assert!(merged.on_time(log.end()).as_nanos() <= log.end().as_nanos());
+            }
+            let again = PuLog::parse(log.to_string().as_bytes(), Some(log.bands()));
+            assert_eq!(again.as_ref(), Ok(&log));
+        }
+        Err(error) => assert!(error.line >= 1 && !error.to_string().contains('\n'), "{error}"),
+    }
+}
+
+/// A channel log. An accepted one has a capacity for every channel and a noise at any time, and written anew it is the
+/// same log; a refusal names a line, and says on one line what is wrong.
+pub fn channel_log(data: &[u8]) {
+    match ChannelLog::parse(data) {
+        Ok(log) => {
+            for channel in 0..log.bands().channels() {
+                assert!(log.bandwidth(channel).as_bps() > 0);
+                for at in [0, 1, u64::from(u32::MAX), u64::MAX] {
+                    assert!(log.noise(channel, Instant::from_nanos(at)) >= 0.0);
+                }
+            }
+            assert_eq!(ChannelLog::parse(log.to_string().as_bytes()).as_ref(), Ok(&log));
         }
         Err(error) => assert!(error.line >= 1 && !error.to_string().contains('\n'), "{error}"),
     }

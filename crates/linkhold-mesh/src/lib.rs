@@ -4,8 +4,18 @@
 //! Hoc Networks" (here: crahn).
 #![forbid(unsafe_code)]
 
+mod accounting;
+pub mod config;
+mod local;
+pub mod map;
+pub mod mesh;
 pub mod mobility;
 pub mod node;
+mod packets;
+pub mod places;
 pub mod routing;
+mod spectrum;
 
+pub use config::{MeshConfig, MeshError};
+pub use mesh::{Counters, Mesh};
 pub use node::{Node, Point};

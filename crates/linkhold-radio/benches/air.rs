@@ -26,6 +26,7 @@ fn config(mac: Mac, router: QueueKind) -> AirConfig {
         stations: STATIONS,
         mac,
         air_time: AirTimeModel::PerByte,
+        measured_users: Vec::new(),
         channels: vec![ChannelConfig {
             phy_rate: BitRate::from_mbps(24),
             efficiency: Fraction::clamped(0.65),

@@ -4,6 +4,8 @@
 //! Sees time and the primary users of all channels (the cell senses out of band as well, section III-A).
 //! States: on a channel → retuning → on a channel.
 
+use std::sync::Arc;
+
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 
@@ -11,6 +13,7 @@ use crate::change::{Change, ChangeKind};
 use crate::mac::air_time::AirTime;
 use crate::mac::config::AirTimeModel;
 use crate::primary_user::{PrimaryUser, PrimaryUserConfig};
+use crate::spectrum::occupancy::Occupancy;
 
 /// One channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,9 +105,10 @@ enum Mover {
 }
 
 impl Channels {
-    /// Channels with their air times.
+    /// Channels with their air times; `measured` has, by channel, the times of users that a log describes.
     pub(crate) fn new(
         configs: &[ChannelConfig],
+        measured: &[Option<Arc<Occupancy>>],
         air_times: Vec<AirTime>,
         working: usize,
         switching: Switching,
@@ -114,7 +118,10 @@ impl Channels {
         let users = configs
             .iter()
             .enumerate()
-            .map(|(index, channel)| channel.primary_user.map(|user| PrimaryUser::new(user, seed, index)))
+            .map(|(index, channel)| {
+                let measured = measured.get(index).cloned().flatten();
+                channel.primary_user.map(|user| PrimaryUser::new(user, measured, seed, index))
+            })
             .collect();
         let mut script = switching.scripted;
         script.sort_by_key(|switch| switch.at);

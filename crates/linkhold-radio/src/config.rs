@@ -1,16 +1,20 @@
 //! What the radio of a cell is made of, and whether it fits together.
 
+use std::sync::Arc;
+
 use linkhold_core::units::BitRate;
 
 use crate::channel::{ChannelConfig, SwitchPolicy, Switching};
 use crate::energy::PowerConfig;
 use crate::mac::air_time::AirTime;
 use crate::mac::config::{AirTimeModel, Mac};
+use crate::mac::dcf::{DcfConfig, Phy};
 use crate::mac::grants::config::{GrantsConfig, GrantsError};
 use crate::mac::ieee802154::config::Ieee802154Config;
 use crate::queue::config::QueueConfig;
 use crate::sensing::{SensingConfig, StationSensing};
 use crate::snr::config::SnrConfig;
+use crate::spectrum::occupancy::Occupancy;
 
 /// Everything that makes up the radio of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +27,9 @@ pub struct AirConfig {
     pub air_time: AirTimeModel,
     /// The channels; at least one.
     pub channels: Vec<ChannelConfig>,
+    /// By channel: the ON and OFF times of its primary user, from a PU log instead of drawn. It may be shorter than
+    /// `channels`: the users of the rest are drawn.
+    pub measured_users: Vec<Option<Arc<Occupancy>>>,
     /// Index of the channel it starts on.
     pub initial_channel: usize,
     /// Channel changes.
@@ -54,9 +61,18 @@ pub enum AirConfigError {
     /// There is no channel, or a channel index points past the last.
     #[error("channel {0} does not exist")]
     NoChannel(usize),
+    /// Measured times of a primary user that the channel does not have.
+    #[error("channel {0} has a primary user's times, but no primary user")]
+    NoSuchUser(usize),
     /// A channel has a rate that the air time's model does not know.
     #[error("IEEE 802.11a has no rate of {0}; it has 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s")]
     NoSuchRate(BitRate),
+    /// A channel has a rate that the DCF's physical layer has not.
+    #[error("{1} has no rate of {0}")]
+    NoSuchDcfRate(BitRate, Phy),
+    /// A DCF with a value that is out of its range.
+    #[error("DCF: {0} is out of range")]
+    DcfRange(&'static str),
     /// An SNR with delivery opportunities, which have the losses in them already.
     #[error("a delivery trace has the radio's losses in it already, so an SNR does nothing beside it")]
     SnrBesideTrace,
@@ -87,10 +103,14 @@ impl AirConfig {
     /// How long frames take, by channel.
     ///
     /// # Errors
-    /// [`AirConfigError::NoSuchRate`].
+    /// [`AirConfigError::NoSuchRate`], [`AirConfigError::NoSuchDcfRate`].
     pub fn air_times(&self) -> Result<Vec<AirTime>, AirConfigError> {
-        let air_time = |channel: &ChannelConfig| {
-            channel.air_time(self.air_time).ok_or(AirConfigError::NoSuchRate(channel.phy_rate))
+        let air_time = |channel: &ChannelConfig| match &self.mac {
+            Mac::Dcf(config) => AirTime::of_dcf(config, channel.phy_rate)
+                .ok_or(AirConfigError::NoSuchDcfRate(channel.phy_rate, config.phy)),
+            Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) | Mac::Grants(_) => {
+                channel.air_time(self.air_time).ok_or(AirConfigError::NoSuchRate(channel.phy_rate))
+            }
         };
         self.channels.iter().map(air_time).collect()
     }
@@ -109,8 +129,17 @@ impl AirConfig {
         {
             return Err(AirConfigError::NoChannel(channel));
         }
+        for (index, measured) in self.measured_users.iter().enumerate() {
+            let user = self.channels.get(index).and_then(|channel| channel.primary_user);
+            if measured.is_some() && user.is_none() {
+                return Err(AirConfigError::NoSuchUser(index));
+            }
+        }
         if let Mac::Grants(config) = &self.mac {
             self.check_grants(config)?;
+        }
+        if let Mac::Dcf(config) = &self.mac {
+            check_dcf(config)?;
         }
         if let Some(snr) = &self.snr {
             if matches!(self.mac, Mac::Trace(_)) {
@@ -164,5 +193,17 @@ impl AirConfig {
             Some((what, _)) => Err(AirConfigError::Ieee802154Range(what)),
             None => Ok(()),
         }
+    }
+}
+
+fn check_dcf(config: &DcfConfig) -> Result<(), AirConfigError> {
+    let checks = [
+        ("short_retry_limit", config.short_retry_limit > 0),
+        ("long_retry_limit", config.long_retry_limit > 0),
+        ("capture_threshold", (0.0..=100.0).contains(&config.capture_threshold)),
+    ];
+    match checks.iter().find(|(_, fits)| !fits) {
+        Some((what, _)) => Err(AirConfigError::DcfRange(what)),
+        None => Ok(()),
     }
 }

@@ -5,7 +5,8 @@
 //! Network Interface in an Ad Hoc Networking Environment*, IEEE INFOCOM 2001, table 1). For a Lucent WaveLAN
 //! card of 11 Mbit/s at 4.74 V: 284 mA sending, 190 mA receiving, 156 mA idle.
 //!
-//! A frame's whole exchange counts as sent or received, lost or not. What goes to another station counts as
+//! A frame's whole exchange counts as sent or received, lost or not; with a DCF, which has single transmissions, each
+//! of them counts. What goes to another station counts as
 //! idle time, though an interface listens to it; a station that sleeps is not modelled.
 
 use linkhold_core::packet::{Direction, StationId};
@@ -68,9 +69,13 @@ impl Usage {
 
     /// A frame was on the air for `length`.
     pub(crate) fn note(&mut self, frame: &Frame, length: Duration) {
-        let StationId(station) = station_of(frame);
+        self.add(station_of(frame), direction_of(frame), length);
+    }
+
+    /// `station` sent (uplink) or received (downlink) for `length`.
+    pub(crate) fn add(&mut self, StationId(station): StationId, direction: Direction, length: Duration) {
         let Some(time) = self.stations.get_mut(station as usize) else { return };
-        match direction_of(frame) {
+        match direction {
             Direction::Uplink => time.transmit += length,
             Direction::Downlink => time.receive += length,
         }

@@ -2,7 +2,8 @@
 
 use linkhold_core::link_event::LinkEvent;
 use linkhold_core::packet::PacketId;
-use linkhold_core::time::Instant;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::BitRate;
 
 /// A radio on the air: what sends and receives frames, and has a queue of its own. A MAC may connect any two;
 /// how a cell numbers its radios stands in [`cell`](crate::cell).
@@ -40,7 +41,8 @@ pub enum AirDrop {
     /// CoDel: it stood in the queue too long (RFC 8289).
     Codel,
     /// It was sent again as often as the MAC does that, and never arrived: because of a primary user
-    /// (`retry_limit`), or, with IEEE 802.15.4, for whatever reason (`max_frame_retries`).
+    /// (`retry_limit`), or, with IEEE 802.15.4 and a DCF, for whatever reason (`max_frame_retries`,
+    /// `short_retry_limit`, `long_retry_limit`).
     RetryLimit,
     /// IEEE 802.15.4: the medium was busy each time that the sender looked (CHANNEL_ACCESS_FAILURE).
     ChannelBusy,
@@ -48,15 +50,19 @@ pub enum AirDrop {
     Lost,
     /// IEEE 802.15.4: it is longer than a frame of the MAC may be.
     TooLong,
-    /// Noise spoiled it more than `retry_limit` times.
+    /// Noise spoiled it more than `retry_limit` times; with a DCF, its last attempt.
     Noise,
     /// A granted uplink: its station asked as often as it does that, and was never heard.
     NoGrant,
+    /// A mesh: no route was found, or it broke and no other was found.
+    NoRoute,
+    /// A mesh: it went over as many hops as a packet may (its TTL).
+    HopLimit,
 }
 
 impl AirDrop {
     /// Every reason, in declaration order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::QueueFull,
         Self::Silence,
         Self::Codel,
@@ -66,6 +72,8 @@ impl AirDrop {
         Self::TooLong,
         Self::Noise,
         Self::NoGrant,
+        Self::NoRoute,
+        Self::HopLimit,
     ];
 }
 
@@ -107,15 +115,59 @@ pub struct Transmission {
     pub since: Instant,
     /// Whose it was.
     pub from: RadioId,
-    /// Whom it was for.
-    pub to: RadioId,
-    /// The MAC's sequence number.
-    pub sequence: u8,
-    /// The packet it carried; `None`: it was a MAC acknowledgment. By the time this is told the packet may
-    /// have been delivered, and its token be dead.
+    /// Whom it was for; `None`: everybody.
+    pub to: Option<RadioId>,
+    /// The packet it carried; `None`: a frame of the MAC itself, such as an acknowledgment, or a message between
+    /// the routers of a mesh. By the time this is told the packet may have been delivered, and its token be dead.
     pub packet: Option<PacketId>,
-    /// The receiver could read it.
+    /// The receiver could read it; if it was for everybody, somebody could.
     pub received: bool,
+    /// What its MAC says of it.
+    pub mac: MacFrame,
+}
+
+/// The part of a [`Transmission`] that each MAC has of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MacFrame {
+    /// IEEE 802.15.4: data, or the acknowledgment of data.
+    Ieee802154 {
+        /// The sequence number.
+        sequence: u8,
+    },
+    /// IEEE 802.11's DCF.
+    Dcf(DcfFrame),
+}
+
+/// A frame of a DCF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DcfFrame {
+    /// Its type.
+    pub kind: DcfKind,
+    /// Data has been on the air before, whole or cut off (the retry bit). False of all other types.
+    pub retry: bool,
+    /// It was cut off before its end.
+    pub cut: bool,
+    /// The sequence number of data, modulo 4096; 0 of all other types.
+    pub sequence: u16,
+    /// The channel it was sent on, counted from 0 over all that there are.
+    pub channel: u32,
+    /// The rate of its octets.
+    pub rate: BitRate,
+    /// How long everybody else leaves the medium alone from its end on (the Duration field).
+    pub reserved: Duration,
+}
+
+/// The type of a frame of a DCF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DcfKind {
+    /// A packet, or a message between the routers of a mesh.
+    Data,
+    /// Request to send.
+    Rts,
+    /// Clear to send.
+    Cts,
+    /// Acknowledgment.
+    Ack,
 }
 
 /// The list of events of one call, in order. The driver makes one list, drains it after every call and uses
@@ -154,15 +206,18 @@ impl AirOutput {
         self.events.clear();
     }
 
-    pub(crate) fn delivered(&mut self, frame: Frame, ce: bool) {
+    /// A frame has arrived; a queue may have marked it.
+    pub fn delivered(&mut self, frame: Frame, ce: bool) {
         self.events.push(AirEvent::Delivered { frame, ce });
     }
 
-    pub(crate) fn dropped(&mut self, frame: Frame, reason: AirDrop) {
+    /// A frame is gone.
+    pub fn dropped(&mut self, frame: Frame, reason: AirDrop) {
         self.events.push(AirEvent::Dropped { frame, reason });
     }
 
-    pub(crate) fn link(&mut self, event: LinkEvent) {
+    /// The radio reports.
+    pub fn link(&mut self, event: LinkEvent) {
         self.events.push(AirEvent::Link(event));
     }
 
@@ -170,7 +225,8 @@ impl AirOutput {
         self.events.push(AirEvent::Overheard { by, event });
     }
 
-    pub(crate) fn transmitted(&mut self, transmission: Transmission) {
+    /// A transmission has ended.
+    pub fn transmitted(&mut self, transmission: Transmission) {
         self.events.push(AirEvent::Transmitted(transmission));
     }
 }

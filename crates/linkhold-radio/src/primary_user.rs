@@ -2,15 +2,19 @@
 //!
 //! Source: dsasync section VI-A ("The incumbent produces ON/OFF patterns of random durations according to an
 //! exponential distribution"). Fixed times are our choice, for what a silence of a given length costs where it
-//! is told late.
+//! is told late. Times from a PU log (crahn, section 4.1) take the place of drawn ones: the log's bursts are the
+//! same for every seed, and after its last one the user is silent.
 //! Sees nothing but time and its own random stream; the channel set reads `is_on` and `is_detected`.
 //! States: clear → on, undetected (frames collide) → detected (radio silent) → off, not yet noticed → clear;
 //! a burst shorter than the detection delay is never detected, a pause shorter than the end's never noticed.
+
+use std::sync::Arc;
 
 use linkhold_core::time::{Duration, Instant};
 
 use crate::change::{Change, ChangeKind};
 use crate::rng::Stream;
+use crate::spectrum::occupancy::Occupancy;
 
 /// A primary user's habits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +35,8 @@ pub struct PrimaryUserConfig {
 #[derive(Clone, Debug)]
 pub(crate) struct PrimaryUser {
     config: PrimaryUserConfig,
+    /// Where its times come from a log.
+    measured: Option<Arc<Occupancy>>,
     stream: Stream,
     on: bool,
     toggles_at: Instant,
@@ -42,18 +48,26 @@ pub(crate) struct PrimaryUser {
 impl PrimaryUser {
     /// The process in its stationary state at time 0: ON with probability on / (on + off), and then detected
     /// long ago. (The remaining time of a burst is exponential too.) With fixed times it is at the start of a
-    /// pause.
-    pub(crate) fn new(config: PrimaryUserConfig, seed: u64, channel: usize) -> Self {
+    /// pause. With measured times it is what they say, and its means mean nothing.
+    pub(crate) fn new(
+        config: PrimaryUserConfig,
+        measured: Option<Arc<Occupancy>>,
+        seed: u64,
+        channel: usize,
+    ) -> Self {
         let mut stream = Stream::new(seed, "primary-user", channel as u64);
         let (on_mean, off_mean) = (config.on_mean.as_secs_f64(), config.off_mean.as_secs_f64());
         let draw = stream.unit();
-        let on = if config.fixed {
+        let on = if let Some(measured) = &measured {
+            measured.is_on(Instant::ZERO)
+        } else if config.fixed {
             config.off_mean.is_zero()
         } else {
             !config.on_mean.is_zero() && draw * (on_mean + off_mean) < on_mean
         };
         let mut user = Self {
             config,
+            measured,
             stream,
             on,
             toggles_at: Instant::ZERO,
@@ -107,6 +121,9 @@ impl PrimaryUser {
     }
 
     fn draw_toggle(&mut self, at: Instant) -> Instant {
+        if let Some(measured) = &self.measured {
+            return measured.next_change(at).unwrap_or(Instant::FAR_FUTURE);
+        }
         let (mean, next_mean) = if self.on {
             (self.config.on_mean, self.config.off_mean)
         } else {
@@ -141,7 +158,7 @@ mod tests {
     #[test]
     fn the_duty_cycle_converges_to_on_over_on_plus_off() {
         for (on, off) in [(200, 800), (50, 950), (500, 500), (900, 100)] {
-            let mut user = PrimaryUser::new(config(on, off, 0), 3, 0);
+            let mut user = PrimaryUser::new(config(on, off, 0), None, 3, 0);
             let (mut busy, mut last) = (0.0, 0.0);
             while last < 20_000.0 {
                 let was_on = user.is_on();
@@ -157,14 +174,15 @@ mod tests {
 
     #[test]
     fn it_starts_in_the_stationary_state() {
-        let on =
-            (0..2000).filter(|&seed| PrimaryUser::new(config(200, 800, 0), seed, 0).is_on()).count() as f64;
+        let on = (0..2000)
+            .filter(|&seed| PrimaryUser::new(config(200, 800, 0), None, seed, 0).is_on())
+            .count() as f64;
         assert!((on / 2000.0 - 0.2).abs() < 0.03, "{on}");
     }
 
     #[test]
     fn detection_follows_the_burst_by_the_delay_and_misses_shorter_bursts() {
-        let mut user = PrimaryUser::new(config(20, 200, 10), 5, 0);
+        let mut user = PrimaryUser::new(config(20, 200, 10), None, 5, 0);
         let (mut started, mut ended) = (Instant::ZERO, Instant::ZERO);
         let (mut seen, mut missed) = (0, 0);
         for _ in 0..4000 {
@@ -193,10 +211,44 @@ mod tests {
     }
 
     #[test]
+    fn a_measured_user_is_on_and_detected_when_its_log_says_so_whatever_the_seed() {
+        use crate::spectrum::bands::Band;
+        use crate::spectrum::pu_log::PuLog;
+        let log = b"1 0 0 1 1\n2 0 0 1 1\n1 0 1\n2 0.5 2\n1 3 3.015\n2 5 6\n";
+        let log = PuLog::parse(log, None).unwrap();
+        let measured = Arc::new(Occupancy::of(&log, Band::new(1).unwrap(), |_| true));
+        for seed in [1, 2] {
+            // The means are not looked at.
+            let mut user = PrimaryUser::new(config(0, 0, 20), Some(measured.clone()), seed, 0);
+            assert!(user.is_on() && user.is_detected());
+            let mut seen = Vec::new();
+            while user.next().at < Instant::FAR_FUTURE {
+                let at = user.next().at.as_nanos() / 1_000_000;
+                user.step();
+                seen.push((at, user.is_on(), user.is_detected()));
+            }
+            // The burst of 15 ms is shorter than the detection delay.
+            assert_eq!(
+                seen,
+                [
+                    (2000, false, true),
+                    (2020, false, false),
+                    (3000, true, false),
+                    (3015, false, false),
+                    (5000, true, false),
+                    (5020, true, true),
+                    (6000, false, true),
+                    (6020, false, false),
+                ]
+            );
+        }
+    }
+
+    #[test]
     fn fixed_times_are_the_same_for_every_seed_and_begin_with_a_pause() {
         for seed in [1, 2] {
             let mut user =
-                PrimaryUser::new(PrimaryUserConfig { fixed: true, ..config(300, 4500, 20) }, seed, 0);
+                PrimaryUser::new(PrimaryUserConfig { fixed: true, ..config(300, 4500, 20) }, None, seed, 0);
             assert!(!user.is_on() && !user.is_detected());
             let mut changes = Vec::new();
             for _ in 0..8 {
@@ -205,17 +257,17 @@ mod tests {
             }
             assert_eq!(changes, [4500, 4520, 4800, 4820, 9300, 9320, 9600, 9620], "seed {seed}");
         }
-        let always = PrimaryUser::new(PrimaryUserConfig { fixed: true, ..config(300, 0, 20) }, 1, 0);
+        let always = PrimaryUser::new(PrimaryUserConfig { fixed: true, ..config(300, 0, 20) }, None, 1, 0);
         assert!(always.is_on() && always.next().at == Instant::FAR_FUTURE);
-        let never = PrimaryUser::new(PrimaryUserConfig { fixed: true, ..config(0, 300, 20) }, 1, 0);
+        let never = PrimaryUser::new(PrimaryUserConfig { fixed: true, ..config(0, 300, 20) }, None, 1, 0);
         assert!(!never.is_on() && never.next().at == Instant::FAR_FUTURE);
     }
 
     #[test]
     fn a_user_that_never_or_always_transmits_has_no_events() {
-        let never = PrimaryUser::new(config(0, 800, 0), 1, 0);
+        let never = PrimaryUser::new(config(0, 800, 0), None, 1, 0);
         assert!(!never.is_on() && never.next().at == Instant::FAR_FUTURE);
-        let always = PrimaryUser::new(config(200, 0, 0), 1, 0);
+        let always = PrimaryUser::new(config(200, 0, 0), None, 1, 0);
         assert!(always.is_on() && always.is_detected() && always.next().at == Instant::FAR_FUTURE);
     }
 }

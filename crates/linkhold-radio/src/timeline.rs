@@ -101,10 +101,11 @@ impl Timeline {
                 let hears = radios.map(|radio| mac.user_heard_by.includes(RadioId(radio))).collect();
                 Some(Overhearing::new(&mac.overhearing, hears, seed))
             }
-            Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Grants(_) => None,
+            Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Dcf(_) | Mac::Grants(_) => None,
         };
         let channels = Channels::new(
             &config.channels,
+            &config.measured_users,
             air_times,
             config.initial_channel,
             switching,
@@ -112,7 +113,7 @@ impl Timeline {
             seed,
         );
         let (meter, gap, gap_notice, is_trace) = match &config.mac {
-            Mac::Shared | Mac::Duplex | Mac::Ieee802154(_) | Mac::Grants(_) => {
+            Mac::Shared | Mac::Duplex | Mac::Ieee802154(_) | Mac::Dcf(_) | Mac::Grants(_) => {
                 let none = Gaps::new(Vec::new(), Duration::ZERO, Duration::ZERO);
                 (Meter::for_channels(config.stations, channels.count()), none.clone(), none, false)
             }
@@ -141,7 +142,7 @@ impl Timeline {
         let air_time = channels.air_time();
         let grants = match &config.mac {
             Mac::Grants(grants) => Some(*grants),
-            Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) => None,
+            Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) | Mac::Dcf(_) => None,
         };
         let mut timeline = Self {
             opened: false,

@@ -12,7 +12,7 @@ const NEVER: Wake = (Instant::FAR_FUTURE, u8::MAX);
 
 /// One wake-up for each slot, numbered from 0.
 #[derive(Clone, Debug)]
-pub(crate) struct Wakeups {
+pub struct Wakeups {
     wakes: Vec<Wake>,
     /// A binary tree, the root at 1 and the children of `n` at `2n` and `2n + 1`: in each node the slot that
     /// wakes first below it. The second half are the slots themselves.
@@ -21,7 +21,8 @@ pub(crate) struct Wakeups {
 
 impl Wakeups {
     /// `slots` slots, none of which wakes.
-    pub(crate) fn new(slots: usize) -> Self {
+    #[must_use]
+    pub fn new(slots: usize) -> Self {
         let leaves = slots.max(1).next_power_of_two();
         let mut winners = vec![0; 2 * leaves];
         for node in (1..2 * leaves).rev() {
@@ -31,7 +32,7 @@ impl Wakeups {
     }
 
     /// Wakes `slot` at `at`, and no longer at the time set before.
-    pub(crate) fn set(&mut self, slot: usize, at: Instant, rank: u8) {
+    pub fn set(&mut self, slot: usize, at: Instant, rank: u8) {
         self.wakes[slot] = (at, rank);
         let mut node = (self.wakes.len() + slot) / 2;
         while node > 0 {
@@ -43,17 +44,19 @@ impl Wakeups {
     }
 
     /// Lets `slot` sleep.
-    pub(crate) fn clear(&mut self, slot: usize) {
+    pub fn clear(&mut self, slot: usize) {
         self.set(slot, NEVER.0, NEVER.1);
     }
 
     /// When the first wakes; far future if none does.
-    pub(crate) fn next(&self) -> Instant {
+    #[must_use]
+    pub fn next(&self) -> Instant {
         self.wakes[self.winners[1] as usize].0
     }
 
     /// The slot that wakes first, and when; `None` if none does.
-    pub(crate) fn first(&self) -> Option<(usize, Instant)> {
+    #[must_use]
+    pub fn first(&self) -> Option<(usize, Instant)> {
         let slot = self.winners[1] as usize;
         let at = self.wakes[slot].0;
         (at != Instant::FAR_FUTURE).then_some((slot, at))

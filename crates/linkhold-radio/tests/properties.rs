@@ -11,6 +11,7 @@ use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::cell::{direction_of, station_of};
+use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::grants::{Backoff, Proactive, Requesting};
 use linkhold_radio::{
     AirConfig, AirTimeModel, ChannelConfig, FqCodelConfig, Frame, GrantsConfig, InSilence, Mac,
@@ -41,6 +42,12 @@ fn any_mac() -> impl Strategy<Value = Mac> {
             up,
             silence_threshold: ms(30),
             detection_delay: ms(delay), random_start: false })),
+        2 => (prop::sample::select(vec![0, 600, DcfConfig::NO_RTS]), 1u8..5, 1u8..5).prop_map(
+            |(rts_threshold, short_retry_limit, long_retry_limit)| {
+                let config = DcfConfig::new(Phy::Ieee80211a);
+                Mac::Dcf(DcfConfig { rts_threshold, short_retry_limit, long_retry_limit, ..config })
+            }
+        ),
         3 => any_grants().prop_map(Mac::Grants),
     ]
 }

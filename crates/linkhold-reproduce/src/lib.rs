@@ -8,6 +8,7 @@
 
 mod activation;
 mod cr_aware;
+mod crahn;
 mod dsasync;
 mod figure;
 mod finding;
@@ -89,7 +90,8 @@ pub enum ReproduceError {
 }
 
 /// Every paper.
-const PAPERS: [&PaperSpec; 4] = [&dsasync::PAPER, &cr_aware::PAPER, &activation::PAPER, &lookahead::PAPER];
+const PAPERS: [&PaperSpec; 5] =
+    [&dsasync::PAPER, &cr_aware::PAPER, &crahn::PAPER, &activation::PAPER, &lookahead::PAPER];
 
 fn id(paper: &PaperSpec, figure: &FigureSpec) -> String {
     format!("{}/{}", paper.name, figure.id)

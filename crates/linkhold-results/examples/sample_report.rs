@@ -18,7 +18,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     files.finish()?;
     let scenario = "schema = \"linkhold.scenario/1\"\nname = \"made-up <sample>\"\nduration = \"60s\"\n";
     fs::write(folder.join("run.html"), html::render_run(&report, &series, scenario))?;
-    let reproduce = sample::reproduce();
+    let (report, mut series) = sample::run(2);
+    sample::with_mesh(&mut series, 15, 40);
+    fs::write(folder.join("mesh.html"), html::render_run(&report, &series, scenario))?;
+    let mut reproduce = sample::reproduce();
+    reproduce.figures.push(sample::surface());
     let texts = [("dsasync/fig4".to_owned(), scenario.to_owned())];
     fs::write(folder.join("reproduce.html"), html::render_reproduce(&reproduce, &texts))?;
     print!("{}{}", table::run_table(&report, None), table::reproduce_table(&reproduce, None));

@@ -14,6 +14,7 @@ pub mod delay;
 mod finite;
 pub mod format;
 pub mod html;
+pub mod mesh;
 pub mod parquet;
 pub mod record;
 #[doc(hidden)]
@@ -25,6 +26,7 @@ pub mod traffic;
 mod uplink;
 
 pub use delay::DelayHistogram;
+pub use mesh::{MapFrame, MapUser, MeshMaps, MeshRecord};
 pub use parquet::ParquetFiles;
 pub use record::{
     Claim, CompareRow, EnergyRecord, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord,

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::delay::DelayHistogram;
 use crate::finite;
+use crate::mesh::MeshRecord;
 use crate::traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
 use crate::uplink::UplinkRecord;
 
@@ -226,8 +227,11 @@ pub struct FlowRecord {
     /// Length of the time that this flow's rates count, s.
     #[serde(with = "finite")]
     pub active_s: f64,
-    /// The station at the radio end.
+    /// The station at the radio end; in a mesh, the node that sends.
     pub station: u32,
+    /// In a mesh, the node that receives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u32>,
     /// When the flow started, s.
     #[serde(with = "finite")]
     pub start_s: f64,
@@ -281,6 +285,7 @@ impl Default for FlowRecord {
             bytes: 0,
             active_s: 0.0,
             station: 0,
+            to: None,
             start_s: 0.0,
             delay_p50_s: f64::NAN,
             delay_p99_s: f64::NAN,
@@ -338,6 +343,9 @@ pub struct LinkRecord {
     /// Requests and grants, if the medium access grants the uplink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink: Option<UplinkRecord>,
+    /// What happened in the mesh, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshRecord>,
 }
 
 /// The energy of the stations' radios, from the end of the warm-up on.

@@ -6,6 +6,7 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::Duration;
 
 use crate::delay::DelayHistogram;
+use crate::mesh::{MapFrame, MapUser, MeshMaps};
 use crate::record::{
     Claim, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord, MechanismRecord, Program,
     ReproduceReport, RunRecord, RunReport, RunTotals, ScenarioInfo, Stack,
@@ -105,6 +106,7 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         air_losses: 0,
         energy: None,
         uplink: None,
+        mesh: None,
     };
     let goodput = limit * (share + 0.02 * (noise(seed, index) - 0.5));
     let mut record = FlowRecord {
@@ -143,6 +145,7 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         seed,
         flows: vec![flow],
         router,
+        mesh: None,
         silences,
         delays,
         delays_outside_silence: outside,
@@ -275,4 +278,78 @@ pub fn reproduce() -> ReproduceReport {
         ..Figure::default()
     };
     ReproduceReport::new(program(), vec![bars, sweep, study])
+}
+
+/// A figure with two parameters: curves with a number in their names. Its greatest value lies inside, at 0.2 s
+/// and T_p 0.6 s; its rows come in no order.
+#[must_use]
+pub fn surface() -> Figure {
+    let mut figure = Figure {
+        id: "crahn/fig2".into(),
+        title: "Throughput by sensing and transmitting time".into(),
+        seeds: 5,
+        x_label: "sensing time (s)".into(),
+        ..Figure::default()
+    };
+    for transmitting in [3.0, 0.2, 1.0, 0.6, 2.0_f64] {
+        for sensing in [0.2, 0.05, 1.0, 0.025, 0.5, 0.1_f64] {
+            let away = (sensing / 0.2).ln().powi(2) * 0.4 + (transmitting / 0.6).ln().powi(2) * 0.3;
+            let row = |metric: &str, unit: &str, measured: f64| FigureRow {
+                case: format!("newreno [T_p {transmitting} s]"),
+                metric: metric.into(),
+                unit: unit.into(),
+                x: Some(sensing),
+                paper: None,
+                measured,
+                ci95: Some([measured * 0.95, measured * 1.05]),
+            };
+            figure.rows.push(row("mesh throughput", "kbit/s", 420.0 / (1.0 + away)));
+            figure.rows.push(row("mesh timeouts", "1/s", 0.05 * (1.0 + away)));
+        }
+    }
+    figure
+}
+
+/// Gives every run a mesh: `nodes` nodes that move, three routes that hop from node to node, and six primary
+/// users on three bands.
+pub fn with_mesh(series: &mut [RunSeries], nodes: u32, frames: u32) {
+    let users = (0..6_u32).map(|user| MapUser {
+        x: 700.0 * noise(u64::from(user), 101),
+        y: 500.0 * noise(u64::from(user), 102),
+        band: user % 3,
+        range_m: 180.0,
+    });
+    let users: Vec<MapUser> = users.collect();
+    let last = nodes.saturating_sub(1);
+    let pairs = vec![(0, last), (1, last), (last, 2)];
+    for run in series {
+        let frame = |step: u32| {
+            let walk = |node: u32, axis: u64| {
+                let (start, end) = (noise(u64::from(node), axis), noise(u64::from(node), axis + 9));
+                start + (end - start) * f64::from(step) / f64::from(frames.max(1))
+            };
+            // No route is known at the start, and later one breaks off now and then.
+            let path = |&(from, to): &(u32, u32)| match step {
+                0 => vec![from],
+                step if step % 7 == 3 => vec![from, (from + step) % nodes.max(1)],
+                step => vec![from, (step * 3 + from + 3) % nodes.max(1), to],
+            };
+            MapFrame {
+                t_s: f64::from(step) * 0.5,
+                band: step / 10 % 3,
+                silent: step % 5 == 4,
+                nodes: (0..nodes).map(|node| (700.0 * walk(node, 7), 500.0 * walk(node, 8))).collect(),
+                users_on: (0..6).map(|user| noise(user, u64::from(step / 3) + run.seed) > 0.5).collect(),
+                paths: pairs.iter().map(path).collect(),
+            }
+        };
+        run.mesh = Some(MeshMaps {
+            width_m: 700.0,
+            height_m: 500.0,
+            transmission_range_m: 250.0,
+            users: users.clone(),
+            pairs: pairs.clone(),
+            frames: (0..frames).map(frame).collect(),
+        });
+    }
 }

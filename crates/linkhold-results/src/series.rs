@@ -4,6 +4,7 @@ use linkhold_core::link_event::{Cause, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::delay::DelayHistogram;
+use crate::mesh::MeshMaps;
 use crate::record::FlowDirection;
 
 /// The time series of one run.
@@ -17,6 +18,9 @@ pub struct RunSeries {
     pub flows: Vec<FlowSeries>,
     /// The router and the air.
     pub router: RouterSeries,
+    /// The mesh, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshMaps>,
     /// Every silence, by start.
     pub silences: Vec<SilenceRecord>,
     /// One-way delays of all data segments.

@@ -38,7 +38,17 @@ fn name_traces(node: &mut Node, path: &mut Vec<String>, traces: &Traces<'_>) -> 
     match &mut node.value {
         Value::String(text) => {
             let steps: Vec<&str> = path.iter().map(String::as_str).collect();
-            if !matches!(steps[..], ["radio", "trace", "down" | "up"] | ["radio", "snr", "trace"]) {
+            let names_a_file = matches!(
+                steps[..],
+                ["radio", "trace", "down" | "up"]
+                    | ["radio", "snr", "trace"]
+                    | ["mesh", "movements"]
+                    | ["radio", "primary_user", "log"]
+                    | ["radio", "channels", "primary_user", "log"]
+                    | ["radio", "channels", _, "primary_user", "log"]
+                    | ["mesh", "spectrum", "channel_log" | "pu_log"]
+            );
+            if !names_a_file {
                 return false;
             }
             let full = traces.full_path(text).and_then(|full| std::path::absolute(full).ok());

@@ -6,16 +6,18 @@ use linkhold_core::packet::Direction;
 use linkhold_core::settings::{Decibels, Distance, Frequency as Hertz, Power as Watts, Speed};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_radio::dcf::Phy;
 use linkhold_radio::{AirTimeModel, HeardBy, InSilence, PhyRate, Standard, SwitchPolicy};
 use linkhold_tcp::{Congestion, DelayedAck, Recovery};
 
 use crate::grants_keys::Grants;
 use crate::mechanism::{MechanismValue, MisplacedKeys, SharedSettings};
+use crate::mesh_keys::Mesh;
 use crate::model::{HostFreeze, IpVersion, Profile, WebConnection};
 use crate::read::{At, file_enum, file_table};
 use crate::scalar::{
-    Ahead, By, Exponent, FormatVersion, Frequency, Name, OrOff, Overrides, Packets, Positive, Ratio,
-    SourceValue, Spread, Stations,
+    Ahead, By, Exponent, FormatVersion, Frequency, Name, NodeOrDrawn, OrOff, Overrides, Packets, Positive,
+    Ratio, SourceValue, Spread, Stations,
 };
 
 file_table! {
@@ -37,6 +39,8 @@ file_table! {
         section wired: Wired;
         /// The radio between base station and stations.
         section radio: Radio;
+        /// A mesh of cognitive radios, in place of the cell.
+        optional mesh: Mesh;
         /// The base station's downlink transmit queue.
         section router: Queue;
         /// Each station's uplink transmit queue.
@@ -77,7 +81,8 @@ file_table! {
         /// Number of stations, numbered from 0.
         default stations: Positive<u32> = 1;
         /// Raw physical-layer rate of the only channel. Required unless `channels` or a trace is given. With
-        /// air_time = "802.11a" it is one of 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s.
+        /// air_time = "802.11a" it is one of 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s; with mac = "dcf" it is one
+        /// of those that radio.dcf.phy has.
         optional phy_rate: Positive<BitRate>;
         /// Share of the rate that the MAC leaves for IP packets, with air_time = "per-byte". Default: IEEE
         /// 802.11a at 24 Mbit/s without collisions, where 500 us of a 1500-byte packet's 681.5 us are its
@@ -107,6 +112,8 @@ file_table! {
         list station_sensing: StationSensing;
         /// Measured delivery traces, with mac = "trace".
         optional trace: Trace;
+        /// The radios, with mac = "dcf".
+        section dcf: Dcf;
         /// The radios, with mac = "802.15.4".
         section ieee802154: Ieee802154;
         /// Frames, requests and grants, with mac = "802.16", "docsis" or "5g".
@@ -125,6 +132,7 @@ pub(crate) enum MacName {
     Shared,
     Duplex,
     Trace,
+    Dcf,
     Ieee802154,
     Grants(Standard),
 }
@@ -133,6 +141,8 @@ file_enum!(MacName {
     "shared" => Self::Shared, "One half-duplex channel for both directions and all stations, as in Wi-Fi.";
     "duplex" => Self::Duplex, "Downlink and uplink each have the full rate.";
     "trace" => Self::Trace, "Measured delivery opportunities, see [radio.trace].";
+    "dcf" => Self::Dcf,
+        "Base station and stations contend by IEEE 802.11's DCF, with collisions, see [radio.dcf].";
     "802.15.4" => Self::Ieee802154,
         "Every radio contends by unslotted CSMA-CA at 250 kbit/s, see [radio.ieee802154].";
     "802.16" => Self::Grants(Standard::Ieee80216),
@@ -168,12 +178,16 @@ file_table! {
 }
 
 file_table! {
-    /// A licensed (primary) user, on and off by turns.
+    /// A licensed (primary) user, on and off by turns: with drawn times, or with those of a log.
     PrimaryUser {
-        /// Mean length of a burst.
-        required on_mean: Positive<Duration>;
-        /// Mean length of the pause between bursts.
-        required off_mean: Positive<Duration>;
+        /// Mean length of a burst. Required without log.
+        optional on_mean: Positive<Duration>;
+        /// Mean length of the pause between bursts. Required without log.
+        optional off_mean: Positive<Duration>;
+        /// PU log with the users' bursts, the same for every seed. Relative to the scenario file; may start with
+        /// ${LINKHOLD_DATA}. Channel i hears all users of band i + 1, wherever they are; bursts that overlap are
+        /// one. radio.primary_user.log beside radio.channels holds for all channels.
+        optional log: String;
         /// Whether every burst and every pause has exactly its mean length, a pause first. False: both are
         /// exponential.
         default fixed: bool = false;
@@ -210,6 +224,28 @@ file_table! {
         default idle_time: Positive<Duration> = "1s";
         /// How often a radio believes to have overheard a frame that nobody sent, or "off".
         default false_alarms: OrOff<Frequency> = "0.001/s";
+    }
+}
+
+file_enum!(Phy {
+    "802.11a" => Self::Ieee80211a, "6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s; slots of 9 us, CW 15 to 1023.";
+    "802.11b" => Self::Ieee80211b,
+        "1, 2, 5.5 and 11 Mbit/s, long preamble, ACKs at 1 Mbit/s; slots of 20 us, CW 31 to 1023.";
+});
+
+file_table! {
+    /// Radios that contend by the distributed coordination function of IEEE 802.11. All hear each other equally
+    /// well, so what starts in one slot collides.
+    Dcf {
+        /// Physical layer, with its times and rates.
+        default phy: Phy = "802.11a";
+        /// dot11RTSThreshold: a longer data frame goes behind RTS and CTS; of a frame 36 bytes are around the IP
+        /// packet. 2347B never asks.
+        default rts_threshold: Bytes = "2347B";
+        /// dot11ShortRetryLimit: attempts of a frame (without RTS, or of its RTS) before it is given up.
+        default short_retry_limit: u8 = 7;
+        /// dot11LongRetryLimit: attempts of a frame behind RTS and CTS.
+        default long_retry_limit: u8 = 4;
     }
 }
 
@@ -516,6 +552,7 @@ file_enum!(Congestion {
     "cubic" => Self::Cubic, "RFC 9438.";
     "reno" => Self::Reno, "RFC 5681.";
     "vegas" => Self::Vegas, "Brakmo and Peterson 1995.";
+    "tp-crahn" => Self::TpCrahn, "Chowdhury, Di Felice and Akyildiz 2009: Reno that a mesh tells of its nodes.";
 });
 
 file_enum!(Recovery {
@@ -528,11 +565,15 @@ file_enum!(Recovery {
 file_table! {
     /// A group of alike connections.
     Flows {
-        /// Which way the data flows.
-        required direction: Direction;
+        /// Which way the data flows. Required in a cell; a mesh has `from` and `to`.
+        optional direction: Direction;
         /// The station: an index from 0, a list of them, or "all".
         default station: Stations = 0;
-        /// Connections per station.
+        /// In a mesh, the node that sends: an index from 0, or "drawn" by the seed.
+        optional from: NodeOrDrawn;
+        /// In a mesh, the node that receives: an index from 0, or "drawn" by the seed.
+        optional to: NodeOrDrawn;
+        /// Connections per station, or between `from` and `to`.
         default count: Positive<u32> = 1;
         /// When the first connection opens.
         default start: Duration = "0s";

@@ -1,15 +1,16 @@
 //! `[[flows]]`: which connections there are, over which transport, and what their applications do.
 
+use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Bytes;
 
 use crate::file::{self, File, Flows, MacName, TransportName};
 use crate::ieee802154;
 use crate::model::{
-    Arrivals, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, Source, Transport, Web,
+    Arrivals, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, Receiver, Source, Transport, Web,
 };
 use crate::read::{At, Reader, Spot};
-use crate::scalar::{Ahead, MAX_COUNT, SourceValue, Stations};
+use crate::scalar::{Ahead, MAX_COUNT, NodeOrDrawn, SourceValue, Stations};
 use crate::spots::{report_idle, station_in_range};
 
 /// MSS of every profile: Ethernet's MTU less IPv4 and TCP header.
@@ -32,7 +33,7 @@ pub(crate) fn flows(file: &File, reader: &Reader<'_>) -> Option<Vec<FlowGroup>> 
                     Some(arrivals) => arrivals.per_second * file.duration.as_secs_f64(),
                     None => f64::from(group.count),
                 };
-                total += per_station * group.stations.len() as f64;
+                total += per_station * group.stations.len().max(1) as f64;
                 if let Some(groups) = &mut groups {
                     groups.push(group);
                 }
@@ -55,14 +56,11 @@ pub(crate) fn flows(file: &File, reader: &Reader<'_>) -> Option<Vec<FlowGroup>> 
 }
 
 fn flow_group(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<FlowGroup> {
-    let stations: Vec<u32> = match &flow.station.value {
-        Stations::All => (0..**file.radio.stations).collect(),
-        Stations::Some(list) => list.clone(),
+    let Ends { direction, stations, to } = match &file.mesh {
+        None => ends_in_cell(file, flow, reader)?,
+        Some(mesh) => ends_in_mesh(**mesh.nodes, flow, reader)?,
     };
     let mut fine = true;
-    for &station in &stations {
-        fine &= station_in_range(station, &flow.station.spot, &file.radio.stations, reader);
-    }
     if *flow.start >= **file.duration {
         reader.report_between(
             &[&flow.start.spot, &file.duration.spot],
@@ -92,8 +90,9 @@ fn flow_group(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Flow
         }
     }
     fine.then(|| FlowGroup {
-        direction: *flow.direction,
+        direction,
         stations,
+        to,
         count: **flow.count,
         start: Instant::ZERO + *flow.start,
         stagger: *flow.stagger,
@@ -103,6 +102,82 @@ fn flow_group(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Flow
         arrivals: flow.arrivals.as_ref().map(|at| Arrivals { per_second: at.per_second }),
         ip: *flow.ip,
     })
+}
+
+/// Between whom a group's data goes.
+struct Ends {
+    direction: Direction,
+    stations: Vec<u32>,
+    to: Option<Receiver>,
+}
+
+fn ends_in_cell(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Ends> {
+    let ends = [&flow.from, &flow.to].into_iter().flatten().map(|at| &at.spot);
+    let right = "write station and direction, or [mesh]";
+    report_idle(&ends.collect::<Vec<_>>(), "without mesh", right, reader);
+    let stations: Vec<u32> = match &flow.station.value {
+        Stations::All => (0..**file.radio.stations).collect(),
+        Stations::Some(list) => list.clone(),
+    };
+    let mut fine = true;
+    for &station in &stations {
+        fine &= station_in_range(station, &flow.station.spot, &file.radio.stations, reader);
+    }
+    let Some(direction) = &flow.direction else {
+        if !reader.has_reported(&format!("{}.direction", flow.spot.key)) {
+            let right = "direction: Which way the data flows";
+            reader.report(&flow.spot, "the key `direction` is missing", right);
+        }
+        return None;
+    };
+    fine.then_some(Ends { direction: direction.value, stations, to: None })
+}
+
+/// Data in a mesh goes from a station "up" to the node that stands where a cell has its correspondent.
+fn ends_in_mesh(nodes: u32, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Ends> {
+    let mut idle = vec![&flow.station.spot];
+    idle.extend(flow.direction.iter().map(|at| &at.spot));
+    report_idle(&idle, "in a mesh", "write from and to", reader);
+    let (Some(from), Some(to)) = (&flow.from, &flow.to) else {
+        if !reader.has_reported_below(&flow.spot.key) {
+            let right = "write from = 0 and to = 1, or \"drawn\" for both";
+            reader.report(&flow.spot, "a flow in a mesh needs both its ends", right);
+        }
+        return None;
+    };
+    let mut fine = true;
+    for end in [from, to] {
+        if let NodeOrDrawn::Node(node) = end.value
+            && node >= nodes
+        {
+            let what = format!("there is no node {node}: the mesh has {nodes}");
+            reader.report(&end.spot, what, format!("write at most {}, or raise mesh.nodes", nodes - 1));
+            fine = false;
+        }
+    }
+    let direction = Direction::Uplink;
+    match (from.value, to.value) {
+        (NodeOrDrawn::Node(from_node), NodeOrDrawn::Node(to_node)) => {
+            if from_node == to_node {
+                reader.report(&to.spot, "a node does not send to itself", "write another");
+                return None;
+            }
+            fine.then(|| Ends { direction, stations: vec![from_node], to: Some(Receiver::Node(to_node)) })
+        }
+        (NodeOrDrawn::Drawn, NodeOrDrawn::Drawn) => {
+            if let Some(arrivals) = &flow.arrivals {
+                let what = "connections that arrive at random go between two nodes that are named";
+                reader.report(&arrivals.spot, what, "write from = 0 and to = 1");
+                return None;
+            }
+            Some(Ends { direction, stations: Vec::new(), to: Some(Receiver::Drawn) })
+        }
+        (NodeOrDrawn::Drawn, NodeOrDrawn::Node(_)) | (NodeOrDrawn::Node(_), NodeOrDrawn::Drawn) => {
+            let what = "of the two ends one is drawn and one is not";
+            reader.report_between(&[&from.spot, &to.spot], what, "write \"drawn\" for both, or for none");
+            None
+        }
+    }
 }
 
 fn transport(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Transport> {
@@ -147,7 +222,7 @@ fn largest_datagram(file: &File, ip: IpVersion) -> (u32, String, &'static str) {
     let room = format!("tcp.mss = {mss} makes packets of {packet} bytes, and {headers} of them are headers");
     let by_mss = (by_mss, room, ", or raise tcp.mss");
     match *file.radio.mac {
-        MacName::Shared | MacName::Duplex | MacName::Trace | MacName::Grants(_) => by_mss,
+        MacName::Shared | MacName::Duplex | MacName::Trace | MacName::Dcf | MacName::Grants(_) => by_mss,
         MacName::Ieee802154 => {
             let mpdu = *file.radio.ieee802154.mpdu;
             let most = mpdu.saturating_sub(ieee802154::AROUND).max(1);

@@ -1,11 +1,8 @@
 //! `radio.mac = "802.15.4"`: its tables become the radio's configuration, and every key that it does not use is
 //! reported.
 
-use linkhold_core::time::Duration;
 use linkhold_radio::ieee802154::RATE;
-use linkhold_radio::{
-    AirConfig, ChannelConfig, Ieee802154Config, InSilence, Mac, OverhearConfig, PrimaryUserConfig,
-};
+use linkhold_radio::{AirConfig, ChannelConfig, Ieee802154Config, InSilence, Mac, OverhearConfig};
 use linkhold_tcp::TcpConfig;
 
 use crate::file::{File, Overhear, PrimaryUser};
@@ -21,7 +18,7 @@ pub(crate) const AROUND: u32 = linkhold_radio::ieee802154::MAC_HEADER
 /// The smallest: room for the least `tcp.mss` of 88.
 const SMALLEST_MPDU: u32 = 88 + AROUND;
 
-/// The medium access and its one channel; `None` after reporting why not.
+/// The medium access and its one channel, still without its primary user; `None` after reporting why not.
 pub(crate) fn radio(file: &File, reader: &Reader<'_>) -> Option<(Mac, ChannelConfig)> {
     report_idle(file, reader);
     let table = &file.radio.ieee802154;
@@ -65,17 +62,7 @@ pub(crate) fn radio(file: &File, reader: &Reader<'_>) -> Option<(Mac, ChannelCon
         overhearing: user.map(|user| overhearing(user)).unwrap_or_default(),
         ..Ieee802154Config::default()
     };
-    let channel = ChannelConfig {
-        phy_rate: RATE,
-        efficiency: mac.efficiency(),
-        primary_user: user.map(|user| PrimaryUserConfig {
-            on_mean: **user.on_mean,
-            off_mean: **user.off_mean,
-            fixed: *user.fixed,
-            detection_delay: Duration::ZERO,
-            end_detection_delay: Duration::ZERO,
-        }),
-    };
+    let channel = ChannelConfig { phy_rate: RATE, efficiency: mac.efficiency(), primary_user: None };
     fine.then_some((Mac::Ieee802154(mac), channel))
 }
 

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod as_run;
+mod dcf;
 mod document;
 mod file;
 mod flows;
@@ -22,7 +23,11 @@ mod grants;
 mod grants_keys;
 mod ieee802154;
 pub mod mechanism;
+mod mesh;
+mod mesh_keys;
+mod mesh_summary;
 pub mod model;
+mod primary_user;
 mod problem;
 pub mod read;
 mod resolve;

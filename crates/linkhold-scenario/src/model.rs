@@ -11,6 +11,7 @@ use linkhold_core::packet::Direction;
 use linkhold_core::registry::MechanismSettings;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};
+use linkhold_mesh::MeshConfig;
 use linkhold_radio::AirConfig;
 use linkhold_tcp::TcpConfig;
 
@@ -40,6 +41,9 @@ pub struct ResolvedScenario {
     pub wired: Wired,
     /// The air between base station and stations, with the transmit queues at both ends. `Air::new` takes it.
     pub radio: AirConfig,
+    /// A mesh in place of the cell. Then `wired` is not used, and of `radio` nothing but the number of stations,
+    /// which is that of the nodes.
+    pub mesh: Option<Box<MeshConfig>>,
     /// Where the traces come from that the radio plays, if it plays any.
     pub traces: Option<TraceFiles>,
     /// The mechanism is told the room in the router's queue and can take packets back from it (the testbed:
@@ -128,9 +132,12 @@ pub enum Profile {
 pub struct FlowGroup {
     /// Which way the data flows.
     pub direction: Direction,
-    /// The stations, in order; `count` connections each.
+    /// The stations, in order; `count` connections each. In a mesh, the nodes that send; none where `to` draws
+    /// them.
     pub stations: Vec<u32>,
-    /// Connections per station; ignored where `arrivals` is set.
+    /// In a mesh, who receives.
+    pub to: Option<Receiver>,
+    /// Connections per station (or pair of nodes); ignored where `arrivals` is set.
     pub count: u32,
     /// When the first connection opens.
     pub start: Instant,
@@ -146,6 +153,16 @@ pub struct FlowGroup {
     pub arrivals: Option<Arrivals>,
     /// Internet protocol.
     pub ip: IpVersion,
+}
+
+/// Who receives the data of a mesh's connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiver {
+    /// This node.
+    Node(u32),
+    /// The seed draws both ends of each connection. Nobody is an end of two connections while there are nodes
+    /// left.
+    Drawn,
 }
 
 /// What carries a flow's data.

@@ -2,21 +2,26 @@
 //! key can: thresholds in order, indices in range, keys that do nothing together.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
+use linkhold_radio::spectrum::Occupancy;
 use linkhold_radio::{
-    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PowerConfig, PrimaryUserConfig,
-    QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
+    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PowerConfig, QueueConfig, QueueKind,
+    ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
 };
 
+use crate::dcf;
 use crate::file::{CaseTable, File, MacName, Queue, QueueName};
 use crate::flows;
 use crate::grants;
 use crate::ieee802154;
 use crate::mechanism::{MechanismValue, one_or_several};
+use crate::mesh;
 use crate::model::{Output, PlacedMechanism, ResolvedScenario, TraceFiles, Wired};
+use crate::primary_user;
 use crate::read::{At, Reader, Spot};
 use crate::snr;
 use crate::spots::{report_idle, station_in_range};
@@ -37,7 +42,12 @@ pub(crate) fn resolve(
             "make warm_up shorter than duration",
         );
     }
-    let radio = radio(file, reader, traces);
+    let mesh = mesh::mesh(file, reader, traces);
+    let radio = match &mesh {
+        Some(Some(mesh)) => Some((mesh::unused_radio(mesh), None)),
+        Some(None) => radio(file, reader, traces),
+        None => None,
+    };
     let flows = flows::flows(file, reader);
     let tcp = tcp::resolve(&file.tcp, reader);
     if let Some(visible) = &file.station.visible {
@@ -62,6 +72,7 @@ pub(crate) fn resolve(
             queue: file.wired.queue.0.0,
         },
         radio,
+        mesh: mesh?,
         traces,
         router_visible: file.router.visible.as_ref().is_none_or(|at| at.value),
         host_freeze: file.host.freeze.as_ref().map(|at| at.value),
@@ -144,16 +155,26 @@ fn radio(
         MacName::Trace => trace_link(file, reader, traces),
         MacName::Shared => channels(file, Mac::Shared, reader, traces),
         MacName::Duplex => channels(file, Mac::Duplex, reader, traces),
-        MacName::Ieee802154 => ieee802154::radio(file, reader).map(|(mac, channel)| Link {
-            mac,
-            channels: vec![channel],
-            initial_channel: 0,
-            rate_told: *radio.rate_told,
-            switching: Switching::default(),
-            retry_limit: 0,
-            traces: None,
-            snr: None,
-        }),
+        MacName::Dcf => dcf::mac(file, reader).and_then(|mac| channels(file, mac, reader, traces)),
+        MacName::Ieee802154 => {
+            let user = radio.primary_user.as_ref().map(|user| primary_user::resolve(user, 0, reader, traces));
+            let user = user.map_or(Some(None), |user| user.map(Some));
+            ieee802154::radio(file, reader).zip(user).map(|((mac, channel), user)| {
+                let mut channels = vec![channel];
+                let measured_users = primary_user::install(vec![user], &mut channels);
+                Link {
+                    mac,
+                    channels,
+                    measured_users,
+                    initial_channel: 0,
+                    rate_told: *radio.rate_told,
+                    switching: Switching::default(),
+                    retry_limit: 0,
+                    traces: None,
+                    snr: None,
+                }
+            })
+        }
         MacName::Grants(standard) => {
             let mac = grants::mac(standard, file, reader);
             mac.and_then(|mac| channels(file, mac, reader, traces))
@@ -162,10 +183,13 @@ fn radio(
     match *radio.mac {
         MacName::Ieee802154 => grants::report_idle_without(file, reader),
         MacName::Grants(_) => ieee802154::report_idle_without(file, reader),
-        MacName::Trace | MacName::Shared | MacName::Duplex => {
+        MacName::Dcf | MacName::Trace | MacName::Shared | MacName::Duplex => {
             ieee802154::report_idle_without(file, reader);
             grants::report_idle_without(file, reader);
         }
+    }
+    if *radio.mac != MacName::Dcf {
+        dcf::report_idle_without(file, reader);
     }
     let router = queue(&file.router, reader);
     let station_queue = queue(&file.station, reader);
@@ -175,6 +199,7 @@ fn radio(
         mac: link.mac,
         air_time: *radio.air_time,
         channels: link.channels,
+        measured_users: link.measured_users,
         initial_channel: link.initial_channel,
         rate_told: link.rate_told,
         switching: link.switching,
@@ -202,6 +227,7 @@ fn power_config(power: &crate::file::Power) -> PowerConfig {
 struct Link {
     mac: Mac,
     channels: Vec<ChannelConfig>,
+    measured_users: Vec<Option<Arc<Occupancy>>>,
     initial_channel: usize,
     rate_told: bool,
     switching: Switching,
@@ -269,6 +295,7 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
             random_start: *trace.random_start,
         }),
         channels: vec![channel],
+        measured_users: Vec::new(),
         initial_channel: 0,
         rate_told: false,
         switching: Switching::default(),
@@ -288,7 +315,8 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
             "write radio.mac = \"trace\" or remove it",
         );
     }
-    let channels: Vec<ChannelConfig> = if radio.channels.is_empty() {
+    let users = primary_user::of_channels(file, reader, traces);
+    let mut channels: Vec<ChannelConfig> = if radio.channels.is_empty() {
         let Some(phy_rate) = &radio.phy_rate else {
             // A rate that was written but is wrong has been reported.
             if !reader.has_reported(&format!("{}.phy_rate", radio.spot.key)) {
@@ -297,16 +325,14 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
             }
             return None;
         };
-        let channel = ChannelConfig {
-            phy_rate: ***phy_rate,
-            efficiency: **radio.mac_efficiency,
-            primary_user: radio.primary_user.as_ref().map(|user| primary_user(user)),
-        };
+        let channel =
+            ChannelConfig { phy_rate: ***phy_rate, efficiency: **radio.mac_efficiency, primary_user: None };
         vec![modelled(&mac, channel, &radio.mac_efficiency.spot)]
     } else {
         let mut idle = vec![&radio.mac_efficiency.spot];
         idle.extend(radio.phy_rate.iter().map(|at| &at.spot));
-        idle.extend(radio.primary_user.iter().map(|at| &at.spot));
+        let drawn = radio.primary_user.iter().filter(|user| user.log.is_none());
+        idle.extend(drawn.map(|at| &at.spot));
         report_idle(&idle, "beside radio.channels", "move it into each [[radio.channels]]", reader);
         radio
             .channels
@@ -316,7 +342,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
                 let channel = ChannelConfig {
                     phy_rate: **channel.phy_rate,
                     efficiency: **channel.mac_efficiency,
-                    primary_user: channel.primary_user.as_ref().map(|user| primary_user(user)),
+                    primary_user: None,
                 };
                 modelled(&mac, channel, efficiency)
             })
@@ -324,7 +350,8 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
     };
     let granted = grants::fits(&mac, &channels, file, reader);
     let snr = snr::resolve(file, &channels, reader, traces);
-    let timed = air_time_fits(file, reader);
+    // The DCF's own rates have been checked.
+    let timed = matches!(mac, Mac::Dcf(_)) || air_time_fits(file, reader);
     let count = channels.len();
     let channel_exists = |index: u32, spot: &Spot| {
         let exists = (index as usize) < count;
@@ -346,9 +373,11 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
     }
     scripted.sort_by_key(|switch| switch.at);
     let snr = snr?;
+    let measured_users = primary_user::install(users?, &mut channels);
     fine.then(|| Link {
         mac,
         channels,
+        measured_users,
         initial_channel: *radio.channel as usize,
         rate_told: *radio.rate_told,
         switching: Switching { delay: *radio.switching_delay, policy: *radio.switch_policy, scripted },
@@ -362,7 +391,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
 fn modelled(mac: &Mac, channel: ChannelConfig, efficiency: &Spot) -> ChannelConfig {
     match mac {
         Mac::Grants(_) => grants::channel(channel, efficiency),
-        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) => channel,
+        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Dcf(_) | Mac::Ieee802154(_) => channel,
     }
 }
 
@@ -393,16 +422,6 @@ fn air_time_fits(file: &File, reader: &Reader<'_>) -> bool {
         }
     }
     fine
-}
-
-fn primary_user(user: &crate::file::PrimaryUser) -> PrimaryUserConfig {
-    PrimaryUserConfig {
-        on_mean: **user.on_mean,
-        off_mean: **user.off_mean,
-        fixed: *user.fixed,
-        detection_delay: *user.detection_delay,
-        end_detection_delay: *user.end_detection_delay,
-    }
 }
 
 /// RFC 8290's defaults, as `linkhold-radio` has them.

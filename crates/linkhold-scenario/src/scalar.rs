@@ -200,6 +200,10 @@ number!(
     Exponent, 1.0..=8.0, "path-loss exponent", "write a number from 1 to 8, such as 3.0"
 );
 number!(
+    /// How much channels differ: the paper's M.
+    Differentiation, 0.0..=1.99, "differentiation of channels", "write a number from 0 to below 2, such as 0.2"
+);
+number!(
     /// The standard deviation of a logarithm.
     Spread, 0.0..=5.0, "standard deviation of a logarithm", "write a number from 0 to 5, such as 1.37"
 );
@@ -538,6 +542,32 @@ impl FromNode for Stations {
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         let one = u32::schema(generator);
         json_schema!({ "anyOf": [{ "const": "all" }, one, { "type": "array", "items": one, "minItems": 1 }] })
+    }
+}
+
+/// An end of a mesh's connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeOrDrawn {
+    Node(u32),
+    Drawn,
+}
+
+impl FromNode for NodeOrDrawn {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        match &node.value {
+            Value::String(text) if text == "drawn" => Some(Self::Drawn),
+            Value::Integer(_) => u32::from_node(node, spot, reader).map(Self::Node),
+            other => {
+                let right = "write an index from 0, or \"drawn\"";
+                reader.report(spot, format!("{} is not a node", other.describe()), right);
+                None
+            }
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = u32::schema(generator);
+        json_schema!({ "anyOf": [{ "const": "drawn" }, one] })
     }
 }
 

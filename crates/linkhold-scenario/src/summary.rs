@@ -8,18 +8,21 @@ use linkhold_core::packet::Direction;
 use linkhold_core::registry::MechanismSettings;
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes};
+use linkhold_radio::dcf::DcfConfig;
 use linkhold_radio::grants::{Backoff, Duplexing, Proactive, Requesting, Steps};
 use linkhold_radio::{
-    AirConfig, AirTimeModel, ChannelConfig, Fading, FqCodelConfig, GrantsConfig, HeardBy, Ieee802154Config,
-    InSilence, Mac, OverhearConfig, QueueConfig, QueueKind, SensingConfig, SnrConfig, SnrReport, SnrSource,
-    Standard, SwitchPolicy, TraceLink, WalkConfig,
+    AirConfig, AirTime, AirTimeModel, ChannelConfig, Fading, FqCodelConfig, GrantsConfig, HeardBy,
+    Ieee802154Config, InSilence, Mac, OverhearConfig, QueueConfig, QueueKind, SensingConfig, SnrConfig,
+    SnrReport, SnrSource, Standard, SwitchPolicy, TraceLink, WalkConfig,
 };
 
 use crate::Scenario;
+use crate::mesh_summary;
 use crate::model::{
-    Case, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, PlacedMechanism, Profile, ResolvedScenario,
-    Source, TraceFiles, Transport, Web, WebConnection,
+    Case, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, PlacedMechanism, Profile, Receiver,
+    ResolvedScenario, Source, TraceFiles, Transport, Web, WebConnection,
 };
+use crate::primary_user;
 
 /// The facts, a line each.
 pub(crate) fn summary(scenario: &Scenario) -> String {
@@ -38,12 +41,10 @@ pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
     let s = &first.scenario;
     let mut line = |label: &str, value: String| facts.push((label.to_owned(), value));
     line("duration", format!("{} ({} of it warm-up), seed {}", s.duration, s.warm_up, s.seed));
-    let rtt = s.wired.one_way_delay * 2;
-    line("wired", format!("{}, {rtt} round trip, {} packets", s.wired.rate, s.wired.queue));
-    radio(s, &mut line);
-    let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
-    line("router", format!("{}{hidden}", queue(&s.radio.router)));
-    line("station", queue(&s.radio.station_queue));
+    match &s.mesh {
+        Some(mesh) => mesh_summary::facts(mesh, &mut line),
+        None => cell(s, &mut line),
+    }
     line("tcp", tcp(s));
     for group in &s.flows {
         line("flows", flows(group));
@@ -62,9 +63,21 @@ pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
     facts
 }
 
+fn cell(s: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
+    let rtt = s.wired.one_way_delay * 2;
+    line("wired", format!("{}, {rtt} round trip, {} packets", s.wired.rate, s.wired.queue));
+    radio(s, line);
+    let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
+    line("router", format!("{}{hidden}", queue(&s.radio.router)));
+    line("station", queue(&s.radio.station_queue));
+}
+
 /// What the radio tells the mechanisms, and how late. Results depend on it more than on anything else.
 fn told(scenario: &ResolvedScenario) -> String {
     let radio = &scenario.radio;
+    if scenario.mesh.is_some() {
+        return "sensing and handoffs at their first moment, and the channel's exact rate".to_owned();
+    }
     if let Mac::Trace(link) = &radio.mac {
         let late = link.detection_delay;
         return format!("a silence {late} after it begins; nobody tells the rate");
@@ -86,7 +99,7 @@ fn told(scenario: &ResolvedScenario) -> String {
     };
     let told = match &radio.mac {
         Mac::Grants(_) => format!("{told}; each grant as its station hears of it"),
-        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) => told,
+        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Dcf(_) | Mac::Ieee802154(_) => told,
     };
     match &radio.snr {
         None => told,
@@ -159,6 +172,10 @@ pub(crate) fn hints(scenario: &Scenario) -> Vec<String> {
         for hint in gate_hints(case).filter(|hint| !hints.contains(hint)).collect::<Vec<_>>() {
             hints.push(hint);
         }
+        // In a mesh a node may do no more than carry others' packets.
+        if case.scenario.mesh.is_some() {
+            continue;
+        }
         let stations = case.scenario.radio.stations;
         let used: BTreeSet<u32> =
             case.scenario.flows.iter().flat_map(|group| group.stations.iter().copied()).collect();
@@ -212,6 +229,10 @@ fn radio(scenario: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
         }
         Mac::Shared => channels(&format!("shared, {stations}"), radio, line),
         Mac::Duplex => channels(&format!("duplex, {stations}"), radio, line),
+        Mac::Dcf(mac) => {
+            channels(&format!("{} DCF, {stations}", mac.phy), radio, line);
+            line("mac", describe_dcf(mac));
+        }
         Mac::Ieee802154(mac) => {
             channels(&format!("IEEE 802.15.4, {stations}"), radio, line);
             line("mac", describe_ieee802154(mac));
@@ -249,7 +270,7 @@ fn trace(link: &TraceLink, files: &TraceFiles, line: &mut dyn FnMut(&str, String
 fn channels(head: &str, radio: &AirConfig, line: &mut dyn FnMut(&str, String)) {
     line("radio", head.to_owned());
     for (index, channel) in radio.channels.iter().enumerate() {
-        line(&format!("channel {index}"), describe_channel(channel, radio));
+        line(&format!("channel {index}"), describe_channel(index, channel, radio));
     }
     let silent = radio.switching.delay;
     for switch in &radio.switching.scripted {
@@ -343,6 +364,17 @@ fn describe_grants(grants: &GrantsConfig, radio: &AirConfig) -> Vec<String> {
     facts
 }
 
+fn describe_dcf(mac: &DcfConfig) -> String {
+    let DcfConfig { short_retry_limit, long_retry_limit, rts_threshold, .. } = mac;
+    if *rts_threshold >= DcfConfig::NO_RTS {
+        return format!("a frame has {short_retry_limit} attempts; no RTS");
+    }
+    format!(
+        "a frame has {short_retry_limit} attempts; longer than {rts_threshold} B it goes behind RTS and CTS, and has \
+         {long_retry_limit} of them"
+    )
+}
+
 fn describe_ieee802154(mac: &Ieee802154Config) -> String {
     let acknowledged = if mac.acknowledged {
         format!("acknowledged, {} retries", mac.max_frame_retries)
@@ -360,10 +392,15 @@ fn describe_ieee802154(mac: &Ieee802154Config) -> String {
     )
 }
 
-fn describe_channel(channel: &ChannelConfig, radio: &AirConfig) -> String {
+fn describe_channel(index: usize, channel: &ChannelConfig, radio: &AirConfig) -> String {
     let model = radio.air_time;
     let net = channel.air_time(model).map_or(BitRate(0), |air_time| air_time.effective_rate());
     let mut text = match (model, &radio.mac) {
+        (_, Mac::Dcf(mac)) => {
+            let alone =
+                AirTime::of_dcf(mac, channel.phy_rate).map_or(BitRate(0), |time| time.effective_rate());
+            format!("{}, {alone} in full-size packets from a sender alone", channel.phy_rate)
+        }
         (_, Mac::Ieee802154(_)) => format!("{}, {net} from a sender alone", channel.phy_rate),
         (AirTimeModel::PerByte, Mac::Grants(_)) => {
             format!("{} x {} = {net} in a burst", channel.phy_rate, channel.efficiency.get())
@@ -373,7 +410,9 @@ fn describe_channel(channel: &ChannelConfig, radio: &AirConfig) -> String {
             format!("{} as IEEE 802.11a, {net} in full-size packets", channel.phy_rate)
         }
     };
-    if let Some(user) = &channel.primary_user {
+    if let Some(measured) = radio.measured_users.get(index).and_then(Option::as_ref) {
+        let _ = write!(text, "; {}", primary_user::describe_measured(measured, index));
+    } else if let Some(user) = &channel.primary_user {
         let (on, off) = (user.on_mean.as_secs_f64(), user.off_mean.as_secs_f64());
         let share = 100.0 * on / (on + off);
         let times = if user.fixed { "fixed" } else { "mean" };
@@ -419,9 +458,10 @@ fn tcp(s: &ResolvedScenario) -> String {
 }
 
 fn flows(group: &FlowGroup) -> String {
-    let direction = match group.direction {
-        Direction::Downlink => "downlink",
-        Direction::Uplink => "uplink",
+    let direction = match (group.to, group.direction) {
+        (Some(_), _) => "mesh",
+        (None, Direction::Downlink) => "downlink",
+        (None, Direction::Uplink) => "uplink",
     };
     let source = match group.source {
         Source::Bulk => "bulk".to_owned(),
@@ -447,11 +487,15 @@ fn flows(group: &FlowGroup) -> String {
         IpVersion::V4 => "IPv4",
         IpVersion::V6 => "IPv6",
     };
-    let stations = count(group.stations.len(), "station");
+    let between = match (group.to, group.stations.first()) {
+        (Some(Receiver::Node(to)), Some(from)) => format!("from node {from} to node {to}"),
+        (Some(_), _) => "between nodes that the seed draws".to_owned(),
+        (None, _) => format!("on each of {}", count(group.stations.len(), "station")),
+    };
     let since_start = |at: Instant| at.since(Instant::ZERO);
     let stop = group.stop.map(|stop| format!(" to {}", since_start(stop))).unwrap_or_default();
     let start = since_start(group.start);
-    format!("{direction}, {how_many} on each of {stations}, {source}{transport}, {ip}, from {start}{stop}")
+    format!("{direction}, {how_many} {between}, {source}{transport}, {ip}, from {start}{stop}")
 }
 
 fn describe_media(media: &Media) -> String {

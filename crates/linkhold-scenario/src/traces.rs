@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use linkhold_radio::spectrum::{ChannelLog, PuLog};
 use linkhold_radio::{Columns, SnrTrace, Trace, TraceErrorKind};
 
 use crate::read::{At, Reader};
@@ -79,12 +80,13 @@ pub(crate) struct Traces<'a> {
     base: PathBuf,
     loaded: BTreeMap<PathBuf, Result<TraceFile, String>>,
     loaded_snr: BTreeMap<SnrKey, Result<Arc<SnrTrace>, String>>,
+    loaded_pu: BTreeMap<PathBuf, Result<Arc<PuLog>, String>>,
 }
 
 impl<'a> Traces<'a> {
     pub fn new(files: &'a dyn Files, scenario_file: &str) -> Self {
         let base = Path::new(scenario_file).parent().map(Path::to_path_buf).unwrap_or_default();
-        Self { files, base, loaded: BTreeMap::new(), loaded_snr: BTreeMap::new() }
+        Self { files, base, loaded: BTreeMap::new(), loaded_snr: BTreeMap::new(), loaded_pu: BTreeMap::new() }
     }
 
     /// Where the trace `path` of the scenario file is; `None` if the variable is not set that says so.
@@ -129,6 +131,54 @@ impl<'a> Traces<'a> {
         }
     }
 
+    /// The PU log under `path`; `None` after reporting what is wrong with it.
+    pub fn load_pu_log(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<Arc<PuLog>> {
+        let full = self.found(path, reader)?;
+        let files = self.files;
+        match self.loaded_pu.entry(full).or_insert_with_key(|path| read_pu_log(files, path)) {
+            Ok(log) => Some(log.clone()),
+            Err(what) => {
+                let right =
+                    "a PU log has <i, x, y, spectrum, tpower> for each PU, then <i, arrival, departure>";
+                reader.report(&path.spot, what.clone(), right);
+                None
+            }
+        }
+    }
+
+    /// The channel log under `path`; `None` after reporting what is wrong with it.
+    pub fn load_channel_log(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<Arc<ChannelLog>> {
+        let bytes = self.bytes(path, "channel log", reader)?;
+        let right = "docs/pu-log.md has the format";
+        ChannelLog::parse(&bytes)
+            .map(Arc::new)
+            .map_err(|error| reader.report(&path.spot, format!("{}: {error}", path.value), right))
+            .ok()
+    }
+
+    /// The file of movements under `path`; `None` after reporting why it cannot be read. What it says is checked with
+    /// the mesh.
+    pub fn load_movements(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<Arc<str>> {
+        let bytes = self.bytes(path, "file of movements", reader)?;
+        String::from_utf8(bytes)
+            .map(Arc::from)
+            .map_err(|_| {
+                reader.report(&path.spot, "it is no text (UTF-8)", "write a file in setdest's format")
+            })
+            .ok()
+    }
+
+    fn bytes(&mut self, path: &At<String>, what: &str, reader: &Reader<'_>) -> Option<Vec<u8>> {
+        let full = self.found(path, reader)?;
+        self.files
+            .read(&full)
+            .map_err(|error| {
+                let what = format!("cannot read the {what} {}: {error}", full.display());
+                reader.report(&path.spot, what, "write the path of a file, relative to the scenario");
+            })
+            .ok()
+    }
+
     /// The trace under `path`; `None` after reporting what is wrong with it.
     pub fn load(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<TraceFile> {
         let full = self.found(path, reader)?;
@@ -153,6 +203,14 @@ fn read_snr(files: &dyn Files, path: &Path, columns: Columns<'_>) -> Result<Arc<
         format!("{shown}:{line}: this is not text (UTF-8)")
     })?;
     SnrTrace::parse(text, columns)
+        .map(Arc::new)
+        .map_err(|error| format!("{shown}:{}: {}", error.line, error.kind))
+}
+
+fn read_pu_log(files: &dyn Files, path: &Path) -> Result<Arc<PuLog>, String> {
+    let shown = path.display();
+    let bytes = files.read(path).map_err(|error| format!("cannot read the PU log {shown}: {error}"))?;
+    PuLog::parse(&bytes, None)
         .map(Arc::new)
         .map_err(|error| format!("{shown}:{}: {}", error.line, error.kind))
 }

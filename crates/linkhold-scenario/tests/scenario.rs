@@ -684,6 +684,7 @@ fn the_text_that_was_run_gives_the_same_scenario_without_the_overrides() {
     let sensed = ["seed=7", "radio.sensing={period=\"400ms\", duration=\"20ms\"}"];
     // A radio that has no quiet periods.
     let listening = ["seed=7", "radio.primary_user={on_mean=\"400ms\", off_mean=\"20ms\"}"];
+    let in_a_mesh = ["seed=7", "mesh.walk={pause=\"1s\"}"];
     let mut checked = 0;
     for folder in ["scenarios", "reproductions/dsasync/fig4", "reproductions/dsasync/fig7"] {
         for entry in std::fs::read_dir(root.join(folder)).expect("part of the project") {
@@ -692,7 +693,11 @@ fn the_text_that_was_run_gives_the_same_scenario_without_the_overrides() {
             if path.extension().is_none_or(|end| end != "toml") || text.contains("${LINKHOLD_DATA}") {
                 continue;
             }
-            let set = if text.contains("mac = \"802.15.4\"") { listening } else { sensed };
+            let set = match &text {
+                text if text.contains("mac = \"802.15.4\"") => listening,
+                text if text.contains("\n[mesh]\n") => in_a_mesh,
+                _ => sensed,
+            };
             let file = path.display().to_string();
             let plain = run_as(&text, &file, &[]);
             assert_eq!(plain.as_run(), text, "nothing lay over it");

@@ -4,7 +4,11 @@
 //!   s and for 24 flows.
 //! - The same with `dsasync` in place of the plain router, as a ratio.
 //! - 600 s of cr-aware's 802.15.4 network against 100 s of the one flow, as a ratio.
+//! - 20 s of a cell of 802.11a's DCF with 24 flows against 100 s of the one flow, as a ratio.
 //! - The granted uplink of 802.16 with look-ahead at 1 and 50 stations, against the one flow, as ratios.
+//! - 100 s of a mesh of 25 walking nodes against the one flow, as a ratio; and time per notice of a transmission in
+//!   grids of 100 and 1,000 nodes with the same going on around each, as a ratio.
+//! - 500 short runs on all processors against as many on one, as a ratio.
 //! - Peak memory (VmHWM) of 1000 simulated seconds against 100, as a ratio, each in a process of its own.
 //! - The engine alone, with hosts that only count packets: the difference from the first is what TCP costs.
 //!
@@ -24,16 +28,21 @@ use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
+use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::{Air, AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, Switching, WiredPipe};
 use linkhold_scenario::{Case, Scenario};
 use linkhold_sim::cell::{AIR, Cell};
 use linkhold_sim::{Engine, run_case};
 use linkhold_tcp::{Congestion, TcpConfig};
+use rayon::prelude::*;
 
 const RTT: Duration = Duration::from_millis(2);
 /// Environment variable that asks for one run and its peak memory instead of the whole bench: seconds to
 /// simulate.
 const MEMORY_CHILD: &str = "LINKHOLD_BENCH_SECONDS";
+
+/// Environment variable that asks for the mesh's memory instead of the cell's.
+const MEMORY_OF_MESH: &str = "LINKHOLD_BENCH_MESH";
 
 /// How much is simulated.
 struct Extent {
@@ -57,6 +66,13 @@ fn many_flows(seconds: u64) -> Case {
     case.scenario.radio.stations = 6;
     case.scenario.flows[0].stations = (0..6).collect();
     case.scenario.flows[0].count = 4;
+    case
+}
+
+/// Four downloads to each of six stations, in a cell whose radios contend by 802.11a's DCF.
+fn contending(seconds: u64) -> Case {
+    let mut case = many_flows(seconds);
+    case.scenario.radio.mac = Mac::Dcf(DcfConfig::new(Phy::Ieee80211a));
     case
 }
 
@@ -89,6 +105,72 @@ fn subscribers(seconds: u64, stations: u32) -> Case {
     let scenario = Scenario::from_toml(text, "scenario.toml", &set).expect("the figure's scenario is valid");
     let learning = |case: &Case| case.name == "look-ahead-learning";
     scenario.cases().into_iter().find(learning).expect("the figure has this case")
+}
+
+/// A mesh of walking nodes, 25 of them on a square kilometre, with a flow for about every sixth; AODV, 2 Mb/s.
+fn mesh(seconds: u64, nodes: u32) -> Case {
+    let side = (f64::from(nodes) / 25.0).sqrt() * 1000.0;
+    let text = format!(
+        "schema = \"linkhold.scenario/1\"\nname = \"mesh\"\nduration = \"{seconds}s\"\n[mesh]\nnodes = {nodes}\n\
+         width = \"{side:.0}m\"\nheight = \"{side:.0}m\"\nwalk = {{}}\nrate = \"2Mbit/s\"\n[tcp]\nmss = 1000\n[[flows]]\n\
+         from = \"drawn\"\nto = \"drawn\"\ncount = {}\n",
+        (nodes / 6).max(1)
+    );
+    let scenario = Scenario::from_toml(&text, "mesh.toml", &[]).expect("the bench's mesh is valid");
+    scenario.cases().swap_remove(0)
+}
+
+/// Nodes that stand 200 m apart, with a flow from every sixth to the next: what goes on around a node does not depend on
+/// how many there are.
+fn grid(seconds: u64, nodes: u32) -> Case {
+    let columns = f64::from(nodes).sqrt().ceil() as u32;
+    let side = f64::from(columns) * 200.0;
+    let place = |node: u32| {
+        format!("{{ x = \"{}m\", y = \"{}m\" }}", node % columns * 200 + 100, node / columns * 200 + 100)
+    };
+    let places: Vec<String> = (0..nodes).map(place).collect();
+    // No flow from the end of a row to the start of the next.
+    let ends = (0..nodes - 1).step_by(6).filter(|node| node % columns + 1 < columns);
+    let flows: String = ends.map(|node| format!("[[flows]]\nfrom = {node}\nto = {}\n", node + 1)).collect();
+    let text = format!(
+        "schema = \"linkhold.scenario/1\"\nname = \"grid\"\nduration = \"{seconds}s\"\n[mesh]\nnodes = {nodes}\n\
+         width = \"{side}m\"\nheight = \"{side}m\"\nplaces = [{}]\nrate = \"2Mbit/s\"\nrouting = \"direct\"\n\
+         [tcp]\nmss = 1000\n{flows}",
+        places.join(", ")
+    );
+    let scenario = Scenario::from_toml(&text, "grid.toml", &[]).expect("the bench's grid is valid");
+    scenario.cases().swap_remove(0)
+}
+
+/// Wall time of a grid for each time that a node noticed a transmission, ns; and the mean number of those that did.
+fn per_notice(seconds: u64, nodes: u32, runs: u32) -> (f64, f64) {
+    let case = grid(seconds, nodes);
+    let (mut best, mut neighbours) = (f64::INFINITY, 0.0);
+    for _ in 0..runs {
+        let started = Wall::now();
+        let (record, _) = run_case(&case, 1).expect("the bench's mesh is valid");
+        let wall = started.elapsed().as_secs_f64();
+        let counted = record.link.mesh.expect("a mesh counts");
+        best = best.min(wall * 1e9 / counted.noticed.max(1) as f64);
+        neighbours = counted.noticed as f64 / counted.transmissions.max(1) as f64;
+    }
+    println!(
+        "grid of {nodes:>5} nodes, {seconds} s: {best:>5.0} ns per notice, {neighbours:.1} nodes notice a transmission"
+    );
+    (best, neighbours)
+}
+
+/// Wall time of `count` short runs one after the other, over that of as many on all processors.
+fn sweep(count: u64) -> f64 {
+    let case = mesh(2, 12);
+    let one = |seed: u64| run_case(&case, seed).expect("the bench's mesh is valid").0.events;
+    let started = Wall::now();
+    let alone: u64 = (0..count).map(one).sum();
+    let serial = started.elapsed().as_secs_f64();
+    let started = Wall::now();
+    let together: u64 = (0..count).into_par_iter().map(one).sum();
+    assert_eq!(alone, together, "runs do not depend on threads");
+    serial / started.elapsed().as_secs_f64()
 }
 
 /// Best wall time of `runs` runs, and the events of one.
@@ -124,6 +206,7 @@ fn engine_alone(extent: &Extent) {
         stations: 1,
         mac: Mac::Duplex,
         air_time: AirTimeModel::PerByte,
+        measured_users: Vec::new(),
         channels: vec![ChannelConfig {
             phy_rate: BitRate::from_mbps(25),
             efficiency: Fraction::ONE,
@@ -172,15 +255,24 @@ fn peak_kb() -> Option<u64> {
 }
 
 /// Peak memory of a fresh process that simulates `seconds`, kB.
-fn peak_of_run(seconds: u64) -> Option<u64> {
+fn peak_of_run(seconds: u64, of_mesh: bool) -> Option<u64> {
     let program = std::env::current_exe().ok()?;
-    let output = Command::new(program).env(MEMORY_CHILD, seconds.to_string()).output().ok()?;
+    let mut command = Command::new(program);
+    command.env(MEMORY_CHILD, seconds.to_string());
+    if of_mesh {
+        command.env(MEMORY_OF_MESH, "1");
+    }
+    let output = command.output().ok()?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
 fn main() {
     if let Some(seconds) = std::env::var(MEMORY_CHILD).ok().and_then(|text| text.parse().ok()) {
-        run_case(&with_dsasync(many_flows(seconds)), 1).expect("the bench's scenario is valid");
+        let case = match std::env::var(MEMORY_OF_MESH) {
+            Ok(_) => mesh(seconds, 25),
+            Err(_) => with_dsasync(many_flows(seconds)),
+        };
+        run_case(&case, 1).expect("the bench's scenario is valid");
         println!("{}", peak_kb().unwrap_or(0));
         return;
     }
@@ -207,6 +299,30 @@ fn main() {
             radios / one
         );
     }
+    let brief = (seconds / 5).max(1);
+    let contended = report(&format!("DCF, 24 flows, 6 stations, {brief} s"), &contending(brief), runs);
+    if measures {
+        println!(
+            "DCF for {brief} s / one flow for {seconds} s, wall time: {:.2} (aim <= 1.25)",
+            contended / one
+        );
+    }
+    let walking = report(&format!("mesh, 25 nodes, 4 flows, {seconds} s"), &mesh(seconds, 25), runs);
+    if measures {
+        println!(
+            "mesh for {seconds} s / one flow for {seconds} s, wall time: {:.2} (aim <= 1.5)",
+            walking / one
+        );
+    }
+    let brief = (seconds / 10).max(2);
+    let [few, many_nodes] = [100, 1000].map(|nodes| per_notice(brief, nodes, extent.runs_of_many));
+    println!(
+        "time per notice, 1,000 nodes / 100: {:.2} (neighbours: {:.2})",
+        many_nodes.0 / few.0,
+        many_nodes.1 / few.1
+    );
+    report(&format!("mesh, 1,000 walking nodes, 166 flows, {brief} s"), &mesh(brief, 1000), 1);
+    println!("short runs, one processor / all: {:.2} (aim >= 1.9 with two)", sweep(5 * seconds));
     for (stations, aim) in [(1, 1.2), (50, 12.0)] {
         let what = format!("802.16, {stations} stations, look-ahead, {seconds} s");
         let granted = report(&what, &subscribers(seconds, stations), extent.runs_of_many);
@@ -222,12 +338,14 @@ fn main() {
         one_dsasync / one,
         many_dsasync / many
     );
-    match (peak_of_run(seconds), peak_of_run(10 * seconds)) {
-        (Some(short), Some(long)) if short > 0 => println!(
-            "peak memory, 24 flows: {short} kB for {seconds} s, {long} kB for {} s: ratio {:.2}",
-            10 * seconds,
-            long as f64 / short as f64
-        ),
-        _ => println!("peak memory: not known on this system (no /proc/self/status)"),
+    for (what, of_mesh) in [("24 flows", false), ("mesh of 25 nodes", true)] {
+        match (peak_of_run(seconds, of_mesh), peak_of_run(10 * seconds, of_mesh)) {
+            (Some(short), Some(long)) if short > 0 => println!(
+                "peak memory, {what}: {short} kB for {seconds} s, {long} kB for {} s: ratio {:.2}",
+                10 * seconds,
+                long as f64 / short as f64
+            ),
+            _ => println!("peak memory: not known on this system (no /proc/self/status)"),
+        }
     }
 }

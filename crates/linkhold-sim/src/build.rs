@@ -2,18 +2,25 @@
 
 use linkhold_core::mechanism::{Mechanism, Place};
 use linkhold_core::packet::StationId;
+use linkhold_mesh::Mesh;
 use linkhold_radio::{Air, AirConfig, AirTimeModel, Mac, WiredPipe};
 use linkhold_scenario::{PlacedMechanism, ResolvedScenario, Transport};
 
 use crate::cell::Cell;
 use crate::error::SimError;
 use crate::limit::{FrameTimes, GoodputLimit, Sharing};
+use crate::mesh;
 use crate::network::Network;
 use crate::path::{NodeId, Route};
 use crate::plan::{FlowKind, Plan};
 
-/// The cell of a scenario in the repetition with `seed`.
-pub(crate) fn network(scenario: &ResolvedScenario, seed: u64) -> Result<Network, SimError> {
+/// The cell or the mesh of a scenario in the repetition with `seed`, of which `plan` is the traffic.
+pub(crate) fn network(scenario: &ResolvedScenario, plan: &Plan, seed: u64) -> Result<Network, SimError> {
+    if let Some(config) = &scenario.mesh {
+        let mesh = Mesh::new(config, seed)?;
+        let at_senders = || scenario.mechanisms.iter().map(mechanism).collect();
+        return mesh::network(mesh, config.nodes, &plan.pairs, at_senders);
+    }
     let mut cell = plain_cell(scenario, seed)?;
     if !scenario.router_visible {
         cell = cell.with_hidden_queue();
@@ -96,7 +103,7 @@ fn wired_pipe(scenario: &ResolvedScenario) -> WiredPipe {
 #[must_use]
 pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
     let sharing = match scenario.radio.mac {
-        Mac::Shared | Mac::Ieee802154(_) => Sharing::Shared,
+        Mac::Shared | Mac::Dcf(_) | Mac::Ieee802154(_) => Sharing::Shared,
         // Of TDD each direction has a part of each frame, which the air has taken off its capacity.
         Mac::Duplex | Mac::Trace(_) | Mac::Grants(_) => Sharing::Separate,
     };
@@ -113,8 +120,9 @@ pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
 fn frame_times(radio: &AirConfig) -> FrameTimes {
     match (&radio.mac, radio.air_time) {
         (Mac::Ieee802154(mac), _) => FrameTimes::Contended(*mac),
-        (Mac::Trace(_) | Mac::Grants(_), _) | (_, AirTimeModel::PerByte) => FrameTimes::PerByte,
-        (Mac::Shared | Mac::Duplex, AirTimeModel::Ieee80211a) => {
+        (Mac::Trace(_) | Mac::Grants(_), _) => FrameTimes::PerByte,
+        (Mac::Shared | Mac::Duplex, AirTimeModel::PerByte) => FrameTimes::PerByte,
+        (Mac::Dcf(_), _) | (Mac::Shared | Mac::Duplex, AirTimeModel::Ieee80211a) => {
             // A rate that the model does not know is refused when the air is built, so no run asks for its
             // limit.
             FrameTimes::ByChannel(radio.air_times().unwrap_or_default())

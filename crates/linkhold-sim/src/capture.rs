@@ -7,17 +7,26 @@
 //! With IEEE 802.15.4 the second interface is `air`: what a monitor beside the radios would record, each
 //! frame and each acknowledgment once for every transmission, repetitions included, at the time of its end. A
 //! transmission that its receiver could not read says so in a comment.
+//!
+//! With a DCF, in a cell or in a mesh, the second interface is `air` as well: frames of IEEE 802.11 behind radiotap
+//! headers, data, RTS, CTS, ACK and the messages of a mesh's routers (see [`monitor`](crate::monitor)). Of a
+//! long frame only the beginning is kept, so its frame check sequence is missing in the file. In a mesh the first
+//! interface is `receiver`, the hosts that data goes to, for there is no wire.
 
 use std::io::Write;
 
-use linkhold_core::packet::{Direction, Endpoint, FlowKey};
+use linkhold_core::packet::FlowKey;
 use linkhold_core::time::Instant;
+use linkhold_radio::dcf::Phy;
+use linkhold_radio::{DcfFrame, MacFrame};
 use linkhold_wire::capture::{CaptureError, InterfaceId};
 use linkhold_wire::ieee802154::{Carried, DataFrame, ack_frame, data_frame};
-use linkhold_wire::{DatagramSpec, PacketSpec, PcapngWriter};
+use linkhold_wire::{EmitError, PcapngWriter};
 
+use crate::monitor::{self, Monitor, Numbers};
 use crate::network::Sent;
 use crate::observer::{Observer, Tap};
+use crate::on_wire::{datagram, segment};
 use crate::slab::{Packet, PacketKind};
 
 /// Bytes of each packet that are kept; headers always are.
@@ -37,16 +46,21 @@ pub struct Capture<W: Write> {
 enum Radio {
     /// IP packets at the stations.
     Stations(InterfaceId),
-    /// Frames on the air.
-    Air {
-        interface: InterfaceId,
-        /// Whether frames ask for an acknowledgment.
-        ack_request: bool,
-        /// By radio: the last data frame that it sent, which it may send again.
-        last: Vec<Vec<u8>>,
-        /// Scratch.
-        ack: Vec<u8>,
-    },
+    /// Frames of IEEE 802.11 on the air.
+    Ieee80211 { interface: InterfaceId, monitor: Monitor },
+    /// Frames of IEEE 802.15.4 on the air.
+    Ieee802154(Ieee802154),
+}
+
+/// Frames of IEEE 802.15.4 on the air.
+struct Ieee802154 {
+    interface: InterfaceId,
+    /// Whether frames ask for an acknowledgment.
+    ack_request: bool,
+    /// By radio: the last data frame that it sent, which it may send again.
+    last: Vec<Vec<u8>>,
+    /// Scratch.
+    ack: Vec<u8>,
 }
 
 impl<W: Write> Capture<W> {
@@ -59,7 +73,40 @@ impl<W: Write> Capture<W> {
         let mut writer = PcapngWriter::new(writer, comment, SNAP_LEN)?;
         let correspondent = writer.add_interface("correspondent", "the host on the wire")?;
         let interface = writer.add_ieee802154("air", "a monitor beside the radios")?;
-        let radio = Radio::Air { interface, ack_request: acknowledged, last: Vec::new(), ack: Vec::new() };
+        let air = Ieee802154 { interface, ack_request: acknowledged, last: Vec::new(), ack: Vec::new() };
+        Ok(Self { writer, correspondent, radio: Radio::Ieee802154(air), packets: 0, failed: None })
+    }
+
+    /// Starts a capture of a run whose cell has a DCF: packets at the correspondents, frames on the air. `phy` is
+    /// the DCF's.
+    ///
+    /// # Errors
+    /// [`CaptureError::Io`].
+    pub fn of_dcf(writer: W, comment: &str, phy: Phy) -> Result<Self, CaptureError> {
+        let host = ("correspondent", "the host on the wire");
+        Self::of_ieee80211(writer, comment, host, Monitor::new(phy, Numbers::Cell))
+    }
+
+    /// Starts a capture of a run over a mesh: packets at the hosts that data goes to, frames on the air. `phy` is
+    /// that of the mesh's DCF.
+    ///
+    /// # Errors
+    /// [`CaptureError::Io`].
+    pub fn of_mesh(writer: W, comment: &str, phy: Phy) -> Result<Self, CaptureError> {
+        let host = ("receiver", "the hosts that data goes to");
+        Self::of_ieee80211(writer, comment, host, Monitor::new(phy, Numbers::Mesh))
+    }
+
+    fn of_ieee80211(
+        writer: W,
+        comment: &str,
+        (name, description): (&str, &str),
+        monitor: Monitor,
+    ) -> Result<Self, CaptureError> {
+        let mut writer = PcapngWriter::new(writer, comment, monitor::SNAP_LEN)?;
+        let correspondent = writer.add_interface(name, description)?;
+        let interface = writer.add_ieee80211("air", "a monitor in reach of every radio")?;
+        let radio = Radio::Ieee80211 { interface, monitor };
         Ok(Self { writer, correspondent, radio, packets: 0, failed: None })
     }
 
@@ -105,65 +152,84 @@ impl<W: Write> Observer for Capture<W> {
         let interface = match (tap, &self.radio) {
             (Tap::Correspondent, _) => self.correspondent,
             (Tap::Station, Radio::Stations(interface)) => *interface,
-            (Tap::Station, Radio::Air { .. }) => return,
+            (Tap::Station, Radio::Ieee80211 { .. } | Radio::Ieee802154(_)) => return,
         };
         let written = match packet.kind {
             PacketKind::Segment | PacketKind::Report => {
-                self.writer.segment(interface, now, &spec(flow, packet), None)
+                self.writer.segment(interface, now, &segment(flow, packet), None)
             }
-            PacketKind::Datagram => self.writer.datagram(interface, now, &datagram_spec(flow, packet), None),
+            PacketKind::Datagram => self.writer.datagram(interface, now, &datagram(flow, packet), None),
         };
         self.note(written);
     }
 
     fn wants_transmissions(&self) -> bool {
-        matches!(self.radio, Radio::Air { .. })
+        matches!(self.radio, Radio::Ieee80211 { .. } | Radio::Ieee802154(_))
     }
 
     fn on_transmission(&mut self, sent: &Sent, flow: Option<&FlowKey>) {
-        let Radio::Air { interface, ack_request, last, ack } = &mut self.radio else { return };
         if self.failed.is_some() {
             return;
         }
-        let Sent { at, transmission, packet } = sent;
-        let bytes = if transmission.packet.is_none() {
-            ack.clear();
-            ack_frame(transmission.sequence, ack);
-            &*ack
-        } else {
-            let sender = transmission.from.0 as usize;
-            if last.len() <= sender {
-                last.resize_with(sender + 1, Vec::new);
+        let transmission = &sent.transmission;
+        let (interface, bytes, cut) = match (&mut self.radio, transmission.mac) {
+            (Radio::Ieee80211 { interface, monitor }, MacFrame::Dcf(dcf)) => {
+                let DcfFrame { cut, .. } = dcf;
+                (*interface, monitor.record(sent, &dcf, flow), cut)
             }
-            let Some(frame) = last.get_mut(sender) else { return };
-            if let (Some(packet), Some(flow)) = (packet, flow) {
-                frame.clear();
-                let segment = spec(flow, packet);
-                let data = DataFrame {
-                    from: transmission.from.0,
-                    to: transmission.to.0,
-                    sequence: transmission.sequence,
-                    ack_request: *ack_request,
-                    sent_at: packet.sent_at,
-                    carried: match packet.kind {
-                        PacketKind::Segment | PacketKind::Report => Carried::Segment(&segment),
-                        PacketKind::Datagram => Carried::Datagram {
-                            number: packet.segment.seq.0,
-                            payload_len: packet.segment.payload_len,
-                        },
-                    },
-                };
-                if let Err(error) = data_frame(&data, frame) {
-                    self.failed = Some(error.into());
-                    return;
-                }
+            (Radio::Ieee802154(air), MacFrame::Ieee802154 { sequence }) => {
+                (air.interface, air.record(sent, sequence, flow), false)
             }
-            // Without its packet it is a repetition of the frame that this radio sent last.
-            &*frame
+            (Radio::Stations(_) | Radio::Ieee80211 { .. } | Radio::Ieee802154(_), _) => return,
         };
-        let comment = (!transmission.received).then_some("not received");
-        let written = self.writer.packet(*interface, *at, bytes, comment);
+        let comment = match (cut, transmission.received) {
+            (true, _) => Some("cut off before its end"),
+            (false, false) => Some("not received"),
+            (false, true) => None,
+        };
+        let written = match bytes {
+            Ok(bytes) => self.writer.packet(interface, sent.at, bytes, comment),
+            Err(error) => Err(error.into()),
+        };
         self.note(written);
+    }
+}
+
+impl Ieee802154 {
+    /// The bytes of a transmission.
+    fn record(&mut self, sent: &Sent, sequence: u8, flow: Option<&FlowKey>) -> Result<&[u8], EmitError> {
+        let Sent { transmission, packet, .. } = sent;
+        if transmission.packet.is_none() {
+            self.ack.clear();
+            ack_frame(sequence, &mut self.ack);
+            return Ok(&self.ack);
+        }
+        let sender = transmission.from.0 as usize;
+        if self.last.len() <= sender {
+            self.last.resize_with(sender + 1, Vec::new);
+        }
+        let Some(frame) = self.last.get_mut(sender) else { return Ok(&[]) };
+        // Without its packet it is a repetition of the frame that this radio sent last.
+        if let (Some(packet), Some(flow), Some(to)) = (packet, flow, transmission.to) {
+            frame.clear();
+            let segment = segment(flow, packet);
+            let data = DataFrame {
+                from: transmission.from.0,
+                to: to.0,
+                sequence,
+                ack_request: self.ack_request,
+                sent_at: packet.sent_at,
+                carried: match packet.kind {
+                    PacketKind::Segment | PacketKind::Report => Carried::Segment(&segment),
+                    PacketKind::Datagram => Carried::Datagram {
+                        number: packet.segment.seq.0,
+                        payload_len: packet.segment.payload_len,
+                    },
+                },
+            };
+            data_frame(&data, frame)?;
+        }
+        Ok(frame)
     }
 }
 
@@ -174,22 +240,4 @@ impl<W: Write> Capture<W> {
             Err(error) => self.failed = Some(error),
         }
     }
-}
-
-/// Sender and receiver of a packet.
-fn ends(flow: &FlowKey, packet: &Packet) -> (Endpoint, Endpoint) {
-    match packet.direction {
-        Direction::Downlink => (flow.correspondent, flow.station),
-        Direction::Uplink => (flow.station, flow.correspondent),
-    }
-}
-
-fn spec(flow: &FlowKey, packet: &Packet) -> PacketSpec {
-    let (src, dst) = ends(flow, packet);
-    PacketSpec { src, dst, tcp: packet.segment, ecn: packet.ecn }
-}
-
-fn datagram_spec(flow: &FlowKey, packet: &Packet) -> DatagramSpec {
-    let (src, dst) = ends(flow, packet);
-    DatagramSpec { src, dst, payload_len: packet.segment.payload_len, ecn: packet.ecn }
 }

@@ -167,7 +167,9 @@ impl Carrier {
             | AirDrop::Lost
             | AirDrop::TooLong
             | AirDrop::Noise
-            | AirDrop::NoGrant => self.losses.air += 1,
+            | AirDrop::NoGrant
+            | AirDrop::NoRoute
+            | AirDrop::HopLimit => self.losses.air += 1,
         }
         self.forget(frame.packet);
     }

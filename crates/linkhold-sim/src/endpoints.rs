@@ -7,17 +7,22 @@ mod token;
 use std::collections::VecDeque;
 
 use linkhold_core::action::SenderCommand;
+use linkhold_core::link_event::LinkEvent;
 use linkhold_core::packet::{Direction, FlowKey, PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, RouterSeries};
+use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, MeshMaps, RouterSeries};
+use linkhold_tcp::Congestion;
 
 use crate::apps::browser::Step;
 use crate::cell::AIR;
 use crate::engine::Hosts;
 use crate::flow::FlowIndex;
+use crate::maps::MapRecorder;
 use crate::meter::Meter;
 use crate::network::{HostCommand, Network, Sent};
 use crate::observer::{Observer, Tap};
+use crate::path::RouteId;
+use crate::path_news::{self, News, PathNews};
 use crate::plan::{FlowPlan, Plan, Traffic};
 use crate::recorder::Recorder;
 use crate::slab::{Packet, Sending, SendingDatagram};
@@ -55,6 +60,8 @@ pub struct FlowResults {
     pub delays_outside_silence: DelayHistogram,
     /// Load times of all users' pages; `None` without users of the web.
     pub pages: Option<DelayHistogram>,
+    /// Maps of the mesh, if it is one.
+    pub maps: Option<MeshMaps>,
 }
 
 impl FlowResults {
@@ -84,6 +91,8 @@ pub struct Endpoints<'o, O> {
     warm_up: Instant,
     recorder: Recorder,
     done: FlowResults,
+    maps: Option<MapRecorder>,
+    path_news: PathNews,
     observer: &'o mut O,
     observe_packets: bool,
 }
@@ -98,9 +107,14 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         network: &mut Network,
         observer: &'o mut O,
     ) -> Self {
+        let maps = MapRecorder::new(&plan, network);
         let observe_packets = observer.wants_packets();
         if observer.wants_transmissions() {
             network.tell_transmissions();
+        }
+        let hears_path = plan.tcp().congestion == Congestion::TpCrahn;
+        if hears_path {
+            network.report_links();
         }
         let warm_up = Instant::ZERO + warm_up;
         network.schedule(warm_up, Token::WarmUp.pack());
@@ -126,13 +140,16 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             warm_up,
             recorder,
             done,
+            maps,
+            path_news: PathNews::default(),
             observer,
             observe_packets,
         }
     }
 
     fn open(&mut self, now: Instant, plan: &FlowPlan, network: &mut Network) {
-        let mut meter = Meter::new(plan.id, plan.direction, plan.station.0, now, plan.total);
+        let meter = Meter::new(plan.id, plan.direction, plan.station.0, now, plan.total);
+        let mut meter = meter.received_by(plan.to);
         if plan.id < SERIES_FLOWS {
             meter.keep_series(self.recorder.interval(), self.recorder.samples());
         }
@@ -156,7 +173,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             flow.count_from(now);
         }
         // Such a flow never gives its number back, and takes no other's, which may have timers under way.
-        let index = network.add_flow(plan.key, plan.station);
+        let index = network.add_flow_over(plan.key, plan.route, plan.station);
         debug_assert_eq!(index.get(), self.flows.len(), "flows are registered only here");
         self.flows.push(Flow::Udp(flow));
         self.send_datagrams(now, index, network);
@@ -174,7 +191,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         if now >= self.warm_up {
             flow.count_from(now);
         }
-        let index = self.place(flow, plan.key, plan.station, network);
+        let index = self.place(flow, plan.key, (plan.route, plan.station), network);
         if let App::Web(user) = &mut self.flows[index.get()].tcp().app {
             let step = user.browser.begin(now);
             self.take_step(now, index, step, network);
@@ -189,7 +206,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         &mut self,
         mut flow: TcpFlow,
         key: FlowKey,
-        station: StationId,
+        (route, station): (RouteId, StationId),
         network: &mut Network,
     ) -> FlowIndex {
         let flows = &mut self.flows;
@@ -199,7 +216,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             .position(|index| network.flow(*index).in_flight() == 0 && flows[index.get()].tcp().is_closed());
         match reusable.and_then(|position| self.retired.remove(position)) {
             Some(index) => {
-                network.replace_flow(index, key, station);
+                network.replace_flow(index, key, route, station);
                 // The old flow's wake-ups may still be in the queue. The new flow takes over what is armed,
                 // so that stale ones are recognised.
                 let old = self.flows[index.get()].tcp();
@@ -210,7 +227,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
                 index
             }
             None => {
-                let index = network.add_flow(key, station);
+                let index = network.add_flow_over(key, route, station);
                 debug_assert_eq!(index.get(), self.flows.len(), "flows are registered only here");
                 self.flows.push(Flow::Tcp(flow));
                 index
@@ -298,9 +315,10 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             Step::Connect(bytes) => {
                 let Some((mut flow, key)) = flow.reconnect(now) else { return };
                 flow.ends[client].tcp.write(now, bytes);
-                let station = network.flow(index).station;
+                let info = network.flow(index);
+                let way = (info.route_id, info.station);
                 self.retired.push_back(index);
-                (self.place(flow, key, station, network), client)
+                (self.place(flow, key, way, network), client)
             }
             Step::Wait(at) => {
                 network.schedule(at, wake);
@@ -401,6 +419,9 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             self.observer.on_silence(&silence);
         }
         self.recorder.sample(at, delivered, network);
+        if let Some(maps) = &mut self.maps {
+            maps.sample(at, network);
+        }
         self.observer.on_progress(at);
         network.schedule(at + interval, Token::Sample.pack());
     }
@@ -425,6 +446,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         self.done.records.sort_by_key(|record| record.id);
         self.done.series.sort_by_key(|series| series.flow);
         self.done.router = self.recorder.router();
+        self.done.maps = self.maps.map(MapRecorder::into_maps);
         (self.done, self.recorder, self.observer)
     }
 }
@@ -471,6 +493,26 @@ impl<O: Observer> Hosts for Endpoints<'_, O> {
             SenderCommand::Missing { blocks } => tcp.missing(now, &blocks),
         }
         self.pump(now, flow, side, network);
+    }
+
+    fn on_link(&mut self, event: &LinkEvent, network: &mut Network) {
+        let Some(news) = self.path_news.of(event) else { return };
+        let now = event.detected_at;
+        for index in (0..self.flows.len() as u32).map(FlowIndex) {
+            let Flow::Tcp(flow) = &mut self.flows[index.get()] else { continue };
+            let side = flow.sender;
+            let event = match news {
+                News::All(event) => Some(event),
+                News::Rate { old, new } => {
+                    let mss = u32::from(self.plan.tcp().mss);
+                    flow.meter.mesh_ends().and_then(|ends| path_news::change(network, ends, mss, old, new))
+                }
+            };
+            if let Some(event) = event {
+                flow.ends[side].tcp.on_path(now, &event);
+                self.pump(now, index, side, network);
+            }
+        }
     }
 
     fn on_wake(&mut self, at: Instant, token: u32, network: &mut Network) -> bool {

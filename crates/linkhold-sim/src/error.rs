@@ -1,5 +1,6 @@
 //! Why a run cannot start.
 
+use linkhold_mesh::MeshError;
 use linkhold_radio::AirConfigError;
 
 /// Why a run cannot start. A run that has started does not fail.
@@ -8,7 +9,10 @@ pub enum SimError {
     /// The radio's description names something that is not there.
     #[error("the radio cannot be built: {0}")]
     Air(#[from] AirConfigError),
-    /// The mechanism's settings contradict each other.
+    /// The mesh's description does not fit together.
+    #[error("the mesh cannot be built: {0}")]
+    Mesh(#[from] MeshError),
+    /// A mechanism's settings contradict each other.
     #[error("mechanism {mechanism} cannot be built: {reason}")]
     Mechanism {
         /// The mechanism's name.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use linkhold_core::packet::{Direction, FlowKey, StationId};
 
-use crate::path::{HopIndex, Route};
+use crate::path::{HopIndex, Route, RouteId};
 
 /// A flow's number in the network, counted up from 0. A later flow may get the number of one that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,8 +23,10 @@ impl FlowIndex {
 pub struct FlowInfo {
     /// Addresses and ports.
     pub key: FlowKey,
-    /// The station at its radio end.
+    /// The station at its radio end; in a mesh, the node that sends its data.
     pub station: StationId,
+    /// Its way through the network.
+    pub route_id: RouteId,
     /// Bytes of IP header: 20 or 40.
     pub ip_header: u32,
     /// The hash by which `fq_codel` picks the flow's queue.
@@ -37,9 +39,9 @@ pub struct FlowInfo {
 impl FlowInfo {
     /// A flow with no packet yet.
     #[must_use]
-    pub fn new(key: FlowKey, station: StationId, route: Route) -> Self {
+    pub fn new(key: FlowKey, station: StationId, route_id: RouteId, route: Route) -> Self {
         let ip_header = if key.station.addr.is_ipv6() { 40 } else { 20 };
-        Self { key, station, ip_header, hash: hash_of(&key), in_flight: 0, route }
+        Self { key, station, route_id, ip_header, hash: hash_of(&key), in_flight: 0, route }
     }
 
     /// Packets of the flow inside the network. The flow's number may be given to another flow only when this

@@ -2,8 +2,9 @@
 
 use linkhold_core::link_event::Scope;
 use linkhold_core::time::Instant;
-use linkhold_radio::{Air, AirOutput, Frame, WiredPipe};
+use linkhold_radio::{AirOutput, Frame, WiredPipe};
 
+use crate::medium::Medium;
 use crate::path::TapId;
 use crate::queue::Wakeup;
 use crate::silence_tracker::SilenceTracker;
@@ -13,7 +14,7 @@ use crate::silence_tracker::SilenceTracker;
 pub enum Link {
     /// One direction of a wire.
     Wire(WiredPipe),
-    /// The air of a cell, both directions.
+    /// The air of a cell, both directions, or a mesh.
     Air(Box<AirLink>),
 }
 
@@ -36,7 +37,7 @@ impl From<WiredPipe> for Link {
 /// The air, and who hears what happens on it.
 #[derive(Debug)]
 pub struct AirLink {
-    pub(crate) air: Air,
+    pub(crate) air: Medium,
     /// What the last call of the air put out.
     pub(crate) output: AirOutput,
     pub(crate) silences: SilenceTracker,
@@ -49,11 +50,11 @@ pub struct AirLink {
 }
 
 impl AirLink {
-    /// The air of a cell of `stations` stations.
+    /// The air of a cell of `stations` stations, or a mesh of as many nodes.
     #[must_use]
-    pub fn new(air: Air, stations: u32) -> Self {
+    pub fn new(air: impl Into<Medium>, stations: u32) -> Self {
         Self {
-            air,
+            air: air.into(),
             output: AirOutput::new(),
             silences: SilenceTracker::new(stations),
             listeners: Vec::new(),
@@ -62,9 +63,9 @@ impl AirLink {
         }
     }
 
-    /// The radio.
+    /// What carries the frames.
     #[must_use]
-    pub const fn air(&self) -> &Air {
+    pub const fn air(&self) -> &Medium {
         &self.air
     }
 

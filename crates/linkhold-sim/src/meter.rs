@@ -24,6 +24,8 @@ pub struct Meter {
     id: u32,
     direction: Direction,
     station: u32,
+    /// In a mesh, the node that receives.
+    to: Option<u32>,
     start: Instant,
     /// Bytes of a finite source.
     total: Option<u64>,
@@ -117,6 +119,7 @@ impl Meter {
             id,
             direction,
             station,
+            to: None,
             start,
             total,
             ends: total.is_some(),
@@ -134,6 +137,18 @@ impl Meter {
             resume: DelayHistogram::new(),
             columns: None,
         }
+    }
+
+    /// In a mesh: `to` is the node that receives.
+    #[must_use]
+    pub fn received_by(self, to: Option<u32>) -> Self {
+        Self { to, ..self }
+    }
+
+    /// In a mesh: who sends and who receives.
+    #[must_use]
+    pub fn mesh_ends(&self) -> Option<(u32, u32)> {
+        self.to.map(|to| (self.station, to))
     }
 
     /// The flow's station.
@@ -186,7 +201,7 @@ impl Meter {
     /// A meter for what is left of a connection whose flow goes on with another; nobody reads it.
     #[must_use]
     pub fn left_behind(&self, now: Instant) -> Self {
-        Self::new(self.id, self.direction, self.station, now, None)
+        Self::new(self.id, self.direction, self.station, now, None).received_by(self.to)
     }
 
     /// The connection of `sender` is over, and another one of the flow follows.
@@ -278,6 +293,7 @@ impl Meter {
             bytes,
             active_s: seconds,
             station: self.station,
+            to: self.to,
             start_s: self.start.as_secs_f64(),
             completion_s: self.completed_at.map(|at| at.since(self.start).as_secs_f64()),
             spurious_rtos: repairs.spurious_rtos,

@@ -21,12 +21,14 @@ use linkhold_core::packet::{
 };
 use linkhold_core::time::Instant;
 use linkhold_core::units::Bytes;
-use linkhold_radio::{AirEvent, RadioId, Silence, Transmission};
+use linkhold_mesh::map::Map;
+use linkhold_mesh::routing::Message;
+use linkhold_radio::{AirEvent, DcfFrame, DcfKind, MacFrame, RadioId, Silence, Transmission};
 
 use crate::carrier::Carrier;
 use crate::flow::{FlowIndex, FlowInfo};
 use crate::link::{AirLink, Armed, Link};
-use crate::path::{Hop, HopIndex, LinkId, Next, NodeId, Route, TapId};
+use crate::path::{Hop, HopIndex, LinkId, Next, NodeId, Route, RouteId, TapId};
 use crate::queue::{EventQueue, Wakeup};
 use crate::slab::{Packet, PacketKind, Sending, SendingDatagram};
 use crate::tap::Tap;
@@ -46,15 +48,17 @@ pub enum Event {
 }
 
 /// A transmission on the air that has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Sent {
     /// When it ended.
     pub at: Instant,
     /// The transmission.
     pub transmission: Transmission,
-    /// The packet that it carried. `None` for a MAC's acknowledgment, and for a repetition of a frame that had
-    /// arrived, whose packet may have left the network.
+    /// The packet that it carried. `None` for a MAC's own frames and the messages of a mesh's routers, and for a
+    /// repetition of a frame that had arrived, whose packet may have left the network.
     pub packet: Option<Packet>,
+    /// The message of a mesh's router that it carried.
+    pub message: Option<Message>,
 }
 
 /// A command of a mechanism to the TCP sender at its own node.
@@ -79,7 +83,7 @@ pub struct Network {
     /// When the first of the airs has something to do.
     next_air: Instant,
     taps: Vec<Tap>,
-    /// The routes of a cell, by station.
+    /// The routes: those of a cell by station, those of a mesh by pair of nodes.
     routes: Vec<Route>,
     /// Scratch for frames that a mechanism did not want back.
     forwarded: Vec<PacketId>,
@@ -141,19 +145,27 @@ impl Network {
         hops.add(path, |link| matches!(links[link.get()].link, Link::Air(_)))
     }
 
-    /// Adds the route of the next station, counting up from 0.
-    pub fn add_route(&mut self, route: Route) {
+    /// Adds a route; numbers count up from 0, as a cell's stations do.
+    pub fn add_route(&mut self, route: Route) -> RouteId {
         self.routes.push(route);
+        RouteId(self.routes.len() as u32 - 1)
     }
 
-    /// Registers a flow between the correspondent and a station; its number counts up from 0.
+    /// Registers a flow between the correspondent and a station of a cell; its number counts up from 0.
     ///
     /// # Panics
     /// If the station has no route.
     pub fn add_flow(&mut self, key: FlowKey, station: StationId) -> FlowIndex {
+        self.add_flow_over(key, RouteId::of(station), station)
+    }
+
+    /// As [`add_flow`](Self::add_flow), over a route that is not the station's own.
+    ///
+    /// # Panics
+    /// If there is no such route.
+    pub fn add_flow_over(&mut self, key: FlowKey, route: RouteId, station: StationId) -> FlowIndex {
         let index = FlowIndex(self.carrier.flows.len() as u32);
-        let route = self.routes[station.0 as usize];
-        self.carrier.flows.push(FlowInfo::new(key, station, route));
+        self.carrier.flows.push(FlowInfo::new(key, station, route, self.routes[route.get()]));
         self.begin(index, key);
         index
     }
@@ -161,12 +173,12 @@ impl Network {
     /// Gives the number of a flow with no packet left inside to a new flow.
     ///
     /// # Panics
-    /// If a packet of the old flow is still inside, or the station has no route.
-    pub fn replace_flow(&mut self, index: FlowIndex, key: FlowKey, station: StationId) {
-        let route = self.routes[station.0 as usize];
+    /// If a packet of the old flow is still inside, or there is no such route.
+    pub fn replace_flow(&mut self, index: FlowIndex, key: FlowKey, route: RouteId, station: StationId) {
+        let info = FlowInfo::new(key, station, route, self.routes[route.get()]);
         let flow = &mut self.carrier.flows[index.get()];
         assert_eq!(flow.in_flight, 0, "a flow's number is reused only when none of its packets is inside");
-        let old = std::mem::replace(flow, FlowInfo::new(key, station, route));
+        let old = std::mem::replace(flow, info);
         self.carrier.by_key.remove(&old.key);
         self.begin(index, key);
     }
@@ -242,11 +254,17 @@ impl Network {
         self.transmissions.pop_front()
     }
 
-    fn transmitted(&mut self, now: Instant, transmission: Transmission) {
+    fn transmitted(&mut self, now: Instant, link: LinkId, transmission: Transmission) {
         let slab = &self.carrier.slab;
         let inside = transmission.packet.filter(|&id| slab.contains(id));
         let packet = inside.map(|id| *slab.get(id));
-        self.transmissions.push_back(Sent { at: now, transmission, packet });
+        let message = match (transmission.mac, transmission.packet) {
+            (MacFrame::Dcf(DcfFrame { kind: DcfKind::Data, .. }), None) => {
+                self.carrier.air_mut(link).air.take_told()
+            }
+            (MacFrame::Dcf(_) | MacFrame::Ieee802154 { .. }, _) => None,
+        };
+        self.transmissions.push_back(Sent { at: now, transmission, packet, message });
     }
 
     /// Lets a packet that has come to its hop go on from there: through the hop's tap, then onward.
@@ -411,7 +429,7 @@ impl Network {
                     self.radio_reports(now, link, event, None);
                 }
                 AirEvent::Overheard { by, event } => self.radio_reports(now, link, event, Some(by)),
-                AirEvent::Transmitted(transmission) => self.transmitted(now, transmission),
+                AirEvent::Transmitted(transmission) => self.transmitted(now, link, transmission),
             }
         }
         let air = self.carrier.air_mut(link);
@@ -791,6 +809,12 @@ impl Network {
     #[must_use]
     pub fn radio(&self, link: LinkId) -> &AirLink {
         self.carrier.air(link)
+    }
+
+    /// Where the nodes of a mesh are at `now`; `None` for a cell.
+    pub fn mesh_map(&mut self, now: Instant) -> Option<Map> {
+        let air = self.airs.first().map(|&link| self.carrier.air_mut(link))?;
+        air.air.map(now)
     }
 
     /// Takes a radio's silences that ended since the last call, in order of their end.

@@ -32,7 +32,7 @@ pub trait Observer {
     }
 
     /// A transmission on the air has ended; `flow` is that of its packet, if the packet is known. Only a
-    /// radio whose medium access has single transmissions tells them (IEEE 802.15.4).
+    /// radio whose medium access has single transmissions tells them (IEEE 802.15.4, a DCF, a mesh).
     fn on_transmission(&mut self, _sent: &Sent, _flow: Option<&FlowKey>) {}
 
     /// A silence is over, or the end of the run cut it. Silences come in the order of their end.

@@ -86,6 +86,22 @@ impl HopIndex {
     }
 }
 
+/// A route's number in its network, in the order of [`Network::add_route`](crate::network::Network::add_route).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteId(pub u32);
+
+impl RouteId {
+    /// The route of a cell's station.
+    #[must_use]
+    pub const fn of(station: StationId) -> Self {
+        Self(station.0)
+    }
+
+    pub(crate) const fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The two paths of a flow, by the hop where each begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {

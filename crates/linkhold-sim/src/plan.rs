@@ -9,10 +9,11 @@ use linkhold_core::packet::{Direction, Endpoint, FlowKey, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{Bytes, Seq};
 use linkhold_radio::rng::Stream;
-use linkhold_scenario::{FlowGroup, IpVersion, Media, ResolvedScenario, Source, Transport, Web};
+use linkhold_scenario::{FlowGroup, IpVersion, Media, Receiver, ResolvedScenario, Source, Transport, Web};
 use linkhold_tcp::{Schedule, TcpConfig};
 
 use crate::error::SimError;
+use crate::path::RouteId;
 
 /// The correspondent host (RFC 5737 and RFC 3849 documentation addresses; all flows end on one host).
 const CORRESPONDENT_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -60,6 +61,7 @@ pub struct WebPlan {
 pub struct Connections {
     id: u32,
     station: u32,
+    to: Option<u32>,
     ip: IpVersion,
     iss: Stream,
     made: u32,
@@ -68,7 +70,7 @@ pub struct Connections {
 impl Connections {
     /// Those of the next connection.
     pub fn advance(&mut self) -> (FlowKey, [Seq; 2]) {
-        let mut key = key_of(self.id, self.station, self.ip);
+        let mut key = key_of(self.id, self.station, self.to, self.ip);
         // The station's port and the range tell flows apart, the place in the range a flow's connections.
         let place = (self.id / STATION_PORTS % 4) * WEB_PORTS + self.made % WEB_PORTS;
         key.correspondent.port = FIRST_WEB_PORT + place as u16;
@@ -85,8 +87,12 @@ pub struct FlowPlan {
     pub id: u32,
     /// Which way its data goes.
     pub direction: Direction,
-    /// The station at its radio end.
+    /// The station at its radio end; in a mesh, the node that sends.
     pub station: StationId,
+    /// In a mesh, the node that receives.
+    pub to: Option<u32>,
+    /// Its way through the network.
+    pub route: RouteId,
     /// Addresses and ports.
     pub key: FlowKey,
     /// When it opens.
@@ -110,6 +116,7 @@ pub struct FlowPlan {
 pub struct ArrivalPlan {
     group: usize,
     station: u32,
+    to: Option<u32>,
     stream: Stream,
     mean: Duration,
     /// When the next one opens.
@@ -142,6 +149,8 @@ pub struct Plan {
     pub flows: Vec<FlowPlan>,
     /// Those that arrive at random.
     pub arrivals: Vec<ArrivalPlan>,
+    /// Of a mesh: sender and receiver of each route, by its number.
+    pub pairs: Vec<(u32, u32)>,
     next_id: u32,
 }
 
@@ -157,8 +166,10 @@ impl Plan {
             seed,
             flows: Vec::new(),
             arrivals: Vec::new(),
+            pairs: Vec::new(),
             next_id: 0,
         };
+        let mut ends = Ends::new(scenario.radio.stations, seed);
         for (index, group) in scenario.flows.iter().enumerate() {
             if let Some(station) = group.stations.iter().find(|s| **s >= scenario.radio.stations) {
                 return Err(SimError::NoSuchStation {
@@ -170,7 +181,11 @@ impl Plan {
             match group.arrivals {
                 Some(arrivals) => {
                     let mean = Duration::from_secs_f64(1.0 / arrivals.per_second);
+                    let to = receiver(group);
                     for station in &group.stations {
+                        if let Some(to) = to {
+                            plan.pair(*station, to);
+                        }
                         let name = u64::from(*station) << 32 | index as u64;
                         let mut stream = Stream::new(seed, "flow-arrivals", name);
                         let next = group.start + stream.exponential(mean);
@@ -178,6 +193,7 @@ impl Plan {
                         plan.arrivals.push(ArrivalPlan {
                             group: index,
                             station: *station,
+                            to,
                             stream,
                             mean,
                             next,
@@ -185,6 +201,7 @@ impl Plan {
                         });
                     }
                 }
+                None if group.to == Some(Receiver::Drawn) => plan.add_drawn(index, group, &mut ends),
                 None => plan.add_fixed(index, group),
             }
         }
@@ -192,24 +209,53 @@ impl Plan {
     }
 
     fn add_fixed(&mut self, index: usize, group: &FlowGroup) {
+        let to = receiver(group);
         let mut start = group.start;
         // Round by round over the stations, so that staggered starts spread over them.
         for _ in 0..group.count {
             for station in &group.stations {
-                let flow = self.open(index, *station, start);
+                let flow = self.open(index, *station, to, start);
                 self.flows.push(flow);
                 start += group.stagger;
             }
         }
     }
 
-    /// The connection that arrives now at the station of `arrivals[number]`.
-    pub fn arrival(&mut self, number: usize) -> FlowPlan {
-        let ArrivalPlan { group, station, next, .. } = self.arrivals[number];
-        self.open(group, station, next)
+    /// As [`add_fixed`](Self::add_fixed), between nodes that the seed draws.
+    fn add_drawn(&mut self, index: usize, group: &FlowGroup, ends: &mut Ends) {
+        let mut start = group.start;
+        for _ in 0..group.count {
+            let (from, to) = ends.draw();
+            let flow = self.open(index, from, Some(to), start);
+            self.flows.push(flow);
+            start += group.stagger;
+        }
     }
 
-    fn open(&mut self, group: usize, station: u32, start: Instant) -> FlowPlan {
+    /// TCP of both ends of every connection, but for what the version of IP changes.
+    #[must_use]
+    pub const fn tcp(&self) -> &TcpConfig {
+        &self.tcp
+    }
+
+    /// The connection that arrives now at the station of `arrivals[number]`.
+    pub fn arrival(&mut self, number: usize) -> FlowPlan {
+        let ArrivalPlan { group, station, to, next, .. } = self.arrivals[number];
+        self.open(group, station, to, next)
+    }
+
+    /// The number of the route between two nodes of a mesh.
+    fn pair(&mut self, from: u32, to: u32) -> RouteId {
+        let known = self.pairs.iter().position(|&pair| pair == (from, to));
+        let number = known.unwrap_or_else(|| {
+            self.pairs.push((from, to));
+            self.pairs.len() - 1
+        });
+        RouteId(number as u32)
+    }
+
+    fn open(&mut self, group: usize, station: u32, to: Option<u32>, start: Instant) -> FlowPlan {
+        let route = to.map_or(RouteId(station), |to| self.pair(station, to));
         let id = self.next_id;
         self.next_id += 1;
         let group = &self.groups[group];
@@ -234,6 +280,7 @@ impl Plan {
                 connections: Connections {
                     id,
                     station,
+                    to,
                     ip: group.ip,
                     iss: Stream::new(self.seed, "web-iss", u64::from(id)),
                     made: 0,
@@ -260,7 +307,9 @@ impl Plan {
             id,
             direction: group.direction,
             station: StationId(station),
-            key: key_of(id, station, group.ip),
+            to,
+            route,
+            key: key_of(id, station, to, group.ip),
             start,
             stop: group.stop,
             traffic,
@@ -282,7 +331,9 @@ impl Plan {
                     40
                 }
             };
-            group.stations.iter().map(move |station| FlowKind {
+            // Where the seed draws, any node may send.
+            let stations = if group.stations.is_empty() { &[0][..] } else { &group.stations };
+            stations.iter().map(move |station| FlowKind {
                 direction: group.direction,
                 station: *station,
                 ip_header,
@@ -326,21 +377,70 @@ fn schedule(source: Source, datagram: u32) -> Schedule {
     }
 }
 
-fn key_of(id: u32, station: u32, ip: IpVersion) -> FlowKey {
-    let (correspondent, own): (IpAddr, IpAddr) = match ip {
-        // 10.0.0.2 and on: room for 16 million stations.
-        IpVersion::V4 => {
-            (CORRESPONDENT_V4.into(), Ipv4Addr::from_bits(0x0a00_0002_u32.wrapping_add(station)).into())
+/// The node of a mesh that a group sends to, if it is one for all.
+fn receiver(group: &FlowGroup) -> Option<u32> {
+    match group.to {
+        Some(Receiver::Node(node)) => Some(node),
+        Some(Receiver::Drawn) | None => None,
+    }
+}
+
+/// Draws the ends of a mesh's connections.
+struct Ends {
+    nodes: u32,
+    stream: Stream,
+    /// Nodes that are no end yet, shuffled; drawn from the back.
+    free: Vec<u32>,
+}
+
+impl Ends {
+    fn new(nodes: u32, seed: u64) -> Self {
+        Self { nodes, stream: Stream::new(seed, "flow-ends", 0), free: Vec::new() }
+    }
+
+    /// Two nodes; there are two or more.
+    fn draw(&mut self) -> (u32, u32) {
+        if self.free.len() < 2 {
+            self.free = (0..self.nodes).collect();
+            // Fisher and Yates.
+            for last in (1..self.free.len()).rev() {
+                let other = (self.stream.unit() * (last + 1) as f64) as usize;
+                self.free.swap(last, other.min(last));
+            }
         }
-        IpVersion::V6 => {
-            let net = Ipv6Addr::new(0x2001, 0xdb8, 0, 2, 0, 0, 0, 0).to_bits();
-            (CORRESPONDENT_V6.into(), Ipv6Addr::from_bits(net + 2 + u128::from(station)).into())
+        match (self.free.pop(), self.free.pop()) {
+            (Some(from), Some(to)) => (from, to),
+            _ => (0, self.nodes.saturating_sub(1)),
         }
+    }
+}
+
+fn key_of(id: u32, station: u32, to: Option<u32>, ip: IpVersion) -> FlowKey {
+    let own = station_address(station, ip);
+    let correspondent: IpAddr = match (to, ip) {
+        (Some(to), ip) => station_address(to, ip),
+        (None, IpVersion::V4) => CORRESPONDENT_V4.into(),
+        (None, IpVersion::V6) => CORRESPONDENT_V6.into(),
     };
     let correspondent_port = FIRST_CORRESPONDENT_PORT.wrapping_add((id / STATION_PORTS) as u16);
     FlowKey {
         correspondent: Endpoint { addr: correspondent, port: correspondent_port },
         station: Endpoint { addr: own, port: FIRST_STATION_PORT + (id % STATION_PORTS) as u16 },
+    }
+}
+
+/// The address of a station, or of a node of a mesh: 10.0.0.2 and on, with room for 16 million.
+pub(crate) const fn node_address(node: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0x0a00_0002_u32.wrapping_add(node))
+}
+
+fn station_address(station: u32, ip: IpVersion) -> IpAddr {
+    match ip {
+        IpVersion::V4 => node_address(station).into(),
+        IpVersion::V6 => {
+            let net = Ipv6Addr::new(0x2001, 0xdb8, 0, 2, 0, 0, 0, 0).to_bits();
+            Ipv6Addr::from_bits(net + 2 + u128::from(station)).into()
+        }
     }
 }
 
@@ -351,9 +451,9 @@ mod tests {
 
     #[test]
     fn keys_of_many_flows_differ() {
-        let keys: HashSet<FlowKey> = (0..100_000).map(|id| key_of(id, id % 7, IpVersion::V4)).collect();
+        let keys: HashSet<FlowKey> = (0..100_000).map(|id| key_of(id, id % 7, None, IpVersion::V4)).collect();
         assert_eq!(keys.len(), 100_000);
-        assert_ne!(key_of(0, 0, IpVersion::V6), key_of(0, 1, IpVersion::V6));
+        assert_ne!(key_of(0, 0, None, IpVersion::V6), key_of(0, 1, None, IpVersion::V6));
     }
 
     #[test]
@@ -362,8 +462,9 @@ mod tests {
         let mut keys: HashSet<FlowKey> = HashSet::new();
         let mut total = 0;
         for id in [0, 1, 27_999, 28_000, 56_001, 99_999] {
-            keys.insert(key_of(id, 0, IpVersion::V4));
-            let mut of_one = Connections { id, station: 0, ip: IpVersion::V4, iss: iss.clone(), made: 0 };
+            keys.insert(key_of(id, 0, None, IpVersion::V4));
+            let mut of_one =
+                Connections { id, station: 0, to: None, ip: IpVersion::V4, iss: iss.clone(), made: 0 };
             keys.extend((0..1_000).map(|_| of_one.advance().0));
             total += 1_001;
         }

@@ -3,8 +3,11 @@
 
 use linkhold_core::link_event::Scope;
 use linkhold_core::time::{Duration, Instant};
+use linkhold_mesh::{Counters, Mesh};
 use linkhold_radio::{AirAccounting, PowerConfig, Silence, StationTime, UplinkAccounting};
-use linkhold_results::{EnergyRecord, FlowRecord, LinkRecord, RouterSeries, SilenceRecord, UplinkRecord};
+use linkhold_results::{
+    EnergyRecord, FlowRecord, LinkRecord, MeshRecord, RouterSeries, SilenceRecord, UplinkRecord,
+};
 
 use crate::cell::AIR;
 use crate::limit::GoodputLimit;
@@ -24,6 +27,7 @@ pub struct Recorder {
     last: AirAccounting,
     base_losses: crate::network::Losses,
     base_uplink: UplinkAccounting,
+    base_mesh: Counters,
     /// By station, what its radio had been busy with when counting began; empty before.
     base_busy: Vec<StationTime>,
     last_delivered: u64,
@@ -49,6 +53,7 @@ impl Recorder {
             last: at_zero,
             base_losses: network.losses(),
             base_uplink: UplinkAccounting::default(),
+            base_mesh: Counters::default(),
             base_busy: Vec::new(),
             last_delivered: 0,
             samples: 0,
@@ -80,6 +85,7 @@ impl Recorder {
         self.base = network.radio(AIR).air().accounting(now);
         self.base_losses = network.losses();
         self.base_uplink = network.radio(AIR).air().uplink().unwrap_or_default();
+        self.base_mesh = network.radio(AIR).air().mesh().map(Mesh::counters).unwrap_or_default();
         self.counted_from = now;
     }
 
@@ -140,6 +146,11 @@ impl Recorder {
             air_losses: losses.air - self.base_losses.air,
             energy: None,
             uplink: network.radio(AIR).air().uplink().map(|now| uplink_record(&now.since(&self.base_uplink))),
+            mesh: network
+                .radio(AIR)
+                .air()
+                .mesh()
+                .map(|mesh| mesh_record(&mesh.counters().since(&self.base_mesh))),
         }
     }
 
@@ -176,6 +187,17 @@ impl Recorder {
         // Stable, so that equal starts keep the order of their ends.
         self.silences.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
         self.silences
+    }
+}
+
+fn mesh_record(counters: &Counters) -> MeshRecord {
+    MeshRecord {
+        forwarded: counters.forwarded,
+        route_messages: counters.route_messages,
+        frames_given_up: counters.given_up,
+        handoffs: counters.handoffs,
+        transmissions: counters.transmissions,
+        noticed: counters.noticed,
     }
 }
 

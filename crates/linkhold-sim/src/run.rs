@@ -60,7 +60,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
     pub fn new(case: &'a Case, seed: u64, observer: &'a mut O) -> Result<Self, SimError> {
         let scenario = &case.scenario;
         let plan = Plan::new(scenario, seed)?;
-        let mut network = build::network(scenario, seed)?;
+        let mut network = build::network(scenario, &plan, seed)?;
         let limit = build::goodput_limit(scenario, &plan);
         let recorder = Recorder::new(scenario.output.series_interval, limit, &network);
         let endpoints = Endpoints::new(plan, scenario.warm_up, recorder, &mut network, observer);
@@ -112,6 +112,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
             seed: self.seed,
             flows: flows.series,
             router: flows.router,
+            mesh: flows.maps,
             silences: recorder.into_silences(),
             delays: flows.delays,
             delays_outside_silence: flows.delays_outside_silence,

@@ -6,7 +6,9 @@
 
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_radio::{Air, Silence};
+use linkhold_radio::Silence;
+
+use crate::medium::Medium;
 
 /// How many ends a station remembers: a flow that got nothing through more silences than this is measured
 /// from the oldest remembered.
@@ -57,7 +59,7 @@ impl SilenceTracker {
 
     /// Takes in what has ended on the air.
     #[inline]
-    pub fn update(&mut self, air: &mut Air) {
+    pub fn update(&mut self, air: &mut Medium) {
         let before = self.fresh.len();
         air.take_silences(&mut self.fresh);
         if self.fresh.len() > before {

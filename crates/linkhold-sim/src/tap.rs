@@ -7,9 +7,9 @@ use linkhold_core::link_event::{LinkEvent, Scope};
 use linkhold_core::mechanism::Mechanism;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Bytes;
-use linkhold_radio::Air;
 
 use crate::contract::ContractCheck;
+use crate::medium::Medium;
 use crate::path::{LinkId, NodeId};
 use crate::queue::Wakeup;
 
@@ -73,7 +73,7 @@ impl Tap {
     /// Lets the mechanism see the base station's transmit queue on `air`: it is told room and gets frames
     /// back.
     #[must_use]
-    pub fn seeing_queue_of(mut self, air: &Air) -> Self {
+    pub fn seeing_queue_of(mut self, air: &Medium) -> Self {
         let (packets, bytes) = air.room();
         let reserved_bytes = if bytes.0 == u64::MAX { 0 } else { bytes.0 / u64::from(RESERVED_SHARE) };
         let reserve = (packets / RESERVED_SHARE, Bytes(reserved_bytes));
@@ -153,7 +153,7 @@ impl Tap {
     /// The room in `air`'s queue that releases may fill, if it is to be told now: always after a silence,
     /// otherwise only to a mechanism that holds packets and knows of less than half of the queue, and only if
     /// there is more.
-    pub(crate) fn room_to_tell(&self, air: &Air, silence_ended: bool) -> Option<(u32, Bytes)> {
+    pub(crate) fn room_to_tell(&self, air: &Medium, silence_ended: bool) -> Option<(u32, Bytes)> {
         let queue = self.queue.as_ref()?;
         if !silence_ended && (queue.is_ample() || !self.mechanism.is_holding()) {
             return None;
@@ -163,7 +163,7 @@ impl Tap {
     }
 
     /// Notes the room that `air`'s queue has after the mechanism has reacted to the room told.
-    pub(crate) fn room_told(&mut self, air: &Air) {
+    pub(crate) fn room_told(&mut self, air: &Medium) {
         if let Some(queue) = &mut self.queue {
             queue.told = queue.room(air);
         }
@@ -178,7 +178,7 @@ impl VisibleQueue {
         few > 0 && packets >= few * (RESERVED_SHARE / 2) && bytes.0 >= little.0 * (RESERVED_SHARE as u64 / 2)
     }
 
-    fn room(&self, air: &Air) -> (u32, Bytes) {
+    fn room(&self, air: &Medium) -> (u32, Bytes) {
         let (packets, bytes) = air.room();
         (packets.saturating_sub(self.reserve.0), bytes.saturating_sub(self.reserve.1))
     }

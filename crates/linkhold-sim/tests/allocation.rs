@@ -64,7 +64,7 @@ fn a_minute_of_traffic_allocates_next_to_nothing_after_its_first_seconds() {
         assert!(events > 100_000);
     }
     for (name, text) in
-        [("802.15.4", IEEE802154), ("datagrams, media and pages", SOURCES), ("802.16", GRANTS)]
+        [("802.15.4", IEEE802154), ("datagrams, media and pages", SOURCES), ("802.16", GRANTS), ("DCF", DCF)]
     {
         let scenario = Scenario::parse(text, "s.toml", &[], &NoFiles).expect("it is valid");
         let (allocations, events) = after_its_first_seconds(&scenario.cases()[0]);
@@ -110,6 +110,24 @@ mac = "802.16"
 phy_rate = "6Mbit/s"
 stations = 3
 primary_user = { on_mean = "100ms", off_mean = "2s" }
+[[flows]]
+direction = "downlink"
+station = "all"
+[[flows]]
+direction = "uplink"
+station = "all"
+"#;
+
+/// A cell of 802.11 whose radios contend, collide and ask with RTS, and a primary user.
+const DCF: &str = r#"schema = "linkhold.scenario/1"
+name = "allocation"
+duration = "80s"
+[radio]
+mac = "dcf"
+phy_rate = "24Mbit/s"
+stations = 3
+primary_user = { on_mean = "100ms", off_mean = "2s", detection_delay = "20ms" }
+dcf = { rts_threshold = "1000B" }
 [[flows]]
 direction = "downlink"
 station = "all"

@@ -36,6 +36,7 @@ fn cell() -> Cell {
         stations: 1,
         mac: Mac::Shared,
         air_time: AirTimeModel::PerByte,
+        measured_users: Vec::new(),
         channels: vec![channel],
         initial_channel: 0,
         rate_told: true,

@@ -242,6 +242,7 @@ fn answers(asks: bool, after: u64) -> Engine<LateAnswers> {
         stations: 1,
         mac: Mac::Grants(GrantsConfig::default()),
         air_time: AirTimeModel::PerByte,
+        measured_users: Vec::new(),
         channels: vec![ChannelConfig {
             phy_rate: BitRate::from_mbps(12),
             efficiency: Fraction::ONE,

@@ -39,6 +39,9 @@ pub enum Congestion {
     Vegas,
     /// CUBIC, RFC 9438.
     Cubic,
+    /// TP-CRAHN (Chowdhury, Di Felice and Akyildiz 2009): as Reno, and the path's nodes tell of sensing,
+    /// handoffs and broken routes ([`crate::Endpoint::on_path`]). Meant for [`Recovery::NewReno`].
+    TpCrahn,
 }
 
 /// When the receiver acknowledges in-order data. Out-of-order data is always acknowledged at once (RFC 5681

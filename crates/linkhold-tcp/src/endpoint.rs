@@ -5,6 +5,8 @@
 //! Deviations: no simultaneous open and no TIME-WAIT (addresses are not reused here); a RST is obeyed without
 //! a sequence check, and none is ever sent.
 
+mod on_path;
+
 use linkhold_core::action::Resend;
 use linkhold_core::packet::{Ecn, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use linkhold_core::time::{Duration, Instant};
@@ -16,6 +18,7 @@ use crate::sender::{AckIn, Kind, Sender};
 use crate::source::Source;
 use crate::stats::Stats;
 use crate::wheel;
+use on_path::OnPath;
 
 /// Bytes that the timestamps option takes in every segment (RFC 7323 appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
@@ -70,6 +73,8 @@ pub struct Endpoint {
     /// Time of the last call. A paced source's next write comes after it.
     clock: Instant,
     stats: Stats,
+    /// What the path's nodes told; `None` unless they told a TP-CRAHN sender something.
+    on_path: Option<Box<OnPath>>,
 }
 
 /// The TSval clock: milliseconds, never 0 (RFC 7323 section 5.4 allows 1 ms to 1 s a tick).
@@ -111,6 +116,7 @@ impl Endpoint {
             peer_syn: SynOptions::default(),
             clock: Instant::ZERO,
             stats: Stats::default(),
+            on_path: None,
             cfg: config.clone(),
         }
     }
@@ -207,6 +213,8 @@ impl Endpoint {
         } else if let Some(sent) = self.handshake.sent_at {
             self.sender.handshake_rtt(now, now.since(sent));
         }
+        // What was told before the connection came up holds now.
+        self.follow_path(now, true);
     }
 
     fn on_established(&mut self, now: Instant, segment: &TcpSegment, ecn: Ecn) {
@@ -462,9 +470,13 @@ impl Endpoint {
             State::Listen | State::Closed => None,
             State::SynSent | State::SynReceived => self.handshake.expires,
             State::Established => {
-                match (self.sender.next_timeout(self.clock), self.receiver.next_timeout()) {
+                let timers = match (self.sender.next_timeout(self.clock), self.receiver.next_timeout()) {
                     (Some(a), Some(b)) => Some(a.min(b)),
                     (a, b) => a.or(b),
+                };
+                match &self.on_path {
+                    None => timers,
+                    Some(on_path) => timers.into_iter().chain(on_path.next()).min(),
                 }
             }
         }
@@ -485,6 +497,9 @@ impl Endpoint {
                 }
             }
             State::Established => {
+                if self.on_path.is_some() {
+                    self.path_timeout(now);
+                }
                 self.sender.on_timeout(now, &mut self.stats);
                 self.receiver.on_timeout(now);
             }

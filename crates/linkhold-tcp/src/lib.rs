@@ -21,6 +21,7 @@ mod config;
 mod congestion;
 mod endpoint;
 mod linux;
+mod path;
 mod persist;
 mod receiver;
 mod recovery;
@@ -37,6 +38,7 @@ pub use config::{
     WindowProbe, WindowReduction,
 };
 pub use endpoint::{Endpoint, Transmit};
+pub use path::{ChannelChange, Hop, MAX_SILENCE, PathEvent, PathState};
 pub use schedule::Schedule;
 pub use source::Source;
 pub use stats::Stats;

@@ -137,6 +137,17 @@ impl RttEstimator {
         self.rto = (self.base * (1 << self.backoff)).min(self.ceiling);
     }
 
+    /// The path has another delay: every estimate of a round trip moves with it. What the variance was stays.
+    pub fn shift(&mut self, moved: impl Fn(Duration) -> Duration) {
+        let moved = |rtt| moved(rtt).max(Duration::from_nanos(1));
+        self.srtt = self.srtt.map(moved);
+        self.min_rtt = self.min_rtt.map(|(rtt, at)| (moved(rtt), at));
+        if self.srtt.is_some() {
+            self.base = self.computed();
+            self.apply_backoff();
+        }
+    }
+
     /// The timeout to arm.
     #[inline]
     pub fn rto(&self) -> Duration {

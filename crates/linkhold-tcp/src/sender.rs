@@ -1,6 +1,6 @@
 //! The sending half: its state, and what the other files ask of it. What to send now is in
 //! `sender/transmit.rs`, what ACKs and timers do in `sender/ack.rs`, `sender/states.rs` and
-//! `sender/timers.rs`.
+//! `sender/timers.rs`, what a changed path does in `sender/path.rs`.
 //!
 //! Source: RFC 9293 section 3.8 (windows), RFC 5681 (congestion window).
 //! Deviations: no Nagle (as with TCP_NODELAY): the sources write in large pieces, and a held-back tail would
@@ -10,6 +10,7 @@
 //! Positions are 64-bit offsets into the stream: SYN at 0, data from 1, FIN after the data.
 
 mod ack;
+mod path;
 mod states;
 mod timers;
 mod transmit;

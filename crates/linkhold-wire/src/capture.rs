@@ -1,7 +1,7 @@
 //! Packet captures of a run as pcapng, which Wireshark and tshark open; time stamps are in nanoseconds.
 //!
-//! Each place where packets are captured is an interface with raw IP as its link type, or IEEE 802.15.4. Of a simulated packet
-//! the headers are written whole and the payload, which is all zeros, is left out; its length is kept. So a
+//! Each place where packets are captured is an interface with raw IP as its link type, or IEEE 802.15.4, or IEEE
+//! 802.11 with radiotap. Of a simulated packet the headers are written whole and the payload, which is all zeros, is left out; its length is kept. So a
 //! minute of traffic takes megabytes, not gigabytes.
 
 use std::borrow::Cow;
@@ -80,6 +80,14 @@ impl<W: Write> PcapngWriter<W> {
     /// [`CaptureError::Io`].
     pub fn add_ieee802154(&mut self, name: &str, description: &str) -> Result<InterfaceId, CaptureError> {
         self.add(name, description, DataLink::IEEE802_15_4)
+    }
+
+    /// Adds a place where frames of IEEE 802.11 are captured, each behind a radiotap header.
+    ///
+    /// # Errors
+    /// [`CaptureError::Io`].
+    pub fn add_ieee80211(&mut self, name: &str, description: &str) -> Result<InterfaceId, CaptureError> {
+        self.add(name, description, DataLink::IEEE802_11_RADIOTAP)
     }
 
     fn add(

@@ -1,11 +1,11 @@
 //! Writes a TCP segment as bytes: IPv4 (RFC 791) or IPv6 (RFC 8200) and TCP (RFC 9293) with correct
-//! checksums; and the headers of a UDP datagram (RFC 768).
+//! checksums; and UDP datagrams (RFC 768), whole or their headers.
 //!
 //! Options are packed so that the header is exactly [`TcpSegment::header_len`] bytes: NOPs first, then MSS,
 //! window scale, SACK-permitted, timestamps, SACK. A signature (TCP-MD5, TCP-AO) is not written, for nobody but
 //! the connection's ends can make one.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddrV4};
 
 use linkhold_core::action::AckSpec;
 use linkhold_core::packet::{Direction, Ecn, Endpoint, SynOptions, TcpFlags, TcpSegment};
@@ -46,6 +46,19 @@ pub struct DatagramSpec {
     pub payload_len: u32,
     /// The IP header's ECN field.
     pub ecn: Ecn,
+}
+
+/// A datagram of UDP over IPv4 with its payload, such as a message of a routing protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpSpec<'a> {
+    /// Sender.
+    pub src: SocketAddrV4,
+    /// Receiver.
+    pub dst: SocketAddrV4,
+    /// IP's time to live.
+    pub ttl: u8,
+    /// Payload.
+    pub payload: &'a [u8],
 }
 
 /// What follows the headers.
@@ -125,7 +138,13 @@ pub fn emit(spec: &PacketSpec, payload: Payload<'_>, buffer: &mut [u8]) -> Resul
     headers.fill(0);
     let (ip, tcp) = headers.split_at_mut(ip_header_len);
     write_ip(
-        &IpSpec { src: spec.src.addr, dst: spec.dst.addr, ecn: spec.ecn, protocol: IpProtocol::Tcp },
+        &IpSpec {
+            src: spec.src.addr,
+            dst: spec.dst.addr,
+            ecn: spec.ecn,
+            protocol: IpProtocol::Tcp,
+            hop_limit: HOP_LIMIT,
+        },
         ip_field,
         ip,
     )?;
@@ -157,20 +176,49 @@ pub fn emit_datagram(spec: &DatagramSpec, buffer: &mut [u8]) -> Result<usize, Em
     out.fill(0);
     let (ip, header) = out.split_at_mut(ip_header_len);
     let DatagramSpec { src, dst, ecn, .. } = *spec;
-    write_ip(&IpSpec { src: src.addr, dst: dst.addr, ecn, protocol: IpProtocol::Udp }, ip_field, ip)?;
+    let (from, to) = (src.addr, dst.addr);
+    let protocol = IpProtocol::Udp;
+    write_ip(&IpSpec { src: from, dst: to, ecn, protocol, hop_limit: HOP_LIMIT }, ip_field, ip)?;
+    write_udp(src, dst, udp_field, &[], header);
+    Ok(written)
+}
+
+/// Appends a datagram with its payload to `into`.
+///
+/// # Errors
+/// [`EmitError::TooLong`]; nothing is appended then.
+pub fn emit_udp(spec: &UdpSpec<'_>, into: &mut Vec<u8>) -> Result<(), EmitError> {
+    let too_long = |_| EmitError::TooLong;
+    let udp_field = u16::try_from(UDP_HEADER_LEN + spec.payload.len()).map_err(too_long)?;
+    let ip_field = u16::try_from(IPV4_HEADER_LEN + usize::from(udp_field)).map_err(too_long)?;
+    let mut headers = [0_u8; IPV4_HEADER_LEN + UDP_HEADER_LEN];
+    let (ip, udp) = headers.split_at_mut(IPV4_HEADER_LEN);
+    let end = |of: SocketAddrV4| Endpoint { addr: IpAddr::V4(*of.ip()), port: of.port() };
+    let (src, dst) = (end(spec.src), end(spec.dst));
+    let (from, to) = (src.addr, dst.addr);
+    let (ecn, protocol, hop_limit) = (Ecn::NotEct, IpProtocol::Udp, spec.ttl);
+    write_ip(&IpSpec { src: from, dst: to, ecn, protocol, hop_limit }, ip_field, ip)?;
+    write_udp(src, dst, udp_field, spec.payload, udp);
+    into.extend_from_slice(&headers);
+    into.extend_from_slice(spec.payload);
+    Ok(())
+}
+
+/// Writes a UDP header. `body` is the payload as written; an omitted one is all zeros.
+fn write_udp(src: Endpoint, dst: Endpoint, length: u16, body: &[u8], header: &mut [u8]) {
     let mut udp = UdpPacket::new_unchecked(&mut *header);
     udp.set_src_port(src.port);
     udp.set_dst_port(dst.port);
-    udp.set_len(udp_field);
+    udp.set_len(length);
     let (from, to) = (IpAddress::from(src.addr), IpAddress::from(dst.addr));
     let sum = checksum::combine(&[
-        checksum::pseudo_header(&from, &to, IpProtocol::Udp, u32::from(udp_field)),
+        checksum::pseudo_header(&from, &to, IpProtocol::Udp, u32::from(length)),
         checksum::data(udp.into_inner()),
+        checksum::data(body),
     ]);
     // RFC 768: a checksum that comes out as zero is written as all ones.
     let field = if sum == u16::MAX { u16::MAX } else { !sum };
     UdpPacket::new_unchecked(header).set_checksum(field);
-    Ok(written)
 }
 
 /// What an IP header says, but for the length.
@@ -179,6 +227,7 @@ struct IpSpec {
     dst: IpAddr,
     ecn: Ecn,
     protocol: IpProtocol,
+    hop_limit: u8,
 }
 
 fn write_ip(spec: &IpSpec, length: u16, buffer: &mut [u8]) -> Result<(), EmitError> {
@@ -190,7 +239,7 @@ fn write_ip(spec: &IpSpec, length: u16, buffer: &mut [u8]) -> Result<(), EmitErr
             ip.set_ecn(ecn_to_bits(spec.ecn));
             ip.set_total_len(length);
             ip.set_dont_frag(true);
-            ip.set_hop_limit(HOP_LIMIT);
+            ip.set_hop_limit(spec.hop_limit);
             ip.set_next_header(spec.protocol);
             ip.set_src_addr(src);
             ip.set_dst_addr(dst);
@@ -203,7 +252,7 @@ fn write_ip(spec: &IpSpec, length: u16, buffer: &mut [u8]) -> Result<(), EmitErr
             ip.set_traffic_class(ecn_to_bits(spec.ecn));
             ip.set_payload_len(length);
             ip.set_next_header(spec.protocol);
-            ip.set_hop_limit(HOP_LIMIT);
+            ip.set_hop_limit(spec.hop_limit);
             ip.set_src_addr(src);
             ip.set_dst_addr(dst);
             Ok(())

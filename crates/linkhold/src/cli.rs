@@ -73,6 +73,9 @@ pub enum Command {
     Signal(SignalArgs),
     #[command(about = "Detect a primary user in a radio's samples, and tell the agent")]
     Sense(crate::commands::sense::SenseArgs),
+    /// Make a log of primary users' activity, or check one.
+    #[command(subcommand)]
+    PuLog(crate::commands::pu_log::PuLogCommand),
     #[command(about = "Show what the running agent sees and does")]
     Status(StatusArgs),
     #[command(about = "Say what this machine can run, what is missing and how to get it")]
@@ -148,6 +151,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
     /// Also write every run's packets as pcapng, for Wireshark.
+    ///
+    /// One file a case and seed. A packet stands in it where it is sent and where it arrives (interfaces
+    /// correspondent and station). Radios of 802.15.4, of a DCF and of a mesh have, in place of the station, an
+    /// interface air with each frame that was sent: of 802.11 with radiotap headers, RTS, CTS, ACK, repetitions and
+    /// AODV's messages. A frame that nobody could read says so in a comment. Payloads are cut short.
     #[arg(long)]
     pub pcap: bool,
 }

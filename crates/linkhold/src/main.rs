@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Host(args) => commands::host::run(&args),
         Command::Signal(args) => commands::signal::run(&args),
         Command::Sense(args) => commands::sense::run(&args),
+        Command::PuLog(command) => commands::pu_log::run(&command),
         Command::Status(args) => commands::status::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Estimate => commands::estimate::run(),

@@ -574,6 +574,7 @@ fn the_help_is_the_manual() {
         ("help_signal", &["signal", "--help"]),
         ("help_signal_freeze", &["signal", "freeze", "--help"]),
         ("help_sense", &["sense", "--help"]),
+        ("help_pu_log_generate", &["pu-log", "generate", "--help"]),
         ("help_status", &["status", "--help"]),
         ("help_doctor", &["doctor", "--help"]),
     ] {

@@ -1,6 +1,6 @@
 //! A short run of the fuzz targets on the stable toolchain: their bodies get mutated seeds, the same in every
 //! run. The long runs are `cargo +nightly fuzz run
-//! scenario|agent_config|trace|snr_trace|packet|log|control|nfqueue|nl80211|sigmf`.
+//! scenario|agent_config|trace|snr_trace|pu_log|channel_log|packet|log|control|nfqueue|nl80211|sigmf|setdest`.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod bodies;
@@ -123,6 +123,15 @@ fn any_bytes_are_a_trace_or_refused() {
 }
 
 #[test]
+fn any_bytes_are_a_mobility_file_or_refused() {
+    let seed = "# nodes: 3\n$node_(0) set X_ 10.0\n$node_(0) set Y_ 20.0\n$node_(0) set Z_ 0.0\n\
+        $node_(1) set X_ 100\n$node_(1) set Y_ 0\n$node_(2) set X_ 5e1\n$node_(2) set Y_ .5\n\
+        $god_ set-dist 0 1 1\n$ns_ at 10.0 \"$node_(0) setdest 110.0 20.0 10.0\"\n\
+        $ns_ at 14.5 \"$node_(0) setdest 50.0 60.0 4.0\"\n$ns_ at 1e3 \"$node_(2) setdest 0 60 .1\"\n";
+    smoke(&[seed.as_bytes().to_vec()], 20_000, bodies::setdest);
+}
+
+#[test]
 fn any_bytes_are_an_snr_trace_or_refused() {
     let seeds = [
         b"time,snr\n0,5\n1.5,-3\n2,7.25\n".to_vec(),
@@ -130,6 +139,28 @@ fn any_bytes_are_an_snr_trace_or_refused() {
         b"time,snr\n0,inf\n".to_vec(),
     ];
     smoke(&seeds, 20_000, bodies::snr_trace);
+}
+
+#[test]
+fn any_bytes_are_a_pu_log_or_refused() {
+    let seeds = [
+        b"# two\n<1, 0, 5.5, 1, 0.28>\n<2, -3, 1e2, 3, 1>\n<1, 0, 1.5>\n<2, 1, 2>\n<1, 2, 3.000000001>\n"
+            .to_vec(),
+        b"1 0 0 1 1\r\n2 0 0 1 1\r\n1 1 2\r\n2 1.5 4\r\n1 2 3".to_vec(),
+        b"9 0 0 1024 1\n9 0 1e9\n".to_vec(),
+        b"1 0 0 1 1\n1 5 4\n".to_vec(),
+    ];
+    smoke(&seeds, 20_000, bodies::pu_log);
+}
+
+#[test]
+fn any_bytes_are_a_channel_log_or_refused() {
+    let seeds = [
+        b"<1, 1, 1000000, 1e-12>\n<2, 1, 2e6, 0>\ninterval 0.5\n<1, 1, 2e-12>\n<1, 1, 3e-12>\n".to_vec(),
+        b"1 1 1e6 0\r\n1 2 1e6 0 # other\r\ninterval 1\r\n1 1 0\r\n1 2 5".to_vec(),
+        b"1 2 1e6 0\n".to_vec(),
+    ];
+    smoke(&seeds, 20_000, bodies::channel_log);
 }
 
 fn flow(v6: bool) -> FlowKey {

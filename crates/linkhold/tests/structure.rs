@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Crates that must be without circles.
 const CHECKED: &[&str] =
-    &["linkhold-linux", "linkhold-radio", "linkhold-sense", "linkhold-sim", "linkhold-wire"];
+    &["linkhold-linux", "linkhold-mesh", "linkhold-radio", "linkhold-sense", "linkhold-sim", "linkhold-wire"];
 
 #[test]
 fn no_file_imports_in_a_circle() {

@@ -511,7 +511,8 @@ mod tests {
                     [radio]\nphy_rate = \"24Mbit/s\"\n[[flows]]\ndirection = \"downlink\"\n\
                     [radio.sensing]\nperiod = \"10s\"\nduration = \"50ms\"\nphase = \"50ms\"\n";
         let scenario = linkhold_scenario::Scenario::from_toml(text, "quiet.toml", &[]).unwrap();
-        let mut air = linkhold_sim::build::air(&scenario.cases()[0].scenario, 1).unwrap();
+        let air = linkhold_sim::build::air(&scenario.cases()[0].scenario, 1).unwrap();
+        let mut air = linkhold_sim::medium::Medium::from(air);
         let (mut silences, mut output) = (SilenceTracker::new(1), linkhold_radio::AirOutput::new());
         let mut log = FlowLog::new(Instant::ZERO, Duration::from_secs(1));
         log.on_sent(ms(1), &packet(DOWN, 1000, 1, 1400), DOWN);

@@ -358,6 +358,7 @@ fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> 
         // The testbed does not count what its radios are busy with.
         energy: None,
         uplink: report.uplink.as_ref().map(linkhold_sim::recorder::uplink_record),
+        mesh: None,
     })
 }
 
@@ -477,6 +478,7 @@ fn series(
         seed: record.seed,
         flows,
         router,
+        mesh: None,
         silences,
         delays,
         delays_outside_silence,

@@ -57,6 +57,10 @@ pub fn available_congestion_controls() -> std::io::Result<Vec<String>> {
 /// # Errors
 /// [`RunError::Unsupported`].
 pub fn check(scenario: &ResolvedScenario) -> Result<(), RunError> {
+    if scenario.mesh.is_some() {
+        let why = "mesh: the testbed has no mesh; run this scenario with linkhold run";
+        return Err(RunError::Unsupported(why.to_owned()));
+    }
     if scenario.radio.stations > MAX_STATIONS {
         return Err(RunError::Unsupported(format!(
             "radio.stations: the testbed has room for {MAX_STATIONS} stations, the scenario asks for {}",

@@ -1,7 +1,7 @@
 //! How long a frame occupies the medium: the whole exchange, until the next may begin.
 //!
 //! Sources: dsasync section III-A (`per-byte`: rate C and MAC efficiency e); IEEE Std 802.11-2020, clause 17
-//! (`802.11a`).
+//! (`802.11a`). The parts of an exchange of IEEE 802.11 stand in `dcf/phy.rs`.
 //! Sees a frame's length and the MAC's own random stream. The silences' streams are others, so that the draws
 //! made here, which depend on the traffic, change no silence. What depends on the channel alone is worked out
 //! once, when the channel is made.
@@ -13,41 +13,18 @@
 //! ```
 //! Simplifications: each frame draws its backoff anew from the smallest contention window, whether others
 //! contend or not, since collisions among contenders are not modelled; a frame counts as delivered when its
-//! ACK has ended.
+//! ACK has ended. With `mac = "dcf"` nothing of that holds, for its radios contend; there the mean says what a
+//! sender gets that is alone and always has a frame.
 
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 
 use super::config::AirTimeModel;
+use super::dcf::{AROUND_IP, DcfConfig, Phy};
 use crate::rng::Stream;
 
 /// Bytes of the IP packet that a channel's effective rate is told for.
 const FULL_SIZE: u32 = 1500;
-
-/// DIFS: SIFS and two slots (clause 10.3.7), us.
-const DIFS: u64 = 34;
-/// aSlotTime (table 17-21), us.
-const SLOT: u64 = 9;
-/// aSIFSTime (table 17-21), us.
-const SIFS: u64 = 16;
-/// The largest backoff of a first transmission: aCWmin (table 17-21), slots.
-const CW_MIN: u64 = 15;
-/// PLCP preamble, 16 us, and SIGNAL, 4 us (table 17-5), us.
-const PREAMBLE_AND_SIGNAL: u64 = 20;
-/// T_SYM (table 17-5), us.
-const SYMBOL: u64 = 4;
-/// SERVICE and tail bits around the octets of a frame (clauses 17.3.5.2 and 17.3.5.3).
-const SERVICE_AND_TAIL_BITS: u64 = 16 + 6;
-/// Octets around an IP packet: LLC and SNAP headers (RFC 1042) 8, MAC header 24, FCS 4.
-const AROUND_IP: u64 = 8 + 24 + 4;
-/// Octets of an ACK frame (clause 9.3.1.4).
-const ACK: u64 = 14;
-
-/// The rates of IEEE 802.11a in Mbit/s, each with its data bits per symbol (N_DBPS, table 17-4).
-const RATES: [(u64, u64); 8] =
-    [(6, 24), (9, 36), (12, 48), (18, 72), (24, 96), (36, 144), (48, 192), (54, 216)];
-/// Rates that every station supports, highest first (clause 17.1.1), as in [`RATES`].
-const MANDATORY: [(u64, u64); 3] = [(24, 96), (12, 48), (6, 24)];
 
 /// The time that frames take on one channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,13 +43,61 @@ enum Form {
         /// By the rate in bit/s; `None` at rate zero, where no frame ever ends.
         divide: Option<Divisor>,
     },
-    /// An exchange of IEEE 802.11a.
-    Ieee80211a {
-        /// All of it but backoff and data, ns.
-        fixed: u64,
-        /// By the data bits of a symbol.
-        divide: Divisor,
-    },
+    /// An exchange of IEEE 802.11.
+    Exchange(Exchange),
+}
+
+/// The parts of an exchange of IEEE 802.11 at one data rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Exchange {
+    /// All of it but backoff and data, ns.
+    fixed: u64,
+    /// Bits at the data rate around the octets.
+    extra_bits: u64,
+    /// Bits times this, over the divisor: units of time.
+    scale: u64,
+    divide: Divisor,
+    /// A unit, ns: a symbol or a microsecond.
+    unit: u64,
+    /// A slot of the backoff, ns.
+    slot: u64,
+    /// The largest backoff of a first transmission, slots: a power of two less one.
+    window: u64,
+    /// A longer IP packet goes behind RTS and CTS, which take `asking`, ns.
+    asks_above: u32,
+    asking: u64,
+}
+
+impl Exchange {
+    fn new(config: &DcfConfig, rate: BitRate) -> Option<Self> {
+        let phy = config.phy;
+        let fixed = phy.difs() + phy.head() + phy.sifs() + config.ack(rate);
+        // Of OFDM's rates each has a whole number of bits in a symbol, so nothing needs scaling.
+        let (scale, by) = match phy {
+            Phy::Ieee80211a => (1, rate.as_bps() / phy.units_per_second()),
+            Phy::Ieee80211b => (phy.units_per_second(), rate.as_bps()),
+        };
+        Some(Self {
+            fixed: fixed.as_nanos(),
+            extra_bits: phy.extra_bits(),
+            scale,
+            divide: Divisor::new(by)?,
+            unit: phy.unit().as_nanos(),
+            slot: phy.slot().as_nanos(),
+            window: phy.cw_min().into(),
+            asks_above: config.rts_threshold.saturating_sub(AROUND_IP),
+            asking: config.asking(rate).as_nanos(),
+        })
+    }
+
+    #[inline]
+    fn without_backoff(&self, len: u64) -> u64 {
+        let bits = self.extra_bits + 8 * (len + u64::from(AROUND_IP));
+        // A last symbol is filled with pad bits (equation 17-11).
+        let units = self.divide.round_up(bits * self.scale);
+        let asking = if len > u64::from(self.asks_above) { self.asking } else { 0 };
+        self.fixed + units * self.unit + asking
+    }
 }
 
 impl AirTime {
@@ -86,23 +111,24 @@ impl AirTime {
                 let form = Form::PerByte { rate, divide: Divisor::new(rate.as_bps()) };
                 Some(Self { phy_rate, efficiency, effective_rate: rate, form })
             }
-            AirTimeModel::Ieee80211a => {
-                let &(rate, bits) = RATES.iter().find(|(rate, _)| BitRate::from_mbps(*rate) == phy_rate)?;
-                // An ACK goes at the highest mandatory rate that the data's does not exceed (clause
-                // 10.6.6.5.2).
-                let &(_, ack_bits) = MANDATORY.iter().find(|(mandatory, _)| *mandatory <= rate)?;
-                let ack_symbols = (SERVICE_AND_TAIL_BITS + 8 * ACK).div_ceil(ack_bits);
-                let ack = PREAMBLE_AND_SIGNAL + SYMBOL * ack_symbols;
-                let fixed = 1000 * (DIFS + PREAMBLE_AND_SIGNAL + SIFS + ack);
-                let form = Form::Ieee80211a { fixed, divide: Divisor::new(bits)? };
-                let mut air_time = Self { phy_rate, efficiency, effective_rate: phy_rate, form };
-                let full = air_time.mean(FULL_SIZE).as_secs_f64();
-                air_time.effective_rate = BitRate((f64::from(8 * FULL_SIZE) / full).round() as u64);
-                let effective = air_time.effective_rate.as_bps() as f64;
-                air_time.efficiency = Fraction::clamped(effective / phy_rate.as_bps() as f64);
-                Some(air_time)
-            }
+            AirTimeModel::Ieee80211a => Self::of_dcf(&DcfConfig::new(Phy::Ieee80211a), phy_rate),
         }
+    }
+
+    /// The mean times of a sender that is alone on a DCF's channel and always has a frame: DIFS, mean first backoff,
+    /// exchange. `None` if the standard does not have `phy_rate`.
+    #[must_use]
+    pub fn of_dcf(config: &DcfConfig, phy_rate: BitRate) -> Option<Self> {
+        if !config.phy.has(phy_rate) {
+            return None;
+        }
+        let form = Form::Exchange(Exchange::new(config, phy_rate)?);
+        let mut air_time = Self { phy_rate, efficiency: Fraction::ONE, effective_rate: phy_rate, form };
+        let full = air_time.mean(FULL_SIZE).as_secs_f64();
+        air_time.effective_rate = BitRate((f64::from(8 * FULL_SIZE) / full).round() as u64);
+        let effective = air_time.effective_rate.as_bps() as f64;
+        air_time.efficiency = Fraction::clamped(effective / phy_rate.as_bps() as f64);
+        Some(air_time)
     }
 
     /// How long an IP packet of `len` bytes takes this time.
@@ -110,10 +136,10 @@ impl AirTime {
     pub(crate) fn draw(&self, len: u32, stream: &mut Stream) -> Duration {
         match self.form {
             Form::PerByte { .. } => self.mean(len),
-            Form::Ieee80211a { .. } => {
-                // The backoff is uniform over the 16 values that the four uppermost bits have.
-                const { assert!(CW_MIN == 15) };
-                self.without_backoff(len) + Duration::from_nanos(1000 * SLOT * (stream.bits() >> 60))
+            Form::Exchange(exchange) => {
+                // The backoff is uniform over the values that the uppermost bits have.
+                let slots = stream.bits() >> (exchange.window.leading_zeros());
+                self.without_backoff(len) + Duration::from_nanos(exchange.slot * slots)
             }
         }
     }
@@ -124,8 +150,8 @@ impl AirTime {
     pub fn mean(&self, len: u32) -> Duration {
         match self.form {
             Form::PerByte { .. } => self.without_backoff(len),
-            Form::Ieee80211a { .. } => {
-                self.without_backoff(len) + Duration::from_nanos(1000 * SLOT * CW_MIN / 2)
+            Form::Exchange(exchange) => {
+                self.without_backoff(len) + Duration::from_nanos(exchange.slot * exchange.window / 2)
             }
         }
     }
@@ -138,11 +164,7 @@ impl AirTime {
                 (Some(divide), Some(bit_nanos)) => Duration::from_nanos(divide.round_up(bit_nanos)),
                 (Some(_), None) | (None, _) => rate.time_for(Bytes(len)),
             },
-            Form::Ieee80211a { fixed, divide } => {
-                // Equation 17-11: a last symbol is filled with pad bits.
-                let symbols = divide.round_up(SERVICE_AND_TAIL_BITS + 8 * (len + AROUND_IP));
-                Duration::from_nanos(fixed + 1000 * SYMBOL * symbols)
-            }
+            Form::Exchange(exchange) => Duration::from_nanos(exchange.without_backoff(len)),
         }
     }
 
@@ -236,6 +258,46 @@ mod tests {
         }
         // 12,000 bits in 681.5 us.
         assert_eq!(ieee80211a(24).effective_rate(), BitRate(17_608_217));
+    }
+
+    /// DSSS, worked out by hand: 50 + 192 + ceil(8 x (length + 36) / rate) + 10 + 304, and a mean backoff of 310 us.
+    /// With RTS at 1 Mbit/s 352 + 10 + 304 + 10 us more.
+    #[test]
+    fn an_802_11b_exchange_takes_what_the_standard_adds_up() {
+        let config = DcfConfig::new(Phy::Ieee80211b);
+        let asks = DcfConfig { rts_threshold: 1000, ..config };
+        #[rustfmt::skip]
+        let table = [
+            // bit/s, us without backoff for 40, 52, 576 and 1500 bytes
+            ( 1_000_000, [1164, 1260, 5452, 12_844]),
+            ( 2_000_000, [ 860,  908, 3004,  6700]),
+            ( 5_500_000, [ 667,  684, 1447,  2791]),
+            (11_000_000, [ 612,  620, 1002,  1674]),
+        ];
+        for (bps, row) in table {
+            for (len, us) in [40, 52, 576, 1500].into_iter().zip(row) {
+                let mean = |config| AirTime::of_dcf(config, BitRate(bps)).map(|time| time.mean(len));
+                assert_eq!(mean(&config), Some(Duration::from_micros(us + 310)), "{len} B at {bps}");
+                let more = if len + 36 > 1000 { 676 } else { 0 };
+                assert_eq!(mean(&asks), Some(Duration::from_micros(us + 310 + more)), "{len} B at {bps}");
+            }
+        }
+        assert_eq!(AirTime::of_dcf(&config, BitRate::from_mbps(6)), None);
+    }
+
+    proptest! {
+        /// What is worked out once is what `phy.rs` adds up.
+        #[test]
+        fn an_exchange_is_the_sum_of_its_frames(
+            len in 0u32..10_000, a: bool, index: prop::sample::Index, rts_threshold in 0u32..3000,
+        ) {
+            let phy = if a { Phy::Ieee80211a } else { Phy::Ieee80211b };
+            let rate = *index.get(phy.rates());
+            let config = DcfConfig { rts_threshold, ..DcfConfig::new(phy) };
+            let backoff = Duration::from_nanos(phy.slot().as_nanos() * u64::from(phy.cw_min()) / 2);
+            let sum = phy.difs() + backoff + config.exchange(len, rate);
+            prop_assert_eq!(AirTime::of_dcf(&config, rate).map(|time| time.mean(len)), Some(sum));
+        }
     }
 
     #[test]

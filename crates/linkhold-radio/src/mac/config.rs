@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use linkhold_core::time::Duration;
 
+use super::dcf::DcfConfig;
 use super::grants::config::GrantsConfig;
 use super::ieee802154::config::Ieee802154Config;
 use crate::rng::Stream;
@@ -23,6 +24,9 @@ pub enum Mac {
     /// [`Ieee802154Config::efficiency`]; its primary user's detection delays are not used, since each radio
     /// overhears it by itself; no sensing, no channel switch.
     Ieee802154(Ieee802154Config),
+    /// Base station and stations contend by IEEE 802.11's DCF, and everybody hears everybody. The air time's model and
+    /// the channels' efficiency are not used, nor is the cell's retry limit.
+    Dcf(DcfConfig),
     /// The base station grants the stations their turns, in frames. Frames count per byte.
     Grants(GrantsConfig),
 }

@@ -5,6 +5,7 @@ pub(crate) mod air_time;
 pub(crate) mod config;
 pub(crate) mod contenders;
 pub(crate) mod context;
+pub mod dcf;
 mod duplex;
 pub(crate) mod grants;
 pub(crate) mod ieee802154;
@@ -20,6 +21,7 @@ use crate::rng::Stream;
 
 use config::Mac;
 use context::Context;
+use dcf::DcfCell;
 use duplex::Duplex;
 use grants::Grants;
 use grants::accounting::UplinkAccounting;
@@ -34,6 +36,7 @@ pub(crate) enum Access {
     Duplex(Duplex),
     Trace(TraceMac),
     Ieee802154(Box<CsmaCa>),
+    Dcf(Box<DcfCell>),
     Grants(Box<Grants>),
 }
 
@@ -44,6 +47,7 @@ impl Access {
             Mac::Duplex => Self::Duplex(Duplex::new(stations, seed)),
             Mac::Trace(link) => Self::Trace(TraceMac::new(link.down.clone(), link.up.clone(), stations)),
             Mac::Ieee802154(config) => Self::Ieee802154(Box::new(CsmaCa::new(config, stations, seed))),
+            Mac::Dcf(config) => Self::Dcf(Box::new(DcfCell::new(config, stations, seed))),
             Mac::Grants(config) => Self::Grants(Box::new(Grants::new(config, stations, seed))),
         }
     }
@@ -55,6 +59,7 @@ impl Access {
             Self::Duplex(pair) => pair.next(),
             Self::Trace(trace) => trace.next(),
             Self::Ieee802154(csma_ca) => csma_ca.next(),
+            Self::Dcf(cell) => cell.next(),
             Self::Grants(grants) => grants.next(),
         }
     }
@@ -66,6 +71,7 @@ impl Access {
             Self::Duplex(pair) => pair.step(context),
             Self::Trace(trace) => trace.step(context),
             Self::Ieee802154(csma_ca) => csma_ca.step(context),
+            Self::Dcf(cell) => cell.step(context),
             Self::Grants(grants) => grants.step(context),
         }
     }
@@ -77,6 +83,7 @@ impl Access {
             Self::Duplex(pair) => pair.start(now, sender, context),
             Self::Trace(trace) => trace.on_enqueue(now, sender, context),
             Self::Ieee802154(csma_ca) => csma_ca.on_enqueue(now, sender, context),
+            Self::Dcf(cell) => cell.on_enqueue(now, sender, context),
             Self::Grants(grants) => grants.on_enqueue(now, sender, len, context),
         }
     }
@@ -84,7 +91,7 @@ impl Access {
     /// A station asks for a turn ahead of its frames.
     pub(crate) fn on_request(&mut self, now: Instant, station: StationId, bytes: Bytes) {
         match self {
-            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) => {}
+            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) | Self::Dcf(_) => {}
             Self::Grants(grants) => grants.on_request(now, station, bytes),
         }
     }
@@ -92,7 +99,7 @@ impl Access {
     /// What became of requests and grants; `None` if this MAC has none.
     pub(crate) fn uplink(&self) -> Option<UplinkAccounting> {
         match self {
-            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) => None,
+            Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Ieee802154(_) | Self::Dcf(_) => None,
             Self::Grants(grants) => Some(grants.accounting()),
         }
     }
@@ -104,6 +111,7 @@ impl Access {
             Self::Duplex(pair) => pair.on_radio_change(now, context),
             Self::Trace(trace) => trace.on_radio_change(now, context),
             Self::Ieee802154(csma_ca) => csma_ca.on_radio_change(now, context),
+            Self::Dcf(cell) => cell.on_radio_change(now, context),
             Self::Grants(grants) => grants.on_radio_change(now, context),
         }
     }
@@ -115,6 +123,7 @@ impl Access {
             Self::Duplex(pair) => pair.on_air(),
             Self::Trace(trace) => trace.on_air(),
             Self::Ieee802154(csma_ca) => csma_ca.held(),
+            Self::Dcf(cell) => cell.held(),
             Self::Grants(grants) => grants.held(),
         }
     }
@@ -125,6 +134,10 @@ impl Access {
             Self::Shared(_) | Self::Duplex(_) | Self::Trace(_) | Self::Grants(_) => false,
             Self::Ieee802154(csma_ca) => {
                 csma_ca.tell_transmissions();
+                true
+            }
+            Self::Dcf(cell) => {
+                cell.tell_transmissions();
                 true
             }
         }

@@ -28,6 +28,7 @@ pub fn config(mac: Mac, stations: u32) -> AirConfig {
         stations,
         mac,
         air_time: AirTimeModel::PerByte,
+        measured_users: Vec::new(),
         channels: vec![channel()],
         initial_channel: 0,
         rate_told: true,

@@ -28,7 +28,7 @@ const MAX_POINTS: usize = 2000;
 const MAX_GOODPUT_POINTS: usize = 150;
 
 /// The colour of the case at that index: one of its own, however many cases there are.
-fn colour(index: usize) -> String {
+pub(super) fn colour(index: usize) -> String {
     match COLOURS.get(index) {
         Some(colour) => (*colour).to_owned(),
         // Steps of the golden angle never come back to a hue, and stay far from those just before.
@@ -40,12 +40,14 @@ fn line(index: usize) -> Value {
     json!({"color": colour(index), "width": 2, "dash": DASHES[index % DASHES.len()]})
 }
 
-fn axis(title: &str) -> Value {
+/// An axis; `title` is escaped.
+pub(super) fn axis(title: &str) -> Value {
     json!({"title": {"text": title, "standoff": 8}, "gridcolor": GRID, "zeroline": false, "automargin": true,
         "linecolor": GREY, "ticks": "outside", "tickcolor": GREY})
 }
 
-fn figure(data: Vec<Value>, x: Value, y: Value, height: usize) -> Value {
+/// A figure of traces and axes.
+pub(super) fn figure(data: Vec<Value>, x: Value, y: Value, height: usize) -> Value {
     json!({"data": data, "layout": {
         "height": height, "xaxis": x, "yaxis": y, "margin": {"l": 70, "r": 20, "t": 56, "b": 60},
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#1b1f24"},
@@ -55,7 +57,7 @@ fn figure(data: Vec<Value>, x: Value, y: Value, height: usize) -> Value {
 }
 
 /// Sets a key in one of the figure's objects; `path` is a JSON pointer, and its last part is the key.
-fn set(figure: &mut Value, path: &str, value: Value) {
+pub(super) fn set(figure: &mut Value, path: &str, value: Value) {
     let (parent, key) = path.rsplit_once('/').unwrap_or(("", path));
     if let Some(Value::Object(object)) = figure.pointer_mut(parent) {
         object.insert(key.to_owned(), value);
@@ -314,13 +316,17 @@ fn one_two_five(least: f64, most: f64) -> Vec<f64> {
 pub(super) fn paper_figure(paper: &Figure, metric: &str, unit: &str) -> Value {
     let rows: Vec<&FigureRow> =
         paper.rows.iter().filter(|row| row.metric == metric && row.unit == unit).collect();
-    let label =
-        if unit.is_empty() { escape(metric) } else { format!("{} ({})", escape(metric), escape(unit)) };
+    let label = label_of(metric, unit);
     if rows.iter().any(|row| row.x.is_some()) {
         paper_sweep(&rows, &escape(&paper.x_label), &label)
     } else {
         paper_cases(&rows, &label)
     }
+}
+
+/// A metric with its unit, escaped.
+pub(super) fn label_of(metric: &str, unit: &str) -> String {
+    if unit.is_empty() { escape(metric) } else { format!("{} ({})", escape(metric), escape(unit)) }
 }
 
 fn paper_sweep(rows: &[&FigureRow], x_label: &str, y_label: &str) -> Value {

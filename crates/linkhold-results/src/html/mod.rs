@@ -6,10 +6,12 @@
 //! own content security policy forbids every request.
 
 mod charts;
+mod mesh_map;
 mod numbers;
 mod page;
 mod reproduce;
 mod run;
+mod surface;
 mod words;
 
 pub use reproduce::render_reproduce;
@@ -86,6 +88,7 @@ mod tests {
         for over_time in series.iter_mut().filter(|s| s.case == "hold") {
             over_time.case = hostile.into();
         }
+        sample::with_mesh(&mut series, 5, 5);
         let page = own_part(&render_run(&report, &series, hostile));
         assert!(!page.contains("<script>alert") && !page.contains("<img"), "markup got through");
 
@@ -100,8 +103,17 @@ mod tests {
             figure.claims.iter_mut().for_each(|claim| claim.text = hostile.into());
             figure.claims.iter_mut().for_each(|claim| claim.criterion = hostile.into());
         }
+        let mut surface = sample::surface();
+        surface.x_label = hostile.into();
+        surface.rows.iter_mut().for_each(|row| {
+            row.case = format!("{hostile} {}{hostile}", row.case);
+            row.metric = hostile.into();
+            row.unit = if row.unit == "kbit/s" { hostile.into() } else { format!("{hostile} 2") };
+        });
+        reproduce.figures.push(surface);
         let texts = [(hostile.to_owned(), hostile.to_owned())];
         let page = own_part(&render_reproduce(&reproduce, &texts));
+        assert!(page.contains("over two parameters"), "the heat map is there");
         assert!(!page.contains("<script>alert") && !page.contains("<img"), "markup got through");
     }
 
@@ -144,6 +156,7 @@ mod tests {
             assert!(page.contains(wanted), "{wanted}");
         }
         assert_eq!(page.matches("class=\"chart\"").count(), 3);
+        assert!(!page.contains("over two parameters"), "no figure has two");
         assert!(page.contains("linkhold 9.8.7 (commit 0123456789ab)"), "what measured it");
     }
 }

@@ -73,18 +73,25 @@ pub(super) struct Page {
     title: String,
     body: String,
     charts: usize,
+    style: &'static str,
 }
 
 impl Page {
     /// An empty page; `title` is plain text.
     pub(super) fn new(title: &str) -> Self {
-        Self { title: escape(title), body: String::new(), charts: 0 }
+        Self { title: escape(title), body: String::new(), charts: 0, style: "" }
     }
 
     /// Adds HTML, in which text is already escaped.
     pub(super) fn html(&mut self, html: &str) {
         self.body.push_str(html);
         self.body.push('\n');
+    }
+
+    /// Adds a part that has a style of its own; a page has at most one such part.
+    pub(super) fn styled(&mut self, html: &str, style: &'static str) {
+        self.html(html);
+        self.style = style;
     }
 
     /// Adds a chart with its caption, which is HTML. `label` is plain text for readers who cannot see the
@@ -105,14 +112,14 @@ impl Page {
 
     /// The whole document.
     pub(super) fn finish(self) -> String {
-        let Self { title, body, charts } = self;
+        let Self { title, body, charts, style } = self;
         let scripts =
             if charts == 0 { String::new() } else { format!("{}\n<script>{DRAW}</script>", plotly_script()) };
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-             <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
+             <title>{title}</title>\n<style>{STYLE}{style}</style>\n</head>\n<body>\n<main>\n{body}\
              <noscript><p>The charts need JavaScript; text and tables above are complete without.</p></noscript>\n\
              </main>\n{scripts}\n</body>\n</html>\n"
         )

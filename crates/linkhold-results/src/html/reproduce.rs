@@ -1,6 +1,7 @@
 //! The report of `reproduce`: each figure of a paper beside what was measured here.
 
 use super::page::{Page, folded, table};
+use super::surface::Surface;
 use super::{charts, escape, numbers as format};
 use crate::record::{Claim, Figure, ReproduceReport};
 use crate::table::count_verdicts;
@@ -50,6 +51,9 @@ fn add_figure(page: &mut Page, figure: &Figure) {
     ));
     if !figure.claims.is_empty() {
         page.html(&claim_table(&figure.claims));
+    }
+    for surface in Surface::of(figure) {
+        page.chart(&surface.chart(), &format!("{}: {}", figure.title, surface.spoken()), &surface.caption());
     }
     let mut metrics: Vec<(&str, &str)> = Vec::new();
     for row in &figure.rows {

@@ -1,7 +1,7 @@
 //! The report of `run` and `testbed`.
 
 use super::page::{Page, folded, table};
-use super::{charts, escape, numbers as format, words};
+use super::{charts, escape, mesh_map, numbers as format, words};
 use crate::columns::{self, Form};
 use crate::record::RunReport;
 use crate::series::RunSeries;
@@ -144,6 +144,10 @@ fn over_time(page: &mut Page, report: &RunReport, series: &[RunSeries]) {
                 "<b>Held at the base station</b>: packets that the mechanism keeps back during a silence and releases after it.",
             );
         }
+    }
+    if let Some(map) = mesh_map::mesh_map(&one) {
+        page.html("<h2>The mesh</h2>");
+        page.styled(&map, mesh_map::STYLE);
     }
     if let Some(delays) = charts::delay_distribution(report, series) {
         page.html("<h2>Delay</h2>");

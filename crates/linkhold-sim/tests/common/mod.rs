@@ -15,6 +15,7 @@ use linkhold_tcp::{Congestion, TcpConfig};
 pub fn bulk(direction: Direction) -> FlowGroup {
     FlowGroup {
         direction,
+        to: None,
         stations: vec![0],
         count: 1,
         start: Instant::ZERO,
@@ -41,10 +42,12 @@ pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScena
             one_way_delay: Duration::from_nanos(rtt.as_nanos() / 2),
             queue: 10_000,
         },
+        mesh: None,
         radio: AirConfig {
             stations: 1,
             mac: Mac::Duplex,
             air_time: AirTimeModel::PerByte,
+            measured_users: Vec::new(),
             channels: vec![ChannelConfig {
                 phy_rate: BitRate::from_mbps(24),
                 efficiency: Fraction::ONE,

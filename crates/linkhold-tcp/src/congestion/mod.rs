@@ -8,6 +8,7 @@
 mod cubic;
 mod hystart;
 mod reno;
+mod tp_crahn;
 mod vegas;
 
 use linkhold_core::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use linkhold_core::time::{Duration, Instant};
 use crate::config;
 pub(crate) use cubic::Cubic;
 pub(crate) use reno::Reno;
+pub(crate) use tp_crahn::{TpCrahn, shifted};
 pub(crate) use vegas::Vegas;
 
 /// cwnd and ssthresh.
@@ -57,6 +59,7 @@ pub(crate) enum Controller {
     Reno(Reno),
     Vegas(Vegas),
     Cubic(Cubic),
+    TpCrahn(TpCrahn),
 }
 
 impl Controller {
@@ -65,6 +68,7 @@ impl Controller {
             config::Congestion::Reno => Self::Reno(Reno::default()),
             config::Congestion::Vegas => Self::Vegas(Vegas::default()),
             config::Congestion::Cubic => Self::Cubic(Cubic::new(hystart, details)),
+            config::Congestion::TpCrahn => Self::TpCrahn(TpCrahn::default()),
         }
     }
 
@@ -75,6 +79,7 @@ impl Controller {
             Self::Reno(reno) => reno.on_ack(window, ack),
             Self::Vegas(vegas) => vegas.on_ack(window, ack),
             Self::Cubic(cubic) => cubic.on_ack(window, ack),
+            Self::TpCrahn(tp_crahn) => tp_crahn.on_ack(window, ack),
         }
     }
 
@@ -84,6 +89,7 @@ impl Controller {
             Self::Reno(reno) => reno.on_congestion(window, basis),
             Self::Vegas(vegas) => vegas.on_congestion(window, basis),
             Self::Cubic(cubic) => cubic.on_congestion(window, basis),
+            Self::TpCrahn(tp_crahn) => tp_crahn.on_congestion(window, basis),
         }
     }
 
@@ -93,13 +99,14 @@ impl Controller {
             Self::Reno(reno) => reno.on_timeout(),
             Self::Vegas(vegas) => vegas.on_timeout(),
             Self::Cubic(cubic) => cubic.on_timeout(),
+            Self::TpCrahn(tp_crahn) => tp_crahn.on_timeout(),
         }
     }
 
     /// The sender starts to send with nothing in flight, `quiet` after its last segment.
     pub fn on_transmit_start(&mut self, quiet: Duration) {
         match self {
-            Self::Reno(_) | Self::Vegas(_) => {}
+            Self::Reno(_) | Self::Vegas(_) | Self::TpCrahn(_) => {}
             Self::Cubic(cubic) => cubic.on_transmit_start(quiet),
         }
     }
@@ -107,7 +114,7 @@ impl Controller {
     /// The sender was stopped for `quiet`.
     pub fn on_quiet(&mut self, quiet: Duration) {
         match self {
-            Self::Reno(_) | Self::Vegas(_) => {}
+            Self::Reno(_) | Self::Vegas(_) | Self::TpCrahn(_) => {}
             Self::Cubic(cubic) => cubic.on_quiet(quiet),
         }
     }

@@ -4,7 +4,9 @@
 //! 13(8), 1995, with the parameters and the once-per-RTT form of Linux `tcp_vegas.c` (alpha 2, beta 4, gamma
 //! 1 segments).
 //! Sees RTT samples; slow start -> (diff > gamma) -> avoidance: cwnd +1, 0 or -1 a round trip.
-//! Deviation: slow start doubles every round trip, not every other, as Linux's.
+//! Deviations: slow start doubles every round trip, not every other, as Linux's. Losses are found by the
+//! sender's recovery, as in Linux: the paper's own retransmission rules (a fine-grained timeout that the first
+//! duplicate ACKs check, and a decrease by a quarter) are not here.
 
 use linkhold_core::time::Duration;
 

@@ -232,8 +232,7 @@ impl Sender {
     /// Goes on from the frozen state (cr-aware section 3): the retransmission timer starts anew with the
     /// frozen RTO, cwnd is what it was, and what `resend` names goes again at once.
     pub fn thaw(&mut self, now: Instant, resend: Resend) {
-        let Motion::Frozen { since } = self.motion else { return };
-        let by = now.since(since);
+        let Some(by) = self.wake(now) else { return };
         self.timer = match self.timer {
             Timer::Idle => Timer::Idle,
             Timer::Retransmit(_) | Timer::LossProbe(_) | Timer::Reorder(_) => {
@@ -241,12 +240,33 @@ impl Sender {
             }
             Timer::Persist(at) => Timer::Persist(at + by),
         };
+        self.resend(resend);
+    }
+
+    /// Goes on as if the clock had stood still: every timer keeps what was left of it. Nothing goes again by itself, so
+    /// the retransmission timer must not begin anew: where silences come more often than the RTO it would never
+    /// expire, and a sender whose last retransmission was lost would stand for good.
+    pub fn go_on(&mut self, now: Instant) {
+        let Some(by) = self.wake(now) else { return };
+        self.timer = match self.timer {
+            Timer::Idle => Timer::Idle,
+            Timer::Retransmit(at) => Timer::Retransmit(at + by),
+            Timer::LossProbe(at) => Timer::LossProbe(at + by),
+            Timer::Reorder(at) => Timer::Reorder(at + by),
+            Timer::Persist(at) => Timer::Persist(at + by),
+        };
+    }
+
+    /// Ends a freeze and says how long it was; `None` if there was none.
+    fn wake(&mut self, now: Instant) -> Option<Duration> {
+        let Motion::Frozen { since } = self.motion else { return None };
+        let by = now.since(since);
         self.board.shift_times(by);
         self.detector.shift_times(by);
         self.controller.on_quiet(by);
         self.last_sent += by;
         self.motion = Motion::Thawed { first_echo: ts_clock(now) };
-        self.resend(resend);
+        Some(by)
     }
 
     /// Marks for retransmission what may have been lost in the silence. That is no congestion: neither cwnd

@@ -5,6 +5,7 @@ pub mod doctor;
 pub mod estimate;
 pub mod host;
 pub mod manual;
+pub mod pu_log;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;

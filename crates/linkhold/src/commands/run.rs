@@ -107,9 +107,11 @@ fn simulate_one(
     let file = File::create(&path).map_err(|error| fail(format!("cannot write the capture: {error}")))?;
     let comment = format!("{}: {}, case {}, seed {seed}", program(), case.scenario.name, case.name);
     let file = BufWriter::new(file);
-    let capture = match &case.scenario.radio.mac {
-        Mac::Ieee802154(mac) => Capture::of_ieee802154(file, &comment, mac.acknowledged),
-        Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Grants(_) => Capture::new(file, &comment),
+    let capture = match (&case.scenario.mesh, &case.scenario.radio.mac) {
+        (Some(mesh), _) => Capture::of_mesh(file, &comment, mesh.dcf.phy),
+        (None, Mac::Ieee802154(mac)) => Capture::of_ieee802154(file, &comment, mac.acknowledged),
+        (None, Mac::Dcf(dcf)) => Capture::of_dcf(file, &comment, dcf.phy),
+        (None, Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Grants(_)) => Capture::new(file, &comment),
     };
     let capture = capture.map_err(|error| fail(error.to_string()))?;
     let mut watched = Watched { inner: capture, progress };

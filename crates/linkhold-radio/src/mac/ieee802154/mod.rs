@@ -36,7 +36,7 @@ use self::config::{ACK_TIME, ACK_WAIT, CCA, Ieee802154Config, TURNAROUND, UNIT_B
 use self::medium::{Medium, User};
 use super::contenders::Pending;
 use super::context::Context;
-use crate::frame::{AirDrop, AirOutput, RadioId, Transmission};
+use crate::frame::{AirDrop, AirOutput, MacFrame, RadioId, Transmission};
 use crate::rng::Stream;
 use crate::wakeups::Wakeups;
 
@@ -222,9 +222,9 @@ impl CsmaCa {
             Receiver::Acking { to, sequence, since } => {
                 let received = self.is_received(now, since, to);
                 if self.tells_transmissions {
-                    let from = RadioId(radio as u32);
-                    let (packet, since) = (None, since);
-                    context.out.transmitted(Transmission { since, from, to, sequence, packet, received });
+                    let (from, to, packet) = (RadioId(radio as u32), Some(to), None);
+                    let mac = MacFrame::Ieee802154 { sequence };
+                    context.out.transmitted(Transmission { since, from, to, packet, received, mac });
                 }
                 let to = to.0 as usize;
                 if received && let Sender::AwaitingAck(job) = self.radios[to].sender {
@@ -240,9 +240,9 @@ impl CsmaCa {
         let frame = job.pending.frame;
         let received = self.is_received(now, since, frame.to);
         if self.tells_transmissions {
-            let (from, to, sequence) = (frame.from, frame.to, job.sequence);
-            let packet = Some(frame.packet);
-            context.out.transmitted(Transmission { since, from, to, sequence, packet, received });
+            let (from, to, packet) = (frame.from, Some(frame.to), Some(frame.packet));
+            let mac = MacFrame::Ieee802154 { sequence: job.sequence };
+            context.out.transmitted(Transmission { since, from, to, packet, received, mac });
         }
         if received && !job.delivered {
             job.delivered = true;

@@ -1,0 +1,692 @@
+//! The mesh as one link: a packet goes in at one node and comes out at another.
+//!
+//! ```text
+//! enqueue ─► router ─► queue of the node ─► DCF ─► air ─► DCF of the next hop ─► router ─► ... ─► Delivered
+//! ```
+//! Source: crahn section 4 (Figure 1's blocks). Inside are the nodes' places, routing, queues and medium access, and
+//! what leaves the channel to primary users ([`spectrum`](crate::spectrum)). Nothing above knows of hops.
+//!
+//! The calling contract is that of [`Air`](linkhold_radio::Air). Silences, places and primary users follow from
+//! the seed alone; what depends on traffic (backoffs) draws from streams of its own.
+//!
+//! Choices:
+//! - a packet of the routing protocol goes before all data of its node, as in ns-2's `PriQueue`;
+//! - the queue holds `queue` packets of data and drops what comes when it is full (DropTail). Messages of the
+//!   routing protocol are not counted; they are bounded by [`MAX_MESSAGES`];
+//! - a node that has a packet for an address knows the neighbour's (no ARP).
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use linkhold_core::link_event::LinkEvent;
+use linkhold_core::packet::{PacketId, StationId};
+use linkhold_core::time::Instant;
+use linkhold_core::units::{BitRate, Bytes};
+use linkhold_radio::dcf::{Dcf, Environment, Hearing, Kind, Mpdu, Sent, Told};
+use linkhold_radio::spectrum::{LinkQuality, Repository};
+use linkhold_radio::wakeups::Wakeups;
+use linkhold_radio::{AirAccounting, AirDrop, AirOutput, Frame, RadioId, Silence};
+
+use crate::accounting::Meter;
+use crate::config::{MeshConfig, MeshError, Routing};
+use crate::local::Local;
+use crate::map::Map;
+use crate::node::Node;
+use crate::packets::{Cargo, Packet, Packets};
+use crate::places::Places;
+use crate::routing::{Data, Message, RouteAction, RouteDrop, Router};
+use crate::spectrum::{Change, Spectrum};
+
+/// Most messages of the routing protocol in a node's queue.
+const MAX_MESSAGES: usize = 64;
+/// Most neighbours of whom a node's layers publish something.
+const MAX_NEIGHBOURS: usize = 128;
+/// Hops that a packet may go over (RFC 1812's default TTL).
+const MAX_HOPS: u8 = 64;
+
+/// A mesh. See the module's documentation.
+#[derive(Debug)]
+pub struct Mesh {
+    config: Box<MeshConfig>,
+    dcf: Dcf,
+    nodes: Nodes,
+    /// When the last event was due.
+    now: Instant,
+    next_at: Instant,
+    next: Source,
+    started: bool,
+}
+
+/// What has something to do next; at one instant in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Spectrum,
+    Dcf,
+    Router,
+    Delayed,
+}
+
+/// A node above its radio.
+#[derive(Debug)]
+struct NodeState {
+    router: Router,
+    messages: VecDeque<PacketId>,
+    data: VecDeque<PacketId>,
+    queued_bytes: u64,
+    /// A frame that the radio gave back, for it would not have ended before a silence.
+    waiting: Option<Mpdu>,
+}
+
+/// All that the radios send for.
+#[derive(Debug)]
+struct Nodes {
+    places: Places,
+    states: Vec<NodeState>,
+    packets: Packets,
+    spectrum: Spectrum,
+    meter: Meter,
+    /// By node: when its router wakes.
+    timers: Wakeups,
+    /// Messages that wait out their jitter, by time and order.
+    delayed: BinaryHeap<Reverse<(Instant, u64, u32, PacketId)>>,
+    delayed_count: u64,
+    /// Nodes whose queue has got something.
+    kicked: Vec<u32>,
+    /// What a geographic router sees; AODV asks for nothing of it.
+    local: Local,
+    geographic: bool,
+    repository: Repository,
+    actions: Vec<RouteAction>,
+    changes: Vec<Change>,
+    out: AirOutput,
+    queue: usize,
+    counters: Counters,
+    tells_transmissions: bool,
+    /// The messages in the transmissions told, in order; whoever asked for these takes them.
+    told: VecDeque<Message>,
+}
+
+/// What happened in a mesh, by totals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets of data that a node sent on for another.
+    pub forwarded: u64,
+    /// Messages of the routing protocol handed to radios.
+    pub route_messages: u64,
+    /// Frames that a radio gave up.
+    pub given_up: u64,
+    /// Handoffs to another channel.
+    pub handoffs: u64,
+    /// Transmissions on the air: frames, their repetitions, RTS, CTS and ACKs.
+    pub transmissions: u64,
+    /// How often a node noticed one: over `transmissions`, the mean number of nodes in carrier-sense range.
+    pub noticed: u64,
+}
+
+impl Counters {
+    /// What happened between `earlier` and this.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            forwarded: self.forwarded - earlier.forwarded,
+            route_messages: self.route_messages - earlier.route_messages,
+            given_up: self.given_up - earlier.given_up,
+            handoffs: self.handoffs - earlier.handoffs,
+            transmissions: self.transmissions - earlier.transmissions,
+            noticed: self.noticed - earlier.noticed,
+        }
+    }
+}
+
+impl Mesh {
+    /// A mesh at time 0. The same `config` and `seed` give the same places, primary users and silences,
+    /// whatever is sent.
+    ///
+    /// # Errors
+    /// [`MeshError`] when the configuration does not fit together.
+    pub fn new(config: &MeshConfig, seed: u64) -> Result<Self, MeshError> {
+        config.check_numbers()?;
+        let mobility = config.mobility(seed)?;
+        let places = Places::new(mobility, config.nodes, config.reach);
+        let spectrum = Spectrum::new(config, seed)?;
+        let state = |node| NodeState {
+            router: config.routing.router(Node(node), seed),
+            messages: VecDeque::new(),
+            data: VecDeque::with_capacity(config.queue as usize),
+            queued_bytes: 0,
+            waiting: None,
+        };
+        let (channel, rate) = (spectrum.channel(), spectrum.rate());
+        let mut mesh = Self {
+            config: Box::new(config.clone()),
+            dcf: Dcf::new(&config.dcf, config.nodes, seed),
+            nodes: Nodes {
+                places,
+                states: (0..config.nodes).map(state).collect(),
+                packets: Packets::default(),
+                meter: Meter::new(config.nodes, spectrum.channels(), channel, rate),
+                spectrum,
+                timers: Wakeups::new(config.nodes as usize),
+                delayed: BinaryHeap::new(),
+                delayed_count: 0,
+                kicked: Vec::new(),
+                local: Local::default(),
+                geographic: config.routing == Routing::Search,
+                repository: Repository::new(config.nodes as usize, MAX_NEIGHBOURS),
+                actions: Vec::new(),
+                changes: Vec::new(),
+                out: AirOutput::new(),
+                queue: config.queue as usize,
+                counters: Counters::default(),
+                tells_transmissions: false,
+                told: VecDeque::new(),
+            },
+            now: Instant::ZERO,
+            next_at: Instant::ZERO,
+            next: Source::Spectrum,
+            started: false,
+        };
+        for node in 0..config.nodes {
+            mesh.nodes.arm(Node(node));
+        }
+        mesh.find_next();
+        Ok(mesh)
+    }
+
+    /// Takes a packet in at the node that sends it (`frame.from`), for the node that it is to reach
+    /// (`frame.to`); both are stations' radios.
+    ///
+    /// # Panics
+    /// If one of them is no node of this mesh.
+    pub fn enqueue(&mut self, now: Instant, frame: Frame, out: &mut AirOutput) {
+        let (source, destination) = (node_of(frame.from), node_of(frame.to));
+        let count = self.nodes.states.len();
+        assert!(
+            source.get() < count && destination.get() < count,
+            "{frame:?} is not between nodes of the mesh"
+        );
+        self.with_output(out, |mesh| {
+            let packet =
+                Packet { cargo: Cargo::Data(frame), source, destination, to: None, hops: 0, arrived: false };
+            let id = mesh.nodes.packets.insert(packet);
+            mesh.nodes.route(now, source, id, None);
+            mesh.settle(now);
+        });
+    }
+
+    /// When [`on_event`](Self::on_event) wants to be called next. O(1).
+    #[must_use]
+    pub fn next_event(&self) -> Option<Instant> {
+        (self.next_at != Instant::FAR_FUTURE).then_some(self.next_at)
+    }
+
+    /// Handles the next event if it is due at `now`. A late call handles it as of the time it was due.
+    pub fn on_event(&mut self, now: Instant, out: &mut AirOutput) {
+        if self.next_at > now || self.next_at == Instant::FAR_FUTURE {
+            return;
+        }
+        let (at, next) = (self.next_at, self.next);
+        self.now = at;
+        self.with_output(out, |mesh| {
+            match next {
+                Source::Spectrum => mesh.spectrum_event(at),
+                Source::Dcf => mesh.dcf.step(&mut mesh.nodes),
+                Source::Router => mesh.nodes.router_wakes(at),
+                Source::Delayed => mesh.nodes.send_delayed(at),
+            }
+            mesh.settle(at);
+        });
+    }
+
+    /// Runs `act` with `out` in the nodes' hands.
+    #[inline]
+    fn with_output(&mut self, out: &mut AirOutput, act: impl FnOnce(&mut Self)) {
+        std::mem::swap(out, &mut self.nodes.out);
+        act(self);
+        std::mem::swap(out, &mut self.nodes.out);
+        self.find_next();
+    }
+
+    /// Lets radios know of what their queues have got.
+    fn settle(&mut self, now: Instant) {
+        while let Some(node) = self.nodes.kicked.pop() {
+            self.dcf.on_enqueue(now, node, &mut self.nodes);
+        }
+    }
+
+    fn find_next(&mut self) {
+        let delayed = self.nodes.delayed.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, ..))| *at);
+        let candidates = [
+            (self.nodes.spectrum.next(), Source::Spectrum),
+            (self.dcf.next(), Source::Dcf),
+            (self.nodes.timers.next(), Source::Router),
+            (delayed, Source::Delayed),
+        ];
+        (self.next_at, self.next) =
+            candidates.into_iter().min().unwrap_or((Instant::FAR_FUTURE, Source::Dcf));
+    }
+
+    /// The channel, the sensing or the primary users change.
+    fn spectrum_event(&mut self, now: Instant) {
+        if !self.started {
+            self.started = true;
+            self.nodes.publish_channel(now);
+            let kind = self.nodes.spectrum.capacity();
+            self.nodes.out.link(LinkEvent::at(now, kind));
+        }
+        let nodes = &mut self.nodes;
+        let mut changes = std::mem::take(&mut nodes.changes);
+        nodes.spectrum.step(&mut nodes.places, &mut changes);
+        let radios = nodes.states.len() as u32;
+        for change in changes.drain(..) {
+            match change {
+                Change::Silent(cause) => {
+                    let was_open = !self.nodes.meter.is_silent();
+                    self.nodes.meter.fall_silent(now, cause);
+                    if was_open {
+                        (0..radios).for_each(|radio| self.dcf.suspend(now, radio, &mut self.nodes));
+                    }
+                }
+                Change::Retuned => {
+                    let nodes = &mut self.nodes;
+                    nodes.counters.handoffs += 1;
+                    nodes.meter.retune(now, nodes.spectrum.channel(), nodes.spectrum.rate());
+                    nodes.publish_channel(now);
+                    let kind = nodes.spectrum.capacity();
+                    nodes.out.link(LinkEvent::at(now, kind));
+                }
+                Change::Open => {
+                    self.nodes.meter.speak(now);
+                    (0..radios).for_each(|radio| self.dcf.resume(now, radio, &mut self.nodes));
+                }
+                Change::Tell(kind) => self.nodes.out.link(LinkEvent::at(now, kind)),
+            }
+        }
+        self.nodes.changes = changes;
+    }
+
+    /// Tells every transmission from now on, before what becomes of it. The radio of a node is that of the station
+    /// with its number. Whoever asks for this takes the message of each transmission of data without a packet, with
+    /// [`take_told`](Self::take_told).
+    pub fn tell_transmissions(&mut self) -> bool {
+        self.nodes.tells_transmissions = true;
+        true
+    }
+
+    /// The message in the next transmission that was told and had one, in the order of the transmissions.
+    pub fn take_told(&mut self) -> Option<Message> {
+        self.nodes.told.pop_front()
+    }
+
+    /// Packets and bytes that wait at all nodes.
+    #[must_use]
+    pub fn backlog(&self) -> (u32, Bytes) {
+        let states = self.nodes.states.iter();
+        let sum = states.fold((0, 0), |(packets, bytes), state| {
+            (packets + state.data.len() as u32, bytes + state.queued_bytes)
+        });
+        (sum.0, Bytes(sum.1))
+    }
+
+    /// Packets inside: of the driver's and of the routing protocol, those waiting for an acknowledgment included.
+    #[must_use]
+    pub fn packets_inside(&self) -> usize {
+        self.nodes.packets.count()
+    }
+
+    /// True while the node senses or changes channel.
+    #[must_use]
+    pub fn is_silent(&self, _node: StationId) -> bool {
+        self.nodes.meter.is_silent()
+    }
+
+    /// Totals from time 0 to `until` (not before the last event's time).
+    #[must_use]
+    pub fn accounting(&self, until: Instant) -> AirAccounting {
+        self.nodes.meter.snapshot(until)
+    }
+
+    /// Moves the silences that ended since the last call to the end of `into`.
+    pub fn take_silences(&mut self, into: &mut Vec<Silence>) {
+        self.nodes.meter.take_silences(into);
+    }
+
+    /// Adds the silence still going on at `until`, cut there, to the end of `into`.
+    pub fn open_silences(&self, until: Instant, into: &mut Vec<Silence>) {
+        into.extend(self.nodes.meter.open_silence(until));
+    }
+
+    /// Totals since time 0.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.nodes.counters
+    }
+
+    /// Where everybody is at `now` and what the mesh knows, for a picture.
+    pub fn map(&mut self, now: Instant) -> Map {
+        let nodes = &mut self.nodes;
+        let count = nodes.states.len() as u32;
+        let places = (0..count).map(|node| nodes.places.position(Node(node), now)).collect();
+        Map {
+            band: nodes.spectrum.band(),
+            silent: nodes.meter.is_silent(),
+            nodes: places,
+            users: nodes.spectrum.users_on_map(now),
+        }
+    }
+
+    /// When the last event was due.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What the nodes' layers have published of channels, neighbours and links, each with its time.
+    #[must_use]
+    pub const fn repository(&self) -> &Repository {
+        &self.nodes.repository
+    }
+
+    /// The rate of a channel, counted over all bands.
+    #[must_use]
+    pub fn channel_rate(&self, channel: usize) -> BitRate {
+        self.nodes.spectrum.rate_of(channel)
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub const fn config(&self) -> &MeshConfig {
+        &self.config
+    }
+
+    /// The nodes that a packet from `source` to `destination` would pass now, both ends included, as far as their routers
+    /// know a route.
+    #[must_use]
+    pub fn path(&self, now: Instant, source: Node, destination: Node) -> Vec<Node> {
+        let mut path = vec![source];
+        let mut at = source;
+        while at != destination && path.len() <= usize::from(MAX_HOPS) {
+            let router = self.nodes.states.get(at.get()).map(|state| &state.router);
+            let Some(next) = router.and_then(|router| router.next_hop(now, source, destination)) else {
+                break;
+            };
+            path.push(next);
+            at = next;
+        }
+        path
+    }
+}
+
+/// A router's reason as a link tells it.
+const fn drop_reason(reason: RouteDrop) -> AirDrop {
+    match reason {
+        RouteDrop::NoRoute | RouteDrop::Unreachable | RouteDrop::AtDestination => AirDrop::NoRoute,
+        RouteDrop::BufferFull => AirDrop::QueueFull,
+        RouteDrop::LinkBroken => AirDrop::RetryLimit,
+    }
+}
+
+/// The node of a station's radio.
+fn node_of(radio: RadioId) -> Node {
+    radio.station().map_or(Node(u32::MAX), |station| Node(station.0))
+}
+
+impl Nodes {
+    fn arm(&mut self, node: Node) {
+        match self.states[node.get()].router.next() {
+            Some(at) => self.timers.set(node.get(), at, 0),
+            None => self.timers.clear(node.get()),
+        }
+    }
+
+    /// The MAC layer publishes the channel that all nodes work on.
+    fn publish_channel(&mut self, now: Instant) {
+        let channel = self.spectrum.channel();
+        let power = self.places.reach().power;
+        for node in 0..self.states.len() {
+            self.repository.publish_channel(node, channel, now);
+            self.repository.publish_transmit_power(node, power, now);
+        }
+    }
+
+    /// The PHY layer of `at` publishes how well it received `from`.
+    fn publish_link(&mut self, now: Instant, at: Node, from: Node) {
+        let hearer = self.places.hearers(from, now).iter().find(|hearer| hearer.node == at);
+        let Some(received_power) = hearer.map(|hearer| hearer.power) else { return };
+        let disturbance = self.spectrum.disturbance(at, now, now, &mut self.places);
+        // Without noise the ratio is infinite, as it would be.
+        let quality = LinkQuality { received_power, sinr: received_power / disturbance };
+        self.repository.publish_link(at.get(), from.0, quality, now);
+        self.repository.publish_neighbour_channel(at.get(), from.0, self.spectrum.channel(), now);
+    }
+
+    /// Looks around from `node`, for a router that wants to know.
+    fn look(&mut self, now: Instant, node: Node) {
+        if self.geographic {
+            self.local.look(node, self.states.len() as u32, now, &mut self.places);
+        }
+    }
+
+    /// Asks a node's router about a packet of data.
+    fn route(&mut self, now: Instant, node: Node, id: PacketId, from: Option<Node>) {
+        let Some(packet) = self.packets.get(id) else { return };
+        let data = Data { packet: id, source: packet.source, destination: packet.destination };
+        self.look(now, node);
+        let router = &mut self.states[node.get()].router;
+        router.on_packet(now, data, from, &self.local, &mut self.actions);
+        self.act(now, node);
+    }
+
+    fn router_wakes(&mut self, now: Instant) {
+        let Some((node, _)) = self.timers.first() else { return };
+        self.look(now, Node(node as u32));
+        self.states[node].router.on_timeout(now, &self.local, &mut self.actions);
+        self.act(now, Node(node as u32));
+    }
+
+    fn send_delayed(&mut self, now: Instant) {
+        if let Some(Reverse((_, _, node, id))) = self.delayed.pop() {
+            self.push_message(now, Node(node), id);
+        }
+    }
+
+    /// Does what a node's router asks for.
+    fn act(&mut self, now: Instant, node: Node) {
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
+            match action {
+                RouteAction::Send { packet, to, channel: _ } => self.push_data(node, packet, to),
+                RouteAction::Control { message, to, channel: _, after } => {
+                    let packet = Packet {
+                        cargo: Cargo::Control(message),
+                        source: node,
+                        destination: to.unwrap_or(node),
+                        to,
+                        hops: 0,
+                        arrived: false,
+                    };
+                    let id = self.packets.insert(packet);
+                    if after.is_zero() {
+                        self.push_message(now, node, id);
+                    } else {
+                        self.delayed_count += 1;
+                        self.delayed.push(Reverse((now + after, self.delayed_count, node.0, id)));
+                    }
+                }
+                RouteAction::Drop { packet, reason } => self.lose(packet, drop_reason(reason)),
+            }
+        }
+        self.actions = actions;
+        self.arm(node);
+    }
+
+    fn push_data(&mut self, node: Node, id: PacketId, to: Node) {
+        let state = &mut self.states[node.get()];
+        if state.data.len() >= self.queue {
+            self.lose(id, AirDrop::QueueFull);
+            return;
+        }
+        let Some(packet) = self.packets.get_mut(id) else { return };
+        packet.to = Some(to);
+        state.queued_bytes += u64::from(packet.len());
+        state.data.push_back(id);
+        self.kicked.push(node.0);
+    }
+
+    fn push_message(&mut self, _now: Instant, node: Node, id: PacketId) {
+        let state = &mut self.states[node.get()];
+        if state.messages.len() >= MAX_MESSAGES {
+            self.packets.remove(id);
+            return;
+        }
+        self.counters.route_messages += 1;
+        state.messages.push_back(id);
+        self.kicked.push(node.0);
+    }
+
+    /// A packet is gone; what is lost of the driver's is told.
+    fn lose(&mut self, id: PacketId, reason: AirDrop) {
+        if let Some(Packet { cargo: Cargo::Data(frame), arrived: false, .. }) = self.packets.remove(id) {
+            self.out.dropped(frame, reason);
+        }
+    }
+
+    fn data_received(&mut self, now: Instant, at: Node, from: Node, id: PacketId) {
+        let Some(packet) = self.packets.get_mut(id) else { return };
+        packet.arrived = true;
+        let Cargo::Data(frame) = packet.cargo else { return };
+        if packet.destination == at {
+            self.out.delivered(frame, false);
+            return;
+        }
+        let onward = Packet { to: None, hops: packet.hops + 1, arrived: false, ..packet.clone() };
+        if onward.hops >= MAX_HOPS {
+            self.out.dropped(frame, AirDrop::HopLimit);
+            return;
+        }
+        self.counters.forwarded += 1;
+        let id = self.packets.insert(onward);
+        self.route(now, at, id, Some(from));
+    }
+}
+
+impl Nodes {
+    /// Tells a transmission. Its packet is still here: it leaves when its sender is done with it.
+    #[inline(never)]
+    fn tell(&mut self, told: &Told) {
+        debug_assert_eq!(told.kind == Kind::Data, told.token.is_some(), "data has a token");
+        let cargo =
+            told.token.and_then(|token| self.packets.get(PacketId(token))).map(|packet| &packet.cargo);
+        let packet = match cargo {
+            Some(Cargo::Data(frame)) => Some(frame.packet),
+            Some(Cargo::Control(message)) => {
+                self.told.push_back(message.clone());
+                None
+            }
+            None => None,
+        };
+        let channel = self.spectrum.channel() as u32;
+        self.out.transmitted(told.transmission(packet, channel, |node| StationId(node).into()));
+    }
+}
+
+impl Environment for Nodes {
+    fn take(&mut self, _now: Instant, radio: u32) -> Option<Mpdu> {
+        let state = self.states.get_mut(radio as usize)?;
+        if let Some(waiting) = state.waiting.take() {
+            return Some(waiting);
+        }
+        let id = match state.messages.pop_front() {
+            Some(message) => message,
+            None => state.data.pop_front()?,
+        };
+        let packet = self.packets.get(id)?;
+        let len = packet.len();
+        if matches!(packet.cargo, Cargo::Data(_)) {
+            state.queued_bytes -= u64::from(len);
+        }
+        Some(Mpdu::new(id.0, packet.to.map(|node| node.0), len))
+    }
+
+    fn received(&mut self, now: Instant, at: u32, from: u32, mpdu: &Mpdu) {
+        let (at, from, id) = (Node(at), Node(from), PacketId(mpdu.token));
+        self.states[at.get()].router.on_heard(now, from);
+        self.publish_link(now, at, from);
+        match self.packets.get(id).map(|packet| &packet.cargo) {
+            Some(Cargo::Data(_)) => self.data_received(now, at, from, id),
+            Some(Cargo::Control(message)) => {
+                let message: Message = message.clone();
+                self.look(now, at);
+                self.states[at.get()].router.on_message(now, from, &message, &self.local, &mut self.actions);
+                self.act(now, at);
+            }
+            None => {}
+        }
+    }
+
+    fn sent(&mut self, now: Instant, radio: u32, mpdu: Mpdu, outcome: Sent) {
+        let (node, id) = (Node(radio), PacketId(mpdu.token));
+        match outcome {
+            Sent::Acknowledged | Sent::Broadcast => {
+                if let Some(Packet { to: Some(to), .. }) = self.packets.remove(id) {
+                    self.states[node.get()].router.on_heard(now, to);
+                }
+            }
+            Sent::GaveUp { .. } => {
+                self.counters.given_up += 1;
+                let Some(packet) = self.packets.get(id) else { return };
+                let Some(to) = packet.to else { return };
+                let lost = matches!(packet.cargo, Cargo::Data(_)) && !packet.arrived;
+                let data = Data { packet: id, source: packet.source, destination: packet.destination };
+                let lost = lost.then_some(data);
+                if lost.is_none() {
+                    self.packets.remove(id);
+                }
+                self.repository.withdraw_neighbour(node.get(), to.0);
+                self.look(now, node);
+                self.states[node.get()].router.on_failure(now, to, lost, &self.local, &mut self.actions);
+                self.act(now, node);
+            }
+        }
+    }
+
+    fn hearers(&mut self, now: Instant, from: u32, into: &mut Vec<Hearing>) {
+        let hearers = self.places.hearers(Node(from), now).iter();
+        self.counters.transmissions += 1;
+        self.counters.noticed += hearers.len() as u64;
+        into.extend(hearers.map(|hearer| Hearing::new(hearer.node.0, hearer.power, hearer.reads)));
+    }
+
+    fn hearing(&mut self, now: Instant, from: u32, at: u32) -> Option<Hearing> {
+        let hearer = *self.places.hearers(Node(from), now).iter().find(|hearer| hearer.node.0 == at)?;
+        Some(Hearing::new(at, hearer.power, hearer.reads))
+    }
+
+    /// The frame waits in front of its queue: nothing of this node would end in time, or something shorter
+    /// would overtake it.
+    fn postponed(&mut self, _now: Instant, radio: u32, mpdu: Mpdu) -> Option<Mpdu> {
+        if let Some(state) = self.states.get_mut(radio as usize) {
+            state.waiting = Some(mpdu);
+        }
+        None
+    }
+
+    fn interference(&mut self, at: u32, since: Instant, until: Instant) -> f64 {
+        self.spectrum.disturbance(Node(at), since, until, &mut self.places)
+    }
+
+    fn rate(&self, _radio: u32) -> BitRate {
+        self.spectrum.rate()
+    }
+
+    fn quiet_at(&self, _radio: u32, _to: Option<u32>) -> Instant {
+        self.spectrum.quiet_at()
+    }
+
+    #[inline]
+    fn transmitted(&mut self, _now: Instant, told: Told) {
+        if self.tells_transmissions {
+            self.tell(&told);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! AODV on scripted topologies, and on random ones for what must always hold.
+
+mod common;
+
+use common::{Fate, Net, grid, line, ring};
+use linkhold_core::time::{Duration, Instant};
+use linkhold_mesh::mobility::{Area, Mobility, WaypointConfig};
+use linkhold_mesh::routing::aodv::{Aodv, AodvConfig, Hello};
+use linkhold_mesh::routing::{RouteDrop, Router};
+use linkhold_mesh::{Node, Point};
+use linkhold_radio::rng::Stream;
+use proptest::prelude::*;
+
+fn net(places: Vec<Point>, config: &AodvConfig, seed: u64) -> Net {
+    let router = |node| Router::Aodv(Box::new(Aodv::new(Node(node), config, seed)));
+    let routers = (0..places.len() as u32).map(router).collect();
+    Net::new(routers, places, 250.0, seed)
+}
+
+fn plain(places: Vec<Point>) -> Net {
+    net(places, &AodvConfig::default(), 1)
+}
+
+fn delivered(net: &Net, packet: u64) -> Option<u32> {
+    match net.fates[&packet] {
+        Fate::Delivered { hops } => Some(hops),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_line_finds_its_only_route_and_the_way_back_needs_no_search() {
+    let mut net = plain(line(6, 200.0));
+    net.send(1, 0, 5);
+    net.run_for(2000);
+    assert_eq!(delivered(&net, 1), Some(5));
+    assert_eq!(net.path(0, 5), Some(vec![0, 1, 2, 3, 4, 5]));
+    assert_eq!(net.path(5, 0), Some(vec![5, 4, 3, 2, 1, 0]));
+    let messages = net.messages;
+    net.send(2, 5, 0);
+    net.run_for(100);
+    assert_eq!((delivered(&net, 2), net.messages), (Some(5), messages));
+}
+
+#[test]
+fn a_near_destination_is_found_by_a_small_ring() {
+    let mut net = plain(grid(7, 200.0));
+    net.send(1, 0, 1);
+    net.run_for(1000);
+    // One request and one answer.
+    assert_eq!((delivered(&net, 1), net.messages), (Some(1), 2));
+}
+
+#[test]
+fn a_ring_goes_round_the_other_way_when_a_link_breaks() {
+    let mut net = plain(ring(8, 200.0));
+    net.send(1, 0, 3);
+    net.run_for(2000);
+    assert_eq!(delivered(&net, 1), Some(3));
+    net.places[2].x += 5000.0;
+    net.send(2, 0, 3);
+    net.run_for(100);
+    assert_eq!(net.fates[&2], Fate::Dropped(RouteDrop::LinkBroken), "node 1 finds the link broken");
+    assert_eq!(net.path(0, 3), None, "the error reached node 0");
+    net.send(3, 0, 3);
+    net.run_for(3000);
+    assert_eq!(delivered(&net, 3), Some(5));
+    assert_eq!(net.path(0, 3), Some(vec![0, 7, 6, 5, 4, 3]));
+}
+
+#[test]
+fn packets_wait_for_the_route_and_leave_in_order() {
+    let mut net = plain(line(4, 200.0));
+    for packet in 0..10 {
+        net.send(packet, 0, 3);
+    }
+    net.run_for(2000);
+    assert!((0..10).all(|packet| delivered(&net, packet) == Some(3)));
+}
+
+#[test]
+fn an_unreachable_destination_is_given_up_after_three_searches_of_the_network() {
+    let mut places = line(4, 200.0);
+    places.push(Point { x: 9000.0, y: 0.0 });
+    let mut net = plain(places);
+    for packet in 0..100 {
+        net.send(packet, 0, 4);
+    }
+    net.run_for(21_400);
+    assert_eq!(net.fates[&99], Fate::Pending);
+    net.run_for(200);
+    // 240 + 400 + 560 + 720 + 2800 + 5600 + 11,200 ms.
+    let count = |reason| net.fates.values().filter(|fate| **fate == Fate::Dropped(reason)).count();
+    assert_eq!((count(RouteDrop::BufferFull), count(RouteDrop::Unreachable)), (36, 64));
+    net.run_for(60_000);
+    assert!(net.is_idle(), "nothing goes on");
+}
+
+#[test]
+fn a_node_that_leaves_and_returns_is_found_again() {
+    let mut net = plain(line(4, 200.0));
+    net.send(1, 0, 3);
+    net.run_for(1000);
+    net.on[3] = false;
+    net.send(2, 0, 3);
+    net.run_for(30_000);
+    assert_eq!(net.fates[&2], Fate::Dropped(RouteDrop::LinkBroken));
+    net.send(3, 0, 3);
+    net.run_for(30_000);
+    assert_eq!(net.fates[&3], Fate::Dropped(RouteDrop::Unreachable));
+    net.on[3] = true;
+    net.send(4, 0, 3);
+    net.run_for(5000);
+    assert_eq!(delivered(&net, 4), Some(3));
+}
+
+#[test]
+fn a_route_that_nothing_uses_expires() {
+    let mut net = plain(line(3, 200.0));
+    net.send(1, 0, 2);
+    net.run_for(19_000);
+    assert!(net.path(0, 2).is_some());
+    // MY_ROUTE_TIMEOUT is 20 s.
+    net.run_for(2000);
+    assert_eq!(net.path(0, 2), None);
+}
+
+#[test]
+fn a_node_on_the_way_answers_and_the_destination_learns_the_way_back() {
+    // Node 5 hears node 0 only.
+    let mut places = line(5, 200.0);
+    places.push(Point { x: -200.0, y: 0.0 });
+    let mut net = plain(places);
+    net.send(1, 0, 4);
+    net.run_for(2000);
+    let messages = net.messages;
+    net.send(2, 5, 4);
+    net.run_for(300);
+    assert_eq!(delivered(&net, 2), Some(5));
+    // A request, node 0's answer, and its word to node 4 over four hops.
+    assert_eq!(net.messages - messages, 6);
+    assert!(net.path(4, 5).is_some(), "gratuitous answer");
+}
+
+#[test]
+fn without_a_macs_feedback_hello_finds_the_broken_link() {
+    let config = AodvConfig::with_hello();
+    let mut net = net(line(4, 200.0), &config, 1);
+    net.send(1, 0, 3);
+    // Somebody has to use the route, else it expires anyway.
+    for packet in 2..7 {
+        net.run_for(900);
+        net.send(packet, 0, 3);
+    }
+    net.on[3] = false;
+    net.run_for(2100);
+    assert_eq!(net.routers[2].next_hop(net.now, Node(0), Node(3)), None);
+    assert_eq!(net.path(0, 3), None);
+}
+
+#[test]
+fn a_source_may_keep_the_packet_that_its_neighbour_did_not_take() {
+    let config = AodvConfig { salvage: true, ..AodvConfig::default() };
+    let mut net = net(ring(6, 200.0), &config, 1);
+    net.send(1, 0, 2);
+    net.run_for(2000);
+    net.on[1] = false;
+    net.send(2, 0, 2);
+    net.run_for(3000);
+    // Its first hop failed, then four hops the other way.
+    assert_eq!(delivered(&net, 2), Some(5));
+}
+
+#[test]
+fn requests_keep_to_their_rate() {
+    let mut net = plain(line(2, 9000.0));
+    for destination in 2..62u32 {
+        net.send(u64::from(destination), 0, destination);
+    }
+    net.run_for(999);
+    assert_eq!(net.messages, 10);
+    net.run_for(2000);
+    assert_eq!(net.messages, 30);
+    net.run_for(200_000);
+    assert!(net.fates.values().all(|fate| *fate == Fate::Dropped(RouteDrop::Unreachable)), "{:?}", net.fates);
+    assert!(net.is_idle());
+}
+
+/// Nodes walk, messages and ACKs are lost, packets go between random pairs.
+fn wander(seed: u64, nodes: u32, loss: f64, spread: Duration, config: &AodvConfig, seconds: u64) -> Net {
+    let area = Area::new(700.0, 700.0).expect("a square");
+    let walk = WaypointConfig {
+        area,
+        nodes: nodes as usize,
+        min_speed: 5.0,
+        max_speed: 40.0,
+        pause: Duration::from_secs(1),
+    };
+    let mut mobility = Mobility::random_waypoint(&walk, seed).expect("a walk");
+    let places = (0..nodes).map(|node| mobility.position(Node(node), Instant::ZERO)).collect();
+    let mut net = net(places, config, seed);
+    (net.loss, net.lost_ack) = (loss, loss / 4.0);
+    net.spread = spread;
+    let mut stream = Stream::new(seed, "pairs", 0);
+    let pick = |stream: &mut Stream| (stream.unit() * f64::from(nodes)) as u32;
+    let mut packet = 0;
+    // A few pairs at a time, so that routes are used and broken; each pair changes now and then.
+    let mut pairs: Vec<(u32, u32)> = (0..4).map(|_| (pick(&mut stream), pick(&mut stream))).collect();
+    for _ in 0..seconds * 10 {
+        for node in 0..nodes {
+            net.places[node as usize] = mobility.position(Node(node), net.now);
+        }
+        for pair in &mut pairs {
+            if stream.unit() < 0.02 {
+                *pair = (pick(&mut stream), pick(&mut stream));
+            }
+            if pair.0 != pair.1 && stream.unit() < 0.7 {
+                net.send(packet, pair.0, pair.1);
+                packet += 1;
+            }
+        }
+        net.run_for(100);
+        for router in &net.routers {
+            let Router::Aodv(aodv) = router else { unreachable!() };
+            let sizes = aodv.sizes();
+            assert!(sizes.routes < nodes as usize && sizes.seen < nodes as usize, "{sizes:?}");
+            assert!(sizes.held <= config.max_held && sizes.discoveries <= config.max_discoveries);
+        }
+    }
+    net.run_for(60_000);
+    net
+}
+
+fn share_delivered(net: &Net) -> f64 {
+    let delivered = net.fates.values().filter(|fate| matches!(fate, Fate::Delivered { .. })).count();
+    delivered as f64 / net.fates.len() as f64
+}
+
+#[test]
+fn most_packets_of_a_moving_mesh_arrive() {
+    let config = AodvConfig { salvage: true, ..AodvConfig::default() };
+    let net = wander(7, 14, 0.0, Duration::ZERO, &config, 100);
+    assert!(share_delivered(&net) > 0.85, "{}", share_delivered(&net));
+    let again = wander(7, 14, 0.0, Duration::ZERO, &config, 100);
+    assert_eq!((&net.fates, net.messages, net.bytes), (&again.fates, again.messages, again.bytes));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// The network looks for loops after every event, and each packet comes back once (`common`).
+    #[test]
+    fn routes_never_close_a_circle_and_every_packet_ends(
+        seed in any::<u64>(),
+        nodes in 4u32..12,
+        loss in 0.0..0.5f64,
+        spread in prop_oneof![Just(0u64), 0..800u64],
+        (salvage, gratuitous, hello) in any::<(bool, bool, bool)>(),
+        timeout in prop_oneof![Just(1u64), Just(3), Just(10)],
+    ) {
+        let hello = hello.then(Hello::default);
+        let config = AodvConfig {
+            salvage,
+            gratuitous,
+            hello,
+            active_route_timeout: Duration::from_secs(timeout),
+            ..AodvConfig::default()
+        };
+        let net = wander(seed, nodes, loss, Duration::from_millis(spread), &config, 25);
+        for (packet, fate) in &net.fates {
+            prop_assert!(!matches!(fate, Fate::Pending | Fate::Looped), "{packet}: {fate:?}");
+        }
+    }
+}

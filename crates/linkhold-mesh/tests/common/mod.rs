@@ -1,0 +1,345 @@
+//! A tiny network for routers: a disk graph, one delay a hop, losses drawn from a stream.
+#![allow(dead_code)]
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use linkhold_core::packet::PacketId;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_mesh::routing::{Data, Message, Neighbour, RouteAction, RouteDrop, Router, Surroundings};
+use linkhold_mesh::{Node, Point};
+use linkhold_radio::rng::Stream;
+
+/// One hop of anything.
+pub const HOP: Duration = Duration::from_millis(2);
+/// How long the MAC tries in vain.
+pub const GIVE_UP: Duration = Duration::from_millis(15);
+/// Hops after which a packet is in a loop.
+const MAX_HOPS: u32 = 64;
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Pending,
+    Delivered {
+        hops: u32,
+    },
+    Dropped(RouteDrop),
+    /// It went round until its hops were over.
+    Looped,
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Message { from: Node, to: Node, message: Message },
+    Packet { from: Node, to: Node, data: Data },
+    Failure { at: Node, to: Node, data: Option<Data> },
+    Timeout(Node),
+}
+
+/// The surroundings of one node.
+pub struct Around {
+    own: Point,
+    places: Vec<Point>,
+    neighbours: Vec<Neighbour>,
+    free: u64,
+}
+
+impl Surroundings for Around {
+    fn own(&self) -> Point {
+        self.own
+    }
+    fn place(&self, node: Node) -> Option<Point> {
+        self.places.get(node.get()).copied()
+    }
+    fn neighbours(&self) -> &[Neighbour] {
+        &self.neighbours
+    }
+    fn free_channels(&self) -> u64 {
+        self.free
+    }
+}
+
+/// The network.
+pub struct Net {
+    pub now: Instant,
+    pub routers: Vec<Router>,
+    /// By node.
+    pub places: Vec<Point>,
+    /// By node: is it switched on?
+    pub on: Vec<bool>,
+    /// By node: the channels without a primary user.
+    pub free: Vec<u64>,
+    pub range: f64,
+    /// Share of messages that a neighbour does not hear, and of unicasts that fail.
+    pub loss: f64,
+    /// Share of unicasts that arrive although the MAC reports a failure.
+    pub lost_ack: f64,
+    /// Up to so much more delay for each frame, so that frames overtake each other.
+    pub spread: Duration,
+    pub fates: BTreeMap<u64, Fate>,
+    /// Control messages sent, and their bytes.
+    pub messages: u64,
+    pub bytes: u64,
+    /// Data packets sent on a hop, by channel.
+    pub channels: BTreeMap<Option<u8>, u64>,
+    pub events_handled: u64,
+    /// By number: the packet, and its hops.
+    packets: BTreeMap<u64, (Data, u32)>,
+    queue: BinaryHeap<Reverse<(Instant, u64)>>,
+    events: BTreeMap<u64, Event>,
+    epoch: u64,
+    stream: Stream,
+}
+
+impl Net {
+    pub fn new(routers: Vec<Router>, places: Vec<Point>, range: f64, seed: u64) -> Self {
+        let count = routers.len();
+        assert_eq!(count, places.len());
+        let mut net = Self {
+            now: Instant::ZERO,
+            routers,
+            places,
+            on: vec![true; count],
+            free: vec![1; count],
+            range,
+            loss: 0.0,
+            lost_ack: 0.0,
+            spread: Duration::ZERO,
+            fates: BTreeMap::new(),
+            messages: 0,
+            bytes: 0,
+            channels: BTreeMap::new(),
+            events_handled: 0,
+            packets: BTreeMap::new(),
+            queue: BinaryHeap::new(),
+            events: BTreeMap::new(),
+            epoch: 0,
+            stream: Stream::new(seed, "test-net", 0),
+        };
+        for node in 0..count as u32 {
+            net.arm(Node(node));
+        }
+        net
+    }
+
+    pub fn linked(&self, one: Node, other: Node) -> bool {
+        self.on[one.get()]
+            && self.on[other.get()]
+            && self.places[one.get()].distance(self.places[other.get()]) <= self.range
+    }
+
+    pub fn around(&self, node: Node) -> Around {
+        let neighbours = (0..self.places.len() as u32)
+            .map(Node)
+            .filter(|&other| other != node && self.linked(node, other))
+            .map(|other| Neighbour {
+                node: other,
+                place: self.places[other.get()],
+                free_channels: self.free[other.get()],
+            });
+        Around {
+            own: self.places[node.get()],
+            places: self.places.clone(),
+            neighbours: neighbours.collect(),
+            free: self.free[node.get()],
+        }
+    }
+
+    fn post(&mut self, after: Duration, event: Event) {
+        self.epoch += 1;
+        self.events.insert(self.epoch, event);
+        self.queue.push(Reverse((self.now + after, self.epoch)));
+    }
+
+    fn arm(&mut self, node: Node) {
+        if let Some(at) = self.routers[node.get()].next() {
+            self.post(at.since(self.now), Event::Timeout(node));
+        }
+    }
+
+    /// `source` sends a packet.
+    pub fn send(&mut self, packet: u64, source: u32, destination: u32) {
+        let (source, destination) = (Node(source), Node(destination));
+        let data = Data { packet: PacketId(packet), source, destination };
+        self.fates.insert(packet, Fate::Pending);
+        self.packets.insert(packet, (data, 0));
+        self.call(source, |router, now, around, out| router.on_packet(now, data, None, around, out));
+    }
+
+    /// Handles every event until `end`, and looks for loops after each.
+    pub fn run(&mut self, end: Instant) {
+        while let Some(&Reverse((at, epoch))) = self.queue.peek() {
+            if at > end {
+                break;
+            }
+            self.queue.pop();
+            let event = self.events.remove(&epoch).expect("each event is queued once");
+            assert!(at >= self.now);
+            self.now = at;
+            self.handle(event);
+            self.events_handled += 1;
+            self.check_loops();
+        }
+        self.now = end;
+    }
+
+    pub fn run_for(&mut self, millis: u64) {
+        self.run(self.now + Duration::from_millis(millis));
+    }
+
+    /// True if nothing is under way and no router wants to be woken.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Hops to the destination by the tables of now; `None` if some node has no route.
+    pub fn path(&self, source: u32, destination: u32) -> Option<Vec<u32>> {
+        let mut path = vec![source];
+        let (source, destination) = (Node(source), Node(destination));
+        let mut at = source;
+        while at != destination {
+            at = self.routers[at.get()].next_hop(self.now, source, destination)?;
+            path.push(at.0);
+            assert!(path.len() <= self.routers.len(), "a loop: {path:?}");
+        }
+        Some(path)
+    }
+
+    fn check_loops(&self) {
+        let count = self.routers.len() as u32;
+        for destination in 0..count {
+            for source in 0..count {
+                let _ = self.path(source, destination);
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Timeout(node) => {
+                if self.routers[node.get()].next().is_some_and(|at| at <= self.now) {
+                    self.call(node, |router, now, around, out| router.on_timeout(now, around, out));
+                }
+            }
+            Event::Message { from, to, message } => {
+                if self.on[to.get()] {
+                    self.call(to, |router, now, around, out| {
+                        router.on_message(now, from, &message, around, out);
+                    });
+                }
+            }
+            Event::Failure { at, to, data } => {
+                self.call(at, |router, now, around, out| router.on_failure(now, to, data, around, out));
+            }
+            Event::Packet { from, to, data } => {
+                let hops = self.packets[&data.packet.0].1;
+                if data.destination == to {
+                    self.settle(data.packet, Fate::Delivered { hops });
+                } else if hops >= MAX_HOPS {
+                    self.settle(data.packet, Fate::Looped);
+                } else {
+                    self.call(to, |router, now, around, out| {
+                        router.on_packet(now, data, Some(from), around, out);
+                    });
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, node: Node, step: impl FnOnce(&mut Router, Instant, &Around, &mut Vec<RouteAction>)) {
+        let around = self.around(node);
+        let mut out = Vec::new();
+        step(&mut self.routers[node.get()], self.now, &around, &mut out);
+        for action in out {
+            self.act(node, action);
+        }
+        self.arm(node);
+    }
+
+    fn settle(&mut self, packet: PacketId, fate: Fate) {
+        // Of a packet whose ACK was lost there may be two: what becomes of the first counts.
+        let slot = self.fates.get_mut(&packet.0).expect("only packets that were sent");
+        match *slot {
+            Fate::Pending => *slot = fate,
+            Fate::Dropped(_) if matches!(fate, Fate::Delivered { .. }) => *slot = fate,
+            _ => assert!(self.lost_ack > 0.0, "packet {} came back twice: {slot:?}, {fate:?}", packet.0),
+        }
+    }
+
+    fn act(&mut self, node: Node, action: RouteAction) {
+        match action {
+            RouteAction::Drop { packet, reason } => self.settle(packet, Fate::Dropped(reason)),
+            RouteAction::Send { packet, to, channel } => {
+                *self.channels.entry(channel).or_default() += 1;
+                let (data, hops) = self.packets.get_mut(&packet.0).expect("only packets that were sent");
+                *hops += 1;
+                let data = *data;
+                self.unicast(node, to, channel, Some(data), Event::Packet { from: node, to, data });
+            }
+            RouteAction::Control { message, to: Some(to), channel, .. } => {
+                self.count(&message);
+                self.unicast(node, to, channel, None, Event::Message { from: node, to, message });
+            }
+            RouteAction::Control { message, to: None, after, channel } => {
+                self.count(&message);
+                for other in (0..self.places.len() as u32).map(Node) {
+                    if other != node && self.hears(node, other, channel) && self.stream.unit() >= self.loss {
+                        let message = message.clone();
+                        let delay = self.delay();
+                        self.post(after + delay, Event::Message { from: node, to: other, message });
+                    }
+                }
+            }
+        }
+    }
+
+    fn delay(&mut self) -> Duration {
+        HOP + self.spread.mul_f64(self.stream.unit())
+    }
+
+    fn count(&mut self, message: &Message) {
+        self.messages += 1;
+        self.bytes += u64::from(message.len());
+        assert!(message.ttl() > 0 && message.len() > 28);
+    }
+
+    /// True if a frame on the channel reaches the other node, and disturbs no primary user.
+    fn hears(&self, node: Node, other: Node, channel: Option<u8>) -> bool {
+        let both = self.free[node.get()] & self.free[other.get()];
+        self.linked(node, other) && channel.is_none_or(|channel| both >> channel & 1 == 1)
+    }
+
+    fn unicast(&mut self, node: Node, to: Node, channel: Option<u8>, data: Option<Data>, arrival: Event) {
+        let arrives = self.hears(node, to, channel) && self.stream.unit() >= self.loss;
+        if arrives {
+            let delay = self.delay();
+            self.post(delay, arrival);
+        }
+        if !arrives || self.stream.unit() < self.lost_ack {
+            self.post(GIVE_UP, Event::Failure { at: node, to, data });
+        }
+    }
+}
+
+/// `count` nodes in a line, `gap` metres apart.
+pub fn line(count: u32, gap: f64) -> Vec<Point> {
+    (0..count).map(|node| Point { x: f64::from(node) * gap, y: 0.0 }).collect()
+}
+
+/// A grid of `side` by `side` nodes, `gap` metres apart.
+pub fn grid(side: u32, gap: f64) -> Vec<Point> {
+    let place = |node: u32| Point { x: f64::from(node % side) * gap, y: f64::from(node / side) * gap };
+    (0..side * side).map(place).collect()
+}
+
+/// A ring of nodes, `gap` metres from neighbour to neighbour.
+pub fn ring(count: u32, gap: f64) -> Vec<Point> {
+    let step = core::f64::consts::TAU / f64::from(count);
+    let radius = gap / (2.0 * (step / 2.0).sin());
+    let place = |node: u32| {
+        let (sin, cos) = (f64::from(node) * step).sin_cos();
+        Point { x: 1000.0 + radius * cos, y: 1000.0 + radius * sin }
+    };
+    (0..count).map(place).collect()
+}

@@ -1,0 +1,431 @@
+//! The mesh as a link: packets in at one node, out at another, each once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use linkhold_core::link_event::{Cause, LinkEventKind};
+use linkhold_core::packet::{PacketId, StationId};
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::BitRate;
+use linkhold_mesh::config::{Channels, Movement, Routing, SpectrumConfig, Users};
+use linkhold_mesh::mobility::Area;
+use linkhold_mesh::places::Reach;
+use linkhold_mesh::routing::Message;
+use linkhold_mesh::{Mesh, MeshConfig, MeshError, Node, Point};
+use linkhold_radio::dcf::{DcfConfig, Phy};
+use linkhold_radio::spectrum::{
+    Bands, ChannelLog, CycleConfig, DetectionOdds, Policy, Propagation, PuActivity, PuLog, SensingModel,
+};
+use linkhold_radio::{AirDrop, AirEvent, AirOutput, DcfKind, Frame, MacFrame, RadioId, Transmission};
+use proptest::prelude::*;
+
+const LEN: u32 = 1040;
+
+fn config(places: &[(f64, f64)], routing: Routing) -> MeshConfig {
+    MeshConfig {
+        nodes: places.len() as u32,
+        area: Area::new(2000.0, 2000.0).expect("an area"),
+        movement: Movement::Standing(places.iter().map(|&(x, y)| Point { x, y }).collect()),
+        reach: Reach {
+            power: 0.1,
+            propagation: Propagation::default(),
+            transmission: 250.0,
+            carrier_sense: 550.0,
+        },
+        dcf: DcfConfig::new(Phy::Ieee80211b),
+        queue: 50,
+        routing,
+        channels: Channels::Own(BitRate::from_mbps(2)),
+    }
+}
+
+fn line(nodes: u32) -> Vec<(f64, f64)> {
+    (0..nodes).map(|node| (100.0 + 200.0 * f64::from(node), 100.0)).collect()
+}
+
+/// Bands of one channel each, and users as a log says.
+fn spectrum(bands: u16, log: &str) -> Channels {
+    let bands = Bands::new(bands, 1).expect("bands");
+    Channels::Shared(Box::new(SpectrumConfig {
+        log: Arc::new(ChannelLog::heterogeneous(bands, BitRate::from_mbps(1), 0.0, 0.0).expect("channels")),
+        cycle: CycleConfig {
+            sensing: Duration::from_millis(100),
+            transmitting: Duration::from_millis(400),
+            switching_delay: Duration::from_millis(10),
+        },
+        sensing: SensingModel::Fixed(DetectionOdds::PERFECT),
+        policy: Policy::RoundRobin,
+        users: Users::Log(Arc::new(PuLog::parse(log.as_bytes(), None).expect("a log"))),
+    }))
+}
+
+/// A mesh with what came of every frame.
+struct Driver {
+    mesh: Mesh,
+    now: Instant,
+    sent: u64,
+    /// By frame: times it was delivered, times it was dropped.
+    fate: BTreeMap<u64, (u32, u32)>,
+    drops: Vec<AirDrop>,
+    /// When each frame arrived.
+    arrivals: Vec<(Instant, u64)>,
+    told: Vec<(Instant, LinkEventKind)>,
+    /// Transmissions, each with its message.
+    transmitted: Vec<(Transmission, Option<Message>)>,
+}
+
+impl Driver {
+    fn new(config: &MeshConfig, seed: u64) -> Self {
+        let mesh = Mesh::new(config, seed).expect("a mesh");
+        Self {
+            mesh,
+            now: Instant::ZERO,
+            sent: 0,
+            fate: BTreeMap::new(),
+            drops: Vec::new(),
+            arrivals: Vec::new(),
+            told: Vec::new(),
+            transmitted: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, out: &mut AirOutput) {
+        for event in out.drain() {
+            match event {
+                AirEvent::Delivered { frame, .. } => {
+                    self.fate.entry(frame.packet.0).or_default().0 += 1;
+                    self.arrivals.push((self.now, frame.packet.0));
+                }
+                AirEvent::Dropped { frame, reason } => {
+                    self.fate.entry(frame.packet.0).or_default().1 += 1;
+                    self.drops.push(reason);
+                }
+                AirEvent::Link(event) => self.told.push((self.now, event.kind)),
+                AirEvent::Transmitted(one) => {
+                    let MacFrame::Dcf(dcf) = one.mac else { panic!("{one:?}") };
+                    let is_message = dcf.kind == DcfKind::Data && one.packet.is_none();
+                    let message = is_message.then(|| self.mesh.take_told().expect("it has one"));
+                    self.transmitted.push((one, message));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn run(&mut self, until: Instant) {
+        let mut out = AirOutput::new();
+        while let Some(at) = self.mesh.next_event().filter(|&at| at <= until) {
+            assert!(at >= self.now, "time runs backwards");
+            self.now = at;
+            self.mesh.on_event(at, &mut out);
+            self.take(&mut out);
+        }
+        self.now = until;
+    }
+
+    fn send(&mut self, from: u32, to: u32) {
+        let mut out = AirOutput::new();
+        let frame = Frame {
+            packet: PacketId(self.sent),
+            from: RadioId::from(StationId(from)),
+            to: RadioId::from(StationId(to)),
+            len: LEN,
+            headers: 40,
+            flow_hash: 0,
+            ecn_capable: false,
+        };
+        self.sent += 1;
+        self.mesh.enqueue(self.now, frame, &mut out);
+        self.take(&mut out);
+    }
+
+    fn delivered(&self) -> usize {
+        self.fate.values().filter(|fate| fate.0 == 1).count()
+    }
+}
+
+fn seconds(count: u64) -> Instant {
+    Instant::from_millis(1000 * count)
+}
+
+#[test]
+fn a_packet_finds_its_way_over_three_hops_and_back() {
+    let mut driver = Driver::new(&config(&line(4), Routing::Aodv), 1);
+    driver.send(0, 3);
+    driver.run(seconds(1));
+    assert_eq!(driver.delivered(), 1, "{:?}", driver.drops);
+    assert_eq!(driver.mesh.path(driver.now, Node(0), Node(3)), [0, 1, 2, 3].map(Node));
+    assert_eq!(driver.mesh.counters().forwarded, 2);
+    let messages = driver.mesh.counters().route_messages;
+    driver.send(3, 0);
+    driver.run(seconds(2));
+    assert_eq!(driver.delivered(), 2);
+    assert_eq!(driver.mesh.counters().route_messages, messages, "the way back was known");
+    assert_eq!(driver.mesh.packets_inside(), 0);
+}
+
+/// 0 asks, 1 passes the question on, 2 answers; then the packet. The first question reaches one hop only, and
+/// each that reads a question with hops left repeats it.
+#[test]
+fn each_transmission_is_told_with_its_message() {
+    let run = |tells: bool| {
+        let mut driver = Driver::new(&config(&line(3), Routing::Aodv), 1);
+        assert!(!tells || driver.mesh.tell_transmissions());
+        driver.send(0, 2);
+        driver.run(seconds(1));
+        driver
+    };
+    let driver = run(true);
+    let mut seen = Vec::new();
+    for (one, message) in &driver.transmitted {
+        let MacFrame::Dcf(dcf) = one.mac else { panic!("{one:?}") };
+        let node = |radio: RadioId| radio.station().expect("a node").0;
+        let what = match (dcf.kind, message) {
+            (DcfKind::Data, Some(Message::Request(_))) => "RREQ",
+            (DcfKind::Data, Some(Message::Reply(_))) => "RREP",
+            (DcfKind::Data, None) => "data",
+            (DcfKind::Ack, None) => "ACK",
+            (kind, message) => panic!("{kind:?} {message:?}"),
+        };
+        assert_eq!(one.packet.map(|packet| packet.0), (what == "data").then_some(0));
+        assert_eq!(dcf.rate, BitRate::from_mbps(if one.to.is_none() || what == "ACK" { 1 } else { 2 }));
+        seen.push((what, node(one.from), one.to.map(node)));
+    }
+    let first = seen.iter().position(|(what, ..)| *what == "RREP").expect("it is answered");
+    assert!(seen[..first].iter().all(|(what, _, to)| *what == "RREQ" && to.is_none()), "{seen:?}");
+    let expected = [("RREP", 2, Some(1)), ("ACK", 1, Some(2)), ("RREP", 1, Some(0)), ("ACK", 0, Some(1))];
+    let rest: Vec<_> = seen[first..].iter().copied().filter(|(what, ..)| *what != "RREQ").collect();
+    assert_eq!(rest[..4], expected, "{seen:?}");
+    let packet = [("data", 0, Some(1)), ("ACK", 1, Some(0)), ("data", 1, Some(2)), ("ACK", 2, Some(1))];
+    assert_eq!(rest[4..], packet, "{seen:?}");
+    let silent = run(false);
+    assert!(silent.transmitted.is_empty());
+    assert_eq!(silent.arrivals, driver.arrivals);
+}
+
+#[test]
+fn layers_publish_channels_and_links_with_their_times() {
+    let channels = spectrum(2, "1 100 100 1 10\n1 0 2\n");
+    let mut driver = Driver::new(&MeshConfig { channels, ..config(&line(3), Routing::Aodv) }, 1);
+    driver.send(0, 2);
+    driver.run(seconds(1));
+    let repository = driver.mesh.repository();
+    // Sense, change, sense: 100 + 10 + 100 ms to the second band's channel.
+    let channel = repository.channel(1).expect("the MAC has published it");
+    assert_eq!((channel.value, channel.age(driver.now)), (1, seconds(1).since(Instant::from_millis(210))));
+    assert_eq!(driver.mesh.channel_rate(channel.value), BitRate::from_mbps(1));
+    let of_node_1: Vec<u32> = repository.neighbours(1).iter().map(|neighbour| neighbour.node).collect();
+    assert_eq!(of_node_1, [0, 2]);
+    let link = repository.neighbour(1, 0).and_then(|neighbour| neighbour.quality).expect("it heard node 0");
+    let expected = Propagation::default().received(0.1, 200.0, 1.0);
+    assert!(
+        (link.value.received_power / expected - 1.0).abs() < 1e-9
+            && link.age(driver.now) < Duration::from_secs(1)
+    );
+    assert!(repository.neighbour(0, 2).is_none(), "400 m away");
+}
+
+#[test]
+fn search_finds_the_same_way_from_places() {
+    let mut driver = Driver::new(&config(&line(4), Routing::Search), 1);
+    driver.send(0, 3);
+    driver.run(seconds(5));
+    assert_eq!(driver.delivered(), 1, "{:?}", driver.drops);
+    assert_eq!(driver.mesh.path(driver.now, Node(0), Node(3)), [0, 1, 2, 3].map(Node));
+}
+
+#[test]
+fn a_destination_out_of_reach_costs_packets_and_no_hang() {
+    for routing in [Routing::Direct, Routing::Aodv, Routing::Search] {
+        let mut driver =
+            Driver::new(&config(&[(100.0, 100.0), (1900.0, 1900.0), (300.0, 100.0)], routing), 1);
+        for _ in 0..100 {
+            driver.send(0, 1);
+        }
+        driver.run(seconds(60));
+        assert_eq!((driver.delivered(), driver.drops.len()), (0, 100), "{routing:?}");
+        assert_eq!(driver.mesh.packets_inside(), 0, "{routing:?}");
+        assert!(driver.mesh.next_event().is_none_or(|at| at > seconds(60)), "{routing:?}");
+    }
+}
+
+#[test]
+fn what_a_full_queue_cannot_take_is_dropped_at_once() {
+    let mut driver = Driver::new(&config(&line(2), Routing::Direct), 1);
+    for _ in 0..60 {
+        driver.send(0, 1);
+    }
+    // One is with the radio, fifty wait.
+    assert_eq!(driver.drops, [AirDrop::QueueFull; 9]);
+    driver.run(seconds(2));
+    assert_eq!(driver.delivered(), 51);
+}
+
+#[test]
+fn nodes_sense_together_and_send_nothing_meanwhile() {
+    // The only user is far from everybody.
+    let channels = spectrum(2, "1 1900 1900 1 0.000001\n1 0 100\n");
+    let mut driver = Driver::new(&MeshConfig { channels, ..config(&line(2), Routing::Direct) }, 1);
+    for tick in 1..200_u64 {
+        driver.send(0, 1);
+        driver.run(Instant::from_millis(50 * tick));
+    }
+    let accounting = driver.mesh.accounting(seconds(10));
+    assert!((accounting.silent_fraction() - 0.2).abs() < 0.011, "{}", accounting.silent_fraction());
+    // 1 Mb/s outside silences.
+    let share = accounting.capacity_bits as f64 / 10e6 + accounting.silent_fraction();
+    assert!((share - 1.0).abs() < 1e-6);
+    assert!(driver.delivered() >= 197);
+    let in_silence =
+        driver.arrivals.iter().filter(|(at, _)| at.as_nanos() % 500_000_000 < 100_000_000).count();
+    assert_eq!(in_silence, 0, "{:?}", driver.arrivals);
+    assert_eq!(driver.mesh.counters().handoffs, 0);
+}
+
+#[test]
+fn a_user_that_is_heard_drives_the_nodes_to_the_next_band() {
+    // Band 1 is taken for 5 s, band 2 for ever; band 3 is free.
+    let log = "1 100 100 1 10\n2 100 100 2 10\n1 0 5\n2 0 1000\n";
+    let channels = spectrum(3, log);
+    let mut driver = Driver::new(&MeshConfig { channels, ..config(&line(2), Routing::Direct) }, 1);
+    driver.send(0, 1);
+    driver.run(seconds(4));
+    assert_eq!((driver.delivered(), driver.mesh.map(driver.now).band), (1, 2));
+    // Sense, change, sense, change, sense: 3 x 100 + 2 x 10 ms.
+    assert!(driver.arrivals[0].0 > Instant::from_millis(320));
+    let causes: Vec<(bool, Cause)> = driver
+        .told
+        .iter()
+        .filter_map(|(_, kind)| match kind {
+            LinkEventKind::FreezeStarted { cause, .. } => Some((true, *cause)),
+            LinkEventKind::FreezeEnded { cause, .. } => Some((false, *cause)),
+            _ => None,
+        })
+        .take(10)
+        .collect();
+    use Cause::{ChannelSwitch, Sensing};
+    let search = [
+        (true, Sensing),
+        (true, ChannelSwitch),
+        (false, Sensing),
+        (true, Sensing),
+        (false, ChannelSwitch),
+        (true, ChannelSwitch),
+        (false, Sensing),
+        (true, Sensing),
+        (false, ChannelSwitch),
+        (false, Sensing),
+    ];
+    assert_eq!(causes, search, "one silence begins before the other ends");
+    assert_eq!(driver.mesh.counters().handoffs, 1);
+}
+
+#[test]
+fn users_on_every_band_leave_the_nodes_silent_and_nothing_hangs() {
+    let channels = spectrum(2, "1 100 100 1 10\n2 100 100 2 10\n1 0 1000\n2 0 1000\n");
+    let mut driver = Driver::new(&MeshConfig { channels, ..config(&line(2), Routing::Direct) }, 1);
+    driver.send(0, 1);
+    driver.run(seconds(100));
+    assert_eq!(driver.delivered(), 0);
+    assert!(driver.mesh.is_silent(StationId(0)));
+    assert!((driver.mesh.accounting(seconds(100)).silent_fraction() - 1.0).abs() < 1e-9);
+    assert_eq!(driver.mesh.packets_inside(), 1);
+}
+
+#[test]
+fn a_user_that_nobody_senses_disturbs_receptions() {
+    // It begins just after the nodes have sensed, and ends before they do again.
+    let channels = spectrum(1, "1 200 100 1 10\n1 0.11 0.49\n");
+    let mut driver = Driver::new(&MeshConfig { channels, ..config(&line(2), Routing::Direct) }, 1);
+    driver.run(Instant::from_millis(120));
+    driver.send(0, 1);
+    driver.run(Instant::from_millis(480));
+    assert_eq!(driver.delivered(), 0);
+    assert!(driver.mesh.counters().given_up >= 1, "seven tries fit into the burst");
+    assert_eq!(driver.drops, [AirDrop::RetryLimit]);
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused() {
+    let right = config(&line(2), Routing::Direct);
+    let refused = |config: MeshConfig| Mesh::new(&config, 1).expect_err("it is wrong");
+    assert_eq!(refused(MeshConfig { nodes: 1, ..right.clone() }), MeshError::TooFew);
+    assert_eq!(refused(MeshConfig { nodes: 3, ..right.clone() }), MeshError::Places { places: 2, nodes: 3 });
+    let far = Reach { transmission: 600.0, ..right.reach };
+    let text = refused(MeshConfig { reach: far, ..right.clone() }).to_string();
+    assert_eq!(text, "frames would be read at 600 m, but keep others from sending at 550 m only");
+    let dcf = DcfConfig::new(Phy::Ieee80211a);
+    assert_eq!(refused(MeshConfig { dcf, ..right.clone() }), MeshError::Rate(BitRate::from_mbps(2)));
+    let outside = Movement::Standing(vec![Point { x: -1.0, y: 0.0 }, Point { x: 0.0, y: 0.0 }]);
+    assert!(matches!(refused(MeshConfig { movement: outside, ..right }), MeshError::Mobility(_)));
+}
+
+fn moving(nodes: u32, routing: Routing, shared: bool) -> MeshConfig {
+    let channels = if shared {
+        let Channels::Shared(mut spectrum) = spectrum(3, "1 0 0 1 1\n1 0 1\n") else { unreachable!() };
+        spectrum.users = Users::Drawn {
+            activity: PuActivity::new(0.5, 0.5).expect("rates"),
+            per_band: 1,
+            spread: 1000.0,
+            range: 500.0,
+            duration: Duration::from_secs(30),
+        };
+        Channels::Shared(spectrum)
+    } else {
+        Channels::Own(BitRate::from_mbps(2))
+    };
+    MeshConfig {
+        nodes,
+        area: Area::new(1000.0, 1000.0).expect("an area"),
+        movement: Movement::Walk { least: 5.0, most: 30.0, pause: Duration::from_millis(500) },
+        channels,
+        ..config(&[(0.0, 0.0), (0.0, 0.0)], routing)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever moves and disturbs, each packet is delivered once or dropped once, and none stays for ever.
+    #[test]
+    fn every_packet_has_one_fate(
+        seed in 0u64..1000,
+        nodes in 2u32..20,
+        shared: bool,
+        search: bool,
+        sends in proptest::collection::vec((0u32..20, 0u32..20, 1u64..40), 1..150),
+    ) {
+        let routing = if search { Routing::Search } else { Routing::Aodv };
+        let mut driver = Driver::new(&moving(nodes, routing, shared), seed);
+        let mut at = Instant::ZERO;
+        for (from, to, gap) in sends {
+            at += Duration::from_millis(gap);
+            driver.run(at);
+            let (from, to) = (from % nodes, to % nodes);
+            if from != to {
+                driver.send(from, to);
+            }
+        }
+        driver.run(at + Duration::from_secs(120));
+        for (packet, (delivered, dropped)) in &driver.fate {
+            prop_assert_eq!(delivered + dropped, 1, "packet {} was delivered {} times, dropped {}", packet, delivered, dropped);
+        }
+        prop_assert_eq!(driver.fate.len() as u64, driver.sent);
+        prop_assert_eq!(driver.mesh.packets_inside(), 0);
+        prop_assert_eq!(driver.mesh.backlog().0, 0);
+    }
+
+    /// The same seed gives the same run; another does not move the users' radio alone.
+    #[test]
+    fn one_seed_is_one_run(seed in 0u64..1000) {
+        let run = || {
+            let mut driver = Driver::new(&moving(12, Routing::Aodv, true), seed);
+            for tick in 1..200_u64 {
+                driver.send((tick % 12) as u32, ((tick * 7 + 1) % 12) as u32);
+                driver.run(Instant::from_millis(20 * tick));
+            }
+            (driver.arrivals, driver.mesh.counters())
+        };
+        prop_assert_eq!(run(), run());
+    }
+}

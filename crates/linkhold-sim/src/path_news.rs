@@ -1,0 +1,92 @@
+//! What the nodes of a mesh tell a TP-CRAHN sender of its path, from what the mesh reports.
+//!
+//! All nodes of a mesh sense and change channel at the same time, so to a sender its path is silent as one node is, and
+//! a change of channel is one of every hop. It hears of both at once, as an oracle would: what the notification costs and how
+//! long it takes on its way back over the hops is not modelled. Of broken routes a mesh tells nothing.
+
+use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind};
+use linkhold_core::time::Duration;
+use linkhold_core::units::BitRate;
+use linkhold_mesh::{MeshConfig, Node};
+use linkhold_tcp::{ChannelChange, Hop, MAX_SILENCE, PathEvent};
+
+use crate::cell::AIR;
+use crate::network::Network;
+
+/// The number under which a sender knows the nodes of its path.
+const ALL: u32 = 0;
+/// Bytes of an ACK: headers of IP and TCP.
+const ACK: u32 = 40;
+
+/// Translates.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PathNews {
+    /// The channel's rate, as it was told last.
+    rate: Option<BitRate>,
+}
+
+/// What a report means to senders.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum News {
+    /// The same for all of them.
+    All(PathEvent),
+    /// The channel's rate has changed; what that is to a path depends on its length.
+    Rate {
+        /// Before.
+        old: BitRate,
+        /// From now on.
+        new: BitRate,
+    },
+}
+
+impl PathNews {
+    /// What an event of the mesh means to senders.
+    pub fn of(&mut self, event: &LinkEvent) -> Option<News> {
+        let now = event.detected_at;
+        let until = |expected: Option<Duration>| now + expected.unwrap_or(MAX_SILENCE);
+        match event.kind {
+            LinkEventKind::FreezeStarted { cause: Cause::Sensing, expected, .. } => {
+                Some(News::All(PathEvent::SensingStarted { node: ALL, until: until(expected), room: None }))
+            }
+            LinkEventKind::FreezeEnded { cause: Cause::Sensing, .. } => {
+                Some(News::All(PathEvent::SensingEnded { node: ALL }))
+            }
+            LinkEventKind::FreezeStarted { cause: Cause::ChannelSwitch, expected, .. } => {
+                Some(News::All(PathEvent::HandoffStarted { node: ALL, until: until(expected) }))
+            }
+            LinkEventKind::FreezeEnded { cause: Cause::ChannelSwitch, .. } => {
+                Some(News::All(PathEvent::HandoffEnded { node: ALL, change: None }))
+            }
+            LinkEventKind::ChannelSwitched { capacity, .. } => {
+                let old = self.rate.replace(capacity)?;
+                (old != capacity).then_some(News::Rate { old, new: capacity })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a change of the channel's rate is to the path of a flow from `from` to `to`, for segments of `mss` bytes.
+pub fn change(
+    network: &Network,
+    ends: (u32, u32),
+    mss: u32,
+    old: BitRate,
+    new: BitRate,
+) -> Option<PathEvent> {
+    let mesh = network.radio(AIR).air().mesh()?;
+    let (from, to) = ends;
+    // The sender's transport reads what its MAC published (crahn section 5.3: metrics of the link layer), and does
+    // without the scaling if that is not the channel it was told of.
+    let channel = mesh.repository().channel(from as usize)?;
+    if mesh.channel_rate(channel.value) != new {
+        return None;
+    }
+    let now = mesh.now();
+    let hops = mesh.path(now, Node(from), Node(to)).len().saturating_sub(1).max(1) as u32;
+    let MeshConfig { dcf, .. } = mesh.config();
+    let hop =
+        |rate: BitRate| Hop { rate, delay: (dcf.exchange(mss + ACK, rate) + dcf.exchange(ACK, rate)) * hops };
+    let change = ChannelChange { old: hop(old), new: hop(new), others: None };
+    Some(PathEvent::HandoffEnded { node: ALL, change: Some(change) })
+}

@@ -1,0 +1,176 @@
+//! TCP over a mesh, from a scenario's text.
+
+use linkhold_results::{RunRecord, RunSeries};
+use linkhold_scenario::Scenario;
+use linkhold_sim::run_case;
+
+/// A scenario with two nodes 100 m apart and what `more` says.
+fn scenario(mesh: &str, flows: &str, cases: &str) -> Scenario {
+    let text = format!(
+        "schema = \"linkhold.scenario/1\"\nname = \"mesh\"\nduration = \"30s\"\nwarm_up = \"5s\"\n[mesh]\n{mesh}\n\
+         [tcp]\nprofile = \"classic\"\ncongestion = \"reno\"\nrecovery = \"newreno\"\nmss = 1000\n\
+         delayed_ack = \"off\"\nreceive_buffer = \"20000B\"\nrto_min = \"200ms\"\n{flows}\n{cases}\n"
+    );
+    Scenario::from_toml(&text, "mesh.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+const PAIR: &str = "nodes = 2\nplaces = [{ x = \"450m\", y = \"500m\" }, { x = \"550m\", y = \"500m\" }]\n\
+                    routing = \"direct\"\n";
+const ONE_FLOW: &str = "[[flows]]\nfrom = 0\nto = 1\n";
+
+fn run(scenario: &Scenario, case: usize, seed: u64) -> (RunRecord, RunSeries) {
+    run_case(&scenario.cases()[case], seed).expect("it runs")
+}
+
+fn goodput(scenario: &Scenario, case: usize, seed: u64) -> f64 {
+    run(scenario, case, seed).0.totals.goodput_bps
+}
+
+/// With one sender and one receiver the only collisions are those of data with ACKs, so goodput is a little below one
+/// exchange of data and one of an ACK, each with its mean first backoff.
+#[test]
+fn a_single_hop_carries_what_its_exchanges_leave() {
+    let scenario = scenario(&format!("{PAIR}rate = \"2Mbit/s\""), ONE_FLOW, "");
+    // 802.11b, microseconds: DIFS 50, mean backoff 15.5 x 20, preamble 192, 1040 + 36 bytes at 2 Mb/s, SIFS 10, ACK 304.
+    let exchange = |bytes: f64| 50.0 + 310.0 + 192.0 + (bytes + 36.0) * 8.0 / 2.0 + 10.0 + 304.0;
+    let expected = 8000.0 / (exchange(1040.0) + exchange(40.0)) * 1e6;
+    let measured = goodput(&scenario, 0, 1);
+    // Two contenders wait for the smaller of two backoffs, so it may be more.
+    assert!((0.92..1.12).contains(&(measured / expected)), "{measured} b/s, expected about {expected}");
+}
+
+#[test]
+fn each_further_hop_costs_and_packets_are_forwarded() {
+    let line = |nodes: u32| {
+        let places: Vec<String> =
+            (0..nodes).map(|n| format!("{{ x = \"{}m\", y = \"500m\" }}", 200 * n)).collect();
+        let mesh = format!("nodes = {nodes}\nplaces = [{}]\nrate = \"2Mbit/s\"", places.join(", "));
+        scenario(&mesh, &format!("[[flows]]\nfrom = 0\nto = {}\n", nodes - 1), "")
+    };
+    let of: Vec<RunRecord> = (2..6).map(|nodes| run(&line(nodes), 0, 1).0).collect();
+    for (hops, pair) in of.windows(2).enumerate() {
+        let [fewer, more] = [&pair[0], &pair[1]].map(|run| run.totals.goodput_bps);
+        assert!(more < 0.8 * fewer && more > 1e5, "{} hops {fewer} b/s, one more {more}", hops + 1);
+    }
+    let counters = of[2].link.mesh.expect("a mesh counts");
+    assert!(counters.forwarded > 1000 && counters.route_messages > 0, "{counters:?}");
+    assert_eq!((of[2].flows[0].station, of[2].flows[0].to), (0, Some(3)));
+}
+
+#[test]
+fn a_flow_to_nobody_in_reach_gets_nothing_and_ends() {
+    let mesh = "nodes = 2\nplaces = [{ x = \"0m\", y = \"0m\" }, { x = \"900m\", y = \"900m\" }]\nrate = \"2Mbit/s\"";
+    let (record, _) = run(&scenario(mesh, ONE_FLOW, ""), 0, 1);
+    assert_eq!(record.totals.goodput_bps, 0.0);
+    assert!(record.link.air_losses > 0, "packets are lost, and said to be");
+}
+
+/// Users that hardly ever come, so that silences are those of sensing.
+const SENSING: &str = "[mesh.spectrum]\nsensing_time = \"300ms\"\ntransmitting_time = \"700ms\"\n\
+                       detector = \"perfect\"\nusers = { alpha = \"100/s\", beta = \"0.0001/s\" }\n";
+
+#[test]
+fn sensing_silences_the_nodes_and_a_frozen_sender_has_no_timeouts_for_it() {
+    let cases = "[[cases]]\nname = \"newreno\"\n[[cases]]\nname = \"frozen\"\n\
+                 mechanism = { name = \"cr-aware\", at = \"stations\" }\n";
+    let scenario = scenario(&format!("{PAIR}{SENSING}"), ONE_FLOW, cases);
+    let [(plain, series), (frozen, _)] = [0, 1].map(|case| run(&scenario, case, 1));
+    assert!((plain.link.silent_fraction - 0.3).abs() < 0.02, "{}", plain.link.silent_fraction);
+    assert!(plain.flows[0].rto_events > 5, "300 ms is above the RTO: {}", plain.flows[0].rto_events);
+    assert_eq!(frozen.flows[0].rto_events, 0);
+    assert!(frozen.totals.goodput_bps > plain.totals.goodput_bps);
+    let maps = series.mesh.expect("a mesh has maps");
+    assert_eq!((maps.frames.len() > 10, maps.users.len(), maps.pairs), (true, 5, vec![(0, 1)]));
+    assert_eq!(maps.frames[0].nodes, [(450.0, 500.0), (550.0, 500.0)]);
+}
+
+/// Twelve nodes that walk among users of five bands.
+fn walking() -> Scenario {
+    let mesh = "nodes = 12\nwidth = \"600m\"\nheight = \"600m\"\nwalk = {}\n[mesh.spectrum]\n\
+                users = { alpha = \"0.5/s\", beta = \"0.5/s\" }\n";
+    scenario(mesh, "[[flows]]\nfrom = \"drawn\"\nto = \"drawn\"\ncount = 4\n", "")
+}
+
+#[test]
+fn a_run_is_the_same_on_any_thread() {
+    let scenario = walking();
+    let alone: Vec<String> = (1..5).map(|seed| described(&scenario, seed)).collect();
+    let together: Vec<String> = std::thread::scope(|threads| {
+        let scenario = &scenario;
+        let started: Vec<_> = (1..5).map(|seed| threads.spawn(move || described(scenario, seed))).collect();
+        started.into_iter().map(|thread| thread.join().expect("it ends")).collect()
+    });
+    assert_eq!(alone, together);
+    assert_ne!(alone[0], alone[1], "seeds differ");
+}
+
+fn described(scenario: &Scenario, seed: u64) -> String {
+    let (mut record, series) = run(scenario, 0, seed);
+    record.wall_s = 0.0;
+    format!("{record:?} {series:?}")
+}
+
+#[test]
+fn drawn_ends_differ_and_nobody_is_an_end_of_two_flows() {
+    let (record, _) = run(&walking(), 0, 3);
+    let mut ends: Vec<u32> =
+        record.flows.iter().flat_map(|flow| [Some(flow.station), flow.to]).flatten().collect();
+    ends.sort_unstable();
+    ends.dedup();
+    assert_eq!(ends.len(), 8, "{:?}", record.flows);
+}
+
+#[test]
+fn routing_and_policy_can_be_chosen() {
+    for key in [
+        "mesh.routing=\"search\"",
+        "mesh.spectrum.policy=\"longest-idle\"",
+        "mesh.spectrum.detector=\"perfect\"",
+    ] {
+        let text = include_str!("../../../scenarios/mesh.toml");
+        let set = [key.to_owned(), "duration=\"20s\"".to_owned()];
+        let scenario = Scenario::from_toml(text, "mesh.toml", &set).expect("a scenario");
+        assert!(goodput(&scenario, 0, 1) > 0.0, "{key}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    let refused = |mesh: &str, flows: &str| {
+        let text = format!(
+            "schema = \"linkhold.scenario/1\"\nname = \"mesh\"\nduration = \"30s\"\n[mesh]\n{mesh}\n{flows}\n"
+        );
+        Scenario::from_toml(&text, "mesh.toml", &[]).expect_err("it is wrong").to_string()
+    };
+    let rate = "nodes = 2\nrate = \"2Mbit/s\"";
+    for (mesh, flows, says) in [
+        (
+            "nodes = 1\nrate = \"2Mbit/s\"",
+            ONE_FLOW,
+            "mesh.toml:5:9: mesh.nodes: a mesh needs at least two nodes",
+        ),
+        ("nodes = 2", ONE_FLOW, "the mesh has no rate"),
+        (rate, "[[flows]]\nfrom = 0\nto = 2\n", "mesh.toml:9:6: flows[0].to: there is no node 2"),
+        (rate, "[[flows]]\nfrom = 0\nto = 0\n", "a node does not send to itself"),
+        (rate, "[[flows]]\nfrom = 0\nto = \"drawn\"\n", "one is drawn and one is not"),
+        (rate, "[[flows]]\ndirection = \"uplink\"\n", "does nothing in a mesh; write from and to"),
+        ("nodes = 2\nrate = \"2Mbit/s\"\nphy = \"802.11a\"", ONE_FLOW, "no rate of 2.00 Mbit/s"),
+        (
+            "nodes = 2\nrate = \"2Mbit/s\"\nplaces = [{ x = \"1m\", y = \"1m\" }]",
+            ONE_FLOW,
+            "1 places for 2 nodes",
+        ),
+        (
+            "nodes = 2\nrate = \"2Mbit/s\"\nplaces = [{ x = \"1m\", y = \"1m\" }, { x = \"2km\", y = \"1m\" }]",
+            ONE_FLOW,
+            "node 1 at (2000, 1) is outside the area",
+        ),
+        ("nodes = 2\n[mesh.spectrum]\nbands = 3\n", ONE_FLOW, "nobody owns the bands"),
+        ("nodes = 2\n[mesh.spectrum]\npu_log = \"nowhere.txt\"\n", ONE_FLOW, "nowhere.txt"),
+        (rate, "[[flows]]\nfrom = 0\n", "a flow in a mesh needs both its ends"),
+        (rate, "[radio]\nstations = 3\n[[flows]]\nfrom = 0\nto = 1\n", "does nothing beside mesh"),
+    ] {
+        let told = refused(mesh, flows);
+        assert!(told.contains(says), "wanted {says:?} in {told}");
+    }
+}
