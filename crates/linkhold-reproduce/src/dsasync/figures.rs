@@ -142,6 +142,10 @@ pub(super) fn macro_variants(quick: bool) -> Vec<Variant> {
         ..Variant::default()
     });
     if !quick {
+        for base in both_directions_on_every_stack(quick) {
+            let stack = format!("{}, DCF", base.stack);
+            all.push(Variant { stack, scenario: Some(super::CONTENDING), ..base });
+        }
         for (stack, set) in [
             (format!("{PAPER_STACK}, transmit queue lost too"), vec![FLUSH]),
             ("linux-2009, 10 ms".to_owned(), vec!["wired.rtt=\"10ms\""]),
