@@ -154,9 +154,8 @@ pub(super) fn efficiency_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| metric_rows(variant, point, &metrics))
 }
 
-/// Points of a trace that a chart shows: the first 60 s after the warm-up of 10 s, each half second.
+/// The part of a trace that a chart shows, s: the first minute after the warm-up.
 const TRACE: core::ops::Range<f64> = 10.0..70.0;
-const TOGETHER: usize = 5;
 
 /// A series of the first seed's run over time.
 fn trace(
@@ -170,7 +169,7 @@ fn trace(
     let Some((_, series)) = point.runs.first() else { return Vec::new() };
     let (times, values) = of(series);
     let shown = times.iter().zip(values).filter(|(time, value)| TRACE.contains(*time) && value.is_finite());
-    let rows = shown.step_by(TOGETHER).map(|(time, value)| {
+    let rows = shown.map(|(time, value)| {
         let row = row_of(variant, point, metric, unit, &[]);
         FigureRow { x: Some(*time), measured: value * scale, ci95: None, ..row }
     });
@@ -195,7 +194,7 @@ fn bandwidth(series: &RunSeries) -> (&[f64], &[f64]) {
 pub(super) fn window_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
         let mut rows = metric_rows(variant, point, &[("timeouts", "1/s", timeouts)]);
-        rows.extend(trace(variant, point, "congestion window", "segments", window, 1.0 / SEGMENT));
+        rows.extend(trace(variant, point, "congestion window of the first seed", "segments", window, 1.0 / SEGMENT));
         rows
     })
 }
@@ -205,7 +204,7 @@ pub(super) fn round_trip_rows(grid: &Grid) -> Vec<FigureRow> {
         let deviations = deviations(point);
         let mut rows =
             vec![row_of(variant, point, "standard deviation of the round-trip time", "s", &deviations)];
-        rows.extend(trace(variant, point, "round-trip time", "s", round_trip, 1.0));
+        rows.extend(trace(variant, point, "round-trip time of the first seed", "s", round_trip, 1.0));
         rows
     })
 }
@@ -214,8 +213,8 @@ pub(super) fn bandwidth_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
         let mut rows =
             vec![row_of(variant, point, "correlation of window and bandwidth", "", &correlations(point))];
-        rows.extend(trace(variant, point, "congestion window", "segments", window, 1.0 / SEGMENT));
-        rows.extend(trace(variant, point, "available bandwidth", "kbit/s", bandwidth, 1e-3));
+        rows.extend(trace(variant, point, "congestion window of the first seed", "segments", window, 1.0 / SEGMENT));
+        rows.extend(trace(variant, point, "available bandwidth of the first seed", "kbit/s", bandwidth, 1e-3));
         rows
     })
 }
