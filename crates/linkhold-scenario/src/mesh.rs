@@ -81,23 +81,31 @@ pub(crate) fn mesh(
     match config.check() {
         Ok(()) => Some(Some(Box::new(config))),
         Err(error) => {
-            let (spot, right) = match &error {
-                MeshError::TooFew => (&mesh.nodes.spot, "write nodes = 2, or more"),
-                MeshError::Places { .. } => (&mesh.nodes.spot, "write one of mesh.places for each node"),
-                MeshError::Reach { .. } => {
-                    (&mesh.carrier_sense_range.spot, "make it at least transmission_range")
-                }
-                MeshError::Rate(_) => {
-                    (&mesh.phy.spot, "IEEE 802.11a has 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s")
-                }
-                MeshError::Mobility(_) | MeshError::Script(_) | MeshError::Users(_) | MeshError::Cycle(_) => {
-                    (&mesh.spot, "change it, or the area")
-                }
-            };
-            reader.report(spot, error.to_string(), right);
+            report_misfit(&error, mesh, reader);
             None
         }
     }
+}
+
+/// Reports what does not fit together, at the key that can mend it.
+fn report_misfit(error: &MeshError, mesh: &At<Mesh>, reader: &Reader<'_>) {
+    let (spot, right) = match error {
+        MeshError::TooFew => (&mesh.nodes.spot, "write nodes = 2, or more"),
+        MeshError::Places { .. } => (&mesh.nodes.spot, "write one of mesh.places for each node"),
+        MeshError::Reach { .. } => (&mesh.carrier_sense_range.spot, "make it at least transmission_range"),
+        MeshError::Rate(_) => (&mesh.phy.spot, "IEEE 802.11a has 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s"),
+        MeshError::Script(error) => {
+            if let Some(path) = &mesh.movements {
+                let what = format!("{}: {error}", path.value);
+                reader.report(&path.spot, what, "mend that line, or change the area or the number of nodes");
+            }
+            return;
+        }
+        MeshError::Mobility(_) | MeshError::Users(_) | MeshError::Cycle(_) => {
+            (&mesh.spot, "change it, or the area")
+        }
+    };
+    reader.report(spot, error.to_string(), right);
 }
 
 fn metres(millimetres: u64) -> f64 {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use linkhold_core::mechanism::Place;
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
@@ -107,6 +108,12 @@ fn mechanisms(file: &File, case: Option<&CaseTable>, reader: &Reader<'_>) -> Opt
             continue;
         }
         let Some(one) = value.value.resolve(case.preset.as_ref(), &file.shared, reader) else { continue };
+        if file.mesh.is_some() && one.place != Place::Stations {
+            let what = format!("a mesh has no {}", one.place.name());
+            let right = "write at = \"stations\" for the nodes that send, if the mechanism can stand there";
+            reader.report(&value.spot, what, right);
+            continue;
+        }
         let same = |(other, _): &&(PlacedMechanism, &Spot)| {
             (other.place, other.settings.name()) == (one.place, one.settings.name())
         };

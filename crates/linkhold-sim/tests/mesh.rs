@@ -169,6 +169,11 @@ fn what_is_wrong_is_told_with_its_line() {
         ("nodes = 2\n[mesh.spectrum]\npu_log = \"nowhere.txt\"\n", ONE_FLOW, "nowhere.txt"),
         (rate, "[[flows]]\nfrom = 0\n", "a flow in a mesh needs both its ends"),
         (rate, "[radio]\nstations = 3\n[[flows]]\nfrom = 0\nto = 1\n", "does nothing beside mesh"),
+        (
+            rate,
+            "[[flows]]\nfrom = 0\nto = 1\n[[cases]]\nname = \"x\"\nmechanism = \"dsasync\"\n",
+            "a mesh has no base-station",
+        ),
     ] {
         let told = refused(mesh, flows);
         assert!(told.contains(says), "wanted {says:?} in {told}");

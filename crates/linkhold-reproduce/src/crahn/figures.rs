@@ -194,7 +194,14 @@ fn bandwidth(series: &RunSeries) -> (&[f64], &[f64]) {
 pub(super) fn window_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
         let mut rows = metric_rows(variant, point, &[("timeouts", "1/s", timeouts)]);
-        rows.extend(trace(variant, point, "congestion window of the first seed", "segments", window, 1.0 / SEGMENT));
+        rows.extend(trace(
+            variant,
+            point,
+            "congestion window of the first seed",
+            "segments",
+            window,
+            1.0 / SEGMENT,
+        ));
         rows
     })
 }
@@ -213,8 +220,22 @@ pub(super) fn bandwidth_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
         let mut rows =
             vec![row_of(variant, point, "correlation of window and bandwidth", "", &correlations(point))];
-        rows.extend(trace(variant, point, "congestion window of the first seed", "segments", window, 1.0 / SEGMENT));
-        rows.extend(trace(variant, point, "available bandwidth of the first seed", "kbit/s", bandwidth, 1e-3));
+        rows.extend(trace(
+            variant,
+            point,
+            "congestion window of the first seed",
+            "segments",
+            window,
+            1.0 / SEGMENT,
+        ));
+        rows.extend(trace(
+            variant,
+            point,
+            "available bandwidth of the first seed",
+            "kbit/s",
+            bandwidth,
+            1e-3,
+        ));
         rows
     })
 }
