@@ -18,8 +18,7 @@ pub struct RunSeries {
     pub flows: Vec<FlowSeries>,
     /// The router and the air.
     pub router: RouterSeries,
-    /// The mesh, if it is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The mesh, if it is one. Never left out: the testbed keeps series in a format without names.
     pub mesh: Option<MeshMaps>,
     /// Every silence, by start.
     pub silences: Vec<SilenceRecord>,
