@@ -232,7 +232,7 @@ impl Mesh {
                 Source::Spectrum => mesh.spectrum_event(at),
                 Source::Dcf => mesh.dcf.step(&mut mesh.nodes),
                 Source::Router => mesh.nodes.router_wakes(at),
-                Source::Delayed => mesh.nodes.send_delayed(at),
+                Source::Delayed => mesh.nodes.send_delayed(),
             }
             mesh.settle(at);
         });
@@ -484,9 +484,9 @@ impl Nodes {
         self.act(now, Node(node as u32));
     }
 
-    fn send_delayed(&mut self, now: Instant) {
+    fn send_delayed(&mut self) {
         if let Some(Reverse((_, _, node, id))) = self.delayed.pop() {
-            self.push_message(now, Node(node), id);
+            self.push_message(Node(node), id);
         }
     }
 
@@ -507,7 +507,7 @@ impl Nodes {
                     };
                     let id = self.packets.insert(packet);
                     if after.is_zero() {
-                        self.push_message(now, node, id);
+                        self.push_message(node, id);
                     } else {
                         self.delayed_count += 1;
                         self.delayed.push(Reverse((now + after, self.delayed_count, node.0, id)));
@@ -533,7 +533,7 @@ impl Nodes {
         self.kicked.push(node.0);
     }
 
-    fn push_message(&mut self, _now: Instant, node: Node, id: PacketId) {
+    fn push_message(&mut self, node: Node, id: PacketId) {
         let state = &mut self.states[node.get()];
         if state.messages.len() >= MAX_MESSAGES {
             self.packets.remove(id);
