@@ -197,7 +197,7 @@ pub(super) fn window_rows(grid: &Grid) -> Vec<FigureRow> {
         rows.extend(trace(
             variant,
             point,
-            "congestion window of the first seed",
+            "window (first seed)",
             "segments",
             window,
             1.0 / SEGMENT,
@@ -211,7 +211,7 @@ pub(super) fn round_trip_rows(grid: &Grid) -> Vec<FigureRow> {
         let deviations = deviations(point);
         let mut rows =
             vec![row_of(variant, point, "standard deviation of the round-trip time", "s", &deviations)];
-        rows.extend(trace(variant, point, "round-trip time of the first seed", "s", round_trip, 1.0));
+        rows.extend(trace(variant, point, "round trip (first seed)", "s", round_trip, 1.0));
         rows
     })
 }
@@ -223,7 +223,7 @@ pub(super) fn bandwidth_rows(grid: &Grid) -> Vec<FigureRow> {
         rows.extend(trace(
             variant,
             point,
-            "congestion window of the first seed",
+            "window (first seed)",
             "segments",
             window,
             1.0 / SEGMENT,
@@ -231,7 +231,7 @@ pub(super) fn bandwidth_rows(grid: &Grid) -> Vec<FigureRow> {
         rows.extend(trace(
             variant,
             point,
-            "available bandwidth of the first seed",
+            "bandwidth (first seed)",
             "kbit/s",
             bandwidth,
             1e-3,
