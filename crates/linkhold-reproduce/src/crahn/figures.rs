@@ -194,14 +194,7 @@ fn bandwidth(series: &RunSeries) -> (&[f64], &[f64]) {
 pub(super) fn window_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
         let mut rows = metric_rows(variant, point, &[("timeouts", "1/s", timeouts)]);
-        rows.extend(trace(
-            variant,
-            point,
-            "window (first seed)",
-            "segments",
-            window,
-            1.0 / SEGMENT,
-        ));
+        rows.extend(trace(variant, point, "window (first seed)", "segments", window, 1.0 / SEGMENT));
         rows
     })
 }
@@ -220,22 +213,8 @@ pub(super) fn bandwidth_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
         let mut rows =
             vec![row_of(variant, point, "correlation of window and bandwidth", "", &correlations(point))];
-        rows.extend(trace(
-            variant,
-            point,
-            "window (first seed)",
-            "segments",
-            window,
-            1.0 / SEGMENT,
-        ));
-        rows.extend(trace(
-            variant,
-            point,
-            "bandwidth (first seed)",
-            "kbit/s",
-            bandwidth,
-            1e-3,
-        ));
+        rows.extend(trace(variant, point, "window (first seed)", "segments", window, 1.0 / SEGMENT));
+        rows.extend(trace(variant, point, "bandwidth (first seed)", "kbit/s", bandwidth, 1e-3));
         rows
     })
 }
