@@ -203,7 +203,12 @@ fn rank(node: NodeId) -> u64 {
 }
 
 /// Adds the hops at one node: one for each tap, or one without.
-fn push_hops(path: &mut Vec<Hop>, node: NodeId, taps: impl ExactSizeIterator<Item = TapId>, onward: Onward) {
+pub(crate) fn push_hops(
+    path: &mut Vec<Hop>,
+    node: NodeId,
+    taps: impl ExactSizeIterator<Item = TapId>,
+    onward: Onward,
+) {
     let count = taps.len();
     for (number, tap) in taps.enumerate() {
         let onward = if number + 1 == count { onward } else { Onward::Here };

@@ -10,11 +10,14 @@ use linkhold_core::mechanism::Mechanism;
 use linkhold_core::packet::StationId;
 use linkhold_mesh::Mesh;
 
-use crate::cell::AIR;
+use crate::cell::{AIR, push_hops};
 use crate::link::{AirLink, Link};
 use crate::network::Network;
-use crate::path::{Hop, NodeId, Onward, Route, TapId};
+use crate::path::{NodeId, Onward, Route, TapId};
 use crate::tap::Tap;
+
+/// The taps of a node that only receives.
+const NO_TAP: std::iter::Empty<TapId> = std::iter::empty();
 
 /// A network of a mesh of `nodes` nodes, with a route for each of `pairs` (sender, receiver). At each sender stand
 /// the mechanisms that `make` makes, the last next to the radio.
@@ -39,23 +42,13 @@ pub fn network<E>(
                 taps[from as usize].push(network.add_tap(Tap::new(mechanism, sender, air)));
             }
         }
-        let own = &taps[from as usize];
-        let out = |node, tap| Hop { node, tap, onward: Onward::Out };
-        let over = |node, tap| Hop { node, tap, onward: Onward::Link(air) };
-        let here = |tap| Hop { node: sender, tap: Some(tap), onward: Onward::Here };
-        let (last, before) = match own.split_last() {
-            Some((last, before)) => (Some(*last), before),
-            None => (None, &[][..]),
-        };
-        let mut up: Vec<Hop> = before.iter().copied().map(here).collect();
-        up.extend([over(sender, last), out(receiver, None)]);
-        let mut down = vec![over(receiver, None)];
-        let (first, rest) = match own.split_first() {
-            Some((first, rest)) => (Some(*first), rest),
-            None => (None, &[][..]),
-        };
-        down.extend(rest.iter().rev().copied().map(here));
-        down.push(out(sender, first));
+        let own = taps[from as usize].iter().copied();
+        let mut up = Vec::new();
+        push_hops(&mut up, sender, own.clone(), Onward::Link(air));
+        push_hops(&mut up, receiver, NO_TAP, Onward::Out);
+        let mut down = Vec::new();
+        push_hops(&mut down, receiver, NO_TAP, Onward::Link(air));
+        push_hops(&mut down, sender, own.rev(), Onward::Out);
         let (down, up) = (network.add_path(&down), network.add_path(&up));
         network.add_route(Route { down, up });
     }
