@@ -47,7 +47,7 @@ const MAX_HOPS: u8 = 64;
 /// A mesh. See the module's documentation.
 #[derive(Debug)]
 pub struct Mesh {
-    config: Box<MeshConfig>,
+    config: MeshConfig,
     dcf: Dcf,
     nodes: Nodes,
     /// When the last event was due.
@@ -158,7 +158,7 @@ impl Mesh {
         };
         let (channel, rate) = (spectrum.channel(), spectrum.rate());
         let mut mesh = Self {
-            config: Box::new(config.clone()),
+            config: config.clone(),
             dcf: Dcf::new(&config.dcf, config.nodes, seed),
             nodes: Nodes {
                 places,
@@ -568,9 +568,16 @@ impl Nodes {
         let id = self.packets.insert(onward);
         self.route(now, at, id, Some(from));
     }
-}
 
-impl Nodes {
+    fn message_received(&mut self, now: Instant, at: Node, from: Node, id: PacketId) {
+        self.look(now, at);
+        if let Some(Packet { cargo: Cargo::Control(message), .. }) = self.packets.get(id) {
+            let router = &mut self.states[at.get()].router;
+            router.on_message(now, from, message, &self.local, &mut self.actions);
+        }
+        self.act(now, at);
+    }
+
     /// Tells a transmission. Its packet is still here: it leaves when its sender is done with it.
     #[inline(never)]
     fn tell(&mut self, told: &Told) {
@@ -614,12 +621,7 @@ impl Environment for Nodes {
         self.publish_link(now, at, from);
         match self.packets.get(id).map(|packet| &packet.cargo) {
             Some(Cargo::Data(_)) => self.data_received(now, at, from, id),
-            Some(Cargo::Control(message)) => {
-                let message: Message = message.clone();
-                self.look(now, at);
-                self.states[at.get()].router.on_message(now, from, &message, &self.local, &mut self.actions);
-                self.act(now, at);
-            }
+            Some(Cargo::Control(_)) => self.message_received(now, at, from, id),
             None => {}
         }
     }

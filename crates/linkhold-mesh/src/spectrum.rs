@@ -59,8 +59,6 @@ pub(crate) struct Shared {
     propagation: Propagation,
     /// P_th of equation (1), W.
     threshold: f64,
-    /// Overlap factor k of each channel (outer) with each band.
-    overlap: Vec<Vec<f64>>,
 }
 
 impl Spectrum {
@@ -190,27 +188,20 @@ impl Shared {
         let decision = Decision::new(spectrum.policy, channels);
         let cycle =
             Cycle::new(spectrum.cycle, odds, decision, 0, Instant::ZERO, Stream::new(seed, "sensing", 0))?;
-        let of_channel = |channel| {
-            (1..=bands.bands())
-                .filter_map(linkhold_radio::spectrum::Band::new)
-                .map(|band| bands.overlap(band, channel))
-                .collect()
-        };
         Ok(Self {
             log: spectrum.log.clone(),
             users,
             cycle,
             propagation: reach.propagation,
             threshold: reach.sensitivity(),
-            overlap: (0..channels).map(of_channel).collect(),
         })
     }
 
     fn step(&mut self, places: &mut Places, changes: &mut Vec<Change>) {
-        let Self { log, users, cycle, propagation, threshold, overlap } = self;
+        let Self { log, users, cycle, propagation, threshold } = self;
         let is_on = |Lookup { channel, from, to, switching: _ }: Lookup| {
             let band = log.bands().band_of(channel);
-            let k = overlap.get(channel).and_then(|bands| bands.get(band.index())).copied().unwrap_or(1.0);
+            let k = log.bands().overlap(band, channel);
             users.any_on(band, from, to, |user| {
                 let own = Point { x: user.x, y: user.y };
                 places.any(to, |place| propagation.received(user.power, own.distance(place), k) >= *threshold)
@@ -253,10 +244,8 @@ impl Shared {
     fn disturbance(&self, place: Point, since: Instant, until: Instant) -> f64 {
         let channel = self.cycle.channel();
         let mut power = self.log.noise(channel, since);
-        let bands = self.log.bands();
-        let Some(overlap) = self.overlap.get(channel) else { return power };
-        let band = bands.band_of(channel);
-        let k = overlap.get(band.index()).copied().unwrap_or(1.0);
+        let band = self.log.bands().band_of(channel);
+        let k = self.log.bands().overlap(band, channel);
         if k > 0.0 {
             self.users.for_each_on(band, since, until, |index, _, _| {
                 if let Some(user) = self.users.users().get(index) {
