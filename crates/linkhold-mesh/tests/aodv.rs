@@ -21,25 +21,18 @@ fn plain(places: Vec<Point>) -> Net {
     net(places, &AodvConfig::default(), 1)
 }
 
-fn delivered(net: &Net, packet: u64) -> Option<u32> {
-    match net.fates[&packet] {
-        Fate::Delivered { hops } => Some(hops),
-        _ => None,
-    }
-}
-
 #[test]
 fn a_line_finds_its_only_route_and_the_way_back_needs_no_search() {
     let mut net = plain(line(6, 200.0));
     net.send(1, 0, 5);
     net.run_for(2000);
-    assert_eq!(delivered(&net, 1), Some(5));
+    assert_eq!(net.delivered(1), Some(5));
     assert_eq!(net.path(0, 5), Some(vec![0, 1, 2, 3, 4, 5]));
     assert_eq!(net.path(5, 0), Some(vec![5, 4, 3, 2, 1, 0]));
     let messages = net.messages;
     net.send(2, 5, 0);
     net.run_for(100);
-    assert_eq!((delivered(&net, 2), net.messages), (Some(5), messages));
+    assert_eq!((net.delivered(2), net.messages), (Some(5), messages));
 }
 
 #[test]
@@ -48,7 +41,7 @@ fn a_near_destination_is_found_by_a_small_ring() {
     net.send(1, 0, 1);
     net.run_for(1000);
     // One request and one answer.
-    assert_eq!((delivered(&net, 1), net.messages), (Some(1), 2));
+    assert_eq!((net.delivered(1), net.messages), (Some(1), 2));
 }
 
 #[test]
@@ -56,7 +49,7 @@ fn a_ring_goes_round_the_other_way_when_a_link_breaks() {
     let mut net = plain(ring(8, 200.0));
     net.send(1, 0, 3);
     net.run_for(2000);
-    assert_eq!(delivered(&net, 1), Some(3));
+    assert_eq!(net.delivered(1), Some(3));
     net.places[2].x += 5000.0;
     net.send(2, 0, 3);
     net.run_for(100);
@@ -64,7 +57,7 @@ fn a_ring_goes_round_the_other_way_when_a_link_breaks() {
     assert_eq!(net.path(0, 3), None, "the error reached node 0");
     net.send(3, 0, 3);
     net.run_for(3000);
-    assert_eq!(delivered(&net, 3), Some(5));
+    assert_eq!(net.delivered(3), Some(5));
     assert_eq!(net.path(0, 3), Some(vec![0, 7, 6, 5, 4, 3]));
 }
 
@@ -75,7 +68,7 @@ fn packets_wait_for_the_route_and_leave_in_order() {
         net.send(packet, 0, 3);
     }
     net.run_for(2000);
-    assert!((0..10).all(|packet| delivered(&net, packet) == Some(3)));
+    assert!((0..10).all(|packet| net.delivered(packet) == Some(3)));
 }
 
 #[test]
@@ -111,7 +104,7 @@ fn a_node_that_leaves_and_returns_is_found_again() {
     net.on[3] = true;
     net.send(4, 0, 3);
     net.run_for(5000);
-    assert_eq!(delivered(&net, 4), Some(3));
+    assert_eq!(net.delivered(4), Some(3));
 }
 
 #[test]
@@ -136,7 +129,7 @@ fn a_node_on_the_way_answers_and_the_destination_learns_the_way_back() {
     let messages = net.messages;
     net.send(2, 5, 4);
     net.run_for(300);
-    assert_eq!(delivered(&net, 2), Some(5));
+    assert_eq!(net.delivered(2), Some(5));
     // A request, node 0's answer, and its word to node 4 over four hops.
     assert_eq!(net.messages - messages, 6);
     assert!(net.path(4, 5).is_some(), "gratuitous answer");
@@ -168,7 +161,7 @@ fn a_source_may_keep_the_packet_that_its_neighbour_did_not_take() {
     net.send(2, 0, 2);
     net.run_for(3000);
     // Its first hop failed, then four hops the other way.
-    assert_eq!(delivered(&net, 2), Some(5));
+    assert_eq!(net.delivered(2), Some(5));
 }
 
 #[test]

@@ -20,19 +20,12 @@ fn plain(places: Vec<Point>) -> Net {
     net(places, &SearchConfig::default(), 1)
 }
 
-fn delivered(net: &Net, packet: u64) -> Option<u32> {
-    match net.fates[&packet] {
-        Fate::Delivered { hops } => Some(hops),
-        _ => None,
-    }
-}
-
 #[test]
 fn one_common_channel_finds_the_straight_way_with_a_message_a_hop() {
     let mut net = plain(line(6, 200.0));
     net.send(1, 0, 5);
     net.run_for(100);
-    assert_eq!(delivered(&net, 1), Some(5));
+    assert_eq!(net.delivered(1), Some(5));
     assert_eq!(net.path(0, 5), Some(vec![0, 1, 2, 3, 4, 5]));
     // Five hops there and five back.
     assert_eq!(net.messages, 10);
@@ -51,7 +44,7 @@ fn a_route_goes_around_the_region_of_a_primary_user() {
     net.run_for(200);
     let path = net.path(21, 27).expect("a way around");
     assert!(path.iter().all(|node| !taken.contains(node)), "{path:?}");
-    assert_eq!(delivered(&net, 1), Some(path.len() as u32 - 1));
+    assert_eq!(net.delivered(1), Some(path.len() as u32 - 1));
     assert!(path.len() <= 12, "{path:?}");
 }
 
@@ -63,18 +56,18 @@ fn a_path_takes_the_channel_that_each_region_has_free() {
     net.send(1, 0, 6);
     net.run_for(5000);
     // No request that stays on one channel arrives; the last attempt changes at node 3.
-    assert_eq!(delivered(&net, 1), Some(6));
+    assert_eq!(net.delivered(1), Some(6));
     assert_eq!((net.channels[&Some(0)], net.channels[&Some(1)]), (3, 3));
     let mut net = plain(line(7, 200.0));
     net.free = vec![3; 7];
     net.send(1, 0, 6);
     net.run_for(1000);
-    assert_eq!((delivered(&net, 1), net.channels[&Some(0)]), (Some(6), 6), "one channel does: no change");
+    assert_eq!((net.delivered(1), net.channels[&Some(0)]), (Some(6), 6), "one channel does: no change");
     // A primary user takes channel 0 at node 5: the hops to and from it change, the route stays.
     net.free[5] = 2;
     net.send(2, 0, 6);
     net.run_for(1000);
-    assert_eq!((delivered(&net, 2), net.channels[&Some(0)], net.channels[&Some(1)]), (Some(6), 10, 2));
+    assert_eq!((net.delivered(2), net.channels[&Some(0)], net.channels[&Some(1)]), (Some(6), 10, 2));
 }
 
 #[test]
@@ -87,7 +80,7 @@ fn a_hop_without_a_common_channel_breaks_the_route_and_another_is_found() {
     net.free[4] = 4;
     net.send(2, 3, 5);
     net.run_for(2000);
-    assert_eq!(delivered(&net, 2), Some(4));
+    assert_eq!(net.delivered(2), Some(4));
     assert!(net.path(3, 5).is_some_and(|path| !path.contains(&4)));
 }
 
@@ -96,7 +89,7 @@ fn a_ring_goes_round_the_other_way_when_a_link_breaks() {
     let mut net = plain(ring(8, 200.0));
     net.send(1, 0, 3);
     net.run_for(4000);
-    assert_eq!(delivered(&net, 1), Some(3));
+    assert_eq!(net.delivered(1), Some(3));
     net.on[2] = false;
     net.send(2, 0, 3);
     net.run_for(100);
@@ -104,7 +97,7 @@ fn a_ring_goes_round_the_other_way_when_a_link_breaks() {
     assert_eq!(net.path(0, 3), None, "the error reached node 0");
     net.send(3, 0, 3);
     net.run_for(5000);
-    assert_eq!(delivered(&net, 3), Some(5));
+    assert_eq!(net.delivered(3), Some(5));
 }
 
 #[test]
@@ -137,7 +130,7 @@ fn a_node_that_leaves_and_returns_is_found_again_and_an_idle_route_expires() {
     net.on[3] = true;
     net.send(4, 0, 3);
     net.run_for(5000);
-    assert_eq!(delivered(&net, 4), Some(3));
+    assert_eq!(net.delivered(4), Some(3));
     assert!(net.path(0, 3).is_some());
     net.run_for(2000);
     assert_eq!(net.path(0, 3), None);

@@ -1,9 +1,22 @@
-//! Packets that wait for a route: a bounded queue, the oldest dropped first.
+//! Packets that wait for a route: a bounded queue, the oldest dropped first. And how full all tables are.
 
 use std::collections::VecDeque;
 
 use super::action::{Data, RouteAction, RouteDrop};
 use crate::Node;
+
+/// How full a router's tables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Routes, valid or not.
+    pub routes: usize,
+    /// Requests that are remembered: with AODV their originators, with SEARCH each copy.
+    pub seen: usize,
+    /// Destinations that are sought.
+    pub discoveries: usize,
+    /// Packets that wait.
+    pub held: usize,
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Held {

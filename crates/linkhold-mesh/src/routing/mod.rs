@@ -30,6 +30,7 @@ use linkhold_core::time::Instant;
 use crate::Node;
 pub use action::{Data, RouteAction, RouteDrop};
 pub use aodv::{Aodv, AodvConfig};
+pub use held::Sizes;
 pub use message::Message;
 pub use search::{Search, SearchConfig};
 pub use seqno::SeqNo;

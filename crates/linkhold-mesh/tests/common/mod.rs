@@ -93,6 +93,14 @@ pub struct Net {
 }
 
 impl Net {
+    /// The hops over which a packet came to its destination, if it did.
+    pub fn delivered(&self, packet: u64) -> Option<u32> {
+        match self.fates[&packet] {
+            Fate::Delivered { hops } => Some(hops),
+            _ => None,
+        }
+    }
+
     pub fn new(routers: Vec<Router>, places: Vec<Point>, range: f64, seed: u64) -> Self {
         let count = routers.len();
         assert_eq!(count, places.len());

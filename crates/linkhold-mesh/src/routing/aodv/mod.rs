@@ -44,7 +44,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::rng::Stream;
 
 use super::action::{Data, RouteAction, RouteDrop};
-use super::held::Held;
+use super::held::{Held, Sizes};
 use super::message::{MAX_UNREACHABLE, Message, RouteError, RouteReply, RouteRequest, Unreachable};
 use super::rate::Rate;
 use super::seqno::SeqNo;
@@ -71,19 +71,6 @@ pub struct Aodv {
     requests: Rate,
     errors: Rate,
     hello: Option<Watch>,
-}
-
-/// How full a router's tables are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// Routes, valid or not.
-    pub routes: usize,
-    /// Originators whose requests are remembered.
-    pub seen: usize,
-    /// Destinations that are sought.
-    pub discoveries: usize,
-    /// Packets that wait.
-    pub held: usize,
 }
 
 /// A RERR that is being made: whom it names, and who should hear it.

@@ -46,7 +46,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::rng::Stream;
 
 use super::action::{Data, RouteAction, RouteDrop};
-use super::held::Held;
+use super::held::{Held, Sizes};
 use super::message::Message;
 use super::rate::Rate;
 use super::seqno::SeqNo;
@@ -82,19 +82,6 @@ pub struct Search {
     held: Held,
     requests: Rate,
     errors: Rate,
-}
-
-/// How full a router's tables are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// Routes, valid or not.
-    pub routes: usize,
-    /// Copies of requests that are remembered.
-    pub seen: usize,
-    /// Destinations that are sought.
-    pub discoveries: usize,
-    /// Packets that wait.
-    pub held: usize,
 }
 
 /// A copy of a request.
