@@ -7,6 +7,7 @@ use linkhold_radio::dcf::{DcfConfig, Phy};
 
 use crate::file::File;
 use crate::read::{At, Reader, Spot};
+use crate::spots;
 
 /// The medium access; `None` after reporting why not.
 pub(crate) fn mac(file: &File, reader: &Reader<'_>) -> Option<Mac> {
@@ -67,15 +68,13 @@ fn report_idle(file: &File, reader: &Reader<'_>) {
         vec![(&radio.air_time.spot, timed), (&radio.mac_efficiency.spot, timed)];
     idle.extend(radio.channels.iter().map(|channel| (&channel.mac_efficiency.spot, timed)));
     idle.push((&radio.retry_limit.spot, "write radio.dcf.short_retry_limit"));
-    for (spot, right) in idle.into_iter().filter(|(spot, _)| spot.is_explicit()) {
-        reader.report(spot, "does nothing with mac = \"dcf\"", right);
+    for (spot, right) in idle {
+        spots::report_idle(&[spot], "with mac = \"dcf\"", right, reader);
     }
 }
 
 /// Reports what only this MAC uses, where another is used.
 pub(crate) fn report_idle_without(file: &File, reader: &Reader<'_>) {
-    let spot = &file.radio.dcf.spot;
-    if spot.is_explicit() {
-        reader.report(spot, "does nothing without mac = \"dcf\"", "write radio.mac = \"dcf\", or remove it");
-    }
+    let right = "write radio.mac = \"dcf\", or remove it";
+    spots::report_idle(&[&file.radio.dcf.spot], "without mac = \"dcf\"", right, reader);
 }

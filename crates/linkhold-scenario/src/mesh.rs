@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use linkhold_core::units::{BitRate, Fraction};
-use linkhold_mesh::config::{Channels, MeshConfig, Movement, Routing, SpectrumConfig, Users};
+use linkhold_mesh::config::{Channels, MeshConfig, Movement, SpectrumConfig, Users};
 use linkhold_mesh::mobility::Area;
 use linkhold_mesh::places::Reach;
 use linkhold_mesh::{MeshError, Point};
-use linkhold_radio::dcf::{DcfConfig, Phy};
+use linkhold_radio::dcf::DcfConfig;
 use linkhold_radio::spectrum::{
-    Bands, ChannelLog, CycleConfig, DetectionOdds, EnergyDetector, Policy, Propagation, PuActivity, PuLog,
+    Bands, ChannelLog, CycleConfig, DetectionOdds, EnergyDetector, Propagation, PuActivity, PuLog,
     SensingModel,
 };
 use linkhold_radio::{AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, Switching};
 
 use crate::file::File;
-use crate::mesh_keys::{DetectorName, Mesh, MeshPhy, PolicyName, RoutingName, Spectrum};
+use crate::mesh_keys::{DetectorName, Mesh, Spectrum};
 use crate::read::{At, Reader, Spot};
 use crate::spots::report_idle;
 use crate::traces::Traces;
@@ -50,10 +50,6 @@ pub(crate) fn mesh(
         .map_err(|error| reader.report(&mesh.attenuation.spot, error.to_string(), "write 2 or 4"))
         .ok();
     let channels = channels(file, mesh, reader, traces);
-    let phy = match *mesh.phy {
-        MeshPhy::Dsss => Phy::Ieee80211b,
-        MeshPhy::Ofdm => Phy::Ieee80211a,
-    };
     let rts = mesh.rts_threshold.value.value().map(|bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX));
     let config = MeshConfig {
         nodes: **mesh.nodes,
@@ -68,14 +64,10 @@ pub(crate) fn mesh(
         dcf: DcfConfig {
             rts_threshold: rts.unwrap_or(DcfConfig::NO_RTS),
             short_retry_limit: *mesh.retry_limit,
-            ..DcfConfig::new(phy)
+            ..DcfConfig::new(*mesh.phy)
         },
         queue: mesh.queue.0.0,
-        routing: match *mesh.routing {
-            RoutingName::Direct => Routing::Direct,
-            RoutingName::Aodv => Routing::Aodv,
-            RoutingName::Search => Routing::Search,
-        },
+        routing: *mesh.routing,
         channels: channels?,
     };
     match config.check() {
@@ -208,12 +200,7 @@ fn spectrum_config(
         }
     };
     let sensing = sensing_model(spectrum, activity, reader)?;
-    let policy = match *spectrum.policy {
-        PolicyName::RoundRobin => Policy::RoundRobin,
-        PolicyName::LongestIdle => Policy::LongestExpectedIdle,
-        PolicyName::LeastRecent => Policy::LeastRecentlyOccupied,
-    };
-    Some(SpectrumConfig { log, cycle, sensing, policy, users })
+    Some(SpectrumConfig { log, cycle, sensing, policy: *spectrum.policy, users })
 }
 
 fn sensing_model(

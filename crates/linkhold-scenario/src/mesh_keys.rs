@@ -3,6 +3,9 @@
 use linkhold_core::settings::{Distance, Speed};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes};
+use linkhold_mesh::config::Routing;
+use linkhold_radio::dcf::Phy;
+use linkhold_radio::spectrum::Policy;
 
 use crate::read::{file_enum, file_table};
 use crate::scalar::{By, Differentiation, Exponent, Frequency, OrOff, Packets, Positive};
@@ -26,7 +29,7 @@ file_table! {
         /// ${LINKHOLD_DATA}.
         optional movements: String;
         /// Physical layer of IEEE 802.11, whose DCF gives nodes their turn.
-        default phy: MeshPhy = "802.11b";
+        default phy: Phy = "802.11b";
         /// Data rate, where there is no spectrum. With "802.11b" any rate will do: what surrounds the data has
         /// the standard's 1 Mbit/s.
         optional rate: Positive<BitRate>;
@@ -43,7 +46,7 @@ file_table! {
         /// Most packets of data that wait at a node.
         default queue: Positive<Packets> = "50pkt";
         /// How packets find their way.
-        default routing: RoutingName = "aodv";
+        default routing: Routing = "aodv";
         /// Bands of primary users in which the nodes are guests: sensing, handoffs. Without it the nodes have one
         /// channel of their own.
         optional spectrum: Spectrum;
@@ -72,27 +75,7 @@ file_table! {
     }
 }
 
-/// `mesh.phy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MeshPhy {
-    Dsss,
-    Ofdm,
-}
-
-file_enum!(MeshPhy {
-    "802.11b" => Self::Dsss, "IEEE 802.11b: slots of 20 us, long preamble, control frames at 1 Mbit/s.";
-    "802.11a" => Self::Ofdm, "IEEE 802.11a: slots of 9 us, 6 to 54 Mbit/s.";
-});
-
-/// `mesh.routing`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RoutingName {
-    Direct,
-    Aodv,
-    Search,
-}
-
-file_enum!(RoutingName {
+file_enum!(Routing {
     "direct" => Self::Direct, "None: every node sends straight to the receiver.";
     "aodv" => Self::Aodv, "Ad hoc On-Demand Distance Vector (RFC 3561).";
     "search" => Self::Search, "SEARCH: geographic, around the regions of primary users.";
@@ -127,7 +110,7 @@ file_table! {
         /// Bandwidth that is sensed, with detector = "energy". Default: 6MHz, a channel of television.
         optional detector_bandwidth: By<linkhold_core::settings::Frequency>;
         /// The channel after one that a primary user has taken.
-        default policy: PolicyName = "round-robin";
+        default policy: Policy = "round-robin";
         /// Primary users that come and go at random.
         optional users: Users;
         /// File of primary users (the paper's PU log), in place of `users`. Relative to the scenario file; may
@@ -166,16 +149,8 @@ file_enum!(DetectorName {
     "perfect" => Self::Perfect, "It never errs: an oracle, to compare with.";
 });
 
-/// `mesh.spectrum.policy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PolicyName {
-    RoundRobin,
-    LongestIdle,
-    LeastRecent,
-}
-
-file_enum!(PolicyName {
+file_enum!(Policy {
     "round-robin" => Self::RoundRobin, "The next number (equation 3).";
-    "longest-idle" => Self::LongestIdle, "The one with the longest expected idle time, from what was sensed.";
-    "least-recently-occupied" => Self::LeastRecent, "The one where the last primary user was seen longest ago.";
+    "longest-idle" => Self::LongestExpectedIdle, "The one with the longest expected idle time, from what was sensed.";
+    "least-recently-occupied" => Self::LeastRecentlyOccupied, "The one where the last primary user was seen longest ago.";
 });

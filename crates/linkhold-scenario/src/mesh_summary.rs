@@ -2,7 +2,7 @@
 
 use linkhold_mesh::MeshConfig;
 use linkhold_mesh::config::{Channels, Movement, Routing, SpectrumConfig, Users};
-use linkhold_radio::dcf::{DcfConfig, Phy};
+use linkhold_radio::dcf::DcfConfig;
 use linkhold_radio::spectrum::Policy;
 
 /// Each fact as a label and a text.
@@ -18,10 +18,6 @@ pub(crate) fn facts(mesh: &MeshConfig, line: &mut dyn FnMut(&str, String)) {
     };
     line("mesh", format!("{} nodes on {width} m x {height} m, {movement}", mesh.nodes));
     let reach = &mesh.reach;
-    let phy = match mesh.dcf.phy {
-        Phy::Ieee80211a => "802.11a",
-        Phy::Ieee80211b => "802.11b",
-    };
     let rts = match mesh.dcf.rts_threshold {
         threshold if threshold >= DcfConfig::NO_RTS => "no RTS".to_owned(),
         bytes => format!("RTS above {bytes} B"),
@@ -30,7 +26,7 @@ pub(crate) fn facts(mesh: &MeshConfig, line: &mut dyn FnMut(&str, String)) {
         "radios",
         format!(
             "{}, DCF, {rts}; read at {} m, noticed at {} m, attenuation factor {}",
-            phy,
+            mesh.dcf.phy,
             reach.transmission,
             reach.carrier_sense,
             reach.propagation.attenuation(),

@@ -10,7 +10,8 @@ use linkhold_radio::spectrum::{Band, Occupancy};
 use linkhold_radio::{ChannelConfig, PrimaryUserConfig};
 
 use crate::file::{File, PrimaryUser};
-use crate::read::{At, Reader};
+use crate::read::{At, Reader, Spot};
+use crate::spots::report_idle;
 use crate::traces::Traces;
 
 /// A channel's primary user, and its times if a log has them.
@@ -51,10 +52,9 @@ pub(crate) fn resolve(
         let (on_mean, off_mean) = (user.on_mean.as_ref()?, user.off_mean.as_ref()?);
         return Some(User { config: delays(***on_mean, ***off_mean, *user.fixed), measured: None });
     };
-    let drawn = user.on_mean.iter().chain(&user.off_mean).map(|at| &at.spot);
-    for spot in drawn.chain([&user.fixed.spot]).filter(|spot| spot.is_explicit()) {
-        reader.report(spot, "does nothing beside log", "remove it: the log says when the users transmit");
-    }
+    let mut drawn: Vec<&Spot> = user.on_mean.iter().chain(&user.off_mean).map(|at| &at.spot).collect();
+    drawn.push(&user.fixed.spot);
+    report_idle(&drawn, "beside log", "remove it: the log says when the users transmit", reader);
     let loaded = traces.load_pu_log(log, reader)?;
     let Some(band) = u16::try_from(channel + 1).ok().and_then(Band::new) else {
         reader.report(&log.spot, format!("channel {channel} has no band in a PU log"), "use fewer channels");

@@ -81,12 +81,22 @@ pub(crate) struct Traces<'a> {
     loaded: BTreeMap<PathBuf, Result<TraceFile, String>>,
     loaded_snr: BTreeMap<SnrKey, Result<Arc<SnrTrace>, String>>,
     loaded_pu: BTreeMap<PathBuf, Result<Arc<PuLog>, String>>,
+    loaded_channels: BTreeMap<PathBuf, Result<Arc<ChannelLog>, String>>,
+    loaded_movements: BTreeMap<PathBuf, Result<Arc<str>, String>>,
 }
 
 impl<'a> Traces<'a> {
     pub fn new(files: &'a dyn Files, scenario_file: &str) -> Self {
         let base = Path::new(scenario_file).parent().map(Path::to_path_buf).unwrap_or_default();
-        Self { files, base, loaded: BTreeMap::new(), loaded_snr: BTreeMap::new(), loaded_pu: BTreeMap::new() }
+        Self {
+            files,
+            base,
+            loaded: BTreeMap::new(),
+            loaded_snr: BTreeMap::new(),
+            loaded_pu: BTreeMap::new(),
+            loaded_channels: BTreeMap::new(),
+            loaded_movements: BTreeMap::new(),
+        }
     }
 
     /// Where the trace `path` of the scenario file is; `None` if the variable is not set that says so.
@@ -120,105 +130,102 @@ impl<'a> Traces<'a> {
         let full = self.found(path, reader)?;
         let files = self.files;
         let key = (full, columns.time.to_owned(), columns.snr.to_owned(), columns.max_gap.as_nanos());
-        let result = self.loaded_snr.entry(key).or_insert_with_key(|key| read_snr(files, &key.0, columns));
-        match result {
-            Ok(trace) => Some(trace.clone()),
-            Err(what) => {
-                let right = "an SNR trace is a CSV file with a heading: a column of times, and one of dB";
-                reader.report(&path.spot, what.clone(), right);
-                None
-            }
-        }
+        let right = "an SNR trace is a CSV file with a heading: a column of times, and one of dB";
+        once(&mut self.loaded_snr, key, |key| read_snr(files, &key.0, columns), path, right, reader)
     }
 
     /// The PU log under `path`; `None` after reporting what is wrong with it.
     pub fn load_pu_log(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<Arc<PuLog>> {
         let full = self.found(path, reader)?;
         let files = self.files;
-        match self.loaded_pu.entry(full).or_insert_with_key(|path| read_pu_log(files, path)) {
-            Ok(log) => Some(log.clone()),
-            Err(what) => {
-                let right =
-                    "a PU log has <i, x, y, spectrum, tpower> for each PU, then <i, arrival, departure>";
-                reader.report(&path.spot, what.clone(), right);
-                None
-            }
-        }
+        let right = "a PU log has <i, x, y, spectrum, tpower> for each PU, then <i, arrival, departure>";
+        once(&mut self.loaded_pu, full, |full| read_pu_log(files, full), path, right, reader)
     }
 
     /// The channel log under `path`; `None` after reporting what is wrong with it.
     pub fn load_channel_log(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<Arc<ChannelLog>> {
-        let bytes = self.bytes(path, "channel log", reader)?;
+        let full = self.found(path, reader)?;
+        let files = self.files;
         let right = "docs/pu-log.md has the format";
-        ChannelLog::parse(&bytes)
-            .map(Arc::new)
-            .map_err(|error| reader.report(&path.spot, format!("{}: {error}", path.value), right))
-            .ok()
+        once(&mut self.loaded_channels, full, |full| read_channel_log(files, full), path, right, reader)
     }
 
     /// The file of movements under `path`; `None` after reporting why it cannot be read. What it says is checked with
     /// the mesh.
     pub fn load_movements(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<Arc<str>> {
-        let bytes = self.bytes(path, "file of movements", reader)?;
-        String::from_utf8(bytes)
-            .map(Arc::from)
-            .map_err(|_| {
-                reader.report(&path.spot, "it is no text (UTF-8)", "write a file in setdest's format")
-            })
-            .ok()
-    }
-
-    fn bytes(&mut self, path: &At<String>, what: &str, reader: &Reader<'_>) -> Option<Vec<u8>> {
         let full = self.found(path, reader)?;
-        self.files
-            .read(&full)
-            .map_err(|error| {
-                let what = format!("cannot read the {what} {}: {error}", full.display());
-                reader.report(&path.spot, what, "write the path of a file, relative to the scenario");
-            })
-            .ok()
+        let files = self.files;
+        let right = "write a file in setdest's format";
+        once(&mut self.loaded_movements, full, |full| read_movements(files, full), path, right, reader)
     }
 
     /// The trace under `path`; `None` after reporting what is wrong with it.
     pub fn load(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<TraceFile> {
         let full = self.found(path, reader)?;
         let files = self.files;
-        let result = self.loaded.entry(full.clone()).or_insert_with(|| read(files, full));
-        match result {
-            Ok(trace) => Some(trace.clone()),
-            Err(what) => {
-                let right = "a trace has one millisecond stamp a line, in order (mahimahi format)";
-                reader.report(&path.spot, what.clone(), right);
-                None
-            }
+        let right = "a trace has one millisecond stamp a line, in order (mahimahi format)";
+        once(&mut self.loaded, full, |full| read(files, full), path, right, reader)
+    }
+}
+
+/// What `read` makes of the file under `path`, which `key` names; it is read once. `None` after reporting what is
+/// wrong with it.
+fn once<K: Ord, T: Clone>(
+    loaded: &mut BTreeMap<K, Result<T, String>>,
+    key: K,
+    read: impl FnOnce(&K) -> Result<T, String>,
+    path: &At<String>,
+    right: &str,
+    reader: &Reader<'_>,
+) -> Option<T> {
+    match loaded.entry(key).or_insert_with_key(read) {
+        Ok(file) => Some(file.clone()),
+        Err(what) => {
+            reader.report(&path.spot, what.clone(), right);
+            None
         }
     }
 }
 
-fn read_snr(files: &dyn Files, path: &Path, columns: Columns<'_>) -> Result<Arc<SnrTrace>, String> {
-    let shown = path.display();
-    let bytes = files.read(path).map_err(|error| format!("cannot read the SNR trace {shown}: {error}"))?;
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
+/// The bytes of a file; `what` names its kind in an error.
+fn bytes(files: &dyn Files, path: &Path, what: &str) -> Result<Vec<u8>, String> {
+    files.read(path).map_err(|error| format!("cannot read the {what} {}: {error}", path.display()))
+}
+
+/// A file as text, or the line that is none.
+fn text<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, String> {
+    std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes.iter().take(error.valid_up_to()).filter(|&&byte| byte == b'\n').count() + 1;
-        format!("{shown}:{line}: this is not text (UTF-8)")
-    })?;
-    SnrTrace::parse(text, columns)
+        format!("{}:{line}: this is not text (UTF-8)", path.display())
+    })
+}
+
+fn read_snr(files: &dyn Files, path: &Path, columns: Columns<'_>) -> Result<Arc<SnrTrace>, String> {
+    let bytes = bytes(files, path, "SNR trace")?;
+    SnrTrace::parse(text(&bytes, path)?, columns)
         .map(Arc::new)
-        .map_err(|error| format!("{shown}:{}: {}", error.line, error.kind))
+        .map_err(|error| format!("{}:{}: {}", path.display(), error.line, error.kind))
 }
 
 fn read_pu_log(files: &dyn Files, path: &Path) -> Result<Arc<PuLog>, String> {
-    let shown = path.display();
-    let bytes = files.read(path).map_err(|error| format!("cannot read the PU log {shown}: {error}"))?;
-    PuLog::parse(&bytes, None)
+    PuLog::parse(&bytes(files, path, "PU log")?, None)
         .map(Arc::new)
-        .map_err(|error| format!("{shown}:{}: {}", error.line, error.kind))
+        .map_err(|error| format!("{}:{}: {}", path.display(), error.line, error.kind))
 }
 
-fn read(files: &dyn Files, path: PathBuf) -> Result<TraceFile, String> {
+fn read_channel_log(files: &dyn Files, path: &Path) -> Result<Arc<ChannelLog>, String> {
+    ChannelLog::parse(&bytes(files, path, "channel log")?)
+        .map(Arc::new)
+        .map_err(|error| format!("{}:{}: {}", path.display(), error.line, error.kind))
+}
+
+fn read_movements(files: &dyn Files, path: &Path) -> Result<Arc<str>, String> {
+    text(&bytes(files, path, "file of movements")?, path).map(Arc::from)
+}
+
+fn read(files: &dyn Files, path: &Path) -> Result<TraceFile, String> {
     let shown = path.display();
-    let bytes = files.read(&path).map_err(|error| format!("cannot read the trace file {shown}: {error}"))?;
-    let trace = Trace::parse(&bytes).map_err(|error| {
+    let trace = Trace::parse(&bytes(files, path, "trace file")?).map_err(|error| {
         let what = match error.kind {
             TraceErrorKind::Empty => "the trace is empty: it has no delivery opportunity",
             TraceErrorKind::NotANumber => "this is not a millisecond stamp (a whole number below 2^32)",
@@ -230,5 +237,5 @@ fn read(files: &dyn Files, path: PathBuf) -> Result<TraceFile, String> {
         };
         format!("{shown}:{}: {what}", error.line)
     })?;
-    Ok(TraceFile { path, trace: Arc::new(trace) })
+    Ok(TraceFile { path: path.to_owned(), trace: Arc::new(trace) })
 }
