@@ -223,8 +223,7 @@ pub(super) fn bandwidth_rows(grid: &Grid) -> Vec<FigureRow> {
 pub(super) fn deviations(point: &Point) -> Vec<f64> {
     let deviation = |(_, series): &(RunRecord, RunSeries)| {
         let known: Vec<f64> = round_trip(series).1.iter().copied().filter(|rtt| rtt.is_finite()).collect();
-        let mean = Estimate::of(&known).mean;
-        (known.iter().map(|rtt| (rtt - mean).powi(2)).sum::<f64>() / known.len() as f64).sqrt()
+        Estimate::of(&known).std
     };
     point.runs.iter().map(deviation).collect()
 }
