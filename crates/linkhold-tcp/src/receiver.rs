@@ -319,7 +319,12 @@ impl Receiver {
                     self.quickacks = LINUX_QUICKACKS;
                 }
                 // __tcp_ack_snd_check: more than one full segment, or quickack mode.
-                (self.unacked > self.mss || self.quickacks > 0, now + LINUX_DELAY)
+                let wanted = self.unacked > self.mss;
+                if wanted && self.quickacks == 0 && self.unread_narrows_window() {
+                    self.due = AckDue::By(now);
+                    return;
+                }
+                (wanted || self.quickacks > 0, now + LINUX_DELAY)
             }
         };
         if at_once {
@@ -327,6 +332,16 @@ impl Receiver {
         } else if self.due == AckDue::Nothing {
             self.due = AckDue::By(by);
         }
+    }
+
+    /// True if what the application has not read yet makes the window smaller than the one last offered. Linux then
+    /// leaves the ACK to the read that follows (`__tcp_ack_snd_check`, `tcp_cleanup_rbuf`), so what arrives in one burst is
+    /// acknowledged together, however many segments it has. Here the application reads once everything of an instant has
+    /// arrived. A window that autotuning moves is taken to have room: what the kernel compares it with
+    /// (`rcv_ssthresh`) is not modelled.
+    #[inline]
+    fn unread_narrows_window(&self) -> bool {
+        self.tune.is_none()
     }
 
     #[inline(never)]

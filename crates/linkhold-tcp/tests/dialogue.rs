@@ -327,6 +327,33 @@ fn rfc_1122_delayed_acks_in_their_four_kinds() {
 }
 
 #[test]
+fn linux_leaves_the_ack_of_a_burst_to_the_read_that_follows_where_the_buffer_is_fixed() {
+    // (buffer grows, ACKs of a burst of four segments after the 16 quick ones).
+    for (autotune, expected) in [(Some(Bytes(6 << 20)), [0, 1, 0, 1, 0]), (None, [0, 0, 0, 0, 1])] {
+        let config = TcpConfig { receive_autotune: autotune, ..linux() };
+        let mut talk = Talk::open(&config, Source::None);
+        talk.drain();
+        let mut seq = PEER + 1;
+        for _ in 0..16 {
+            assert_eq!(talk.arrives(200, seq, 1000).len(), 1);
+            seq += 1000;
+        }
+        let mut acks = Vec::new();
+        for _ in 0..4 {
+            acks.push(talk.arrives(201, seq, 1000));
+            seq += 1000;
+        }
+        // What is due at once comes after what has arrived.
+        talk.end.on_timeout(at(201));
+        acks.push(talk.drain().iter().map(|sent| sent.segment).collect());
+        let counts: Vec<usize> = acks.iter().map(Vec::len).collect();
+        assert_eq!(counts, expected, "autotuning {autotune:?}");
+        let last = acks.iter().flatten().last().expect("the burst is acknowledged");
+        assert_eq!(last.ack.0, seq, "all of it");
+    }
+}
+
+#[test]
 fn a_zero_window_is_probed_and_the_probe_is_the_stack_s_own() {
     for (config, seq, payload, first) in
         [(linux(), 10_000, 0, 500), (classic(Recovery::NewReno), 4049, 1, 1200)]
