@@ -457,11 +457,15 @@ file_table! {
 }
 
 file_table! {
-    /// `linkhold host` on the testbed. The simulator's senders are frozen as the mechanism says, and need none of
-    /// this.
+    /// The stations' hosts.
     Host {
-        /// How it freezes the kernel's senders. Default: "window".
+        /// How `linkhold host` freezes the kernel's senders on the testbed. The simulator's senders are frozen as the
+        /// mechanism says, and need none of this. Default: "window".
         optional freeze: HostFreeze;
+        /// Time that a host takes until what it sends is at its radio: interrupt, protocol, waking the application.
+        /// Some 0.1 to 0.3 ms on a PC. It decides whether the answer to what arrives at the end of a TDD subframe still
+        /// gets into the next one. Simulator only: the testbed's hosts are real and take their own. Default: 0s.
+        optional delay: Duration;
     }
 }
 

@@ -49,6 +49,8 @@ pub struct ResolvedScenario {
     /// The mechanism is told the room in the router's queue and can take packets back from it (the testbed:
     /// never).
     pub router_visible: bool,
+    /// Time until what a station's host sends is at its radio.
+    pub host_delay: Duration,
     /// How `linkhold host` freezes senders on the testbed; `None`: by window updates.
     pub host_freeze: Option<HostFreeze>,
     /// The stack that `tcp` started from.

@@ -51,6 +51,9 @@ pub(crate) fn resolve(
     };
     let flows = flows::flows(file, reader);
     let tcp = tcp::resolve(&file.tcp, reader);
+    if let (Some(delay), Some(_)) = (&file.host.delay, &file.mesh) {
+        reader.report(&delay.spot, "the nodes of a mesh have no host of their own", "remove it");
+    }
     if let Some(visible) = &file.station.visible {
         let what = "a mechanism stands at the router and sees no station's queue";
         reader.report(&visible.spot, what, "remove it, or write it under [router]");
@@ -76,6 +79,7 @@ pub(crate) fn resolve(
         mesh: mesh?,
         traces,
         router_visible: file.router.visible.as_ref().is_none_or(|at| at.value),
+        host_delay: file.host.delay.as_ref().map_or(Duration::ZERO, |at| at.value),
         host_freeze: file.host.freeze.as_ref().map(|at| at.value),
         tcp_profile: *file.tcp.profile,
         tcp,

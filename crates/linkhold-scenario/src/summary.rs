@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use linkhold_core::mechanism::Place;
 use linkhold_core::packet::Direction;
 use linkhold_core::registry::MechanismSettings;
-use linkhold_core::time::Instant;
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};
 use linkhold_radio::dcf::DcfConfig;
 use linkhold_radio::grants::{Backoff, Duplexing, Proactive, Requesting, Steps};
@@ -69,7 +69,11 @@ fn cell(s: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
     radio(s, line);
     let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
     line("router", format!("{}{hidden}", queue(&s.radio.router)));
-    line("station", queue(&s.radio.station_queue));
+    let host = match s.host_delay {
+        Duration::ZERO => String::new(),
+        delay => format!("; what its host sends is there {delay} later"),
+    };
+    line("station", format!("{}{host}", queue(&s.radio.station_queue)));
 }
 
 /// What the radio tells the mechanisms, and how late. Results depend on it more than on anything else.

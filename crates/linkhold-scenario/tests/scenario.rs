@@ -185,6 +185,11 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
             "[output]\nseries_interval = \"1fortnight\"",
             "output.series_interval: \"1fortnight\" has the unknown unit `fortnight`",
         ),
+        ("[host]\ndelay = 3", "dir/s.toml:10:9: host.delay: 3 has no unit"),
+        (
+            "[mesh]\nnodes = 2\n[host]\ndelay = \"1ms\"",
+            "host.delay: the nodes of a mesh have no host of their own",
+        ),
         (
             "[radio.sensing]\nperiod = 2026-01-01\nduration = true",
             "radio.sensing.period: expected a duration, got a date",

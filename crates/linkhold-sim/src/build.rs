@@ -83,7 +83,8 @@ fn mechanism(placed: &PlacedMechanism) -> Result<Box<dyn Mechanism>, SimError> {
 
 fn plain_cell(scenario: &ResolvedScenario, seed: u64) -> Result<Cell, SimError> {
     let (down, up) = (wired_pipe(scenario), wired_pipe(scenario));
-    Ok(Cell::new(air(scenario, seed)?, scenario.radio.stations, down, up))
+    let cell = Cell::new(air(scenario, seed)?, scenario.radio.stations, down, up);
+    Ok(cell.with_host_delay(scenario.host_delay))
 }
 
 /// The air of a scenario in the repetition with `seed`.

@@ -30,6 +30,7 @@ pub struct Cell {
     wire_up: WiredPipe,
     taps: Vec<PlannedTap>,
     queue_visible: bool,
+    host_delay: Duration,
 }
 
 struct PlannedTap {
@@ -42,7 +43,15 @@ impl Cell {
     /// A cell of plain routers and hosts.
     #[must_use]
     pub fn new(air: Air, stations: u32, wire_down: WiredPipe, wire_up: WiredPipe) -> Self {
-        Self { air, stations, wire_down, wire_up, taps: Vec::new(), queue_visible: true }
+        Self {
+            air,
+            stations,
+            wire_down,
+            wire_up,
+            taps: Vec::new(),
+            queue_visible: true,
+            host_delay: Duration::ZERO,
+        }
     }
 
     /// Puts a mechanism at a node, where it hears the radio's events as they happen. Of several at one node,
@@ -72,6 +81,13 @@ impl Cell {
         self
     }
 
+    /// What a station's host sends takes `delay` to its radio, and to the mechanisms at the station.
+    #[must_use]
+    pub fn with_host_delay(mut self, delay: Duration) -> Self {
+        self.host_delay = delay;
+        self
+    }
+
     /// The network cut open at the base station, where something outside (a kernel) forwards packets from the
     /// wire to the air and back. The stations' routes cross only the air; the route returned beside the
     /// network crosses only the wire.
@@ -85,7 +101,7 @@ impl Cell {
     /// network.
     #[must_use]
     pub fn build_open(self) -> (Network, Route) {
-        let Self { air, stations, wire_down, wire_up, taps, queue_visible: _ } = self;
+        let Self { air, stations, wire_down, wire_up, taps, queue_visible: _, host_delay: _ } = self;
         let (mut network, [air, down, up]) = links(air, stations, wire_down, wire_up);
         let mut placed = PlacedTaps::default();
         for PlannedTap { node, mechanism, signal_delay } in taps {
@@ -126,7 +142,7 @@ impl Cell {
     /// The network, with a route for every station.
     #[must_use]
     pub fn build(self) -> Network {
-        let Self { air, stations, wire_down, wire_up, taps, queue_visible } = self;
+        let Self { air, stations, wire_down, wire_up, taps, queue_visible, host_delay } = self;
         let (mut network, [air, down, up]) = links(air, stations, wire_down, wire_up);
         // Only the tap next to the radio sees the queue. If another took packets back, the taps between it
         // and the radio would see them twice.
@@ -140,6 +156,9 @@ impl Cell {
             placed.add(planned.node, network.add_tap(tap.with_signal_delay(planned.signal_delay)));
         }
         placed.sort();
+        // One for all hosts: what is sent later arrives later.
+        let hosts =
+            (!host_delay.is_zero()).then(|| network.add_link(WiredPipe::new(None, host_delay, u32::MAX)));
         let mut path = Vec::new();
         for station in (0..stations).map(StationId) {
             let nodes = [NodeId::Correspondent, NodeId::BaseStation, NodeId::Station(station)];
@@ -150,6 +169,9 @@ impl Cell {
             }
             let down = network.add_path(&path);
             path.clear();
+            if let Some(hosts) = hosts {
+                path.push(Hop { node: NodeId::Station(station), tap: None, onward: Onward::Link(hosts) });
+            }
             let onwards = [Onward::Link(air), Onward::Link(up), Onward::Out];
             for (node, onward) in nodes.into_iter().rev().zip(onwards) {
                 push_hops(&mut path, node, placed.at(node).rev(), onward);

@@ -68,6 +68,22 @@ fn the_access_takes_its_frames_and_a_bulk_download_comes_near_its_limit() {
 }
 
 #[test]
+fn an_ack_of_a_host_slower_than_the_gap_between_the_subframes_waits_a_frame_longer() {
+    // 48 KiB go around in a whole number of frames. The gap after the downlink subframe is 121.2 us long.
+    let goodput = |delay: &str| {
+        let tcp = format!(
+            "[wired]\nrtt = \"50ms\"\n[tcp]\nreceive_buffer = \"48KiB\"\n[host]\ndelay = \"{delay}\"\n{}",
+            "[[flows]]\ndirection = \"downlink\"\n"
+        );
+        run(&scenario("802.16", "grants = { frame = \"12ms\" }", &tcp), 1).totals.goodput_bps
+    };
+    let [none, within, beyond, much] = ["0s", "100us", "130us", "1ms"].map(goodput);
+    assert!((within / none - 1.0).abs() < 0.01, "{none} {within}");
+    assert!(beyond < 0.95 * within, "{within} {beyond}");
+    assert!((much / beyond - 1.0).abs() < 0.01, "{beyond} {much}");
+}
+
+#[test]
 fn results_without_grants_say_nothing_of_them() {
     let text = serde_json::to_string(&run(&scenario("duplex", "", DOWNLOADS), 1)).expect("JSON");
     assert!(!text.contains("\"uplink\":{"), "{text}");

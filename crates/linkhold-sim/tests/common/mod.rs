@@ -66,6 +66,7 @@ pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScena
         },
         traces: None,
         router_visible: true,
+        host_delay: Duration::ZERO,
         host_freeze: None,
         tcp_profile: Profile::Linux,
         tcp,
