@@ -20,7 +20,8 @@ pub fn plans() -> Vec<Plan> {
 
 /// One download at 50 ms to the paper's station (`lookahead`, section II-C), at whose host Linux decides when
 /// to acknowledge. 48 KiB fill the path with frames of 2 and 5 ms, and are short of it with 12 ms. A window that
-/// grew would fill them all, and the wait of ACKs would not show.
+/// grew would fill them all, and the wait of ACKs would not show. A kernel's ACK leaves 80 to 230 us after the segment
+/// (captures of the testbed), which is longer than the gap between the subframes: the simulator's hosts take as long.
 const FRAMES_5_MS: Conditions = Conditions {
     name: "frames of 5 ms",
     scenario: Source::Text(
@@ -42,6 +43,8 @@ implementation_delay = 4
 [tcp]
 profile = "linux"
 receive_buffer = "48KiB"
+[host]
+delay = "200us"
 [[flows]]
 direction = "downlink"
 [[cases]]
@@ -81,16 +84,17 @@ fn look_ahead(runs: &Runs, findings: &mut Findings) -> Answer {
     Ok(())
 }
 
-/// 5 % in the median over frame lengths and cases. A single cell may be further off: with frames of 12 ms, where
-/// the window is short of the path, the kernel had 0.81 to 0.97 of the simulated goodput. Why is not known yet.
+/// 5 % in the median over frame lengths and cases, and 7 % in each: with 12 ms the window goes around once in 14 frames, and
+/// a kernel's sender puts 34 segments into 48 KiB, the last one short, where the simulator's puts 33 whole ones (3 %).
+/// A frame more or less in the way round is 7 %.
 fn same_goodput(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
     let pairs = linux.beside(simulator);
     let mut apart = Vec::with_capacity(pairs.len());
     for &(one, other) in &pairs {
         let ratio = goodput(one) / goodput(other);
         apart.push((ratio - 1.0).abs());
-        findings.at_least(one, "goodput, of the simulated", ratio, 0.7);
-        findings.at_most(one, "goodput, of the simulated", ratio, 1.25);
+        findings.at_least(one, "goodput, of the simulated", ratio, 0.93);
+        findings.at_most(one, "goodput, of the simulated", ratio, 1.07);
     }
     apart.sort_by(f64::total_cmp);
     let (Some(&(first, _)), [.., _, low, high, _, _]) = (pairs.first(), &apart[..]) else {
