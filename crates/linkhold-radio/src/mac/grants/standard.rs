@@ -1,9 +1,17 @@
 //! What the three standards fix: lengths of frames, and the number of codes.
 //!
-//! Of what stands here and in the parameter sets (`config.rs`), the TDD periods of 5G were checked against texts that
-//! quote the standard. Not checked, because no text was at hand: the clause numbers, the 256 codes, T3 = 60 ms and the
-//! symbols and gaps of WiBro; DOCSIS's MAP interval and its lead; 5G's processing time of four slots. The standard's table of frame
-//! lengths is believed to have 12.5 and 20 ms where the paper writes 12; the paper's list stands.
+//! Where the numbers here and in the parameter sets (`config.rs`) come from, as far as the standards' texts could not be had:
+//! - 802.16, frame lengths: NIST's 802.16 module for ns-2 (`Mac802_16::setFrameDurationCode`) has 2.5, 4, 5, 8, 10, 12.5 and
+//!   20 ms. The paper writes 12 ms and no 20 ms; the paper's list stands. The frame of 5 ms is mobile WiMAX's own.
+//! - 802.16, T3: a table of WiMAX timers (rfwireless-world.com, "wimax-timers") has 200 ms as default and greatest value after a
+//!   ranging request; 60 ms, for the codes of 802.16e, is from memory, and so are the 256 codes, the clauses' numbers and
+//!   the 42 symbols and gaps of WiBro's 8.75 MHz. The same table has at least 10 ms for T16, the wait for a grant.
+//! - DOCSIS: CableLabs' module for ns-3 (docsis-ns3, `system-configuration.rst`, `model-overview.rst`) has a MAP each 2 ms, 0.2
+//!   ms of processing at the terminating system (0.4 at most), and a frame for coding and one for decoding. A request made early
+//!   in MAP z is granted for MAP z + 2, one made later for z + 3: `assignment = 2` is the latter.
+//! - 5G: the TDD periods were checked against texts that quote the standard; srsRAN takes a K2 of 4 slots or more unless it is told
+//!   otherwise (`min_k2 = 4`), OpenAirInterface 2 to 6 (`nr_rrc_config_ul_tda`). srsRAN's scheduling requests come each 20 ms
+//!   by default, of 1 to 320 ms; 10 slots are our choice.
 
 /// Codes of CDMA ranging and bandwidth requests together (IEEE Std 802.16-2004, clause 8.4.7.3).
 pub const MOST_CODES: u32 = 256;
