@@ -139,9 +139,9 @@ fn dsasync_runs_over_the_silences_of_the_frame() {
     assert_eq!(untold.mechanisms[0].counter("silences"), 0);
     let seconds = |record: &RunRecord| record.flows[0].completion_s.expect("it completes");
     println!("told: {:.3} s, not told: {:.3} s", seconds(&told), seconds(&untold));
-    // The pause itself costs nothing: what was held is released in time for the next subframe. But while a
-    // station waits for its ACK's turn, some 40 ms each, its downlink is held as in any silence.
-    assert!(seconds(&told) > seconds(&untold) && seconds(&told) < 10.0, "{} s", seconds(&told));
+    // What comes in the pause of the downlink is held, and released as the next subframe begins, too late for that one: a
+    // frame for a round trip. A station that waits for its ACK's turn can be sent to.
+    assert!(seconds(&told) < 1.15 * seconds(&untold), "{} s", seconds(&told));
 }
 
 // ---- a request ahead ----

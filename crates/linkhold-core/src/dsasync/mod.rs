@@ -71,6 +71,16 @@ pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, D
 /// kernel.
 const LATE: Duration = Duration::from_millis(2);
 
+/// True of a station that waits for its own grant: it cannot send, but it can be sent to, and what is held for it would only
+/// come later. (The paper's silences are those of a radio that neither sends nor receives.)
+const fn waits_for_uplink(kind: &LinkEventKind) -> bool {
+    matches!(
+        kind,
+        LinkEventKind::FreezeStarted { scope: Scope::Station(_), cause: Cause::Grant, .. }
+            | LinkEventKind::FreezeEnded { scope: Scope::Station(_), cause: Cause::Grant }
+    )
+}
+
 /// DSASync: Algorithms 1 to 5 as one [`Mechanism`].
 #[derive(Debug)]
 pub struct DsaSync {
@@ -393,6 +403,9 @@ impl Mechanism for DsaSync {
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
+        if waits_for_uplink(&event.kind) {
+            return;
+        }
         let old = self.shared.monitor.capacity();
         let change = self.shared.monitor.on_event(now, &event);
         match event.kind {

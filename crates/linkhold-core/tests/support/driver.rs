@@ -256,10 +256,12 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         }
     }
 
+    /// True if nothing can be sent to the station. One that waits for its own grant can be sent to.
     fn is_silent(&self, station: StationId) -> bool {
-        self.freezes
-            .iter()
-            .any(|((scope, _), until)| self.now < *until && (*scope == 0 || *scope == station.0 + 1))
+        self.freezes.iter().any(|((scope, cause), until)| {
+            let stops = *scope == 0 || (*scope == station.0 + 1 && *cause != Cause::Grant);
+            self.now < *until && stops
+        })
     }
 
     fn link(&mut self, at: Instant, kind: LinkEventKind) {
