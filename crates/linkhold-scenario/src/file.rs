@@ -434,24 +434,24 @@ file_table! {
     Queue {
         /// The discipline.
         default queue: QueueName = "fifo";
-        /// Most packets in it. Default: 100pkt with fifo, 10240pkt with fq_codel.
+        /// Most packets in it. Default: 100pkt with fifo, 10240pkt with fq_codel, 8192pkt with mac80211.
         optional limit: Positive<Packets>;
         /// What becomes of a packet that arrives while its station is silent.
         default in_silence: InSilence = "queue";
         /// Router only: the mechanism is told the room in this queue and can take packets back from it. False
         /// is a router whose driver offers neither; in the testbed it is always false. Default: true.
         optional visible: bool;
-        /// fq_codel: acceptable standing delay. Default: 5ms.
+        /// fq_codel: acceptable standing delay. Default: 5ms; 20ms with mac80211, 50ms with mac80211-slow.
         optional target: Positive<Duration>;
-        /// fq_codel: time the delay must stand before the first drop. Default: 100ms.
+        /// fq_codel: time the delay must stand before the first drop. Default: 100ms; 300ms with mac80211-slow.
         optional interval: Positive<Duration>;
-        /// fq_codel: bytes a flow sends per round. Default: 1514B.
+        /// fq_codel: bytes a flow sends per round. Default: 1514B; 300B with mac80211.
         optional quantum: Positive<Bytes>;
-        /// fq_codel: number of hash buckets. Default: 1024.
+        /// fq_codel: number of hash buckets. Default: 1024; 4096 with mac80211.
         optional flows: Positive<u32>;
-        /// fq_codel: most bytes in it. Default: 32MiB.
+        /// fq_codel: most bytes in it. Default: 32MiB; 16MiB with mac80211.
         optional memory_limit: Positive<Bytes>;
-        /// fq_codel: mark ECN-capable packets instead of dropping them. Default: true.
+        /// fq_codel: mark ECN-capable packets instead of dropping them. Default: true; false with mac80211-slow.
         optional ecn: bool;
     }
 }
@@ -477,11 +477,17 @@ file_enum!(HostFreeze {
 pub(crate) enum QueueName {
     Fifo,
     FqCodel,
+    Mac80211,
+    Mac80211Slow,
 }
 
 file_enum!(QueueName {
     "fifo" => Self::Fifo, "First in, first out; drops arrivals when full.";
     "fq_codel" => Self::FqCodel, "Fair queueing with controlled delay (RFC 8290).";
+    "mac80211" => Self::Mac80211,
+        "fq_codel as Linux's Wi-Fi stack sets it: target 20ms, interval 100ms, quantum 300B.";
+    "mac80211-slow" => Self::Mac80211Slow,
+        "The same as it was until 2025 for slow stations: target 50ms, interval 300ms, no ECN.";
 });
 
 file_enum!(InSilence {

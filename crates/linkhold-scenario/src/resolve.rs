@@ -431,12 +431,17 @@ fn air_time_fits(file: &File, reader: &Reader<'_>) -> bool {
     fine
 }
 
-/// RFC 8290's defaults, as `linkhold-radio` has them.
+/// A queue with the defaults of its discipline, as `linkhold-radio` has them.
 fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
-    let default = FqCodelConfig::default();
     let limit = queue.limit.as_ref().map(|limit| limit.0.0);
-    let kind = match *queue.queue {
-        QueueName::Fifo => {
+    let fq_codel = match *queue.queue {
+        QueueName::Fifo => None,
+        QueueName::FqCodel => Some(FqCodelConfig::default()),
+        QueueName::Mac80211 => Some(FqCodelConfig::MAC80211),
+        QueueName::Mac80211Slow => Some(FqCodelConfig::MAC80211_SLOW),
+    };
+    let kind = match fq_codel {
+        None => {
             let mut idle: Vec<&Spot> = Vec::new();
             idle.extend(queue.target.iter().map(|at| &at.spot));
             idle.extend(queue.interval.iter().map(|at| &at.spot));
@@ -447,7 +452,7 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
             report_idle(&idle, "with queue = \"fifo\"", "remove it, or write queue = \"fq_codel\"", reader);
             QueueKind::Fifo { limit: limit.unwrap_or(FIFO_LIMIT) }
         }
-        QueueName::FqCodel => {
+        Some(default) => {
             let quantum = match &queue.quantum {
                 None => default.quantum,
                 Some(bytes) => match u32::try_from(bytes.0.0) {
