@@ -31,6 +31,7 @@ pub use parquet::ParquetFiles;
 pub use record::{
     Claim, CompareRow, EnergyRecord, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord,
     MechanismRecord, Program, ReproduceReport, RunRecord, RunReport, RunTotals, ScenarioInfo, Stack,
+    ToldRecord,
 };
 pub use series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
 pub use stats::{Estimate, Metric, compare};

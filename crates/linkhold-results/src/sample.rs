@@ -104,6 +104,7 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         station_silent_fraction: vec![0.25],
         queue_drops: 40,
         air_losses: 0,
+        told: None,
         energy: None,
         uplink: None,
         mesh: None,

@@ -353,6 +353,12 @@ fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> 
             .collect(),
         queue_drops: report.queue_drops,
         air_losses: report.air_losses,
+        told: report
+            .network
+            .radio(linkhold_sim::cell::AIR)
+            .air()
+            .told()
+            .map(|told| linkhold_sim::recorder::told_record(&told)),
         // The testbed does not count what its radios are busy with.
         energy: None,
         uplink: report.uplink.as_ref().map(linkhold_sim::recorder::uplink_record),
