@@ -88,6 +88,45 @@ fn false_silences_cost_their_time_and_no_more() {
     }
 }
 
+/// The recommended scenario, told in seven ways.
+#[test]
+fn the_scenario_as_told_has_one_radio_and_says_in_each_case_what_was_told() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/as-told.toml");
+    let text = std::fs::read_to_string(path).expect("part of the project");
+    let scenario = Scenario::parse(&text, "as-told.toml", &[], &NoFiles).unwrap_or_else(|e| panic!("{e}"));
+    let runs: Vec<RunRecord> =
+        scenario.cases().iter().map(|case| run_case(case, 1).expect("it is valid").0).collect();
+    let of = |name: &str| runs.iter().find(|run| run.case == name).expect("a case of the file");
+    let (oracle, real) = (told(of("oracle")), told(of("as-told")));
+    assert!(oracle.is_exact() && oracle.told == oracle.silences, "{oracle:?}");
+    // 2 switches, 8 scans of the access point; 11 of the station, of which nobody hears.
+    assert_eq!((real.silences, real.told, real.missed, real.false_silences), (21, 10, 11, 0));
+    assert!(real.start_late_mean_s.is_some_and(|late| (late - 0.003).abs() < 1e-6), "{real:?}");
+    assert_eq!((told(of("untold")).told, told(of("late")).missed), (0, 11));
+    let inexact = told(of("inexact"));
+    assert!(inexact.false_silences > 0 && inexact.missed >= 11, "{inexact:?}");
+    for run in &runs {
+        let (link, first) = (&run.link, &runs[0].link);
+        assert_eq!(
+            (link.silences, link.silent_fraction, &link.station_silent_fraction),
+            (first.silences, first.silent_fraction, &first.station_silent_fraction),
+            "{}",
+            run.case
+        );
+        println!(
+            "{:9} {:.3} of the limit, queueing p50 {:.1} p95 {:.1} ms, {} sent again, {} timeouts, {:?}",
+            run.case,
+            run.totals.limit_share,
+            run.totals.queueing_delay_p50_s * 1e3,
+            run.totals.queueing_delay_p95_s * 1e3,
+            run.totals.retransmits,
+            run.totals.rto_events,
+            run.link.told
+        );
+        assert!(run.totals.limit_share > 0.5, "{}: {}", run.case, run.totals.limit_share);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
     #[test]
