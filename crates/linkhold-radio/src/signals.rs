@@ -39,6 +39,10 @@ pub struct ToldConfig {
     pub late: Duration,
     /// The same for a silence's end.
     pub end_late: Duration,
+    /// Whether it is told, too, since when the radio has been silent, or sends again
+    /// ([`LinkEvent::effective_at`]): exact knowledge of how late the news is. Most real sources say no more than that it
+    /// is so.
+    pub start_known: bool,
     /// Chance that a silence is not told.
     pub missed: Fraction,
     /// Mean number of silences a minute (Poisson) that are told and are none; at most [`MAX_FALSE_PER_MINUTE`].
@@ -52,6 +56,7 @@ impl ToldConfig {
     pub const EXACT: Self = Self {
         late: Duration::ZERO,
         end_late: Duration::ZERO,
+        start_known: true,
         missed: Fraction::ZERO,
         false_per_minute: 0.0,
         false_length: Duration::from_millis(100),
@@ -370,12 +375,16 @@ impl Teller {
 
     fn emit_start(&self, now: Instant, effective: Instant, expected: Option<Duration>, out: &mut AirOutput) {
         let kind = LinkEventKind::FreezeStarted { scope: self.scope, cause: self.cause, expected };
-        out.link(LinkEvent { detected_at: now, effective_at: Some(effective), kind });
+        self.emit(now, effective, kind, out);
     }
 
     fn emit_end(&self, now: Instant, effective: Instant, out: &mut AirOutput) {
-        let kind = LinkEventKind::FreezeEnded { scope: self.scope, cause: self.cause };
-        out.link(LinkEvent { detected_at: now, effective_at: Some(effective), kind });
+        self.emit(now, effective, LinkEventKind::FreezeEnded { scope: self.scope, cause: self.cause }, out);
+    }
+
+    fn emit(&self, now: Instant, effective: Instant, kind: LinkEventKind, out: &mut AirOutput) {
+        let effective_at = self.config().start_known.then_some(effective);
+        out.link(LinkEvent { detected_at: now, effective_at, kind });
     }
 }
 

@@ -102,6 +102,18 @@ fn lateness_is_measured_from_what_happened_on_the_air() {
 }
 
 #[test]
+fn since_when_is_told_or_not() {
+    for (start_known, expected) in [(true, Some(AT(100))), (false, None)] {
+        let sensing = ToldConfig { start_known, ..late(5, 5) };
+        let mut bench = Bench::new(&SignalsConfig { sensing, ..SignalsConfig::default() }, 1);
+        bench.signals.started(SilenceSource::Sensing, AT(100), AT(100), None, &mut bench.out);
+        bench.signals.step(&mut bench.out);
+        let [AirEvent::Link(event)] = bench.out.as_slice() else { panic!("one event") };
+        assert_eq!((event.detected_at, event.effective_at), (AT(105), expected));
+    }
+}
+
+#[test]
 fn a_share_of_silences_is_missed_and_the_others_are_told_whole() {
     let silences: Vec<(u64, u64)> = (0..4000).map(|n| (n * 100 + 10, n * 100 + 50)).collect();
     let told = ToldConfig { missed: Fraction::clamped(0.1), ..late(20, 2) };
@@ -204,6 +216,7 @@ proptest! {
         let told = ToldConfig {
             late: MS(late),
             end_late: MS(end_late),
+            start_known: true,
             missed: Fraction::clamped(missed),
             false_per_minute: alarms,
             false_length: MS(length),

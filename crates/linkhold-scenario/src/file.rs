@@ -300,6 +300,9 @@ file_table! {
         optional late: Duration;
         /// The same for a silence's end, and for a new channel's rate. Default: 0s.
         optional end_late: Duration;
+        /// Whether the news says, too, since when it has been so, as a source with a clock of its own can. False: it says only
+        /// that it is so. Default: true.
+        optional start_known: bool;
         /// Chance that a silence is not told. Default: 0.
         optional missed: Fraction;
         /// How often a silence is told that is none, at random, or "off"; at most 100/s. Default: "off".

@@ -22,6 +22,7 @@ pub(crate) fn resolve(own: &At<Told>, file: &File, reader: &Reader<'_>) -> ToldC
     let told = ToldConfig {
         late: either(|told| told.late.as_ref().map(|at| at.value), exact.late),
         end_late: either(|told| told.end_late.as_ref().map(|at| at.value), exact.end_late),
+        start_known: own.start_known.as_ref().or(common.start_known.as_ref()).is_none_or(|at| at.value),
         missed: own.missed.as_ref().or(common.missed.as_ref()).map_or(exact.missed, |at| at.value),
         false_per_minute: alarms.map_or(0.0, |at| per_minute(at, reader)),
         false_length: either(|told| told.false_length.as_ref().map(|at| *at.value), exact.false_length),
@@ -67,6 +68,7 @@ pub(crate) fn spots(told: &Told) -> Vec<&Spot> {
     let mut spots: Vec<&Spot> = Vec::new();
     spots.extend(told.late.iter().map(|at| &at.spot));
     spots.extend(told.end_late.iter().map(|at| &at.spot));
+    spots.extend(told.start_known.iter().map(|at| &at.spot));
     spots.extend(told.missed.iter().map(|at| &at.spot));
     spots.extend(told.false_alarms.iter().map(|at| &at.spot));
     spots.extend(told.false_length.iter().map(|at| &at.spot));
@@ -105,8 +107,11 @@ pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
 }
 
 fn one(told: &ToldConfig) -> String {
-    let ToldConfig { late, end_late, missed, false_per_minute, false_length } = told;
+    let ToldConfig { late, end_late, start_known, missed, false_per_minute, false_length } = told;
     let mut text = format!("{late} late (ends {end_late})");
+    if !start_known {
+        text.push_str(", without saying since when");
+    }
     if *missed > Fraction::ZERO {
         text.push_str(&format!(", {} % not at all", 100.0 * missed.get()));
     }

@@ -35,15 +35,16 @@ fn without_a_word_everything_is_told_as_it_happens() {
 #[test]
 fn each_source_has_its_own_table_and_takes_from_the_common_one_what_it_leaves_out() {
     let told = signals(&format!(
-        "{CELL}[radio.told]\nlate = \"20ms\"\nend_late = \"2ms\"\nmissed = 0.01\nfalse_alarms = \"1/min\"\n\
+        "{CELL}[radio.told]\nlate = \"20ms\"\nend_late = \"2ms\"\nstart_known = false\nmissed = 0.01\nfalse_alarms = \"1/min\"\n\
          [radio.primary_user]\n{USER}told = {{ late = \"40ms\", false_length = \"250ms\" }}\n\
          [radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\ntold = {{ missed = 0, false_alarms = \"off\" }}\n\
          [[radio.station_sensing]]\nstation = 1\nperiod = \"500ms\"\nduration = \"25ms\"\ntold.end_late = \"9ms\"\n\
-         [radio.switching.told]\nlate = \"0s\"\n"
+         [radio.switching.told]\nlate = \"0s\"\nstart_known = true\n"
     ));
     let common = ToldConfig {
         late: MS(20),
         end_late: MS(2),
+        start_known: false,
         missed: Fraction::clamped(0.01),
         false_per_minute: 1.0,
         false_length: MS(100),
@@ -51,7 +52,7 @@ fn each_source_has_its_own_table_and_takes_from_the_common_one_what_it_leaves_ou
     assert_eq!(told.users, [ToldConfig { late: MS(40), false_length: MS(250), ..common }]);
     assert_eq!(told.sensing, ToldConfig { missed: Fraction::ZERO, false_per_minute: 0.0, ..common });
     assert_eq!(told.station_sensing, [(StationId(1), ToldConfig { end_late: MS(9), ..common })]);
-    assert_eq!(told.switching, ToldConfig { late: MS(0), ..common });
+    assert_eq!(told.switching, ToldConfig { late: MS(0), start_known: true, ..common });
 }
 
 #[test]
