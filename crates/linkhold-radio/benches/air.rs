@@ -8,7 +8,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
     Air, AirConfig, AirEvent, AirOutput, AirTimeModel, ChannelConfig, FqCodelConfig, Frame, InSilence, Mac,
-    PrimaryUserConfig, QueueConfig, QueueKind, RadioId, SensingConfig, Switching, cell,
+    PrimaryUserConfig, QueueConfig, QueueKind, RadioId, SensingConfig, SignalsConfig, Switching, cell,
 };
 
 const STATIONS: u32 = 6;
@@ -35,6 +35,7 @@ fn config(mac: Mac, router: QueueKind) -> AirConfig {
         initial_channel: 0,
         rate_told: true,
         switching: Switching::default(),
+        signals: SignalsConfig::default(),
         sensing: Some(SensingConfig {
             period: Duration::from_millis(500),
             duration: Duration::from_millis(25),

@@ -28,6 +28,7 @@ use crate::mac::contenders::Contenders;
 use crate::mac::context::Context;
 use crate::mac::grants::accounting::UplinkAccounting;
 use crate::queue::config::InSilence;
+use crate::signals::ToldAccounting;
 use crate::snr::losses::FrameLosses;
 use crate::snr::reports::SnrReports;
 use crate::snr::signal::Signal;
@@ -124,6 +125,11 @@ impl Air {
         if self.next_at > now || self.next_at == Instant::FAR_FUTURE {
             return;
         }
+        if self.next_is_radio && self.timeline.next_is_signal() {
+            self.timeline.step(out);
+            self.find_next();
+            return;
+        }
         if self.next_is_radio {
             let was_silent = self.timeline.is_network_silent();
             self.timeline.step(out);
@@ -209,6 +215,12 @@ impl Air {
     #[must_use]
     pub fn station_times(&self) -> &[StationTime] {
         self.usage.as_ref().map_or(&[], Usage::stations)
+    }
+
+    /// What those who listen were told of the silences so far; `None` where each radio overhears by itself.
+    #[must_use]
+    pub const fn told(&self) -> Option<ToldAccounting> {
+        self.timeline.told()
     }
 
     /// What became of uplink requests and grants so far; `None` where the medium access grants nothing.

@@ -13,6 +13,7 @@ use crate::mac::grants::config::{GrantsConfig, GrantsError};
 use crate::mac::ieee802154::config::Ieee802154Config;
 use crate::queue::config::QueueConfig;
 use crate::sensing::{SensingConfig, StationSensing};
+use crate::signals::SignalsConfig;
 use crate::snr::config::SnrConfig;
 use crate::spectrum::occupancy::Occupancy;
 
@@ -36,6 +37,8 @@ pub struct AirConfig {
     pub switching: Switching,
     /// Whether the rate of the working channel is told as a link event. A trace's never is.
     pub rate_told: bool,
+    /// What each source of silences tells of them. Whatever it is, the silences are the same.
+    pub signals: SignalsConfig,
     /// Network-wide sensing.
     pub sensing: Option<SensingConfig>,
     /// Sensing of single stations.
@@ -94,6 +97,9 @@ pub enum AirConfigError {
     /// A granted uplink with frames timed as another standard does.
     #[error("a granted uplink counts frames per byte")]
     GrantsPerByte,
+    /// What is told of silences has a number that is out of its range.
+    #[error("there are at most 6000 false silences a minute, and each has a length")]
+    SignalsRange,
     /// Two sensing schedules for one station.
     #[error("station {0} has two sensing schedules; it can have one")]
     TwoSchedules(u32),
@@ -134,6 +140,9 @@ impl AirConfig {
             if measured.is_some() && user.is_none() {
                 return Err(AirConfigError::NoSuchUser(index));
             }
+        }
+        if !self.signals.fits() {
+            return Err(AirConfigError::SignalsRange);
         }
         if let Mac::Grants(config) = &self.mac {
             self.check_grants(config)?;

@@ -24,6 +24,7 @@ pub mod primary_user;
 mod queue;
 pub mod rng;
 pub mod sensing;
+pub mod signals;
 pub mod snr;
 pub mod spectrum;
 mod timeline;
@@ -48,6 +49,7 @@ pub use mac::ieee802154::config::{self as ieee802154, HeardBy, Ieee802154Config}
 pub use primary_user::PrimaryUserConfig;
 pub use queue::config::{FqCodelConfig, InSilence, QueueConfig, QueueKind};
 pub use sensing::{SensingConfig, StationSensing};
+pub use signals::{SignalsConfig, ToldAccounting, ToldConfig};
 pub use snr::config::{SnrConfig, SnrReport, SnrSource};
 pub use snr::curve::Curve;
 pub use snr::fading::Fading;

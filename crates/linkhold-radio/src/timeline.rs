@@ -9,6 +9,7 @@
 //!   its end is told when it is noticed, which is when the radio resumes;
 //! - a gap in a delivery trace is told `detection_delay` after it starts, its end likewise;
 //! - a sample of the SNR is told late by a delay of its own, with an error (`snr/reports.rs`);
+//! - what of all this reaches those who listen, and how late, is [`crate::signals`]'s;
 //! - with IEEE 802.15.4 the cell as a whole notices no primary user: each radio overhears it by itself
 //!   ([`crate::detector`]), and CCA does the rest.
 
@@ -28,6 +29,7 @@ use crate::mac::air_time::AirTime;
 use crate::mac::config::Mac;
 use crate::mac::grants::config::GrantsConfig;
 use crate::sensing::Sensing;
+use crate::signals::{Signals, SilenceSource, ToldAccounting};
 use crate::snr::reports::SnrReports;
 
 /// What moves next.
@@ -42,6 +44,8 @@ enum Source {
     GapNotice,
     Overhearing,
     Snr,
+    /// Somebody is told. Nothing changes on the air.
+    Signal,
 }
 
 /// The radio's condition over time.
@@ -61,6 +65,7 @@ pub(crate) struct Timeline {
     overhearing: Option<Overhearing>,
     /// Samples of the SNR. They change nothing on the air.
     snr: Option<Box<SnrReports>>,
+    signals: Signals,
 
     next: Change,
     next_source: Source,
@@ -144,6 +149,8 @@ impl Timeline {
             Mac::Grants(grants) => Some(*grants),
             Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) | Mac::Dcf(_) => None,
         };
+        let sensing_alone: Vec<StationId> = config.station_sensing.iter().map(|own| own.station).collect();
+        let signals = Signals::new(&config.signals, &sensing_alone, config.initial_channel, seed);
         let mut timeline = Self {
             opened: false,
             channels,
@@ -156,6 +163,7 @@ impl Timeline {
             gap_notice,
             overhearing,
             snr,
+            signals,
             next: Change { at: Instant::ZERO, kind: ChangeKind::Resume },
             next_source: Source::Opening,
             condition: Condition::Clear,
@@ -176,6 +184,16 @@ impl Timeline {
 
     pub(crate) const fn next(&self) -> Change {
         self.next
+    }
+
+    /// What comes next is only told: nothing changes on the air.
+    pub(crate) const fn next_is_signal(&self) -> bool {
+        matches!(self.next_source, Source::Signal)
+    }
+
+    /// What listeners were told of silences; `None` where each radio overhears by itself.
+    pub(crate) const fn told(&self) -> Option<ToldAccounting> {
+        if self.overhearing.is_some() { None } else { Some(self.signals.accounting()) }
     }
 
     /// The radio sends nothing to or from anyone. A trace's gaps do not count here: the trace itself has
@@ -247,6 +265,11 @@ impl Timeline {
     /// Handles the next change, at its own time.
     pub(crate) fn step(&mut self, out: &mut AirOutput) {
         let change = self.next;
+        if self.next_is_signal() {
+            self.signals.step(out);
+            self.refresh_schedule();
+            return;
+        }
         self.meter.advance(change, self.service());
         match self.next_source {
             Source::Opening => self.open(out),
@@ -277,9 +300,9 @@ impl Timeline {
                 let (start, end) = (self.gap_notice.start(), self.gap_notice.end());
                 self.gap_notice.step();
                 if self.gap_notice.is_inside() {
-                    started(change.at, start, Scope::Network, Cause::Fade, None, out);
+                    self.signals.started(SilenceSource::Gaps, change.at, start, None, out);
                 } else {
-                    ended(change.at, end, Scope::Network, Cause::Fade, out);
+                    self.signals.ended(SilenceSource::Gaps, change.at, end, out);
                 }
             }
             Source::Snr => {
@@ -287,6 +310,7 @@ impl Timeline {
                     reports.step(out);
                 }
             }
+            Source::Signal => {}
         }
         self.refresh_schedule();
     }
@@ -316,7 +340,7 @@ impl Timeline {
         self.follow_channels(Instant::ZERO, out);
     }
 
-    fn tell_channel(&self, at: Instant, out: &mut AirOutput) {
+    fn tell_channel(&mut self, at: Instant, out: &mut AirOutput) {
         // A trace has no rate that stands; its mean, told as one, would be taken for what the radio can do.
         if self.is_trace || !self.rate_told {
             return;
@@ -326,7 +350,7 @@ impl Timeline {
             // Of a burst's rate the downlink has its share of each frame.
             efficiency = Fraction::clamped(efficiency.get() * grants.data_shares().0);
         }
-        out.link(LinkEvent::at(at, LinkEventKind::ChannelSwitched { capacity, efficiency }));
+        self.signals.rate(at, LinkEventKind::ChannelSwitched { capacity, efficiency }, out);
     }
 
     /// Tells what changed on the channel set. New silences start before old ones end, so that a listener that
@@ -342,7 +366,7 @@ impl Timeline {
             && was_until != Some(until)
         {
             // A switch while retuning only moves the end.
-            started(at, at, network, Cause::ChannelSwitch, Some(until.since(at)), out);
+            self.signals.started(SilenceSource::Switching, at, at, Some(until.since(at)), out);
             self.meter.start(at, network, Cause::ChannelSwitch);
         }
         let taken = |condition| matches!(condition, Condition::Occupied | Condition::Colliding);
@@ -359,17 +383,25 @@ impl Timeline {
                 overhearing.on_burst(at, self.channels.burst_end());
             }
         }
+        // A user that was left tells of its end as it told of its start.
+        if was != Condition::Occupied {
+            self.signals.work_on(self.channels.working_index());
+        }
         if is == Condition::Occupied && was != Condition::Occupied {
-            started(at, self.taken_since, network, Cause::PrimaryUser, None, out);
+            self.signals.started(SilenceSource::User, at, self.taken_since, None, out);
         }
         if was == Condition::Occupied && is != Condition::Occupied {
-            ended(at, at, network, Cause::PrimaryUser, out);
+            self.signals.ended(SilenceSource::User, at, at, out);
         }
         if taken(was) && !taken(is) {
+            if was == Condition::Colliding {
+                self.signals.unnoticed();
+            }
             self.meter.end(at, network, Cause::PrimaryUser);
         }
+        self.signals.work_on(self.channels.working_index());
         if retuned {
-            ended(at, at, network, Cause::ChannelSwitch, out);
+            self.signals.ended(SilenceSource::Switching, at, at, out);
             self.meter.end(at, network, Cause::ChannelSwitch);
         }
     }
@@ -379,10 +411,11 @@ impl Timeline {
         sensing.step();
         self.sensing_quiet = sensing.is_quiet();
         if self.sensing_quiet {
-            started(at, at, Scope::Network, Cause::Sensing, Some(sensing.config().duration), out);
+            let length = sensing.config().duration;
+            self.signals.started(SilenceSource::Sensing, at, at, Some(length), out);
             self.meter.start(at, Scope::Network, Cause::Sensing);
         } else {
-            ended(at, at, Scope::Network, Cause::Sensing, out);
+            self.signals.ended(SilenceSource::Sensing, at, at, out);
             self.meter.end(at, Scope::Network, Cause::Sensing);
         }
     }
@@ -395,10 +428,11 @@ impl Timeline {
             *quiet = sensing.is_quiet();
         }
         if sensing.is_quiet() {
-            started(at, at, scope, Cause::Sensing, Some(sensing.config().duration), out);
+            let length = sensing.config().duration;
+            self.signals.started(SilenceSource::Station(index), at, at, Some(length), out);
             self.meter.start(at, scope, Cause::Sensing);
         } else {
-            ended(at, at, scope, Cause::Sensing, out);
+            self.signals.ended(SilenceSource::Station(index), at, at, out);
             self.meter.end(at, scope, Cause::Sensing);
         }
     }
@@ -429,6 +463,7 @@ impl Timeline {
             if let Some(reports) = &self.snr {
                 offer(Change { at: reports.next(), kind: ChangeKind::Resume }, Source::Snr);
             }
+            offer(Change { at: self.signals.next(), kind: ChangeKind::Stop }, Source::Signal);
         }
         (self.next, self.next_source) = best;
 
@@ -440,21 +475,4 @@ impl Timeline {
             }
         }
     }
-}
-
-fn started(
-    detected_at: Instant,
-    effective_at: Instant,
-    scope: Scope,
-    cause: Cause,
-    expected: Option<Duration>,
-    out: &mut AirOutput,
-) {
-    let kind = LinkEventKind::FreezeStarted { scope, cause, expected };
-    out.link(LinkEvent { detected_at, effective_at: Some(effective_at), kind });
-}
-
-fn ended(detected_at: Instant, effective_at: Instant, scope: Scope, cause: Cause, out: &mut AirOutput) {
-    let kind = LinkEventKind::FreezeEnded { scope, cause };
-    out.link(LinkEvent { detected_at, effective_at: Some(effective_at), kind });
 }

@@ -15,8 +15,8 @@ use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::grants::{Backoff, Proactive, Requesting};
 use linkhold_radio::{
     AirConfig, AirTimeModel, ChannelConfig, FqCodelConfig, Frame, GrantsConfig, InSilence, Mac,
-    PrimaryUserConfig, QueueConfig, QueueKind, ScriptedSwitch, Standard, StationSensing, SwitchPolicy, Trace,
-    TraceLink,
+    PrimaryUserConfig, QueueConfig, QueueKind, ScriptedSwitch, SignalsConfig, Standard, StationSensing,
+    SwitchPolicy, ToldConfig, Trace, TraceLink,
 };
 use proptest::prelude::*;
 
@@ -168,6 +168,19 @@ fn any_config() -> impl Strategy<Value = AirConfig> {
         )
 }
 
+fn any_told() -> impl Strategy<Value = ToldConfig> {
+    (0u64..60, 0u64..60, 0.0f64..1.0, 0.0f64..600.0, 1u64..100).prop_map(
+        |(late, end_late, missed, false_per_minute, length)| ToldConfig {
+            late: ms(late),
+            end_late: ms(end_late),
+            start_known: late % 2 == 0,
+            missed: Fraction::clamped(missed),
+            false_per_minute,
+            false_length: ms(length),
+        },
+    )
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// After so many microseconds, a frame.
@@ -294,6 +307,35 @@ proptest! {
         loaded.air.take_silences(&mut one);
         idle.air.take_silences(&mut other);
         prop_assert_eq!(one, other);
+    }
+
+    #[test]
+    fn what_is_told_changes_nothing_on_the_air(
+        config in any_config(), told in any_told(), seed: u64, steps in any_steps(),
+    ) {
+        let radio = |signals: SignalsConfig| {
+            let config = AirConfig { signals, ..config.clone() };
+            let (mut driver, _, reclaimed) = play(&config, seed, &steps);
+            let mut silences = Vec::new();
+            driver.air.take_silences(&mut silences);
+            driver.air.open_silences(at(1500), &mut silences);
+            let told = driver.air.told().expect("no radio overhears by itself");
+            let accounting = driver.air.accounting(at(1500));
+            ((driver.delivered, driver.dropped, reclaimed, silences, accounting), driver.links, told)
+        };
+        let (truth, _, exact) = radio(SignalsConfig::default());
+        let signals = SignalsConfig {
+            sensing: told,
+            station_sensing: vec![(StationId(1), told)],
+            switching: told,
+            gaps: told,
+            users: vec![told; 2],
+        };
+        let (same, links, sum) = radio(signals);
+        prop_assert_eq!(truth, same);
+        prop_assert_eq!(exact.silences, sum.silences);
+        prop_assert!(sum.told + sum.missed <= sum.silences);
+        prop_assert!(links.is_sorted_by_key(|event| event.detected_at));
     }
 
     #[test]

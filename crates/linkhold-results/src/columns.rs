@@ -1,6 +1,7 @@
-//! The columns of the case tables that only some scenarios have: datagrams, players, pages.
+//! The columns of the case tables that only some scenarios have: what was told late or wrong, datagrams, players,
+//! pages.
 
-use crate::record::{RunReport, RunTotals};
+use crate::record::{RunRecord, RunReport, ToldRecord};
 use crate::traffic::{MediaRecord, UdpRecord, WebRecord};
 
 /// How a column's numbers are written.
@@ -21,77 +22,118 @@ pub(crate) struct Column {
     /// Its name in a sentence.
     pub name: &'static str,
     pub form: Form,
-    /// Its number in one run; `None` where the run has no such flows.
-    of: fn(&RunTotals) -> Option<f64>,
+    /// Its number in one run; `None` where the run has no such flows, or nobody who was told.
+    of: fn(&RunRecord) -> Option<f64>,
+    /// Whether the run is worth a column.
+    shows: fn(&RunRecord) -> bool,
 }
 
-fn udp(totals: &RunTotals, of: fn(&UdpRecord) -> f64) -> Option<f64> {
-    totals.udp.as_ref().map(of)
+fn udp(run: &RunRecord, of: fn(&UdpRecord) -> f64) -> Option<f64> {
+    run.totals.udp.as_ref().map(of)
 }
 
-fn media(totals: &RunTotals, of: fn(&MediaRecord) -> f64) -> Option<f64> {
-    totals.media.as_ref().map(of)
+fn media(run: &RunRecord, of: fn(&MediaRecord) -> f64) -> Option<f64> {
+    run.totals.media.as_ref().map(of)
 }
 
-fn web(totals: &RunTotals, of: fn(&WebRecord) -> f64) -> Option<f64> {
-    totals.web.as_ref().map(of)
+fn web(run: &RunRecord, of: fn(&WebRecord) -> f64) -> Option<f64> {
+    run.totals.web.as_ref().map(of)
 }
 
-const COLUMNS: [Column; 8] = [
+/// A mechanism that could be told, and what there was to tell.
+fn told(run: &RunRecord, of: fn(&ToldRecord) -> f64) -> Option<f64> {
+    run.link.told.as_ref().filter(|_| !run.mechanisms.is_empty()).map(of)
+}
+
+/// That everything is told as it happens is said in the scenario's facts, and needs no column.
+fn told_otherwise(run: &RunRecord) -> bool {
+    !run.mechanisms.is_empty() && run.link.told.as_ref().is_some_and(|told| !told.is_exact())
+}
+
+const COLUMNS: [Column; 11] = [
+    Column {
+        head: ["told", "late"],
+        name: "mean time from a silence's start to its being told",
+        form: Form::Time,
+        of: |run| told(run, |told| told.start_late_mean_s.unwrap_or(f64::NAN)),
+        shows: told_otherwise,
+    },
+    Column {
+        head: ["not", "told"],
+        name: "share of silences not told",
+        form: Form::Share,
+        of: |run| told(run, |told| told.missed as f64 / told.silences as f64),
+        shows: told_otherwise,
+    },
+    Column {
+        head: ["told", "false"],
+        name: "silences told that were none",
+        form: Form::Count,
+        of: |run| told(run, |told| told.false_silences as f64),
+        shows: told_otherwise,
+    },
     Column {
         head: ["UDP", "lost"],
         name: "share of datagrams lost",
         form: Form::Share,
-        of: |totals| udp(totals, UdpRecord::loss),
+        of: |run| udp(run, UdpRecord::loss),
+        shows: |run| run.totals.udp.is_some(),
     },
     Column {
         head: ["UDP", "jitter"],
         name: "jitter of datagrams",
         form: Form::Time,
-        of: |totals| udp(totals, |udp| udp.jitter_s),
+        of: |run| udp(run, |udp| udp.jitter_s),
+        shows: |run| run.totals.udp.is_some(),
     },
     Column {
         head: ["media", "start-up"],
         name: "time to the first frame played",
         form: Form::Time,
-        of: |totals| media(totals, |media| media.startup_s.unwrap_or(f64::NAN)),
+        of: |run| media(run, |media| media.startup_s.unwrap_or(f64::NAN)),
+        shows: |run| run.totals.media.is_some(),
     },
     Column {
         head: ["media", "stalls"],
         name: "stalls of the players",
         form: Form::Count,
-        of: |totals| media(totals, |media| media.stalls as f64),
+        of: |run| media(run, |media| media.stalls as f64),
+        shows: |run| run.totals.media.is_some(),
     },
     Column {
         head: ["media", "stalled"],
         name: "time stalled",
         form: Form::Time,
-        of: |totals| media(totals, |media| media.stalled_s),
+        of: |run| media(run, |media| media.stalled_s),
+        shows: |run| run.totals.media.is_some(),
     },
     Column {
         head: ["web", "pages"],
         name: "pages",
         form: Form::Count,
-        of: |totals| web(totals, |web| web.pages as f64),
+        of: |run| web(run, |web| web.pages as f64),
+        shows: |run| run.totals.web.is_some(),
     },
     Column {
         head: ["page", "p50"],
         name: "median page load time",
         form: Form::Time,
-        of: |totals| web(totals, |web| web.page_p50_s),
+        of: |run| web(run, |web| web.page_p50_s),
+        shows: |run| run.totals.web.is_some(),
     },
     Column {
         head: ["page", "p95"],
         name: "95th percentile of the page load time",
         form: Form::Time,
-        of: |totals| web(totals, |web| web.page_p95_s),
+        of: |run| web(run, |web| web.page_p95_s),
+        shows: |run| run.totals.web.is_some(),
     },
 ];
 
 impl Column {
     /// The mean over the runs of `case` that have such a number; not-a-number if none has.
     pub(crate) fn mean(&self, report: &RunReport, case: &str) -> f64 {
-        let numbers = report.runs_of(case).filter_map(|run| (self.of)(&run.totals));
+        let numbers = report.runs_of(case).filter_map(self.of);
         let finite: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
         finite.iter().sum::<f64>() / finite.len() as f64
     }
@@ -99,5 +141,5 @@ impl Column {
 
 /// The columns that the report has something for.
 pub(crate) fn present(report: &RunReport) -> impl Iterator<Item = &'static Column> {
-    COLUMNS.iter().filter(|column| report.runs.iter().any(|run| (column.of)(&run.totals).is_some()))
+    COLUMNS.iter().filter(|column| report.runs.iter().any(column.shows))
 }

@@ -25,12 +25,13 @@ pub mod table;
 pub mod traffic;
 mod uplink;
 
-pub use delay::DelayHistogram;
+pub use delay::{DelayHistogram, PooledDelays};
 pub use mesh::{MapFrame, MapUser, MeshMaps, MeshRecord};
 pub use parquet::ParquetFiles;
 pub use record::{
     Claim, CompareRow, EnergyRecord, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord,
     MechanismRecord, Program, ReproduceReport, RunRecord, RunReport, RunTotals, ScenarioInfo, Stack,
+    ToldRecord,
 };
 pub use series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
 pub use stats::{Estimate, Metric, compare};

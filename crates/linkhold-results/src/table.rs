@@ -219,6 +219,7 @@ fn row(cells: &[String], texts: usize) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::ToldRecord;
     use crate::sample;
 
     #[test]
@@ -265,6 +266,34 @@ mod tests {
         }
         let narrow = run_table(&report, Some(90));
         assert!(narrow.contains("stalls") && narrow.contains("not shown for want of width:"), "{narrow}");
+    }
+
+    #[test]
+    fn what_was_told_has_columns_where_it_was_late_or_wrong_and_somebody_listened() {
+        let (mut report, _) = sample::run(2);
+        let exact =
+            ToldRecord { silences: 40, told: 40, start_late_mean_s: Some(0.0), ..ToldRecord::default() };
+        for run in &mut report.runs {
+            run.link.told = Some(exact.clone());
+        }
+        assert!(!run_table(&report, None).contains("told"), "an oracle is said in the facts");
+        for run in report.runs.iter_mut().filter(|run| run.case != "hold") {
+            run.link.told = Some(ToldRecord {
+                told: 38,
+                missed: 2,
+                false_silences: 7,
+                start_late_mean_s: Some(0.0234),
+                ..exact.clone()
+            });
+        }
+        let text = run_table(&report, None);
+        let row =
+            |case: &str| text.lines().find(|line| line.contains(&format!("│ {case} "))).unwrap().to_owned();
+        for part in ["23.4 ms", "5.0 %"] {
+            assert!(row("dsasync").contains(part), "{part} in\n{text}");
+            // Nobody listens at a plain router.
+            assert!(!row("none").contains(part) && !row("hold").contains(part), "{text}");
+        }
     }
 
     #[test]

@@ -91,6 +91,9 @@ file_table! {
         /// Whether the mechanism is told the rate of the working channel, as only a driver with a fixed rate can.
         /// False: it has to measure. A trace's rate is never told.
         default rate_told: bool = true;
+        /// What mechanisms are told of silences, beside what the radio itself notices late; each source of silences may
+        /// have a table of its own. Whatever is told, the silences are the same.
+        section told: Told;
         /// The licensed user of the only channel.
         optional primary_user: PrimaryUser;
         /// The channels, where there is more than one.
@@ -102,6 +105,8 @@ file_table! {
         default retry_limit: u32 = 7;
         /// Silence of one channel switch.
         default switching_delay: Duration = "20ms";
+        /// What is told of channel switches.
+        section switching: SwitchSignals;
         /// What makes the cell change channel besides `switches`.
         default switch_policy: SwitchPolicy = "scripted";
         /// Scripted channel switches.
@@ -201,6 +206,8 @@ file_table! {
         default heard_by: HeardBy = "all";
         /// How a radio that hears it detects it, with mac = "802.15.4".
         section overhear: Overhear;
+        /// What the mechanism is told of it, counted from its detection; a key that is missing is as in radio.told.
+        section told: Told;
     }
 }
 
@@ -286,6 +293,34 @@ file_table! {
 }
 
 file_table! {
+    /// What a source of silences tells of them. A silence that is over before it would be told is not told; one whose end
+    /// would be told after the next one's start is one with that.
+    Told {
+        /// How long after the radio notices a silence the mechanism is told. Default: 0s, as by an oracle.
+        optional late: Duration;
+        /// The same for a silence's end, and for a new channel's rate. Default: 0s.
+        optional end_late: Duration;
+        /// Whether the news says, too, since when it has been so, as a source with a clock of its own can. False: it says only
+        /// that it is so. Default: true.
+        optional start_known: bool;
+        /// Chance that a silence is not told. Default: 0.
+        optional missed: Fraction;
+        /// How often a silence is told that is none, at random, or "off"; at most 100/s. Default: "off".
+        optional false_alarms: OrOff<Frequency>;
+        /// How long such a silence lasts. Default: 100ms.
+        optional false_length: Positive<Duration>;
+    }
+}
+
+file_table! {
+    /// Signals of channel switches.
+    SwitchSignals {
+        /// What the mechanism is told of a switch; a key that is missing is as in radio.told.
+        section told: Told;
+    }
+}
+
+file_table! {
     /// A periodic quiet period of the whole cell.
     Sensing {
         /// From one quiet period's start to the next.
@@ -296,6 +331,8 @@ file_table! {
         default phase: Duration = "0s";
         /// Whether the mechanism is told the schedule in advance.
         default announced: bool = true;
+        /// What the mechanism is told of it; a key that is missing is as in radio.told.
+        section told: Told;
     }
 }
 
@@ -312,6 +349,8 @@ file_table! {
         default phase: Duration = "0s";
         /// Whether the mechanism is told the schedule in advance.
         default announced: bool = true;
+        /// What the mechanism is told of it; a key that is missing is as in radio.told.
+        section told: Told;
     }
 }
 
@@ -328,6 +367,8 @@ file_table! {
         /// How long after its start (or end) the mechanism is told of a silence. 0s: at once, as by an
         /// oracle.
         default detection_delay: Duration = "0s";
+        /// What the mechanism is told of silences, later than that; a key that is missing is as in radio.told.
+        section told: Told;
         /// Start each repetition at a place of the trace that its seed draws, so that repetitions differ.
         /// Otherwise every repetition starts at the beginning.
         default random_start: bool = false;
@@ -434,24 +475,24 @@ file_table! {
     Queue {
         /// The discipline.
         default queue: QueueName = "fifo";
-        /// Most packets in it. Default: 100pkt with fifo, 10240pkt with fq_codel.
+        /// Most packets in it. Default: 100pkt with fifo, 10240pkt with fq_codel, 8192pkt with mac80211.
         optional limit: Positive<Packets>;
         /// What becomes of a packet that arrives while its station is silent.
         default in_silence: InSilence = "queue";
         /// Router only: the mechanism is told the room in this queue and can take packets back from it. False
         /// is a router whose driver offers neither; in the testbed it is always false. Default: true.
         optional visible: bool;
-        /// fq_codel: acceptable standing delay. Default: 5ms.
+        /// fq_codel: acceptable standing delay. Default: 5ms; 20ms with mac80211, 50ms with mac80211-slow.
         optional target: Positive<Duration>;
-        /// fq_codel: time the delay must stand before the first drop. Default: 100ms.
+        /// fq_codel: time the delay must stand before the first drop. Default: 100ms; 300ms with mac80211-slow.
         optional interval: Positive<Duration>;
-        /// fq_codel: bytes a flow sends per round. Default: 1514B.
+        /// fq_codel: bytes a flow sends per round. Default: 1514B; 300B with mac80211.
         optional quantum: Positive<Bytes>;
-        /// fq_codel: number of hash buckets. Default: 1024.
+        /// fq_codel: number of hash buckets. Default: 1024; 4096 with mac80211.
         optional flows: Positive<u32>;
-        /// fq_codel: most bytes in it. Default: 32MiB.
+        /// fq_codel: most bytes in it. Default: 32MiB; 16MiB with mac80211.
         optional memory_limit: Positive<Bytes>;
-        /// fq_codel: mark ECN-capable packets instead of dropping them. Default: true.
+        /// fq_codel: mark ECN-capable packets instead of dropping them. Default: true; false with mac80211-slow.
         optional ecn: bool;
     }
 }
@@ -481,11 +522,17 @@ file_enum!(HostFreeze {
 pub(crate) enum QueueName {
     Fifo,
     FqCodel,
+    Mac80211,
+    Mac80211Slow,
 }
 
 file_enum!(QueueName {
     "fifo" => Self::Fifo, "First in, first out; drops arrivals when full.";
     "fq_codel" => Self::FqCodel, "Fair queueing with controlled delay (RFC 8290).";
+    "mac80211" => Self::Mac80211,
+        "fq_codel as Linux's Wi-Fi stack sets it: target 20ms, interval 100ms, quantum 300B.";
+    "mac80211-slow" => Self::Mac80211Slow,
+        "The same as it was until 2025 for slow stations: target 50ms, interval 300ms, no ECN.";
 });
 
 file_enum!(InSilence {

@@ -8,6 +8,7 @@ use linkhold_tcp::TcpConfig;
 use crate::file::{File, Overhear, PrimaryUser};
 use crate::read::{At, Origin, Reader, Spot};
 use crate::spots;
+use crate::told;
 
 /// The largest MPDU that a scenario may ask for: the paper's. The standard's is one octet less.
 const LARGEST_MPDU: u32 = 128;
@@ -102,6 +103,12 @@ fn report_idle(file: &File, reader: &Reader<'_>) {
         let delay = "write radio.primary_user.overhear.delay";
         let end = "write radio.primary_user.overhear.idle_time";
         idle.extend([(&user.detection_delay.spot, delay), (&user.end_detection_delay.spot, end)]);
+        let overhear = "write radio.primary_user.overhear: each radio tells its own host what it overhears";
+        idle.extend(told::spots(&user.told).into_iter().map(|spot| (spot, overhear)));
+    }
+    for told in [&radio.told, &radio.switching.told] {
+        let overhear = "write radio.primary_user.overhear: each radio tells its own host what it overhears";
+        idle.extend(told::spots(told).into_iter().map(|spot| (spot, overhear)));
     }
     let never = "remove it: each radio finds the medium busy by itself, and queues go on as ever";
     for queue in [&file.router, &file.station] {

@@ -36,6 +36,7 @@ mod snr;
 mod spots;
 mod summary;
 mod tcp;
+mod told;
 mod traces;
 
 use std::fs::File;

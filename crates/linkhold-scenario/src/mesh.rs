@@ -12,7 +12,7 @@ use linkhold_radio::spectrum::{
     Bands, ChannelLog, CycleConfig, DetectionOdds, EnergyDetector, Propagation, PuActivity, PuLog,
     SensingModel,
 };
-use linkhold_radio::{AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, Switching};
+use linkhold_radio::{AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, SignalsConfig, Switching};
 
 use crate::file::File;
 use crate::mesh_keys::{DetectorName, Mesh, Spectrum};
@@ -277,6 +277,7 @@ pub(crate) fn unused_radio(config: &MeshConfig) -> AirConfig {
         initial_channel: 0,
         rate_told: true,
         switching: Switching::default(),
+        signals: SignalsConfig::default(),
         measured_users: Vec::new(),
         sensing: None,
         station_sensing: Vec::new(),

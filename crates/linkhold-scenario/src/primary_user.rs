@@ -7,17 +7,20 @@ use std::sync::Arc;
 
 use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::spectrum::{Band, Occupancy};
-use linkhold_radio::{ChannelConfig, PrimaryUserConfig};
+use linkhold_radio::{ChannelConfig, PrimaryUserConfig, ToldConfig};
 
 use crate::file::{File, PrimaryUser};
 use crate::read::{At, Reader, Spot};
 use crate::spots::report_idle;
+use crate::told;
 use crate::traces::Traces;
 
 /// A channel's primary user, and its times if a log has them.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     pub config: PrimaryUserConfig,
+    /// What is told of it.
+    pub told: ToldConfig,
     pub measured: Option<Arc<Occupancy>>,
 }
 
@@ -25,6 +28,7 @@ pub(crate) struct User {
 pub(crate) fn resolve(
     user: &At<PrimaryUser>,
     channel: usize,
+    file: &File,
     reader: &Reader<'_>,
     traces: &mut Traces<'_>,
 ) -> Option<User> {
@@ -35,6 +39,7 @@ pub(crate) fn resolve(
         detection_delay: *user.detection_delay,
         end_detection_delay: *user.end_detection_delay,
     };
+    let told = told::resolve(&user.told, file, reader);
     let Some(log) = &user.log else {
         let missing = |key: &str, meaning: &str| {
             // A value that was written but is wrong has been reported.
@@ -50,7 +55,7 @@ pub(crate) fn resolve(
             missing("off_mean", "Mean length of the pause between bursts");
         }
         let (on_mean, off_mean) = (user.on_mean.as_ref()?, user.off_mean.as_ref()?);
-        return Some(User { config: delays(***on_mean, ***off_mean, *user.fixed), measured: None });
+        return Some(User { config: delays(***on_mean, ***off_mean, *user.fixed), told, measured: None });
     };
     let mut drawn: Vec<&Spot> = user.on_mean.iter().chain(&user.off_mean).map(|at| &at.spot).collect();
     drawn.push(&user.fixed.spot);
@@ -63,7 +68,7 @@ pub(crate) fn resolve(
     let occupancy = Occupancy::of(&loaded, band, |_| true);
     let (on, off) = occupancy.means();
     let config = delays(on.unwrap_or(Duration::ZERO), off.unwrap_or(Duration::ZERO), false);
-    Some(User { config, measured: Some(Arc::new(occupancy)) })
+    Some(User { config, told, measured: Some(Arc::new(occupancy)) })
 }
 
 /// The users of all channels; `None` after reporting what is wrong with one.
@@ -77,7 +82,7 @@ pub(crate) fn of_channels(
     if radio.channels.is_empty() {
         return match shared {
             None => Some(vec![None]),
-            Some(user) => resolve(user, 0, reader, traces).map(|user| vec![Some(user)]),
+            Some(user) => resolve(user, 0, file, reader, traces).map(|user| vec![Some(user)]),
         };
     }
     let shared = shared.filter(|user| user.log.is_some());
@@ -90,7 +95,7 @@ pub(crate) fn of_channels(
         }
         let user = match own.or(shared) {
             None => Some(None),
-            Some(user) => resolve(user, index, reader, traces).map(Some),
+            Some(user) => resolve(user, index, file, reader, traces).map(Some),
         };
         match (&mut all, user) {
             (Some(list), Some(user)) => list.push(user),
@@ -115,15 +120,17 @@ pub(crate) fn describe_measured(measured: &Occupancy, channel: usize) -> String 
 }
 
 /// The channels' users as [`AirConfig`](linkhold_radio::AirConfig) has them: `channels` get the users' settings, the
-/// list returned has their times. It is empty if no log is used.
+/// first list returned has their times, and is empty if no log is used; the second has what is told of them.
 pub(crate) fn install(
     users: Vec<Option<User>>,
     channels: &mut [ChannelConfig],
-) -> Vec<Option<Arc<Occupancy>>> {
+) -> (Vec<Option<Arc<Occupancy>>>, Vec<ToldConfig>) {
+    let told = users.iter().map(|user| user.as_ref().map(|user| user.told).unwrap_or_default()).collect();
     let mut measured: Vec<Option<Arc<Occupancy>>> = Vec::new();
     for (channel, user) in channels.iter_mut().zip(users) {
         channel.primary_user = user.as_ref().map(|user| user.config);
         measured.push(user.and_then(|user| user.measured));
     }
-    if measured.iter().all(Option::is_none) { Vec::new() } else { measured }
+    let measured = if measured.iter().all(Option::is_none) { Vec::new() } else { measured };
+    (measured, told)
 }

@@ -11,7 +11,8 @@ use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::spectrum::Occupancy;
 use linkhold_radio::{
     AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PowerConfig, QueueConfig, QueueKind,
-    ScriptedSwitch, SensingConfig, SnrConfig, StationSensing, Switching, TraceLink,
+    ScriptedSwitch, SensingConfig, SignalsConfig, SnrConfig, StationSensing, Switching, ToldConfig,
+    TraceLink,
 };
 
 use crate::dcf;
@@ -27,6 +28,7 @@ use crate::read::{At, Reader, Spot};
 use crate::snr;
 use crate::spots::{report_idle, station_in_range};
 use crate::tcp;
+use crate::told;
 use crate::traces::Traces;
 
 /// The scenario as `case` sees it; `None` after reporting why not.
@@ -143,6 +145,10 @@ fn radio(
         None => Some(None),
         Some(s) => checked_sensing(&s.period, &s.duration, *s.phase, *s.announced, reader).map(Some),
     };
+    told::check_common(file, reader);
+    let signals_of_stations = (radio.station_sensing.iter())
+        .map(|own| (StationId(*own.station), told::resolve(&own.told, file, reader)))
+        .collect();
     let mut seen = BTreeSet::new();
     let mut station_sensing = Some(Vec::new());
     for entry in &radio.station_sensing {
@@ -168,15 +174,17 @@ fn radio(
         MacName::Duplex => channels(file, Mac::Duplex, reader, traces),
         MacName::Dcf => dcf::mac(file, reader).and_then(|mac| channels(file, mac, reader, traces)),
         MacName::Ieee802154 => {
-            let user = radio.primary_user.as_ref().map(|user| primary_user::resolve(user, 0, reader, traces));
+            let user =
+                radio.primary_user.as_ref().map(|user| primary_user::resolve(user, 0, file, reader, traces));
             let user = user.map_or(Some(None), |user| user.map(Some));
             ieee802154::radio(file, reader).zip(user).map(|((mac, channel), user)| {
                 let mut channels = vec![channel];
-                let measured_users = primary_user::install(vec![user], &mut channels);
+                let (measured_users, users_told) = primary_user::install(vec![user], &mut channels);
                 Link {
                     mac,
                     channels,
                     measured_users,
+                    users_told,
                     initial_channel: 0,
                     rate_told: *radio.rate_told,
                     switching: Switching::default(),
@@ -214,6 +222,17 @@ fn radio(
         initial_channel: link.initial_channel,
         rate_told: link.rate_told,
         switching: link.switching,
+        signals: SignalsConfig {
+            sensing: radio
+                .sensing
+                .as_ref()
+                .map(|own| told::resolve(&own.told, file, reader))
+                .unwrap_or_default(),
+            station_sensing: signals_of_stations,
+            switching: told::resolve(&radio.switching.told, file, reader),
+            gaps: radio.trace.as_ref().map(|own| told::resolve(&own.told, file, reader)).unwrap_or_default(),
+            users: link.users_told,
+        },
         sensing: sensing?,
         station_sensing: station_sensing?,
         power: radio.power.as_ref().map(|power| power_config(power)),
@@ -239,6 +258,8 @@ struct Link {
     mac: Mac,
     channels: Vec<ChannelConfig>,
     measured_users: Vec<Option<Arc<Occupancy>>>,
+    /// By channel: what is told of its primary user.
+    users_told: Vec<ToldConfig>,
     initial_channel: usize,
     rate_told: bool,
     switching: Switching,
@@ -282,6 +303,7 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
     idle.extend(radio.switches.iter().map(|at| &at.spot));
     idle.extend(radio.snr.iter().map(|at| &at.spot));
     idle.extend(radio.power.iter().map(|at| &at.spot));
+    idle.extend(told::spots(&radio.switching.told));
     let right = "remove it: the trace says when packets pass";
     report_idle(&idle, "with mac = \"trace\"", right, reader);
     let Some(trace) = &radio.trace else {
@@ -307,6 +329,7 @@ fn trace_link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Opti
         }),
         channels: vec![channel],
         measured_users: Vec::new(),
+        users_told: Vec::new(),
         initial_channel: 0,
         rate_told: false,
         switching: Switching::default(),
@@ -384,11 +407,12 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
     }
     scripted.sort_by_key(|switch| switch.at);
     let snr = snr?;
-    let measured_users = primary_user::install(users?, &mut channels);
+    let (measured_users, users_told) = primary_user::install(users?, &mut channels);
     fine.then(|| Link {
         mac,
         channels,
         measured_users,
+        users_told,
         initial_channel: *radio.channel as usize,
         rate_told: *radio.rate_told,
         switching: Switching { delay: *radio.switching_delay, policy: *radio.switch_policy, scripted },
@@ -435,12 +459,17 @@ fn air_time_fits(file: &File, reader: &Reader<'_>) -> bool {
     fine
 }
 
-/// RFC 8290's defaults, as `linkhold-radio` has them.
+/// A queue with the defaults of its discipline, as `linkhold-radio` has them.
 fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
-    let default = FqCodelConfig::default();
     let limit = queue.limit.as_ref().map(|limit| limit.0.0);
-    let kind = match *queue.queue {
-        QueueName::Fifo => {
+    let fq_codel = match *queue.queue {
+        QueueName::Fifo => None,
+        QueueName::FqCodel => Some(FqCodelConfig::default()),
+        QueueName::Mac80211 => Some(FqCodelConfig::MAC80211),
+        QueueName::Mac80211Slow => Some(FqCodelConfig::MAC80211_SLOW),
+    };
+    let kind = match fq_codel {
+        None => {
             let mut idle: Vec<&Spot> = Vec::new();
             idle.extend(queue.target.iter().map(|at| &at.spot));
             idle.extend(queue.interval.iter().map(|at| &at.spot));
@@ -451,7 +480,7 @@ fn queue(queue: &At<Queue>, reader: &Reader<'_>) -> Option<QueueConfig> {
             report_idle(&idle, "with queue = \"fifo\"", "remove it, or write queue = \"fq_codel\"", reader);
             QueueKind::Fifo { limit: limit.unwrap_or(FIFO_LIMIT) }
         }
-        QueueName::FqCodel => {
+        Some(default) => {
             let quantum = match &queue.quantum {
                 None => default.quantum,
                 Some(bytes) => match u32::try_from(bytes.0.0) {

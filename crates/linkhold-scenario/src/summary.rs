@@ -23,6 +23,7 @@ use crate::model::{
     ResolvedScenario, Source, TraceFiles, Transport, Web, WebConnection,
 };
 use crate::primary_user;
+use crate::told;
 
 /// The facts, a line each.
 pub(crate) fn summary(scenario: &Scenario) -> String {
@@ -84,17 +85,27 @@ fn told(scenario: &ResolvedScenario) -> String {
     }
     if let Mac::Trace(link) = &radio.mac {
         let late = link.detection_delay;
-        return format!("a silence {late} after it begins; nobody tells the rate");
+        let more = match told::describe(radio) {
+            None => String::new(),
+            Some(more) => format!(", and counted from then: {more}"),
+        };
+        return format!("a silence {late} after it begins{more}; nobody tells the rate");
     }
     if let Mac::Ieee802154(mac) = &radio.mac {
         return told_by_overhearing(radio, mac);
     }
     let users = radio.channels.iter().filter_map(|channel| channel.primary_user.as_ref());
     let late = users.map(|user| user.detection_delay).max().unwrap_or_default();
-    let silences = if late.is_zero() {
-        "every silence at its first moment".to_owned()
-    } else {
-        format!("a primary user {late} after its burst begins, other silences at their first moment")
+    let silences = match (late.is_zero(), told::describe(radio)) {
+        (true, None) => "every silence at its first moment".to_owned(),
+        (false, None) => {
+            format!("a primary user {late} after its burst begins, other silences at their first moment")
+        }
+        (true, Some(more)) => format!("{more}; other silences at their first moment"),
+        (false, Some(more)) => format!(
+            "the radio notices a primary user {late} after its burst begins; counted from what it notices: {more}; \
+             other silences at their first moment"
+        ),
     };
     let told = if radio.rate_told {
         format!("{silences}, and the channel's exact rate")
@@ -552,7 +563,18 @@ fn case_line(case: &Case, first: &ResolvedScenario) -> String {
         None => String::new(),
     };
     let differs = if same_but_mechanism == *first { "" } else { ", with keys of its own" };
-    format!("{}: {mechanisms}{host}{differs}", case.name)
+    // Nobody should compare cases and not see that they are told different things.
+    let told = if told_differs(&case.scenario, first) {
+        format!("; told: {}", told(&case.scenario))
+    } else {
+        String::new()
+    };
+    format!("{}: {mechanisms}{host}{differs}{told}", case.name)
+}
+
+/// Whether a case is told otherwise than the first.
+fn told_differs(case: &ResolvedScenario, first: &ResolvedScenario) -> bool {
+    case.mesh.is_none() && first.mesh.is_none() && told(case) != told(first)
 }
 
 /// Its name, its place if that is to be said, its preset, and the settings that are not the preset's.

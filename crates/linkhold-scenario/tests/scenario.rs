@@ -10,7 +10,7 @@ use linkhold_core::mechanism::Place;
 use linkhold_core::registry::{MechanismSettings, entries};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
-use linkhold_radio::{AirTimeModel, Mac, QueueKind, SwitchPolicy};
+use linkhold_radio::{AirTimeModel, FqCodelConfig, Mac, QueueKind, SwitchPolicy};
 use linkhold_scenario::{
     Files, HostFreeze, NoFiles, PlacedMechanism, Scenario, ScenarioError, Source, json_schema,
 };
@@ -842,4 +842,43 @@ fn seeds_stay_where_readers_of_json_can_tell_them_apart() {
     let last = most + 9_999;
     assert_eq!((last as f64) as u64, last);
     assert_ne!(last as f64, (last - 1) as f64, "the last of 10,000 repetitions");
+}
+
+#[test]
+fn a_queue_can_be_that_of_linux_wifi_and_every_parameter_can_be_another() {
+    let router = |more: &str| {
+        let scenario = parse(&with(&format!("[router]\n{more}\n"))).expect("the queue is fine");
+        match scenario.cases()[0].scenario.radio.router.kind {
+            QueueKind::FqCodel(config) => config,
+            QueueKind::Fifo { .. } => panic!("{more} is no fifo"),
+        }
+    };
+    let (ms, wifi) = (Duration::from_millis, FqCodelConfig::MAC80211);
+    for (more, expected) in [
+        ("queue = \"fq_codel\"", FqCodelConfig::default()),
+        ("queue = \"mac80211\"", wifi),
+        ("queue = \"mac80211-slow\"", FqCodelConfig::MAC80211_SLOW),
+        ("queue = \"mac80211\"\ntarget = \"5ms\"", FqCodelConfig { target: ms(5), ..wifi }),
+        ("queue = \"mac80211\"\ninterval = \"300ms\"", FqCodelConfig { interval: ms(300), ..wifi }),
+        ("queue = \"mac80211\"\nquantum = \"1514B\"", FqCodelConfig { quantum: 1514, ..wifi }),
+        ("queue = \"mac80211\"\nlimit = \"100pkt\"", FqCodelConfig { limit: 100, ..wifi }),
+        ("queue = \"mac80211\"\nflows = 1024", FqCodelConfig { flows: 1024, ..wifi }),
+        (
+            "queue = \"mac80211\"\nmemory_limit = \"4MiB\"",
+            FqCodelConfig { memory_limit: Bytes(4 << 20), ..wifi },
+        ),
+        ("queue = \"mac80211\"\necn = false", FqCodelConfig { ecn: false, ..wifi }),
+    ] {
+        assert_eq!(router(more), expected, "{more}");
+    }
+    assert_eq!((wifi.target, wifi.interval, wifi.quantum), (ms(20), ms(100), 300));
+    let slow = router("queue = \"mac80211-slow\"");
+    assert_eq!((slow.target, slow.interval, slow.ecn), (ms(50), ms(300), false));
+    let told = refused(&with("[router]\ntarget = \"20ms\"\n"), &NoFiles);
+    assert!(
+        told.contains(
+            "router.target: does nothing with queue = \"fifo\"; remove it, or write queue = \"fq_codel\""
+        ),
+        "{told}"
+    );
 }

@@ -29,7 +29,9 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::dcf::{DcfConfig, Phy};
-use linkhold_radio::{Air, AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, Switching, WiredPipe};
+use linkhold_radio::{
+    Air, AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, SignalsConfig, Switching, WiredPipe,
+};
 use linkhold_scenario::{Case, Scenario};
 use linkhold_sim::cell::{AIR, Cell};
 use linkhold_sim::{Engine, run_case};
@@ -215,6 +217,7 @@ fn engine_alone(extent: &Extent) {
         initial_channel: 0,
         rate_told: true,
         switching: Switching::default(),
+        signals: SignalsConfig::default(),
         sensing: None,
         station_sensing: Vec::new(),
         power: None,

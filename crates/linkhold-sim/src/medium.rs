@@ -7,7 +7,9 @@ use linkhold_core::units::Bytes;
 use linkhold_mesh::Mesh;
 use linkhold_mesh::map::Map;
 use linkhold_mesh::routing::Message;
-use linkhold_radio::{Air, AirAccounting, AirOutput, Frame, Silence, StationTime, UplinkAccounting};
+use linkhold_radio::{
+    Air, AirAccounting, AirOutput, Frame, Silence, StationTime, ToldAccounting, UplinkAccounting,
+};
 
 /// A cell's air or a mesh. An enum and not a trait object, because every frame crosses it. Its methods are those
 /// of [`Air`], whose calling contract both keep.
@@ -151,6 +153,15 @@ impl Medium {
     pub fn uplink(&self) -> Option<UplinkAccounting> {
         match self {
             Self::Cell(air) => air.uplink(),
+            Self::Mesh(_) => None,
+        }
+    }
+
+    /// As [`Air::told`]; a mesh tells its nodes everything as it happens.
+    #[must_use]
+    pub fn told(&self) -> Option<ToldAccounting> {
+        match self {
+            Self::Cell(air) => air.told(),
             Self::Mesh(_) => None,
         }
     }

@@ -4,9 +4,9 @@
 use linkhold_core::link_event::Scope;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_mesh::{Counters, Mesh};
-use linkhold_radio::{AirAccounting, PowerConfig, Silence, StationTime, UplinkAccounting};
+use linkhold_radio::{AirAccounting, PowerConfig, Silence, StationTime, ToldAccounting, UplinkAccounting};
 use linkhold_results::{
-    EnergyRecord, FlowRecord, LinkRecord, MeshRecord, RouterSeries, SilenceRecord, UplinkRecord,
+    EnergyRecord, FlowRecord, LinkRecord, MeshRecord, RouterSeries, SilenceRecord, ToldRecord, UplinkRecord,
 };
 
 use crate::cell::AIR;
@@ -144,6 +144,7 @@ impl Recorder {
             station_silent_fraction: (0..stations).map(|s| air.station_silent_fraction(s)).collect(),
             queue_drops: losses.queue + losses.wired - self.base_losses.queue - self.base_losses.wired,
             air_losses: losses.air - self.base_losses.air,
+            told: network.radio(AIR).air().told().map(|told| told_record(&told)),
             energy: None,
             uplink: network.radio(AIR).air().uplink().map(|now| uplink_record(&now.since(&self.base_uplink))),
             mesh: network
@@ -198,6 +199,19 @@ fn mesh_record(counters: &Counters) -> MeshRecord {
         handoffs: counters.handoffs,
         transmissions: counters.transmissions,
         noticed: counters.noticed,
+    }
+}
+
+/// What was told of silences under the names that results have for it.
+#[must_use]
+pub fn told_record(told: &ToldAccounting) -> ToldRecord {
+    ToldRecord {
+        silences: told.silences,
+        told: told.told,
+        missed: told.missed,
+        false_silences: told.false_silences,
+        start_late_mean_s: told.mean_start_late().map(Duration::as_secs_f64),
+        end_late_mean_s: told.mean_end_late().map(Duration::as_secs_f64),
     }
 }
 

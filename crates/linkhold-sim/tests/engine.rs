@@ -11,7 +11,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
     Air, AirConfig, AirTimeModel, ChannelConfig, InSilence, Mac, PrimaryUserConfig, QueueConfig, QueueKind,
-    Switching, WiredPipe,
+    SignalsConfig, Switching, WiredPipe,
 };
 use linkhold_sim::network::{Losses, Network};
 use linkhold_sim::path::NodeId;
@@ -41,6 +41,7 @@ fn cell() -> Cell {
         initial_channel: 0,
         rate_told: true,
         switching: Switching::default(),
+        signals: SignalsConfig::default(),
         sensing: None,
         station_sensing: Vec::new(),
         power: None,

@@ -11,7 +11,8 @@ use linkhold_core::packet::{Direction, Ecn, PacketId, PacketView, StationId, Tcp
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::{
-    Air, AirConfig, AirTimeModel, ChannelConfig, GrantsConfig, Mac, QueueConfig, Switching, WiredPipe,
+    Air, AirConfig, AirTimeModel, ChannelConfig, GrantsConfig, Mac, QueueConfig, SignalsConfig, Switching,
+    WiredPipe,
 };
 use linkhold_results::RunRecord;
 use linkhold_scenario::{Case, NoFiles, Scenario};
@@ -267,6 +268,7 @@ fn answers(asks: bool, after: u64) -> Engine<LateAnswers> {
         initial_channel: 0,
         rate_told: true,
         switching: Switching::default(),
+        signals: SignalsConfig::default(),
         sensing: None,
         station_sensing: Vec::new(),
         power: None,

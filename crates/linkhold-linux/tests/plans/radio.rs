@@ -32,7 +32,95 @@ pub fn plans() -> Vec<Plan> {
             check: goodput_follows_a_switch,
             agree: None,
         },
+        Plan {
+            name: "a_mechanism_hears_what_is_told_and_nothing_else",
+            shows: "Of quiet periods that are told 20 ms late, some not at all and some of which there are none, the mechanism \
+                    counts those that were told; the results say how many, and both stacks tell the same.",
+            conditions: &[TOLD],
+            check: what_is_told_is_heard,
+            agree: Some(same_told_on_both),
+        },
     ]
+}
+
+/// Quiet periods of 50 ms twice a second, told as badly as a plan can show in 8 s.
+const TOLD: Conditions = Conditions {
+    name: "told late and wrong",
+    scenario: Source::Text(
+        r#"
+schema = "linkhold.scenario/1"
+name = "told-late-and-wrong"
+duration = "8s"
+warm_up = "1s"
+[wired]
+rate = "1Gbit/s"
+rtt = "20ms"
+[radio]
+mac = "duplex"
+phy_rate = "24Mbit/s"
+mac_efficiency = 1.0
+[radio.sensing]
+period = "500ms"
+duration = "50ms"
+phase = "300ms"
+announced = false
+[radio.sensing.told]
+late = "20ms"
+end_late = "5ms"
+missed = 0.3
+false_alarms = "40/min"
+false_length = "60ms"
+[router]
+visible = false
+[[flows]]
+direction = "downlink"
+source = { rate = "4Mbit/s" }
+[[cases]]
+name = "dsasync"
+mechanism = "dsasync"
+"#,
+    ),
+    set: &[],
+    cases: &["dsasync"],
+    congestion: CUBIC,
+    seeds: ONE,
+};
+
+fn what_is_told_is_heard(runs: &Runs, findings: &mut Findings) -> Answer {
+    for one in runs.iter() {
+        let told = one.record.link.told.as_ref().ok_or("a cell says what it told")?;
+        findings.some(one, "silences that were missed", told.missed);
+        findings.some(one, "silences that were none", told.false_silences);
+        // Of the last one, it may be open.
+        let known = told.silences.abs_diff(told.told + told.missed);
+        findings.at_most(one, "silences neither told nor missed", known as f64, 1.0);
+        let late = told.start_late_mean_s.ok_or("none was told")?;
+        findings.at_least(one, "told late by, s", late, 0.02);
+        findings.at_most(one, "told late by, s", late, 0.021);
+        // A true and a false silence that overlap are one.
+        let heard = one.mechanism()?.counter("silences") as f64 / (told.told + told.false_silences) as f64;
+        findings.at_least(one, "silences heard of those told", heard, 0.75);
+        findings.at_most(one, "silences heard of those told", heard, 1.0);
+        findings.at_least(one, "goodput, Mbit/s", one.record.totals.goodput_bps / 1e6, 3.5);
+    }
+    Ok(())
+}
+
+/// On a real clock the run's last moment is not exact.
+fn same_told_on_both(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
+    for (one, other) in linux.beside(simulator) {
+        let of = |evidence: &Evidence| evidence.record.link.told.clone().unwrap_or_default();
+        let (here, there) = (of(one), of(other));
+        for (what, a, b) in [
+            ("silences, apart", here.silences, there.silences),
+            ("silences told, apart", here.told, there.told),
+            ("silences missed, apart", here.missed, there.missed),
+            ("false silences, apart", here.false_silences, there.false_silences),
+        ] {
+            findings.at_most(one, what, a.abs_diff(b) as f64, 1.0);
+        }
+    }
+    Ok(())
 }
 
 /// Primary user, sensing and a channel switch.

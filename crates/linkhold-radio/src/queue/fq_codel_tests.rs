@@ -255,3 +255,57 @@ fn reclaim_takes_the_scope_in_order_of_arrival_over_all_flows() {
         (Some((1, false)), Some((4, false)), None)
     );
 }
+
+/// When a standing queue loses its first packet, ms: one packet arrives and one leaves each millisecond, behind `standing`
+/// that are there.
+fn first_drop(config: FqCodelConfig, standing: u64, ecn_capable: bool) -> Option<u64> {
+    let mut bench = Bench::new(config);
+    for _ in 0..standing {
+        bench.put(0, 1);
+    }
+    for ms in 1..2000 {
+        bench.put_frame(ms, Frame { ecn_capable, ..frame(bench.ids, 1) });
+        bench.get(ms, &[]);
+        if !bench.drops.is_empty() {
+            return Some(ms);
+        }
+    }
+    None
+}
+
+#[test]
+fn the_named_parameters_drop_when_their_target_has_stood_for_their_interval() {
+    let rfc = FqCodelConfig::default();
+    let (wifi, slow) = (FqCodelConfig::MAC80211, FqCodelConfig::MAC80211_SLOW);
+    for (name, config, standing, expected) in [
+        // The first packet that has waited the target long leaves `target` ms on; an interval later one is dropped.
+        ("rfc 8290", rfc, 80, Some(105)),
+        ("mac80211", wifi, 80, Some(120)),
+        ("mac80211, slow", slow, 80, Some(350)),
+        // A queue below the target stands for ever.
+        ("rfc 8290", rfc, 10, Some(105)),
+        ("mac80211", wifi, 10, None),
+        ("mac80211, slow", slow, 30, None),
+        ("mac80211", wifi, 30, Some(120)),
+    ] {
+        assert_eq!(first_drop(config, standing, false), expected, "{name}, {standing} packets stand");
+    }
+    // The packets that stood there at first could not be marked; those that arrive later can.
+    assert_eq!(first_drop(FqCodelConfig { target: at(150).since(at(0)), ..wifi }, 200, true), None);
+    assert_eq!(first_drop(FqCodelConfig { ecn: false, ..wifi }, 80, true), Some(120));
+}
+
+#[test]
+fn a_quantum_below_a_packet_is_fair_all_the_same() {
+    let mut bench = Bench::new(FqCodelConfig::MAC80211);
+    for _ in 0..100 {
+        bench.put(0, 1);
+        bench.put(0, 2);
+    }
+    let mut from_first = 0;
+    for _ in 0..100 {
+        let (id, _) = bench.get(0, &[]).expect("there are packets");
+        from_first += u32::from(id % 2 == 0);
+    }
+    assert!((49..=51).contains(&from_first), "{from_first}");
+}

@@ -7,7 +7,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 use linkhold_radio::{
     Air, AirConfig, AirDrop, AirEvent, AirOutput, AirTimeModel, ChannelConfig, Frame, Mac, QueueConfig,
-    RadioId, SensingConfig, Switching, Transmission, cell,
+    RadioId, SensingConfig, SignalsConfig, Switching, Transmission, cell,
 };
 
 pub fn ms(count: u64) -> Duration {
@@ -33,6 +33,7 @@ pub fn config(mac: Mac, stations: u32) -> AirConfig {
         initial_channel: 0,
         rate_told: true,
         switching: Switching::default(),
+        signals: SignalsConfig::default(),
         sensing: None,
         station_sensing: Vec::new(),
         power: None,

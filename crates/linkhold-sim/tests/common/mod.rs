@@ -5,7 +5,8 @@ use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
-    AirConfig, AirTimeModel, ChannelConfig, Mac, PrimaryUserConfig, QueueConfig, SensingConfig, Switching,
+    AirConfig, AirTimeModel, ChannelConfig, Mac, PrimaryUserConfig, QueueConfig, SensingConfig,
+    SignalsConfig, Switching,
 };
 use linkhold_scenario::{
     Case, FlowGroup, IpVersion, Output, Profile, ResolvedScenario, Source, Transport, Wired,
@@ -56,6 +57,7 @@ pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScena
             initial_channel: 0,
             rate_told: true,
             switching: Switching::default(),
+            signals: SignalsConfig::default(),
             sensing: None,
             station_sensing: Vec::new(),
             power: None,

@@ -1,0 +1,122 @@
+//! `told`: what each source of silences tells of them, and what a summary says of it.
+//!
+//! `[radio.told]` holds for every source; a source's own table changes single keys of it.
+
+use linkhold_core::time::Duration;
+use linkhold_core::units::Fraction;
+use linkhold_radio::signals::MAX_FALSE_PER_MINUTE;
+use linkhold_radio::{AirConfig, Mac, SignalsConfig, SwitchPolicy, ToldConfig};
+
+use crate::file::{File, Told};
+use crate::read::{At, Reader, Spot};
+use crate::scalar::{Frequency, OrOff};
+use crate::spots::report_idle;
+
+/// What a source tells whose own table is `own`.
+pub(crate) fn resolve(own: &At<Told>, file: &File, reader: &Reader<'_>) -> ToldConfig {
+    let common = &file.radio.told;
+    let exact = ToldConfig::EXACT;
+    let alarms = own.false_alarms.as_ref().or(common.false_alarms.as_ref());
+    let either =
+        |key: fn(&Told) -> Option<Duration>, otherwise| key(own).or(key(common)).unwrap_or(otherwise);
+    let told = ToldConfig {
+        late: either(|told| told.late.as_ref().map(|at| at.value), exact.late),
+        end_late: either(|told| told.end_late.as_ref().map(|at| at.value), exact.end_late),
+        start_known: own.start_known.as_ref().or(common.start_known.as_ref()).is_none_or(|at| at.value),
+        missed: own.missed.as_ref().or(common.missed.as_ref()).map_or(exact.missed, |at| at.value),
+        false_per_minute: alarms.map_or(0.0, |at| per_minute(at, reader)),
+        false_length: either(|told| told.false_length.as_ref().map(|at| *at.value), exact.false_length),
+    };
+    if told.false_per_minute == 0.0
+        && let Some(length) = &own.false_length
+        && !reader.has_reported(&length.spot.key)
+    {
+        report_idle(&[&length.spot], "without false silences", "write false_alarms, or remove it", reader);
+    }
+    told
+}
+
+/// The rate of a key that the same table may be read for several times: a wrong one is reported once.
+fn per_minute(at: &At<OrOff<Frequency>>, reader: &Reader<'_>) -> f64 {
+    let rate = at.value.value().map_or(0.0, |rate| rate.per_second * 60.0);
+    if rate > MAX_FALSE_PER_MINUTE && !reader.has_reported(&at.spot.key) {
+        reader.report(&at.spot, "too many false silences", "write at most 100/s, such as \"1/min\"");
+    }
+    rate.min(MAX_FALSE_PER_MINUTE)
+}
+
+/// The table of all sources. What it says is read where each source is; what does nothing is reported here.
+pub(crate) fn check_common(file: &File, reader: &Reader<'_>) {
+    let common = &file.radio.told;
+    let radio = &file.radio;
+    let users = radio.primary_user.iter();
+    let users = users.chain(radio.channels.iter().filter_map(|channel| channel.primary_user.as_ref()));
+    let mut own: Vec<&At<Told>> = users.map(|user| &user.told).collect();
+    own.extend(radio.sensing.iter().map(|sensing| &sensing.told));
+    own.extend(radio.station_sensing.iter().map(|sensing| &sensing.told));
+    own.extend(radio.trace.iter().map(|trace| &trace.told));
+    own.push(&radio.switching.told);
+    let alarms = own.into_iter().chain([common]).any(|told| told.false_alarms.is_some());
+    if let Some(length) = common.false_length.as_ref().filter(|_| !alarms) {
+        let right = "write radio.told.false_alarms, or remove it";
+        report_idle(&[&length.spot], "without false silences", right, reader);
+    }
+}
+
+/// All keys of a table that say anything, to report them where they do nothing.
+pub(crate) fn spots(told: &Told) -> Vec<&Spot> {
+    let mut spots: Vec<&Spot> = Vec::new();
+    spots.extend(told.late.iter().map(|at| &at.spot));
+    spots.extend(told.end_late.iter().map(|at| &at.spot));
+    spots.extend(told.start_known.iter().map(|at| &at.spot));
+    spots.extend(told.missed.iter().map(|at| &at.spot));
+    spots.extend(told.false_alarms.iter().map(|at| &at.spot));
+    spots.extend(told.false_length.iter().map(|at| &at.spot));
+    spots
+}
+
+/// What of a radio's silences is told late, wrong or not at all, beside what the radio itself notices late; `None`
+/// if nothing is.
+pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
+    let SignalsConfig { sensing, station_sensing, switching, gaps, .. } = &radio.signals;
+    let mut parts: Vec<String> = Vec::new();
+    let mut part = |name: &str, told: &ToldConfig| {
+        let text = format!("{name} {}", one(told));
+        if !told.is_exact() && !parts.contains(&text) {
+            parts.push(text);
+        }
+    };
+    for (index, channel) in radio.channels.iter().enumerate() {
+        if channel.primary_user.is_some() {
+            part("primary users", &radio.signals.of_user(index));
+        }
+    }
+    if radio.sensing.is_some() {
+        part("quiet periods", sensing);
+    }
+    for (_, told) in station_sensing {
+        part("stations' quiet periods", told);
+    }
+    if !radio.switching.scripted.is_empty() || radio.switching.policy == SwitchPolicy::OnPrimaryUser {
+        part("channel switches", switching);
+    }
+    if matches!(radio.mac, Mac::Trace(_)) {
+        part("silences", gaps);
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn one(told: &ToldConfig) -> String {
+    let ToldConfig { late, end_late, start_known, missed, false_per_minute, false_length } = told;
+    let mut text = format!("{late} late (ends {end_late})");
+    if !start_known {
+        text.push_str(", without saying since when");
+    }
+    if *missed > Fraction::ZERO {
+        text.push_str(&format!(", {} % not at all", 100.0 * missed.get()));
+    }
+    if *false_per_minute > 0.0 {
+        text.push_str(&format!(", and {false_per_minute} false ones of {false_length} a minute"));
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! `told`: what each source of silences tells, as the file says it.
+
+use linkhold_core::packet::StationId;
+use linkhold_core::time::Duration;
+use linkhold_core::units::Fraction;
+use linkhold_radio::{SignalsConfig, ToldConfig};
+use linkhold_scenario::{NoFiles, Scenario};
+
+const HEAD: &str = "schema = \"linkhold.scenario/1\"\nname = \"told\"\nduration = \"20s\"\n[[flows]]\ndirection = \"downlink\"\n";
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn parse(radio: &str, overrides: &[String]) -> Result<Scenario, String> {
+    let text = format!("{HEAD}[radio]\nstations = 2\n{radio}");
+    Scenario::parse(&text, "s.toml", overrides, &NoFiles).map_err(|error| error.to_string())
+}
+
+fn signals(radio: &str) -> SignalsConfig {
+    parse(radio, &[]).expect("the file is right").cases()[0].scenario.radio.signals.clone()
+}
+
+fn refused(radio: &str) -> String {
+    parse(radio, &[]).expect_err("the file is wrong")
+}
+
+const CELL: &str = "phy_rate = \"24Mbit/s\"\n";
+const USER: &str = "on_mean = \"300ms\"\noff_mean = \"1200ms\"\n";
+
+#[test]
+fn without_a_word_everything_is_told_as_it_happens() {
+    let told = signals(&format!("{CELL}[radio.primary_user]\n{USER}"));
+    assert_eq!(told, SignalsConfig { users: vec![ToldConfig::EXACT], ..SignalsConfig::default() });
+    assert!(told.of_user(0).is_exact() && told.sensing.is_exact());
+}
+
+#[test]
+fn each_source_has_its_own_table_and_takes_from_the_common_one_what_it_leaves_out() {
+    let told = signals(&format!(
+        "{CELL}[radio.told]\nlate = \"20ms\"\nend_late = \"2ms\"\nstart_known = false\nmissed = 0.01\nfalse_alarms = \"1/min\"\n\
+         [radio.primary_user]\n{USER}told = {{ late = \"40ms\", false_length = \"250ms\" }}\n\
+         [radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\ntold = {{ missed = 0, false_alarms = \"off\" }}\n\
+         [[radio.station_sensing]]\nstation = 1\nperiod = \"500ms\"\nduration = \"25ms\"\ntold.end_late = \"9ms\"\n\
+         [radio.switching.told]\nlate = \"0s\"\nstart_known = true\n"
+    ));
+    let common = ToldConfig {
+        late: MS(20),
+        end_late: MS(2),
+        start_known: false,
+        missed: Fraction::clamped(0.01),
+        false_per_minute: 1.0,
+        false_length: MS(100),
+    };
+    assert_eq!(told.users, [ToldConfig { late: MS(40), false_length: MS(250), ..common }]);
+    assert_eq!(told.sensing, ToldConfig { missed: Fraction::ZERO, false_per_minute: 0.0, ..common });
+    assert_eq!(told.station_sensing, [(StationId(1), ToldConfig { end_late: MS(9), ..common })]);
+    assert_eq!(told.switching, ToldConfig { late: MS(0), start_known: true, ..common });
+}
+
+#[test]
+fn every_channels_user_has_its_own() {
+    let told = signals(
+        "channels = [{ phy_rate = \"24Mbit/s\", primary_user = { on_mean = \"1s\", off_mean = \"1s\", told = { late = \"5ms\" } } }, \
+         { phy_rate = \"12Mbit/s\" }]\n",
+    );
+    assert_eq!(
+        (told.of_user(0).late, told.of_user(1), told.of_user(7)),
+        (MS(5), ToldConfig::EXACT, ToldConfig::EXACT)
+    );
+}
+
+#[test]
+fn a_case_may_be_told_otherwise_and_the_summary_says_what_each_is_told() {
+    let text = format!(
+        "{CELL}[radio.primary_user]\n{USER}detection_delay = \"20ms\"\n[radio.told]\nlate = \"5ms\"\nmissed = 0.02\nfalse_alarms = \"2/min\"\n\
+         [[cases]]\nname = \"late\"\nmechanism = \"dsasync\"\n\
+         [[cases]]\nname = \"oracle\"\nmechanism = \"dsasync\"\n\
+         set = {{ \"radio.told\" = {{ late = \"0s\", missed = 0, false_alarms = \"off\" }}, \"radio.primary_user.detection_delay\" = \"0s\" }}\n"
+    );
+    let scenario = parse(&text, &[]).expect("the file is right");
+    assert!(scenario.cases()[1].scenario.radio.signals.of_user(0).is_exact());
+    let summary = scenario.summary();
+    for part in [
+        "a primary user 20ms after its burst begins; counted from what it notices: primary users 5ms late (ends 0s), 2 % \
+         not at all, and 2 false ones of 100ms a minute",
+        "with keys of its own; told: every silence at its first moment, and the channel's exact rate",
+    ] {
+        assert!(summary.contains(part), "{part}\nin\n{summary}");
+    }
+}
+
+#[test]
+fn what_is_wrong_or_does_nothing_is_named_with_what_would_be_right() {
+    for (radio, message) in [
+        (format!("{CELL}[radio.told]\nlate = \"soon\"\n"), "radio.told.late: \"soon\""),
+        (format!("{CELL}[radio.told]\nearly = \"1s\"\n"), "radio.told.early"),
+        (format!("{CELL}[radio.told]\nmissed = 1.5\n"), "radio.told.missed"),
+        (
+            format!("{CELL}[radio.told]\nfalse_length = \"1s\"\n"),
+            "radio.told.false_length: does nothing without false silences; write radio.told.false_alarms, or remove it",
+        ),
+        (
+            format!("{CELL}[radio.primary_user]\n{USER}told = {{ false_length = \"1s\" }}\n"),
+            "radio.primary_user.told.false_length: does nothing without false silences; write false_alarms, or remove it",
+        ),
+        (
+            format!("{CELL}[radio.primary_user]\n{USER}told = {{ false_alarms = \"101/s\" }}\n"),
+            "radio.primary_user.told.false_alarms: too many false silences; write at most 100/s",
+        ),
+        (
+            format!("mac = \"802.15.4\"\n[radio.primary_user]\n{USER}told = {{ late = \"1ms\" }}\n"),
+            "radio.primary_user.told.late: does nothing with mac = \"802.15.4\"; write radio.primary_user.overhear",
+        ),
+        (
+            "mac = \"802.15.4\"\n[radio.told]\nmissed = 0.1\n".to_owned(),
+            "radio.told.missed: does nothing with mac = \"802.15.4\"",
+        ),
+    ] {
+        let told = refused(&radio);
+        assert!(told.contains(message), "{radio}\nshould tell: {message}\nbut told:    {told}");
+    }
+}
