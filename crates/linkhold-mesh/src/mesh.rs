@@ -256,8 +256,10 @@ impl Mesh {
 
     fn find_next(&mut self) {
         let delayed = self.nodes.delayed.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, ..))| *at);
+        // The first event is at time 0 also where the spectrum never has one: it tells the channel.
+        let spectrum = if self.started { self.nodes.spectrum.next() } else { Instant::ZERO };
         let candidates = [
-            (self.nodes.spectrum.next(), Source::Spectrum),
+            (spectrum, Source::Spectrum),
             (self.dcf.next(), Source::Dcf),
             (self.nodes.timers.next(), Source::Router),
             (delayed, Source::Delayed),

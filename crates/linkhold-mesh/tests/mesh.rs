@@ -6,7 +6,7 @@ use std::sync::Arc;
 use linkhold_core::link_event::{Cause, LinkEventKind};
 use linkhold_core::packet::{PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::BitRate;
+use linkhold_core::units::{BitRate, Fraction};
 use linkhold_mesh::config::{Channels, Movement, Routing, SpectrumConfig, Users};
 use linkhold_mesh::mobility::Area;
 use linkhold_mesh::places::Reach;
@@ -223,6 +223,18 @@ fn layers_publish_channels_and_links_with_their_times() {
             && link.age(driver.now) < Duration::from_secs(1)
     );
     assert!(repository.neighbour(0, 2).is_none(), "400 m away");
+}
+
+#[test]
+fn a_channel_of_their_own_is_told_and_published_at_the_start() {
+    let mut driver = Driver::new(&config(&line(2), Routing::Direct), 1);
+    driver.run(seconds(1));
+    let capacity = BitRate::from_mbps(2);
+    let told = LinkEventKind::ChannelSwitched { capacity, efficiency: Fraction::ONE };
+    assert_eq!(driver.told, [(Instant::ZERO, told)], "once");
+    let published = driver.mesh.repository().channel(1).map(|channel| (channel.value, channel.at));
+    assert_eq!(published, Some((0, Instant::ZERO)));
+    assert_eq!(driver.mesh.next_event(), None);
 }
 
 #[test]
