@@ -6,6 +6,8 @@
 
 mod accounting;
 pub mod config;
+mod homes;
+mod licensed;
 mod local;
 pub mod map;
 pub mod mesh;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use linkhold_core::units::{BitRate, Fraction};
-use linkhold_mesh::config::{Channels, MeshConfig, Movement, SpectrumConfig, Users};
+use linkhold_mesh::config::{Channels, MeshConfig, Movement, SpectrumConfig, Users, WorkingChannel};
 use linkhold_mesh::mobility::Area;
 use linkhold_mesh::places::Reach;
 use linkhold_mesh::{MeshError, Point};
@@ -92,6 +92,9 @@ fn report_misfit(error: &MeshError, mesh: &At<Mesh>, reader: &Reader<'_>) {
                 reader.report(&path.spot, what, "mend that line, or change the area or the number of nodes");
             }
             return;
+        }
+        MeshError::TooManyChannels(_) | MeshError::Homes { .. } | MeshError::HomeChannel { .. } => {
+            (&mesh.spot, "change it")
         }
         MeshError::Mobility(_) | MeshError::Users(_) | MeshError::Cycle(_) => {
             (&mesh.spot, "change it, or the area")
@@ -200,7 +203,14 @@ fn spectrum_config(
         }
     };
     let sensing = sensing_model(spectrum, activity, reader)?;
-    Some(SpectrumConfig { log, cycle, sensing, policy: *spectrum.policy, users })
+    Some(SpectrumConfig {
+        log,
+        cycle,
+        sensing,
+        policy: *spectrum.policy,
+        users,
+        working: WorkingChannel::Common,
+    })
 }
 
 fn sensing_model(

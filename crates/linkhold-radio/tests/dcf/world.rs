@@ -135,7 +135,7 @@ impl Environment for World {
         self.rate
     }
 
-    fn quiet_at(&self, _radio: u32, _to: Option<u32>) -> Instant {
+    fn quiet_at(&self, _now: Instant, _radio: u32, _to: Option<u32>) -> Instant {
         self.quiet_at
     }
 

@@ -166,7 +166,7 @@ impl Aodv {
             Message::Request(request) => self.on_request(now, from, request, out),
             Message::Reply(reply) => self.on_reply(now, from, reply, out),
             Message::Error(error) => self.on_error(now, from, error, out),
-            Message::Search(_) => {}
+            Message::Search(_) | Message::Beacon(_) => {}
         }
     }
 
