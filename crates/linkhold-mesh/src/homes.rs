@@ -7,14 +7,15 @@
 //!   when it finds a primary user there. Outside of silences it listens there. A sender tunes to the receiver's home for
 //!   one attempt and returns (`dcf/engine/visits.rs`); it is deaf at home meanwhile.
 //! - **A place of its own.** Equations (1) and (2) are asked at the node's own place, and it errs with draws of its own.
-//!   A sender that visits has not sensed there: it relies on its receiver, which has.
+//!   A sender that visits has not sensed there: it relies on its receiver, which has. But where it found a primary user
+//!   itself less than a cycle ago, it sends nothing: a frame for a neighbour there counts as given up.
 //! - **What neighbours know of each other** is what the last frame of the other said that they read: its home
 //!   channel and when its next silence begins, in [`FRAME_HEADER`] bytes more of each data frame; and, in beacons, which
 //!   channels were free of primary users lately. It goes to the cross-layer repository with its time and is believed for
 //!   [`KEEP_CYCLES`] cycles. A neighbour is expected to go on in its cycle. One that hands off comes back on another channel
 //!   and with another phase: until a frame of it was read, attempts fail and count as all others that do.
-//! - **Beacons** go out after each sensing, one copy on each channel on which the node did not find a primary user
-//!   when it last looked. Every other broadcast does the same, because the sender cannot know who listens where. What
+//! - **Beacons** go out after each sensing, one copy on each channel on which the node did not just find a primary
+//!   user. Every other broadcast does the same, because the sender cannot know who listens where. What
 //!   that costs in time is on the air.
 //! - A channel is heard on its neighbours in the same band with the overlap factors of section 3; nothing sent there
 //!   can be read.
@@ -210,10 +211,13 @@ impl Homes {
         self.period * KEEP_CYCLES
     }
 
-    /// The channels on which `node` found no primary user when it last looked, or never looked: bit `c` for channel `c`.
-    pub(crate) fn usable(&self, node: Node) -> u64 {
+    /// The channels that `node` may send on: bit `c` for channel `c`. Not those where it found a primary user less than
+    /// a cycle ago and has not looked again. What it found is believed for as long as a free channel is, on which it sends
+    /// for T_p without another look.
+    pub(crate) fn usable(&self, node: Node, now: Instant) -> u64 {
         let history = self.radios[node.get()].cycle.decision().history();
-        set(history.channels(), |channel| !history.is_occupied(channel))
+        let found = |channel| history.last_occupied(channel).is_some_and(|at| now.since(at) < self.period);
+        set(history.channels(), |channel| !(history.is_occupied(channel) && found(channel)))
     }
 
     /// The channels on which it found none for longer than its memory.

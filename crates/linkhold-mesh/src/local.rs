@@ -70,7 +70,7 @@ impl Local {
         homes: &Homes,
     ) {
         self.find_places(node, nodes, now, places);
-        (self.free, self.usable) = (homes.clear(node, now), homes.usable(node));
+        (self.free, self.usable) = (homes.clear(node, now), homes.usable(node, now));
         let (keep, least) = (homes.keep(), MARGIN * places.reach().sensitivity());
         let neighbour = |known: &Known| {
             let home = *known.channel?.fresh(now, keep)?;

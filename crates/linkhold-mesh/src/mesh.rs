@@ -627,6 +627,25 @@ impl Nodes {
         }
     }
 
+    /// The MAC gives up a packet.
+    fn give_up(&mut self, now: Instant, node: Node, id: PacketId) {
+        self.counters.given_up += 1;
+        let Some(packet) = self.packets.get(id) else { return };
+        let Some(to) = packet.to else { return };
+        let lost = matches!(packet.cargo, Cargo::Data(_)) && !packet.arrived;
+        let data = Data { packet: id, source: packet.source, destination: packet.destination };
+        let lost = lost.then_some(data);
+        if lost.is_none() {
+            self.packets.remove(id);
+        }
+        if self.spectrum.homes().is_some() {
+            self.repository.withdraw_neighbour(node.get(), to.0);
+        }
+        self.look(now, node);
+        self.states[node.get()].router.on_failure(now, to, lost, &self.local, &mut self.actions);
+        self.act(now, node);
+    }
+
     fn data_received(&mut self, now: Instant, at: Node, from: Node, id: PacketId) {
         let Some(packet) = self.packets.get_mut(id) else { return };
         packet.arrived = true;
@@ -723,21 +742,7 @@ impl Environment for Nodes {
                 }
             }
             Sent::GaveUp { .. } => {
-                self.counters.given_up += 1;
-                let Some(packet) = self.packets.get(id) else { return };
-                let Some(to) = packet.to else { return };
-                let lost = matches!(packet.cargo, Cargo::Data(_)) && !packet.arrived;
-                let data = Data { packet: id, source: packet.source, destination: packet.destination };
-                let lost = lost.then_some(data);
-                if lost.is_none() {
-                    self.packets.remove(id);
-                }
-                if self.spectrum.homes().is_some() {
-                    self.repository.withdraw_neighbour(node.get(), to.0);
-                }
-                self.look(now, node);
-                self.states[node.get()].router.on_failure(now, to, lost, &self.local, &mut self.actions);
-                self.act(now, node);
+                self.give_up(now, node, id);
             }
         }
     }

@@ -503,6 +503,10 @@ impl<O: Observer> Hosts for Endpoints<'_, O> {
             let side = flow.sender;
             let event = match news {
                 News::All(event) => Some(event),
+                News::Over { node, event } => {
+                    let ends = flow.meter.mesh_ends();
+                    ends.is_some_and(|ends| path_news::goes_over(network, ends, node)).then_some(event)
+                }
                 News::Rate { old, new } => {
                     let mss = u32::from(self.plan.tcp().mss);
                     flow.meter.mesh_ends().and_then(|ends| path_news::change(network, ends, mss, old, new))

@@ -89,25 +89,31 @@ impl Nodes {
         if let Some(at) = state.put_off.iter().position(|(_, until)| *until <= now) {
             return Some(state.put_off.remove(at).0);
         }
-        let state = &self.states[node.get()];
-        let reachable = |id: &PacketId| self.is_reachable(now, node, *id);
-        let (messages, data) =
-            (state.messages.iter().position(reachable), state.data.iter().position(reachable));
-        let state = &mut self.states[node.get()];
-        let id = match (messages, data) {
-            (Some(at), _) => state.messages.remove(at)?,
-            (None, Some(at)) => state.data.remove(at)?,
-            (None, None) => {
-                self.look_when_back(now, node);
-                return None;
+        loop {
+            let state = &self.states[node.get()];
+            let reachable = |id: &PacketId| self.is_reachable(now, node, *id);
+            let (messages, data) =
+                (state.messages.iter().position(reachable), state.data.iter().position(reachable));
+            let state = &mut self.states[node.get()];
+            let id = match (messages, data) {
+                (Some(at), _) => state.messages.remove(at)?,
+                (None, Some(at)) => state.data.remove(at)?,
+                (None, None) => {
+                    self.look_when_back(now, node);
+                    return None;
+                }
+            };
+            let packet = self.packets.get(id)?;
+            let (len, to) = (packet.len(), packet.to);
+            if matches!(packet.cargo, Cargo::Data(_)) {
+                state.queued_bytes -= u64::from(len);
             }
-        };
-        let packet = self.packets.get(id)?;
-        let len = packet.len();
-        if matches!(packet.cargo, Cargo::Data(_)) {
-            state.queued_bytes -= u64::from(len);
+            if to.is_none() || self.may_send(now, node, id) {
+                return Some(Mpdu::new(id.0, to.map(|to| to.0), len + FRAME_HEADER));
+            }
+            // It ends: each is one less in the queue, and routers answer with a bounded number of messages.
+            self.give_up(now, node, id);
         }
-        Some(Mpdu::new(id.0, packet.to.map(|to| to.0), len + FRAME_HEADER))
     }
 
     /// Whether the receiver of a packet is not known to be silent, and no earlier frame waits for it.
@@ -116,6 +122,13 @@ impl Nodes {
         let waits = self.states[node.get()].put_off.iter().any(|(mpdu, _)| mpdu.to == Some(to.0));
         let silent = |(quiet, _): (Instant, Instant)| quiet == Instant::ZERO;
         !waits && !self.receiver_quiet(now, node, Some(to)).is_some_and(silent)
+    }
+
+    /// Whether the node did not just find a primary user where the packet is to be sent.
+    fn may_send(&self, now: Instant, node: Node, id: PacketId) -> bool {
+        let channel = self.channel_for(now, node, id);
+        let usable = self.spectrum.homes().map_or(u64::MAX, |homes| homes.usable(node, now));
+        channel == self.spectrum.channel(node) || usable >> channel.min(63) & 1 == 1
     }
 
     /// Looks at the queue of a node again as soon as one of the receivers in it is back.
@@ -174,7 +187,7 @@ impl Nodes {
     pub(super) fn broadcast(&mut self, now: Instant, node: Node, message: &Message, after: Duration) {
         let Some(homes) = self.spectrum.homes() else { return };
         let (home, channels) = (homes.home(node), self.spectrum.channels());
-        let usable = homes.usable(node);
+        let usable = homes.usable(node, now);
         for step in 0..channels {
             let channel = (home + step) % channels;
             if channel == home || usable >> channel & 1 == 1 {
