@@ -14,7 +14,9 @@
 //!   channels were free of primary users lately. It goes to the cross-layer repository with its time and is believed for
 //!   [`KEEP_CYCLES`] cycles. A neighbour is expected to go on in its cycle. One that hands off comes back on another channel
 //!   and with another phase: until a frame of it was read, attempts fail and count as all others that do.
-//! - **Beacons** go out after each sensing, one copy on each channel on which the node did not just find a primary
+//! - **Beacons** go out once between two sensings: at once from a node that has changed channel, else at a time drawn
+//!   from all of T_p. (All cycles are equally long: who always beaconed right after sensing would never be heard by a
+//!   neighbour that always senses then.) One copy on each channel on which the node did not just find a primary
 //!   user. Every other broadcast does the same, because the sender cannot know who listens where. What
 //!   that costs in time is on the air.
 //! - A channel is heard on its neighbours in the same band with the overlap factors of section 3; nothing sent there
@@ -49,6 +51,10 @@ struct Radio {
     bound: usize,
     /// When its queue is looked at again, because a receiver is back then; time 0 if not.
     look: Instant,
+    /// It has changed channel since its last beacon.
+    moved: bool,
+    /// When in T_p it beacons.
+    beacons: Stream,
 }
 
 /// What a neighbour is expected to do.
@@ -102,7 +108,8 @@ impl Homes {
             let stream = Stream::new(seed, "node-sensing", u64::from(node));
             let cycle = Cycle::new(spectrum.cycle, odds.clone(), decision, home, start, stream)?;
             wakeups.set(node as usize, start, 0);
-            Ok(Radio { cycle, tuned: home, bound: home, look: Instant::ZERO })
+            let beacons = Stream::new(seed, "beacon", u64::from(node));
+            Ok(Radio { cycle, tuned: home, bound: home, look: Instant::ZERO, moved: false, beacons })
         };
         let radios = (0..config.nodes).map(radio).collect::<Result<_, MeshError>>()?;
         let (retune, memory) = (own.retune, own.memory);
@@ -167,11 +174,19 @@ impl Homes {
         radio.tuned = radio.bound;
     }
 
-    /// It is at home after a silence.
-    pub(crate) fn tune_home(&mut self, node: Node) {
+    /// It works on another channel now.
+    pub(crate) fn moved(&mut self, node: Node) {
+        self.radios[node.get()].moved = true;
+    }
+
+    /// It is at home after a silence. How long until its beacon.
+    pub(crate) fn tune_home(&mut self, node: Node) -> Duration {
+        let transmitting = self.period.saturating_sub(self.sensing);
         let radio = &mut self.radios[node.get()];
         radio.tuned = radio.cycle.channel();
         radio.bound = radio.tuned;
+        let drawn = transmitting.mul_f64(radio.beacons.unit());
+        if std::mem::take(&mut radio.moved) { Duration::ZERO } else { drawn }
     }
 
     /// Nothing of `node` starts that would not end by then: its next silence, less the way home.

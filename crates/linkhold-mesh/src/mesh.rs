@@ -322,7 +322,9 @@ impl Mesh {
                     let channel = nodes.spectrum.channel(metered);
                     nodes.meters.retune(metered, now, channel, nodes.spectrum.rate_of(channel));
                     concerned.clone().for_each(|node| nodes.publish_channel(now, Node(node)));
-                    if one.is_none() {
+                    if let Some(homes) = nodes.spectrum.homes_mut() {
+                        homes.moved(metered);
+                    } else {
                         let kind = nodes.spectrum.capacity();
                         nodes.out.link(LinkEvent::at(now, kind));
                     }

@@ -171,7 +171,7 @@ impl Nodes {
     /// A silence of `node` is over: its radio is at home, and its neighbours hear of what it found.
     pub(super) fn come_home(&mut self, now: Instant, node: Node) {
         let Some(homes) = self.spectrum.homes_mut() else { return };
-        homes.tune_home(node);
+        let after = homes.tune_home(node);
         let beacon = Message::Beacon(Beacon { free_channels: homes.clear(node, now) });
         let is_beacon = |id: &PacketId| {
             let cargo = self.packets.get(*id).map(|packet| &packet.cargo);
@@ -179,7 +179,7 @@ impl Nodes {
         };
         // Who has not even sent the last one has no time for another.
         if !self.states[node.get()].messages.iter().any(is_beacon) {
-            self.broadcast(now, node, &beacon, Duration::ZERO);
+            self.broadcast(now, node, &beacon, after);
         }
     }
 

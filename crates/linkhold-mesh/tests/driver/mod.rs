@@ -148,4 +148,3 @@ impl Driver {
 pub fn seconds(count: u64) -> Instant {
     Instant::from_millis(1000 * count)
 }
-

@@ -129,7 +129,8 @@ fn two_that_visit_each_other_meet() {
     net.run(us(60_000_000));
     let arrived = [0, 1].map(|radio| net.world.arrived(radio).len());
     let outcomes = net.world.outcomes();
-    let lost = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Sent::GaveUp { arrived: false })).count();
+    let lost =
+        outcomes.iter().filter(|(_, outcome)| matches!(outcome, Sent::GaveUp { arrived: false })).count();
     // One after the other on one channel: 60 s / 9.6 ms = 6250.
     assert!(arrived.iter().all(|&count| count > 600), "{arrived:?}");
     assert!(lost * 20 < outcomes.len(), "{lost} of {}", outcomes.len());
