@@ -34,6 +34,8 @@ pub struct MeshConfig {
     pub queue: u32,
     /// How packets find their way.
     pub routing: Routing,
+    /// With AODV: nodes on the way repair broken routes (RFC 3561, section 6.12).
+    pub local_repair: bool,
     /// What they send on.
     pub channels: Channels,
 }
@@ -47,18 +49,6 @@ pub enum Routing {
     Aodv,
     /// SEARCH.
     Search,
-}
-
-impl Routing {
-    /// The router of a node.
-    pub(crate) fn router(self, node: Node, hops: HopChannels, seed: u64) -> Router {
-        let search = SearchConfig { hops, ..SearchConfig::default() };
-        match self {
-            Self::Direct => Router::Direct,
-            Self::Search => Router::Search(Box::new(Search::new(node, &search, seed))),
-            Self::Aodv => Router::Aodv(Box::new(Aodv::new(node, &AodvConfig::default(), seed))),
-        }
-    }
 }
 
 /// How nodes move.
@@ -277,6 +267,17 @@ impl MeshConfig {
         match own.homes.iter().find(|&&channel| channel as usize >= channels) {
             Some(&channel) => Err(MeshError::HomeChannel { channel, channels }),
             None => Ok(()),
+        }
+    }
+
+    /// The router of a node, where requests look for relays on `hops`.
+    pub(crate) fn router(&self, node: Node, hops: HopChannels, seed: u64) -> Router {
+        let search = SearchConfig { hops, ..SearchConfig::default() };
+        let aodv = AodvConfig { local_repair: self.local_repair, ..AodvConfig::default() };
+        match self.routing {
+            Routing::Direct => Router::Direct,
+            Routing::Search => Router::Search(Box::new(Search::new(node, &search, seed))),
+            Routing::Aodv => Router::Aodv(Box::new(Aodv::new(node, &aodv, seed))),
         }
     }
 

@@ -27,6 +27,7 @@
 use linkhold_core::link_event::Scope;
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
+use linkhold_radio::dcf::Hearing;
 use linkhold_radio::rng::Stream;
 use linkhold_radio::spectrum::{Cycle, Decision};
 use linkhold_radio::wakeups::Wakeups;
@@ -34,7 +35,7 @@ use linkhold_radio::wakeups::Wakeups;
 use crate::config::{MeshConfig, MeshError, OwnChannels, SpectrumConfig};
 use crate::licensed::{Change, Licensed, changes, until_silent};
 use crate::node::Node;
-use crate::places::Places;
+use crate::places::{Hearer, Places};
 
 /// What a data frame tells of its sender, bytes: an element's header 2, home channel 2, time to its next silence 4.
 pub(crate) const FRAME_HEADER: u32 = 8;
@@ -242,10 +243,16 @@ impl Homes {
         set(history.channels(), |channel| !found(channel))
     }
 
-    /// The share of a signal's power that a radio on `at` gets of one on `from`.
+    /// How `hearer` hears `from` on the channels that both are tuned to; `None` if it does not notice it. `least` is the
+    /// power that it takes to be noticed, W.
     #[inline]
-    pub(crate) fn overlap(&self, from: usize, at: usize) -> f64 {
-        if from == at { 1.0 } else { self.licensed.channels().bands().overlap_between(from, at) }
+    pub(crate) fn hearing(&self, least: f64, from: Node, hearer: &Hearer) -> Option<Hearing> {
+        let (sent, heard) = (self.tuned(from), self.tuned(hearer.node));
+        if sent == heard {
+            return Some(Hearing::new(hearer.node.0, hearer.power, hearer.reads));
+        }
+        let power = hearer.power * self.licensed.channels().bands().overlap_between(sent, heard);
+        (power > 0.0 && power >= least).then(|| Hearing::new(hearer.node.0, power, false))
     }
 
     /// `node` is to look at its queue at `at`. True if that is news.

@@ -160,7 +160,7 @@ impl Mesh {
         let spectrum = Spectrum::new(config, seed)?;
         let hops = if spectrum.homes().is_some() { HopChannels::Homes } else { HopChannels::Any };
         let state = |node| NodeState {
-            router: config.routing.router(Node(node), hops, seed),
+            router: config.router(Node(node), hops, seed),
             messages: VecDeque::new(),
             data: VecDeque::with_capacity(config.queue as usize),
             queued_bytes: 0,
@@ -756,7 +756,7 @@ impl Environment for Nodes {
         if let Some(homes) = self.spectrum.homes() {
             let least = self.places.least_noticed();
             let hearers = self.places.hearers(Node(from), now).iter();
-            into.extend(hearers.filter_map(|hearer| visiting::on_channels(homes, least, from, hearer)));
+            into.extend(hearers.filter_map(|hearer| homes.hearing(least, Node(from), hearer)));
             return;
         }
         into.extend(hearers.map(|hearer| Hearing::new(hearer.node.0, hearer.power, hearer.reads)));
@@ -765,7 +765,7 @@ impl Environment for Nodes {
     fn hearing(&mut self, now: Instant, from: u32, at: u32) -> Option<Hearing> {
         let hearer = *self.places.hearers(Node(from), now).iter().find(|hearer| hearer.node.0 == at)?;
         if let Some(homes) = self.spectrum.homes() {
-            return visiting::on_channels(homes, self.places.least_noticed(), from, &hearer);
+            return homes.hearing(self.places.least_noticed(), Node(from), &hearer);
         }
         Some(Hearing::new(at, hearer.power, hearer.reads))
     }

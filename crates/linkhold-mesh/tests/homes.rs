@@ -298,6 +298,7 @@ fn moving(nodes: u32, routing: Routing, per_band: u32) -> MeshConfig {
         area: Area::new(1000.0, 1000.0).expect("an area"),
         movement: Movement::Walk { least: 5.0, most: 30.0, pause: Duration::from_millis(500) },
         channels: Channels::Shared(spectrum),
+        local_repair: true,
         ..config(&[(0.0, 0.0), (0.0, 0.0)], routing)
     }
 }

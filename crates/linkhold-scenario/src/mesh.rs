@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_mesh::config::{
-    Channels, MeshConfig, Movement, OwnChannels, SpectrumConfig, Users, WorkingChannel,
+    Channels, MeshConfig, Movement, OwnChannels, Routing, SpectrumConfig, Users, WorkingChannel,
 };
 use linkhold_mesh::mobility::Area;
 use linkhold_mesh::places::Reach;
@@ -70,6 +70,7 @@ pub(crate) fn mesh(
         },
         queue: mesh.queue.0.0,
         routing: *mesh.routing,
+        local_repair: local_repair(mesh, reader),
         channels: channels?,
     };
     match config.check() {
@@ -111,6 +112,13 @@ fn report_misfit(error: &MeshError, mesh: &At<Mesh>, reader: &Reader<'_>) {
         }
     };
     reader.report(spot, error.to_string(), right);
+}
+
+fn local_repair(mesh: &At<Mesh>, reader: &Reader<'_>) -> bool {
+    if *mesh.routing != Routing::Aodv {
+        report_idle(&[&mesh.local_repair.spot], "without routing = \"aodv\"", "remove it", reader);
+    }
+    *mesh.local_repair
 }
 
 fn metres(millimetres: u64) -> f64 {

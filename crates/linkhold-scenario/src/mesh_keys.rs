@@ -47,6 +47,9 @@ file_table! {
         default queue: Positive<Packets> = "50pkt";
         /// How packets find their way.
         default routing: Routing = "aodv";
+        /// With routing = "aodv": a node on the way seeks a new route itself when its next hop is gone (RFC 3561,
+        /// section 6.12). Without it the source does.
+        default local_repair: bool = false;
         /// Bands of primary users in which the nodes are guests: sensing, handoffs. Without it the nodes have one
         /// channel of their own.
         optional spectrum: Spectrum;

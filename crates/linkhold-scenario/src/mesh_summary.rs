@@ -34,6 +34,7 @@ pub(crate) fn facts(mesh: &MeshConfig, line: &mut dyn FnMut(&str, String)) {
     );
     let routing = match mesh.routing {
         Routing::Direct => "none, each node sends straight to the receiver",
+        Routing::Aodv if mesh.local_repair => "AODV with local repair",
         Routing::Aodv => "AODV",
         Routing::Search => "SEARCH",
     };

@@ -192,7 +192,7 @@ fn write(message: &Message, into: &mut Vec<u8>) -> u16 {
         }
         Message::Error(error) => {
             let gone = error.unreachable().iter().map(|one| (node_address(one.destination.0), one.seq.0));
-            aodv::route_error(gone, into);
+            aodv::route_error(error.no_delete, gone, into);
             aodv::PORT
         }
         Message::Search(search) => {

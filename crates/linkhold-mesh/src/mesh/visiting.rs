@@ -10,25 +10,14 @@
 
 use linkhold_core::packet::PacketId;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_radio::dcf::{Hearing, Mpdu, Tuning};
+use linkhold_radio::dcf::{Mpdu, Tuning};
 use linkhold_radio::spectrum::{Heard, LinkQuality};
 
 use super::{Cargo, LOOK, Nodes};
 use crate::homes::{Expected, FRAME_HEADER, Homes};
 use crate::node::Node;
-use crate::places::Hearer;
 use crate::routing::Message;
 use crate::routing::message::Beacon;
-
-/// How `hearer` hears `from` on the channels that both are tuned to; `None` if it does not notice it. `least` is the
-/// power that it takes to be noticed, W.
-pub(super) fn on_channels(homes: &Homes, least: f64, from: u32, hearer: &Hearer) -> Option<Hearing> {
-    let (sent, heard) = (homes.tuned(Node(from)), homes.tuned(hearer.node));
-    let power = hearer.power * homes.overlap(sent, heard);
-    // Whoever is within range on the same channel stays so, whatever rounding does to its power.
-    let noticed = sent == heard || (power > 0.0 && power >= least);
-    noticed.then(|| Hearing::new(hearer.node.0, power, hearer.reads && sent == heard))
-}
 
 impl Nodes {
     /// The home channel of a neighbour, as far as it is known.

@@ -79,6 +79,8 @@ pub struct RouteReply {
 /// RERR, section 5.3. Its time to live is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteError {
+    /// The N flag: the sender repaired the routes itself (section 6.12), and nobody deletes them.
+    pub no_delete: bool,
     list: [Unreachable; MAX_UNREACHABLE],
     len: u8,
 }
@@ -96,7 +98,11 @@ impl RouteError {
     /// One that names nobody yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { list: [Unreachable { destination: Node(0), seq: SeqNo(0) }; MAX_UNREACHABLE], len: 0 }
+        Self {
+            no_delete: false,
+            list: [Unreachable { destination: Node(0), seq: SeqNo(0) }; MAX_UNREACHABLE],
+            len: 0,
+        }
     }
 
     /// Names one more; false if there is no room.

@@ -35,6 +35,7 @@ pub fn config(places: &[(f64, f64)], routing: Routing) -> MeshConfig {
         dcf: DcfConfig::new(Phy::Ieee80211b),
         queue: 50,
         routing,
+        local_repair: false,
         channels: Channels::Own(BitRate::from_mbps(2)),
     }
 }
