@@ -115,20 +115,19 @@ impl Meters {
         match self {
             Self::Common { meter, nodes } => meter.snapshot(until, *nodes),
             Self::Each { meters, together } => {
-                let each: Vec<AirAccounting> = meters.iter().map(|meter| meter.snapshot(until, 1)).collect();
+                let each: Vec<Meter> = meters.iter().map(|meter| meter.at(until)).collect();
                 let nodes = each.len().max(1) as u64;
-                let own = |pick: fn(&AirAccounting) -> u64| each.iter().map(pick).collect::<Vec<u64>>();
-                let capacity = own(|one| one.capacity_bits);
+                let capacity: Vec<u64> = each.iter().map(Meter::bits).collect();
                 let channels = each.first().map_or(0, |one| one.usable.len());
                 let usable = |channel: usize| {
-                    let sum: u64 = each.iter().map(|one| one.usable[channel].as_nanos()).sum();
-                    Duration::from_nanos(sum / nodes)
+                    let of = |one: &Meter| one.usable.get(channel).map_or(0, |usable| usable.as_nanos());
+                    Duration::from_nanos(each.iter().map(of).sum::<u64>() / nodes)
                 };
                 let end = each.iter().map(|one| one.until).max().unwrap_or(until);
                 AirAccounting {
                     until: end,
                     network_silent: together.total + together.now(meters.len(), end),
-                    station_silent: each.iter().map(|one| one.network_silent).collect(),
+                    station_silent: each.iter().map(|one| one.silent).collect(),
                     capacity_bits: capacity.iter().sum::<u64>() / nodes,
                     uplink_capacity_bits: capacity.iter().sum::<u64>() / nodes,
                     station_uplink_capacity_bits: capacity.clone(),
@@ -226,11 +225,25 @@ impl Meter {
         (start < until).then_some(Silence { start, end: until, scope: self.scope, cause })
     }
 
-    fn snapshot(&self, until: Instant, nodes: u32) -> AirAccounting {
-        let mut end = Self { finished: Vec::new(), ..self.clone() };
+    /// As it will be at `until` if nothing changes, without the finished silences.
+    fn at(&self, until: Instant) -> Self {
+        let Self { scope, rate, channel, silence, until: since, silent, capacity, ref usable, .. } = *self;
+        let (usable, finished) = (usable.clone(), Vec::new());
+        let mut end =
+            Self { scope, rate, channel, silence, until: since, silent, capacity, usable, finished };
         end.advance(until);
+        end
+    }
+
+    /// The integral of the capacity, bits.
+    fn bits(&self) -> u64 {
+        u64::try_from(self.capacity / 1_000_000_000).unwrap_or(u64::MAX)
+    }
+
+    fn snapshot(&self, until: Instant, nodes: u32) -> AirAccounting {
+        let end = self.at(until);
         let nodes = nodes as usize;
-        let bits = u64::try_from(end.capacity / 1_000_000_000).unwrap_or(u64::MAX);
+        let bits = end.bits();
         AirAccounting {
             until: end.until,
             network_silent: end.silent,

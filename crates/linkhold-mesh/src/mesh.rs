@@ -440,17 +440,23 @@ impl Mesh {
     /// know a route.
     #[must_use]
     pub fn path(&self, now: Instant, source: Node, destination: Node) -> Vec<Node> {
-        let mut path = vec![source];
-        let mut at = source;
-        while at != destination && path.len() <= usize::from(MAX_HOPS) {
+        self.walk(now, source, destination).collect()
+    }
+
+    /// Whether that path goes over `node`.
+    #[must_use]
+    pub fn goes_over(&self, now: Instant, (source, destination): (Node, Node), node: Node) -> bool {
+        self.walk(now, source, destination).any(|one| one == node)
+    }
+
+    /// The nodes of a path, one after another.
+    fn walk(&self, now: Instant, source: Node, destination: Node) -> impl Iterator<Item = Node> + '_ {
+        let next = move |at: &Node| {
             let router = self.nodes.states.get(at.get()).map(|state| &state.router);
-            let Some(next) = router.and_then(|router| router.next_hop(now, source, destination)) else {
-                break;
-            };
-            path.push(next);
-            at = next;
-        }
-        path
+            let router = router.filter(|_| *at != destination);
+            router.and_then(|router| router.next_hop(now, source, destination))
+        };
+        std::iter::successors(Some(source), next).take(usize::from(MAX_HOPS) + 1)
     }
 }
 

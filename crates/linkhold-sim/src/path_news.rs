@@ -83,7 +83,7 @@ impl PathNews {
 /// Whether the path of a flow with these ends goes over `node` now.
 pub fn goes_over(network: &Network, (from, to): (u32, u32), node: u32) -> bool {
     let mesh = network.radio(AIR).air().mesh();
-    mesh.is_some_and(|mesh| mesh.path(mesh.now(), Node(from), Node(to)).contains(&Node(node)))
+    mesh.is_some_and(|mesh| mesh.goes_over(mesh.now(), (Node(from), Node(to)), Node(node)))
 }
 
 /// What a change of the channel's rate is to the path of a flow from `from` to `to`, for segments of `mss` bytes.
