@@ -36,6 +36,8 @@ pub struct MeshConfig {
     pub routing: Routing,
     /// With AODV: nodes on the way repair broken routes (RFC 3561, section 6.12).
     pub local_repair: bool,
+    /// A source's transport is told when its route is lost and found; its router seeks a lost one at once.
+    pub routes_told: bool,
     /// What they send on.
     pub channels: Channels,
 }

@@ -39,6 +39,7 @@ use crate::places::Places;
 use crate::routing::search::HopChannels;
 use crate::routing::{Data, Message, RouteAction, RouteDrop, Router};
 use crate::spectrum::Spectrum;
+use crate::watched::{RouteNews, Watched};
 
 mod visiting;
 
@@ -111,6 +112,8 @@ struct Nodes {
     queue: usize,
     counters: Counters,
     tells_transmissions: bool,
+    /// The pairs whose routes are told of, if they are.
+    watched: Option<Watched>,
     /// The messages in the transmissions told, in order; whoever asked for these takes them.
     told: VecDeque<Message>,
 }
@@ -189,6 +192,7 @@ impl Mesh {
                 queue: config.queue as usize,
                 counters: Counters::default(),
                 tells_transmissions: false,
+                watched: config.routes_told.then(Watched::default),
                 told: VecDeque::new(),
             },
             now: Instant::ZERO,
@@ -215,6 +219,9 @@ impl Mesh {
             source.get() < count && destination.get() < count,
             "{frame:?} is not between nodes of the mesh"
         );
+        if let Some(watched) = &mut self.nodes.watched {
+            watched.add((source, destination));
+        }
         self.with_output(out, |mesh| {
             let packet = Packet {
                 cargo: Cargo::Data(frame),
@@ -348,6 +355,11 @@ impl Mesh {
     pub fn tell_transmissions(&mut self) -> bool {
         self.nodes.tells_transmissions = true;
         true
+    }
+
+    /// The next news of a source's route, if the configuration asks for them.
+    pub fn take_route_news(&mut self) -> Option<RouteNews> {
+        self.nodes.watched.as_mut()?.take()
     }
 
     /// The message in the next transmission that was told and had one, in the order of the transmissions.
@@ -575,6 +587,24 @@ impl Nodes {
         }
         self.actions = actions;
         self.arm(node);
+        if self.watched.is_some() {
+            self.watch_routes(now, node);
+        }
+    }
+
+    /// Looks which routes of `node` are lost or found, and seeks the lost: whoever is told sends nothing, so that no
+    /// packet would make the router seek them.
+    #[inline(never)]
+    fn watch_routes(&mut self, now: Instant, node: Node) {
+        let Some(watched) = &mut self.watched else { return };
+        let router = &self.states[node.get()].router;
+        let has_route = |destination| router.next_hop(now, node, destination).is_some();
+        // Each that is lost is told once, so this ends.
+        if let Some(lost) = watched.look(node, has_route) {
+            self.look(now, node);
+            self.states[node.get()].router.seek(now, lost, &self.local, &mut self.actions);
+            self.act(now, node);
+        }
     }
 
     /// Sends a message of `node`, to a neighbour or to all, on a channel.

@@ -97,6 +97,44 @@ fn a_channel_of_their_own_is_told_and_published_at_the_start() {
     assert_eq!(driver.mesh.next_event(), None);
 }
 
+/// 0, 1, 2, 3 in a line, and 4 beside 2. Node 2 or 4, whichever the route takes, leaves at 5 s; the other one stays.
+#[test]
+fn a_source_is_told_when_its_router_loses_a_route_and_has_one_again() {
+    let places = [(100.0, 100.0), (300.0, 100.0), (500.0, 100.0), (700.0, 100.0), (500.0, 200.0)];
+    for routing in [Routing::Aodv, Routing::Search] {
+        let still = MeshConfig { routes_told: true, ..config(&places, routing) };
+        let mut driver = Driver::new(&still, 1);
+        driver.send(0, 3);
+        driver.run(seconds(4));
+        let relay = driver.mesh.path(driver.now, Node(0), Node(3))[2];
+        assert_eq!(driver.mesh.take_route_news(), None, "the first route is no news");
+        let mut script = String::new();
+        for (node, (x, y)) in places.iter().enumerate() {
+            script.push_str(&format!("$node_({node}) set X_ {x}\n$node_({node}) set Y_ {y}\n"));
+        }
+        script.push_str(&format!("$ns_ at 5.0 \"$node_({}) setdest 500 1900 2000\"\n", relay.0));
+        let leaves = MeshConfig { movement: Movement::Script(script.into()), ..still };
+        let mut driver = Driver::new(&leaves, 1);
+        let mut news = Vec::new();
+        for tick in 0..120_u64 {
+            // Nothing is sent from the loss on: the router seeks by itself.
+            if news.is_empty() {
+                driver.send(0, 3);
+            }
+            driver.run(Instant::from_millis(100 * (tick + 1)));
+            while let Some(one) = driver.mesh.take_route_news() {
+                news.push((driver.now, one.found));
+                assert_eq!((one.source, one.destination), (Node(0), Node(3)));
+            }
+        }
+        let [(lost, false), (found, true)] = news[..] else { panic!("{routing:?}: {news:?}") };
+        assert!(lost > seconds(5) && lost < Instant::from_millis(5700), "{routing:?}: {lost:?}");
+        assert!(found.since(lost) <= Duration::from_millis(1500), "{routing:?}: {found:?}");
+        let path = driver.mesh.path(found, Node(0), Node(3));
+        assert_eq!(path, [Node(0), Node(1), Node(6 - relay.0), Node(3)]);
+    }
+}
+
 #[test]
 fn search_finds_the_same_way_from_places() {
     let mut driver = Driver::new(&config(&line(4), Routing::Search), 1);

@@ -71,6 +71,7 @@ pub(crate) fn mesh(
         queue: mesh.queue.0.0,
         routing: *mesh.routing,
         local_repair: local_repair(mesh, reader),
+        routes_told: *mesh.routes_told,
         channels: channels?,
     };
     match config.check() {

@@ -50,6 +50,8 @@ file_table! {
         /// With routing = "aodv": a node on the way seeks a new route itself when its next hop is gone (RFC 3561,
         /// section 6.12). Without it the source does.
         default local_repair: bool = false;
+        /// A TP-CRAHN sender is told by its own node's router when its route is lost and when there is one again.
+        default routes_told: bool = false;
         /// Bands of primary users in which the nodes are guests: sensing, handoffs. Without it the nodes have one
         /// channel of their own.
         optional spectrum: Spectrum;

@@ -3,12 +3,13 @@
 //! All nodes of a mesh sense and change channel at the same time, so to a sender its path is silent as one node is, and
 //! a change of channel is one of every hop. It hears of both at once, as an oracle would: what the notification costs and how
 //! long it takes on its way back over the hops is not modelled. Where each node senses for itself, a sender hears of a
-//! node's silence if the node is on its path when the silence begins. Of broken routes a mesh tells nothing.
+//! node's silence if the node is on its path when the silence begins. Of broken routes
+//! its own node's router tells it, if `mesh.routes_told` says so: when the router knows, which takes the protocol's messages.
 
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
-use linkhold_core::time::Duration;
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
-use linkhold_mesh::{MeshConfig, Node};
+use linkhold_mesh::{MeshConfig, Node, RouteNews};
 use linkhold_tcp::{ChannelChange, Hop, MAX_SILENCE, PathEvent};
 
 use crate::cell::AIR;
@@ -78,6 +79,16 @@ impl PathNews {
             _ => None,
         }
     }
+}
+
+/// How long a sender without a route waits to be told of one before it tries for itself: AODV's `NET_TRAVERSAL_TIME`, the
+/// time of a search across the network. Our choice.
+const ROUTE_PATIENCE: Duration = Duration::from_millis(2800);
+
+/// What news of a route are to the senders whose data takes it.
+#[must_use]
+pub fn route(now: Instant, news: RouteNews) -> PathEvent {
+    if news.found { PathEvent::RouteFound } else { PathEvent::RouteFailed { until: now + ROUTE_PATIENCE } }
 }
 
 /// Whether the path of a flow with these ends goes over `node` now.

@@ -165,6 +165,24 @@ fn nodes_with_a_channel_each_share_the_bands() {
     }
 }
 
+/// A TP-CRAHN sender that is told of routes does not lose its window to a break that it knows of.
+#[test]
+fn a_sender_that_is_told_of_its_routes_has_fewer_timeouts() {
+    let text = include_str!("../../../scenarios/mesh.toml");
+    let timeouts = |told: bool| {
+        let set = [
+            "tcp.congestion=\"tp-crahn\"".to_owned(),
+            format!("mesh.routes_told={told}"),
+            "mesh.walk={ speed_min = \"10m/s\", speed_max = \"20m/s\", pause = \"0s\" }".to_owned(),
+        ];
+        let scenario = Scenario::from_toml(text, "mesh.toml", &set).expect("a scenario");
+        let runs = (1..9).map(|seed| run(&scenario, 0, seed).0);
+        runs.flat_map(|run| run.flows).map(|flow| flow.rto_events).sum::<u64>()
+    };
+    let (told, not) = (timeouts(true), timeouts(false));
+    assert!(told < not, "{told} timeouts told, {not} not");
+}
+
 #[test]
 fn a_walking_mesh_with_a_channel_each_runs_and_repeats() {
     let text = include_str!("../../../scenarios/mesh.toml");

@@ -36,6 +36,7 @@ pub fn config(places: &[(f64, f64)], routing: Routing) -> MeshConfig {
         queue: 50,
         routing,
         local_repair: false,
+        routes_told: false,
         channels: Channels::Own(BitRate::from_mbps(2)),
     }
 }

@@ -193,6 +193,22 @@ impl Aodv {
         }
     }
 
+    /// Seeks a route that a packet of this node's will need, if there is none and it is not sought yet.
+    pub fn seek(&mut self, now: Instant, destination: Node, out: &mut Vec<RouteAction>) {
+        let sought = self.discoveries.iter().any(|discovery| discovery.destination == destination);
+        let known = destination == self.me || self.next_hop(now, destination).is_some();
+        if !known && !sought && self.discoveries.len() < self.config.max_discoveries {
+            self.discover(now, destination, out);
+        }
+    }
+
+    fn discover(&mut self, now: Instant, destination: Node, out: &mut Vec<RouteAction>) {
+        let hops = self.table.known(now, destination).map(|route| route.hops);
+        let reach = Reach::first(&self.config, hops);
+        self.discoveries.push(Discovery { destination, reach, phase: Phase::Postponed(now) });
+        self.ask(now, self.discoveries.len() - 1, out);
+    }
+
     /// A frame of `from` was heard, or one to it was acknowledged.
     pub fn on_heard(&mut self, now: Instant, from: Node) {
         if let Some(watch) = &mut self.hello {
@@ -332,10 +348,7 @@ impl Aodv {
         }
         self.held.push(data, out);
         if !sought {
-            let hops = self.table.known(now, destination).map(|route| route.hops);
-            let reach = Reach::first(&self.config, hops);
-            self.discoveries.push(Discovery { destination, reach, phase: Phase::Postponed(now) });
-            self.ask(now, self.discoveries.len() - 1, out);
+            self.discover(now, destination, out);
         }
     }
 

@@ -321,6 +321,22 @@ impl Search {
         }
     }
 
+    /// Seeks a route that a packet of this node's will need, if there is none and it is not sought yet.
+    pub fn seek<S: Surroundings>(
+        &mut self,
+        now: Instant,
+        destination: Node,
+        around: &S,
+        out: &mut Vec<RouteAction>,
+    ) {
+        let sought = self.discoveries.iter().any(|discovery| discovery.destination == destination);
+        let known = destination == self.me || self.table.active(now, self.me, destination).is_some();
+        if !known && !sought && self.discoveries.len() < self.config.max_discoveries {
+            self.discoveries.push(Discovery { destination, before: 0, wait: Wait::Postponed(now) });
+            self.ask(now, self.discoveries.len() - 1, around, out);
+        }
+    }
+
     /// Sends the requests of the discovery at a place of the list, or postpones them.
     fn ask<S: Surroundings>(&mut self, now: Instant, at: usize, around: &S, out: &mut Vec<RouteAction>) {
         if let Err(free) = self.requests.take(now) {
