@@ -14,6 +14,7 @@ use crate::mobility::setdest::SetdestError;
 use crate::mobility::{Area, Mobility, MobilityError, WaypointConfig};
 use crate::node::{Node, Point};
 use crate::places::Reach;
+use crate::routing::search::HopChannels;
 use crate::routing::{Aodv, AodvConfig, Router, Search, SearchConfig};
 
 /// Everything that makes up a mesh.
@@ -33,6 +34,10 @@ pub struct MeshConfig {
     pub queue: u32,
     /// How packets find their way.
     pub routing: Routing,
+    /// With AODV: nodes on the way repair broken routes (RFC 3561, section 6.12).
+    pub local_repair: bool,
+    /// A source's transport is told when its route is lost and found; its router seeks a lost one at once.
+    pub routes_told: bool,
     /// What they send on.
     pub channels: Channels,
 }
@@ -46,17 +51,6 @@ pub enum Routing {
     Aodv,
     /// SEARCH.
     Search,
-}
-
-impl Routing {
-    /// The router of a node.
-    pub(crate) fn router(self, node: Node, seed: u64) -> Router {
-        match self {
-            Self::Direct => Router::Direct,
-            Self::Search => Router::Search(Box::new(Search::new(node, &SearchConfig::default(), seed))),
-            Self::Aodv => Router::Aodv(Box::new(Aodv::new(node, &AodvConfig::default(), seed))),
-        }
-    }
 }
 
 /// How nodes move.
@@ -101,7 +95,48 @@ pub struct SpectrumConfig {
     pub policy: Policy,
     /// Who owns the bands.
     pub users: Users,
+    /// Who works on which channel.
+    pub working: WorkingChannel,
 }
+
+/// Who works on which channel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkingChannel {
+    /// All nodes on one: they sense together, and change channel together.
+    Common,
+    /// Each node on its own: it senses alone, listens on its home channel, and sends on the receiver's.
+    Own(OwnChannels),
+}
+
+/// How nodes live with a home channel each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnChannels {
+    /// By node: where it begins, counted from 0 over all bands. Empty: the seed draws.
+    pub homes: Vec<u32>,
+    /// How long a radio is deaf when it goes to another channel to send, or returns.
+    pub retune: Duration,
+    /// How long after a node found a primary user on a channel it counts itself in this user's region.
+    pub memory: Duration,
+}
+
+impl OwnChannels {
+    /// Homes that the seed draws, and the defaults of the scenario file. 224 us: what So and Vaidya's MMAC takes for
+    /// 802.11 radios (2004; from memory, not checked). 10 s is our choice: some cycles, and several bursts of a user
+    /// that comes and goes within seconds.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { homes: Vec::new(), retune: Duration::from_micros(224), memory: Duration::from_secs(10) }
+    }
+}
+
+impl Default for OwnChannels {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Most channels among which nodes choose one each: what nodes tell each other of them is a set of 64.
+pub const MAX_HOME_CHANNELS: usize = 64;
 
 /// Who owns the bands.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,6 +182,25 @@ pub enum MeshError {
         /// Carrier-sense range, metres.
         carrier_sense: f64,
     },
+    /// Nodes tell each other of channels up to number 63.
+    #[error("nodes with a channel each can choose among {MAX_HOME_CHANNELS} channels, not {0}")]
+    TooManyChannels(usize),
+    /// The number of home channels is not that of the nodes.
+    #[error("there are {homes} home channels for {nodes} nodes")]
+    Homes {
+        /// Home channels given.
+        homes: usize,
+        /// Nodes.
+        nodes: u32,
+    },
+    /// There is no such channel to begin on.
+    #[error("there is no channel {channel} to begin on; there are {channels}, counted from 0 over all bands")]
+    HomeChannel {
+        /// The channel.
+        channel: u32,
+        /// How many there are.
+        channels: usize,
+    },
     /// The physical layer has no such rate.
     #[error("the physical layer has no rate of {0}")]
     Rate(BitRate),
@@ -189,6 +243,11 @@ impl MeshConfig {
         if carrier_sense < transmission {
             return Err(MeshError::Reach { transmission, carrier_sense });
         }
+        if let Channels::Shared(spectrum) = &self.channels
+            && let WorkingChannel::Own(own) = &spectrum.working
+        {
+            self.check_homes(own, spectrum.log.bands().channels())?;
+        }
         let any_rate = self.dcf.phy == Phy::Ieee80211b;
         match self
             .rates()
@@ -197,6 +256,30 @@ impl MeshConfig {
         {
             Some(rate) => Err(MeshError::Rate(rate)),
             None => Ok(()),
+        }
+    }
+
+    fn check_homes(&self, own: &OwnChannels, channels: usize) -> Result<(), MeshError> {
+        if channels > MAX_HOME_CHANNELS {
+            return Err(MeshError::TooManyChannels(channels));
+        }
+        if !own.homes.is_empty() && own.homes.len() != self.nodes as usize {
+            return Err(MeshError::Homes { homes: own.homes.len(), nodes: self.nodes });
+        }
+        match own.homes.iter().find(|&&channel| channel as usize >= channels) {
+            Some(&channel) => Err(MeshError::HomeChannel { channel, channels }),
+            None => Ok(()),
+        }
+    }
+
+    /// The router of a node, where requests look for relays on `hops`.
+    pub(crate) fn router(&self, node: Node, hops: HopChannels, seed: u64) -> Router {
+        let search = SearchConfig { hops, ..SearchConfig::default() };
+        let aodv = AodvConfig { local_repair: self.local_repair, ..AodvConfig::default() };
+        match self.routing {
+            Routing::Direct => Router::Direct,
+            Routing::Search => Router::Search(Box::new(Search::new(node, &search, seed))),
+            Routing::Aodv => Router::Aodv(Box::new(Aodv::new(node, &aodv, seed))),
         }
     }
 

@@ -6,6 +6,8 @@
 
 mod accounting;
 pub mod config;
+mod homes;
+mod licensed;
 mod local;
 pub mod map;
 pub mod mesh;
@@ -15,7 +17,9 @@ mod packets;
 pub mod places;
 pub mod routing;
 mod spectrum;
+mod watched;
 
 pub use config::{MeshConfig, MeshError};
 pub use mesh::{Counters, Mesh};
 pub use node::{Node, Point};
+pub use watched::RouteNews;

@@ -13,34 +13,42 @@
 //! - a packet of the routing protocol goes before all data of its node, as in ns-2's `PriQueue`;
 //! - the queue holds `queue` packets of data and drops what comes when it is full (DropTail). Messages of the
 //!   routing protocol are not counted; they are bounded by [`MAX_MESSAGES`];
-//! - a node that has a packet for an address knows the neighbour's (no ARP).
+//! - a node that has a packet for an address knows the neighbour's (no ARP);
+//! - what is different where nodes have a channel each: `homes.rs`, `mesh/visiting.rs`.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use linkhold_core::link_event::LinkEvent;
+use linkhold_core::link_event::{LinkEvent, Scope};
 use linkhold_core::packet::{PacketId, StationId};
-use linkhold_core::time::Instant;
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};
-use linkhold_radio::dcf::{Dcf, Environment, Hearing, Kind, Mpdu, Sent, Told};
-use linkhold_radio::spectrum::{LinkQuality, Repository};
+use linkhold_radio::dcf::{Dcf, Environment, Hearing, Kind, Mpdu, Sent, Told, Tuning};
+use linkhold_radio::spectrum::Repository;
 use linkhold_radio::wakeups::Wakeups;
 use linkhold_radio::{AirAccounting, AirDrop, AirOutput, Frame, RadioId, Silence};
 
-use crate::accounting::Meter;
+use crate::accounting::{Meter, Meters, Together};
 use crate::config::{MeshConfig, MeshError, Routing};
+use crate::licensed::Change;
 use crate::local::Local;
 use crate::map::Map;
 use crate::node::Node;
 use crate::packets::{Cargo, Packet, Packets};
 use crate::places::Places;
+use crate::routing::search::HopChannels;
 use crate::routing::{Data, Message, RouteAction, RouteDrop, Router};
-use crate::spectrum::{Change, Spectrum};
+use crate::spectrum::Spectrum;
+use crate::watched::{RouteNews, Watched};
+
+mod visiting;
 
 /// Most messages of the routing protocol in a node's queue.
 const MAX_MESSAGES: usize = 64;
 /// Most neighbours of whom a node's layers publish something.
 const MAX_NEIGHBOURS: usize = 128;
+/// Stands in the list of delayed messages for none: the node is to look at its queue again.
+const LOOK: PacketId = PacketId(u64::MAX);
 /// Hops that a packet may go over (RFC 1812's default TTL).
 const MAX_HOPS: u8 = 64;
 
@@ -75,6 +83,8 @@ struct NodeState {
     queued_bytes: u64,
     /// A frame that the radio gave back, for it would not have ended before a silence.
     waiting: Option<Mpdu>,
+    /// Frames given back because their receivers are silent, or will be too soon, and when those are back.
+    put_off: Vec<(Mpdu, Instant)>,
 }
 
 /// All that the radios send for.
@@ -84,7 +94,7 @@ struct Nodes {
     states: Vec<NodeState>,
     packets: Packets,
     spectrum: Spectrum,
-    meter: Meter,
+    meters: Meters,
     /// By node: when its router wakes.
     timers: Wakeups,
     /// Messages that wait out their jitter, by time and order.
@@ -102,6 +112,8 @@ struct Nodes {
     queue: usize,
     counters: Counters,
     tells_transmissions: bool,
+    /// The pairs whose routes are told of, if they are.
+    watched: Option<Watched>,
     /// The messages in the transmissions told, in order; whoever asked for these takes them.
     told: VecDeque<Message>,
 }
@@ -149,14 +161,15 @@ impl Mesh {
         let mobility = config.mobility(seed)?;
         let places = Places::new(mobility, config.nodes, config.reach);
         let spectrum = Spectrum::new(config, seed)?;
+        let hops = if spectrum.homes().is_some() { HopChannels::Homes } else { HopChannels::Any };
         let state = |node| NodeState {
-            router: config.routing.router(Node(node), seed),
+            router: config.router(Node(node), hops, seed),
             messages: VecDeque::new(),
             data: VecDeque::with_capacity(config.queue as usize),
             queued_bytes: 0,
             waiting: None,
+            put_off: Vec::new(),
         };
-        let (channel, rate) = (spectrum.channel(), spectrum.rate());
         let mut mesh = Self {
             config: config.clone(),
             dcf: Dcf::new(&config.dcf, config.nodes, seed),
@@ -164,7 +177,7 @@ impl Mesh {
                 places,
                 states: (0..config.nodes).map(state).collect(),
                 packets: Packets::default(),
-                meter: Meter::new(config.nodes, spectrum.channels(), channel, rate),
+                meters: meters(config.nodes, &spectrum),
                 spectrum,
                 timers: Wakeups::new(config.nodes as usize),
                 delayed: BinaryHeap::new(),
@@ -179,6 +192,7 @@ impl Mesh {
                 queue: config.queue as usize,
                 counters: Counters::default(),
                 tells_transmissions: false,
+                watched: config.routes_told.then(Watched::default),
                 told: VecDeque::new(),
             },
             now: Instant::ZERO,
@@ -205,9 +219,19 @@ impl Mesh {
             source.get() < count && destination.get() < count,
             "{frame:?} is not between nodes of the mesh"
         );
+        if let Some(watched) = &mut self.nodes.watched {
+            watched.add((source, destination));
+        }
         self.with_output(out, |mesh| {
-            let packet =
-                Packet { cargo: Cargo::Data(frame), source, destination, to: None, hops: 0, arrived: false };
+            let packet = Packet {
+                cargo: Cargo::Data(frame),
+                source,
+                destination,
+                to: None,
+                channel: None,
+                hops: 0,
+                arrived: false,
+            };
             let id = mesh.nodes.packets.insert(packet);
             mesh.nodes.route(now, source, id, None);
             mesh.settle(now);
@@ -256,8 +280,10 @@ impl Mesh {
 
     fn find_next(&mut self) {
         let delayed = self.nodes.delayed.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, ..))| *at);
+        // The first event is at time 0 also where the spectrum never has one: it tells the channel.
+        let spectrum = if self.started { self.nodes.spectrum.next() } else { Instant::ZERO };
         let candidates = [
-            (self.nodes.spectrum.next(), Source::Spectrum),
+            (spectrum, Source::Spectrum),
             (self.dcf.next(), Source::Dcf),
             (self.nodes.timers.next(), Source::Router),
             (delayed, Source::Delayed),
@@ -270,34 +296,52 @@ impl Mesh {
     fn spectrum_event(&mut self, now: Instant) {
         if !self.started {
             self.started = true;
-            self.nodes.publish_channel(now);
+            for node in 0..self.nodes.states.len() as u32 {
+                self.nodes.publish_channel(now, Node(node));
+            }
             let kind = self.nodes.spectrum.capacity();
             self.nodes.out.link(LinkEvent::at(now, kind));
+            if self.nodes.spectrum.next() > now {
+                return;
+            }
         }
         let nodes = &mut self.nodes;
         let mut changes = std::mem::take(&mut nodes.changes);
-        nodes.spectrum.step(&mut nodes.places, &mut changes);
-        let radios = nodes.states.len() as u32;
+        let one = nodes.spectrum.step(&mut nodes.places, &mut changes);
+        let concerned = match one {
+            Some(Node(node)) => node..node + 1,
+            None => 0..nodes.states.len() as u32,
+        };
+        // Nodes that share a channel have one meter, which any of them stands for.
+        let metered = one.unwrap_or(Node(0));
         for change in changes.drain(..) {
             match change {
                 Change::Silent(cause) => {
-                    let was_open = !self.nodes.meter.is_silent();
-                    self.nodes.meter.fall_silent(now, cause);
+                    let was_open = !self.nodes.meters.is_silent(metered);
+                    self.nodes.meters.fall_silent(metered, now, cause);
                     if was_open {
-                        (0..radios).for_each(|radio| self.dcf.suspend(now, radio, &mut self.nodes));
+                        concerned.clone().for_each(|radio| self.dcf.suspend(now, radio, &mut self.nodes));
                     }
                 }
                 Change::Retuned => {
                     let nodes = &mut self.nodes;
                     nodes.counters.handoffs += 1;
-                    nodes.meter.retune(now, nodes.spectrum.channel(), nodes.spectrum.rate());
-                    nodes.publish_channel(now);
-                    let kind = nodes.spectrum.capacity();
-                    nodes.out.link(LinkEvent::at(now, kind));
+                    let channel = nodes.spectrum.channel(metered);
+                    nodes.meters.retune(metered, now, channel, nodes.spectrum.rate_of(channel));
+                    concerned.clone().for_each(|node| nodes.publish_channel(now, Node(node)));
+                    if let Some(homes) = nodes.spectrum.homes_mut() {
+                        homes.moved(metered);
+                    } else {
+                        let kind = nodes.spectrum.capacity();
+                        nodes.out.link(LinkEvent::at(now, kind));
+                    }
                 }
                 Change::Open => {
-                    self.nodes.meter.speak(now);
-                    (0..radios).for_each(|radio| self.dcf.resume(now, radio, &mut self.nodes));
+                    self.nodes.meters.speak(metered, now);
+                    if let Some(node) = one {
+                        self.nodes.come_home(now, node);
+                    }
+                    concerned.clone().for_each(|radio| self.dcf.resume(now, radio, &mut self.nodes));
                 }
                 Change::Tell(kind) => self.nodes.out.link(LinkEvent::at(now, kind)),
             }
@@ -311,6 +355,11 @@ impl Mesh {
     pub fn tell_transmissions(&mut self) -> bool {
         self.nodes.tells_transmissions = true;
         true
+    }
+
+    /// The next news of a source's route, if the configuration asks for them.
+    pub fn take_route_news(&mut self) -> Option<RouteNews> {
+        self.nodes.watched.as_mut()?.take()
     }
 
     /// The message in the next transmission that was told and had one, in the order of the transmissions.
@@ -336,24 +385,24 @@ impl Mesh {
 
     /// True while the node senses or changes channel.
     #[must_use]
-    pub fn is_silent(&self, _node: StationId) -> bool {
-        self.nodes.meter.is_silent()
+    pub fn is_silent(&self, node: StationId) -> bool {
+        self.nodes.meters.is_silent(Node(node.0))
     }
 
     /// Totals from time 0 to `until` (not before the last event's time).
     #[must_use]
     pub fn accounting(&self, until: Instant) -> AirAccounting {
-        self.nodes.meter.snapshot(until)
+        self.nodes.meters.snapshot(until)
     }
 
     /// Moves the silences that ended since the last call to the end of `into`.
     pub fn take_silences(&mut self, into: &mut Vec<Silence>) {
-        self.nodes.meter.take_silences(into);
+        self.nodes.meters.take_silences(into);
     }
 
     /// Adds the silence still going on at `until`, cut there, to the end of `into`.
     pub fn open_silences(&self, until: Instant, into: &mut Vec<Silence>) {
-        into.extend(self.nodes.meter.open_silence(until));
+        self.nodes.meters.open_silences(until, into);
     }
 
     /// Totals since time 0.
@@ -368,8 +417,8 @@ impl Mesh {
         let count = nodes.states.len() as u32;
         let places = (0..count).map(|node| nodes.places.position(Node(node), now)).collect();
         Map {
-            band: nodes.spectrum.band(),
-            silent: nodes.meter.is_silent(),
+            band: nodes.commonest_band(),
+            silent: nodes.meters.are_all_silent(),
             nodes: places,
             users: nodes.spectrum.users_on_map(now),
         }
@@ -403,18 +452,37 @@ impl Mesh {
     /// know a route.
     #[must_use]
     pub fn path(&self, now: Instant, source: Node, destination: Node) -> Vec<Node> {
-        let mut path = vec![source];
-        let mut at = source;
-        while at != destination && path.len() <= usize::from(MAX_HOPS) {
-            let router = self.nodes.states.get(at.get()).map(|state| &state.router);
-            let Some(next) = router.and_then(|router| router.next_hop(now, source, destination)) else {
-                break;
-            };
-            path.push(next);
-            at = next;
-        }
-        path
+        self.walk(now, source, destination).collect()
     }
+
+    /// Whether that path goes over `node`.
+    #[must_use]
+    pub fn goes_over(&self, now: Instant, (source, destination): (Node, Node), node: Node) -> bool {
+        self.walk(now, source, destination).any(|one| one == node)
+    }
+
+    /// The nodes of a path, one after another.
+    fn walk(&self, now: Instant, source: Node, destination: Node) -> impl Iterator<Item = Node> + '_ {
+        let next = move |at: &Node| {
+            let router = self.nodes.states.get(at.get()).map(|state| &state.router);
+            let router = router.filter(|_| *at != destination);
+            router.and_then(|router| router.next_hop(now, source, destination))
+        };
+        std::iter::successors(Some(source), next).take(usize::from(MAX_HOPS) + 1)
+    }
+}
+
+/// One meter for all, or one for each node.
+fn meters(nodes: u32, spectrum: &Spectrum) -> Meters {
+    let meter = |scope, node| {
+        let channel = spectrum.channel(node);
+        Meter::new(scope, spectrum.channels(), channel, spectrum.rate_of(channel))
+    };
+    if spectrum.homes().is_none() {
+        return Meters::Common { meter: meter(Scope::Network, Node(0)), nodes };
+    }
+    let of = |node| meter(Scope::Station(StationId(node)), Node(node));
+    Meters::Each { meters: (0..nodes).map(of).collect(), together: Together::default() }
 }
 
 /// A router's reason as a link tells it.
@@ -439,31 +507,39 @@ impl Nodes {
         }
     }
 
-    /// The MAC layer publishes the channel that all nodes work on.
-    fn publish_channel(&mut self, now: Instant) {
-        let channel = self.spectrum.channel();
-        let power = self.places.reach().power;
-        for node in 0..self.states.len() {
-            self.repository.publish_channel(node, channel, now);
-            self.repository.publish_transmit_power(node, power, now);
-        }
+    /// The MAC layer publishes the channel that a node works on.
+    fn publish_channel(&mut self, now: Instant, node: Node) {
+        let channel = self.spectrum.channel(node);
+        self.repository.publish_channel(node.get(), channel, now);
+        self.repository.publish_transmit_power(node.get(), self.places.reach().power, now);
     }
 
-    /// The PHY layer of `at` publishes how well it received `from`.
-    fn publish_link(&mut self, now: Instant, at: Node, from: Node) {
-        let hearer = self.places.hearers(from, now).iter().find(|hearer| hearer.node == at);
-        let Some(received_power) = hearer.map(|hearer| hearer.power) else { return };
-        let disturbance = self.spectrum.disturbance(at, now, now, &mut self.places);
-        // Without noise the ratio is infinite, as it would be.
-        let quality = LinkQuality { received_power, sinr: received_power / disturbance };
-        self.repository.publish_link(at.get(), from.0, quality, now);
-        self.repository.publish_neighbour_channel(at.get(), from.0, self.spectrum.channel(), now);
+    /// The band that most nodes work on, of equally many the lowest.
+    fn commonest_band(&self) -> u32 {
+        if self.spectrum.homes().is_none() {
+            return self.spectrum.band(Node(0));
+        }
+        let mut counts: Vec<(u32, u32)> = Vec::new();
+        for node in 0..self.states.len() as u32 {
+            let band = self.spectrum.band(Node(node));
+            match counts.iter_mut().find(|(_, one)| *one == band) {
+                Some((count, _)) => *count += 1,
+                None => counts.push((1, band)),
+            }
+        }
+        counts.into_iter().max_by_key(|&(count, band)| (count, Reverse(band))).map_or(0, |(_, band)| band)
     }
 
     /// Looks around from `node`, for a router that wants to know.
     fn look(&mut self, now: Instant, node: Node) {
         if self.geographic {
-            self.local.look(node, self.states.len() as u32, now, &mut self.places);
+            let nodes = self.states.len() as u32;
+            match self.spectrum.homes() {
+                None => self.local.look(node, nodes, now, &mut self.places),
+                Some(homes) => {
+                    self.local.look_at_homes(node, nodes, now, &mut self.places, &self.repository, homes);
+                }
+            }
         }
     }
 
@@ -485,8 +561,10 @@ impl Nodes {
     }
 
     fn send_delayed(&mut self) {
-        if let Some(Reverse((_, _, node, id))) = self.delayed.pop() {
-            self.push_message(Node(node), id);
+        match self.delayed.pop() {
+            Some(Reverse((_, _, node, LOOK))) => self.kicked.push(node),
+            Some(Reverse((_, _, node, id))) => self.push_message(Node(node), id),
+            None => {}
         }
     }
 
@@ -495,39 +573,75 @@ impl Nodes {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                RouteAction::Send { packet, to, channel: _ } => self.push_data(node, packet, to),
-                RouteAction::Control { message, to, channel: _, after } => {
-                    let packet = Packet {
-                        cargo: Cargo::Control(message),
-                        source: node,
-                        destination: to.unwrap_or(node),
-                        to,
-                        hops: 0,
-                        arrived: false,
-                    };
-                    let id = self.packets.insert(packet);
-                    if after.is_zero() {
-                        self.push_message(node, id);
-                    } else {
-                        self.delayed_count += 1;
-                        self.delayed.push(Reverse((now + after, self.delayed_count, node.0, id)));
-                    }
+                RouteAction::Send { packet, to, channel } => self.push_data(node, packet, to, channel),
+                RouteAction::Control { message, to: None, channel: None, after }
+                    if self.spectrum.homes().is_some() =>
+                {
+                    self.broadcast(now, node, &message, after);
+                }
+                RouteAction::Control { message, to, channel, after } => {
+                    self.send_message(now, node, message, (to, channel), after);
                 }
                 RouteAction::Drop { packet, reason } => self.lose(packet, drop_reason(reason)),
             }
         }
         self.actions = actions;
         self.arm(node);
+        if self.watched.is_some() {
+            self.watch_routes(now, node);
+        }
     }
 
-    fn push_data(&mut self, node: Node, id: PacketId, to: Node) {
+    /// Looks which routes of `node` are lost or found, and seeks the lost: whoever is told sends nothing, so that no
+    /// packet would make the router seek them.
+    #[inline(never)]
+    fn watch_routes(&mut self, now: Instant, node: Node) {
+        let Some(watched) = &mut self.watched else { return };
+        let router = &self.states[node.get()].router;
+        let has_route = |destination| router.next_hop(now, node, destination).is_some();
+        // Each that is lost is told once, so this ends.
+        if let Some(lost) = watched.look(node, has_route) {
+            self.look(now, node);
+            self.states[node.get()].router.seek(now, lost, &self.local, &mut self.actions);
+            self.act(now, node);
+        }
+    }
+
+    /// Sends a message of `node`, to a neighbour or to all, on a channel.
+    fn send_message(
+        &mut self,
+        now: Instant,
+        node: Node,
+        message: Message,
+        (to, channel): (Option<Node>, Option<u8>),
+        after: Duration,
+    ) {
+        let packet = Packet {
+            cargo: Cargo::Control(message),
+            source: node,
+            destination: to.unwrap_or(node),
+            to,
+            channel,
+            hops: 0,
+            arrived: false,
+        };
+        let id = self.packets.insert(packet);
+        if after.is_zero() {
+            self.push_message(node, id);
+        } else {
+            self.delayed_count += 1;
+            self.delayed.push(Reverse((now + after, self.delayed_count, node.0, id)));
+        }
+    }
+
+    fn push_data(&mut self, node: Node, id: PacketId, to: Node, channel: Option<u8>) {
         let state = &mut self.states[node.get()];
         if state.data.len() >= self.queue {
             self.lose(id, AirDrop::QueueFull);
             return;
         }
         let Some(packet) = self.packets.get_mut(id) else { return };
-        packet.to = Some(to);
+        (packet.to, packet.channel) = (Some(to), channel);
         state.queued_bytes += u64::from(packet.len());
         state.data.push_back(id);
         self.kicked.push(node.0);
@@ -551,6 +665,25 @@ impl Nodes {
         }
     }
 
+    /// The MAC gives up a packet.
+    fn give_up(&mut self, now: Instant, node: Node, id: PacketId) {
+        self.counters.given_up += 1;
+        let Some(packet) = self.packets.get(id) else { return };
+        let Some(to) = packet.to else { return };
+        let lost = matches!(packet.cargo, Cargo::Data(_)) && !packet.arrived;
+        let data = Data { packet: id, source: packet.source, destination: packet.destination };
+        let lost = lost.then_some(data);
+        if lost.is_none() {
+            self.packets.remove(id);
+        }
+        if self.spectrum.homes().is_some() {
+            self.repository.withdraw_neighbour(node.get(), to.0);
+        }
+        self.look(now, node);
+        self.states[node.get()].router.on_failure(now, to, lost, &self.local, &mut self.actions);
+        self.act(now, node);
+    }
+
     fn data_received(&mut self, now: Instant, at: Node, from: Node, id: PacketId) {
         let Some(packet) = self.packets.get_mut(id) else { return };
         packet.arrived = true;
@@ -570,6 +703,9 @@ impl Nodes {
     }
 
     fn message_received(&mut self, now: Instant, at: Node, from: Node, id: PacketId) {
+        if self.beacon_received(now, at, from, id) {
+            return;
+        }
         self.look(now, at);
         if let Some(Packet { cargo: Cargo::Control(message), .. }) = self.packets.get(id) {
             let router = &mut self.states[at.get()].router;
@@ -592,13 +728,16 @@ impl Nodes {
             }
             None => None,
         };
-        let channel = self.spectrum.channel() as u32;
+        let channel = self.spectrum.tuned(Node(told.from)) as u32;
         self.out.transmitted(told.transmission(packet, channel, |node| StationId(node).into()));
     }
 }
 
 impl Environment for Nodes {
-    fn take(&mut self, _now: Instant, radio: u32) -> Option<Mpdu> {
+    fn take(&mut self, now: Instant, radio: u32) -> Option<Mpdu> {
+        if self.spectrum.homes().is_some() {
+            return self.take_reachable(now, Node(radio));
+        }
         let state = self.states.get_mut(radio as usize)?;
         if let Some(waiting) = state.waiting.take() {
             return Some(waiting);
@@ -618,7 +757,13 @@ impl Environment for Nodes {
     fn received(&mut self, now: Instant, at: u32, from: u32, mpdu: &Mpdu) {
         let (at, from, id) = (Node(at), Node(from), PacketId(mpdu.token));
         self.states[at.get()].router.on_heard(now, from);
-        self.publish_link(now, at, from);
+        if self.spectrum.homes().is_some() {
+            self.publish_frame(now, at, from);
+        } else {
+            // Nobody reads this. Links were once published here, and the list is made anew at the same moments as then, so
+            // that all that was measured stays as it is.
+            let _ = self.places.hearers(from, now);
+        }
         match self.packets.get(id).map(|packet| &packet.cargo) {
             Some(Cargo::Data(_)) => self.data_received(now, at, from, id),
             Some(Cargo::Control(_)) => self.message_received(now, at, from, id),
@@ -635,19 +780,7 @@ impl Environment for Nodes {
                 }
             }
             Sent::GaveUp { .. } => {
-                self.counters.given_up += 1;
-                let Some(packet) = self.packets.get(id) else { return };
-                let Some(to) = packet.to else { return };
-                let lost = matches!(packet.cargo, Cargo::Data(_)) && !packet.arrived;
-                let data = Data { packet: id, source: packet.source, destination: packet.destination };
-                let lost = lost.then_some(data);
-                if lost.is_none() {
-                    self.packets.remove(id);
-                }
-                self.repository.withdraw_neighbour(node.get(), to.0);
-                self.look(now, node);
-                self.states[node.get()].router.on_failure(now, to, lost, &self.local, &mut self.actions);
-                self.act(now, node);
+                self.give_up(now, node, id);
             }
         }
     }
@@ -656,17 +789,29 @@ impl Environment for Nodes {
         let hearers = self.places.hearers(Node(from), now).iter();
         self.counters.transmissions += 1;
         self.counters.noticed += hearers.len() as u64;
+        if let Some(homes) = self.spectrum.homes() {
+            let least = self.places.least_noticed();
+            let hearers = self.places.hearers(Node(from), now).iter();
+            into.extend(hearers.filter_map(|hearer| homes.hearing(least, Node(from), hearer)));
+            return;
+        }
         into.extend(hearers.map(|hearer| Hearing::new(hearer.node.0, hearer.power, hearer.reads)));
     }
 
     fn hearing(&mut self, now: Instant, from: u32, at: u32) -> Option<Hearing> {
         let hearer = *self.places.hearers(Node(from), now).iter().find(|hearer| hearer.node.0 == at)?;
+        if let Some(homes) = self.spectrum.homes() {
+            return homes.hearing(self.places.least_noticed(), Node(from), &hearer);
+        }
         Some(Hearing::new(at, hearer.power, hearer.reads))
     }
 
     /// The frame waits in front of its queue: nothing of this node would end in time, or something shorter
     /// would overtake it.
-    fn postponed(&mut self, _now: Instant, radio: u32, mpdu: Mpdu) -> Option<Mpdu> {
+    fn postponed(&mut self, now: Instant, radio: u32, mpdu: Mpdu) -> Option<Mpdu> {
+        if self.spectrum.homes().is_some() {
+            return self.put_off(now, Node(radio), mpdu);
+        }
         if let Some(state) = self.states.get_mut(radio as usize) {
             state.waiting = Some(mpdu);
         }
@@ -677,12 +822,34 @@ impl Environment for Nodes {
         self.spectrum.disturbance(Node(at), since, until, &mut self.places)
     }
 
-    fn rate(&self, _radio: u32) -> BitRate {
-        self.spectrum.rate()
+    fn rate(&self, radio: u32) -> BitRate {
+        self.spectrum.rate(Node(radio))
     }
 
-    fn quiet_at(&self, _radio: u32, _to: Option<u32>) -> Instant {
-        self.spectrum.quiet_at()
+    fn quiet_at(&self, now: Instant, radio: u32, to: Option<u32>) -> Instant {
+        let own = self.spectrum.quiet_at(Node(radio));
+        if self.spectrum.homes().is_none() {
+            return own;
+        }
+        self.receiver_quiet(now, Node(radio), to.map(Node)).map_or(own, |(quiet, _)| own.min(quiet))
+    }
+
+    fn tuning(&self, now: Instant, radio: u32, mpdu: &Mpdu) -> Tuning {
+        if self.spectrum.homes().is_none() { Tuning::Here } else { self.tuning_for(now, Node(radio), mpdu) }
+    }
+
+    fn is_away(&self, radio: u32) -> bool {
+        self.spectrum.homes().is_some_and(|homes| homes.is_away(Node(radio)))
+    }
+
+    fn retune(&mut self, now: Instant, radio: u32, towards: Option<&Mpdu>) -> Duration {
+        self.retune_to(now, Node(radio), towards)
+    }
+
+    fn retuned(&mut self, _now: Instant, radio: u32) {
+        if let Some(homes) = self.spectrum.homes_mut() {
+            homes.retuned(Node(radio));
+        }
     }
 
     #[inline]

@@ -23,6 +23,9 @@ pub(crate) struct Packet {
     pub(crate) destination: Node,
     /// The next hop it was queued for; `None`: all that hear it.
     pub(crate) to: Option<Node>,
+    /// The channel that its router chose for it, or the one that this copy of a broadcast is for. Only where nodes have
+    /// a channel each.
+    pub(crate) channel: Option<u8>,
     /// Hops that it has come over.
     pub(crate) hops: u8,
     /// Data: the next hop has it. Only the acknowledgment is missing.

@@ -73,6 +73,8 @@ struct Around {
 pub(crate) struct Places {
     mobility: Mobility,
     reach: Reach,
+    /// Power of a signal at the end of the carrier-sense range, W.
+    least_noticed: f64,
     around: Vec<Around>,
     /// How long lists of hearers, and candidates, stand; `None`: nobody moves.
     fresh: Option<(Duration, Duration)>,
@@ -87,6 +89,7 @@ impl Places {
         Self {
             mobility,
             reach,
+            least_noticed: reach.received(reach.carrier_sense),
             around: vec![Around::default(); nodes as usize],
             fresh: (speed > 0.0).then(|| (time(STEP), time(MARGIN))),
             candidates_until: Instant::ZERO,
@@ -96,6 +99,11 @@ impl Places {
 
     pub(crate) const fn reach(&self) -> &Reach {
         &self.reach
+    }
+
+    /// The least power that keeps others from sending, W.
+    pub(crate) const fn least_noticed(&self) -> f64 {
+        self.least_noticed
     }
 
     pub(crate) fn position(&mut self, node: Node, now: Instant) -> Point {

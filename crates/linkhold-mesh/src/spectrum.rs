@@ -1,73 +1,85 @@
 //! The channel that the nodes share, and when they leave it to primary users.
 //!
 //! Source: crahn sections 3 and 4.3. The cycle of sensing, changing channel and transmitting is that of
-//! [`Cycle`]; here it gets its look-up in the PU log (equations (1) and (2)), and primary users disturb receptions.
+//! [`Cycle`]; here it gets its look-up in the PU log (equations (1) and (2)). What primary users disturb: `licensed.rs`.
 //!
 //! Choices, where the paper is open:
-//! - all nodes work on one channel, sense at the same time, and change channel together. The paper's pseudocode is a
+//! - two ways of working ([`WorkingChannel`]). All nodes work on one channel, sense at the same time, and change
+//!   channel together ([`Shared`]); or each has a channel of its own (`homes.rs`). The paper's pseudocode is a
 //!   single node's, and says nothing of how neighbours with one radio each meet again; its section 5.2 says that they
-//!   must agree. What the agreement costs on the air is not modelled;
-//! - a primary user counts as on if any node receives it above the threshold; then the group detects it as one
-//!   detector would, with one P_d. Where nobody does, there is one P_f;
-//! - a node that carrier-senses does not notice a primary user: only sensing does, as in the paper;
-//! - primary users stand still, and disturb every reception that overlaps them, however weak they are.
+//!   must agree. What the agreement of a group costs on the air is not modelled;
+//! - a primary user counts as on for a group if any node receives it above the threshold; then the group detects it as
+//!   one detector would, with one P_d. Where nobody does, there is one P_f.
 
-use std::sync::Arc;
-
-use linkhold_core::link_event::{Cause, LinkEventKind, Scope};
+use linkhold_core::link_event::{LinkEventKind, Scope};
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::rng::Stream;
-use linkhold_radio::spectrum::{
-    ChannelLog, Cycle, CycleEvent, CycleState, Decision, Generator, Lookup, Places as UserPlaces,
-    Propagation, PuLog,
-};
+use linkhold_radio::spectrum::{Cycle, Decision};
 
-use crate::config::{Channels, MeshConfig, MeshError, SpectrumConfig, Users};
+use crate::config::{Channels, MeshConfig, MeshError, SpectrumConfig, WorkingChannel};
+use crate::homes::Homes;
+use crate::licensed::{Change, Licensed, changes, until_silent};
 use crate::map::MapUser;
-use crate::node::{Node, Point};
+use crate::node::Node;
 use crate::places::Places;
 
-/// What changes for the nodes, in order.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Change {
-    /// They fall silent for this cause, or go on to be silent for another.
-    Silent(Cause),
-    /// They may send.
-    Open,
-    /// They work on another channel from now on.
-    Retuned,
-    /// What upper layers are told.
-    Tell(LinkEventKind),
-}
-
-/// The nodes' channel.
+/// The nodes' channels.
 #[derive(Clone, Debug)]
 pub(crate) enum Spectrum {
     /// One of their own.
     Own(BitRate),
-    /// Bands of primary users.
+    /// Bands of primary users, all on one channel.
     Shared(Box<Shared>),
+    /// Bands of primary users, each on its own channel.
+    Homes(Box<Homes>),
 }
 
-/// Bands of primary users.
+/// Bands of primary users, and the channel in them on which all nodes work.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
-    log: Arc<ChannelLog>,
-    users: Arc<PuLog>,
+    licensed: Licensed,
     cycle: Cycle,
-    propagation: Propagation,
-    /// P_th of equation (1), W.
-    threshold: f64,
 }
 
 impl Spectrum {
     pub(crate) fn new(config: &MeshConfig, seed: u64) -> Result<Self, MeshError> {
         match &config.channels {
             Channels::Own(rate) => Ok(Self::Own(*rate)),
-            Channels::Shared(shared) => {
-                Shared::new(config, shared, seed).map(|shared| Self::Shared(Box::new(shared)))
-            }
+            Channels::Shared(shared) => match &shared.working {
+                WorkingChannel::Common => {
+                    Shared::new(config, shared, seed).map(|shared| Self::Shared(Box::new(shared)))
+                }
+                WorkingChannel::Own(own) => {
+                    Homes::new(config, shared, own, seed).map(|homes| Self::Homes(Box::new(homes)))
+                }
+            },
+        }
+    }
+
+    /// What nodes with a channel each do; `None` if they work on one.
+    #[inline]
+    pub(crate) fn homes(&self) -> Option<&Homes> {
+        match self {
+            Self::Homes(homes) => Some(homes),
+            Self::Own(_) | Self::Shared(_) => None,
+        }
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub(crate) fn homes_mut(&mut self) -> Option<&mut Homes> {
+        match self {
+            Self::Homes(homes) => Some(homes),
+            Self::Own(_) | Self::Shared(_) => None,
+        }
+    }
+
+    fn licensed(&self) -> Option<&Licensed> {
+        match self {
+            Self::Own(_) => None,
+            Self::Shared(shared) => Some(&shared.licensed),
+            Self::Homes(homes) => Some(homes.licensed()),
         }
     }
 
@@ -76,37 +88,44 @@ impl Spectrum {
         match self {
             Self::Own(_) => Instant::FAR_FUTURE,
             Self::Shared(shared) => shared.cycle.next(),
+            Self::Homes(homes) => homes.next(),
         }
     }
 
     /// How many channels there are.
     pub(crate) fn channels(&self) -> usize {
-        match self {
-            Self::Own(_) => 1,
-            Self::Shared(shared) => shared.log.bands().channels(),
-        }
+        self.licensed().map_or(1, |licensed| licensed.channels().bands().channels())
     }
 
-    /// The working channel, from 0.
-    pub(crate) fn channel(&self) -> usize {
+    /// The channel that `node` works on, from 0.
+    pub(crate) fn channel(&self, node: Node) -> usize {
         match self {
             Self::Own(_) => 0,
             Self::Shared(shared) => shared.cycle.channel(),
+            Self::Homes(homes) => homes.home(node),
         }
     }
 
-    /// The band of the working channel, from 0.
-    pub(crate) fn band(&self) -> u32 {
+    /// The channel that the radio of `node` is tuned to, from 0.
+    #[inline]
+    pub(crate) fn tuned(&self, node: Node) -> usize {
         match self {
             Self::Own(_) => 0,
-            Self::Shared(shared) => shared.log.bands().band_of(shared.cycle.channel()).index() as u32,
+            Self::Shared(shared) => shared.cycle.channel(),
+            Self::Homes(homes) => homes.tuned(node),
         }
     }
 
-    /// The working channel's rate.
+    /// The band that `node` works on, from 0.
+    pub(crate) fn band(&self, node: Node) -> u32 {
+        self.licensed()
+            .map_or(0, |licensed| licensed.channels().bands().band_of(self.channel(node)).index() as u32)
+    }
+
+    /// The rate where the radio of `node` is tuned to.
     #[inline]
-    pub(crate) fn rate(&self) -> BitRate {
-        self.rate_of(self.channel())
+    pub(crate) fn rate(&self, node: Node) -> BitRate {
+        self.rate_of(self.tuned(node))
     }
 
     /// A channel's rate.
@@ -114,171 +133,74 @@ impl Spectrum {
     pub(crate) fn rate_of(&self, channel: usize) -> BitRate {
         match self {
             Self::Own(rate) => *rate,
-            Self::Shared(shared) => shared.log.bandwidth(channel),
+            Self::Shared(shared) => shared.licensed.channels().bandwidth(channel),
+            Self::Homes(homes) => homes.licensed().channels().bandwidth(channel),
         }
     }
 
-    /// The working channel's rate, as upper layers are told it.
+    /// The working channel's rate, as upper layers are told it. Where each node has its own channel, a sender's rate
+    /// changes with the receiver, so it counts as unknown.
     pub(crate) fn capacity(&self) -> LinkEventKind {
-        LinkEventKind::ChannelSwitched { capacity: self.rate(), efficiency: Fraction::ONE }
+        let capacity = match self {
+            Self::Own(_) | Self::Shared(_) => self.rate(Node(0)),
+            Self::Homes(_) => BitRate(0),
+        };
+        LinkEventKind::ChannelSwitched { capacity, efficiency: Fraction::ONE }
     }
 
-    /// Nothing starts that would not end by then.
+    /// Nothing of `node` starts that would not end by then.
     #[inline]
-    pub(crate) fn quiet_at(&self) -> Instant {
+    pub(crate) fn quiet_at(&self, node: Node) -> Instant {
         match self {
             Self::Own(_) => Instant::FAR_FUTURE,
-            Self::Shared(shared) => match shared.cycle.state() {
-                CycleState::Transmitting { until } => until,
-                CycleState::Sensing { .. } | CycleState::Switching { .. } => Instant::ZERO,
-            },
+            Self::Shared(shared) => until_silent(&shared.cycle),
+            Self::Homes(homes) => homes.quiet_at(node),
         }
     }
 
-    /// Goes on at [`next`](Self::next), and adds what changes to `changes`.
-    pub(crate) fn step(&mut self, places: &mut Places, changes: &mut Vec<Change>) {
-        if let Self::Shared(shared) = self {
-            shared.step(places, changes);
+    /// Goes on at [`next`](Self::next), and adds what changes to `changes`. The node that it changes for; `None`: for all.
+    pub(crate) fn step(&mut self, places: &mut Places, changes: &mut Vec<Change>) -> Option<Node> {
+        match self {
+            Self::Own(_) => None,
+            Self::Shared(shared) => {
+                shared.step(places, changes);
+                None
+            }
+            Self::Homes(homes) => homes.step(places, changes),
         }
     }
 
     /// Noise and primary users at `node` in a time, W: the sum of all that transmitted in it.
+    #[inline]
     pub(crate) fn disturbance(&self, node: Node, since: Instant, until: Instant, places: &mut Places) -> f64 {
-        match self {
-            Self::Own(_) => 0.0,
-            Self::Shared(shared) => shared.disturbance(places.position(node, until), since, until),
-        }
+        self.licensed().map_or(0.0, |licensed| {
+            licensed.disturbance(self.tuned(node), places.position(node, until), since, until)
+        })
     }
 
     /// The primary users at `now`.
     pub(crate) fn users_on_map(&self, now: Instant) -> Vec<MapUser> {
-        match self {
-            Self::Own(_) => Vec::new(),
-            Self::Shared(shared) => shared.users_on_map(now),
-        }
+        self.licensed().map_or(Vec::new(), |licensed| licensed.users_on_map(now))
     }
 }
 
 impl Shared {
     fn new(config: &MeshConfig, spectrum: &SpectrumConfig, seed: u64) -> Result<Self, MeshError> {
-        let reach = &config.reach;
-        let bands = spectrum.log.bands();
-        let users = match &spectrum.users {
-            Users::Log(log) => log.clone(),
-            Users::Drawn { activity, per_band, spread, range, duration } => {
-                // So much power that it arrives at the threshold from `range` away.
-                let power = reach.sensitivity() / reach.propagation.received(1.0, *range, 1.0);
-                let generator = Generator {
-                    bands: vec![*activity; usize::from(bands.bands())],
-                    users_per_band: *per_band,
-                    places: UserPlaces::Given(places(
-                        config,
-                        *spread,
-                        u32::from(bands.bands()) * per_band,
-                        seed,
-                    )),
-                    power,
-                    duration: *duration,
-                };
-                Arc::new(generator.generate(seed)?)
-            }
-        };
-        let channels = bands.channels();
+        let licensed = Licensed::new(config, spectrum, seed)?;
+        let channels = licensed.channels().bands().channels();
         let odds = vec![spectrum.sensing.odds(spectrum.cycle.sensing); channels];
         let decision = Decision::new(spectrum.policy, channels);
-        let cycle =
-            Cycle::new(spectrum.cycle, odds, decision, 0, Instant::ZERO, Stream::new(seed, "sensing", 0))?;
-        Ok(Self {
-            log: spectrum.log.clone(),
-            users,
-            cycle,
-            propagation: reach.propagation,
-            threshold: reach.sensitivity(),
-        })
+        let stream = Stream::new(seed, "sensing", 0);
+        let cycle = Cycle::new(spectrum.cycle, odds, decision, 0, Instant::ZERO, stream)?;
+        Ok(Self { licensed, cycle })
     }
 
-    fn step(&mut self, places: &mut Places, changes: &mut Vec<Change>) {
-        let Self { log, users, cycle, propagation, threshold } = self;
-        let is_on = |Lookup { channel, from, to, switching: _ }: Lookup| {
-            let band = log.bands().band_of(channel);
-            let k = log.bands().overlap(band, channel);
-            users.any_on(band, from, to, |user| {
-                let own = Point { x: user.x, y: user.y };
-                places.any(to, |place| propagation.received(user.power, own.distance(place), k) >= *threshold)
-            })
-        };
-        let freeze = |cause, expected| {
-            Change::Tell(LinkEventKind::FreezeStarted {
-                scope: Scope::Network,
-                cause,
-                expected: Some(expected),
-            })
-        };
-        let end = |cause| Change::Tell(LinkEventKind::FreezeEnded { scope: Scope::Network, cause });
+    fn step(&mut self, places: &mut Places, into: &mut Vec<Change>) {
+        let Self { licensed, cycle } = self;
         let handing_off = cycle.is_in_handoff();
-        for event in cycle.step(is_on) {
-            match event {
-                CycleEvent::SensingBegan { lasting, .. } => {
-                    changes.extend([Change::Silent(Cause::Sensing), freeze(Cause::Sensing, lasting)]);
-                    // The next silence begins before the last ends, so that nobody believes the radio open.
-                    if handing_off {
-                        changes.push(end(Cause::ChannelSwitch));
-                    }
-                }
-                CycleEvent::SwitchBegan { lasting, .. } => {
-                    changes.extend([
-                        Change::Silent(Cause::ChannelSwitch),
-                        freeze(Cause::ChannelSwitch, lasting),
-                        end(Cause::Sensing),
-                    ]);
-                }
-                CycleEvent::HandoffEnded { .. } => changes.push(Change::Retuned),
-                CycleEvent::TransmittingBegan { .. } => changes.extend([Change::Open, end(Cause::Sensing)]),
-                CycleEvent::SensingEnded { .. }
-                | CycleEvent::HandoffBegan { .. }
-                | CycleEvent::SwitchEnded { .. } => {}
-            }
-        }
+        let events = cycle.step(|lookup| {
+            licensed.is_on(lookup, |signal| places.any(lookup.to, |place| signal.is_noticed_at(place)))
+        });
+        changes(events, Scope::Network, handing_off, into);
     }
-
-    fn disturbance(&self, place: Point, since: Instant, until: Instant) -> f64 {
-        let channel = self.cycle.channel();
-        let mut power = self.log.noise(channel, since);
-        let band = self.log.bands().band_of(channel);
-        let k = self.log.bands().overlap(band, channel);
-        if k > 0.0 {
-            self.users.for_each_on(band, since, until, |index, _, _| {
-                if let Some(user) = self.users.users().get(index) {
-                    let own = Point { x: user.x, y: user.y };
-                    power += self.propagation.received(user.power, own.distance(place), k);
-                }
-            });
-        }
-        power
-    }
-
-    fn users_on_map(&self, now: Instant) -> Vec<MapUser> {
-        let users = self.users.users().iter().enumerate();
-        users
-            .map(|(index, user)| MapUser {
-                position: Point { x: user.x, y: user.y },
-                band: user.band.index() as u32,
-                on: self.users.on_until(index, now).is_some(),
-                range: self.propagation.range(user.power, self.threshold, 1.0),
-            })
-            .collect()
-    }
-}
-
-/// Places of `count` users in a square in the middle of the area.
-fn places(config: &MeshConfig, spread: f64, count: u32, seed: u64) -> Vec<(f64, f64)> {
-    let place = |user| {
-        let mut stream = Stream::new(seed, "user-place", u64::from(user));
-        let mut along = |side: f64| {
-            let spread = spread.min(side);
-            (side - spread) / 2.0 + stream.unit() * spread
-        };
-        (along(config.area.width()), along(config.area.height()))
-    };
-    (0..count).map(place).collect()
 }

@@ -164,6 +164,109 @@ fn a_source_may_keep_the_packet_that_its_neighbour_did_not_take() {
     assert_eq!(net.delivered(2), Some(5));
 }
 
+fn repairing() -> AodvConfig {
+    AodvConfig { local_repair: true, ..AodvConfig::default() }
+}
+
+/// 0, 1, 2, 3 in a line, and 4 beside 2.
+fn fork() -> Vec<Point> {
+    let mut places = line(4, 200.0);
+    places.push(Point { x: 400.0, y: 100.0 });
+    places
+}
+
+#[test]
+fn a_node_on_the_way_repairs_the_route_and_the_source_never_knows() {
+    let mut net = net(fork(), &repairing(), 1);
+    net.send(1, 0, 3);
+    net.run_for(2000);
+    let path = net.path(0, 3).expect("a route");
+    assert_eq!((path.len(), path[1]), (4, 1), "{path:?}");
+    let (gone, other) = (path[2], 6 - path[2]);
+    net.on[gone as usize] = false;
+    let messages = net.messages;
+    for packet in 2..5 {
+        net.send(packet, 0, 3);
+    }
+    net.run_for(18);
+    assert!(net.path(0, 3).is_none() && net.fates[&2] == Fate::Pending, "node 1 has found out");
+    net.run_for(500);
+    // Two hops, one more sent in vain.
+    assert!((2..5).all(|packet| net.delivered(packet) == Some(4)), "{:?}", net.fates);
+    assert_eq!(net.path(0, 3), Some(vec![0, 1, other, 3]));
+    // The request of node 1, passed on by 0 and the other one; two hops of an answer. No error.
+    assert!(net.messages - messages <= 6, "{}", net.messages - messages);
+}
+
+#[test]
+fn without_local_repair_the_same_packet_is_lost() {
+    let mut net = plain(fork());
+    net.send(1, 0, 3);
+    net.run_for(2000);
+    let gone = net.path(0, 3).expect("a route")[2];
+    net.on[gone as usize] = false;
+    net.send(2, 0, 3);
+    net.run_for(500);
+    assert_eq!(net.fates[&2], Fate::Dropped(RouteDrop::LinkBroken));
+    assert_eq!(net.path(0, 3), None);
+}
+
+#[test]
+fn a_route_that_is_longer_after_its_repair_is_told_of_and_kept() {
+    // 1 - 2 - 3 becomes 1 - 4 - 5 - 3.
+    let mut places = line(4, 200.0);
+    places.extend([Point { x: 250.0, y: 180.0 }, Point { x: 450.0, y: 190.0 }]);
+    let mut net = net(places, &repairing(), 1);
+    net.send(1, 0, 3);
+    net.run_for(2000);
+    assert_eq!(net.path(0, 3), Some(vec![0, 1, 2, 3]));
+    net.on[2] = false;
+    net.send(2, 0, 3);
+    net.run_for(600);
+    assert_eq!(net.delivered(2), Some(5), "one hop in vain");
+    assert_eq!(net.path(0, 3), Some(vec![0, 1, 4, 5, 3]), "the error with the N flag deleted nothing");
+    net.send(3, 0, 3);
+    net.run_for(100);
+    assert_eq!(net.delivered(3), Some(4));
+}
+
+#[test]
+fn a_route_that_cannot_be_repaired_ends_with_an_error_and_the_source_seeks() {
+    // The other way round is six hops, beyond the request's four.
+    let mut net = net(ring(8, 200.0), &repairing(), 1);
+    net.send(1, 0, 3);
+    net.run_for(2000);
+    assert_eq!(net.path(0, 3), Some(vec![0, 1, 2, 3]));
+    net.on[2] = false;
+    net.send(2, 0, 3);
+    // 2 x 40 ms x (4 + 2), and what it took to find out.
+    net.run_for(480);
+    assert_eq!(net.fates[&2], Fate::Pending);
+    net.run_for(50);
+    assert_eq!(net.fates[&2], Fate::Dropped(RouteDrop::NoRoute));
+    assert_eq!(net.path(0, 3), None, "the error reached node 0");
+    net.send(3, 0, 3);
+    net.run_for(3000);
+    assert_eq!(net.delivered(3), Some(5));
+    net.run_for(60_000);
+    assert!(net.is_idle());
+}
+
+#[test]
+fn a_destination_that_is_too_far_is_left_to_the_source() {
+    // 0.3 x 35 = 10 hops: node 1 of a line of 14 is 12 from its end.
+    let mut places = line(14, 200.0);
+    places.push(Point { x: 400.0, y: 100.0 });
+    let mut net = net(places, &repairing(), 1);
+    net.send(1, 0, 13);
+    net.run_for(9000);
+    let gone = net.path(0, 13).expect("a route")[2];
+    net.on[gone as usize] = false;
+    net.send(2, 0, 13);
+    net.run_for(100);
+    assert_eq!(net.fates[&2], Fate::Dropped(RouteDrop::LinkBroken));
+}
+
 #[test]
 fn requests_keep_to_their_rate() {
     let mut net = plain(line(2, 9000.0));
@@ -248,7 +351,7 @@ proptest! {
         nodes in 4u32..12,
         loss in 0.0..0.5f64,
         spread in prop_oneof![Just(0u64), 0..800u64],
-        (salvage, gratuitous, hello) in any::<(bool, bool, bool)>(),
+        (salvage, gratuitous, hello, local_repair) in any::<(bool, bool, bool, bool)>(),
         timeout in prop_oneof![Just(1u64), Just(3), Just(10)],
     ) {
         let hello = hello.then(Hello::default);
@@ -256,6 +359,7 @@ proptest! {
             salvage,
             gratuitous,
             hello,
+            local_repair,
             active_route_timeout: Duration::from_secs(timeout),
             ..AodvConfig::default()
         };

@@ -1,152 +1,21 @@
 //! The mesh as a link: packets in at one node, out at another, each once.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod driver;
 
+use driver::{Driver, config, line, seconds, spectrum};
 use linkhold_core::link_event::{Cause, LinkEventKind};
-use linkhold_core::packet::{PacketId, StationId};
+use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::BitRate;
-use linkhold_mesh::config::{Channels, Movement, Routing, SpectrumConfig, Users};
+use linkhold_core::units::{BitRate, Fraction};
+use linkhold_mesh::config::{Channels, Movement, Routing, Users};
 use linkhold_mesh::mobility::Area;
 use linkhold_mesh::places::Reach;
 use linkhold_mesh::routing::Message;
 use linkhold_mesh::{Mesh, MeshConfig, MeshError, Node, Point};
 use linkhold_radio::dcf::{DcfConfig, Phy};
-use linkhold_radio::spectrum::{
-    Bands, ChannelLog, CycleConfig, DetectionOdds, Policy, Propagation, PuActivity, PuLog, SensingModel,
-};
-use linkhold_radio::{AirDrop, AirEvent, AirOutput, DcfKind, Frame, MacFrame, RadioId, Transmission};
+use linkhold_radio::spectrum::PuActivity;
+use linkhold_radio::{AirDrop, DcfKind, MacFrame, RadioId};
 use proptest::prelude::*;
-
-const LEN: u32 = 1040;
-
-fn config(places: &[(f64, f64)], routing: Routing) -> MeshConfig {
-    MeshConfig {
-        nodes: places.len() as u32,
-        area: Area::new(2000.0, 2000.0).expect("an area"),
-        movement: Movement::Standing(places.iter().map(|&(x, y)| Point { x, y }).collect()),
-        reach: Reach {
-            power: 0.1,
-            propagation: Propagation::default(),
-            transmission: 250.0,
-            carrier_sense: 550.0,
-        },
-        dcf: DcfConfig::new(Phy::Ieee80211b),
-        queue: 50,
-        routing,
-        channels: Channels::Own(BitRate::from_mbps(2)),
-    }
-}
-
-fn line(nodes: u32) -> Vec<(f64, f64)> {
-    (0..nodes).map(|node| (100.0 + 200.0 * f64::from(node), 100.0)).collect()
-}
-
-/// Bands of one channel each, and users as a log says.
-fn spectrum(bands: u16, log: &str) -> Channels {
-    let bands = Bands::new(bands, 1).expect("bands");
-    Channels::Shared(Box::new(SpectrumConfig {
-        log: Arc::new(ChannelLog::heterogeneous(bands, BitRate::from_mbps(1), 0.0, 0.0).expect("channels")),
-        cycle: CycleConfig {
-            sensing: Duration::from_millis(100),
-            transmitting: Duration::from_millis(400),
-            switching_delay: Duration::from_millis(10),
-        },
-        sensing: SensingModel::Fixed(DetectionOdds::PERFECT),
-        policy: Policy::RoundRobin,
-        users: Users::Log(Arc::new(PuLog::parse(log.as_bytes(), None).expect("a log"))),
-    }))
-}
-
-/// A mesh with what came of every frame.
-struct Driver {
-    mesh: Mesh,
-    now: Instant,
-    sent: u64,
-    /// By frame: times it was delivered, times it was dropped.
-    fate: BTreeMap<u64, (u32, u32)>,
-    drops: Vec<AirDrop>,
-    /// When each frame arrived.
-    arrivals: Vec<(Instant, u64)>,
-    told: Vec<(Instant, LinkEventKind)>,
-    /// Transmissions, each with its message.
-    transmitted: Vec<(Transmission, Option<Message>)>,
-}
-
-impl Driver {
-    fn new(config: &MeshConfig, seed: u64) -> Self {
-        let mesh = Mesh::new(config, seed).expect("a mesh");
-        Self {
-            mesh,
-            now: Instant::ZERO,
-            sent: 0,
-            fate: BTreeMap::new(),
-            drops: Vec::new(),
-            arrivals: Vec::new(),
-            told: Vec::new(),
-            transmitted: Vec::new(),
-        }
-    }
-
-    fn take(&mut self, out: &mut AirOutput) {
-        for event in out.drain() {
-            match event {
-                AirEvent::Delivered { frame, .. } => {
-                    self.fate.entry(frame.packet.0).or_default().0 += 1;
-                    self.arrivals.push((self.now, frame.packet.0));
-                }
-                AirEvent::Dropped { frame, reason } => {
-                    self.fate.entry(frame.packet.0).or_default().1 += 1;
-                    self.drops.push(reason);
-                }
-                AirEvent::Link(event) => self.told.push((self.now, event.kind)),
-                AirEvent::Transmitted(one) => {
-                    let MacFrame::Dcf(dcf) = one.mac else { panic!("{one:?}") };
-                    let is_message = dcf.kind == DcfKind::Data && one.packet.is_none();
-                    let message = is_message.then(|| self.mesh.take_told().expect("it has one"));
-                    self.transmitted.push((one, message));
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    fn run(&mut self, until: Instant) {
-        let mut out = AirOutput::new();
-        while let Some(at) = self.mesh.next_event().filter(|&at| at <= until) {
-            assert!(at >= self.now, "time runs backwards");
-            self.now = at;
-            self.mesh.on_event(at, &mut out);
-            self.take(&mut out);
-        }
-        self.now = until;
-    }
-
-    fn send(&mut self, from: u32, to: u32) {
-        let mut out = AirOutput::new();
-        let frame = Frame {
-            packet: PacketId(self.sent),
-            from: RadioId::from(StationId(from)),
-            to: RadioId::from(StationId(to)),
-            len: LEN,
-            headers: 40,
-            flow_hash: 0,
-            ecn_capable: false,
-        };
-        self.sent += 1;
-        self.mesh.enqueue(self.now, frame, &mut out);
-        self.take(&mut out);
-    }
-
-    fn delivered(&self) -> usize {
-        self.fate.values().filter(|fate| fate.0 == 1).count()
-    }
-}
-
-fn seconds(count: u64) -> Instant {
-    Instant::from_millis(1000 * count)
-}
 
 #[test]
 fn a_packet_finds_its_way_over_three_hops_and_back() {
@@ -204,7 +73,7 @@ fn each_transmission_is_told_with_its_message() {
 }
 
 #[test]
-fn layers_publish_channels_and_links_with_their_times() {
+fn the_mac_publishes_its_channel_with_its_time() {
     let channels = spectrum(2, "1 100 100 1 10\n1 0 2\n");
     let mut driver = Driver::new(&MeshConfig { channels, ..config(&line(3), Routing::Aodv) }, 1);
     driver.send(0, 2);
@@ -214,15 +83,56 @@ fn layers_publish_channels_and_links_with_their_times() {
     let channel = repository.channel(1).expect("the MAC has published it");
     assert_eq!((channel.value, channel.age(driver.now)), (1, seconds(1).since(Instant::from_millis(210))));
     assert_eq!(driver.mesh.channel_rate(channel.value), BitRate::from_mbps(1));
-    let of_node_1: Vec<u32> = repository.neighbours(1).iter().map(|neighbour| neighbour.node).collect();
-    assert_eq!(of_node_1, [0, 2]);
-    let link = repository.neighbour(1, 0).and_then(|neighbour| neighbour.quality).expect("it heard node 0");
-    let expected = Propagation::default().received(0.1, 200.0, 1.0);
-    assert!(
-        (link.value.received_power / expected - 1.0).abs() < 1e-9
-            && link.age(driver.now) < Duration::from_secs(1)
-    );
-    assert!(repository.neighbour(0, 2).is_none(), "400 m away");
+}
+
+#[test]
+fn a_channel_of_their_own_is_told_and_published_at_the_start() {
+    let mut driver = Driver::new(&config(&line(2), Routing::Direct), 1);
+    driver.run(seconds(1));
+    let capacity = BitRate::from_mbps(2);
+    let told = LinkEventKind::ChannelSwitched { capacity, efficiency: Fraction::ONE };
+    assert_eq!(driver.told, [(Instant::ZERO, told)], "once");
+    let published = driver.mesh.repository().channel(1).map(|channel| (channel.value, channel.at));
+    assert_eq!(published, Some((0, Instant::ZERO)));
+    assert_eq!(driver.mesh.next_event(), None);
+}
+
+/// 0, 1, 2, 3 in a line, and 4 beside 2. Node 2 or 4, whichever the route takes, leaves at 5 s; the other one stays.
+#[test]
+fn a_source_is_told_when_its_router_loses_a_route_and_has_one_again() {
+    let places = [(100.0, 100.0), (300.0, 100.0), (500.0, 100.0), (700.0, 100.0), (500.0, 200.0)];
+    for routing in [Routing::Aodv, Routing::Search] {
+        let still = MeshConfig { routes_told: true, ..config(&places, routing) };
+        let mut driver = Driver::new(&still, 1);
+        driver.send(0, 3);
+        driver.run(seconds(4));
+        let relay = driver.mesh.path(driver.now, Node(0), Node(3))[2];
+        assert_eq!(driver.mesh.take_route_news(), None, "the first route is no news");
+        let mut script = String::new();
+        for (node, (x, y)) in places.iter().enumerate() {
+            script.push_str(&format!("$node_({node}) set X_ {x}\n$node_({node}) set Y_ {y}\n"));
+        }
+        script.push_str(&format!("$ns_ at 5.0 \"$node_({}) setdest 500 1900 2000\"\n", relay.0));
+        let leaves = MeshConfig { movement: Movement::Script(script.into()), ..still };
+        let mut driver = Driver::new(&leaves, 1);
+        let mut news = Vec::new();
+        for tick in 0..120_u64 {
+            // Nothing is sent from the loss on: the router seeks by itself.
+            if news.is_empty() {
+                driver.send(0, 3);
+            }
+            driver.run(Instant::from_millis(100 * (tick + 1)));
+            while let Some(one) = driver.mesh.take_route_news() {
+                news.push((driver.now, one.found));
+                assert_eq!((one.source, one.destination), (Node(0), Node(3)));
+            }
+        }
+        let [(lost, false), (found, true)] = news[..] else { panic!("{routing:?}: {news:?}") };
+        assert!(lost > seconds(5) && lost < Instant::from_millis(5700), "{routing:?}: {lost:?}");
+        assert!(found.since(lost) <= Duration::from_millis(1500), "{routing:?}: {found:?}");
+        let path = driver.mesh.path(found, Node(0), Node(3));
+        assert_eq!(path, [Node(0), Node(1), Node(6 - relay.0), Node(3)]);
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use linkhold_core::units::{BitRate, Fraction};
-use linkhold_mesh::config::{Channels, MeshConfig, Movement, SpectrumConfig, Users};
+use linkhold_mesh::config::{
+    Channels, MeshConfig, Movement, OwnChannels, Routing, SpectrumConfig, Users, WorkingChannel,
+};
 use linkhold_mesh::mobility::Area;
 use linkhold_mesh::places::Reach;
 use linkhold_mesh::{MeshError, Point};
@@ -15,7 +17,7 @@ use linkhold_radio::spectrum::{
 use linkhold_radio::{AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, SignalsConfig, Switching};
 
 use crate::file::File;
-use crate::mesh_keys::{DetectorName, Mesh, Spectrum};
+use crate::mesh_keys::{DetectorName, Mesh, Spectrum, WorkingName};
 use crate::read::{At, Reader, Spot};
 use crate::spots::report_idle;
 use crate::traces::Traces;
@@ -68,6 +70,8 @@ pub(crate) fn mesh(
         },
         queue: mesh.queue.0.0,
         routing: *mesh.routing,
+        local_repair: local_repair(mesh, reader),
+        routes_told: *mesh.routes_told,
         channels: channels?,
     };
     match config.check() {
@@ -93,11 +97,29 @@ fn report_misfit(error: &MeshError, mesh: &At<Mesh>, reader: &Reader<'_>) {
             }
             return;
         }
+        MeshError::TooManyChannels(_) | MeshError::Homes { .. } | MeshError::HomeChannel { .. } => {
+            let Some(spectrum) = &mesh.spectrum else { return };
+            let homes = spectrum.home_channels.as_ref().map_or(&spectrum.spot, |at| &at.spot);
+            match error {
+                MeshError::TooManyChannels(_) => {
+                    (&spectrum.working_channel.spot, "write fewer bands or channels, or \"common\"")
+                }
+                MeshError::Homes { .. } => (homes, "write one for each node, or leave it out"),
+                _ => (homes, "write a smaller number, or more bands"),
+            }
+        }
         MeshError::Mobility(_) | MeshError::Users(_) | MeshError::Cycle(_) => {
             (&mesh.spot, "change it, or the area")
         }
     };
     reader.report(spot, error.to_string(), right);
+}
+
+fn local_repair(mesh: &At<Mesh>, reader: &Reader<'_>) -> bool {
+    if *mesh.routing != Routing::Aodv {
+        report_idle(&[&mesh.local_repair.spot], "without routing = \"aodv\"", "remove it", reader);
+    }
+    *mesh.local_repair
 }
 
 fn metres(millimetres: u64) -> f64 {
@@ -200,7 +222,32 @@ fn spectrum_config(
         }
     };
     let sensing = sensing_model(spectrum, activity, reader)?;
-    Some(SpectrumConfig { log, cycle, sensing, policy: *spectrum.policy, users })
+    Some(SpectrumConfig {
+        log,
+        cycle,
+        sensing,
+        policy: *spectrum.policy,
+        users,
+        working: working(spectrum, reader),
+    })
+}
+
+fn working(spectrum: &Spectrum, reader: &Reader<'_>) -> WorkingChannel {
+    let Spectrum { working_channel, home_channels, retune_time, user_memory, .. } = spectrum;
+    if working_channel.value == WorkingName::Common {
+        let mut idle: Vec<&Spot> = Vec::new();
+        idle.extend(home_channels.iter().map(|at| &at.spot));
+        idle.extend(retune_time.iter().map(|at| &at.spot));
+        idle.extend(user_memory.iter().map(|at| &at.spot));
+        report_idle(&idle, "without working_channel = \"own\"", "remove it", reader);
+        return WorkingChannel::Common;
+    }
+    let default = OwnChannels::new();
+    WorkingChannel::Own(OwnChannels {
+        homes: home_channels.iter().flat_map(|list| &list.value).map(|at| at.value).collect(),
+        retune: retune_time.as_ref().map_or(default.retune, |at| at.value),
+        memory: user_memory.as_ref().map_or(default.memory, |at| at.value),
+    })
 }
 
 fn sensing_model(

@@ -7,7 +7,7 @@ use linkhold_mesh::config::Routing;
 use linkhold_radio::dcf::Phy;
 use linkhold_radio::spectrum::Policy;
 
-use crate::read::{file_enum, file_table};
+use crate::read::{At, file_enum, file_table};
 use crate::scalar::{By, Differentiation, Exponent, Frequency, OrOff, Packets, Positive};
 
 file_table! {
@@ -47,6 +47,11 @@ file_table! {
         default queue: Positive<Packets> = "50pkt";
         /// How packets find their way.
         default routing: Routing = "aodv";
+        /// With routing = "aodv": a node on the way seeks a new route itself when its next hop is gone (RFC 3561,
+        /// section 6.12). Without it the source does.
+        default local_repair: bool = false;
+        /// A TP-CRAHN sender is told by its own node's router when its route is lost and when there is one again.
+        default routes_told: bool = false;
         /// Bands of primary users in which the nodes are guests: sensing, handoffs. Without it the nodes have one
         /// channel of their own.
         optional spectrum: Spectrum;
@@ -111,6 +116,17 @@ file_table! {
         optional detector_bandwidth: By<linkhold_core::settings::Frequency>;
         /// The channel after one that a primary user has taken.
         default policy: Policy = "round-robin";
+        /// Who works on which channel.
+        default working_channel: WorkingName = "common";
+        /// With working_channel = "own": each node's channel at the start, counted from 0 over all bands. Without it
+        /// the seed draws them.
+        optional home_channels: Vec<At<u32>>;
+        /// With working_channel = "own": how long a radio is deaf on its way to another channel, and back. Default: 224us,
+        /// that of the MMAC paper for 802.11 radios.
+        optional retune_time: Duration;
+        /// With working_channel = "own": how long after it found a primary user on a channel a node counts itself in that
+        /// user's region, where SEARCH takes no relays. Default: 10s, our choice.
+        optional user_memory: Duration;
         /// Primary users that come and go at random.
         optional users: Users;
         /// File of primary users (the paper's PU log), in place of `users`. Relative to the scenario file; may
@@ -120,6 +136,18 @@ file_table! {
         default user_range: By<Distance> = "500m";
     }
 }
+
+/// `mesh.spectrum.working_channel`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkingName {
+    Common,
+    Own,
+}
+
+file_enum!(WorkingName {
+    "common" => Self::Common, "All nodes work on one channel, sense together and change channel together; that they agree costs nothing.";
+    "own" => Self::Own, "Each node senses for itself and listens on a home channel of its own. Senders go to the receiver's, deaf at home meanwhile; broadcasts go out on every channel.";
+});
 
 file_table! {
     /// Primary users, on and off by turns, exponential. Every band has as many.

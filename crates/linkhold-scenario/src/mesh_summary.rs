@@ -1,7 +1,7 @@
 //! Describes a mesh in words.
 
 use linkhold_mesh::MeshConfig;
-use linkhold_mesh::config::{Channels, Movement, Routing, SpectrumConfig, Users};
+use linkhold_mesh::config::{Channels, Movement, Routing, SpectrumConfig, Users, WorkingChannel};
 use linkhold_radio::dcf::DcfConfig;
 use linkhold_radio::spectrum::Policy;
 
@@ -34,6 +34,7 @@ pub(crate) fn facts(mesh: &MeshConfig, line: &mut dyn FnMut(&str, String)) {
     );
     let routing = match mesh.routing {
         Routing::Direct => "none, each node sends straight to the receiver",
+        Routing::Aodv if mesh.local_repair => "AODV with local repair",
         Routing::Aodv => "AODV",
         Routing::Search => "SEARCH",
     };
@@ -61,14 +62,26 @@ fn spectrum_facts(spectrum: &SpectrumConfig, line: &mut dyn FnMut(&str, String))
     };
     let cycle = &spectrum.cycle;
     let odds = spectrum.sensing.odds(cycle.sensing);
+    let who = match &spectrum.working {
+        WorkingChannel::Common => "all nodes together",
+        WorkingChannel::Own(_) => "each node for itself",
+    };
     line(
         "sensing",
         format!(
-            "{} every {}, all nodes together; a primary user is noticed with {:.4}, a false alarm comes with {:.4}",
+            "{} every {}, {who}; a primary user is noticed with {:.4}, a false alarm comes with {:.4}",
             cycle.sensing, cycle.transmitting, odds.detected_given_on, odds.alarm_given_off
         ),
     );
     line("handoff", format!("{policy}, {}", cycle.switching_delay));
+    if let WorkingChannel::Own(own) = &spectrum.working {
+        let homes = if own.homes.is_empty() { "drawn by the seed" } else { "as the scenario says" };
+        let text = format!(
+            "each node listens on a home channel, {homes} at first; retuning takes {}, a user counts for {}",
+            own.retune, own.memory
+        );
+        line("homes", text);
+    }
     match &spectrum.users {
         Users::Log(log) => {
             line("users", format!("{} of a PU log, {} bursts", log.users().len(), log.bursts()))

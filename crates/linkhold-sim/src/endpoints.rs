@@ -10,6 +10,7 @@ use linkhold_core::action::SenderCommand;
 use linkhold_core::link_event::LinkEvent;
 use linkhold_core::packet::{Direction, FlowKey, PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
+use linkhold_mesh::RouteNews;
 use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, MeshMaps, PooledDelays, RouterSeries};
 use linkhold_tcp::Congestion;
 
@@ -501,12 +502,28 @@ impl<O: Observer> Hosts for Endpoints<'_, O> {
             let side = flow.sender;
             let event = match news {
                 News::All(event) => Some(event),
+                News::Over { node, event } => {
+                    let ends = flow.meter.mesh_ends();
+                    ends.is_some_and(|ends| path_news::goes_over(network, ends, node)).then_some(event)
+                }
                 News::Rate { old, new } => {
                     let mss = u32::from(self.plan.tcp().mss);
                     flow.meter.mesh_ends().and_then(|ends| path_news::change(network, ends, mss, old, new))
                 }
             };
             if let Some(event) = event {
+                flow.ends[side].tcp.on_path(now, &event);
+                self.pump(now, index, side, network);
+            }
+        }
+    }
+
+    fn on_route(&mut self, now: Instant, news: RouteNews, network: &mut Network) {
+        let event = path_news::route(now, news);
+        for index in (0..self.flows.len() as u32).map(FlowIndex) {
+            let Flow::Tcp(flow) = &mut self.flows[index.get()] else { continue };
+            if flow.meter.mesh_ends() == Some((news.source.0, news.destination.0)) {
+                let side = flow.sender;
                 flow.ends[side].tcp.on_path(now, &event);
                 self.pump(now, index, side, network);
             }

@@ -8,6 +8,7 @@
 use linkhold_core::link_event::LinkEvent;
 use linkhold_core::packet::PacketId;
 use linkhold_core::time::Instant;
+use linkhold_mesh::RouteNews;
 
 use crate::network::{Event, HostCommand, Network, Sent};
 use crate::queue::Wakeup;
@@ -26,6 +27,10 @@ pub trait Hosts {
 
     /// A radio reports an event. Called only if the hosts asked for it with [`Network::report_links`].
     fn on_link(&mut self, _event: &LinkEvent, _network: &mut Network) {}
+
+    /// A node of a mesh has lost a route, or has one again. Called only if the hosts asked for reports, and the mesh
+    /// tells of routes.
+    fn on_route(&mut self, _now: Instant, _news: RouteNews, _network: &mut Network) {}
 
     /// A transmission on an air has ended. Called only if the hosts asked for it with
     /// [`Network::tell_transmissions`].
@@ -102,6 +107,8 @@ impl<H: Hosts> Engine<H> {
                 self.hosts.on_command(self.now, command, &mut self.network);
             } else if let Some(event) = self.network.pop_report() {
                 self.hosts.on_link(&event, &mut self.network);
+            } else if let Some(news) = self.network.pop_route_news() {
+                self.hosts.on_route(self.now, news, &mut self.network);
             } else if let Some(sent) = self.network.pop_transmission() {
                 self.hosts.on_transmission(&sent, &mut self.network);
             } else {

@@ -4,9 +4,9 @@ use linkhold_core::link_event::Scope;
 use linkhold_core::packet::StationId;
 use linkhold_core::time::Instant;
 use linkhold_core::units::Bytes;
-use linkhold_mesh::Mesh;
 use linkhold_mesh::map::Map;
 use linkhold_mesh::routing::Message;
+use linkhold_mesh::{Mesh, RouteNews};
 use linkhold_radio::{
     Air, AirAccounting, AirOutput, Frame, Silence, StationTime, ToldAccounting, UplinkAccounting,
 };
@@ -101,6 +101,14 @@ impl Medium {
         match self {
             Self::Cell(_) => None,
             Self::Mesh(mesh) => mesh.take_told(),
+        }
+    }
+
+    /// As [`Mesh::take_route_news`]; a cell has no routes.
+    pub(crate) fn take_route_news(&mut self) -> Option<RouteNews> {
+        match self {
+            Self::Cell(_) => None,
+            Self::Mesh(mesh) => mesh.take_route_news(),
         }
     }
 

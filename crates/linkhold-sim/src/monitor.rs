@@ -7,6 +7,9 @@
 //! - Messages of AODV are those of RFC 3561, from the node that sends them. They go to the next hop, or to everybody.
 //! - Messages of SEARCH have no format that we know of (see `linkhold_mesh::routing::search`). They are datagrams of
 //!   their length to port [`SEARCH_PORT`]. The payload names the kind of message, and is zeros behind the name.
+//! - A beacon of a node with a home channel is a datagram to port [`BEACON_PORT`]: the set of free channels, 8 bytes. What
+//!   each data frame of such a node carries besides (its home channel and next silence) is in its time on the air and
+//!   not in its bytes here.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -26,6 +29,9 @@ use crate::slab::PacketKind;
 
 /// The port of SEARCH's messages: the first that nobody can be assigned (RFC 6335's dynamic ports).
 pub const SEARCH_PORT: u16 = 49_152;
+
+/// The port of beacons of nodes with a channel each: the next one.
+pub const BEACON_PORT: u16 = SEARCH_PORT + 1;
 
 /// The most that is kept of a frame, bytes: radiotap 22, MAC header 24, LLC and SNAP 8, IPv6 40, TCP 60, FCS 4 are
 /// 158. Frames with a little payload, and all messages of AODV, are kept whole.
@@ -186,7 +192,7 @@ fn write(message: &Message, into: &mut Vec<u8>) -> u16 {
         }
         Message::Error(error) => {
             let gone = error.unreachable().iter().map(|one| (node_address(one.destination.0), one.seq.0));
-            aodv::route_error(gone, into);
+            aodv::route_error(error.no_delete, gone, into);
             aodv::PORT
         }
         Message::Search(search) => {
@@ -199,6 +205,10 @@ fn write(message: &Message, into: &mut Vec<u8>) -> u16 {
             into.resize(message.len().saturating_sub(HEADERS) as usize, 0);
             SEARCH_PORT
         }
+        Message::Beacon(beacon) => {
+            into.extend_from_slice(&beacon.free_channels.to_be_bytes());
+            BEACON_PORT
+        }
     }
 }
 
@@ -209,7 +219,7 @@ mod tests {
     use linkhold_core::units::BitRate;
     use linkhold_mesh::Node;
     use linkhold_mesh::routing::SeqNo;
-    use linkhold_mesh::routing::message::{RouteError, RouteReply, RouteRequest, Unreachable};
+    use linkhold_mesh::routing::message::{Beacon, RouteError, RouteReply, RouteRequest, Unreachable};
     use linkhold_mesh::routing::search::message::SearchError;
     use linkhold_radio::{MacFrame, Transmission};
 
@@ -240,7 +250,7 @@ mod tests {
         Sent { at: Instant::from_millis(6), transmission, packet: None, message }
     }
 
-    fn messages() -> [Message; 4] {
+    fn messages() -> [Message; 5] {
         let request = RouteRequest {
             ttl: 5,
             hops: 1,
@@ -268,6 +278,7 @@ mod tests {
             Message::Reply(reply),
             Message::Error(error),
             Message::Search(SearchMessage::Error(search)),
+            Message::Beacon(Beacon { free_channels: 0b101 }),
         ]
     }
 

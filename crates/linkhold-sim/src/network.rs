@@ -21,6 +21,7 @@ use linkhold_core::packet::{
 };
 use linkhold_core::time::Instant;
 use linkhold_core::units::Bytes;
+use linkhold_mesh::RouteNews;
 use linkhold_mesh::map::Map;
 use linkhold_mesh::routing::Message;
 use linkhold_radio::{AirEvent, DcfFrame, DcfKind, MacFrame, RadioId, Silence, Transmission};
@@ -246,6 +247,14 @@ impl Network {
     #[inline]
     pub fn pop_report(&mut self) -> Option<LinkEvent> {
         self.reports.as_mut()?.pop_front()
+    }
+
+    /// The next news of a route in a mesh, if the hosts asked for reports.
+    #[inline]
+    pub fn pop_route_news(&mut self) -> Option<RouteNews> {
+        self.reports.as_ref()?;
+        let air = self.airs.first().map(|&link| self.carrier.air_mut(link))?;
+        air.air.take_route_news()
     }
 
     /// The next transmission on an air, if the hosts asked for them.

@@ -2,18 +2,20 @@
 //!
 //! All nodes of a mesh sense and change channel at the same time, so to a sender its path is silent as one node is, and
 //! a change of channel is one of every hop. It hears of both at once, as an oracle would: what the notification costs and how
-//! long it takes on its way back over the hops is not modelled. Of broken routes a mesh tells nothing.
+//! long it takes on its way back over the hops is not modelled. Where each node senses for itself, a sender hears of a
+//! node's silence if the node is on its path when the silence begins. Of broken routes
+//! its own node's router tells it, if `mesh.routes_told` says so: when the router knows, which takes the protocol's messages.
 
-use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind};
-use linkhold_core::time::Duration;
+use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
-use linkhold_mesh::{MeshConfig, Node};
+use linkhold_mesh::{MeshConfig, Node, RouteNews};
 use linkhold_tcp::{ChannelChange, Hop, MAX_SILENCE, PathEvent};
 
 use crate::cell::AIR;
 use crate::network::Network;
 
-/// The number under which a sender knows the nodes of its path.
+/// The number under which a sender knows the nodes of its path, if they are silent together.
 const ALL: u32 = 0;
 /// Bytes of an ACK: headers of IP and TCP.
 const ACK: u32 = 40;
@@ -30,6 +32,13 @@ pub struct PathNews {
 pub enum News {
     /// The same for all of them.
     All(PathEvent),
+    /// For those whose path goes over a node.
+    Over {
+        /// The node.
+        node: u32,
+        /// What begins there.
+        event: PathEvent,
+    },
     /// The channel's rate has changed; what that is to a path depends on its length.
     Rate {
         /// Before.
@@ -44,18 +53,24 @@ impl PathNews {
     pub fn of(&mut self, event: &LinkEvent) -> Option<News> {
         let now = event.detected_at;
         let until = |expected: Option<Duration>| now + expected.unwrap_or(MAX_SILENCE);
+        let (node, one) = match event.kind.scope() {
+            Scope::Network => (ALL, None),
+            Scope::Station(station) => (station.0, Some(station.0)),
+        };
+        let began = |event| Some(one.map_or(News::All(event), |node| News::Over { node, event }));
         match event.kind {
             LinkEventKind::FreezeStarted { cause: Cause::Sensing, expected, .. } => {
-                Some(News::All(PathEvent::SensingStarted { node: ALL, until: until(expected), room: None }))
+                began(PathEvent::SensingStarted { node, until: until(expected), room: None })
             }
+            // Who did not hear of the beginning ignores the end; the route may have changed since.
             LinkEventKind::FreezeEnded { cause: Cause::Sensing, .. } => {
-                Some(News::All(PathEvent::SensingEnded { node: ALL }))
+                Some(News::All(PathEvent::SensingEnded { node }))
             }
             LinkEventKind::FreezeStarted { cause: Cause::ChannelSwitch, expected, .. } => {
-                Some(News::All(PathEvent::HandoffStarted { node: ALL, until: until(expected) }))
+                began(PathEvent::HandoffStarted { node, until: until(expected) })
             }
             LinkEventKind::FreezeEnded { cause: Cause::ChannelSwitch, .. } => {
-                Some(News::All(PathEvent::HandoffEnded { node: ALL, change: None }))
+                Some(News::All(PathEvent::HandoffEnded { node, change: None }))
             }
             LinkEventKind::ChannelSwitched { capacity, .. } => {
                 let old = self.rate.replace(capacity)?;
@@ -64,6 +79,22 @@ impl PathNews {
             _ => None,
         }
     }
+}
+
+/// How long a sender without a route waits to be told of one before it tries for itself: AODV's `NET_TRAVERSAL_TIME`, the
+/// time of a search across the network. Our choice.
+const ROUTE_PATIENCE: Duration = Duration::from_millis(2800);
+
+/// What news of a route are to the senders whose data takes it.
+#[must_use]
+pub fn route(now: Instant, news: RouteNews) -> PathEvent {
+    if news.found { PathEvent::RouteFound } else { PathEvent::RouteFailed { until: now + ROUTE_PATIENCE } }
+}
+
+/// Whether the path of a flow with these ends goes over `node` now.
+pub fn goes_over(network: &Network, (from, to): (u32, u32), node: u32) -> bool {
+    let mesh = network.radio(AIR).air().mesh();
+    mesh.is_some_and(|mesh| mesh.goes_over(mesh.now(), (Node(from), Node(to)), Node(node)))
 }
 
 /// What a change of the channel's rate is to the path of a flow from `from` to `to`, for segments of `mss` bytes.

@@ -71,8 +71,11 @@ fn a_minute_of_traffic_allocates_next_to_nothing_after_its_first_seconds() {
         ("802.16", GRANTS, 1_500),
         ("DCF", DCF, 1_500),
         ("mesh", MESH, 3_500),
+        ("mesh with a channel each", MESH, 3_500),
     ] {
-        let scenario = Scenario::parse(text, "s.toml", &[], &NoFiles).expect("it is valid");
+        let own = ["mesh.spectrum.working_channel=\"own\"".to_owned()];
+        let set = if name.ends_with("each") { &own[..] } else { &[] };
+        let scenario = Scenario::parse(text, "s.toml", set, &NoFiles).expect("it is valid");
         let (allocations, events) = after_its_first_seconds(&scenario.cases()[0]);
         println!("{name}: {allocations} allocations in {events} events");
         assert!(allocations < most, "{name}: {allocations} allocations in {events} events");

@@ -6,12 +6,16 @@ use linkhold_sim::run_case;
 
 /// A scenario with two nodes 100 m apart and what `more` says.
 fn scenario(mesh: &str, flows: &str, cases: &str) -> Scenario {
-    let text = format!(
+    let text = scenario_text(mesh, flows, cases);
+    Scenario::from_toml(&text, "mesh.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+fn scenario_text(mesh: &str, flows: &str, cases: &str) -> String {
+    format!(
         "schema = \"linkhold.scenario/1\"\nname = \"mesh\"\nduration = \"30s\"\nwarm_up = \"5s\"\n[mesh]\n{mesh}\n\
          [tcp]\nprofile = \"classic\"\ncongestion = \"reno\"\nrecovery = \"newreno\"\nmss = 1000\n\
          delayed_ack = \"off\"\nreceive_buffer = \"20000B\"\nrto_min = \"200ms\"\n{flows}\n{cases}\n"
-    );
-    Scenario::from_toml(&text, "mesh.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+    )
 }
 
 const PAIR: &str = "nodes = 2\nplaces = [{ x = \"450m\", y = \"500m\" }, { x = \"550m\", y = \"500m\" }]\n\
@@ -134,6 +138,66 @@ fn routing_and_policy_can_be_chosen() {
     }
 }
 
+/// Two pairs beside each other. On a channel for each pair they carry more than on one, and a sender hears of its own
+/// path's silences only.
+#[test]
+fn nodes_with_a_channel_each_share_the_bands() {
+    let places: Vec<String> = [(400, 500), (500, 500), (400, 600), (500, 600)]
+        .iter()
+        .map(|(x, y)| format!("{{ x = \"{x}m\", y = \"{y}m\" }}"))
+        .collect();
+    let pairs = "[[flows]]\nfrom = 0\nto = 1\n[[flows]]\nfrom = 2\nto = 3\n";
+    let with = |homes: &str, congestion: &str| {
+        let spectrum = SENSING.replace("300ms", "100ms");
+        let own = format!("working_channel = \"own\"\nhome_channels = {homes}\nbands = 2\n");
+        let mesh =
+            format!("nodes = 4\nrouting = \"direct\"\nplaces = [{}]\n{spectrum}{own}", places.join(", "));
+        let text = scenario_text(&mesh, pairs, "");
+        let set = [format!("tcp.congestion=\"{congestion}\"")];
+        Scenario::from_toml(&text, "mesh.toml", &set).unwrap_or_else(|errors| panic!("{errors}"))
+    };
+    for congestion in ["reno", "tp-crahn"] {
+        let [one, two] = ["[0, 0, 0, 0]", "[0, 0, 1, 1]"].map(|homes| run(&with(homes, congestion), 0, 1).0);
+        let [together, apart] = [&one, &two].map(|run| run.totals.goodput_bps);
+        assert!(apart > 1.3 * together, "{congestion}: {apart} b/s on two channels, {together} on one");
+        assert!(two.link.silent_fraction < 0.05, "all four at once: {}", two.link.silent_fraction);
+        assert!(two.flows.iter().all(|flow| flow.goodput_bps > 0.0));
+    }
+}
+
+/// A TP-CRAHN sender that is told of routes does not lose its window to a break that it knows of.
+#[test]
+fn a_sender_that_is_told_of_its_routes_has_fewer_timeouts() {
+    let text = include_str!("../../../scenarios/mesh.toml");
+    let timeouts = |told: bool| {
+        let set = [
+            "tcp.congestion=\"tp-crahn\"".to_owned(),
+            format!("mesh.routes_told={told}"),
+            "mesh.walk={ speed_min = \"10m/s\", speed_max = \"20m/s\", pause = \"0s\" }".to_owned(),
+        ];
+        let scenario = Scenario::from_toml(text, "mesh.toml", &set).expect("a scenario");
+        let runs = (1..9).map(|seed| run(&scenario, 0, seed).0);
+        runs.flat_map(|run| run.flows).map(|flow| flow.rto_events).sum::<u64>()
+    };
+    let (told, not) = (timeouts(true), timeouts(false));
+    assert!(told < not, "{told} timeouts told, {not} not");
+}
+
+#[test]
+fn a_walking_mesh_with_a_channel_each_runs_and_repeats() {
+    let text = include_str!("../../../scenarios/mesh.toml");
+    for routing in ["aodv", "search"] {
+        let set = [
+            "mesh.spectrum.working_channel=\"own\"".to_owned(),
+            format!("mesh.routing=\"{routing}\""),
+            "duration=\"20s\"".to_owned(),
+        ];
+        let scenario = Scenario::from_toml(text, "mesh.toml", &set).expect("a scenario");
+        assert!(scenario.cases().len() == 2 && goodput(&scenario, 0, 1) > 0.0, "{routing}");
+        assert_eq!(described(&scenario, 2), described(&scenario, 2));
+    }
+}
+
 #[test]
 fn what_is_wrong_is_told_with_its_line() {
     let refused = |mesh: &str, flows: &str| {
@@ -167,6 +231,29 @@ fn what_is_wrong_is_told_with_its_line() {
         ),
         ("nodes = 2\n[mesh.spectrum]\nbands = 3\n", ONE_FLOW, "nobody owns the bands"),
         ("nodes = 2\n[mesh.spectrum]\npu_log = \"nowhere.txt\"\n", ONE_FLOW, "nowhere.txt"),
+        (
+            "nodes = 2\n[mesh.spectrum]\nusers = { alpha = \"1/s\", beta = \"1/s\" }\nretune_time = \"1ms\"\n",
+            ONE_FLOW,
+            "mesh.spectrum.retune_time: does nothing without working_channel = \"own\"",
+        ),
+        (
+            "nodes = 2\n[mesh.spectrum]\nusers = { alpha = \"1/s\", beta = \"1/s\" }\nworking_channel = \"own\"\n\
+             home_channels = [0]\n",
+            ONE_FLOW,
+            "mesh.spectrum.home_channels: there are 1 home channels for 2 nodes",
+        ),
+        (
+            "nodes = 2\n[mesh.spectrum]\nusers = { alpha = \"1/s\", beta = \"1/s\" }\nworking_channel = \"own\"\n\
+             home_channels = [0, 5]\n",
+            ONE_FLOW,
+            "there is no channel 5 to begin on; there are 5",
+        ),
+        (
+            "nodes = 2\n[mesh.spectrum]\nusers = { alpha = \"1/s\", beta = \"1/s\" }\nworking_channel = \"own\"\n\
+             bands = 100\n",
+            ONE_FLOW,
+            "mesh.spectrum.working_channel: nodes with a channel each can choose among 64 channels, not 100",
+        ),
         (rate, "[[flows]]\nfrom = 0\n", "a flow in a mesh needs both its ends"),
         (rate, "[radio]\nstations = 3\n[[flows]]\nfrom = 0\nto = 1\n", "does nothing beside mesh"),
         (

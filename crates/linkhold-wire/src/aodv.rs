@@ -82,10 +82,10 @@ impl RouteReply {
 }
 
 /// Appends a RERR (section 5.3) to `into`: destinations that are no longer reached, with their sequence numbers.
-/// Those past the 255th have no room in the message's count and are left out.
-pub fn route_error(unreachable: impl Iterator<Item = (Ipv4Addr, u32)>, into: &mut Vec<u8>) {
+/// Those past the 255th have no room in the message's count and are left out. `no_delete` is the N flag.
+pub fn route_error(no_delete: bool, unreachable: impl Iterator<Item = (Ipv4Addr, u32)>, into: &mut Vec<u8>) {
     let start = into.len();
-    into.extend_from_slice(&[ERROR, 0, 0, 0]);
+    into.extend_from_slice(&[ERROR, u8::from(no_delete) << 7, 0, 0]);
     let mut count = 0;
     for (destination, seq) in unreachable.take(usize::from(u8::MAX)) {
         put(destination, seq, into);
@@ -151,10 +151,10 @@ mod tests {
     #[test]
     fn an_error_counts_its_destinations() {
         let mut bytes = vec![9];
-        route_error(NODES.into_iter().zip(1..), &mut bytes);
+        route_error(false, NODES.into_iter().zip(1..), &mut bytes);
         assert_eq!(bytes[1..], [3, 0, 0, 2, 10, 0, 0, 2, 0, 0, 0, 1, 10, 0, 0, 3, 0, 0, 0, 2]);
         bytes.clear();
-        route_error(std::iter::repeat_n((NODES[0], 0), 1000), &mut bytes);
+        route_error(true, std::iter::repeat_n((NODES[0], 0), 1000), &mut bytes);
         assert_eq!((bytes[3], bytes.len()), (255, 4 + 255 * 8));
     }
 }

@@ -24,6 +24,16 @@ pub enum Message {
     Error(RouteError),
     /// One of SEARCH.
     Search(SearchMessage),
+    /// A node's, after it sensed. No router sends or reads it: it is a message here because it waits and goes as one.
+    Beacon(Beacon),
+}
+
+/// What a node tells its neighbours after it sensed, where nodes have a channel each. Its home channel and its next
+/// silence are in its frame, as in each data frame. A format of our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beacon {
+    /// The channels on which it found no primary user lately: bit `c` for channel `c`, counted over all bands.
+    pub free_channels: u64,
 }
 
 /// RREQ, section 5.1.
@@ -69,6 +79,8 @@ pub struct RouteReply {
 /// RERR, section 5.3. Its time to live is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteError {
+    /// The N flag: the sender repaired the routes itself (section 6.12), and nobody deletes them.
+    pub no_delete: bool,
     list: [Unreachable; MAX_UNREACHABLE],
     len: u8,
 }
@@ -86,7 +98,11 @@ impl RouteError {
     /// One that names nobody yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { list: [Unreachable { destination: Node(0), seq: SeqNo(0) }; MAX_UNREACHABLE], len: 0 }
+        Self {
+            no_delete: false,
+            list: [Unreachable { destination: Node(0), seq: SeqNo(0) }; MAX_UNREACHABLE],
+            len: 0,
+        }
     }
 
     /// Names one more; false if there is no room.
@@ -120,6 +136,7 @@ impl Message {
                 Self::Reply(_) => 20,
                 Self::Error(error) => 4 + 8 * u32::from(error.len),
                 Self::Search(message) => message.len(),
+                Self::Beacon(_) => 8,
             }
     }
 
@@ -135,7 +152,7 @@ impl Message {
         match self {
             Self::Request(request) => request.ttl,
             Self::Reply(reply) => reply.ttl,
-            Self::Error(_) => 1,
+            Self::Error(_) | Self::Beacon(_) => 1,
             Self::Search(message) => message.ttl(),
         }
     }

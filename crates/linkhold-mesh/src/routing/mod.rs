@@ -103,6 +103,21 @@ impl Router {
         }
     }
 
+    /// A layer above waits for a route to `destination`, and sends nothing until there is one.
+    pub fn seek<S: Surroundings>(
+        &mut self,
+        now: Instant,
+        destination: Node,
+        around: &S,
+        out: &mut Vec<RouteAction>,
+    ) {
+        match self {
+            Self::Aodv(aodv) => aodv.seek(now, destination, out),
+            Self::Search(search) => search.seek(now, destination, around, out),
+            Self::Direct => {}
+        }
+    }
+
     /// A frame of `from` was heard, or one to it was acknowledged.
     pub fn on_heard(&mut self, now: Instant, from: Node) {
         match self {

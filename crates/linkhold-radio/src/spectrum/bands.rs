@@ -112,6 +112,17 @@ impl Bands {
     }
 }
 
+impl Bands {
+    /// The share of the power of a signal on channel `from` that a radio on channel `at` gets, by the same factors.
+    #[must_use]
+    pub fn overlap_between(self, from: usize, at: usize) -> f64 {
+        if self.band_of(from) != self.band_of(at) {
+            return 0.0;
+        }
+        overlap_factor(self.number_in_band(from).abs_diff(self.number_in_band(at)))
+    }
+}
+
 /// The overlap factor at so many channel spacings from a PU's centre: 1, 0.5, 0.25, then nothing (section 3).
 #[must_use]
 pub const fn overlap_factor(spacings: u16) -> f64 {
@@ -155,6 +166,14 @@ mod tests {
         // With one channel a band, the overlap is complete (crahn, section 5).
         assert_eq!(Bands::new(5, 1).unwrap().overlap(Band(3), 2), 1.0);
         assert_eq!(Bands::new(1, 4).unwrap().central(), 2);
+    }
+
+    #[test]
+    fn radios_hear_each_other_by_channel_spacing_inside_a_band() {
+        let bands = Bands::new(2, 4).unwrap();
+        let factors: Vec<f64> = (0..8).map(|at| bands.overlap_between(1, at)).collect();
+        assert_eq!(factors, [0.5, 1.0, 0.5, 0.25, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!((bands.overlap_between(3, 4), bands.overlap_between(3, 0)), (0.0, 0.0));
     }
 
     #[test]

@@ -89,6 +89,12 @@ impl ChannelHistory {
         self.channels.get(channel)?.occupied
     }
 
+    /// Whether a PU was found on `channel` when it was last sensed.
+    #[must_use]
+    pub fn is_occupied(&self, channel: usize) -> bool {
+        self.channels.get(channel).and_then(|sensed| sensed.last).is_some_and(|(occupied, _)| occupied)
+    }
+
     /// What was learned of the channel's mean ON and mean OFF time.
     #[must_use]
     pub fn means(&self, channel: usize) -> (Duration, Duration) {

@@ -33,4 +33,4 @@ pub use generate::{GenerateError, Generator, Places};
 pub use occupancy::Occupancy;
 pub use propagation::Propagation;
 pub use pu_log::{Burst, PuLog, PuLogError, PuLogErrorKind, User};
-pub use repository::{Aged, LinkQuality, Neighbour, Repository};
+pub use repository::{Aged, Heard, LinkQuality, Neighbour, Repository};

@@ -52,6 +52,21 @@ pub struct Neighbour {
     pub channel: Option<Aged<usize>>,
     /// The link to it.
     pub quality: Option<Aged<LinkQuality>>,
+    /// When its next silence begins, as it told.
+    pub next_silence: Option<Aged<Instant>>,
+    /// The channels free of primary users where it is, as it told: bit `c` for channel `c`, counted over all bands.
+    pub free_channels: Option<Aged<u64>>,
+}
+
+/// What a frame of a neighbour tells of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Heard {
+    /// The channel that it works on.
+    pub channel: usize,
+    /// When its next silence begins.
+    pub next_silence: Instant,
+    /// How it was received; `None` if that is not known.
+    pub quality: Option<LinkQuality>,
 }
 
 /// What one node's layers have published.
@@ -110,6 +125,22 @@ impl Repository {
         }
     }
 
+    /// MAC and PHY layer: a frame of `neighbour` reached `node`, with what it tells.
+    pub fn publish_frame(&mut self, node: usize, neighbour: u32, heard: Heard, now: Instant) {
+        if let Some(entry) = self.neighbour_entry(node, neighbour, now) {
+            entry.channel = Some(Aged { value: heard.channel, at: now });
+            entry.next_silence = Some(Aged { value: heard.next_silence, at: now });
+            entry.quality = heard.quality.map(|value| Aged { value, at: now }).or(entry.quality);
+        }
+    }
+
+    /// Network layer: `neighbour` told `node` of the channels that are free where it is.
+    pub fn publish_neighbour_free(&mut self, node: usize, neighbour: u32, free: u64, now: Instant) {
+        if let Some(entry) = self.neighbour_entry(node, neighbour, now) {
+            entry.free_channels = Some(Aged { value: free, at: now });
+        }
+    }
+
     /// Network layer: `neighbour` is none any more. True if it was one.
     pub fn withdraw_neighbour(&mut self, node: usize, neighbour: u32) -> bool {
         let Some(entries) = self.nodes.get_mut(node) else { return false };
@@ -163,7 +194,17 @@ impl Repository {
                     list.remove(oldest);
                     index -= usize::from(oldest < index);
                 }
-                list.insert(index, Neighbour { node: neighbour, heard: now, channel: None, quality: None });
+                list.insert(
+                    index,
+                    Neighbour {
+                        node: neighbour,
+                        heard: now,
+                        channel: None,
+                        quality: None,
+                        next_silence: None,
+                        free_channels: None,
+                    },
+                );
                 index
             }
         };
@@ -198,6 +239,17 @@ mod tests {
         let neighbour = repository.neighbour(0, 1).unwrap();
         assert_eq!(neighbour.quality, Some(Aged { value: GOOD, at: AT(30) }));
         assert_eq!((neighbour.channel, neighbour.heard), (Some(Aged { value: 4, at: AT(40) }), AT(40)));
+        let heard = Heard { channel: 2, next_silence: AT(90), quality: None };
+        repository.publish_frame(0, 1, heard, AT(50));
+        repository.publish_neighbour_free(0, 1, 0b101, AT(60));
+        let neighbour = repository.neighbour(0, 1).unwrap();
+        assert_eq!(neighbour.channel, Some(Aged { value: 2, at: AT(50) }));
+        assert_eq!(neighbour.quality, Some(Aged { value: GOOD, at: AT(30) }), "the last that is known");
+        assert_eq!(neighbour.next_silence, Some(Aged { value: AT(90), at: AT(50) }));
+        assert_eq!(
+            (neighbour.free_channels, neighbour.heard),
+            (Some(Aged { value: 0b101, at: AT(60) }), AT(60))
+        );
         assert_eq!(repository.channel(1), None, "each node has its own");
         // A node that does not exist.
         repository.publish_channel(2, 3, AT(10));

@@ -3,4 +3,5 @@
 mod bianchi;
 mod properties;
 mod rules;
+mod visits;
 mod world;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
-use linkhold_radio::dcf::{Dcf, DcfConfig, Environment, Hearing, Mpdu, Phy, Sent, Told};
+use linkhold_radio::dcf::{Dcf, DcfConfig, Environment, Hearing, Mpdu, Phy, Sent, Told, Tuning};
 
 /// What a test can watch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +23,11 @@ pub struct World {
     /// Every radio always has a frame of so many bytes for the one beside it.
     pub saturated: Option<(u32, Vec<Option<u32>>)>,
     pub quiet_at: Instant,
+    /// By radio: the channel that it listens on, and those that it is tuned to and retunes to. All 0: one channel.
+    pub homes: Vec<u32>,
+    pub tuned: Vec<u32>,
+    bound: Vec<u32>,
+    pub retune: Duration,
     pub noise: f64,
     /// Primary users: (radio, from, until, mW).
     pub users: Vec<(u32, Instant, Instant, f64)>,
@@ -46,6 +51,10 @@ impl World {
             queues: vec![VecDeque::new(); radios as usize],
             saturated: None,
             quiet_at: Instant::FAR_FUTURE,
+            homes: vec![0; radios as usize],
+            tuned: vec![0; radios as usize],
+            bound: vec![0; radios as usize],
+            retune: micros(224),
             noise: 0.0,
             users: Vec::new(),
             seen: Vec::new(),
@@ -61,6 +70,16 @@ impl World {
     pub fn set(&mut self, a: u32, b: u32, power: f64) {
         self.power[a as usize][b as usize] = power;
         self.power[b as usize][a as usize] = power;
+    }
+
+    /// Each radio listens on a channel of its own.
+    pub fn with_homes(mut self, homes: &[u32]) -> Self {
+        (self.homes, self.tuned, self.bound) = (homes.to_vec(), homes.to_vec(), homes.to_vec());
+        self
+    }
+
+    fn channel_for(&self, radio: u32, mpdu: &Mpdu) -> u32 {
+        self.homes.get(mpdu.to.unwrap_or(radio) as usize).copied().unwrap_or(0)
     }
 
     pub fn queue(&mut self, from: u32, token: u64, to: Option<u32>, len: u32) {
@@ -115,7 +134,7 @@ impl Environment for World {
 
     fn hearers(&mut self, _now: Instant, from: u32, into: &mut Vec<Hearing>) {
         for (at, &power) in (0..).zip(&self.power[from as usize]) {
-            if power > 0.0 {
+            if power > 0.0 && self.tuned.get(from as usize) == self.tuned.get(at as usize) {
                 into.push(Hearing::new(at, power, power >= self.readable));
             }
         }
@@ -123,7 +142,8 @@ impl Environment for World {
 
     fn hearing(&mut self, _now: Instant, from: u32, at: u32) -> Option<Hearing> {
         let power = self.power[from as usize][at as usize];
-        (power > 0.0).then(|| Hearing::new(at, power, power >= self.readable))
+        let same = self.tuned.get(from as usize) == self.tuned.get(at as usize);
+        (power > 0.0 && same).then(|| Hearing::new(at, power, power >= self.readable))
     }
 
     fn interference(&mut self, at: u32, since: Instant, until: Instant) -> f64 {
@@ -135,8 +155,29 @@ impl Environment for World {
         self.rate
     }
 
-    fn quiet_at(&self, _radio: u32, _to: Option<u32>) -> Instant {
+    fn quiet_at(&self, _now: Instant, _radio: u32, _to: Option<u32>) -> Instant {
         self.quiet_at
+    }
+
+    fn tuning(&self, _now: Instant, radio: u32, mpdu: &Mpdu) -> Tuning {
+        if self.channel_for(radio, mpdu) == self.tuned[radio as usize] {
+            return Tuning::Here;
+        }
+        Tuning::Away { rate: self.rate, retune: self.retune }
+    }
+
+    fn is_away(&self, radio: u32) -> bool {
+        self.tuned[radio as usize] != self.homes[radio as usize]
+    }
+
+    fn retune(&mut self, _now: Instant, radio: u32, towards: Option<&Mpdu>) -> Duration {
+        let to = towards.map_or(self.homes[radio as usize], |mpdu| self.channel_for(radio, mpdu));
+        self.bound[radio as usize] = to;
+        self.retune
+    }
+
+    fn retuned(&mut self, _now: Instant, radio: u32) {
+        self.tuned[radio as usize] = self.bound[radio as usize];
     }
 
     fn transmitted(&mut self, _now: Instant, told: Told) {

@@ -37,6 +37,10 @@ pub struct AodvConfig {
     /// The G flag of requests (section 6.6.3): a node that answers in the destination's place tells it the
     /// way back, which TCP needs for its ACKs.
     pub gratuitous: bool,
+    /// Local repair (section 6.12): a node on the way seeks a new route itself when the next hop is gone.
+    pub local_repair: bool,
+    /// `LOCAL_ADD_TTL`: how much further than half the way back, or the way that was left, such a request goes, hops.
+    pub local_add_ttl: u8,
     /// A packet of this node's own that the next hop did not take waits for a new route; otherwise, as in
     /// ns-2, it is dropped.
     pub salvage: bool,
@@ -75,6 +79,8 @@ impl Default for AodvConfig {
             delete_factor: 5,
             hello: None,
             gratuitous: true,
+            local_repair: false,
+            local_add_ttl: 2,
             salvage: false,
             jitter: Duration::from_millis(10),
             max_held: 64,
@@ -136,6 +142,20 @@ impl AodvConfig {
         self.active_route_timeout.max(hello) * self.delete_factor
     }
 
+    /// `MAX_REPAIR_TTL`: a route is repaired locally if its destination was no further, hops.
+    #[must_use]
+    pub fn max_repair_ttl(&self) -> u8 {
+        // 0.3 x NET_DIAMETER, as a whole number of hops.
+        (u16::from(self.net_diameter) * 3 / 10) as u8
+    }
+
+    /// TTL of a local repair's request (section 6.12): `to_destination` is `MIN_REPAIR_TTL`, the last known hops to the
+    /// destination; `to_source` is how far the packet has come.
+    #[must_use]
+    pub fn repair_ttl(&self, to_destination: u8, to_source: u8) -> u8 {
+        to_destination.max(to_source / 2).saturating_add(self.local_add_ttl)
+    }
+
     /// `RING_TRAVERSAL_TIME` of a request that goes `ttl` hops (section 6.4).
     #[must_use]
     pub fn ring_traversal_time(&self, ttl: u8) -> Duration {
@@ -166,5 +186,6 @@ mod tests {
         assert_eq!(AodvConfig::with_hello().delete_period(), Duration::from_secs(15));
         assert_eq!(config.ring_traversal_time(1), Duration::from_millis(240));
         assert_eq!(config.reverse_lifetime(5), Duration::from_millis(5200));
+        assert_eq!((config.max_repair_ttl(), config.repair_ttl(2, 9), config.repair_ttl(3, 1)), (10, 6, 5));
     }
 }

@@ -22,6 +22,8 @@ pub(super) enum Reach {
     Ring(u8),
     /// The network; the number of requests that went so far before.
     Network(u8),
+    /// So many hops, once: a local repair (section 6.12).
+    Repair(u8),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,13 +66,13 @@ impl Reach {
             // At least one more, so that it ends also with an increment of 0.
             Self::Ring(ttl) => Some(Self::ring(config, ttl.saturating_add(config.ttl_increment.max(1)))),
             Self::Network(before) if before < config.rreq_retries => Some(Self::Network(before + 1)),
-            Self::Network(_) => None,
+            Self::Network(_) | Self::Repair(_) => None,
         }
     }
 
     pub fn ttl(self, config: &AodvConfig) -> u8 {
         match self {
-            Self::Ring(ttl) => ttl,
+            Self::Ring(ttl) | Self::Repair(ttl) => ttl,
             Self::Network(_) => config.net_diameter.max(1),
         }
     }
@@ -78,7 +80,7 @@ impl Reach {
     /// How long the request may take to be answered.
     pub fn patience(self, config: &AodvConfig) -> Duration {
         match self {
-            Self::Ring(ttl) => config.ring_traversal_time(ttl),
+            Self::Ring(ttl) | Self::Repair(ttl) => config.ring_traversal_time(ttl),
             Self::Network(before) => config.net_traversal_time() * (1 << before.min(16)),
         }
     }

@@ -12,10 +12,11 @@
 //! | 6.7 | answers passed on | here |
 //! | 6.9, 6.10 | HELLO as an option; feedback of the MAC | `hello.rs`, here |
 //! | 6.11 | errors, with their rate | here |
+//! | 6.12 | local repair, as an option | `repair.rs`, here |
 //! | 10 | constants | `config.rs` |
 //!
-//! Left out: multicast, prefixes (6.1's subnets), blacklists and RREP-ACK (6.8; the MAC acknowledges), local
-//! repair (6.12, optional there), actions after a reboot (6.13), several interfaces (6.14).
+//! Left out: multicast, prefixes (6.1's subnets), blacklists and RREP-ACK (6.8; the MAC acknowledges), actions
+//! after a reboot (6.13), several interfaces (6.14).
 //!
 //! ```text
 //! a packet, no route ─► asked (ring 1, 3, 5, 7 hops, then the network three times) ─► route: held packets go
@@ -33,10 +34,16 @@
 //!   be forgotten by then.
 //! - A packet that the next hop did not take is dropped, as ns-2 does; with `salvage` the source keeps its
 //!   own.
+//! - Local repair: only the route of the packet that failed is repaired; the other routes over that neighbour end with
+//!   a RERR (the RFC lets a node repair them too). The discovery period is `RING_TRAVERSAL_TIME` of the request's TTL. A
+//!   source that hears of a longer route (N flag) keeps it (the RFC lets it seek anew). What keeps it free of loops is
+//!   what does so elsewhere: the route ends with a greater number, which only the destination, or a node that heard
+//!   of it since, can answer.
 
 mod config;
 mod discovery;
 mod hello;
+mod repair;
 mod seen;
 mod table;
 
@@ -52,6 +59,7 @@ use crate::Node;
 pub use config::{AodvConfig, Hello};
 use discovery::{Discovery, Phase, Reach};
 use hello::Watch;
+use repair::{Repair, Repairs};
 
 use seen::Seen;
 use table::{Precursors, Table};
@@ -67,6 +75,7 @@ pub struct Aodv {
     table: Table,
     seen: Seen,
     discoveries: Vec<Discovery>,
+    repairs: Repairs,
     held: Held,
     requests: Rate,
     errors: Rate,
@@ -107,6 +116,7 @@ impl Aodv {
             table: Table::new(config.max_routes, config.delete_period()),
             seen: Seen::new(config.max_routes, config.path_discovery_time()),
             discoveries: Vec::new(),
+            repairs: Repairs::default(),
             held: Held::new(config.max_held),
             requests: Rate::new(config.rreq_ratelimit),
             errors: Rate::new(config.rerr_ratelimit),
@@ -146,6 +156,7 @@ impl Aodv {
                 out.push(RouteAction::Send { packet, to, channel: None });
             }
             (None, None) => self.hold(now, data, out),
+            (None, Some(from)) if self.repairs.is_used_by(destination, from) => self.held.push(data, out),
             (None, Some(from)) => {
                 out.push(RouteAction::Drop { packet, reason: RouteDrop::NoRoute });
                 let seq = self.table.known(now, destination).and_then(|route| route.seq);
@@ -166,19 +177,36 @@ impl Aodv {
             Message::Request(request) => self.on_request(now, from, request, out),
             Message::Reply(reply) => self.on_reply(now, from, reply, out),
             Message::Error(error) => self.on_error(now, from, error, out),
-            Message::Search(_) => {}
+            Message::Search(_) | Message::Beacon(_) => {}
         }
     }
 
     /// The MAC gave up a frame to `to`, with a data packet in it or a message (section 6.10).
     pub fn on_failure(&mut self, now: Instant, to: Node, data: Option<Data>, out: &mut Vec<RouteAction>) {
+        let repairs = data.is_some_and(|data| self.repair(now, to, data, out));
         self.break_link(now, to, out);
-        let Some(data) = data else { return };
+        let Some(data) = data.filter(|_| !repairs) else { return };
         if data.source == self.me && self.config.salvage {
             self.on_packet(now, data, None, out);
         } else {
             out.push(RouteAction::Drop { packet: data.packet, reason: RouteDrop::LinkBroken });
         }
+    }
+
+    /// Seeks a route that a packet of this node's will need, if there is none and it is not sought yet.
+    pub fn seek(&mut self, now: Instant, destination: Node, out: &mut Vec<RouteAction>) {
+        let sought = self.discoveries.iter().any(|discovery| discovery.destination == destination);
+        let known = destination == self.me || self.next_hop(now, destination).is_some();
+        if !known && !sought && self.discoveries.len() < self.config.max_discoveries {
+            self.discover(now, destination, out);
+        }
+    }
+
+    fn discover(&mut self, now: Instant, destination: Node, out: &mut Vec<RouteAction>) {
+        let hops = self.table.known(now, destination).map(|route| route.hops);
+        let reach = Reach::first(&self.config, hops);
+        self.discoveries.push(Discovery { destination, reach, phase: Phase::Postponed(now) });
+        self.ask(now, self.discoveries.len() - 1, out);
     }
 
     /// A frame of `from` was heard, or one to it was acknowledged.
@@ -214,6 +242,10 @@ impl Aodv {
                     self.ask(now, at, out);
                     at += 1;
                 }
+                None if matches!(discovery.reach, Reach::Repair(_)) => {
+                    self.discoveries.remove(at);
+                    self.give_up_repair(now, discovery.destination, out);
+                }
                 None => {
                     self.discoveries.remove(at);
                     self.held.take(discovery.destination, |data| {
@@ -241,6 +273,71 @@ impl Aodv {
         }
     }
 
+    /// Holds a packet that the next hop did not take, and seeks another route (section 6.12), if this node is on the way
+    /// and near enough to the destination. False if not.
+    fn repair(&mut self, now: Instant, to: Node, data: Data, out: &mut Vec<RouteAction>) -> bool {
+        let Data { source, destination, .. } = data;
+        if !self.config.local_repair
+            || source == self.me
+            || self.discoveries.len() >= self.config.max_discoveries
+        {
+            return false;
+        }
+        if self.repairs.has(destination) {
+            // One of several packets to the neighbour that is gone.
+            self.held.push(data, out);
+            return true;
+        }
+        if self.discoveries.iter().any(|discovery| discovery.destination == destination) {
+            return false;
+        }
+        let to_source = self.table.known(now, source).map_or(0, |route| route.hops);
+        let Some(hops) = self.table.active(now, destination).map(|route| route.hops) else { return false };
+        if hops > self.config.max_repair_ttl() {
+            return false;
+        }
+        let Some((_, precursors)) = self.table.invalidate(now, destination, to, None) else { return false };
+        self.repairs.begin(Repair { destination, hops, precursors });
+        self.held.push(data, out);
+        let reach = Reach::Repair(self.config.repair_ttl(hops, to_source));
+        self.discoveries.push(Discovery { destination, reach, phase: Phase::Postponed(now) });
+        self.ask(now, self.discoveries.len() - 1, out);
+        true
+    }
+
+    /// A local repair found no route: those who sent along the old one are told, and their packets dropped. Packets of
+    /// this node's own begin a search.
+    fn give_up_repair(&mut self, now: Instant, destination: Node, out: &mut Vec<RouteAction>) {
+        let mut own = Vec::new();
+        let me = self.me;
+        self.held.take(destination, |data| match data.source == me {
+            true => own.push(data),
+            false => out.push(RouteAction::Drop { packet: data.packet, reason: RouteDrop::NoRoute }),
+        });
+        if let Some(repair) = self.repairs.take(destination) {
+            let seq = self.table.known(now, destination).and_then(|route| route.seq);
+            let mut report = Report::new();
+            report.add(destination, seq, repair.precursors);
+            self.announce(now, &mut report, out);
+        }
+        for data in own {
+            self.hold(now, data, out);
+        }
+    }
+
+    /// A local repair found a route: it has the precursors of the old one, who are told if it is longer.
+    fn end_repair(&mut self, now: Instant, destination: Node, out: &mut Vec<RouteAction>) {
+        let Some(repair) = self.repairs.take(destination) else { return };
+        self.table.add_precursors(now, destination, repair.precursors);
+        let Some(&route) = self.table.active(now, destination) else { return };
+        if route.hops > repair.hops {
+            let mut report = Report::new();
+            report.error.no_delete = true;
+            report.add(destination, route.seq, repair.precursors);
+            self.announce(now, &mut report, out);
+        }
+    }
+
     /// Holds a packet of this node until its destination is found.
     fn hold(&mut self, now: Instant, data: Data, out: &mut Vec<RouteAction>) {
         let destination = data.destination;
@@ -251,10 +348,7 @@ impl Aodv {
         }
         self.held.push(data, out);
         if !sought {
-            let hops = self.table.known(now, destination).map(|route| route.hops);
-            let reach = Reach::first(&self.config, hops);
-            self.discoveries.push(Discovery { destination, reach, phase: Phase::Postponed(now) });
-            self.ask(now, self.discoveries.len() - 1, out);
+            self.discover(now, destination, out);
         }
     }
 
@@ -394,8 +488,17 @@ impl Aodv {
 
     fn on_error(&mut self, now: Instant, from: Node, error: &RouteError, out: &mut Vec<RouteAction>) {
         let mut report = Report::new();
+        report.error.no_delete = error.no_delete;
         for unreachable in error.unreachable() {
             let Unreachable { destination, seq } = *unreachable;
+            if error.no_delete {
+                // Section 6.12: it is only passed on, along the route.
+                let route = self.table.active(now, destination).filter(|route| route.next == from);
+                if let Some(route) = route {
+                    report.add(destination, Some(seq), route.precursors);
+                }
+                continue;
+            }
             if let Some((seq, precursors)) = self.table.invalidate(now, destination, from, Some(seq)) {
                 report.add(destination, seq, precursors);
             }
@@ -468,6 +571,7 @@ impl Aodv {
         let Some(to) = self.next_hop(now, destination) else { return };
         self.discoveries.remove(at);
         self.table.refresh(now, destination, now + self.config.active_route_timeout);
+        self.end_repair(now, destination, out);
         self.held.take(destination, |data| {
             out.push(RouteAction::Send { packet: data.packet, to, channel: None });
         });

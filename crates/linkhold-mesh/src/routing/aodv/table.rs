@@ -177,6 +177,15 @@ impl Table {
         }
     }
 
+    /// As [`add_precursor`](Self::add_precursor), for all of a route that was repaired.
+    pub fn add_precursors(&mut self, now: Instant, destination: Node, precursors: Precursors) {
+        if let Some(route) = self.known(now, destination)
+            && route.valid
+        {
+            route.precursors = route.precursors.with(precursors);
+        }
+    }
+
     /// Ends the route to `destination` if it goes over `next`. `told` is the number that the next hop gave.
     /// Its new number, and who should hear of it.
     pub fn invalidate(

@@ -2,6 +2,16 @@
 
 use linkhold_core::time::Duration;
 
+/// On which channels a request looks for relays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HopChannels {
+    /// Each copy of it on one channel, which every neighbour that has it free can be sent to on.
+    Any,
+    /// A neighbour can be sent to only on the one channel that it listens on, and that is the only one that counts as free
+    /// there. A request takes each hop on the channel of its relay.
+    Homes,
+}
+
 /// What a SEARCH router is set to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchConfig {
@@ -21,6 +31,8 @@ pub struct SearchConfig {
     pub flood_patience: Duration,
     /// A route that nothing uses lives so long. (6 s, `MY_ROUTE_TIMEOUT` of AODV)
     pub route_timeout: Duration,
+    /// On which channels a request looks for relays.
+    pub hops: HopChannels,
     /// A packet of this node's own that the next hop did not take waits for a new route; otherwise it is
     /// dropped.
     pub salvage: bool,
@@ -48,6 +60,7 @@ impl Default for SearchConfig {
             attempts: 2,
             flood_patience: Duration::from_millis(2800),
             route_timeout: Duration::from_secs(6),
+            hops: HopChannels::Any,
             salvage: false,
             jitter: Duration::from_millis(10),
             request_rate: 10,

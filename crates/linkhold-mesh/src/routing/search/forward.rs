@@ -1,7 +1,8 @@
 //! Which neighbour a request goes to: through the focus region, or around where there is no relay.
 
+use super::config::HopChannels;
 use super::message::Phase;
-use crate::routing::surroundings::{Neighbour, has_channel};
+use crate::routing::surroundings::{Neighbour, channels, has_channel};
 use crate::{Node, Point};
 
 /// Where a request stands.
@@ -12,6 +13,7 @@ pub(super) struct Standing {
     /// Where the destination is.
     pub place: Point,
     pub channel: u8,
+    pub hops: HopChannels,
     /// Cosine of the largest deviation that the focus region allows.
     pub focus_cosine: f64,
 }
@@ -21,12 +23,15 @@ pub(super) struct Standing {
 pub(super) struct Relay {
     pub node: Node,
     pub phase: Phase,
+    /// The channel of the hop to it.
+    pub channel: u8,
 }
 
 /// A neighbour, as it lies to the straight way.
 #[derive(Clone, Copy)]
 struct Lie {
     node: Node,
+    channel: u8,
     /// Metres from the destination.
     distance: f64,
     /// Cosine of the deviation.
@@ -51,14 +56,19 @@ impl Standing {
         let mut right: Option<Lie> = None;
         let own = self.own.distance(self.place);
         for neighbour in neighbours {
-            let free = has_channel(neighbour.free_channels, self.channel);
-            if !free || visited(neighbour.node) {
-                continue;
-            }
+            let channel = match self.hops {
+                HopChannels::Any => Some(self.channel).filter(|&c| has_channel(neighbour.free_channels, c)),
+                // The destination is where it is, in a primary user's region or not.
+                HopChannels::Homes if neighbour.node == self.destination => {
+                    channels(neighbour.free_channels).next().or(Some(self.channel))
+                }
+                HopChannels::Homes => channels(neighbour.free_channels).next(),
+            };
+            let Some(channel) = channel.filter(|_| !visited(neighbour.node)) else { continue };
             if neighbour.node == self.destination {
-                return [Some(Relay { node: neighbour.node, phase }), None];
+                return [Some(Relay { node: neighbour.node, phase, channel }), None];
             }
-            let lie = self.lie(neighbour);
+            let lie = self.lie(neighbour, channel);
             if lie.cosine >= self.focus_cosine
                 && lie.distance < own
                 && best.as_ref().is_none_or(|best| lie.distance < best.distance)
@@ -70,7 +80,7 @@ impl Standing {
                 *side = Some(lie);
             }
         }
-        let relay = |lie: Lie, phase| Some(Relay { node: lie.node, phase });
+        let relay = |lie: Lie, phase| Some(Relay { node: lie.node, phase, channel: lie.channel });
         match (phase, best) {
             (Phase::Greedy, Some(best)) => [relay(best, Phase::Greedy), None],
             (Phase::AvoidLeft | Phase::AvoidRight, Some(best)) if own < leave_within => {
@@ -86,14 +96,14 @@ impl Standing {
         }
     }
 
-    fn lie(&self, neighbour: &Neighbour) -> Lie {
+    fn lie(&self, neighbour: &Neighbour, channel: u8) -> Lie {
         let (ax, ay) = (neighbour.place.x - self.own.x, neighbour.place.y - self.own.y);
         let (bx, by) = (self.place.x - self.own.x, self.place.y - self.own.y);
         let lengths = ax.hypot(ay) * bx.hypot(by);
         // A neighbour at the same place lies in no direction: it deviates by a right angle.
         let cosine = if lengths > 0.0 { (ax * bx + ay * by) / lengths } else { 0.0 };
         let distance = neighbour.place.distance(self.place);
-        Lie { node: neighbour.node, distance, cosine, left: bx * ay - by * ax >= 0.0 }
+        Lie { node: neighbour.node, channel, distance, cosine, left: bx * ay - by * ax >= 0.0 }
     }
 }
 
@@ -107,7 +117,14 @@ mod tests {
 
     fn standing() -> Standing {
         let place = Point { x: 1000.0, y: 0.0 };
-        Standing { own: Point::default(), destination: Node(9), place, channel: 1, focus_cosine: 0.5 }
+        Standing {
+            own: Point::default(),
+            destination: Node(9),
+            place,
+            channel: 1,
+            hops: HopChannels::Any,
+            focus_cosine: 0.5,
+        }
     }
 
     fn relays(phase: Phase, leave_within: f64, neighbours: &[Neighbour]) -> Vec<(u32, Phase)> {
@@ -129,6 +146,20 @@ mod tests {
         let busy: Vec<_> = around.iter().map(|near| Neighbour { free_channels: 0b01, ..*near }).collect();
         assert_eq!(relays(Greedy, 0.0, &busy), []);
         assert_eq!(relays(Greedy, 0.0, &[around[0], neighbour(9, -10.0, 0.0)]), [(9, Greedy)]);
+    }
+
+    #[test]
+    fn where_nodes_listen_on_one_channel_a_relay_is_taken_on_its_own() {
+        let homes = Standing { hops: HopChannels::Homes, ..standing() };
+        let relays = |around: &[Neighbour]| -> Vec<(u32, u8)> {
+            let relays = homes.relays(Phase::Greedy, 0.0, around, |_| false);
+            relays.into_iter().flatten().map(|relay| (relay.node.0, relay.channel)).collect()
+        };
+        let at = |node, x, free_channels| Neighbour { free_channels, ..neighbour(node, x, 0.0) };
+        // The one ahead has a primary user; the next listens on channel 2.
+        assert_eq!(relays(&[at(1, 240.0, 0), at(2, 200.0, 0b100), at(3, 100.0, 0b001)]), [(2, 2)]);
+        assert_eq!(relays(&[at(2, 200.0, 0b100), at(9, 240.0, 0b1000)]), [(9, 3)]);
+        assert_eq!(relays(&[at(2, 200.0, 0b100), at(9, 240.0, 0)]), [(9, 1)], "in a user's region");
     }
 
     #[test]

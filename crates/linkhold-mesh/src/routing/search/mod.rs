@@ -24,6 +24,10 @@
 //!   mesh, and where no channel is free all the way, no request that stays on one arrives.
 //! - The route is the chosen path itself, kept by its nodes (`table.rs`), not a list of anchors between which
 //!   packets go greedily. The anchors stand in the reply; nothing else uses them.
+//! - Where each node listens on one channel only ([`HopChannels::Homes`]), a request cannot stay on one channel: it takes
+//!   each hop on the channel of the relay, and the choice is one of relays with their channels. A node that found a
+//!   primary user on its channel lately relays nothing, so that requests go around the user's region also while the
+//!   user pauses; the destination itself is sought where it is. A route follows a relay to its new channel.
 //! - Where a primary user takes a hop's channel, the node changes to another one that both ends have free.
 //!   Only if there is none, the route is broken; an error goes back to the source, which searches anew.
 //! - Left out: the prediction of the destination's movement by a Kalman filter, and the improvement of a
@@ -53,7 +57,7 @@ use super::seqno::SeqNo;
 use super::surroundings::{Surroundings, channels, has_channel};
 use crate::Node;
 use choose::{Arrived, choose};
-pub use config::SearchConfig;
+pub use config::{HopChannels, SearchConfig};
 use forward::{Relay, Standing};
 use message::{Hop, MAX_HOPS, Phase, SearchError, SearchMessage, SearchReply, SearchRequest};
 use table::{Route, Table};
@@ -278,6 +282,12 @@ impl Search {
         let route = self.table.use_route(now, source, destination)?;
         let ours = around.free_channels();
         let neighbour = around.neighbours().iter().find(|neighbour| neighbour.node == route.next);
+        if self.config.hops == HopChannels::Homes {
+            // The MAC follows the neighbour to its channel, and tells if it is on none.
+            let home = neighbour.and_then(|neighbour| channels(neighbour.free_channels).next());
+            route.channel = home.unwrap_or(route.channel);
+            return Some((route.next, route.channel));
+        }
         // Of a neighbour whose beacons are missing nothing is known: the MAC will tell if it is gone.
         let common = ours & neighbour.map_or(u64::MAX, |neighbour| neighbour.free_channels);
         // Where this node has no free channel at all, no other route helps: the packet waits in the MAC.
@@ -311,6 +321,22 @@ impl Search {
         }
     }
 
+    /// Seeks a route that a packet of this node's will need, if there is none and it is not sought yet.
+    pub fn seek<S: Surroundings>(
+        &mut self,
+        now: Instant,
+        destination: Node,
+        around: &S,
+        out: &mut Vec<RouteAction>,
+    ) {
+        let sought = self.discoveries.iter().any(|discovery| discovery.destination == destination);
+        let known = destination == self.me || self.table.active(now, self.me, destination).is_some();
+        if !known && !sought && self.discoveries.len() < self.config.max_discoveries {
+            self.discoveries.push(Discovery { destination, before: 0, wait: Wait::Postponed(now) });
+            self.ask(now, self.discoveries.len() - 1, around, out);
+        }
+    }
+
     /// Sends the requests of the discovery at a place of the list, or postpones them.
     fn ask<S: Surroundings>(&mut self, now: Instant, at: usize, around: &S, out: &mut Vec<RouteAction>) {
         if let Err(free) = self.requests.take(now) {
@@ -326,9 +352,10 @@ impl Search {
             if straight || phase == Phase::Greedy && before >= self.config.attempts {
                 continue;
             }
-            // One that goes to everybody takes every channel by itself.
-            let most = if phase == Phase::Flood { 1 } else { 64 };
-            for channel in channels(around.free_channels()).take(most) {
+            // One that goes to everybody takes every channel by itself, and one to relays' channels changes with them.
+            let one = phase == Phase::Flood || self.config.hops == HopChannels::Homes;
+            let most = if one { 1 } else { 64 };
+            for channel in channels(around.usable_channels()).take(most) {
                 let request = SearchRequest {
                     ttl: MAX_HOPS as u8,
                     id: self.last_id,
@@ -366,8 +393,10 @@ impl Search {
             self.gather(now, request);
             return;
         }
-        // One that goes to everybody does so from each node once, whatever its channel was.
-        let copy = Copy { source, id, channel: if phase == Phase::Flood { 0 } else { channel }, phase };
+        // One that goes to everybody does so from each node once, whatever its channel was; one that takes the channel
+        // of each relay likewise.
+        let any = phase == Phase::Flood || self.config.hops == HopChannels::Homes;
+        let copy = Copy { source, id, channel: if any { 0 } else { channel }, phase };
         if self.seen.contains(&copy) || request.ttl <= 1 {
             return;
         }
@@ -375,7 +404,14 @@ impl Search {
             self.seen.pop_front();
         }
         self.seen.push_back(copy);
-        if phase == Phase::Flood || has_channel(around.free_channels(), channel) {
+        let free = around.free_channels();
+        let relays = match (self.config.hops, phase) {
+            (HopChannels::Any, Phase::Flood) => true,
+            (HopChannels::Any, _) => has_channel(free, channel),
+            // It came on this node's channel. Where a primary user was found lately, nobody relays.
+            (HopChannels::Homes, _) => has_channel(free & around.usable_channels(), channel),
+        };
+        if relays {
             self.pass_on(now, request, around, out);
         }
     }
@@ -403,7 +439,7 @@ impl Search {
             let first = request.path.is_empty();
             let after = if first { Duration::ZERO } else { self.config.jitter.mul_f64(self.jitter.unit()) };
             let mut any = false;
-            for channel in channels(around.free_channels()) {
+            for channel in channels(around.usable_channels()) {
                 let message = further(phase, channel, leave_within, after);
                 out.push(RouteAction::Control { message, to: None, channel: Some(channel), after });
                 any = true;
@@ -411,11 +447,12 @@ impl Search {
             return any;
         }
         let Some(place) = around.place(destination).or(request.place) else { return false };
-        let standing = Standing { own, destination, place, channel, focus_cosine: self.focus_cosine };
+        let (hops, focus_cosine) = (self.config.hops, self.focus_cosine);
+        let standing = Standing { own, destination, place, channel, hops, focus_cosine };
         let visited = |node| node == self.me || request.path.iter().any(|hop| hop.node == node);
         let relays = standing.relays(phase, leave_within, around.neighbours(), visited);
         let mut any = false;
-        for Relay { node, phase: next } in relays.into_iter().flatten() {
+        for Relay { node, phase: next, channel } in relays.into_iter().flatten() {
             let leave_within = match (phase, next) {
                 (Phase::Greedy, Phase::AvoidLeft | Phase::AvoidRight) => own.distance(place),
                 _ => leave_within,

@@ -229,7 +229,7 @@ impl Environment for World<'_, '_> {
     }
 
     #[inline]
-    fn quiet_at(&self, radio: u32, to: Option<u32>) -> Instant {
+    fn quiet_at(&self, _now: Instant, radio: u32, to: Option<u32>) -> Instant {
         // One end is the base station's 0.
         let station = radio.max(to.unwrap_or(BASE_STATION)).saturating_sub(1);
         self.context.radio.quiet_at(StationId(station))

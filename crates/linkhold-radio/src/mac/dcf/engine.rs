@@ -8,7 +8,8 @@
 //!            ▲       └► sending RTS → awaiting CTS → SIFS ──────►      │ broadcast ──────────► idle
 //!            └──── no answer: longer backoff, until a retry limit ◄────┘
 //! ```
-//! As receiver: quiet → an answer due (one SIFS) → sending it → quiet.
+//! As receiver: quiet → an answer due (one SIFS) → sending it → quiet. A radio whose frame is for another channel
+//! than the one it listens on visits it: `engine/visits.rs`.
 //!
 //! Choices where the standard leaves one, and simplifications:
 //! - signals take no time to travel, and carrier sense sees a signal as it begins. Only radios whose backoffs end
@@ -36,10 +37,12 @@ use linkhold_core::units::BitRate;
 
 use super::config::DcfConfig;
 use super::ear::{Ear, NOBODY, Wake};
-use super::environment::{Environment, Hearing, Kind, Mpdu, SEQUENCES, Sent, Told};
+use super::environment::{Environment, Hearing, Kind, Mpdu, SEQUENCES, Sent, Told, Tuning};
 use super::phy::RTS;
 use crate::rng::Stream;
 use crate::wakeups::Wakeups;
+
+mod visits;
 
 /// Places among wake-ups at one instant. What only touches does not overlap, so transmissions end first; an answer
 /// that ends as its timeout does has come in time.
@@ -62,6 +65,10 @@ enum Sender {
     Cleared(Mpdu),
     SendingData(Mpdu),
     AwaitingAck(Mpdu),
+    /// On another channel, with an attempt behind it; it goes home once it has answered somebody there.
+    Leaving(Option<Mpdu>),
+    /// Between two channels, and deaf.
+    Retuning(Option<Mpdu>),
 }
 
 /// A radio as receiver of others' frames.
@@ -105,6 +112,8 @@ struct Radio {
     /// The sequence number of its next frame.
     sequence: u16,
     on_air: OnAir,
+    /// When it last left the channel that it listens on.
+    left: Instant,
     /// Who hears what it sends now.
     hearers: Vec<Hearing>,
     stream: Stream,
@@ -149,6 +158,7 @@ impl Dcf {
             window: config.phy.cw_min(),
             sequence: 0,
             on_air,
+            left: Instant::ZERO,
             hearers: Vec::new(),
             stream: Stream::new(seed, "dcf", u64::from(number)),
         };
@@ -218,6 +228,7 @@ impl Dcf {
     pub fn suspend<E: Environment>(&mut self, now: Instant, radio: u32, env: &mut E) {
         let at = radio as usize;
         if self.ears.get(at).is_none_or(|ear| ear.deaf) {
+            self.stop_retuning(at);
             return;
         }
         let frame = self.frame_of(at);
@@ -230,9 +241,7 @@ impl Dcf {
         self.ears[at].freeze(now, Instant::FAR_FUTURE, self.config.phy.slot());
         self.ears[at].close();
         self.radios[at].answer = Answer::None;
-        if let Some(mpdu) = frame {
-            self.radios[at].sender = Sender::Contending(mpdu);
-        }
+        self.radios[at].sender = frame.map_or(Sender::Idle, Sender::Contending);
         if in_exchange {
             self.ears[at].slots = 0;
         }
@@ -244,6 +253,17 @@ impl Dcf {
         if self.ears.get(at).is_none_or(|ear| !ear.deaf) {
             return;
         }
+        self.listen(now, at, env);
+        self.turn_idle(at);
+        match self.frame_of(at) {
+            Some(mpdu) => self.enter(now, at, mpdu),
+            None => self.on_enqueue(now, radio, env),
+        }
+    }
+
+    /// Opens the ear of a radio to what is on the air where it is.
+    fn listen<E: Environment>(&mut self, now: Instant, at: usize, env: &mut E) {
+        let radio = at as u32;
         self.ears[at].open(now);
         for index in 0..self.active.len() {
             let from = self.active[index];
@@ -253,11 +273,6 @@ impl Dcf {
             heard.epoch = self.ears[at].epoch;
             self.radios[from as usize].hearers.push(heard);
             self.ears[at].overhear(heard.power);
-        }
-        self.turn_idle(at);
-        match self.frame_of(at) {
-            Some(mpdu) => self.enter(now, at, mpdu),
-            None => self.on_enqueue(now, radio, env),
         }
     }
 
@@ -273,6 +288,17 @@ impl Dcf {
                 self.back_off(at);
             }
             Sender::AwaitingCts(_) | Sender::Cleared(_) | Sender::AwaitingAck(_) => self.back_off(at),
+            // It goes on to where it goes, without the frame.
+            Sender::Leaving(_) => {
+                self.radios[at].sender = Sender::Leaving(None);
+                self.let_go(&frame);
+                return Some(frame);
+            }
+            Sender::Retuning(_) => {
+                self.radios[at].sender = Sender::Retuning(None);
+                self.let_go(&frame);
+                return Some(frame);
+            }
         }
         self.wakeups.clear(2 * at);
         self.ears[at].contending = false;
@@ -290,6 +316,7 @@ impl Dcf {
             | Sender::Cleared(mpdu)
             | Sender::SendingData(mpdu)
             | Sender::AwaitingAck(mpdu) => Some(mpdu),
+            Sender::Leaving(mpdu) | Sender::Retuning(mpdu) => mpdu,
         }
     }
 
@@ -313,6 +340,8 @@ impl Dcf {
             }
             Sender::SendingData(mpdu) => self.data_sent(now, at, mpdu, env),
             Sender::AwaitingCts(mpdu) | Sender::AwaitingAck(mpdu) => self.fail(now, at, mpdu, env),
+            Sender::Leaving(mpdu) => self.go_home(now, at, mpdu, env),
+            Sender::Retuning(mpdu) => self.arrive(now, at, mpdu, env),
         }
     }
 
@@ -353,23 +382,36 @@ impl Dcf {
         let radio = at as u32;
         self.ears[at].contending = false;
         self.ears[at].slots = 0;
-        let rate = env.rate(radio);
-        loop {
+        let here = env.rate(radio);
+        let (rate, away) = loop {
             let unicast = mpdu.to.is_some();
+            let (rate, away, spent) = match env.tuning(now, radio, &mpdu) {
+                Tuning::Here => (here, false, Duration::ZERO),
+                Tuning::Away { rate, retune } => (rate, true, retune + retune),
+            };
             let length = if unicast {
                 self.config.exchange(mpdu.len, rate)
             } else {
                 self.config.data(mpdu.len, self.config.phy.control_rate(rate))
             };
             // At rate zero nothing ever ends, so nothing starts.
-            if length != Duration::MAX && now + length <= env.quiet_at(radio, mpdu.to) {
-                break;
+            if length != Duration::MAX && now + spent + length <= env.quiet_at(now, radio, mpdu.to) {
+                break (rate, away);
             }
             self.let_go(&mpdu);
             self.radios[at].sender = Sender::Idle;
-            let Some(other) = env.postponed(now, radio, mpdu) else { return };
+            let Some(other) = env.postponed(now, radio, mpdu) else {
+                if env.is_away(radio) {
+                    self.go_home(now, at, None, env);
+                }
+                return;
+            };
             self.held += u64::from(!other.arrived());
             mpdu = other;
+        };
+        if away {
+            self.depart(now, at, mpdu, env);
+            return;
         }
         let DcfConfig { phy, .. } = self.config;
         if mpdu.to.is_some() && self.config.asks_first(mpdu.len) {
@@ -479,6 +521,10 @@ impl Dcf {
             self.turn_idle(at);
         } else {
             self.radios[at].window = (2 * self.radios[at].window + 1).min(phy.cw_max());
+            if env.is_away(at as u32) {
+                self.go_home(now, at, Some(mpdu), env);
+                return;
+            }
             self.back_off(at);
             self.contend(at, mpdu);
             self.turn_idle(at);
@@ -493,6 +539,10 @@ impl Dcf {
         self.radios[at].window = self.config.phy.cw_min();
         self.back_off(at);
         env.sent(now, at as u32, mpdu, outcome);
+        if env.is_away(at as u32) {
+            self.go_home(now, at, None, env);
+            return;
+        }
         if let Some(next) = self.take(now, at, env) {
             self.contend(at, next);
         }
@@ -510,8 +560,13 @@ impl Dcf {
 
     /// Draws a backoff from the radio's window.
     fn back_off(&mut self, at: usize) {
-        let Radio { window, stream, .. } = &mut self.radios[at];
-        let drawn = (u128::from(stream.bits()) * (u128::from(*window) + 1)) >> 64;
+        let window = self.radios[at].window;
+        self.draw_slots(at, window);
+    }
+
+    /// Draws a number of slots from 0 to `most`.
+    fn draw_slots(&mut self, at: usize, most: u32) {
+        let drawn = (u128::from(self.radios[at].stream.bits()) * (u128::from(most) + 1)) >> 64;
         self.ears[at].slots = drawn as u32;
     }
 

@@ -152,6 +152,20 @@ impl Told {
     }
 }
 
+/// On which channel a frame is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tuning {
+    /// On the one that the radio is tuned to.
+    Here,
+    /// On another one, where its receiver listens.
+    Away {
+        /// The data rate there.
+        rate: BitRate,
+        /// How long it takes to retune.
+        retune: Duration,
+    },
+}
+
 /// The world of the radios. Radios are numbered from 0. No method may be answered with a call to the engine;
 /// what follows from one (another frame for an idle radio) is told to it after the engine's call has returned.
 pub trait Environment {
@@ -190,7 +204,29 @@ pub trait Environment {
     fn rate(&self, radio: u32) -> BitRate;
 
     /// No exchange of `radio` with `to` starts that would not end by then.
-    fn quiet_at(&self, radio: u32, to: Option<u32>) -> Instant;
+    fn quiet_at(&self, now: Instant, radio: u32, to: Option<u32>) -> Instant;
+
+    /// On which channel `radio` would send this frame now. Worlds whose radios share one channel keep the four
+    /// methods from here on as they are.
+    #[inline]
+    fn tuning(&self, _now: Instant, _radio: u32, _mpdu: &Mpdu) -> Tuning {
+        Tuning::Here
+    }
+
+    /// Whether `radio` is tuned to another channel than the one it listens on when it has nothing to send.
+    #[inline]
+    fn is_away(&self, _radio: u32) -> bool {
+        false
+    }
+
+    /// `radio` begins to retune, to the channel of a frame or (`None`) to the one that it listens on. How long it
+    /// takes. The radio is deaf until then, or until it is suspended.
+    fn retune(&mut self, _now: Instant, _radio: u32, _towards: Option<&Mpdu>) -> Duration {
+        Duration::ZERO
+    }
+
+    /// `radio` is tuned to the channel that it was retuned to last.
+    fn retuned(&mut self, _now: Instant, _radio: u32) {}
 
     /// A transmission has ended. Most worlds do not care.
     fn transmitted(&mut self, _now: Instant, _told: Told) {}

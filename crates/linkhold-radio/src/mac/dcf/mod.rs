@@ -14,5 +14,5 @@ mod phy;
 pub(crate) use cell::DcfCell;
 pub use config::DcfConfig;
 pub use engine::Dcf;
-pub use environment::{Environment, Hearing, Kind, Mpdu, Sent, Told};
+pub use environment::{Environment, Hearing, Kind, Mpdu, Sent, Told, Tuning};
 pub use phy::{ACK, AROUND_IP, Phy, RTS};
