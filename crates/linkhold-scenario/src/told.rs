@@ -75,8 +75,8 @@ pub(crate) fn spots(told: &Told) -> Vec<&Spot> {
     spots
 }
 
-/// What of a radio's silences is told late, wrong or not at all, beside what the radio itself notices late; `None`
-/// if nothing is.
+/// What of a radio's silences is told late, wrong or not at all, beside what the radio itself notices late;
+/// `None` if nothing is.
 pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
     let SignalsConfig { sensing, station_sensing, switching, gaps, .. } = &radio.signals;
     let mut parts: Vec<String> = Vec::new();

@@ -1,5 +1,5 @@
-//! Signals as they are: late, lost or false. The radio stays the same, the results say what was told, and a mechanism that is
-//! told wrong goes on.
+//! Signals as they are: late, lost or false. The radio stays the same, the results say what was told, and a
+//! mechanism that is told wrong goes on.
 
 use linkhold_results::{RunRecord, ToldRecord};
 use linkhold_scenario::{NoFiles, Scenario};
