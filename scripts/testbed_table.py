@@ -262,6 +262,7 @@ def small(runs, alike):
         told = run["linux"]
         keys = ("limit_share", "goodput_bps", "retransmits", "delay_p50_s", "delay_p99_s", "delay_std_s", "jain_index")
         keys += ("delay_p50_outside_silence_s", "delay_p99_outside_silence_s")
+        keys += ("delay_p95_s", "delay_p95_outside_silence_s", "queueing_delay_p50_s", "queueing_delay_p95_s")
         one = {"case": told["case"], "cc": told["congestion"], "seed": run["seed"]}
         one |= {key: run["totals"][key] for key in keys}
         one["silent_fraction"] = run["link"]["silent_fraction"]
@@ -273,6 +274,8 @@ def small(runs, alike):
         # What single silences did would be most of the file; where they are all alike, their sum is kept.
         if alike and told["silence_summary"]:
             one["silences"] = rounded(told["silence_summary"])
+        if run["link"].get("told"):
+            one["told"] = rounded(run["link"]["told"])
         if run["mechanisms"]:
             one["held_bytes_peak"] = run["mechanisms"][0]["held_bytes_peak"]
         one["counters"] = {key: value for key, value in one["counters"].items() if value}

@@ -1,10 +1,12 @@
-//! What those who listen to the radio are told of its silences: late, not at all, or of silences that are none.
+//! What those who listen to the radio are told of its silences: late, not at all, or of silences that are
+//! none.
 //!
-//! No paper has this; all of them let the radio tell its silences as they happen. What real radios tell, and when, was
-//! measured on mac80211 (a switch as it begins or up to 100 ms ahead, a scan at its start, nothing when a station sleeps).
-//! Sees the starts and ends of silences as the radio itself notices them, and random streams of its own; emits link events
-//! (`FreezeStarted`, `FreezeEnded`, `ChannelSwitched`). Nothing here reaches the timeline: one seed gives one radio,
-//! whatever is told of it.
+//! No paper has this; all of them let the radio tell its silences as they happen. What real radios tell, and
+//! when, was measured on mac80211 (a switch as it begins or up to 100 ms ahead, a scan at its start, nothing
+//! when a station sleeps).
+//! Sees the starts and ends of silences as the radio itself notices them, and random streams of its own;
+//! emits link events (`FreezeStarted`, `FreezeEnded`, `ChannelSwitched`). Nothing here reaches the timeline:
+//! one seed gives one radio, whatever is told of it.
 //! States of a source, as a listener knows it: clear → silent → clear.
 //!
 //! Rules, where a latency meets the next silence:
@@ -12,8 +14,8 @@
 //! - an end that would be told after the next start is not told, for to the listener the two are one silence;
 //! - a false silence that overlaps a true one makes one silence of both.
 //!
-//! Deviations from a real source: a latency has no spread, and no end is lost. An end that is lost would leave a listener
-//! with nothing but its own limit, and how long that is does not depend on the radio.
+//! Deviations from a real source: a latency has no spread, and no end is lost. An end that is lost would
+//! leave a listener with nothing but its own limit, and how long that is does not depend on the radio.
 
 use std::collections::VecDeque;
 
@@ -25,7 +27,8 @@ use linkhold_core::units::Fraction;
 use crate::frame::AirOutput;
 use crate::rng::Stream;
 
-/// Starts and ends of one source that may be on their way to the listener. Silences that find no place are not told.
+/// Starts and ends of one source that may be on their way to the listener. Silences that find no place are
+/// not told.
 const MAX_PENDING: usize = 1024;
 /// Rates of channels that may be on their way. The oldest is told early where there are more.
 const MAX_RATES: usize = 64;
@@ -40,12 +43,13 @@ pub struct ToldConfig {
     /// The same for a silence's end.
     pub end_late: Duration,
     /// Whether it is told, too, since when the radio has been silent, or sends again
-    /// ([`LinkEvent::effective_at`]): exact knowledge of how late the news is. Most real sources say no more than that it
-    /// is so.
+    /// ([`LinkEvent::effective_at`]): exact knowledge of how late the news is. Most real sources say no more
+    /// than that it is so.
     pub start_known: bool,
     /// Chance that a silence is not told.
     pub missed: Fraction,
-    /// Mean number of silences a minute (Poisson) that are told and are none; at most [`MAX_FALSE_PER_MINUTE`].
+    /// Mean number of silences a minute (Poisson) that are told and are none; at most
+    /// [`MAX_FALSE_PER_MINUTE`].
     pub false_per_minute: f64,
     /// How long one of them lasts; not zero.
     pub false_length: Duration,

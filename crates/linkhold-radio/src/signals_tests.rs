@@ -230,7 +230,7 @@ proptest! {
             match what {
                 '(' => {
                     silent = true;
-                    let since = |&(start, end): &(u64, u64)| start + late <= at && at < end + end_late.max(late);
+                    let since = |&(start, end): &(u64, u64)| start + late <= at && at <= end + end_late.max(late);
                     let true_one = silences.iter().any(since);
                     prop_assert!(true_one || alarms > 0.0, "{at}: {silences:?}");
                 }

@@ -1,7 +1,8 @@
-//! The columns of the case tables that only some scenarios have: what was told late or wrong, datagrams, players,
-//! pages.
+//! The columns of the case tables that only some scenarios have: what was told late or wrong, datagrams,
+//! players, pages.
 
-use crate::record::{RunRecord, RunReport, ToldRecord};
+use crate::record::{RunRecord, RunReport};
+use crate::told::ToldRecord;
 use crate::traffic::{MediaRecord, UdpRecord, WebRecord};
 
 /// How a column's numbers are written.

@@ -22,6 +22,7 @@ pub mod sample;
 pub mod series;
 pub mod stats;
 pub mod table;
+mod told;
 pub mod traffic;
 mod uplink;
 
@@ -31,9 +32,9 @@ pub use parquet::ParquetFiles;
 pub use record::{
     Claim, CompareRow, EnergyRecord, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord,
     MechanismRecord, Program, ReproduceReport, RunRecord, RunReport, RunTotals, ScenarioInfo, Stack,
-    ToldRecord,
 };
 pub use series::{FlowSeries, RouterSeries, RunSeries, SilenceRecord};
 pub use stats::{Estimate, Metric, compare};
+pub use told::ToldRecord;
 pub use traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
 pub use uplink::UplinkRecord;

@@ -219,8 +219,8 @@ fn row(cells: &[String], texts: usize) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::ToldRecord;
     use crate::sample;
+    use crate::told::ToldRecord;
 
     #[test]
     fn the_run_table_fits_100_columns_and_says_what_matters() {

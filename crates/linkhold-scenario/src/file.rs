@@ -91,8 +91,8 @@ file_table! {
         /// Whether the mechanism is told the rate of the working channel, as only a driver with a fixed rate can.
         /// False: it has to measure. A trace's rate is never told.
         default rate_told: bool = true;
-        /// What mechanisms are told of silences, beside what the radio itself notices late; each source of silences may
-        /// have a table of its own. Whatever is told, the silences are the same.
+        /// What mechanisms are told of silences, beside what the radio itself notices late; each source of
+        /// silences may have a table of its own. Whatever is told, the silences are the same.
         section told: Told;
         /// The licensed user of the only channel.
         optional primary_user: PrimaryUser;
@@ -206,7 +206,8 @@ file_table! {
         default heard_by: HeardBy = "all";
         /// How a radio that hears it detects it, with mac = "802.15.4".
         section overhear: Overhear;
-        /// What the mechanism is told of it, counted from its detection; a key that is missing is as in radio.told.
+        /// What the mechanism is told of it, counted from its detection; a key that is missing is as in
+        /// radio.told.
         section told: Told;
     }
 }
@@ -293,15 +294,15 @@ file_table! {
 }
 
 file_table! {
-    /// What a source of silences tells of them. A silence that is over before it would be told is not told; one whose end
-    /// would be told after the next one's start is one with that.
+    /// What a source of silences tells of them. A silence that is over before it would be told is not told;
+    /// one whose end would be told after the next one's start is one with that.
     Told {
         /// How long after the radio notices a silence the mechanism is told. Default: 0s, as by an oracle.
         optional late: Duration;
         /// The same for a silence's end, and for a new channel's rate. Default: 0s.
         optional end_late: Duration;
-        /// Whether the news says, too, since when it has been so, as a source with a clock of its own can. False: it says only
-        /// that it is so. Default: true.
+        /// Whether the news says, too, since when it has been so, as a source with a clock of its own can.
+        /// False: it says only that it is so. Default: true.
         optional start_known: bool;
         /// Chance that a silence is not told. Default: 0.
         optional missed: Fraction;
@@ -367,7 +368,8 @@ file_table! {
         /// How long after its start (or end) the mechanism is told of a silence. 0s: at once, as by an
         /// oracle.
         default detection_delay: Duration = "0s";
-        /// What the mechanism is told of silences, later than that; a key that is missing is as in radio.told.
+        /// What the mechanism is told of silences, later than that; a key that is missing is as in
+        /// radio.told.
         section told: Told;
         /// Start each repetition at a place of the trace that its seed draws, so that repetitions differ.
         /// Otherwise every repetition starts at the beginning.
@@ -484,7 +486,8 @@ file_table! {
         optional visible: bool;
         /// fq_codel: acceptable standing delay. Default: 5ms; 20ms with mac80211, 50ms with mac80211-slow.
         optional target: Positive<Duration>;
-        /// fq_codel: time the delay must stand before the first drop. Default: 100ms; 300ms with mac80211-slow.
+        /// fq_codel: time the delay must stand before the first drop. Default: 100ms; 300ms with
+        /// mac80211-slow.
         optional interval: Positive<Duration>;
         /// fq_codel: bytes a flow sends per round. Default: 1514B; 300B with mac80211.
         optional quantum: Positive<Bytes>;
@@ -492,7 +495,8 @@ file_table! {
         optional flows: Positive<u32>;
         /// fq_codel: most bytes in it. Default: 32MiB; 16MiB with mac80211.
         optional memory_limit: Positive<Bytes>;
-        /// fq_codel: mark ECN-capable packets instead of dropping them. Default: true; false with mac80211-slow.
+        /// fq_codel: mark ECN-capable packets instead of dropping them. Default: true; false with
+        /// mac80211-slow.
         optional ecn: bool;
     }
 }

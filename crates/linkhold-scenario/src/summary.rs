@@ -101,10 +101,9 @@ fn told(scenario: &ResolvedScenario) -> String {
         (false, None) => {
             format!("a primary user {late} after its burst begins, other silences at their first moment")
         }
-        (true, Some(more)) => format!("{more}; other silences at their first moment"),
+        (true, Some(more)) => more,
         (false, Some(more)) => format!(
-            "the radio notices a primary user {late} after its burst begins; counted from what it notices: {more}; \
-             other silences at their first moment"
+            "the radio notices a primary user {late} after its burst begins; counted from what it notices: {more}"
         ),
     };
     let told = if radio.rate_told {

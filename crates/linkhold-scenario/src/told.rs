@@ -75,13 +75,15 @@ pub(crate) fn spots(told: &Told) -> Vec<&Spot> {
     spots
 }
 
-/// What of a radio's silences is told late, wrong or not at all, beside what the radio itself notices late; `None`
-/// if nothing is.
+/// What of a radio's silences is told late, wrong or not at all, beside what the radio itself notices late;
+/// `None` if nothing is.
 pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
     let SignalsConfig { sensing, station_sensing, switching, gaps, .. } = &radio.signals;
     let mut parts: Vec<String> = Vec::new();
+    let mut others_exact = false;
     let mut part = |name: &str, told: &ToldConfig| {
         let text = format!("{name} {}", one(told));
+        others_exact |= told.is_exact();
         if !told.is_exact() && !parts.contains(&text) {
             parts.push(text);
         }
@@ -103,7 +105,8 @@ pub(crate) fn describe(radio: &AirConfig) -> Option<String> {
     if matches!(radio.mac, Mac::Trace(_)) {
         part("silences", gaps);
     }
-    (!parts.is_empty()).then(|| parts.join("; "))
+    let others = if others_exact { "; other silences at their first moment" } else { "" };
+    (!parts.is_empty()).then(|| parts.join("; ") + others)
 }
 
 fn one(told: &ToldConfig) -> String {

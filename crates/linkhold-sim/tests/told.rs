@@ -1,20 +1,24 @@
-//! Signals as they are: late, lost or false. The radio stays the same, the results say what was told, and a mechanism that is
-//! told wrong goes on.
+//! Signals as they are: late, lost or false. The radio stays the same, the results say what was told, and a
+//! mechanism that is told wrong goes on.
 
 use linkhold_results::{RunRecord, ToldRecord};
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_sim::run_case;
 use proptest::prelude::*;
 
-const CELL: &str = "schema = \"linkhold.scenario/1\"\nname = \"told\"\nduration = \"20s\"\n\
-    [wired]\nrtt = \"40ms\"\n[radio]\nphy_rate = \"24Mbit/s\"\n\
+const HEAD: &str = "schema = \"linkhold.scenario/1\"\nname = \"told\"\n";
+const CELL: &str = "[wired]\nrtt = \"40ms\"\n[radio]\nphy_rate = \"24Mbit/s\"\n\
     [radio.primary_user]\non_mean = \"200ms\"\noff_mean = \"1300ms\"\n\
     [radio.sensing]\nperiod = \"500ms\"\nduration = \"25ms\"\n";
 
 /// A run of the cell; `told` is the body of `[radio.told]`.
 fn run(told: &str, flow: &str, mechanisms: &str, seed: u64) -> RunRecord {
+    run_for(20, told, flow, mechanisms, seed)
+}
+
+fn run_for(seconds: u32, told: &str, flow: &str, mechanisms: &str, seed: u64) -> RunRecord {
     let text = format!(
-        "{CELL}[radio.told]\n{told}\n[[flows]]\ndirection = \"downlink\"\n{flow}\n[[cases]]\nname = \"case\"\n{mechanisms}\n"
+        "{HEAD}duration = \"{seconds}s\"\n{CELL}[radio.told]\n{told}\n[[flows]]\ndirection = \"downlink\"\n{flow}\n[[cases]]\nname = \"case\"\n{mechanisms}\n"
     );
     let scenario = Scenario::parse(&text, "s.toml", &[], &NoFiles).unwrap_or_else(|error| panic!("{error}"));
     run_case(&scenario.cases()[0], seed).expect("the scenario is valid").0
@@ -132,12 +136,13 @@ proptest! {
     #[test]
     fn a_download_ends_whatever_its_mechanism_is_told(
         (late, end_late) in (0u32..120, 0u32..120), missed in prop_oneof![Just(0.0), Just(1.0), 0.0f64..1.0],
-        (alarms, length) in (1u32..120, 1u32..400), mechanism in prop::sample::select(LISTENERS.to_vec()), seed in 1u64..1000,
+        (alarms, length) in (1u32..60, 1u32..250), mechanism in prop::sample::select(LISTENERS.to_vec()), seed in 1u64..1000,
     ) {
         let told = format!(
             "late = \"{late}ms\"\nend_late = \"{end_late}ms\"\nmissed = {missed}\nfalse_alarms = \"{alarms}/min\"\nfalse_length = \"{length}ms\""
         );
-        let record = run(&told, "source = \"500kB\"", mechanism, seed);
+        // The worst that is drawn keeps the mechanism silent for two fifths of the time.
+        let record = run_for(60, &told, "source = \"500kB\"", mechanism, seed);
         prop_assert_eq!(record.flows[0].bytes, 500_000, "{} told {}", mechanism, told);
         prop_assert!(record.flows[0].completion_s.is_some());
     }

@@ -1,5 +1,5 @@
-//! Every datagram that is sent arrives, is lost where the network counts it with a reason, or is on its way at the end: on every
-//! medium access, under every queue and whatever falls silent.
+//! Every datagram that is sent arrives, is lost where the network counts it with a reason, or is on its way
+//! at the end: on every medium access, under every queue and whatever falls silent.
 
 use std::path::Path;
 

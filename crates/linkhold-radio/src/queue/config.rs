@@ -76,12 +76,13 @@ pub struct FqCodelConfig {
 }
 
 impl FqCodelConfig {
-    /// What Linux's Wi-Fi stack keeps above every driver that pulls its packets (`wake_tx_queue`): `fq_init` of
-    /// `include/net/fq_impl.h` and `ieee80211_txq_setup_flows` of `net/mac80211/tx.c`, which asks for 4096
+    /// What Linux's Wi-Fi stack keeps above every driver that pulls its packets (`wake_tx_queue`): `fq_init`
+    /// of `include/net/fq_impl.h` and `ieee80211_txq_setup_flows` of `net/mac80211/tx.c`, which asks for 4096
     /// flows. The memory is that of a radio with VHT (802.11ac); others have 4 MiB.
     ///
-    /// CoDel's least backlog is not set there, so CoDel drops down to a flow's last packet. Here it is the quantum, 300
-    /// bytes, which no full packet fits in. Not modelled: the division of air time between stations.
+    /// CoDel's least backlog is not set there, so CoDel drops down to a flow's last packet. Here it is the
+    /// quantum, 300 bytes, which no full packet fits in. Not modelled: the division of air time between
+    /// stations.
     pub const MAC80211: Self = Self {
         limit: 8192,
         flows: 4096,
@@ -92,9 +93,9 @@ impl FqCodelConfig {
         ecn: true,
     };
 
-    /// The same for a slow station, from Linux 4.13 to the commit 4876376988081d63 of 2025, which took it out: one
-    /// whose expected throughput was below 6 Mbit/s times the number of stations associated
-    /// (`sta_update_codel_params` of `net/mac80211/sta_info.c`). The first version is from memory, not checked.
+    /// The same for a slow station, from commit 484a54c2e597dbc4 (of 2017, from memory) to commit
+    /// 4876376988081d63 of 2025, which took it out: a station whose expected throughput was below 6 Mbit/s times
+    /// the number of stations associated (`sta_update_codel_params` of `net/mac80211/sta_info.c`).
     pub const MAC80211_SLOW: Self = Self {
         target: Duration::from_millis(50),
         interval: Duration::from_millis(300),

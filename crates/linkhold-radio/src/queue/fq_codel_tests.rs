@@ -256,8 +256,8 @@ fn reclaim_takes_the_scope_in_order_of_arrival_over_all_flows() {
     );
 }
 
-/// When a standing queue loses its first packet, ms: one packet arrives and one leaves each millisecond, behind `standing`
-/// that are there.
+/// When a standing queue loses its first packet, ms: one packet arrives and one leaves each millisecond,
+/// behind `standing` that are there.
 fn first_drop(config: FqCodelConfig, standing: u64, ecn_capable: bool) -> Option<u64> {
     let mut bench = Bench::new(config);
     for _ in 0..standing {
@@ -278,7 +278,8 @@ fn the_named_parameters_drop_when_their_target_has_stood_for_their_interval() {
     let rfc = FqCodelConfig::default();
     let (wifi, slow) = (FqCodelConfig::MAC80211, FqCodelConfig::MAC80211_SLOW);
     for (name, config, standing, expected) in [
-        // The first packet that has waited the target long leaves `target` ms on; an interval later one is dropped.
+        // The first packet that has waited the target long leaves `target` ms on; an interval later one is
+        // dropped.
         ("rfc 8290", rfc, 80, Some(105)),
         ("mac80211", wifi, 80, Some(120)),
         ("mac80211, slow", slow, 80, Some(350)),
