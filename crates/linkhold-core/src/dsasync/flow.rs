@@ -12,6 +12,7 @@ use super::handshake::{EcnEcho, Handshake};
 use super::hold_buffer::NONE;
 use super::keep_back::KeptAck;
 use super::round_trip::{RadioProbe, WiredProbe};
+use super::shares::Tally;
 use super::window::Window;
 use crate::packet::{FlowKey, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use crate::time::Instant;
@@ -146,9 +147,24 @@ pub(super) struct Flow {
     pub wired: MinFilter,
     pub wired_probe: Option<WiredProbe>,
     pub radio_probe: Option<RadioProbe>,
-    /// The flow's tally for [`Bdp::on_sent`](super::bdp::Bdp::on_sent).
-    pub epoch: u32,
-    pub epoch_bytes: u64,
+    /// Of what is outstanding, what is booked with which station.
+    pub booked: (StationId, u64),
+    /// What it sends down, among the cell's flows and among its station's, and what its station sends up.
+    pub share: Tally,
+    pub station_share: Tally,
+    pub up_share: Tally,
+    /// A right edge told the correspondent, and when the data up to it would be here.
+    pub edge_due: Option<(Seq, Instant)>,
+
+    /// The station has sent data on it, so there is a window of the correspondent's to hold down.
+    pub sends_data: bool,
+    /// The correspondent's latest window field, its shift if known, and its latest timestamp.
+    pub down_offer: u16,
+    pub down_shift: Option<u8>,
+    pub down_timestamp: Option<TcpTimestamp>,
+    /// Right edge of the windows that the station was told, and when it was told one.
+    pub up_edge: Option<Seq>,
+    pub up_told: Instant,
 }
 
 impl Flow {
@@ -194,8 +210,17 @@ impl Flow {
             wired: MinFilter::default(),
             wired_probe: None,
             radio_probe: None,
-            epoch: 0,
-            epoch_bytes: 0,
+            booked: (station, 0),
+            share: Tally::default(),
+            station_share: Tally::default(),
+            up_share: Tally::default(),
+            edge_due: None,
+            sends_data: false,
+            down_offer: 0,
+            down_shift: None,
+            down_timestamp: None,
+            up_edge: None,
+            up_told: Instant::ZERO,
         }
     }
 
@@ -232,6 +257,7 @@ impl Flow {
             kept: self.kept,
             window: self.window.of_new_connection(),
             listed: self.listed,
+            booked: self.booked,
             ..Self::new(self.key, self.station)
         };
     }
@@ -317,7 +343,12 @@ impl Flow {
         self.signed |= tcp.signed;
         self.timestamps |= tcp.timestamp.is_some();
         if tcp.flags.contains(TcpFlags::ACK) {
-            self.correspondent_acked = Some(self.correspondent_acked.map_or(tcp.ack, |old| old.max(tcp.ack)));
+            let newer = self.correspondent_acked.is_none_or(|old| !tcp.ack.before(old));
+            if newer {
+                self.correspondent_acked = Some(tcp.ack);
+                (self.down_offer, self.down_shift) = self.handshake.correspondents_offer_of(tcp);
+                self.down_timestamp = tcp.timestamp;
+            }
         }
         if tcp.seq_len() > 0 || self.down_max.is_none() {
             self.down_max = Some(self.down_max.map_or(tcp.seq_end(), |old| old.max(tcp.seq_end())));
@@ -350,6 +381,7 @@ impl Flow {
         self.sends_new = self.up_next.map_or(begins, |next| end.after(next));
         let is_again = self.up_next.is_some_and(|next| tcp.seq.before(next));
         self.up_next = Some(self.up_next.map_or(end, |next| next.max(end)));
+        self.sends_data |= tcp.payload_len > 0;
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.contains(TcpFlags::RST) {
             return true;
         }
@@ -398,6 +430,19 @@ impl Flow {
     pub fn note_edge(&mut self, ack: Seq, window: u16, shift: u8) {
         let edge = ack + (u32::from(window) << shift);
         self.told_edge = Some(self.told_edge.map_or(edge, |old| old.max(edge)));
+    }
+
+    /// Latest sequence number that the correspondent acknowledged.
+    pub fn correspondent_acked(&self) -> Option<Seq> {
+        self.correspondent_acked
+    }
+
+    /// Notes that the station was told a window of the correspondent's whose right edge is this far.
+    #[inline]
+    pub fn note_up_edge(&mut self, now: Instant, ack: Seq, window: u16, shift: u8) {
+        let edge = ack + (u32::from(window) << shift);
+        self.up_edge = Some(self.up_edge.map_or(edge, |old| old.max(edge)));
+        self.up_told = now;
     }
 
     /// Both ends closed and every FIN is acknowledged, or one end reset the connection.

@@ -27,6 +27,7 @@ mod bdp;
 mod capacity;
 mod codel;
 pub mod config;
+mod delivery_rate;
 mod downlink;
 mod flow;
 mod flow_table;
@@ -39,8 +40,11 @@ mod per_station;
 mod round_trip;
 mod settings;
 mod shared;
+mod shares;
+mod untold;
 pub mod uplink;
 mod uplink_path;
+mod uplink_windows;
 mod window;
 mod windows;
 
@@ -51,18 +55,20 @@ use crate::action::{Action, Actions, DropReason, Rewrite, Verdict};
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{Direction, FlowKey, Origin, PacketView, TcpFlags};
+use crate::packet::{Direction, FlowKey, Origin, PacketView, StationId, TcpFlags};
 use crate::time::{Duration, Instant};
-use crate::units::Bytes;
+use crate::units::{BitRate, Bytes};
 
 use capacity::{Capacity, Channel};
 use downlink::{Downlink, Leaving, MOST_DROPS};
 use flow_table::Touched;
+use hold_buffer::tells;
 use keep_back::release_kept;
 use round_trip::{RoundTrips, SentDown, probe_wired};
 use shared::Shared;
 use uplink::UplinkMode;
 use uplink_path::UplinkPath;
+use uplink_windows::{pass_downlink, tell_station};
 use windows::Windows;
 
 pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode, Queues};
@@ -122,6 +128,14 @@ impl DsaSync {
     #[must_use]
     pub fn wired_round_trip(&self, flow: &FlowKey) -> Option<Duration> {
         self.shared.flows.known(self.shared.flows.find(flow)?).wired.get()
+    }
+
+    /// The rate that was measured of what goes down to a station, where nobody tells it: payload bits/s over the
+    /// slow window. `None` until the radio was busy once.
+    #[must_use]
+    pub fn measured_rate(&self, station: StationId) -> Option<BitRate> {
+        let bytes = self.round_trips.untold(station)?.downlink_rate()?;
+        Some(BitRate((bytes * 8.0) as u64))
     }
 
     /// Bytes handed to the radio that stations have not acknowledged, and are still waited for.
@@ -218,11 +232,15 @@ impl DsaSync {
         }
         // lines 5 to 7
         let silent = self.shared.monitor.tfp(packet.station);
-        if arrival && !silent && !self.downlink.must_wait(now, &mut self.shared, slot, packet.station) {
+        if arrival
+            && !silent
+            && !self.downlink.must_wait(now, &mut self.shared, &self.round_trips, slot, packet.station)
+        {
             let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
+            let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));
             self.sent_down(now, slot, &SentDown { end, seq_len, len: packet.len, arrived: Some(now) });
             self.forget_if_over(now, slot, out);
-            return Verdict::Forward(Rewrite::NONE);
+            return Verdict::Forward(rewrite);
         }
         let verdict = self.downlink.hold(now, &mut self.shared, slot, packet, out);
         while let Some(cut) = self.downlink.cut.pop() {
@@ -248,7 +266,7 @@ impl DsaSync {
     fn release(&mut self, now: Instant, out: &mut Actions) {
         let mut drops = 0;
         while drops < MOST_DROPS
-            && let Some(leaving) = self.downlink.pop(now, &mut self.shared)
+            && let Some(leaving) = self.downlink.pop(now, &mut self.shared, &self.round_trips)
         {
             drops += u32::from(leaving.sent.is_none());
             self.release_one(now, &leaving, out);
@@ -262,9 +280,11 @@ impl DsaSync {
     fn release_one(&mut self, now: Instant, leaving: &Leaving, out: &mut Actions) {
         match &leaving.sent {
             Some(sent) => {
+                let (shared, round_trips) = (&mut self.shared, &self.round_trips);
+                let rewrite = pass_downlink(now, shared, round_trips, leaving.slot, leaving.tells);
                 self.sent_down(now, leaving.slot, sent);
                 self.shared.metrics.released += 1;
-                out.push(Action::Release { packet: leaving.packet, rewrite: Rewrite::NONE });
+                out.push(Action::Release { packet: leaving.packet, rewrite });
             }
             None => self.shared.discard(leaving.packet, DropReason::StandingQueue, out),
         }
@@ -285,10 +305,14 @@ impl DsaSync {
             return Verdict::Forward(Rewrite::NONE);
         };
         let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &mut self.round_trips);
-        let believed = round_trips.on_uplink(now, shared, slot, packet, &mut self.downlink.pacer);
+        let holds = self.downlink.has(packet.station);
+        let believed = round_trips.on_uplink(now, shared, slot, packet, holds, &mut self.downlink.pacer);
         release_kept(shared, slot, out);
-        let rewrite =
-            if believed { windows.pass_uplink(shared, round_trips, slot, packet.tcp) } else { Rewrite::NONE };
+        let rewrite = if believed {
+            windows.pass_uplink(now, shared, round_trips, slot, packet.tcp)
+        } else {
+            Rewrite::NONE
+        };
         let verdict = if shared.config.uplink.mode == UplinkMode::Off {
             if believed {
                 probe_wired(now, shared.flows.at(slot), packet.tcp);
@@ -297,8 +321,11 @@ impl DsaSync {
         } else {
             self.uplink.shape(now, shared, windows, round_trips, slot, packet, rewrite, believed, out)
         };
+        if believed {
+            tell_station(now, shared, round_trips, slot, packet, out);
+        }
         self.forget_if_over(now, slot, out);
-        match verdict {
+        let verdict = match verdict {
             // The verdict takes effect before the actions: forwarded, it would overtake what this call
             // releases.
             Verdict::Forward(rewrite)
@@ -310,7 +337,11 @@ impl DsaSync {
                 Verdict::Hold
             }
             Verdict::Forward(_) | Verdict::ForwardAndKeep(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
+        };
+        if self.downlink.relieve(now, &self.round_trips, packet.station) {
+            self.release(now, out);
         }
+        verdict
     }
 
     // ---- the radio ----
@@ -329,7 +360,7 @@ impl DsaSync {
                     self.downlink.pacer.resume(now);
                 }
                 self.downlink.unblock();
-                self.round_trips.bdp.restart_bin(now);
+                self.round_trips.interrupt(now);
                 self.round_trips.silence_ended(now);
                 self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
                 self.release(now, out);
@@ -338,7 +369,7 @@ impl DsaSync {
     }
 
     fn silence_began(&mut self, now: Instant, scope: Scope, cause: Option<Cause>, out: &mut Actions) {
-        self.round_trips.bdp.restart_bin(now);
+        self.round_trips.interrupt(now);
         if scope == Scope::Network {
             self.downlink.pacer.pause(now);
         }
@@ -365,13 +396,13 @@ impl DsaSync {
 
     /// The earliest of the parts' timeouts.
     #[inline]
-    fn find_next_timeout(&mut self) -> Option<Instant> {
+    fn find_next_timeout(&mut self, now: Instant) -> Option<Instant> {
         let never = Instant::FAR_FUTURE;
         let monitor = self.shared.monitor.next_timeout().unwrap_or(never);
         let uplink = self.uplink.next_timeout().unwrap_or(never);
         let kept = self.windows.kept.next_timeout(&self.shared).unwrap_or(never);
         let nudge = self.windows.next_nudge().unwrap_or(never);
-        let downlink = self.downlink.next_timeout(&self.shared).unwrap_or(never);
+        let downlink = self.downlink.next_timeout(now, &self.shared, &self.round_trips).unwrap_or(never);
         let earliest = monitor.min(uplink).min(kept).min(nudge).min(downlink);
         (earliest < Instant::FAR_FUTURE).then_some(earliest)
     }
@@ -388,7 +419,7 @@ impl Mechanism for DsaSync {
             Direction::Downlink => self.on_downlink(now, packet, out),
             Direction::Uplink => self.on_uplink(now, packet, out),
         };
-        self.next_timeout = self.find_next_timeout();
+        self.next_timeout = self.find_next_timeout(now);
         verdict
     }
 
@@ -420,7 +451,7 @@ impl Mechanism for DsaSync {
             | LinkEventKind::GrantUnused { .. }
             | LinkEventKind::GrantFrames { .. } => {}
         }
-        self.next_timeout = self.find_next_timeout();
+        self.next_timeout = self.find_next_timeout(now);
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
@@ -436,8 +467,9 @@ impl Mechanism for DsaSync {
         if windows.next_nudge().is_some_and(|due| due <= now) {
             windows.run_nudges(now, shared, round_trips, out);
         }
+        self.downlink.lose_patience(now);
         self.release(now, out);
-        self.next_timeout = self.find_next_timeout();
+        self.next_timeout = self.find_next_timeout(now);
     }
 
     fn next_timeout(&self) -> Option<Instant> {
@@ -458,7 +490,7 @@ impl Mechanism for DsaSync {
         // A flow opens before its ACKs leave the shaper, so that they pass with the windows they came with.
         windows.flush(now, shared, round_trips, out);
         self.uplink.flush(shared, windows, round_trips, out);
-        self.next_timeout = self.find_next_timeout();
+        self.next_timeout = self.find_next_timeout(now);
     }
 
     fn metrics(&self) -> Metrics {

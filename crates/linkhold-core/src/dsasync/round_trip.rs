@@ -15,14 +15,18 @@
 //! - **Outstanding**: bytes handed to the radio that stations have not acknowledged. A flow whose station says
 //!   nothing for [`GONE`] though the radio works is taken to be gone: its bytes are written off.
 //!
+//! - **Where nobody tells the rate**, each station has an [`Untold`] that is told what goes down, what is
+//!   acknowledged and what comes up.
+//!
 //! A silence within a radio probe's time spoils the sample.
 
 use super::bdp::{Bdp, MinFilter};
-use super::config::DsaSyncConfig;
+use super::config::{Clamp, DsaSyncConfig, Mode};
 use super::flow::Flow;
 use super::pacer::Pacer;
 use super::per_station::PerStation;
 use super::shared::Shared;
+use super::untold::{Limits, PATIENCE, Untold};
 use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
@@ -104,17 +108,28 @@ pub(super) struct RoundTrips {
     pub bdp: Bdp,
     /// Bytes in the radio that stations have not acknowledged, over all flows.
     outstanding: u64,
-    /// Radio part of the base round trip.
-    radio: PerStation<RadioPart>,
+    stations: PerStation<Station>,
+    limits: Limits,
+    /// Windows are held down by the measured rate where none is told.
+    measures: bool,
+    /// Nothing more goes down than the measured rate needs.
+    keeps_short: bool,
+    standing: Duration,
     /// The next slot whose flow is asked if its station is gone.
     hand: u32,
     /// When the latest silence ended.
     silence_ended: Instant,
 }
 
-/// What is known of the radio part of a station's round trip.
+/// What is known of a station.
 #[derive(Debug, Default)]
-struct RadioPart {
+struct Station {
+    /// Bytes that it has not acknowledged.
+    outstanding: u64,
+    /// When it last acknowledged something new, or was sent a packet beyond what should be outstanding.
+    heard: Instant,
+    /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
+    untold: Option<Box<Untold>>,
     /// Segments that found the radio empty.
     empty: MinFilter,
     /// All segments.
@@ -126,7 +141,11 @@ impl RoundTrips {
         Self {
             bdp: Bdp::new(config.standing_queue),
             outstanding: 0,
-            radio: PerStation::new(config.monitor.max_stations),
+            stations: PerStation::new(config.monitor.max_stations),
+            limits: Limits::new(config),
+            measures: config.clamp == Clamp::Always && config.mode != Mode::Hold,
+            keeps_short: config.clamp == Clamp::Always && !config.transmit_queue.is_zero(),
+            standing: config.standing_queue,
             hand: 0,
             silence_ended: Instant::ZERO,
         }
@@ -135,18 +154,68 @@ impl RoundTrips {
     /// Radio part of the station's base round trip; `None` until something of it was measured.
     #[inline]
     pub fn radio_part(&self, station: StationId) -> Option<Duration> {
-        let part = self.radio.get(station)?;
+        let part = self.stations.get(station)?;
         part.empty.get().or_else(|| part.any.get())
     }
 
     /// As [`radio_part`](Self::radio_part), only if the radio was empty when it was measured.
     fn measured_radio_part(&self, station: StationId) -> Option<Duration> {
-        self.radio.get(station)?.empty.get()
+        self.stations.get(station)?.empty.get()
     }
 
     /// Bytes in the radio that stations have not acknowledged.
     pub fn outstanding(&self) -> u64 {
         self.outstanding
+    }
+
+    /// What is measured of a station, where nobody tells the rate.
+    #[inline]
+    pub fn untold(&self, station: StationId) -> Option<&Untold> {
+        if self.bdp.is_told() { None } else { self.stations.get(station)?.untold.as_deref() }
+    }
+
+    /// As [`untold`](Self::untold), to tell it something. It is made if need be.
+    #[inline]
+    pub fn untold_at(&mut self, station: StationId) -> Option<&mut Untold> {
+        if self.bdp.is_told() || !self.measures {
+            return None;
+        }
+        let limits = self.limits;
+        let record = self.stations.at(station);
+        Some(record.untold.get_or_insert_with(|| Box::new(Untold::new(limits))))
+    }
+
+    /// Nothing may go down to the station before this time, unless it acknowledges something first: as much as
+    /// its rate needs is outstanding there. `None`: something may go down.
+    #[inline]
+    pub fn below_is_full(&self, now: Instant, station: StationId) -> Option<Instant> {
+        if !self.keeps_short {
+            return None;
+        }
+        let most = self.untold(station)?.most_below(self.radio_part(station)?, self.standing)?;
+        let record = self.stations.get(station)?;
+        if record.outstanding < most {
+            return None;
+        }
+        let patient = record.heard.max(self.silence_ended) + PATIENCE;
+        (now < patient).then_some(patient)
+    }
+
+    /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.
+    pub fn measured_window(&self, flow: &Flow, wired: Duration, local: Duration) -> Option<u32> {
+        self.untold(flow.station)?.window(wired, local, flow.handshake.mss)
+    }
+
+    /// A silence begins or ends: what is measured across it says nothing.
+    pub fn interrupt(&mut self, now: Instant) {
+        self.bdp.restart_bin(now);
+        if self.measures && !self.bdp.is_told() {
+            for station in self.stations.iter_mut() {
+                if let Some(untold) = &mut station.untold {
+                    untold.interrupt(now);
+                }
+            }
+        }
     }
 
     /// A silence is over: nobody can have acknowledged anything in it.
@@ -177,6 +246,14 @@ impl RoundTrips {
         change(flow);
         let after = flow.outstanding();
         self.outstanding = self.outstanding + after - before;
+        // A flow may have moved to another station, and a station's number may have gone to another.
+        let (old, bytes) = flow.booked;
+        if old != flow.station || bytes != after {
+            let from = self.stations.at(old);
+            from.outstanding = from.outstanding.saturating_sub(bytes);
+            self.stations.at(flow.station).outstanding += after;
+            flow.booked = (flow.station, after);
+        }
         (before, after)
     }
 
@@ -205,9 +282,10 @@ impl RoundTrips {
         sent: &SentDown,
         ahead: Duration,
     ) {
+        let id = shared.flows.id(slot);
         let flow = shared.flows.at(slot);
         if flow.is_answered() {
-            self.bdp.on_sent(now, sent.len, &mut flow.epoch, &mut flow.epoch_bytes);
+            self.bdp.on_sent(now, sent.len, &mut flow.share);
         }
         // A segment beyond all that was learned of is one that was not believed.
         if sent.seq_len == 0
@@ -222,8 +300,22 @@ impl RoundTrips {
             // The time that its station has to answer begins now.
             flow.heard = now;
         }
+        let under_way = self.stations.get(flow.station).map_or(0, |record| record.outstanding);
+        let answered = flow.is_answered();
+        let beyond = self.below_is_full(now, flow.station).is_none();
+        if let Some(untold) = self.untold_at(flow.station) {
+            untold.rate.on_sent(now, id, sent.end, under_way);
+            if answered {
+                untold.shares.add(now, sent.len, &mut flow.station_share);
+            }
+        }
         // With sequence numbers from nowhere, half the space away, fewer may be outstanding than before.
         self.account(flow, |flow| flow.down_sent = Some(sent.end));
+        let is_full = self.below_is_full(now, flow.station).is_some() && beyond;
+        if under_way == 0 || is_full {
+            // Its patience begins with the first segment, and anew with one that goes beyond.
+            self.stations.at(flow.station).heard = now;
+        }
         let departure = Departure { at: now, end: sent.end, ahead };
         let silences = shared.monitor.silences();
         match &mut flow.radio_probe {
@@ -253,8 +345,10 @@ impl RoundTrips {
         shared: &mut Shared,
         slot: u32,
         packet: &PacketView<'_>,
+        holds: bool,
         pacer: &mut Pacer,
     ) -> bool {
+        let id = shared.flows.id(slot);
         let silent = shared.monitor.tfp(packet.station);
         self.look_for_gone(now, shared);
         let flow = shared.flows.at(slot);
@@ -264,8 +358,21 @@ impl RoundTrips {
             return false;
         }
         flow.heard = now;
+        let delivered = before.saturating_sub(after);
+        if delivered > 0 {
+            self.stations.at(packet.station).heard = now;
+        }
+        if !silent && let Some(acked) = flow.acked {
+            let left = self.stations.get(packet.station).map_or(0, |record| record.outstanding);
+            let local = self.radio_part(packet.station).unwrap_or_default();
+            if let Some(untold) = self.untold_at(packet.station) {
+                let dry = !holds && untold.is_dry(left, local);
+                untold.rate.on_acked(now, id, acked, delivered, dry);
+                untold.look(now, dry);
+            }
+        }
         if !silent
-            && self.bdp.on_delivered(now, before.saturating_sub(after), self.outstanding)
+            && self.bdp.on_delivered(now, delivered, self.outstanding)
             && let Some(pace) = self.bdp.pace()
         {
             pacer.set_rate(now, pace, false);
@@ -275,7 +382,7 @@ impl RoundTrips {
             return true;
         }
         if !silent && probe.silences == shared.monitor.silences() {
-            let part = self.radio.at(packet.station);
+            let part = self.stations.at(packet.station);
             let took = now.since(probe.first.at);
             part.any.add(now, took);
             if probe.empty {
@@ -297,12 +404,15 @@ impl RoundTrips {
 
     /// The station's number goes to another.
     pub fn forget_station(&mut self, station: StationId) {
-        self.radio.forget(station);
+        self.stations.forget(station);
     }
 
     /// The flow leaves the table.
     pub fn forget(&mut self, flow: &Flow) {
         self.outstanding -= flow.outstanding();
+        let (station, bytes) = flow.booked;
+        let record = self.stations.at(station);
+        record.outstanding = record.outstanding.saturating_sub(bytes);
     }
 }
 
