@@ -12,6 +12,11 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D:
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
+/// The number of a key that an older version did not write: not-a-number.
+pub const fn missing() -> f64 {
+    f64::NAN
+}
+
 /// As the parent module, for a number that may be missing.
 pub mod option {
     use super::{Deserialize, Deserializer, Serialize, Serializer};

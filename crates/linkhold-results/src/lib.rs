@@ -25,7 +25,7 @@ pub mod table;
 pub mod traffic;
 mod uplink;
 
-pub use delay::DelayHistogram;
+pub use delay::{DelayHistogram, PooledDelays};
 pub use mesh::{MapFrame, MapUser, MeshMaps, MeshRecord};
 pub use parquet::ParquetFiles;
 pub use record::{

@@ -11,7 +11,7 @@ use linkhold_core::mechanism::{Metrics, Place};
 use linkhold_core::packet::Direction;
 use serde::{Deserialize, Serialize};
 
-use crate::delay::DelayHistogram;
+use crate::delay::{DelayHistogram, PooledDelays};
 use crate::finite;
 use crate::mesh::MeshRecord;
 use crate::traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
@@ -238,15 +238,33 @@ pub struct FlowRecord {
     /// Median one-way delay, s.
     #[serde(with = "finite")]
     pub delay_p50_s: f64,
+    /// 95th percentile of the one-way delay, s.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub delay_p95_s: f64,
     /// 99th percentile of the one-way delay, s.
     #[serde(with = "finite")]
     pub delay_p99_s: f64,
     /// Median delay of segments that met no silence, s.
     #[serde(with = "finite")]
     pub delay_p50_outside_silence_s: f64,
+    /// 95th percentile of the delay of segments that met no silence, s.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub delay_p95_outside_silence_s: f64,
     /// 99th percentile of the delay of segments that met no silence, s.
     #[serde(with = "finite")]
     pub delay_p99_outside_silence_s: f64,
+    /// Least one-way delay of the counted time, s.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub delay_min_s: f64,
+    /// Median queueing delay, s: the one-way delay less `delay_min_s`.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub queueing_delay_p50_s: f64,
+    /// 95th percentile of the queueing delay, s.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub queueing_delay_p95_s: f64,
+    /// 99th percentile of the queueing delay, s.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub queueing_delay_p99_s: f64,
     /// Time from the flow's start to its last byte, s; `null` if the flow has no end or did not reach it.
     #[serde(with = "finite::option")]
     pub completion_s: Option<f64>,
@@ -288,9 +306,15 @@ impl Default for FlowRecord {
             to: None,
             start_s: 0.0,
             delay_p50_s: f64::NAN,
+            delay_p95_s: f64::NAN,
             delay_p99_s: f64::NAN,
             delay_p50_outside_silence_s: f64::NAN,
+            delay_p95_outside_silence_s: f64::NAN,
             delay_p99_outside_silence_s: f64::NAN,
+            delay_min_s: f64::NAN,
+            queueing_delay_p50_s: f64::NAN,
+            queueing_delay_p95_s: f64::NAN,
+            queueing_delay_p99_s: f64::NAN,
             completion_s: None,
             spurious_rtos: 0,
             fast_recoveries: 0,
@@ -309,9 +333,16 @@ impl FlowRecord {
         self.delay_mean_s = all.mean_s();
         self.delay_std_s = all.std_s();
         self.delay_p50_s = all.quantile_s(0.50);
+        self.delay_p95_s = all.quantile_s(0.95);
         self.delay_p99_s = all.quantile_s(0.99);
         self.delay_p50_outside_silence_s = outside_silence.quantile_s(0.50);
+        self.delay_p95_outside_silence_s = outside_silence.quantile_s(0.95);
         self.delay_p99_outside_silence_s = outside_silence.quantile_s(0.99);
+        let queueing = all.above_minimum();
+        self.delay_min_s = all.min_s();
+        self.queueing_delay_p50_s = queueing.quantile_s(0.50);
+        self.queueing_delay_p95_s = queueing.quantile_s(0.95);
+        self.queueing_delay_p99_s = queueing.quantile_s(0.99);
     }
 }
 
@@ -392,15 +423,30 @@ pub struct RunTotals {
     /// Median delay, s.
     #[serde(with = "finite")]
     pub delay_p50_s: f64,
+    /// 95th percentile of the delay, s.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub delay_p95_s: f64,
     /// 99th percentile of the delay, s.
     #[serde(with = "finite")]
     pub delay_p99_s: f64,
     /// Median delay of the segments that met no silence, s.
     #[serde(with = "finite")]
     pub delay_p50_outside_silence_s: f64,
+    /// 95th percentile of the delay of the segments that met no silence, s.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub delay_p95_outside_silence_s: f64,
     /// 99th percentile of the delay of the segments that met no silence, s.
     #[serde(with = "finite")]
     pub delay_p99_outside_silence_s: f64,
+    /// Median queueing delay, s: each segment's one-way delay less the least one of its flow.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub queueing_delay_p50_s: f64,
+    /// 95th percentile of the queueing delay, s.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub queueing_delay_p95_s: f64,
+    /// 99th percentile of the queueing delay, s.
+    #[serde(with = "finite", default = "finite::missing")]
+    pub queueing_delay_p99_s: f64,
     /// Jain's fairness index of the flows' goodput; 1 means equal shares.
     #[serde(with = "finite")]
     pub jain_index: f64,
@@ -421,22 +467,15 @@ pub struct RunTotals {
 
 impl Default for RunTotals {
     fn default() -> Self {
-        let none = DelayHistogram::new();
-        Self::new(&[], 0.0, &LinkRecord::default(), &none, &none)
+        Self::new(&[], 0.0, &LinkRecord::default(), &PooledDelays::default())
     }
 }
 
 impl RunTotals {
-    /// Totals of `flows` over `counted_s` seconds (the run without its warm-up); `delays` and
-    /// `outside_silence` hold the delays of all flows together.
+    /// Totals of `flows` over `counted_s` seconds (the run without its warm-up) with the `delays` of all.
     #[must_use]
-    pub fn new(
-        flows: &[FlowRecord],
-        counted_s: f64,
-        link: &LinkRecord,
-        delays: &DelayHistogram,
-        outside_silence: &DelayHistogram,
-    ) -> Self {
+    pub fn new(flows: &[FlowRecord], counted_s: f64, link: &LinkRecord, delays: &PooledDelays) -> Self {
+        let PooledDelays { all, outside_silence, queueing } = delays;
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
         // A run without counted time has no rates: the division gives not-a-number, which is written as null.
         let over_all = |rate: fn(&FlowRecord) -> f64| {
@@ -453,12 +492,17 @@ impl RunTotals {
             retransmits: flows.iter().map(|flow| flow.retransmits).sum(),
             rto_events: flows.iter().map(|flow| flow.rto_events).sum(),
             spurious_rtos: flows.iter().map(|flow| flow.spurious_rtos).sum(),
-            delay_mean_s: delays.mean_s(),
-            delay_std_s: delays.std_s(),
-            delay_p50_s: delays.quantile_s(0.50),
-            delay_p99_s: delays.quantile_s(0.99),
+            delay_mean_s: all.mean_s(),
+            delay_std_s: all.std_s(),
+            delay_p50_s: all.quantile_s(0.50),
+            delay_p95_s: all.quantile_s(0.95),
+            delay_p99_s: all.quantile_s(0.99),
             delay_p50_outside_silence_s: outside_silence.quantile_s(0.50),
+            delay_p95_outside_silence_s: outside_silence.quantile_s(0.95),
             delay_p99_outside_silence_s: outside_silence.quantile_s(0.99),
+            queueing_delay_p50_s: queueing.quantile_s(0.50),
+            queueing_delay_p95_s: queueing.quantile_s(0.95),
+            queueing_delay_p99_s: queueing.quantile_s(0.99),
             jain_index: jain_index(&goodputs),
             completion_mean_s,
             udp: UdpRecord::sum(flows.iter().filter_map(|flow| flow.udp.as_ref())),
@@ -746,12 +790,21 @@ mod tests {
     }
 
     #[test]
+    fn a_report_from_before_a_key_was_added_is_read() {
+        let mut json = serde_json::to_value(FlowRecord::default()).unwrap();
+        for key in ["delay_p95_s", "delay_p95_outside_silence_s", "delay_min_s", "queueing_delay_p95_s"] {
+            assert!(json.as_object_mut().unwrap().remove(key).is_some(), "{key}");
+        }
+        let old: FlowRecord = serde_json::from_value(json).unwrap();
+        assert!(old.delay_p95_s.is_nan() && old.queueing_delay_p95_s.is_nan());
+    }
+
+    #[test]
     fn a_run_of_short_flows_carries_what_they_received_over_the_whole_time() {
         let flow = |goodput_bps, active_s| FlowRecord { goodput_bps, active_s, ..FlowRecord::default() };
-        let none = DelayHistogram::new();
         let link = LinkRecord { goodput_limit_bps: 10e6, ..LinkRecord::default() };
         // Two downloads of half a second at 8 Mbit/s each in a run of 10 s.
-        let totals = RunTotals::new(&[flow(8e6, 0.5), flow(8e6, 0.5)], 10.0, &link, &none, &none);
+        let totals = RunTotals::new(&[flow(8e6, 0.5), flow(8e6, 0.5)], 10.0, &link, &PooledDelays::default());
         assert!((totals.goodput_bps - 0.8e6).abs() < 1.0);
         assert!((totals.limit_share - 0.08).abs() < 1e-9);
     }

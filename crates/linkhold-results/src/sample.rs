@@ -5,7 +5,7 @@ use linkhold_core::mechanism::{Metrics, Place};
 use linkhold_core::packet::StationId;
 use linkhold_core::time::Duration;
 
-use crate::delay::DelayHistogram;
+use crate::delay::{DelayHistogram, PooledDelays};
 use crate::mesh::{MapFrame, MapUser, MeshMaps};
 use crate::record::{
     Claim, Figure, FigureRow, FlowDirection, FlowRecord, LinkRecord, MechanismRecord, Program,
@@ -121,7 +121,9 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
     };
     record.set_delays(&delays, &outside);
     let flows = vec![record];
-    let totals = RunTotals::new(&flows, f64::from(SECONDS), &link, &delays, &outside);
+    let mut pooled = PooledDelays::default();
+    pooled.add(&delays, &outside);
+    let totals = RunTotals::new(&flows, f64::from(SECONDS), &link, &pooled);
     let run = RunRecord {
         case: case.into(),
         seed,

@@ -139,12 +139,22 @@ pub enum Metric {
     DelayStd,
     /// `delay_p50_s`
     DelayP50,
+    /// `delay_p95_s`
+    DelayP95,
     /// `delay_p99_s`
     DelayP99,
     /// `delay_p50_outside_silence_s`
     DelayP50OutsideSilence,
+    /// `delay_p95_outside_silence_s`
+    DelayP95OutsideSilence,
     /// `delay_p99_outside_silence_s`
     DelayP99OutsideSilence,
+    /// `queueing_delay_p50_s`
+    QueueingDelayP50,
+    /// `queueing_delay_p95_s`
+    QueueingDelayP95,
+    /// `queueing_delay_p99_s`
+    QueueingDelayP99,
     /// `jain_index`
     JainIndex,
     /// `completion_mean_s`
@@ -153,7 +163,7 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric, in the order of the report.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 18] = [
         Self::Goodput,
         Self::LimitShare,
         Self::RetransmitRate,
@@ -162,9 +172,14 @@ impl Metric {
         Self::DelayMean,
         Self::DelayStd,
         Self::DelayP50,
+        Self::DelayP95,
         Self::DelayP99,
         Self::DelayP50OutsideSilence,
+        Self::DelayP95OutsideSilence,
         Self::DelayP99OutsideSilence,
+        Self::QueueingDelayP50,
+        Self::QueueingDelayP95,
+        Self::QueueingDelayP99,
         Self::JainIndex,
         Self::CompletionMean,
     ];
@@ -181,9 +196,14 @@ impl Metric {
             Self::DelayMean => "delay_mean_s",
             Self::DelayStd => "delay_std_s",
             Self::DelayP50 => "delay_p50_s",
+            Self::DelayP95 => "delay_p95_s",
             Self::DelayP99 => "delay_p99_s",
             Self::DelayP50OutsideSilence => "delay_p50_outside_silence_s",
+            Self::DelayP95OutsideSilence => "delay_p95_outside_silence_s",
             Self::DelayP99OutsideSilence => "delay_p99_outside_silence_s",
+            Self::QueueingDelayP50 => "queueing_delay_p50_s",
+            Self::QueueingDelayP95 => "queueing_delay_p95_s",
+            Self::QueueingDelayP99 => "queueing_delay_p99_s",
             Self::JainIndex => "jain_index",
             Self::CompletionMean => "completion_mean_s",
         }
@@ -197,9 +217,14 @@ impl Metric {
             Self::DelayMean
             | Self::DelayStd
             | Self::DelayP50
+            | Self::DelayP95
             | Self::DelayP99
             | Self::DelayP50OutsideSilence
+            | Self::DelayP95OutsideSilence
             | Self::DelayP99OutsideSilence
+            | Self::QueueingDelayP50
+            | Self::QueueingDelayP95
+            | Self::QueueingDelayP99
             | Self::CompletionMean => "s",
             Self::LimitShare | Self::Retransmits | Self::RtoEvents | Self::JainIndex => "",
         }
@@ -217,9 +242,14 @@ impl Metric {
             Self::DelayMean => totals.delay_mean_s,
             Self::DelayStd => totals.delay_std_s,
             Self::DelayP50 => totals.delay_p50_s,
+            Self::DelayP95 => totals.delay_p95_s,
             Self::DelayP99 => totals.delay_p99_s,
             Self::DelayP50OutsideSilence => totals.delay_p50_outside_silence_s,
+            Self::DelayP95OutsideSilence => totals.delay_p95_outside_silence_s,
             Self::DelayP99OutsideSilence => totals.delay_p99_outside_silence_s,
+            Self::QueueingDelayP50 => totals.queueing_delay_p50_s,
+            Self::QueueingDelayP95 => totals.queueing_delay_p95_s,
+            Self::QueueingDelayP99 => totals.queueing_delay_p99_s,
             Self::JainIndex => totals.jain_index,
             Self::CompletionMean => totals.completion_mean_s.unwrap_or(f64::NAN),
         }

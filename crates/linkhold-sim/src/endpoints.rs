@@ -10,7 +10,7 @@ use linkhold_core::action::SenderCommand;
 use linkhold_core::link_event::LinkEvent;
 use linkhold_core::packet::{Direction, FlowKey, PacketId, StationId};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, MeshMaps, RouterSeries};
+use linkhold_results::{DelayHistogram, FlowRecord, FlowSeries, MeshMaps, PooledDelays, RouterSeries};
 use linkhold_tcp::Congestion;
 
 use crate::apps::browser::Step;
@@ -55,9 +55,7 @@ pub struct FlowResults {
     /// The router's series.
     pub router: RouterSeries,
     /// Delays of all flows' packets with data.
-    pub delays: DelayHistogram,
-    /// Delays of those that met no silence.
-    pub delays_outside_silence: DelayHistogram,
+    pub delays: PooledDelays,
     /// Load times of all users' pages; `None` without users of the web.
     pub pages: Option<DelayHistogram>,
     /// Maps of the mesh, if it is one.
@@ -68,7 +66,7 @@ impl FlowResults {
     fn take(&mut self, record: FlowRecord, meter: &mut Meter) {
         self.records.push(record);
         self.series.extend(meter.take_series());
-        meter.pool_delays(&mut self.delays, &mut self.delays_outside_silence);
+        meter.pool_delays(&mut self.delays);
     }
 
     fn take_tcp(&mut self, now: Instant, flow: &mut TcpFlow) {

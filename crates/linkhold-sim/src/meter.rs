@@ -11,7 +11,7 @@
 
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
-use linkhold_results::{DelayHistogram, FlowDirection, FlowRecord, FlowSeries};
+use linkhold_results::{DelayHistogram, FlowDirection, FlowRecord, FlowSeries, PooledDelays};
 use linkhold_tcp::{Endpoint, Stats};
 
 use crate::series::{Series, Thinning};
@@ -269,9 +269,8 @@ impl Meter {
     }
 
     /// Adds this flow's delays to those of all flows.
-    pub fn pool_delays(&self, all: &mut DelayHistogram, outside_silence: &mut DelayHistogram) {
-        all.merge(&self.delays);
-        outside_silence.merge(&self.outside_silence);
+    pub fn pool_delays(&self, pooled: &mut PooledDelays) {
+        pooled.add(&self.delays, &self.outside_silence);
     }
 
     /// The flow's results at `now`.

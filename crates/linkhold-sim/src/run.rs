@@ -101,8 +101,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
         link.energy = (scenario.radio.power.as_ref())
             .map(|powers| recorder.energy(now, powers, &flows.records, &network));
         let counted_s = now.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
-        let mut totals =
-            RunTotals::new(&flows.records, counted_s, &link, &flows.delays, &flows.delays_outside_silence);
+        let mut totals = RunTotals::new(&flows.records, counted_s, &link, &flows.delays);
         let objects = flows.records.iter().filter_map(|flow| flow.web.as_ref()).map(|web| web.objects).sum();
         totals.web = flows.pages.as_ref().map(|pages| WebRecord::new(pages, objects));
         let mechanisms =
@@ -114,8 +113,8 @@ impl<'a, O: Observer> Simulation<'a, O> {
             router: flows.router,
             mesh: flows.maps,
             silences: recorder.into_silences(),
-            delays: flows.delays,
-            delays_outside_silence: flows.delays_outside_silence,
+            delays: flows.delays.all,
+            delays_outside_silence: flows.delays.outside_silence,
         };
         let record = RunRecord {
             case: self.case.name.clone(),

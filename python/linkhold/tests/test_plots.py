@@ -111,7 +111,7 @@ def test_long_series_are_thinned_to_means_and_the_axis_says_so():
     assert len(line.get_xdata()) == 201
 
 
-@pytest.mark.parametrize("metric", ["goodput_bps", "delay_p99_s", "limit_share", "rto_events", "completion_mean_s"])
+@pytest.mark.parametrize("metric", ["goodput_bps", "delay_p99_s", "queueing_delay_p95_s", "limit_share", "rto_events", "completion_mean_s"])
 def test_cases_are_compared_with_their_intervals(result, tmp_path, metric):
     figure = linkhold.plots.compare(result, metric)
     axes = figure.axes[0]

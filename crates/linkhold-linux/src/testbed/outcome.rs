@@ -7,8 +7,8 @@ use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_results::stats::percentile;
 use linkhold_results::{
-    DelayHistogram, FlowDirection, FlowRecord, FlowSeries, LinkRecord, RouterSeries, RunRecord, RunSeries,
-    RunTotals, SilenceRecord, Stack,
+    DelayHistogram, FlowDirection, FlowRecord, FlowSeries, LinkRecord, PooledDelays, RouterSeries, RunRecord,
+    RunSeries, RunTotals, SilenceRecord, Stack,
 };
 use linkhold_scenario::{Case, ResolvedScenario};
 use serde::{Deserialize, Serialize};
@@ -219,14 +219,12 @@ pub(super) fn outcome(
     }
     let data = data_flows(report.log.flows(), workload, &watched.completions);
     let mut flows = Vec::with_capacity(data.len());
-    let (mut all, mut outside, mut resumes) =
-        (DelayHistogram::new(), DelayHistogram::new(), DelayHistogram::new());
+    let (mut delays, mut resumes) = (PooledDelays::default(), DelayHistogram::new());
     let mut zero_windows = 0;
     for (id, one) in data.iter().enumerate() {
         flows.push(flow_record(id as u32, one, Instant::ZERO + scenario.warm_up, report.until));
         let track = one.flow.track(one.direction);
-        all.merge(&track.delays);
-        outside.merge(&track.delays_outside_silence);
+        delays.add(&track.delays, &track.delays_outside_silence);
         resumes.merge(&track.resumes);
         zero_windows += track.zero_windows;
     }
@@ -237,7 +235,7 @@ pub(super) fn outcome(
     }
     let link = link_record(scenario, seed, &report)?;
     let counted_s = report.until.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
-    let totals = RunTotals::new(&flows, counted_s, &link, &all, &outside);
+    let totals = RunTotals::new(&flows, counted_s, &link, &delays);
     let record = RunRecord {
         case: format!("{}/{congestion}", case.name),
         seed,
@@ -280,7 +278,7 @@ pub(super) fn outcome(
         agent: daemons.agent,
         hosts: daemons.hosts,
     };
-    let series = series(&record, scenario, &data, &report, &watched.windows, all, outside);
+    let series = series(&record, scenario, &data, &report, &watched.windows, delays);
     Ok(Outcome { record, linux, series })
 }
 
@@ -416,8 +414,7 @@ fn series(
     data: &[DataFlow<'_>],
     report: &EtherReport,
     samples: &[WindowSample],
-    delays: DelayHistogram,
-    delays_outside_silence: DelayHistogram,
+    delays: PooledDelays,
 ) -> RunSeries {
     let interval_s = scenario.output.series_interval.as_secs_f64();
     let mss = f64::from(scenario.tcp.mss);
@@ -480,7 +477,7 @@ fn series(
         router,
         mesh: None,
         silences,
-        delays,
-        delays_outside_silence,
+        delays: delays.all,
+        delays_outside_silence: delays.outside_silence,
     }
 }

@@ -67,9 +67,12 @@ pub fn case_table(report: &RunReport) -> String {
                 format::count(mean(Metric::Retransmits)),
                 format::count(mean(Metric::RtoEvents)),
                 format::time(mean(Metric::DelayP50)),
+                format::time(mean(Metric::DelayP95)),
                 format::time(mean(Metric::DelayP99)),
                 format::time(mean(Metric::DelayP50OutsideSilence)),
+                format::time(mean(Metric::DelayP95OutsideSilence)),
                 format::time(mean(Metric::DelayP99OutsideSilence)),
+                format::time(mean(Metric::QueueingDelayP95)),
             ];
             if several {
                 cells.push(format::number(mean(Metric::JainIndex)));
@@ -94,9 +97,12 @@ pub fn case_table(report: &RunReport) -> String {
         "resent",
         "RTOs",
         "delay<br>p50",
+        "delay<br>p95",
         "delay<br>p99",
         "p50 outside<br>silences",
+        "p95 outside<br>silences",
         "p99 outside<br>silences",
+        "queueing<br>p95",
     ];
     if several {
         header.push("fairness");
@@ -110,7 +116,8 @@ pub fn case_table(report: &RunReport) -> String {
     let extra = if extra.is_empty() { String::new() } else { format!(" {}.", extra.join("; ")) };
     let note = format!(
         "<p class=\"soft\">Means over the seeds, per run; in brackets the ratio's 95\u{a0}% interval, paired by seed. Resent: retransmitted segments. \"Outside \
-         silences\": only segments that met no silence on their way.{fairness}{extra}</p>"
+         silences\": only segments that met no silence on their way. Queueing: one-way delay less the least \
+         of the flow.{fairness}{extra}</p>"
     );
     table(&header, &rows, &[0]) + &note
 }

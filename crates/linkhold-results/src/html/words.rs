@@ -16,7 +16,7 @@ per second.</dd>
 <dt>Limit</dt><dd>What a perfect transport would deliver: the capacity of the radio while it is not silent, less \
 the share that packet headers take.</dd>
 <dt>One-way delay</dt><dd>From TCP sending a copy of a data segment to the arrival of that copy at the other end. \
-p50 is the median; p99 is exceeded by one segment in a hundred.</dd>
+p50 is the median; p95 is exceeded by one segment in twenty, p99 by one in a hundred.</dd>
 <dt>Retransmission timeout (RTO)</dt><dd>TCP heard nothing for so long that it takes everything under way for lost and starts \
 over slowly. A silence that is mistaken for congestion shows here.</dd>
 <dt>95 % interval</dt><dd>How far chance alone may have moved a number: if the whole experiment were repeated many times with other seeds, 95 of \

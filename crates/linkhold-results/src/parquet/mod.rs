@@ -78,6 +78,12 @@ const FLOWS: &[Column] = &[
     Column("web_page_mean_s", Kind::Number),
     Column("web_page_p50_s", Kind::Number),
     Column("web_page_p95_s", Kind::Number),
+    Column("delay_p95_s", Kind::Number),
+    Column("delay_p95_outside_silence_s", Kind::Number),
+    Column("delay_min_s", Kind::Number),
+    Column("queueing_delay_p50_s", Kind::Number),
+    Column("queueing_delay_p95_s", Kind::Number),
+    Column("queueing_delay_p99_s", Kind::Number),
 ];
 
 /// One row for each interval of a flow, or, where `flow` is null, of the router.
@@ -190,6 +196,12 @@ impl ParquetFiles {
                 time(|web| web.page_mean_s),
                 time(|web| web.page_p50_s),
                 time(|web| web.page_p95_s),
+                Value::Number(flow.delay_p95_s),
+                Value::Number(flow.delay_p95_outside_silence_s),
+                Value::Number(flow.delay_min_s),
+                Value::Number(flow.queueing_delay_p50_s),
+                Value::Number(flow.queueing_delay_p95_s),
+                Value::Number(flow.queueing_delay_p99_s),
             ])?;
         }
         Ok(())
@@ -349,6 +361,16 @@ mod tests {
             assert_eq!(row.get_double(6).unwrap(), run.flows[0].goodput_bps);
         }
         assert!(rows[0].get_double(16).is_err(), "null");
+        let column = |name: &str| FLOWS.iter().position(|column| column.0 == name).unwrap();
+        let (flow, row) = (&report.runs[1].flows[0], &rows[1]);
+        for (name, value) in [
+            ("delay_p95_s", flow.delay_p95_s),
+            ("delay_p95_outside_silence_s", flow.delay_p95_outside_silence_s),
+            ("delay_min_s", flow.delay_min_s),
+            ("queueing_delay_p95_s", flow.queueing_delay_p95_s),
+        ] {
+            assert_eq!(row.get_double(column(name)).unwrap(), value, "{name}");
+        }
         assert_eq!(rows[1].get_double(16).unwrap(), report.runs[1].flows[0].delay_p99_s);
 
         let expected: usize = series.iter().map(|s| s.router.t_s.len() + s.flows[0].t_s.len()).sum();
