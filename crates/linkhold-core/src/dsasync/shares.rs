@@ -59,3 +59,23 @@ impl Shares {
         self.count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_flows_share_equally_and_thin_ones_hardly_count() {
+        // (bytes of each flow per round, share)
+        for (flows, expected) in [(vec![1500; 4], 4.0), (vec![15_000, 150, 150, 150], 1.03)] {
+            let mut shares = Shares::default();
+            let mut tallies = vec![Tally::default(); flows.len()];
+            for round in 0..2000u64 {
+                for (len, tally) in flows.iter().zip(&mut tallies) {
+                    shares.add(Instant::from_millis(10 * round), *len, tally);
+                }
+            }
+            assert!((shares.count() - expected).abs() < 0.05, "{} for {flows:?}", shares.count());
+        }
+    }
+}

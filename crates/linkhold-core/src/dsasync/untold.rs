@@ -197,8 +197,7 @@ impl Untold {
         self.rate.is_filled().then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
     }
 
-    /// `bytes` of new data came up at the end of which the station may still send `allowed`; `queued`: of all
-    /// that, it is sure to have this much waiting.
+    /// `bytes` of new data came up, after which the station may send `allowed` more.
     pub fn on_came_up(&mut self, now: Instant, bytes: u64, allowed: u64, local: Duration) {
         let limits = self.limits;
         let up = &mut self.up;
@@ -252,3 +251,6 @@ impl Untold {
         self.rate.is_filled().then(|| self.rate.rates.slow() * 1e9)
     }
 }
+
+#[cfg(test)]
+mod tests;
