@@ -4,26 +4,34 @@
 //! looked up; Linux `tcp_rate.c` is its implementation); for `extra_acked` draft-ietf-ccwg-bbr. Beside the
 //! paper (`dsasync`). Sees what goes down and what is acknowledged; answers a fast and a slow rate.
 //!
-//! A sample: armed → a segment is followed (its departure noted with what had been delivered by then) → its
-//! ACK came (delivered since then over the longer of the time between the ACKs and the time between the
-//! departures) → armed. Samples follow each other without a gap while there is something to send.
+//! A sample: from an ACK to the first one at least [`LEAST`] later: what was delivered in between, the time between the
+//! ACKs, and the time between the departures of what they acknowledged last. The rate is over the longer one.
 //!
-//! Deviations from the draft, which follows every segment of one connection:
-//! - All connections of a station are one source, since they share one link; one segment is followed at a time,
-//!   so that a station costs a fixed amount of memory.
+//! Deviations from the draft, which keeps a record with every segment of one connection:
+//! - All connections of a station are one source, since they share one link, and samples do not overlap. When
+//!   something went down is looked up by the count of bytes in a short, thinned list, so that a station costs a
+//!   fixed amount of memory. What is written off as lost counts as delivered in that list only.
 //! - Here a sample is *limited* if the station ran dry at any time in it, by what the base station knows to be
 //!   under way. A limited sample counts only if it is above the slow rate. So what a sender does not use lowers
 //!   no estimate, and a link that became faster is still seen.
+//! - The longer of the two times is taken over a whole window. Taken for each sample it would add up to more than
+//!   has passed wherever data and ACKs come in bursts, and the rate would be too low by it.
 //! - Samples are laid end to end into windows, rather than kept as a maximum. A link that varies is not used
 //!   up by its mean, but a maximum stays high for seconds after the rate fell, and what was sent by it waits.
 //! - A silence ends a sample; it is in neither rate.
 
-use super::flow_table::FlowId;
 use crate::time::{Duration, Instant};
-use crate::units::Seq;
 
 /// Spans of time that the rates are made of. The slow window is at most this many, less the one being filled.
 const SPANS: usize = 64;
+
+/// Departures that are remembered, and the time between two of them: together far more than a router's queue
+/// should hold. What is older is taken for as old as the oldest.
+const DEPARTURES: usize = 128;
+const THINNED: Duration = Duration::from_millis(2);
+
+/// Least time of a sample: ACKs come in bunches of a few milliseconds.
+const LEAST: Duration = Duration::from_millis(8);
 
 /// A sample longer than this says that the station was away unannounced rather than what its link carries.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -34,11 +42,26 @@ const BURST_MEMORY: Duration = Duration::from_secs(5);
 /// A burst is believed up to this much of the slow rate (Linux BBR, `bbr_extra_acked_max_us`: 100 ms).
 const BURST_LIMIT: Duration = Duration::from_millis(100);
 
-/// Bytes that passed in a time.
+/// Bytes that passed in a time: that between ACKs, and that between departures.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     nanos: u64,
+    sent: u64,
     bytes: u64,
+}
+
+impl Span {
+    fn add(&mut self, other: Self) {
+        self.nanos += other.nanos;
+        self.sent += other.sent;
+        self.bytes += other.bytes;
+    }
+
+    fn take(&mut self, other: Self) {
+        self.nanos -= other.nanos;
+        self.sent -= other.sent;
+        self.bytes -= other.bytes;
+    }
 }
 
 /// The latest spans that together are as long as a window.
@@ -57,7 +80,8 @@ impl Window {
 
     /// Bytes/ns.
     fn rate(&self) -> f64 {
-        if self.sum.nanos == 0 { 0.0 } else { self.sum.bytes as f64 / self.sum.nanos as f64 }
+        let time = self.sum.nanos.max(self.sum.sent);
+        if time == 0 { 0.0 } else { self.sum.bytes as f64 / time as f64 }
     }
 }
 
@@ -85,25 +109,22 @@ impl Rates {
         }
     }
 
-    /// `bytes` passed in `time`.
-    pub fn add(&mut self, bytes: u64, time: Duration) {
-        let span = Span { nanos: time.as_nanos(), bytes };
+    /// `bytes` passed in `time` between ACKs, having gone down in `sent`.
+    pub fn add(&mut self, bytes: u64, time: Duration, sent: Duration) {
+        let span = Span { nanos: time.as_nanos(), sent: sent.as_nanos(), bytes };
         let current = &mut self.ring[self.newest];
-        current.nanos += span.nanos;
-        current.bytes += span.bytes;
+        current.add(span);
         let is_full = current.nanos >= self.full;
         for window in [&mut self.fast, &mut self.slow] {
             window.spans = window.spans.max(1);
-            window.sum.nanos += span.nanos;
-            window.sum.bytes += span.bytes;
+            window.sum.add(span);
             // What is older than the window leaves it, but never the newest span.
             while window.spans > 1 {
                 let oldest = self.ring[(self.newest + SPANS + 1 - window.spans) % SPANS];
                 if window.sum.nanos - oldest.nanos < window.length && window.spans < SPANS {
                     break;
                 }
-                window.sum.nanos -= oldest.nanos;
-                window.sum.bytes -= oldest.bytes;
+                window.sum.take(oldest);
                 window.spans -= 1;
             }
         }
@@ -154,15 +175,55 @@ impl Bursts {
     }
 }
 
-/// A segment whose ACK ends a sample.
-#[derive(Clone, Copy, Debug)]
-struct Followed {
-    flow: FlowId,
-    end: Seq,
+/// When what was sent went down: a bounded, thinned list of (bytes sent by then, time).
+#[derive(Clone, Debug)]
+struct Departures {
+    ring: [(u64, Instant); DEPARTURES],
+    oldest: usize,
+    len: usize,
+}
+
+impl Departures {
+    const NEW: Self = Self { ring: [(0, Instant::ZERO); DEPARTURES], oldest: 0, len: 0 };
+
+    fn add(&mut self, now: Instant, sent: u64) {
+        if let Some(&(_, at)) = self.len.checked_sub(1).and_then(|last| self.get(last))
+            && now.since(at) < THINNED
+        {
+            return;
+        }
+        if self.len == DEPARTURES {
+            self.oldest = (self.oldest + 1) % DEPARTURES;
+            self.len -= 1;
+        }
+        self.ring[(self.oldest + self.len) % DEPARTURES] = (sent, now);
+        self.len += 1;
+    }
+
+    fn get(&self, place: usize) -> Option<&(u64, Instant)> {
+        (place < self.len).then(|| &self.ring[(self.oldest + place) % DEPARTURES])
+    }
+
+    /// When the byte went down that is number `delivered`, as exactly as is remembered; what is older is
+    /// forgotten.
+    fn of(&mut self, delivered: u64) -> Option<Instant> {
+        while let Some(&(next, _)) = self.get(1)
+            && next <= delivered
+        {
+            self.oldest = (self.oldest + 1) % DEPARTURES;
+            self.len -= 1;
+        }
+        self.get(0).map(|&(_, at)| at)
+    }
+}
+
+/// The sample that is being taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    /// Its first ACK, and when what that acknowledged had gone down.
+    began: Instant,
     sent: Instant,
-    /// As [`DeliveryRate::delivered`] and its time were when the segment went down.
-    delivered: u64,
-    delivered_at: Instant,
+    bytes: u64,
     /// The station ran dry since.
     limited: bool,
 }
@@ -172,11 +233,10 @@ struct Followed {
 pub(super) struct DeliveryRate {
     pub rates: Rates,
     bursts: Bursts,
-    delivered: u64,
-    delivered_at: Instant,
-    /// When the segment went down whose ACK ended the last sample.
-    last_sent: Instant,
-    followed: Option<Followed>,
+    departures: Departures,
+    /// Bytes that went down.
+    sent: u64,
+    sample: Sample,
     /// A sample that was not limited has been taken: the rate is the link's, not the senders'.
     filled: bool,
 }
@@ -186,10 +246,9 @@ impl DeliveryRate {
         Self {
             rates: Rates::new(fast, slow),
             bursts: Bursts::default(),
-            delivered: 0,
-            delivered_at: Instant::ZERO,
-            last_sent: Instant::ZERO,
-            followed: None,
+            departures: Departures::NEW,
+            sent: 0,
+            sample: Sample::default(),
             filled: false,
         }
     }
@@ -199,69 +258,58 @@ impl DeliveryRate {
         self.filled
     }
 
-    /// A new segment goes down; `outstanding` is what was under way before.
+    /// `bytes` of new data go down; `outstanding` was under way before. `dry`: that is next to nothing.
     #[inline]
-    pub fn on_sent(&mut self, now: Instant, flow: FlowId, end: Seq, outstanding: u64) {
+    pub fn on_sent(&mut self, now: Instant, bytes: u64, outstanding: u64, dry: bool) {
         if outstanding == 0 {
             // Nothing was under way: neither time between ACKs nor between departures began before this.
-            (self.delivered_at, self.last_sent) = (now, now);
+            self.sample = Sample { began: now, sent: now, bytes: 0, limited: true };
         }
-        if self.followed.is_none() {
-            let (delivered, delivered_at) = (self.delivered, self.delivered_at);
-            let limited = outstanding == 0;
-            self.followed = Some(Followed { flow, end, sent: now, delivered, delivered_at, limited });
-        }
+        self.sample.limited |= dry;
+        self.departures.add(now, self.sent);
+        self.sent += bytes;
     }
 
-    /// `bytes` more of the station's connections are known to have arrived; `flow` acknowledged all before
-    /// `acked`. `dry`: next to nothing was left to send.
+    /// `bytes` more of the station's connections are known to have arrived, and `outstanding` are still under
+    /// way. `dry`: that is next to nothing.
     #[inline]
-    pub fn on_acked(&mut self, now: Instant, flow: FlowId, acked: Seq, bytes: u64, dry: bool) {
-        if bytes > 0 {
-            self.delivered += bytes;
-            self.delivered_at = now;
-            if self.filled {
-                self.bursts.on_acked(now, bytes, self.rates.slow());
-            }
-        }
-        let Some(followed) = &mut self.followed else { return };
-        followed.limited |= dry;
-        if followed.flow != flow || acked.before(followed.end) {
-            if now.since(followed.sent) > LONGEST {
-                self.followed = None;
-            }
+    pub fn on_acked(&mut self, now: Instant, bytes: u64, outstanding: u64, dry: bool) {
+        self.sample.limited |= dry;
+        if bytes == 0 {
             return;
         }
-        let followed = *followed;
-        self.followed = None;
-        let between_acks = now.since(followed.delivered_at);
-        let between_departures = followed.sent.since(self.last_sent);
-        self.last_sent = followed.sent;
+        if self.filled {
+            self.bursts.on_acked(now, bytes, self.rates.slow());
+        }
+        self.sample.bytes += bytes;
+        let sample = self.sample;
+        let between_acks = now.since(sample.began);
+        if between_acks < LEAST {
+            return;
+        }
+        let sent = self.departures.of(self.sent.saturating_sub(outstanding)).unwrap_or(now);
+        self.sample = Sample { began: now, sent, bytes: 0, limited: dry };
+        let between_departures = sent.since(sample.sent);
         let time = between_acks.max(between_departures);
-        if time.is_zero() || time > LONGEST {
+        if time > LONGEST || sample.began == Instant::ZERO {
             return;
         }
-        let bytes = self.delivered - followed.delivered;
-        if !followed.limited {
+        if !sample.limited {
             if !self.filled {
                 // What was measured until now was the senders' rate.
-                self.rates = Rates::new(
-                    Duration::from_nanos(self.rates.fast.length),
-                    Duration::from_nanos(self.rates.slow.length),
-                );
+                let length = |window: &Window| Duration::from_nanos(window.length);
+                self.rates = Rates::new(length(&self.rates.fast), length(&self.rates.slow));
             }
             self.filled = true;
-        } else if bytes as f64 <= self.rates.slow() * time.as_nanos() as f64 {
+        } else if sample.bytes as f64 <= self.rates.slow() * time.as_nanos() as f64 {
             return;
         }
-        self.rates.add(bytes, time);
+        self.rates.add(sample.bytes, between_acks, between_departures);
     }
 
-    /// A silence begins or ends, or the followed segment was taken back: what is measured across it says
-    /// nothing.
+    /// A silence begins or ends: what is measured across it says nothing.
     pub fn interrupt(&mut self, now: Instant) {
-        self.followed = None;
-        (self.delivered_at, self.last_sent) = (now, now);
+        self.sample = Sample { began: now, sent: now, bytes: 0, limited: false };
         (self.bursts.began, self.bursts.bytes) = (now, 0);
     }
 

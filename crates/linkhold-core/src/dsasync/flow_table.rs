@@ -20,13 +20,6 @@ pub(super) struct FlowId {
     generation: u32,
 }
 
-#[cfg(test)]
-impl FlowId {
-    pub const fn of_slot(slot: u32) -> Self {
-        Self { slot, generation: 0 }
-    }
-}
-
 /// What [`FlowTable::touch`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touched {

@@ -130,6 +130,9 @@ struct Station {
     heard: Instant,
     /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
     untold: Option<Box<Untold>>,
+    /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio can
+    /// do, this what it does.
+    usual: Option<Duration>,
     /// Segments that found the radio empty.
     empty: MinFilter,
     /// All segments.
@@ -156,6 +159,13 @@ impl RoundTrips {
     pub fn radio_part(&self, station: StationId) -> Option<Duration> {
         let part = self.stations.get(station)?;
         part.empty.get().or_else(|| part.any.get())
+    }
+
+    /// Radio part of a round trip without a queue as it usually is, where the least is too short to plan with:
+    /// ACKs that wait for each other, or for a turn.
+    #[inline]
+    pub fn usual_radio_part(&self, station: StationId) -> Option<Duration> {
+        self.stations.get(station)?.usual.or_else(|| self.radio_part(station))
     }
 
     /// As [`radio_part`](Self::radio_part), only if the radio was empty when it was measured.
@@ -192,7 +202,7 @@ impl RoundTrips {
         if !self.keeps_short {
             return None;
         }
-        let most = self.untold(station)?.most_below(self.radio_part(station)?, self.standing)?;
+        let most = self.untold(station)?.most_below(self.usual_radio_part(station)?, self.standing)?;
         let record = self.stations.get(station)?;
         if record.outstanding < most {
             return None;
@@ -202,7 +212,8 @@ impl RoundTrips {
     }
 
     /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.
-    pub fn measured_window(&self, flow: &Flow, wired: Duration, local: Duration) -> Option<u32> {
+    pub fn measured_window(&self, flow: &Flow, wired: Duration) -> Option<u32> {
+        let local = self.usual_radio_part(flow.station)?;
         self.untold(flow.station)?.window(wired, local, flow.handshake.mss)
     }
 
@@ -282,7 +293,6 @@ impl RoundTrips {
         sent: &SentDown,
         ahead: Duration,
     ) {
-        let id = shared.flows.id(slot);
         let flow = shared.flows.at(slot);
         if flow.is_answered() {
             self.bdp.on_sent(now, sent.len, &mut flow.share);
@@ -303,8 +313,11 @@ impl RoundTrips {
         let under_way = self.stations.get(flow.station).map_or(0, |record| record.outstanding);
         let answered = flow.is_answered();
         let beyond = self.below_is_full(now, flow.station).is_none();
+        let local = self.usual_radio_part(flow.station).unwrap_or_default();
         if let Some(untold) = self.untold_at(flow.station) {
-            untold.rate.on_sent(now, id, sent.end, under_way);
+            let bytes =
+                flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
+            untold.rate.on_sent(now, bytes, under_way, untold.is_dry(under_way, local));
             if answered {
                 untold.shares.add(now, sent.len, &mut flow.station_share);
             }
@@ -348,7 +361,6 @@ impl RoundTrips {
         holds: bool,
         pacer: &mut Pacer,
     ) -> bool {
-        let id = shared.flows.id(slot);
         let silent = shared.monitor.tfp(packet.station);
         self.look_for_gone(now, shared);
         let flow = shared.flows.at(slot);
@@ -362,12 +374,13 @@ impl RoundTrips {
         if delivered > 0 {
             self.stations.at(packet.station).heard = now;
         }
-        if !silent && let Some(acked) = flow.acked {
+        if !silent {
             let left = self.stations.get(packet.station).map_or(0, |record| record.outstanding);
-            let local = self.radio_part(packet.station).unwrap_or_default();
+            let local = self.usual_radio_part(packet.station).unwrap_or_default();
             if let Some(untold) = self.untold_at(packet.station) {
                 let dry = !holds && untold.is_dry(left, local);
-                untold.rate.on_acked(now, id, acked, delivered, dry);
+                if std::env::var("DBG").is_ok() { eprintln!("{:.4} left {left} dry {dry} used {} local {:.1} {}", now.as_secs_f64(), untold.used_up, local.as_secs_f64()*1e3, untold.debug()); }
+                untold.rate.on_acked(now, delivered, left, dry);
                 untold.look(now, dry);
             }
         }
@@ -387,6 +400,8 @@ impl RoundTrips {
             part.any.add(now, took);
             if probe.empty {
                 part.empty.add(now, took);
+                let usual = part.usual.unwrap_or(took).as_nanos();
+                part.usual = Some(Duration::from_nanos(usual - usual / 8 + took.as_nanos() / 8));
             }
             if let Some(answered) = probe.answered(acked)
                 && let Some(radio) = self.measured_radio_part(packet.station)

@@ -15,7 +15,7 @@ const EPOCH_BYTES: u64 = 32 * 1500;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub epoch: u32,
-    pub bytes: u64,
+    pub bytes: u32,
 }
 
 /// The count of flows that share.
@@ -49,9 +49,9 @@ impl Shares {
         if tally.epoch != self.epoch {
             *tally = Tally { epoch: self.epoch, bytes: 0 };
         }
-        tally.bytes += u64::from(len);
+        tally.bytes = tally.bytes.saturating_add(len);
         self.total += u64::from(len);
-        self.largest = self.largest.max(tally.bytes);
+        self.largest = self.largest.max(u64::from(tally.bytes));
     }
 
     /// As how many equal flows they count; at least 1.

@@ -218,7 +218,7 @@ impl Untold {
             return;
         }
         if !up.limited || up.bytes as f64 > up.rates.slow() * time.as_nanos() as f64 {
-            up.rates.add(up.bytes, time);
+            up.rates.add(up.bytes, time, time);
         }
         up.filled |= !up.limited;
         (up.began, up.bytes, up.limited) = (now, 0, false);
@@ -238,6 +238,7 @@ impl Untold {
         self.up.filled.then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
     }
 
+    pub fn debug(&self) -> String { format!("fast {:.0} slow {:.0} B/ms margin {:.1} burst {}", self.rate.rates.fast()*1e6, self.rate.rates.slow()*1e6, self.margin.nanos/1e6, self.rate.burst()) }
     /// A silence begins or ends.
     pub fn interrupt(&mut self, now: Instant) {
         self.rate.interrupt(now);

@@ -26,7 +26,7 @@ const ACKS_PASS: Duration = Duration::from_millis(5);
 
 /// How far the station may send by what is measured: the right edge. `None`: nothing is held down.
 fn wanted_edge(round_trips: &RoundTrips, flow: &Flow) -> Option<Seq> {
-    let (next, local) = (flow.up_next?, round_trips.radio_part(flow.station)?);
+    let (next, local) = (flow.up_next?, round_trips.usual_radio_part(flow.station)?);
     let ahead = round_trips.untold(flow.station)?.ahead(local, flow.handshake.mss)?;
     Some(next + ahead)
 }
@@ -78,7 +78,7 @@ pub(super) fn tell_station(
     if packet.tcp.payload_len == 0 || shared.monitor.tfp(packet.station) {
         return;
     }
-    let local = round_trips.radio_part(packet.station).unwrap_or_default();
+    let local = round_trips.usual_radio_part(packet.station).unwrap_or_default();
     let flow = shared.flows.at(slot);
     let allowed = match (flow.up_edge, flow.up_next) {
         (Some(edge), Some(next)) => u64::try_from(edge.minus(next)).unwrap_or(0),

@@ -533,7 +533,7 @@ fn clamped(clamp: Clamp, round_trips: &RoundTrips, flow: &Flow, ack: Seq, window
         return window;
     };
     let told = round_trips.bdp.clamp(wired, radio, flow.handshake.mss);
-    let Some(bytes) = told.or_else(|| round_trips.measured_window(flow, wired, radio)) else { return window };
+    let Some(bytes) = told.or_else(|| round_trips.measured_window(flow, wired)) else { return window };
     // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two
     // segments stays two. With one and a bit a sender sends one and waits for the delayed ACK.
     let told = flow.told_edge.map_or(0, |edge| u32::try_from(edge.minus(ack)).unwrap_or(0));

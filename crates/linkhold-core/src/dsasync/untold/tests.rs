@@ -3,11 +3,9 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::dsasync::flow_table::FlowId;
 use crate::time::Instant;
-use crate::units::{Fraction, Seq};
+use crate::units::Fraction;
 
-const FLOW: FlowId = FlowId::of_slot(0);
 /// The radio's own part of the round trip.
 const LOCAL: u64 = 4;
 
@@ -29,7 +27,8 @@ fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u6
             let under_way = arrived - acked;
             arrived = wire.pop_front().unwrap().max(arrived);
             if arrived > acked + under_way {
-                untold.rate.on_sent(now, FLOW, Seq(arrived as u32), under_way);
+                let dry = untold.is_dry(under_way, ms(LOCAL));
+                untold.rate.on_sent(now, arrived - acked - under_way, under_way, dry);
             }
             possible += rate(at);
             carried += rate(at).min(arrived - carried);
@@ -39,7 +38,7 @@ fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u6
             acked += newly;
             if newly > 0 {
                 let dry = untold.is_dry(arrived - acked, ms(LOCAL));
-                untold.rate.on_acked(now, FLOW, Seq(acked as u32), newly, dry);
+                untold.rate.on_acked(now, newly, arrived - acked, dry);
                 untold.look(now, dry);
                 // What has no window yet is in slow start: ten segments, doubling each round trip.
                 let free = (14_480u64 << (at / wired as u64).min(6)).min(1_000_000);
