@@ -39,8 +39,9 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Half of the time for which the largest burst of ACKs is remembered (BBR: 5 to 10 round trips).
 const BURST_MEMORY: Duration = Duration::from_secs(5);
 
-/// A burst is believed up to this much of the slow rate (Linux BBR, `bbr_extra_acked_max_us`: 100 ms).
-const BURST_LIMIT: Duration = Duration::from_millis(100);
+/// A burst is believed up to this much of the slow rate. Linux BBR says 100 ms (`bbr_extra_acked_max_us`), but what is
+/// too much below a base station overflows the router's queue, and what is too little only waits here.
+const BURST_LIMIT: Duration = Duration::from_millis(40);
 
 /// Bytes that passed in a time: that between ACKs, and that between departures.
 #[derive(Clone, Copy, Debug, Default)]

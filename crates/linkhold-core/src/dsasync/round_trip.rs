@@ -379,7 +379,6 @@ impl RoundTrips {
             let local = self.usual_radio_part(packet.station).unwrap_or_default();
             if let Some(untold) = self.untold_at(packet.station) {
                 let dry = !holds && untold.is_dry(left, local);
-                if std::env::var("DBG").is_ok() { eprintln!("{:.4} left {left} dry {dry} used {} local {:.1} {}", now.as_secs_f64(), untold.used_up, local.as_secs_f64()*1e3, untold.debug()); }
                 untold.rate.on_acked(now, delivered, left, dry);
                 untold.look(now, dry);
             }

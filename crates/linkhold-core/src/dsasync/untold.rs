@@ -8,11 +8,9 @@
 //!   in bursts by, so that the router's own queue has nothing to drop; the rest waits in the hold buffer. If
 //!   the station says nothing for [`PATIENCE`], one packet goes down all the same.
 //! - **Downlink window**, of all connections of the station together:
-//!   `max(4 MSS, (slow + fast) / 2 · wired round trip + fast · (local round trip + margin))`. What an ACK lets
-//!   go arrives a wired round trip later, so the first part is a forecast of what passes until then. Half of
-//!   each rate is what least squares gave over horizons of 20 and of 100 ms on four measured traces (weights
-//!   of the mean over 80 ms 0.39 to 0.79, over 640 ms 0.17 to 0.61), where neither mean alone forecasts
-//!   as well.
+//!   `max(4 MSS, slow · wired round trip + (slow + fast) / 2 · (local round trip + margin))`. What an ACK lets
+//!   go arrives a wired round trip later, so the first part is a forecast of what passes until then. It leaves
+//!   the fast rate out: by it, what came in bursts would be asked for again a round trip later.
 //! - **Uplink window**: the base station sees what leaves the radio, and its correspondent's ACKs pass it on
 //!   their way down. It moves the window's right edge to what has left the radio, plus
 //!   `fast · (local round trip + margin)`. The wired round trip is not in this loop, so nothing has to be
@@ -190,8 +188,8 @@ impl Untold {
     pub fn window(&self, wired: Duration, local: Duration, mss: u32) -> Option<u32> {
         let (fast, slow) = (self.rate.rates.fast(), self.rate.rates.slow());
         let segment = mss.clamp(536, 9000);
-        let forecast = f64::midpoint(fast, slow) * wired.as_nanos() as f64;
-        let waits = fast * (local.as_nanos() as f64 + self.margin.nanos);
+        let forecast = slow * wired.as_nanos() as f64;
+        let waits = f64::midpoint(fast, slow) * (local.as_nanos() as f64 + self.margin.nanos);
         let bytes = (forecast + waits).max(f64::from(4 * segment)) / self.shares.count();
         // One segment more, because a delayed ACK leaves one arrived segment untold.
         self.rate.is_filled().then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
@@ -238,7 +236,6 @@ impl Untold {
         self.up.filled.then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
     }
 
-    pub fn debug(&self) -> String { format!("fast {:.0} slow {:.0} B/ms margin {:.1} burst {}", self.rate.rates.fast()*1e6, self.rate.rates.slow()*1e6, self.margin.nanos/1e6, self.rate.burst()) }
     /// A silence begins or ends.
     pub fn interrupt(&mut self, now: Instant) {
         self.rate.interrupt(now);
