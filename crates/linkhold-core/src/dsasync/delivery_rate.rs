@@ -1,8 +1,7 @@
 //! The rate of a link that nobody tells, from what is known to have passed it.
 //!
-//! Source: draft-cheng-iccrg-delivery-rate-estimation-02, sections 2 and 3 (from memory: the text could not be
-//! looked up; Linux `tcp_rate.c` is its implementation); for `extra_acked` draft-ietf-ccwg-bbr. Beside the
-//! paper (`dsasync`). Sees what goes down and what is acknowledged; answers a fast and a slow rate.
+//! Source: draft-cheng-iccrg-delivery-rate-estimation-02, sections 2 and 3 (from memory, not
+//! checked; Linux `tcp_rate.c` implements it). Beside the paper (`dsasync`). Sees what goes down and what is acknowledged; answers a fast and a slow rate.
 //!
 //! A sample: from an ACK to the first one at least [`LEAST`] later: what was delivered in between, the time between the
 //! ACKs, and the time between the departures of what they acknowledged last. The rate is over the longer one.
@@ -18,6 +17,9 @@
 //!   has passed wherever data and ACKs come in bursts, and the rate would be too low by it.
 //! - Samples are laid end to end into windows, rather than kept as a maximum. A link that varies is not used
 //!   up by its mean, but a maximum stays high for seconds after the rate fell, and what was sent by it waits.
+//! - BBR's `extra_acked` is the most that came ahead of the rate. A link that varies comes ahead of its mean rate all the
+//!   time, so that a queue would stand below for it, which CoDel drops from. Here it is what is acknowledged
+//!   together.
 //! - A silence ends a sample; it is in neither rate.
 
 use crate::time::{Duration, Instant};
@@ -36,12 +38,18 @@ const LEAST: Duration = Duration::from_millis(8);
 /// A sample longer than this says that the station was away unannounced rather than what its link carries.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Half of the time for which the largest burst of ACKs is remembered (BBR: 5 to 10 round trips).
-const BURST_MEMORY: Duration = Duration::from_secs(5);
+/// ACKs with less time between them are one bunch.
+const TOGETHER: Duration = Duration::from_millis(1);
 
-/// A burst is believed up to this much of the slow rate. Linux BBR says 100 ms (`bbr_extra_acked_max_us`), but what is
+/// The mean bunch is that of about so many bytes.
+const BUNCH_MEMORY: f64 = 256.0 * 1024.0;
+
+/// Two full segments.
+const PAIR: f64 = 3000.0;
+
+/// Bunches are believed up to this much of the slow rate. Linux BBR says 100 ms (`bbr_extra_acked_max_us`), but what is
 /// too much below a base station overflows the router's queue, and what is too little only waits here.
-const BURST_LIMIT: Duration = Duration::from_millis(40);
+const BUNCH_LIMIT: Duration = Duration::from_millis(40);
 
 /// Bytes that passed in a time: that between ACKs, and that between departures.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,31 +156,24 @@ impl Rates {
     }
 }
 
-/// The most that ACKs came ahead of the rate (BBR's `extra_acked`): a radio that sends ACKs together must
-/// have that much under way, or it runs dry between them.
-#[derive(Clone, Debug, Default)]
-struct Bursts {
-    began: Instant,
+/// How much is acknowledged together: a radio that sends ACKs in bunches must have that much under way, or it runs
+/// dry between them. It is the mean over bytes, so that a large bunch counts as often as it has bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bunches {
+    last: Instant,
     bytes: u64,
-    /// Largest of this and of the previous [`BURST_MEMORY`].
-    largest: [u64; 2],
-    since: Instant,
+    mean: f64,
 }
 
-impl Bursts {
-    fn on_acked(&mut self, now: Instant, bytes: u64, rate: f64) {
-        if now.since(self.since) > BURST_MEMORY {
-            self.largest = [0, self.largest[0]];
-            self.since = now;
+impl Bunches {
+    fn on_acked(&mut self, now: Instant, bytes: u64) {
+        if now.since(self.last) > TOGETHER {
+            let size = self.bytes as f64;
+            self.mean += (size - self.mean) * size / (size + BUNCH_MEMORY);
+            self.bytes = 0;
         }
-        let expected = rate * now.since(self.began).as_nanos() as f64;
-        if self.bytes as f64 <= expected {
-            (self.began, self.bytes) = (now, 0);
-        }
+        self.last = now;
         self.bytes += bytes;
-        let expected = rate * now.since(self.began).as_nanos() as f64;
-        let extra = (self.bytes as f64 - expected).min(rate * BURST_LIMIT.as_nanos() as f64).max(0.0);
-        self.largest[0] = self.largest[0].max(extra as u64);
     }
 }
 
@@ -233,7 +234,7 @@ struct Sample {
 #[derive(Clone, Debug)]
 pub(super) struct DeliveryRate {
     pub rates: Rates,
-    bursts: Bursts,
+    bunches: Bunches,
     departures: Departures,
     /// Bytes that went down.
     sent: u64,
@@ -246,7 +247,7 @@ impl DeliveryRate {
     pub fn new(fast: Duration, slow: Duration) -> Self {
         Self {
             rates: Rates::new(fast, slow),
-            bursts: Bursts::default(),
+            bunches: Bunches::default(),
             departures: Departures::NEW,
             sent: 0,
             sample: Sample::default(),
@@ -279,9 +280,7 @@ impl DeliveryRate {
         if bytes == 0 {
             return;
         }
-        if self.filled {
-            self.bursts.on_acked(now, bytes, self.rates.slow());
-        }
+        self.bunches.on_acked(now, bytes);
         self.sample.bytes += bytes;
         let sample = self.sample;
         let between_acks = now.since(sample.began);
@@ -311,12 +310,15 @@ impl DeliveryRate {
     /// A silence begins or ends: what is measured across it says nothing.
     pub fn interrupt(&mut self, now: Instant) {
         self.sample = Sample { began: now, sent: now, bytes: 0, limited: false };
-        (self.bursts.began, self.bursts.bytes) = (now, 0);
+        self.bunches.bytes = 0;
     }
 
-    /// The most that ACKs came ahead of the rate, bytes.
-    pub fn burst(&self) -> u64 {
-        self.bursts.largest[0].max(self.bursts.largest[1])
+    /// What should be under way for ACKs that come in bunches, bytes: two bunches, one that passes and one to go on
+    /// with, less a pair of segments, which every receiver acknowledges together.
+    pub fn for_bunches(&self) -> u64 {
+        let mean = self.bunches.mean;
+        let limit = self.rates.slow() * BUNCH_LIMIT.as_nanos() as f64;
+        (2.0 * mean - PAIR).max(mean).min(limit) as u64
     }
 }
 

@@ -246,12 +246,12 @@ impl Downlink {
         if target.is_zero() || shared.config.queues == Queues::Station {
             return false;
         }
+        if round_trips.is_held_down(shared.flows.known(self.buffer.slot_of(index))) {
+            return false;
+        }
         // A flow that loses half its share to others has a round trip's worth of packets too many here, until
         // the clamp takes them back without a loss.
         let target = target + shared.flows.known(self.buffer.slot_of(index)).wired.get().unwrap_or_default();
-        // Where the rate is measured, the clamp lets more wait.
-        let measured = round_trips.untold(self.buffer.station_of(index)).is_some();
-        let target = if measured { target + shared.config.most_margin } else { target };
         let (arrived, silences) = self.buffer.arrival_of(index);
         let met_silence = silences != shared.monitor.silences_of(self.buffer.station_of(index));
         let wait = (!met_silence).then(|| now.since(arrived));

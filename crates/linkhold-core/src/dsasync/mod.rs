@@ -55,9 +55,9 @@ use crate::action::{Action, Actions, DropReason, Rewrite, Verdict};
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{Direction, FlowKey, Origin, PacketView, StationId, TcpFlags};
+use crate::packet::{Direction, FlowKey, Origin, PacketView, TcpFlags};
 use crate::time::{Duration, Instant};
-use crate::units::{BitRate, Bytes};
+use crate::units::Bytes;
 
 use capacity::{Capacity, Channel};
 use downlink::{Downlink, Leaving, MOST_DROPS};
@@ -128,14 +128,6 @@ impl DsaSync {
     #[must_use]
     pub fn wired_round_trip(&self, flow: &FlowKey) -> Option<Duration> {
         self.shared.flows.known(self.shared.flows.find(flow)?).wired.get()
-    }
-
-    /// The rate that was measured of what goes down to a station, where nobody tells it: payload bits/s over the
-    /// slow window. `None` until the radio was busy once.
-    #[must_use]
-    pub fn measured_rate(&self, station: StationId) -> Option<BitRate> {
-        let bytes = self.round_trips.untold(station)?.downlink_rate()?;
-        Some(BitRate((bytes * 8.0) as u64))
     }
 
     /// Bytes handed to the radio that stations have not acknowledged, and are still waited for.
@@ -503,6 +495,7 @@ impl Mechanism for DsaSync {
             flows: self.shared.flows.len() as u64,
             silences: self.shared.monitor.silences(),
             untracked_events: self.shared.monitor.untracked_events(),
+            measured_rate: self.round_trips.measured_rate(),
             ..self.shared.metrics
         }
     }

@@ -35,6 +35,11 @@ impl<T: Default> PerStation<T> {
     }
 
     /// Every record that there is.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.records.iter()
+    }
+
+    /// Every record that there is.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.records.iter_mut()
     }

@@ -114,7 +114,8 @@ pub(super) struct RoundTrips {
     measures: bool,
     /// Nothing more goes down than the measured rate needs.
     keeps_short: bool,
-    standing: Duration,
+    /// How much waits in the router's queue, as time at the measured rate.
+    transmit_queue: Duration,
     /// The next slot whose flow is asked if its station is gone.
     hand: u32,
     /// When the latest silence ended.
@@ -148,7 +149,7 @@ impl RoundTrips {
             limits: Limits::new(config),
             measures: config.clamp == Clamp::Always && config.mode != Mode::Hold,
             keeps_short: config.clamp == Clamp::Always && !config.transmit_queue.is_zero(),
-            standing: config.standing_queue,
+            transmit_queue: config.transmit_queue,
             hand: 0,
             silence_ended: Instant::ZERO,
         }
@@ -202,7 +203,7 @@ impl RoundTrips {
         if !self.keeps_short {
             return None;
         }
-        let most = self.untold(station)?.most_below(self.usual_radio_part(station)?, self.standing)?;
+        let most = self.untold(station)?.most_below(self.usual_radio_part(station)?, self.transmit_queue)?;
         let record = self.stations.get(station)?;
         if record.outstanding < most {
             return None;
@@ -215,6 +216,19 @@ impl RoundTrips {
     pub fn measured_window(&self, flow: &Flow, wired: Duration) -> Option<u32> {
         let local = self.usual_radio_part(flow.station)?;
         self.untold(flow.station)?.window(wired, local, flow.handshake.mss)
+    }
+
+    /// The flow is held down by the measured rate, and keeps to it. When such a rate falls, what is under way waits for
+    /// as long as it has to: a loss would only make the sender slower when the rate has risen again.
+    pub fn is_held_down(&self, flow: &Flow) -> bool {
+        let keeps = flow.told_edge.zip(flow.down_max).is_some_and(|(edge, newest)| !newest.after(edge));
+        keeps && flow.wired.get().is_some_and(|wired| self.measured_window(flow, wired).is_some())
+    }
+
+    /// What was measured of all stations together, payload bits/s; 0 where the rate is told.
+    pub fn measured_rate(&self) -> u64 {
+        let rates = self.stations.iter().filter_map(|station| station.untold.as_ref()?.downlink_rate());
+        if self.bdp.is_told() { 0 } else { (rates.sum::<f64>() * 8.0) as u64 }
     }
 
     /// A silence begins or ends: what is measured across it says nothing.

@@ -4,9 +4,10 @@
 //! outstanding below the base station, and the windows of the station's connections, both ways. The rates
 //! come from [`DeliveryRate`].
 //!
-//! - **Below** the base station lies no more than rate · (local round trip + standing queue) and what ACKs come
-//!   in bursts by, so that the router's own queue has nothing to drop; the rest waits in the hold buffer. If
-//!   the station says nothing for [`PATIENCE`], one packet goes down all the same.
+//! - **Below** the base station lies no more than rate · (local round trip + transmit queue), what is acknowledged
+//!   together, and a packet. The router's own queue is then shorter than the 5 ms for which CoDel leaves it
+//!   alone; the rest waits in the hold buffer. If the station says nothing for [`PATIENCE`], one packet goes
+//!   down all the same.
 //! - **Downlink window**, of all connections of the station together:
 //!   `max(4 MSS, slow · wired round trip + (slow + fast) / 2 · (local round trip + margin))`. What an ACK lets
 //!   go arrives a wired round trip later, so the first part is a forecast of what passes until then. It leaves
@@ -43,8 +44,15 @@ const FIRST_MARGIN: Duration = Duration::from_millis(30);
 /// Time between two looks at the radio counts up to this.
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
 
+/// Bytes of a full packet.
+const FULL_PACKET: f64 = 1500.0;
+
 /// Two full packets: as little is nothing.
-const NEXT_TO_NOTHING: f64 = 3000.0;
+const NEXT_TO_NOTHING: f64 = 2.0 * FULL_PACKET;
+
+/// The uplink may run dry for this part of `dry_share`. Its loop is as short as the radio's round trip, so that a
+/// tenth of the dry time costs a few milliseconds there.
+const UPLINK_PART: f64 = 0.1;
 
 /// Uplink bytes are counted over at least this time.
 const TILE: Duration = Duration::from_millis(8);
@@ -175,12 +183,10 @@ impl Untold {
     }
 
     /// Most that may be outstanding below the base station, bytes; `None` before the rate is known.
-    pub fn most_below(&self, local: Duration, standing: Duration) -> Option<u64> {
+    pub fn most_below(&self, local: Duration, queue: Duration) -> Option<u64> {
         let rates = &self.rate.rates;
-        let nanos = (local + standing).as_nanos() as f64;
-        self.rate
-            .is_filled()
-            .then(|| (rates.fast().max(rates.slow()) * nanos + NEXT_TO_NOTHING) as u64 + self.rate.burst())
+        let needed = rates.fast().max(rates.slow()) * (local + queue).as_nanos() as f64;
+        self.rate.is_filled().then(|| (needed + FULL_PACKET) as u64 + self.rate.for_bunches())
     }
 
     /// The window of one of the station's connections with this wired round trip, bytes; `None` before the
@@ -209,6 +215,7 @@ impl Untold {
         up.bytes += bytes;
         up.limited |= dry;
         if up.filled {
+            let limits = Limits { dry_share: limits.dry_share * UPLINK_PART, ..limits };
             up.margin.look(now, if dry { Load::Dry } else { Load::Busy }, &limits);
         }
         let time = now.since(up.began);

@@ -77,8 +77,10 @@ fn acks_that_come_together_do_not_make_a_link_faster() {
     }
     let (fast, slow) = (per_ms(rate.rates.fast()), per_ms(rate.rates.slow()));
     assert!((900.0..=1100.0).contains(&fast) && (950.0..=1050.0).contains(&slow), "{fast} {slow}");
-    // The burst is what came ahead of the rate.
-    assert!((25_000..=32_000).contains(&rate.burst()), "{}", rate.burst());
+    // Two bunches, but no more than 40 ms of the rate.
+    assert!((38_000..=42_000).contains(&rate.for_bunches()), "{}", rate.for_bunches());
+    steady(&mut rate, 3000, 13_000, 1, false);
+    assert!(rate.for_bunches() < 4000, "single ACKs are no bunches: {}", rate.for_bunches());
 }
 
 #[test]
