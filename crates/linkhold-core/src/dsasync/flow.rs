@@ -13,6 +13,7 @@ use super::hold_buffer::NONE;
 use super::keep_back::KeptAck;
 use super::round_trip::{RadioProbe, WiredProbe};
 use super::shares::Tally;
+use super::uplink_windows::UpWindow;
 use super::window::Window;
 use crate::packet::{FlowKey, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use crate::time::Instant;
@@ -148,23 +149,14 @@ pub(super) struct Flow {
     pub wired_probe: Option<WiredProbe>,
     pub radio_probe: Option<RadioProbe>,
     /// Of what is outstanding, what is booked with which station.
-    pub booked: (StationId, u64),
-    /// What it sends down, among the cell's flows and among its station's, and what its station sends up.
+    pub booked: (StationId, u32),
+    /// What it sends down, among the cell's flows where the rate is told, and else among its station's.
     pub share: Tally,
-    pub station_share: Tally,
-    pub up_share: Tally,
     /// A right edge told the correspondent, and when the data up to it would be here.
     pub edge_due: Option<(Seq, Instant)>,
-
-    /// The station has sent data on it, so there is a window of the correspondent's to hold down.
-    pub sends_data: bool,
-    /// The correspondent's latest window field, its shift if known, and its latest timestamp.
-    pub down_offer: u16,
-    pub down_shift: Option<u8>,
-    pub down_timestamp: Option<TcpTimestamp>,
-    /// Right edge of the windows that the station was told, and when it was told one.
-    pub up_edge: Option<Seq>,
-    pub up_told: Instant,
+    /// What its station is told of the correspondent's window. On the heap: only flows with uplink data whose rate
+    /// nobody tells have it.
+    pub up: Option<Box<UpWindow>>,
 }
 
 impl Flow {
@@ -212,15 +204,8 @@ impl Flow {
             radio_probe: None,
             booked: (station, 0),
             share: Tally::default(),
-            station_share: Tally::default(),
-            up_share: Tally::default(),
             edge_due: None,
-            sends_data: false,
-            down_offer: 0,
-            down_shift: None,
-            down_timestamp: None,
-            up_edge: None,
-            up_told: Instant::ZERO,
+            up: None,
         }
     }
 
@@ -346,8 +331,10 @@ impl Flow {
             let newer = self.correspondent_acked.is_none_or(|old| !tcp.ack.before(old));
             if newer {
                 self.correspondent_acked = Some(tcp.ack);
-                (self.down_offer, self.down_shift) = self.handshake.correspondents_offer_of(tcp);
-                self.down_timestamp = tcp.timestamp;
+                if let Some(up) = &mut self.up {
+                    (up.offer, up.shift) = self.handshake.correspondents_offer_of(tcp);
+                    up.timestamp = tcp.timestamp;
+                }
             }
         }
         if tcp.seq_len() > 0 || self.down_max.is_none() {
@@ -381,7 +368,6 @@ impl Flow {
         self.sends_new = self.up_next.map_or(begins, |next| end.after(next));
         let is_again = self.up_next.is_some_and(|next| tcp.seq.before(next));
         self.up_next = Some(self.up_next.map_or(end, |next| next.max(end)));
-        self.sends_data |= tcp.payload_len > 0;
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.contains(TcpFlags::RST) {
             return true;
         }
@@ -435,14 +421,6 @@ impl Flow {
     /// Latest sequence number that the correspondent acknowledged.
     pub fn correspondent_acked(&self) -> Option<Seq> {
         self.correspondent_acked
-    }
-
-    /// Notes that the station was told a window of the correspondent's whose right edge is this far.
-    #[inline]
-    pub fn note_up_edge(&mut self, now: Instant, ack: Seq, window: u16, shift: u8) {
-        let edge = ack + (u32::from(window) << shift);
-        self.up_edge = Some(self.up_edge.map_or(edge, |old| old.max(edge)));
-        self.up_told = now;
     }
 
     /// Both ends closed and every FIN is acknowledged, or one end reset the connection.

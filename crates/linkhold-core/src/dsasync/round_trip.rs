@@ -273,11 +273,12 @@ impl RoundTrips {
         self.outstanding = self.outstanding + after - before;
         // A flow may have moved to another station, and a station's number may have gone to another.
         let (old, bytes) = flow.booked;
-        if old != flow.station || bytes != after {
+        let booked = u32::try_from(after).unwrap_or(u32::MAX);
+        if old != flow.station || bytes != booked {
             let from = self.stations.at(old);
-            from.outstanding = from.outstanding.saturating_sub(bytes);
-            self.stations.at(flow.station).outstanding += after;
-            flow.booked = (flow.station, after);
+            from.outstanding = from.outstanding.saturating_sub(u64::from(bytes));
+            self.stations.at(flow.station).outstanding += u64::from(booked);
+            flow.booked = (flow.station, booked);
         }
         (before, after)
     }
@@ -308,7 +309,7 @@ impl RoundTrips {
         ahead: Duration,
     ) {
         let flow = shared.flows.at(slot);
-        if flow.is_answered() {
+        if flow.is_answered() && self.bdp.is_told() {
             self.bdp.on_sent(now, sent.len, &mut flow.share);
         }
         // A segment beyond all that was learned of is one that was not believed.
@@ -333,7 +334,7 @@ impl RoundTrips {
                 flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
             untold.rate.on_sent(now, bytes, under_way, untold.is_dry(under_way, local));
             if answered {
-                untold.shares.add(now, sent.len, &mut flow.station_share);
+                untold.shares.add(now, sent.len, &mut flow.share);
             }
         }
         // With sequence numbers from nowhere, half the space away, fewer may be outstanding than before.
@@ -440,7 +441,7 @@ impl RoundTrips {
         self.outstanding -= flow.outstanding();
         let (station, bytes) = flow.booked;
         let record = self.stations.at(station);
-        record.outstanding = record.outstanding.saturating_sub(bytes);
+        record.outstanding = record.outstanding.saturating_sub(u64::from(bytes));
     }
 }
 

@@ -16,13 +16,36 @@
 use super::flow::Flow;
 use super::round_trip::RoundTrips;
 use super::shared::Shared;
+use super::shares::Tally;
 use crate::action::{AckSpec, Action, Actions, Rewrite};
-use crate::packet::{Direction, PacketView};
+use crate::packet::{Direction, PacketView, TcpTimestamp};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
 /// While ACKs pass down at least this often, none is made up.
 const ACKS_PASS: Duration = Duration::from_millis(5);
+
+/// What a station with uplink data is told of its correspondent's window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UpWindow {
+    /// The correspondent's latest window field, its shift if known, and its latest timestamp.
+    pub offer: u16,
+    pub shift: Option<u8>,
+    pub timestamp: Option<TcpTimestamp>,
+    /// Right edge of the windows that the station was told since its first data; `None`: of none yet.
+    edge: Option<Seq>,
+    /// When it was told one.
+    told: Instant,
+    share: Tally,
+}
+
+impl UpWindow {
+    fn note(&mut self, now: Instant, ack: Seq, window: u16, shift: u8) {
+        let edge = ack + (u32::from(window) << shift);
+        self.edge = Some(self.edge.map_or(edge, |old| old.max(edge)));
+        self.told = now;
+    }
+}
 
 /// How far the station may send by what is measured: the right edge. `None`: nothing is held down.
 fn wanted_edge(round_trips: &RoundTrips, flow: &Flow) -> Option<Seq> {
@@ -49,15 +72,18 @@ pub(super) fn pass_downlink(
 ) -> Rewrite {
     let Some((ack, offer)) = tells else { return Rewrite::NONE };
     let flow = shared.flows.at(slot);
-    let Some(shift) = flow.down_shift.filter(|_| !flow.signed) else { return Rewrite::NONE };
-    let mut window = offer;
-    if flow.sends_data
-        && let Some(wanted) = wanted_edge(round_trips, flow)
-    {
-        let edge = flow.up_edge.map_or(wanted, |told| told.max(wanted));
-        window = field(edge, ack, offer, shift);
+    if flow.signed {
+        return Rewrite::NONE;
     }
-    flow.note_up_edge(now, ack, window, shift);
+    let wanted = wanted_edge(round_trips, flow);
+    let Some(up) = &mut flow.up else { return Rewrite::NONE };
+    let Some(shift) = up.shift else { return Rewrite::NONE };
+    let mut window = offer;
+    // Without an edge that is known, one might be taken back.
+    if let (Some(wanted), Some(told)) = (wanted, up.edge) {
+        window = field(told.max(wanted), ack, offer, shift);
+    }
+    up.note(now, ack, window, shift);
     if window == offer {
         return Rewrite::NONE;
     }
@@ -80,33 +106,36 @@ pub(super) fn tell_station(
     }
     let local = round_trips.usual_radio_part(packet.station).unwrap_or_default();
     let flow = shared.flows.at(slot);
-    let allowed = match (flow.up_edge, flow.up_next) {
+    let Some(untold) = round_trips.untold_at(packet.station) else { return };
+    let up = flow.up.get_or_insert_with(Box::default);
+    let allowed = match (up.edge, flow.up_next) {
         (Some(edge), Some(next)) => u64::try_from(edge.minus(next)).unwrap_or(0),
         (None, _) | (_, None) => u64::MAX,
     };
-    let Some(untold) = round_trips.untold_at(packet.station) else { return };
-    untold.up_shares().add(now, packet.len, &mut flow.up_share);
+    untold.up_shares().add(now, packet.len, &mut up.share);
     if flow.sends_new {
         untold.on_came_up(now, u64::from(packet.tcp.payload_len), allowed, local);
     }
-    if flow.signed || flow.is_over() || now.since(flow.up_told) < ACKS_PASS {
+    let (told_at, told, offer, shift, timestamp) = (up.told, up.edge, up.offer, up.shift, up.timestamp);
+    if flow.signed || flow.is_over() || now.since(told_at) < ACKS_PASS {
         return;
     }
-    let (Some(told), Some(wanted)) = (flow.up_edge, wanted_edge(round_trips, flow)) else { return };
-    let (Some(ack), Some(seq), Some(shift)) = (flow.correspondent_acked(), flow.down_max, flow.down_shift)
-    else {
+    let (Some(told), Some(wanted)) = (told, wanted_edge(round_trips, flow)) else { return };
+    let (Some(ack), Some(seq), Some(shift)) = (flow.correspondent_acked(), flow.down_max, shift) else {
         return;
     };
     let segment = flow.handshake.mss.clamp(536, 9000);
     if wanted.minus(told) < 2 * segment as i32 {
         return;
     }
-    let window = field(wanted, ack, flow.down_offer, shift);
+    let window = field(wanted, ack, offer, shift);
     if !(ack + (u32::from(window) << shift)).after(told) {
         return;
     }
-    let (key, timestamp) = (flow.key, flow.down_timestamp);
-    flow.note_up_edge(now, ack, window, shift);
+    let key = flow.key;
+    if let Some(up) = &mut flow.up {
+        up.note(now, ack, window, shift);
+    }
     out.push(Action::InjectAck(AckSpec {
         flow: key,
         direction: Direction::Downlink,
