@@ -11,8 +11,10 @@
 //!   something went down is looked up by the count of bytes in a short, thinned list, so that a station costs a
 //!   fixed amount of memory. What is written off as lost counts as delivered in that list only.
 //! - Here a sample is *limited* if the station ran dry at any time in it, by what the base station knows to be
-//!   under way. A limited sample counts only if it is above the slow rate. So what a sender does not use lowers
-//!   no estimate, and a link that became faster is still seen.
+//!   under way. A limited sample counts only if it is above the slow rate, so that what a sender does not use lowers
+//!   no estimate, and a link that became faster is still seen. If the senders use up the windows they are told,
+//!   half of the slow rate is enough: most such samples were dry for a moment only, and with the fast ones alone
+//!   the rate would be too high. The window is always more than the rate needs, so this lowers no rate for long.
 //! - The longer of the two times is taken over a whole window. Taken for each sample it would add up to more than
 //!   has passed wherever data and ACKs come in bursts, and the rate would be too low by it.
 //! - Samples are laid end to end into windows, rather than kept as a maximum. A link that varies is not used
@@ -34,6 +36,9 @@ const THINNED: Duration = Duration::from_millis(2);
 
 /// Least time of a sample: ACKs come in bunches of a few milliseconds.
 const LEAST: Duration = Duration::from_millis(8);
+
+/// A limited sample counts if it is above this part of the slow rate, where the senders use their windows up.
+const LEAST_PART: f64 = 0.5;
 
 /// A sample longer than this says that the station was away unannounced rather than what its link carries.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -239,6 +244,8 @@ pub(super) struct DeliveryRate {
     /// Bytes that went down.
     sent: u64,
     sample: Sample,
+    /// The senders use up the windows that they are told: if the station runs dry, then for a small window.
+    pub used_up: bool,
     /// A sample that was not limited has been taken: the rate is the link's, not the senders'.
     filled: bool,
 }
@@ -251,6 +258,7 @@ impl DeliveryRate {
             departures: Departures::NEW,
             sent: 0,
             sample: Sample::default(),
+            used_up: false,
             filled: false,
         }
     }
@@ -301,10 +309,15 @@ impl DeliveryRate {
                 self.rates = Rates::new(length(&self.rates.fast), length(&self.rates.slow));
             }
             self.filled = true;
-        } else if sample.bytes as f64 <= self.rates.slow() * time.as_nanos() as f64 {
+        } else if sample.bytes as f64 <= self.least_limited() * time.as_nanos() as f64 {
             return;
         }
         self.rates.add(sample.bytes, between_acks, between_departures);
+    }
+
+    /// The least rate of a limited sample that counts, bytes/ns.
+    fn least_limited(&self) -> f64 {
+        self.rates.slow() * if self.used_up { LEAST_PART } else { 1.0 }
     }
 
     /// A silence begins or ends: what is measured across it says nothing.

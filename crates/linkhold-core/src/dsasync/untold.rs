@@ -137,8 +137,6 @@ pub(super) struct Untold {
     pub rate: DeliveryRate,
     margin: Margin,
     pub shares: Shares,
-    /// The senders use their windows up.
-    pub used_up: bool,
     up: Uplink,
 }
 
@@ -159,7 +157,6 @@ impl Untold {
             rate: DeliveryRate::new(limits.fast, limits.slow),
             margin: Margin::NEW,
             shares: Shares::default(),
-            used_up: false,
             up,
         }
     }
@@ -172,7 +169,7 @@ impl Untold {
 
     /// The station acknowledged something, outside silences.
     pub fn look(&mut self, now: Instant, dry: bool) {
-        let load = match (dry, self.used_up) {
+        let load = match (dry, self.rate.used_up) {
             (false, _) => Load::Busy,
             (true, true) => Load::Dry,
             (true, false) => Load::Idle,

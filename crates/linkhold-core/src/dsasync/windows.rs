@@ -512,7 +512,7 @@ fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mut Flow) {
         let missing = old.minus(newest);
         let segments = i32::try_from(2 * flow.handshake.mss.clamp(536, 9000)).unwrap_or(i32::MAX);
         if let Some(untold) = round_trips.untold_at(flow.station) {
-            untold.used_up = missing <= segments;
+            untold.rate.used_up = missing <= segments;
         }
     }
     flow.edge_due = Some((edge, now + wired + EDGE_SLACK));

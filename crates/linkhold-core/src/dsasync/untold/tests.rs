@@ -18,7 +18,7 @@ fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u6
     let mut acks = VecDeque::from(vec![0u64; LOCAL as usize]);
     let (mut edge, mut told, mut arrived, mut carried, mut acked) = (0u64, VecDeque::new(), 0u64, 0u64, 0u64);
     let mut results = Vec::new();
-    untold.used_up = true;
+    untold.rate.used_up = true;
     for second in 0..seconds {
         let (mut possible, mut before, mut queue) = (0, carried, 0);
         for step in 0..1000 {
@@ -138,12 +138,12 @@ fn a_sender_that_does_not_use_its_window_leaves_the_margin_alone() {
     let mut untold = untold(0.1);
     let _ = run(&mut untold, 50, 5, |_| 1000);
     let before = untold.margin.nanos;
-    untold.used_up = false;
+    untold.rate.used_up = false;
     for ms in 0..10_000 {
         untold.look(Instant::from_millis(10_000 + ms), true);
     }
     assert!((untold.margin.nanos - before).abs() < 1.0);
-    untold.used_up = true;
+    untold.rate.used_up = true;
     for ms in 0..100_000 {
         untold.look(Instant::from_millis(30_000 + ms), true);
     }
