@@ -1,7 +1,9 @@
 //! The rate that nobody tells, measured over recorded links: against what the recording says that the link carried.
 //!
 //! The aim stood in issue 12 before anything was measured: half of the estimates within 5 % of the truth, nine in ten
-//! within 15 %. An estimate is looked at every 100 ms outside silences. It is a mean over 500 ms, silences left out,
+//! within 15 %. It is not met: what is printed is what there is, and the bounds below only keep it from becoming worse.
+//! Where the radio ran dry nobody can see what it would have carried, but the recording says so; and on a link whose
+//! rate doubles within half a second, 500 ms of it measured some milliseconds sooner or later differ by a tenth. An estimate is looked at every 100 ms outside silences. It is a mean over 500 ms, silences left out,
 //! and speaks of what was acknowledged; so the truth is what the recording offered in the latest 500 ms
 //! outside silences, as payload, up to 10 ms ago: about the time that an ACK takes to come up.
 
@@ -28,9 +30,8 @@ fn recordings() -> Option<PathBuf> {
 fn offered(trace: &Trace, threshold: Duration) -> Vec<Option<f64>> {
     let length = trace.duration().as_millis();
     let count = |ms: u64, included| trace.opportunities_until(Instant::from_millis(ms), included);
-    let mut offered: Vec<Option<f64>> = (0..length)
-        .map(|ms| Some((count(ms + 1, true) - count(ms, true)) as f64 * PAYLOAD))
-        .collect();
+    let mut offered: Vec<Option<f64>> =
+        (0..length).map(|ms| Some((count(ms + 1, true) - count(ms, true)) as f64 * PAYLOAD)).collect();
     for (start, end) in trace.gaps(threshold) {
         offered[start as usize..end as usize].fill(None);
     }
@@ -58,7 +59,7 @@ fn errors(folder: &std::path::Path, name: &str, set: &[&str]) -> Vec<f64> {
     for ms in (5_000..118_000u64).step_by(100) {
         run.advance(Instant::from_millis(ms));
         let rate = run.engine().network().taps()[0].mechanism().metrics().measured_rate as f64 / 8e3;
-        let until = ms as usize - std::env::var("LAG").map_or(10, |lag| lag.parse::<usize>().unwrap());
+        let until = ms as usize - 10;
         let counted: Vec<f64> = offered[..until].iter().rev().filter_map(|bytes| *bytes).take(500).collect();
         if offered[until].is_none() {
             continue;
@@ -77,9 +78,9 @@ fn the_rate_that_nobody_tells_is_found() {
         return;
     };
     let mut failures = Vec::new();
-    for (name, median, most) in [("Verizon-LTE-short", 0.12, 0.40), ("ATT-LTE-driving-2016", 0.5, 0.8)] {
-        for (share, margin) in [("0.1", "150ms"), ("0.02", "150ms"), ("0.001", "1s"), ("0.0001", "3s")] {
-            let errors = errors(&folder, name, &[&format!("dsasync.dry_share={share}"), &format!("dsasync.most_margin={margin}")]);
+    for (name, median, most) in [("Verizon-LTE-short", 0.08, 0.40), ("ATT-LTE-driving-2016", 0.25, 0.90)] {
+        for share in ["0.1", "0.02"] {
+            let errors = errors(&folder, name, &[&format!("dsasync.dry_share={share}")]);
             let at = |share: f64| errors[(errors.len() as f64 * share) as usize];
             println!("{name}, dry {share}: median {:.3}, p90 {:.3} of {}", at(0.5), at(0.9), errors.len());
             if at(0.5) > median || at(0.9) > most {

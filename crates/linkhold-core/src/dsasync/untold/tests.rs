@@ -16,11 +16,11 @@ fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u6
     let ms = Duration::from_millis;
     let mut wire = VecDeque::from(vec![0u64; wired]);
     let mut acks = VecDeque::from(vec![0u64; LOCAL as usize]);
-    let (mut edge, mut told, mut arrived, mut carried, mut acked) = (0u64, VecDeque::new(), 0u64, 0u64, 0u64);
+    let (mut edge, mut arrived, mut carried, mut acked) = (0u64, 0u64, 0u64, 0u64);
     let mut results = Vec::new();
     untold.rate.used_up = true;
     for second in 0..seconds {
-        let (mut possible, mut before, mut queue) = (0, carried, 0);
+        let (mut possible, before, mut queue) = (0, carried, 0);
         for step in 0..1000 {
             let at = second * 1000 + step;
             let now = Instant::from_millis(1000 + at);
@@ -42,14 +42,11 @@ fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u6
                 untold.look(now, dry);
                 // What has no window yet is in slow start: ten segments, doubling each round trip.
                 let free = (14_480u64 << (at / wired as u64).min(6)).min(1_000_000);
-                let window =
-                    untold.window(ms(wired as u64), ms(LOCAL), 1448).map_or(free, |window| u64::from(window));
+                let window = untold.window(ms(wired as u64), ms(LOCAL), 1448).map_or(free, u64::from);
                 edge = edge.max(acked + window);
             }
             edge = edge.max(14_480);
-            told.push_back(edge);
             wire.push_back(edge);
-            told.pop_front();
         }
         let mean = possible as f64 / 1000.0;
         results.push((
@@ -57,8 +54,6 @@ fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u6
             queue as f64 / 1000.0 / mean,
             untold.rate.rates.slow() * 1e6 / mean,
         ));
-        before = carried;
-        let _ = before;
     }
     results
 }
