@@ -36,6 +36,8 @@ PUBLISHED = {
     "uplink": {"ABC": (0.890, 92)},
 }
 COLOURS = {"fifo-100": "#0072B2", "fifo-1000": "#56B4E9", "fq_codel": "#009E73", "dsasync": "#D55E00", "dsasync-long": "#E69F00"}
+# Where labels stand that would cover each other.
+LABELS = {"dsasync": (-8, -3, "end"), "dsasync-long": (-4, -10, "middle"), "fifo-100": (8, 0, "start")}
 KEYS = {
     "share": lambda run: run["totals"]["limit_share"],
     "p50": lambda run: 1e3 * run["flows"][0]["queueing_delay_p50_s"],
@@ -110,11 +112,12 @@ def picture(raw, estimates):
             low, high = x(max(p95 - (p95_half or 0), 20)), x(p95 + (p95_half or 0))
             parts.append(f'<path d="M{low:.1f} {y(share):.1f}H{high:.1f}M{x(p95):.1f} {y(share - (share_half or 0)):.1f}V{y(share + (share_half or 0)):.1f}" stroke="{colour}"/>')
             parts.append(f'<circle cx="{x(p95):.1f}" cy="{y(share):.1f}" r="4.5" fill="{colour}"/>')
-            parts.append(f'<text x="{x(p95) + 7:.1f}" y="{y(share) - 6:.1f}" fill="{colour}">{case}</text>')
+            along, across, anchor = LABELS.get(case, (7, -6, "start"))
+            parts.append(f'<text x="{x(p95) + along:.1f}" y="{y(share) + across:.1f}" text-anchor="{anchor}">{case}</text>')
         for name, (share, p95) in PUBLISHED[direction].items():
             parts.append(f'<path d="M{x(p95) - 4:.1f} {y(share) - 4:.1f}l8 8m0 -8l-8 8" stroke="#57606a"/>')
             parts.append(f'<text x="{x(p95) + 7:.1f}" y="{y(share) + 13:.1f}" class="other">{name}, published</text>')
-    style = "text{font:12px sans-serif;fill:#1b1f24}.title{font-weight:bold}.other{fill:#57606a}.grid{stroke:#e6e9ed}path{fill:none}circle+text{fill:inherit}"
+    style = "text{font:12px sans-serif;fill:#1b1f24}.title{font-weight:bold}.other{fill:#57606a}.grid{stroke:#e6e9ed}path{fill:none}"
     size = f"{2 * width + 40} {height}"
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}"><style>{style}</style><rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
 

@@ -7,12 +7,17 @@
 //! and speaks of what was acknowledged; so the truth is what the recording offered in the latest 500 ms
 //! outside silences, as payload, up to 10 ms ago: about the time that an ACK takes to come up.
 
+mod common;
+
 use std::path::PathBuf;
 
+use linkhold_core::dsasync::DsaSyncConfig;
+use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::Trace;
 use linkhold_scenario::Scenario;
-use linkhold_sim::{NoObserver, Simulation};
+use linkhold_sim::{NoObserver, Simulation, run_case};
+use linkhold_tcp::{Congestion, TcpConfig};
 
 /// Payload of a full segment with timestamps, which one opportunity carries.
 const PAYLOAD: f64 = 1448.0;
@@ -89,4 +94,29 @@ fn the_rate_that_nobody_tells_is_found() {
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// Plan: one bulk flow each way in turn over 24 Mb/s whose rate nobody tells, 100 ms, deep queues, 30 s. Check: the
+/// mechanism carries what the deep queues carry, at a fraction of their delay.
+#[test]
+fn a_steady_radio_whose_rate_nobody_tells_is_full_without_a_queue_both_ways() {
+    for direction in [Direction::Downlink, Direction::Uplink] {
+        let tcp = TcpConfig::linux(Congestion::Cubic);
+        let mut scenario = common::clean(tcp, Duration::from_millis(100), Duration::from_secs(40));
+        scenario.warm_up = Duration::from_secs(10);
+        scenario.radio.rate_told = false;
+        scenario.router_visible = false;
+        scenario.flows = vec![common::bulk(direction)];
+        scenario.radio.router = linkhold_radio::QueueConfig::fifo(1000);
+        let mut told = Vec::new();
+        for mechanisms in [vec![], vec![DsaSyncConfig::default().into()]] {
+            scenario.mechanisms = mechanisms;
+            let (record, _) = run_case(&common::case("case", scenario.clone()), 1).expect("it is valid");
+            told.push((record.totals.limit_share, record.flows[0].queueing_delay_p95_s));
+        }
+        let [(plain, plain_delay), (share, delay)] = told[..] else { unreachable!("two cases") };
+        println!("{direction:?}: {plain:.3} at {plain_delay:.3} s, with dsasync {share:.3} at {delay:.3} s");
+        assert!(share >= 0.97 * plain, "{direction:?}: {share} of {plain}");
+        assert!(delay <= 0.03 && delay <= 0.25 * plain_delay, "{direction:?}: {delay} s of {plain_delay} s");
+    }
 }
