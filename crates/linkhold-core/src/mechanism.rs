@@ -214,6 +214,10 @@ pub struct Metrics {
     pub midstream_flows: u64,
     /// Silences seen (network-wide or of a station).
     pub silences: u64,
+    /// Gauge: rate measured of what goes down where nobody tells it, payload bits/s, over all stations; 0 where it is
+    /// told or not known yet.
+    #[serde(default)]
+    pub measured_rate: u64,
     /// Events of stations that are not tracked, because their numbers are too high; they did nothing.
     pub untracked_events: u64,
 }
@@ -250,6 +254,7 @@ impl Metrics {
             flow_evictions: self.flow_evictions + other.flow_evictions,
             midstream_flows: self.midstream_flows + other.midstream_flows,
             silences: self.silences + other.silences,
+            measured_rate: self.measured_rate + other.measured_rate,
             untracked_events: self.untracked_events + other.untracked_events,
         }
     }

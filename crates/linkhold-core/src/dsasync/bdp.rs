@@ -11,23 +11,20 @@
 //! - **Rate**, where the channel's rate is told: the most that stations acknowledged in 200 ms, but between
 //!   0.8 and 1 times C·e. On a shared medium the ACKs take airtime too, about a tenth; with C·e alone that
 //!   tenth of the base round trip would stand as a queue.
-//! - **Rate**, where it is not told (it varies, or nobody knows): the most that stations acknowledged in one
-//!   base round trip, over the last 10 to 20 s, silences left out: BBR's maximum filter (Cardwell et al.
-//!   2016, draft-ietf-ccwg-bbr). The window is twice what that rate needs, so the estimate never confirms
-//!   itself: a radio that becomes faster runs through the second half of the window, and is seen. A time in
-//!   which the radio ran dry may raise the estimate but does not age it, as BBR does with application-limited
-//!   samples; until the radio has been busy for as long as a measurement takes, nothing is held down.
-//! - **Trim**: both windows are cut by up to half, until the shortest time that a segment spends in the radio
-//!   is the radio part plus the standing queue. The trim takes back the doubling where the rate stands still,
-//!   and the excess where shares were measured too small. Once the radio runs dry the whole window is given
-//!   again, at once.
-//! - **Share**: `clamp = trim · gain · rate · (base + standing queue) / n`, and one segment more for the
-//!   delayed ACK. Here `n = bytes of all flows / bytes of the largest` over a short epoch: the number of
-//!   flows if they are equal. Thin flows beside a bulk flow hardly count, so the bulk flow keeps what they
-//!   leave. Flows that their stations have not answered do not count: the hold buffer gives all of them one
-//!   turn, the trim finds what they leave, and when a flood of them ends nothing has to be unlearned.
+//! - Where the rate is not told (it varies, or nobody knows), windows are [`Untold`](super::untold::Untold)'s. What
+//!   remains here is the **pace** at which held packets leave: the most that stations acknowledged in one base
+//!   round trip, over the last 10 to 20 s, silences left out. A time in which the radio ran dry may raise it but
+//!   does not age it.
+//! - **Trim**: the window is cut by up to half, until the shortest time that a segment spends in the radio
+//!   is the radio part plus the standing queue: shares may be measured too small. Once the radio runs dry the
+//!   whole window is given again, at once.
+//! - **Share**: `clamp = trim · rate · (base + standing queue) / n`, and one segment more for the delayed ACK,
+//!   with the n of [`Shares`]. Flows that their stations have not answered do not count: the hold buffer gives
+//!   all of them one turn, the trim finds what they leave, and when a flood of them ends nothing has to be
+//!   unlearned.
 
 use super::round_trip::EMPTY_RADIO;
+use super::shares::{Shares, Tally};
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction};
 
@@ -69,11 +66,6 @@ impl MinFilter {
     }
 }
 
-/// Shares are measured over at least this time.
-const EPOCH: Duration = Duration::from_millis(500);
-/// Shares are measured over at least this many bytes: fewer say nothing.
-const EPOCH_BYTES: u64 = 32 * 1500;
-
 /// The delivered rate is measured over this time where the channel's rate is told, and over no more where it
 /// is not.
 const BIN: Duration = Duration::from_millis(200);
@@ -82,18 +74,11 @@ const LEAST_BIN: Duration = Duration::from_millis(50);
 /// The least share of C·e that is believed. A lower one only says that the radio was not busy.
 const LEAST_SHARE: f64 = 0.8;
 
-/// Window over the bandwidth-delay product when the rate is estimated: a rate that doubles within a round
-/// trip still shows (BBR's cwnd_gain, 2; `bbr_cwnd_gain` of Linux).
-const UNKNOWN_GAIN: f64 = 2.0;
+/// The trim's limit.
+const LEAST_TRIM: f64 = 0.5;
 
-/// The trim's limit: it takes back what [`UNKNOWN_GAIN`] adds.
-const LEAST_TRIM: f64 = 1.0 / UNKNOWN_GAIN;
-
-/// Over how many epochs the trim takes back an excess where the rate is told.
-const TOLD_DAMPING: f64 = 2.0;
-/// The same where the rate is not told: it may vary, and the radio then runs dry again soon. Eight is what
-/// BBR lets pass between two probes (Cardwell et al. 2016).
-const UNKNOWN_DAMPING: f64 = 8.0;
+/// Over how many epochs the trim takes back an excess.
+const DAMPING: f64 = 2.0;
 
 /// Room that pacing by the estimate leaves to discover a higher one (BBR's pacing gain while it probes).
 const PACING_GAIN: f64 = 1.25;
@@ -109,11 +94,7 @@ pub(super) struct Bdp {
     /// C·e; 0 while it is unknown.
     bytes_per_ns: f64,
     standing: Duration,
-    epoch: u32,
-    epoch_start: Instant,
-    total: u64,
-    largest: u64,
-    share_of: f64,
+    shares: Shares,
     bin_start: Instant,
     bin_bytes: u64,
     /// Least bytes in the radio in this bin.
@@ -138,11 +119,7 @@ impl Bdp {
         Self {
             bytes_per_ns: 0.0,
             standing,
-            epoch: 1,
-            epoch_start: Instant::ZERO,
-            total: 0,
-            largest: 0,
-            share_of: 1.0,
+            shares: Shares::default(),
             bin_start: Instant::ZERO,
             bin_bytes: 0,
             bin_low: u64::MAX,
@@ -206,15 +183,14 @@ impl Bdp {
         }
         self.trim_since = now;
         self.trim_low = None;
-        let Some((rate, gain)) = self.rate() else { return };
+        let Some(rate) = self.rate() else { return };
         let (standing, low) = (self.standing.as_nanos() as f64, low.as_nanos() as f64);
         if low <= self.radio + EMPTY_RADIO as f64 / rate {
             self.trim = 1.0;
             return;
         }
         // Only a part of the step, so that chance in one epoch does not swing the window.
-        let damping = if self.bytes_per_ns > 0.0 { TOLD_DAMPING } else { UNKNOWN_DAMPING };
-        let step = (self.radio + standing - low) / (gain * (self.base + standing)) / damping;
+        let step = (self.radio + standing - low) / (self.base + standing) / DAMPING;
         self.trim = (self.trim + step).clamp(LEAST_TRIM, 1.0);
     }
 
@@ -222,19 +198,15 @@ impl Bdp {
         self.fastest[0].max(self.fastest[1])
     }
 
-    /// Payload bytes/ns that the radio carries, and the gain that goes with how sure that is.
-    fn rate(&self) -> Option<(f64, f64)> {
+    /// Payload bytes/ns that the radio carries, where the channel's rate is told.
+    fn rate(&self) -> Option<f64> {
         let fastest = self.fastest();
-        if self.bytes_per_ns > 0.0 {
-            let rate = if fastest > 0.0 {
-                fastest.clamp(LEAST_SHARE * self.bytes_per_ns, self.bytes_per_ns)
-            } else {
-                self.bytes_per_ns
-            };
-            Some((rate, 1.0))
+        let rate = if fastest > 0.0 {
+            fastest.clamp(LEAST_SHARE * self.bytes_per_ns, self.bytes_per_ns)
         } else {
-            self.filled.then_some((fastest, UNKNOWN_GAIN))
-        }
+            self.bytes_per_ns
+        };
+        self.is_told().then_some(rate)
     }
 
     /// Rate at which held packets may go to a radio of unknown capacity.
@@ -255,24 +227,9 @@ impl Bdp {
         self.filled = false;
     }
 
-    /// Counts a flow's bytes on their way down; `flow_epoch` and `flow_bytes` are the flow's own tally.
-    pub fn on_sent(&mut self, now: Instant, len: u32, flow_epoch: &mut u32, flow_bytes: &mut u64) {
-        if now.since(self.epoch_start) >= EPOCH && self.total >= EPOCH_BYTES {
-            let shares = self.total as f64 / self.largest.max(1) as f64;
-            // Half the old value: one epoch is often one burst of one flow.
-            self.share_of = f64::midpoint(self.share_of, shares).max(1.0);
-            self.epoch = self.epoch.wrapping_add(1);
-            self.epoch_start = now;
-            self.total = 0;
-            self.largest = 0;
-        }
-        if *flow_epoch != self.epoch {
-            *flow_epoch = self.epoch;
-            *flow_bytes = 0;
-        }
-        *flow_bytes += u64::from(len);
-        self.total += u64::from(len);
-        self.largest = self.largest.max(*flow_bytes);
+    /// Counts a flow's bytes on their way down.
+    pub fn on_sent(&mut self, now: Instant, len: u32, tally: &mut Tally) {
+        self.shares.add(now, len, tally);
     }
 
     /// Notes the base round trip of a flow that is being held down.
@@ -286,14 +243,14 @@ impl Bdp {
         }
     }
 
-    /// The window, bytes, for a flow with this base round trip; `None` while no rate is known. It is one
+    /// The window, bytes, for a flow with this base round trip; `None` while no rate is told. It is one
     /// segment more than the radio needs, because a delayed ACK leaves one arrived segment untold, and at
     /// least two, so that it never stops the flow.
     pub fn clamp(&self, wired: Duration, radio: Duration, mss: u32) -> Option<u32> {
-        let (rate, gain) = self.rate()?;
+        let rate = self.rate()?;
         let nanos = (wired + radio + self.standing).as_nanos() as f64;
         let segment = mss.clamp(536, 9000);
-        let bytes = (rate * gain * self.trim * nanos / self.share_of) as u32;
+        let bytes = (rate * self.trim * nanos / self.shares.count()) as u32;
         Some(bytes.saturating_add(segment).max(2 * segment))
     }
 }

@@ -146,6 +146,15 @@ pub struct DsaSyncConfig {
     /// that rate is told. What comes faster waits in the hold buffer, because a router's
     /// queue can seldom be taken back, and CoDel drops what a silence kept in it.
     pub transmit_queue: Duration,
+    /// Where nobody tells the rate: for this share of the time the radio may have run dry. What waits against a
+    /// forecast that is wrong follows from it: less of it carries more, at more delay.
+    pub dry_share: Fraction,
+    /// The most that waits against a wrong forecast, as time at the measured rate; at least `standing_queue`.
+    pub most_margin: Duration,
+    /// Windows over which the rate that nobody tells is measured: what changes soon, and what lasts.
+    pub fast_rate: Duration,
+    /// See [`fast_rate`](Self::fast_rate); at least as long.
+    pub slow_rate: Duration,
     /// Rate of release while the channel's capacity is neither told nor measured yet, and nobody tells the
     /// room in the transmit queue. The rate is high on purpose: below the channel's rate the mechanism would
     /// be the bottleneck and its buffer a standing queue; above, the burst only moves on to the radio's
@@ -194,6 +203,10 @@ impl Default for DsaSyncConfig {
             clamp: Clamp::Always,
             standing_queue: Duration::from_millis(5),
             transmit_queue: Duration::from_millis(2),
+            dry_share: Fraction::clamped(0.1),
+            most_margin: Duration::from_millis(150),
+            fast_rate: Duration::from_millis(80),
+            slow_rate: Duration::from_millis(500),
             assumed_capacity: BitRate::from_mbps(1000),
             nudges: 3,
             nudge_backoff: Duration::from_millis(50),
@@ -281,6 +294,8 @@ impl DsaSyncConfig {
             ("rate_window", self.rate_window.is_zero()),
             ("window", self.monitor.window.is_zero()),
             ("assumed_capacity", self.assumed_capacity == BitRate(0)),
+            ("fast_rate", self.fast_rate.is_zero()),
+            ("slow_rate", self.slow_rate.is_zero()),
             ("nudges", self.nudges == 0),
             ("nudge_backoff", self.nudge_backoff.is_zero()),
         ];

@@ -13,16 +13,19 @@
 //! first packets instead, unless the packet would go to that queue; a flow that has more than its quota here
 //! gets its packets dropped; and a queue that stands outside silences is cut ([`codel`](super::codel)).
 
+use core::cell::Cell;
+
 use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Duplicates, Queues};
 use super::flow::Flow;
 use super::hold_buffer::{Arrived, HoldBuffer, IN_SILENCE, NONE};
 use super::pacer::Pacer;
-use super::round_trip::SentDown;
+use super::round_trip::{RoundTrips, SentDown};
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Verdict};
 use crate::packet::{Origin, PacketId, PacketView, StationId};
 use crate::time::Instant;
+use crate::units::Seq;
 
 /// Most packets of other flows dropped for one arrival, and most dropped by CoDel in one call: a hostile
 /// packet must not cost more work than this.
@@ -38,6 +41,8 @@ pub(super) struct Leaving {
     pub packet: PacketId,
     /// Its flow.
     pub slot: u32,
+    /// Its ACK number and window field, if it has them.
+    pub tells: Option<(Seq, u16)>,
     /// How it goes down; `None`: it is dropped, because its queue stands.
     pub sent: Option<SentDown>,
 }
@@ -47,6 +52,8 @@ pub(super) struct Leaving {
 pub(super) struct Downlink {
     buffer: HoldBuffer,
     pub pacer: Pacer,
+    /// When the first of the stations below which enough is outstanding is sent a packet all the same.
+    patient: Instant,
     /// Flows that [`hold`](Self::hold) took packets from to make room. Its memory is kept.
     pub cut: Vec<u32>,
 }
@@ -56,6 +63,7 @@ impl Downlink {
         Self {
             buffer: HoldBuffer::new(config),
             pacer: Pacer::new(config.assumed_capacity, config.transmit_queue),
+            patient: Instant::FAR_FUTURE,
             cut: Vec::new(),
         }
     }
@@ -74,8 +82,19 @@ impl Downlink {
     /// reordered; behind whoever waits for a turn; or because the transmit queue holds enough. The paper has
     /// it wait behind packets of its station only.
     #[inline]
-    pub fn must_wait(&mut self, now: Instant, shared: &mut Shared, slot: u32, station: StationId) -> bool {
+    pub fn must_wait(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        slot: u32,
+        station: StationId,
+    ) -> bool {
         if self.pacer.must_wait(now) {
+            return true;
+        }
+        if let Some(at) = round_trips.below_is_full(now, station) {
+            self.patient = self.patient.min(at);
             return true;
         }
         if self.buffer.packets() == 0 {
@@ -83,10 +102,42 @@ impl Downlink {
         }
         match shared.config.queues {
             Queues::Station => self.buffer.has(station),
-            Queues::Flow => {
-                let monitor = &shared.monitor;
-                shared.flows.at(slot).held > 0 || self.buffer.settle(|station| monitor.tfp(station))
-            }
+            Queues::Flow => shared.flows.at(slot).held > 0 || self.settle(now, shared, round_trips),
+        }
+    }
+
+    /// Brings a station that may be sent something to the front. False if there is none.
+    #[inline]
+    fn settle(&mut self, now: Instant, shared: &Shared, round_trips: &RoundTrips) -> bool {
+        let patient = Cell::new(self.patient);
+        let found = self.buffer.settle(|station| {
+            shared.monitor.tfp(station)
+                || round_trips.below_is_full(now, station).is_some_and(|at| {
+                    patient.set(patient.get().min(at));
+                    true
+                })
+        });
+        self.patient = patient.get();
+        found
+    }
+
+    /// The station acknowledged something, so it may be sent something again.
+    #[inline]
+    pub fn relieve(&mut self, now: Instant, round_trips: &RoundTrips, station: StationId) -> bool {
+        let relieved = self.patient < Instant::FAR_FUTURE
+            && self.has(station)
+            && round_trips.below_is_full(now, station).is_none();
+        if relieved {
+            self.buffer.unblock_one(station);
+        }
+        relieved
+    }
+
+    /// Time has come for stations below which enough is outstanding.
+    pub fn lose_patience(&mut self, now: Instant) {
+        if self.patient <= now {
+            self.patient = Instant::FAR_FUTURE;
+            self.buffer.unblock();
         }
     }
 
@@ -173,19 +224,15 @@ impl Downlink {
 
     /// Algorithm 2 lines 6 to 10: takes out the next packet that may leave now.
     #[inline]
-    pub fn pop(&mut self, now: Instant, shared: &mut Shared) -> Option<Leaving> {
-        if self.buffer.packets() == 0 {
-            return None;
-        }
-        let monitor = &shared.monitor;
-        if !self.buffer.settle(|station| monitor.tfp(station)) {
+    pub fn pop(&mut self, now: Instant, shared: &mut Shared, round_trips: &RoundTrips) -> Option<Leaving> {
+        if self.buffer.packets() == 0 || !self.settle(now, shared, round_trips) {
             return None;
         }
         let index = self.buffer.next()?;
         if !self.pacer.allows(now, self.buffer.len_of(index)) {
             return None;
         }
-        if self.stands(now, shared, index) {
+        if self.stands(now, shared, round_trips, index) {
             return Some(Leaving { sent: None, ..self.take(shared, index) });
         }
         self.buffer.charge(index);
@@ -194,9 +241,12 @@ impl Downlink {
 
     /// The packet is dropped, because its queue stands though the radio works.
     #[inline]
-    fn stands(&mut self, now: Instant, shared: &Shared, index: u32) -> bool {
+    fn stands(&mut self, now: Instant, shared: &Shared, round_trips: &RoundTrips, index: u32) -> bool {
         let target = shared.config.standing_limit;
         if target.is_zero() || shared.config.queues == Queues::Station {
+            return false;
+        }
+        if round_trips.is_held_down(shared.flows.known(self.buffer.slot_of(index))) {
             return false;
         }
         // A flow that loses half its share to others has a round trip's worth of packets too many here, until
@@ -227,8 +277,8 @@ impl Downlink {
         // What a silence kept here says nothing of the queue that stands outside silences.
         let arrived = (held.silences == shared.monitor.silences_of(station)).then_some(held.arrived);
         let (end, seq_len, len) = (held.seq + held.seq_len, held.seq_len, held.len);
-        let leaving =
-            Leaving { packet: held.packet, slot, sent: Some(SentDown { end, seq_len, len, arrived }) };
+        let sent = Some(SentDown { end, seq_len, len, arrived });
+        let leaving = Leaving { packet: held.packet, slot, tells: held.tells, sent };
         shared.space.give_back(len);
         shared.space.note_queues(self.buffer.queues());
         leaving
@@ -253,12 +303,17 @@ impl Downlink {
 
     /// When the next packet may leave, if that is a matter of time.
     #[inline]
-    pub fn next_timeout(&mut self, shared: &Shared) -> Option<Instant> {
+    pub fn next_timeout(
+        &mut self,
+        now: Instant,
+        shared: &Shared,
+        round_trips: &RoundTrips,
+    ) -> Option<Instant> {
         if self.buffer.packets() == 0 {
+            self.patient = Instant::FAR_FUTURE;
             return None;
         }
-        let at = self.pacer.next_time()?;
-        let monitor = &shared.monitor;
-        self.buffer.settle(|station| monitor.tfp(station)).then_some(at)
+        let at = self.pacer.next_time().filter(|_| self.settle(now, shared, round_trips));
+        Some(at.unwrap_or(Instant::FAR_FUTURE).min(self.patient)).filter(|&at| at < Instant::FAR_FUTURE)
     }
 }

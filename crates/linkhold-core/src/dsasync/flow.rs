@@ -12,6 +12,8 @@ use super::handshake::{EcnEcho, Handshake};
 use super::hold_buffer::NONE;
 use super::keep_back::KeptAck;
 use super::round_trip::{RadioProbe, WiredProbe};
+use super::shares::Tally;
+use super::uplink_windows::UpWindow;
 use super::window::Window;
 use crate::packet::{FlowKey, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use crate::time::Instant;
@@ -146,9 +148,15 @@ pub(super) struct Flow {
     pub wired: MinFilter,
     pub wired_probe: Option<WiredProbe>,
     pub radio_probe: Option<RadioProbe>,
-    /// The flow's tally for [`Bdp::on_sent`](super::bdp::Bdp::on_sent).
-    pub epoch: u32,
-    pub epoch_bytes: u64,
+    /// Of what is outstanding, what is booked with which station.
+    pub booked: (StationId, u32),
+    /// What it sends down, among the cell's flows where the rate is told, and else among its station's.
+    pub share: Tally,
+    /// A right edge told the correspondent, and when the data up to it would be here.
+    pub edge_due: Option<(Seq, Instant)>,
+    /// What its station is told of the correspondent's window. On the heap: only flows with uplink data whose rate
+    /// nobody tells have it.
+    pub up: Option<Box<UpWindow>>,
 }
 
 impl Flow {
@@ -194,8 +202,10 @@ impl Flow {
             wired: MinFilter::default(),
             wired_probe: None,
             radio_probe: None,
-            epoch: 0,
-            epoch_bytes: 0,
+            booked: (station, 0),
+            share: Tally::default(),
+            edge_due: None,
+            up: None,
         }
     }
 
@@ -232,6 +242,7 @@ impl Flow {
             kept: self.kept,
             window: self.window.of_new_connection(),
             listed: self.listed,
+            booked: self.booked,
             ..Self::new(self.key, self.station)
         };
     }
@@ -317,7 +328,14 @@ impl Flow {
         self.signed |= tcp.signed;
         self.timestamps |= tcp.timestamp.is_some();
         if tcp.flags.contains(TcpFlags::ACK) {
-            self.correspondent_acked = Some(self.correspondent_acked.map_or(tcp.ack, |old| old.max(tcp.ack)));
+            let newer = self.correspondent_acked.is_none_or(|old| !tcp.ack.before(old));
+            if newer {
+                self.correspondent_acked = Some(tcp.ack);
+                if let Some(up) = &mut self.up {
+                    (up.offer, up.shift) = self.handshake.correspondents_offer_of(tcp);
+                    up.timestamp = tcp.timestamp;
+                }
+            }
         }
         if tcp.seq_len() > 0 || self.down_max.is_none() {
             self.down_max = Some(self.down_max.map_or(tcp.seq_end(), |old| old.max(tcp.seq_end())));
@@ -398,6 +416,11 @@ impl Flow {
     pub fn note_edge(&mut self, ack: Seq, window: u16, shift: u8) {
         let edge = ack + (u32::from(window) << shift);
         self.told_edge = Some(self.told_edge.map_or(edge, |old| old.max(edge)));
+    }
+
+    /// Latest sequence number that the correspondent acknowledged.
+    pub fn correspondent_acked(&self) -> Option<Seq> {
+        self.correspondent_acked
     }
 
     /// Both ends closed and every FIN is acknowledged, or one end reset the connection.

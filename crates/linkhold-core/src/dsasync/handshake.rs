@@ -24,6 +24,50 @@ pub(super) enum Scale {
     Known(u8),
 }
 
+impl Scale {
+    /// After a SYN, or the SYN-ACK if `is_answer`, with this option; `other`: from the end whose windows it is
+    /// not.
+    fn after(self, offer: Option<u8>, other: bool, is_answer: bool) -> Self {
+        // A SYN-ACK carries the option only if the SYN did, so it decides even where the SYN went unseen.
+        match (self, other, is_answer) {
+            (Self::Offered(Some(shift)), true, true) if offer.is_some() => Self::Known(shift),
+            (Self::Offered(_), true, true) => Self::Known(0),
+            (_, false, true) => Self::Known(offer.unwrap_or(0)),
+            (Self::Known(shift), _, _) => Self::Known(shift),
+            (Self::Asked(true), false, false) => Self::Known(offer.unwrap_or(0)),
+            (Self::Asked(false), false, false) => Self::Known(0),
+            (Self::Offered(Some(shift)), true, false) if offer.is_some() => Self::Known(shift),
+            (Self::Offered(_), true, false) => Self::Known(0),
+            (_, true, false) => Self::Asked(offer.is_some()),
+            (_, false, false) => Self::Offered(offer),
+            (_, true, true) if offer.is_none() => Self::Known(0),
+            (_, true, true) => Self::Unknown,
+        }
+    }
+
+    /// The field and shift of an ACK that repeats this segment's window: a SYN's window is not scaled, an ACK's
+    /// is (RFC 7323 section 2.2), so that a SYN's field in an ACK would be a larger window than was offered.
+    fn offer_of(self, tcp: &TcpSegment) -> (u16, Option<u8>) {
+        match self {
+            Self::Known(shift) if tcp.flags.contains(TcpFlags::SYN) => (tcp.window >> shift, Some(shift)),
+            Self::Known(_) | Self::Unknown | Self::Offered(_) | Self::Asked(_) => {
+                (tcp.window, self.shift_of(tcp))
+            }
+        }
+    }
+
+    /// Shift of a segment's window field: none in a SYN, unknown if the handshake went unseen.
+    fn shift_of(self, tcp: &TcpSegment) -> Option<u8> {
+        if tcp.flags.contains(TcpFlags::SYN) {
+            return Some(0);
+        }
+        match self {
+            Self::Known(shift) => Some(shift),
+            Self::Unknown | Self::Offered(_) | Self::Asked(_) => None,
+        }
+    }
+}
+
 /// ECN on this connection, and whether its sender is to be told of congestion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum EcnEcho {
@@ -39,7 +83,10 @@ pub(super) enum EcnEcho {
 /// What is known from the SYNs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
+    /// Of the station's windows.
     pub scale: Scale,
+    /// Of the correspondent's.
+    down_scale: Scale,
     /// Which ends' SYNs permit SACK: bit 0 the correspondent's, bit 1 the station's.
     sack_offers: u8,
     pub ecn: EcnEcho,
@@ -57,21 +104,8 @@ impl Handshake {
     pub fn learn(&mut self, tcp: &TcpSegment, downlink: bool) {
         let is_answer = tcp.flags.contains(TcpFlags::ACK);
         let offer = tcp.syn.window_scale.map(|shift| shift.min(14));
-        // A SYN-ACK carries the option only if the SYN did, so it decides even where the SYN went unseen.
-        self.scale = match (self.scale, downlink, is_answer) {
-            (Scale::Offered(Some(shift)), true, true) if offer.is_some() => Scale::Known(shift),
-            (Scale::Offered(_), true, true) => Scale::Known(0),
-            (_, false, true) => Scale::Known(offer.unwrap_or(0)),
-            (Scale::Known(shift), _, _) => Scale::Known(shift),
-            (Scale::Asked(true), false, false) => Scale::Known(offer.unwrap_or(0)),
-            (Scale::Asked(false), false, false) => Scale::Known(0),
-            (Scale::Offered(Some(shift)), true, false) if offer.is_some() => Scale::Known(shift),
-            (Scale::Offered(_), true, false) => Scale::Known(0),
-            (_, true, false) => Scale::Asked(offer.is_some()),
-            (_, false, false) => Scale::Offered(offer),
-            (_, true, true) if offer.is_none() => Scale::Known(0),
-            (_, true, true) => Scale::Unknown,
-        };
+        self.scale = self.scale.after(offer, downlink, is_answer);
+        self.down_scale = self.down_scale.after(offer, !downlink, is_answer);
         if tcp.syn.sack_permitted {
             self.sack_offers |= if downlink { 1 } else { 2 };
         }
@@ -87,24 +121,16 @@ impl Handshake {
 
     /// Shift of an uplink segment's window field: none in a SYN, unknown if the handshake went unseen.
     pub fn shift_of(&self, tcp: &TcpSegment) -> Option<u8> {
-        if tcp.flags.contains(TcpFlags::SYN) {
-            return Some(0);
-        }
-        match self.scale {
-            Scale::Known(shift) => Some(shift),
-            Scale::Unknown | Scale::Offered(_) | Scale::Asked(_) => None,
-        }
+        self.scale.shift_of(tcp)
     }
 
-    /// What an uplink segment offers, as the field and shift of an ACK that repeats it: a SYN's window is not
-    /// scaled, an ACK's is (RFC 7323 section 2.2), so that a SYN's field in an ACK would be a larger window
-    /// than was offered.
+    /// What an uplink segment offers, as the field and shift of an ACK that repeats it.
     pub fn offer_of(&self, tcp: &TcpSegment) -> (u16, Option<u8>) {
-        match self.scale {
-            Scale::Known(shift) if tcp.flags.contains(TcpFlags::SYN) => (tcp.window >> shift, Some(shift)),
-            Scale::Known(_) | Scale::Unknown | Scale::Offered(_) | Scale::Asked(_) => {
-                (tcp.window, self.shift_of(tcp))
-            }
-        }
+        self.scale.offer_of(tcp)
+    }
+
+    /// The same of a segment from the correspondent.
+    pub fn correspondents_offer_of(&self, tcp: &TcpSegment) -> (u16, Option<u8>) {
+        self.down_scale.offer_of(tcp)
     }
 }

@@ -28,7 +28,7 @@ use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Queues};
 use super::flow::Flow;
 use super::longest::{Linked, Links, Longest};
-use crate::packet::{PacketId, PacketView, StationId};
+use crate::packet::{PacketId, PacketView, StationId, TcpFlags};
 use crate::time::Instant;
 use crate::units::Seq;
 
@@ -50,6 +50,8 @@ const QUANTUM: u32 = 1514;
 pub(super) struct HeldSegment {
     pub packet: PacketId,
     pub slot: u32,
+    /// Its ACK number and window field, if it has them.
+    pub tells: Option<(Seq, u16)>,
     pub seq: Seq,
     pub seq_len: u32,
     pub len: u32,
@@ -266,6 +268,7 @@ impl HoldBuffer {
         let (before, after) = (self.weight(len), self.weight(packet.len));
         let held = &mut self.slab[index as usize];
         (held.packet, held.len, held.seq_len) = (packet.id, packet.len, packet.tcp.seq_len());
+        held.tells = tells(packet);
         self.quantum = self.quantum.max(packet.len);
         flow.held_weight = flow.held_weight - before + after;
         let weight = self.queues[queue as usize].weight - before + after;
@@ -367,6 +370,7 @@ impl HoldBuffer {
         let held = HeldSegment {
             packet: packet.id,
             slot,
+            tells: tells(packet),
             seq: packet.tcp.seq,
             seq_len: packet.tcp.seq_len(),
             len: packet.len,
@@ -535,6 +539,18 @@ impl HoldBuffer {
         }
     }
 
+    /// A station has a turn again if it was blocked. It is known to be served at once.
+    pub fn unblock_one(&mut self, station: StationId) {
+        let number = self.number(station);
+        if self.stations.get(number as usize).is_some_and(|station| station.turn == Turn::Blocked)
+            && let Some(index) = self.blocked.iter().position(|&blocked| blocked == number)
+        {
+            self.blocked.remove(index);
+            self.stations[number as usize].turn = Turn::InRing;
+            self.ring.push_back(number);
+        }
+    }
+
     /// The next packet to leave, of the station that [`settle`](Self::settle) brought to the front (RFC 8290
     /// section 4.2).
     #[inline]
@@ -577,6 +593,13 @@ impl HoldBuffer {
             self.ring.rotate_left(1);
         }
     }
+}
+
+/// What a packet tells its receiver of what it may send.
+pub(super) fn tells(packet: &PacketView<'_>) -> Option<(Seq, u16)> {
+    let is_plain = packet.tcp.flags.contains(TcpFlags::ACK)
+        && !packet.tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST));
+    is_plain.then_some((packet.tcp.ack, packet.tcp.window))
 }
 
 /// Makes a packet the first (`front`) or last of a list, and answers its neighbours before and behind it.

@@ -27,6 +27,7 @@ mod bdp;
 mod capacity;
 mod codel;
 pub mod config;
+mod delivery_rate;
 mod downlink;
 mod flow;
 mod flow_table;
@@ -39,8 +40,11 @@ mod per_station;
 mod round_trip;
 mod settings;
 mod shared;
+mod shares;
+mod untold;
 pub mod uplink;
 mod uplink_path;
+mod uplink_windows;
 mod window;
 mod windows;
 
@@ -58,11 +62,13 @@ use crate::units::Bytes;
 use capacity::{Capacity, Channel};
 use downlink::{Downlink, Leaving, MOST_DROPS};
 use flow_table::Touched;
+use hold_buffer::tells;
 use keep_back::release_kept;
 use round_trip::{RoundTrips, SentDown, probe_wired};
 use shared::Shared;
 use uplink::UplinkMode;
 use uplink_path::UplinkPath;
+use uplink_windows::{pass_downlink, tell_station};
 use windows::Windows;
 
 pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode, Queues};
@@ -228,11 +234,15 @@ impl DsaSync {
         }
         // lines 5 to 7
         let silent = self.shared.monitor.tfp(packet.station);
-        if arrival && !silent && !self.downlink.must_wait(now, &mut self.shared, slot, packet.station) {
+        if arrival
+            && !silent
+            && !self.downlink.must_wait(now, &mut self.shared, &self.round_trips, slot, packet.station)
+        {
             let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
+            let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));
             self.sent_down(now, slot, &SentDown { end, seq_len, len: packet.len, arrived: Some(now) });
             self.forget_if_over(now, slot, out);
-            return Verdict::Forward(Rewrite::NONE);
+            return Verdict::Forward(rewrite);
         }
         let verdict = self.downlink.hold(now, &mut self.shared, slot, packet, out);
         while let Some(cut) = self.downlink.cut.pop() {
@@ -258,7 +268,7 @@ impl DsaSync {
     fn release(&mut self, now: Instant, out: &mut Actions) {
         let mut drops = 0;
         while drops < MOST_DROPS
-            && let Some(leaving) = self.downlink.pop(now, &mut self.shared)
+            && let Some(leaving) = self.downlink.pop(now, &mut self.shared, &self.round_trips)
         {
             drops += u32::from(leaving.sent.is_none());
             self.release_one(now, &leaving, out);
@@ -272,9 +282,11 @@ impl DsaSync {
     fn release_one(&mut self, now: Instant, leaving: &Leaving, out: &mut Actions) {
         match &leaving.sent {
             Some(sent) => {
+                let (shared, round_trips) = (&mut self.shared, &self.round_trips);
+                let rewrite = pass_downlink(now, shared, round_trips, leaving.slot, leaving.tells);
                 self.sent_down(now, leaving.slot, sent);
                 self.shared.metrics.released += 1;
-                out.push(Action::Release { packet: leaving.packet, rewrite: Rewrite::NONE });
+                out.push(Action::Release { packet: leaving.packet, rewrite });
             }
             None => self.shared.discard(leaving.packet, DropReason::StandingQueue, out),
         }
@@ -295,10 +307,14 @@ impl DsaSync {
             return Verdict::Forward(Rewrite::NONE);
         };
         let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &mut self.round_trips);
-        let believed = round_trips.on_uplink(now, shared, slot, packet, &mut self.downlink.pacer);
+        let holds = self.downlink.has(packet.station);
+        let believed = round_trips.on_uplink(now, shared, slot, packet, holds, &mut self.downlink.pacer);
         release_kept(shared, slot, out);
-        let rewrite =
-            if believed { windows.pass_uplink(shared, round_trips, slot, packet.tcp) } else { Rewrite::NONE };
+        let rewrite = if believed {
+            windows.pass_uplink(now, shared, round_trips, slot, packet.tcp)
+        } else {
+            Rewrite::NONE
+        };
         let verdict = if shared.config.uplink.mode == UplinkMode::Off {
             if believed {
                 probe_wired(now, shared.flows.at(slot), packet.tcp);
@@ -307,8 +323,11 @@ impl DsaSync {
         } else {
             self.uplink.shape(now, shared, windows, round_trips, slot, packet, rewrite, believed, out)
         };
+        if believed {
+            tell_station(now, shared, round_trips, slot, packet, out);
+        }
         self.forget_if_over(now, slot, out);
-        match verdict {
+        let verdict = match verdict {
             // The verdict takes effect before the actions: forwarded, it would overtake what this call
             // releases.
             Verdict::Forward(rewrite)
@@ -320,7 +339,11 @@ impl DsaSync {
                 Verdict::Hold
             }
             Verdict::Forward(_) | Verdict::ForwardAndKeep(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
+        };
+        if self.downlink.relieve(now, &self.round_trips, packet.station) {
+            self.release(now, out);
         }
+        verdict
     }
 
     // ---- the radio ----
@@ -339,7 +362,7 @@ impl DsaSync {
                     self.downlink.pacer.resume(now);
                 }
                 self.downlink.unblock();
-                self.round_trips.bdp.restart_bin(now);
+                self.round_trips.interrupt(now);
                 self.round_trips.silence_ended(now);
                 self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
                 self.release(now, out);
@@ -348,7 +371,7 @@ impl DsaSync {
     }
 
     fn silence_began(&mut self, now: Instant, scope: Scope, cause: Option<Cause>, out: &mut Actions) {
-        self.round_trips.bdp.restart_bin(now);
+        self.round_trips.interrupt(now);
         if scope == Scope::Network {
             self.downlink.pacer.pause(now);
         }
@@ -375,13 +398,13 @@ impl DsaSync {
 
     /// The earliest of the parts' timeouts.
     #[inline]
-    fn find_next_timeout(&mut self) -> Option<Instant> {
+    fn find_next_timeout(&mut self, now: Instant) -> Option<Instant> {
         let never = Instant::FAR_FUTURE;
         let monitor = self.shared.monitor.next_timeout().unwrap_or(never);
         let uplink = self.uplink.next_timeout().unwrap_or(never);
         let kept = self.windows.kept.next_timeout(&self.shared).unwrap_or(never);
         let nudge = self.windows.next_nudge().unwrap_or(never);
-        let downlink = self.downlink.next_timeout(&self.shared).unwrap_or(never);
+        let downlink = self.downlink.next_timeout(now, &self.shared, &self.round_trips).unwrap_or(never);
         let earliest = monitor.min(uplink).min(kept).min(nudge).min(downlink);
         (earliest < Instant::FAR_FUTURE).then_some(earliest)
     }
@@ -398,7 +421,7 @@ impl Mechanism for DsaSync {
             Direction::Downlink => self.on_downlink(now, packet, out),
             Direction::Uplink => self.on_uplink(now, packet, out),
         };
-        self.next_timeout = self.find_next_timeout();
+        self.next_timeout = self.find_next_timeout(now);
         verdict
     }
 
@@ -433,7 +456,7 @@ impl Mechanism for DsaSync {
             | LinkEventKind::GrantUnused { .. }
             | LinkEventKind::GrantFrames { .. } => {}
         }
-        self.next_timeout = self.find_next_timeout();
+        self.next_timeout = self.find_next_timeout(now);
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
@@ -449,8 +472,9 @@ impl Mechanism for DsaSync {
         if windows.next_nudge().is_some_and(|due| due <= now) {
             windows.run_nudges(now, shared, round_trips, out);
         }
+        self.downlink.lose_patience(now);
         self.release(now, out);
-        self.next_timeout = self.find_next_timeout();
+        self.next_timeout = self.find_next_timeout(now);
     }
 
     fn next_timeout(&self) -> Option<Instant> {
@@ -471,7 +495,7 @@ impl Mechanism for DsaSync {
         // A flow opens before its ACKs leave the shaper, so that they pass with the windows they came with.
         windows.flush(now, shared, round_trips, out);
         self.uplink.flush(shared, windows, round_trips, out);
-        self.next_timeout = self.find_next_timeout();
+        self.next_timeout = self.find_next_timeout(now);
     }
 
     fn metrics(&self) -> Metrics {
@@ -484,6 +508,7 @@ impl Mechanism for DsaSync {
             flows: self.shared.flows.len() as u64,
             silences: self.shared.monitor.silences(),
             untracked_events: self.shared.monitor.untracked_events(),
+            measured_rate: self.round_trips.measured_rate(),
             ..self.shared.metrics
         }
     }

@@ -34,6 +34,16 @@ impl<T: Default> PerStation<T> {
         &mut self.records[index]
     }
 
+    /// Every record that there is.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.records.iter()
+    }
+
+    /// Every record that there is.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.records.iter_mut()
+    }
+
     /// The number goes to another station. The record that many share stays.
     pub fn forget(&mut self, station: StationId) {
         if station.0 < self.limit

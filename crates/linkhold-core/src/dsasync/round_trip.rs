@@ -15,14 +15,18 @@
 //! - **Outstanding**: bytes handed to the radio that stations have not acknowledged. A flow whose station says
 //!   nothing for [`GONE`] though the radio works is taken to be gone: its bytes are written off.
 //!
+//! - **Where nobody tells the rate**, each station has an [`Untold`] that is told what goes down, what is
+//!   acknowledged and what comes up.
+//!
 //! A silence within a radio probe's time spoils the sample.
 
 use super::bdp::{Bdp, MinFilter};
-use super::config::DsaSyncConfig;
+use super::config::{Clamp, DsaSyncConfig, Mode};
 use super::flow::Flow;
 use super::pacer::Pacer;
 use super::per_station::PerStation;
 use super::shared::Shared;
+use super::untold::{Limits, PATIENCE, Untold};
 use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
@@ -104,17 +108,32 @@ pub(super) struct RoundTrips {
     pub bdp: Bdp,
     /// Bytes in the radio that stations have not acknowledged, over all flows.
     outstanding: u64,
-    /// Radio part of the base round trip.
-    radio: PerStation<RadioPart>,
+    stations: PerStation<Station>,
+    limits: Limits,
+    /// Windows are held down by the measured rate where none is told.
+    measures: bool,
+    /// Nothing more goes down than the measured rate needs.
+    keeps_short: bool,
+    /// How much waits in the router's queue, as time at the measured rate.
+    transmit_queue: Duration,
     /// The next slot whose flow is asked if its station is gone.
     hand: u32,
     /// When the latest silence ended.
     silence_ended: Instant,
 }
 
-/// What is known of the radio part of a station's round trip.
+/// What is known of a station.
 #[derive(Debug, Default)]
-struct RadioPart {
+struct Station {
+    /// Bytes that it has not acknowledged.
+    outstanding: u64,
+    /// When it last acknowledged something new, or was sent a packet beyond what should be outstanding.
+    heard: Instant,
+    /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
+    untold: Option<Box<Untold>>,
+    /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio can
+    /// do, this what it does.
+    usual: Option<Duration>,
     /// Segments that found the radio empty.
     empty: MinFilter,
     /// All segments.
@@ -126,7 +145,11 @@ impl RoundTrips {
         Self {
             bdp: Bdp::new(config.standing_queue),
             outstanding: 0,
-            radio: PerStation::new(config.monitor.max_stations),
+            stations: PerStation::new(config.monitor.max_stations),
+            limits: Limits::new(config),
+            measures: config.clamp == Clamp::Always && config.mode != Mode::Hold,
+            keeps_short: config.clamp == Clamp::Always && !config.transmit_queue.is_zero(),
+            transmit_queue: config.transmit_queue,
             hand: 0,
             silence_ended: Instant::ZERO,
         }
@@ -135,18 +158,89 @@ impl RoundTrips {
     /// Radio part of the station's base round trip; `None` until something of it was measured.
     #[inline]
     pub fn radio_part(&self, station: StationId) -> Option<Duration> {
-        let part = self.radio.get(station)?;
+        let part = self.stations.get(station)?;
         part.empty.get().or_else(|| part.any.get())
+    }
+
+    /// Radio part of a round trip without a queue as it usually is, where the least is too short to plan with:
+    /// ACKs that wait for each other, or for a turn.
+    #[inline]
+    pub fn usual_radio_part(&self, station: StationId) -> Option<Duration> {
+        self.stations.get(station)?.usual.or_else(|| self.radio_part(station))
     }
 
     /// As [`radio_part`](Self::radio_part), only if the radio was empty when it was measured.
     fn measured_radio_part(&self, station: StationId) -> Option<Duration> {
-        self.radio.get(station)?.empty.get()
+        self.stations.get(station)?.empty.get()
     }
 
     /// Bytes in the radio that stations have not acknowledged.
     pub fn outstanding(&self) -> u64 {
         self.outstanding
+    }
+
+    /// What is measured of a station, where nobody tells the rate.
+    #[inline]
+    pub fn untold(&self, station: StationId) -> Option<&Untold> {
+        if self.bdp.is_told() { None } else { self.stations.get(station)?.untold.as_deref() }
+    }
+
+    /// As [`untold`](Self::untold), to tell it something. It is made if need be.
+    #[inline]
+    pub fn untold_at(&mut self, station: StationId) -> Option<&mut Untold> {
+        if self.bdp.is_told() || !self.measures {
+            return None;
+        }
+        let limits = self.limits;
+        let record = self.stations.at(station);
+        Some(record.untold.get_or_insert_with(|| Box::new(Untold::new(limits))))
+    }
+
+    /// Nothing may go down to the station before this time, unless it acknowledges something first: as much as
+    /// its rate needs is outstanding there. `None`: something may go down.
+    #[inline]
+    pub fn below_is_full(&self, now: Instant, station: StationId) -> Option<Instant> {
+        if !self.keeps_short {
+            return None;
+        }
+        let most = self.untold(station)?.most_below(self.usual_radio_part(station)?, self.transmit_queue)?;
+        let record = self.stations.get(station)?;
+        if record.outstanding < most {
+            return None;
+        }
+        let patient = record.heard.max(self.silence_ended) + PATIENCE;
+        (now < patient).then_some(patient)
+    }
+
+    /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.
+    pub fn measured_window(&self, flow: &Flow, wired: Duration) -> Option<u32> {
+        let local = self.usual_radio_part(flow.station)?;
+        self.untold(flow.station)?.window(wired, local, flow.handshake.mss)
+    }
+
+    /// The flow is held down by the measured rate, and keeps to it. When such a rate falls, what is under way waits for
+    /// as long as it has to: a loss would only make the sender slower when the rate has risen again.
+    pub fn is_held_down(&self, flow: &Flow) -> bool {
+        let keeps = flow.told_edge.zip(flow.down_max).is_some_and(|(edge, newest)| !newest.after(edge));
+        keeps && flow.wired.get().is_some_and(|wired| self.measured_window(flow, wired).is_some())
+    }
+
+    /// What was measured of all stations together, payload bits/s; 0 where the rate is told.
+    pub fn measured_rate(&self) -> u64 {
+        let rates = self.stations.iter().filter_map(|station| station.untold.as_ref()?.downlink_rate());
+        if self.bdp.is_told() { 0 } else { (rates.sum::<f64>() * 8.0) as u64 }
+    }
+
+    /// A silence begins or ends: what is measured across it says nothing.
+    pub fn interrupt(&mut self, now: Instant) {
+        self.bdp.restart_bin(now);
+        if self.measures && !self.bdp.is_told() {
+            for station in self.stations.iter_mut() {
+                if let Some(untold) = &mut station.untold {
+                    untold.interrupt(now);
+                }
+            }
+        }
     }
 
     /// A silence is over: nobody can have acknowledged anything in it.
@@ -177,6 +271,15 @@ impl RoundTrips {
         change(flow);
         let after = flow.outstanding();
         self.outstanding = self.outstanding + after - before;
+        // A flow may have moved to another station, and a station's number may have gone to another.
+        let (old, bytes) = flow.booked;
+        let booked = u32::try_from(after).unwrap_or(u32::MAX);
+        if old != flow.station || bytes != booked {
+            let from = self.stations.at(old);
+            from.outstanding = from.outstanding.saturating_sub(u64::from(bytes));
+            self.stations.at(flow.station).outstanding += u64::from(booked);
+            flow.booked = (flow.station, booked);
+        }
         (before, after)
     }
 
@@ -206,8 +309,8 @@ impl RoundTrips {
         ahead: Duration,
     ) {
         let flow = shared.flows.at(slot);
-        if flow.is_answered() {
-            self.bdp.on_sent(now, sent.len, &mut flow.epoch, &mut flow.epoch_bytes);
+        if flow.is_answered() && self.bdp.is_told() {
+            self.bdp.on_sent(now, sent.len, &mut flow.share);
         }
         // A segment beyond all that was learned of is one that was not believed.
         if sent.seq_len == 0
@@ -222,8 +325,25 @@ impl RoundTrips {
             // The time that its station has to answer begins now.
             flow.heard = now;
         }
+        let under_way = self.stations.get(flow.station).map_or(0, |record| record.outstanding);
+        let answered = flow.is_answered();
+        let beyond = self.below_is_full(now, flow.station).is_none();
+        let local = self.usual_radio_part(flow.station).unwrap_or_default();
+        if let Some(untold) = self.untold_at(flow.station) {
+            let bytes =
+                flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
+            untold.rate.on_sent(now, bytes, under_way, untold.is_dry(under_way, local));
+            if answered {
+                untold.shares.add(now, sent.len, &mut flow.share);
+            }
+        }
         // With sequence numbers from nowhere, half the space away, fewer may be outstanding than before.
         self.account(flow, |flow| flow.down_sent = Some(sent.end));
+        let is_full = self.below_is_full(now, flow.station).is_some() && beyond;
+        if under_way == 0 || is_full {
+            // Its patience begins with the first segment, and anew with one that goes beyond.
+            self.stations.at(flow.station).heard = now;
+        }
         let departure = Departure { at: now, end: sent.end, ahead };
         let silences = shared.monitor.silences();
         match &mut flow.radio_probe {
@@ -253,6 +373,7 @@ impl RoundTrips {
         shared: &mut Shared,
         slot: u32,
         packet: &PacketView<'_>,
+        holds: bool,
         pacer: &mut Pacer,
     ) -> bool {
         let silent = shared.monitor.tfp(packet.station);
@@ -264,8 +385,21 @@ impl RoundTrips {
             return false;
         }
         flow.heard = now;
+        let delivered = before.saturating_sub(after);
+        if delivered > 0 {
+            self.stations.at(packet.station).heard = now;
+        }
+        if !silent {
+            let left = self.stations.get(packet.station).map_or(0, |record| record.outstanding);
+            let local = self.usual_radio_part(packet.station).unwrap_or_default();
+            if let Some(untold) = self.untold_at(packet.station) {
+                let dry = !holds && untold.is_dry(left, local);
+                untold.rate.on_acked(now, delivered, left, dry);
+                untold.look(now, dry);
+            }
+        }
         if !silent
-            && self.bdp.on_delivered(now, before.saturating_sub(after), self.outstanding)
+            && self.bdp.on_delivered(now, delivered, self.outstanding)
             && let Some(pace) = self.bdp.pace()
         {
             pacer.set_rate(now, pace, false);
@@ -275,11 +409,13 @@ impl RoundTrips {
             return true;
         }
         if !silent && probe.silences == shared.monitor.silences() {
-            let part = self.radio.at(packet.station);
+            let part = self.stations.at(packet.station);
             let took = now.since(probe.first.at);
             part.any.add(now, took);
             if probe.empty {
                 part.empty.add(now, took);
+                let usual = part.usual.unwrap_or(took).as_nanos();
+                part.usual = Some(Duration::from_nanos(usual - usual / 8 + took.as_nanos() / 8));
             }
             if let Some(answered) = probe.answered(acked)
                 && let Some(radio) = self.measured_radio_part(packet.station)
@@ -297,12 +433,15 @@ impl RoundTrips {
 
     /// The station's number goes to another.
     pub fn forget_station(&mut self, station: StationId) {
-        self.radio.forget(station);
+        self.stations.forget(station);
     }
 
     /// The flow leaves the table.
     pub fn forget(&mut self, flow: &Flow) {
         self.outstanding -= flow.outstanding();
+        let (station, bytes) = flow.booked;
+        let record = self.stations.at(station);
+        record.outstanding = record.outstanding.saturating_sub(u64::from(bytes));
     }
 }
 

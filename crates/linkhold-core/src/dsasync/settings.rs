@@ -92,6 +92,16 @@ impl Registered for DsaSyncConfig {
         /// What is left in the transmit queue, as time at the channel's rate, where that is told: packets leave
         /// when there is less, until there is half as much again. 0s: no matter how much.
         transmit_queue: Duration => transmit_queue;
+        /// Where no rate is told: share of the time in which the radio may run dry. Less carries more, at more
+        /// delay.
+        dry_share: Fraction => dry_share;
+        /// Where no rate is told: most that waits against a wrong forecast, as time at the measured rate; at
+        /// least standing_queue.
+        most_margin: Duration => most_margin;
+        /// Where no rate is told: what soon changes is measured over this time.
+        fast_rate: Positive<Duration> => fast_rate;
+        /// Where no rate is told: what lasts is measured over this time; at least fast_rate.
+        slow_rate: Positive<Duration> => slow_rate;
         /// Rate of release while the channel's capacity is unknown.
         assumed_capacity: Positive<BitRate> => assumed_capacity;
         /// Most reopenings sent for one silence to a sender that is not heard.

@@ -36,8 +36,11 @@ use super::{Clamp, CloseAt, Mode, Queues};
 use crate::action::{Actions, Rewrite};
 use crate::link_event::Scope;
 use crate::packet::{Origin, PacketView, TcpFlags, TcpSegment};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::units::Seq;
+
+/// What a window lets go may be this much later than the least wired round trip.
+const EDGE_SLACK: Duration = Duration::from_millis(20);
 
 /// Closes and reopens windows.
 #[derive(Debug, Default)]
@@ -358,6 +361,7 @@ impl Windows {
     #[inline]
     pub fn pass_uplink(
         &mut self,
+        now: Instant,
         shared: &mut Shared,
         round_trips: &mut RoundTrips,
         slot: u32,
@@ -397,6 +401,7 @@ impl Windows {
         if let Some(shift) = shift {
             window = clamped(shared.config.clamp, round_trips, flow, tcp.ack, tcp.window, shift);
             flow.note_edge(tcp.ack, window, shift);
+            look_at_edge(now, round_trips, flow);
         }
         if window < tcp.window {
             rewrite.window = Some(window);
@@ -494,6 +499,25 @@ fn tell_window(shared: &mut Shared, round_trips: &RoundTrips, slot: u32, out: &m
     true
 }
 
+/// What was told a wired round trip ago has come, or not: then the sender does not use its window up, and a
+/// radio that runs dry says nothing of the window.
+fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mut Flow) {
+    let (Some(edge), Some(newest), Some(wired)) = (flow.told_edge, flow.down_max, flow.wired.get()) else {
+        return;
+    };
+    if let Some((old, due)) = flow.edge_due {
+        if now < due {
+            return;
+        }
+        let missing = old.minus(newest);
+        let segments = i32::try_from(2 * flow.handshake.mss.clamp(536, 9000)).unwrap_or(i32::MAX);
+        if let Some(untold) = round_trips.untold_at(flow.station) {
+            untold.rate.used_up = missing <= segments;
+        }
+    }
+    flow.edge_due = Some((edge, now + wired + EDGE_SLACK));
+}
+
 /// A window held down to the clamp: never above `window`, never below an edge already told.
 fn clamped(clamp: Clamp, round_trips: &RoundTrips, flow: &Flow, ack: Seq, window: u16, shift: u8) -> u16 {
     let wanted = match clamp {
@@ -508,7 +532,8 @@ fn clamped(clamp: Clamp, round_trips: &RoundTrips, flow: &Flow, ack: Seq, window
     let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) else {
         return window;
     };
-    let Some(bytes) = round_trips.bdp.clamp(wired, radio, flow.handshake.mss) else { return window };
+    let told = round_trips.bdp.clamp(wired, radio, flow.handshake.mss);
+    let Some(bytes) = told.or_else(|| round_trips.measured_window(flow, wired)) else { return window };
     // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two
     // segments stays two. With one and a bit a sender sends one and waits for the delayed ACK.
     let told = flow.told_edge.map_or(0, |edge| u32::try_from(edge.minus(ack)).unwrap_or(0));

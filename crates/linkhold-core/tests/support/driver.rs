@@ -302,6 +302,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         let rank = self.counters[flow];
         let id = PacketId(((flow as u64) << 32) | rank);
         self.packets.insert(id, Packet { flow, direction, tcp, len, rank, held: false, forged: false });
+        if direction == Direction::Downlink && tcp.flags.contains(TcpFlags::ACK) {
+            self.flows[flow].down_offers.push((tcp.ack, tcp.window));
+        }
         if direction == Direction::Uplink
             && tcp.flags.contains(TcpFlags::ACK)
             && !tcp.flags.contains(TcpFlags::RST)
@@ -553,10 +556,17 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         let flow = &mut self.flows[packet.flow];
         match packet.direction {
             Direction::Downlink => {
-                assert!(
-                    rewrite.window.is_none() && !rewrite.set_ece,
-                    "a downlink header changed: {rewrite:?}"
-                );
+                assert!(!rewrite.set_ece && !rewrite.mark_ce, "a downlink header changed: {rewrite:?}");
+                let flags = packet.tcp.flags;
+                let tells = flags.contains(TcpFlags::ACK) && !flags.intersects(TcpFlags::SYN | TcpFlags::RST);
+                if let Some(window) = rewrite.window {
+                    assert!(tells && !packet.tcp.signed, "a downlink window changed: {:?}", packet.tcp);
+                    assert!(window <= packet.tcp.window, "a downlink window grew to {window}");
+                }
+                if tells && !packet.forged {
+                    let window = rewrite.window.unwrap_or(packet.tcp.window);
+                    flow.on_down_told(packet.tcp.ack, window, rewrite.window.is_some());
+                }
                 let silent = self.exact && self.is_silent(self.flows[packet.flow].station());
                 assert!(!silent, "{id:?} was sent into a silence");
                 if self.world.no_queue {
@@ -690,12 +700,32 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         }
     }
 
+    /// The station is told that it may send further.
+    fn injected_downlink(&mut self, index: usize, spec: &AckSpec) {
+        let flow = &mut self.flows[index];
+        let offers = &flow.down_offers;
+        assert!(offers.iter().any(|(ack, _)| *ack == spec.ack), "an ACK the correspondent did not send");
+        assert!(offers.iter().any(|(_, window)| spec.window <= *window), "a window never offered");
+        assert!(!spec.ece, "ECE that nobody asked for");
+        if !flow.spoilt {
+            assert!(
+                !spec.seq.after(flow.snd_nxt),
+                "a sequence number that the correspondent has not come to"
+            );
+            assert_eq!(spec.timestamp.is_some(), flow.plan.timestamps);
+            flow.on_down_told(spec.ack, spec.window, true);
+        }
+    }
+
     fn injected(&mut self, spec: &AckSpec) {
         let index = self.flows.iter().position(|flow| flow.key == spec.flow).expect("of a flow we know");
         self.note(index, || format!("{spec:?}"));
         let flow = &self.flows[index];
-        assert_eq!(spec.direction, Direction::Uplink);
         assert!(!flow.plan.signed || flow.spoilt, "an ACK made up on a signed connection");
+        if spec.direction == Direction::Downlink {
+            self.injected_downlink(index, spec);
+            return;
+        }
         assert!(flow.offers.iter().any(|(ack, _)| *ack == spec.ack), "an ACK the station did not send");
         let most = flow.offers.iter().map(|(_, window)| *window).max();
         assert!(Some(spec.window) <= most, "a window the station never offered");

@@ -78,6 +78,10 @@ pub struct Flow {
     pub held_weight: u64,
     /// ACK and window fields that the station sent, as they came to the base station.
     pub offers: Vec<(Seq, u16)>,
+    /// ACK and window fields that the correspondent sent, as they came to the base station.
+    pub down_offers: Vec<(Seq, u16)>,
+    /// Furthest right edge that the station was told of the correspondent's window, after the handshake.
+    pub down_edge: Option<Seq>,
     /// Garbage was sent on it: only the properties that hold for garbage are asked.
     pub spoilt: bool,
 }
@@ -118,6 +122,8 @@ impl Flow {
             held: 0,
             held_weight: 0,
             offers: Vec::new(),
+            down_offers: Vec::new(),
+            down_edge: None,
             spoilt: false,
         }
     }
@@ -129,6 +135,24 @@ impl Flow {
     /// The shift in force: the correspondent offers window scaling always, so the station decides.
     pub fn shift(&self) -> u8 {
         self.plan.shift.unwrap_or(0)
+    }
+
+    /// The correspondent's: it offers 7 if the station scales, too.
+    pub fn down_shift(&self) -> u8 {
+        if self.plan.shift.is_some() { 7 } else { 0 }
+    }
+
+    /// The station hears of a window of the correspondent's; `changed`: not as the correspondent sent it.
+    pub fn on_down_told(&mut self, ack: Seq, window: u16, changed: bool) {
+        let edge = ack + (u32::from(window) << self.down_shift());
+        if !self.spoilt && self.plan.handshake {
+            // Probes and copies of the correspondent's own may tell less than is known.
+            if let Some(told) = self.down_edge.filter(|_| changed) {
+                let back = told.minus(edge);
+                assert!(back < 1 << self.down_shift(), "a right edge of the uplink receded by {back} bytes");
+            }
+            self.down_edge = Some(self.down_edge.map_or(edge, |told| told.max(edge)));
+        }
     }
 
     /// Time has come this far: what is on the wire arrives, and clocks tick.

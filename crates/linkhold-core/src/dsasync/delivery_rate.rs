@@ -1,0 +1,339 @@
+//! The rate of a link that nobody tells, from what is known to have passed it.
+//!
+//! Source: draft-cheng-iccrg-delivery-rate-estimation-02, sections 2 and 3 (from memory, not
+//! checked; Linux `tcp_rate.c` implements it). Beside the paper (`dsasync`). Sees what goes down and what is acknowledged; answers a fast and a slow rate.
+//!
+//! A sample: from an ACK to the first one at least [`LEAST`] later: what was delivered in between, the time between the
+//! ACKs, and the time between the departures of what they acknowledged last. The rate is over the longer one.
+//!
+//! Deviations from the draft, which keeps a record with every segment of one connection:
+//! - All connections of a station are one source, since they share one link, and samples do not overlap. When
+//!   something went down is looked up by the count of bytes in a short, thinned list, so that a station costs a
+//!   fixed amount of memory. What is written off as lost counts as delivered in that list only.
+//! - Here a sample is *limited* if the station ran dry at any time in it, by what the base station knows to be
+//!   under way. A limited sample counts only if it is above the slow rate, so that what a sender does not use lowers
+//!   no estimate, and a link that became faster is still seen. If the senders use up the windows they are told,
+//!   half of the slow rate is enough: most such samples were dry for a moment only, and with the fast ones alone
+//!   the rate would be too high. The window is always more than the rate needs, so this lowers no rate for long.
+//! - The longer of the two times is taken over a whole window. Taken for each sample it would add up to more than
+//!   has passed wherever data and ACKs come in bursts, and the rate would be too low by it.
+//! - Samples are laid end to end into windows, rather than kept as a maximum. A link that varies is not used
+//!   up by its mean, but a maximum stays high for seconds after the rate fell, and what was sent by it waits.
+//! - BBR's `extra_acked` is the most that came ahead of the rate. A link that varies comes ahead of its mean rate all the
+//!   time, so that a queue would stand below for it, which CoDel drops from. Here it is what is acknowledged
+//!   together.
+//! - A silence ends a sample; it is in neither rate.
+
+use crate::time::{Duration, Instant};
+
+/// Spans of time that the rates are made of. The slow window is at most this many, less the one being filled.
+const SPANS: usize = 64;
+
+/// Departures that are remembered, and the time between two of them: together far more than a router's queue
+/// should hold. What is older is taken for as old as the oldest.
+const DEPARTURES: usize = 128;
+const THINNED: Duration = Duration::from_millis(2);
+
+/// Least time of a sample: ACKs come in bunches of a few milliseconds.
+const LEAST: Duration = Duration::from_millis(8);
+
+/// A limited sample counts if it is above this part of the slow rate, where the senders use their windows up.
+const LEAST_PART: f64 = 0.5;
+
+/// A sample longer than this says that the station was away unannounced rather than what its link carries.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// ACKs with less time between them are one bunch.
+const TOGETHER: Duration = Duration::from_millis(1);
+
+/// The mean bunch is that of about so many bytes.
+const BUNCH_MEMORY: f64 = 256.0 * 1024.0;
+
+/// Two full segments.
+const PAIR: f64 = 3000.0;
+
+/// Bunches are believed up to this much of the slow rate. Linux BBR says 100 ms (`bbr_extra_acked_max_us`), but what is
+/// too much below a base station overflows the router's queue, and what is too little only waits here.
+const BUNCH_LIMIT: Duration = Duration::from_millis(40);
+
+/// Bytes that passed in a time: that between ACKs, and that between departures.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    nanos: u64,
+    sent: u64,
+    bytes: u64,
+}
+
+impl Span {
+    fn add(&mut self, other: Self) {
+        self.nanos += other.nanos;
+        self.sent += other.sent;
+        self.bytes += other.bytes;
+    }
+
+    fn take(&mut self, other: Self) {
+        self.nanos -= other.nanos;
+        self.sent -= other.sent;
+        self.bytes -= other.bytes;
+    }
+}
+
+/// The latest spans that together are as long as a window.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    length: u64,
+    sum: Span,
+    /// How many spans are in `sum`.
+    spans: usize,
+}
+
+impl Window {
+    fn new(length: Duration) -> Self {
+        Self { length: length.as_nanos().max(1), sum: Span::default(), spans: 0 }
+    }
+
+    /// Bytes/ns.
+    fn rate(&self) -> f64 {
+        let time = self.sum.nanos.max(self.sum.sent);
+        if time == 0 { 0.0 } else { self.sum.bytes as f64 / time as f64 }
+    }
+}
+
+/// Fast and slow mean of what passed, over windows of counted time.
+#[derive(Clone, Debug)]
+pub(super) struct Rates {
+    ring: [Span; SPANS],
+    /// The newest span, which is still being filled.
+    newest: usize,
+    /// A span is full at this length, ns.
+    full: u64,
+    fast: Window,
+    slow: Window,
+}
+
+impl Rates {
+    pub fn new(fast: Duration, slow: Duration) -> Self {
+        let slow = slow.max(fast);
+        Self {
+            ring: [Span::default(); SPANS],
+            newest: 0,
+            full: slow.as_nanos() / (SPANS as u64 - 4) + 1,
+            fast: Window::new(fast),
+            slow: Window::new(slow),
+        }
+    }
+
+    /// `bytes` passed in `time` between ACKs, having gone down in `sent`.
+    pub fn add(&mut self, bytes: u64, time: Duration, sent: Duration) {
+        let span = Span { nanos: time.as_nanos(), sent: sent.as_nanos(), bytes };
+        let current = &mut self.ring[self.newest];
+        current.add(span);
+        let is_full = current.nanos >= self.full;
+        for window in [&mut self.fast, &mut self.slow] {
+            window.spans = window.spans.max(1);
+            window.sum.add(span);
+            // What is older than the window leaves it, but never the newest span.
+            while window.spans > 1 {
+                let oldest = self.ring[(self.newest + SPANS + 1 - window.spans) % SPANS];
+                if window.sum.nanos - oldest.nanos < window.length && window.spans < SPANS {
+                    break;
+                }
+                window.sum.take(oldest);
+                window.spans -= 1;
+            }
+        }
+        if is_full {
+            self.newest = (self.newest + 1) % SPANS;
+            self.ring[self.newest] = Span::default();
+            self.fast.spans += 1;
+            self.slow.spans += 1;
+        }
+    }
+
+    /// Mean over the fast window, bytes/ns; 0 before the first sample.
+    pub fn fast(&self) -> f64 {
+        self.fast.rate()
+    }
+
+    /// Mean over the slow window, bytes/ns; 0 before the first sample.
+    pub fn slow(&self) -> f64 {
+        self.slow.rate()
+    }
+}
+
+/// How much is acknowledged together: a radio that sends ACKs in bunches must have that much under way, or it runs
+/// dry between them. It is the mean over bytes, so that a large bunch counts as often as it has bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bunches {
+    last: Instant,
+    bytes: u64,
+    mean: f64,
+}
+
+impl Bunches {
+    fn on_acked(&mut self, now: Instant, bytes: u64) {
+        if now.since(self.last) > TOGETHER {
+            let size = self.bytes as f64;
+            self.mean += (size - self.mean) * size / (size + BUNCH_MEMORY);
+            self.bytes = 0;
+        }
+        self.last = now;
+        self.bytes += bytes;
+    }
+}
+
+/// When what was sent went down: a bounded, thinned list of (bytes sent by then, time).
+#[derive(Clone, Debug)]
+struct Departures {
+    ring: [(u64, Instant); DEPARTURES],
+    oldest: usize,
+    len: usize,
+}
+
+impl Departures {
+    const NEW: Self = Self { ring: [(0, Instant::ZERO); DEPARTURES], oldest: 0, len: 0 };
+
+    fn add(&mut self, now: Instant, sent: u64) {
+        if let Some(&(_, at)) = self.len.checked_sub(1).and_then(|last| self.get(last))
+            && now.since(at) < THINNED
+        {
+            return;
+        }
+        if self.len == DEPARTURES {
+            self.oldest = (self.oldest + 1) % DEPARTURES;
+            self.len -= 1;
+        }
+        self.ring[(self.oldest + self.len) % DEPARTURES] = (sent, now);
+        self.len += 1;
+    }
+
+    fn get(&self, place: usize) -> Option<&(u64, Instant)> {
+        (place < self.len).then(|| &self.ring[(self.oldest + place) % DEPARTURES])
+    }
+
+    /// When the byte went down that is number `delivered`, as exactly as is remembered; what is older is
+    /// forgotten.
+    fn of(&mut self, delivered: u64) -> Option<Instant> {
+        while let Some(&(next, _)) = self.get(1)
+            && next <= delivered
+        {
+            self.oldest = (self.oldest + 1) % DEPARTURES;
+            self.len -= 1;
+        }
+        self.get(0).map(|&(_, at)| at)
+    }
+}
+
+/// The sample that is being taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    /// Its first ACK, and when what that acknowledged had gone down.
+    began: Instant,
+    sent: Instant,
+    bytes: u64,
+    /// The station ran dry since.
+    limited: bool,
+}
+
+/// The delivery rate of one station.
+#[derive(Clone, Debug)]
+pub(super) struct DeliveryRate {
+    pub rates: Rates,
+    bunches: Bunches,
+    departures: Departures,
+    /// Bytes that went down.
+    sent: u64,
+    sample: Sample,
+    /// The senders use up the windows that they are told: if the station runs dry, then for a small window.
+    pub used_up: bool,
+    /// A sample that was not limited has been taken: the rate is the link's, not the senders'.
+    filled: bool,
+}
+
+impl DeliveryRate {
+    pub fn new(fast: Duration, slow: Duration) -> Self {
+        Self {
+            rates: Rates::new(fast, slow),
+            bunches: Bunches::default(),
+            departures: Departures::NEW,
+            sent: 0,
+            sample: Sample::default(),
+            used_up: false,
+            filled: false,
+        }
+    }
+
+    /// The rate is the link's and not merely the senders'.
+    pub fn is_filled(&self) -> bool {
+        self.filled
+    }
+
+    /// `bytes` of new data go down; `outstanding` was under way before. `dry`: that is next to nothing.
+    #[inline]
+    pub fn on_sent(&mut self, now: Instant, bytes: u64, outstanding: u64, dry: bool) {
+        if outstanding == 0 {
+            // Nothing was under way: neither time between ACKs nor between departures began before this.
+            self.sample = Sample { began: now, sent: now, bytes: 0, limited: true };
+        }
+        self.sample.limited |= dry;
+        self.departures.add(now, self.sent);
+        self.sent += bytes;
+    }
+
+    /// `bytes` more of the station's connections are known to have arrived, and `outstanding` are still under
+    /// way. `dry`: that is next to nothing.
+    #[inline]
+    pub fn on_acked(&mut self, now: Instant, bytes: u64, outstanding: u64, dry: bool) {
+        self.sample.limited |= dry;
+        if bytes == 0 {
+            return;
+        }
+        self.bunches.on_acked(now, bytes);
+        self.sample.bytes += bytes;
+        let sample = self.sample;
+        let between_acks = now.since(sample.began);
+        if between_acks < LEAST {
+            return;
+        }
+        let sent = self.departures.of(self.sent.saturating_sub(outstanding)).unwrap_or(now);
+        self.sample = Sample { began: now, sent, bytes: 0, limited: dry };
+        let between_departures = sent.since(sample.sent);
+        let time = between_acks.max(between_departures);
+        if time > LONGEST || sample.began == Instant::ZERO {
+            return;
+        }
+        if !sample.limited {
+            if !self.filled {
+                // What was measured until now was the senders' rate.
+                let length = |window: &Window| Duration::from_nanos(window.length);
+                self.rates = Rates::new(length(&self.rates.fast), length(&self.rates.slow));
+            }
+            self.filled = true;
+        } else if sample.bytes as f64 <= self.least_limited() * time.as_nanos() as f64 {
+            return;
+        }
+        self.rates.add(sample.bytes, between_acks, between_departures);
+    }
+
+    /// The least rate of a limited sample that counts, bytes/ns.
+    fn least_limited(&self) -> f64 {
+        self.rates.slow() * if self.used_up { LEAST_PART } else { 1.0 }
+    }
+
+    /// A silence begins or ends: what is measured across it says nothing.
+    pub fn interrupt(&mut self, now: Instant) {
+        self.sample = Sample { began: now, sent: now, bytes: 0, limited: false };
+        self.bunches.bytes = 0;
+    }
+
+    /// What should be under way for ACKs that come in bunches, bytes: two bunches, one that passes and one to go on
+    /// with, less a pair of segments, which every receiver acknowledges together.
+    pub fn for_bunches(&self) -> u64 {
+        let mean = self.bunches.mean;
+        let limit = self.rates.slow() * BUNCH_LIMIT.as_nanos() as f64;
+        (2.0 * mean - PAIR).max(mean).min(limit) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests;

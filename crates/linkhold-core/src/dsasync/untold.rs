@@ -1,0 +1,258 @@
+//! What a base station does where nobody tells the rate: how much may be under way, and how large windows are.
+//!
+//! Beside the paper (`dsasync`). Sees what a station is sent and has acknowledged; answers the most that may be
+//! outstanding below the base station, and the windows of the station's connections, both ways. The rates
+//! come from [`DeliveryRate`].
+//!
+//! - **Below** the base station lies no more than rate · (local round trip + transmit queue), what is acknowledged
+//!   together, and a packet. The router's own queue is then shorter than the 5 ms for which CoDel leaves it
+//!   alone; the rest waits in the hold buffer. If the station says nothing for [`PATIENCE`], one packet goes
+//!   down all the same.
+//! - **Downlink window**, of all connections of the station together:
+//!   `max(4 MSS, slow · wired round trip + (slow + fast) / 2 · (local round trip + margin))`. What an ACK lets
+//!   go arrives a wired round trip later, so the first part is a forecast of what passes until then. It leaves
+//!   the fast rate out: by it, what came in bursts would be asked for again a round trip later.
+//! - **Uplink window**: the base station sees what leaves the radio, and its correspondent's ACKs pass it on
+//!   their way down. It moves the window's right edge to what has left the radio, plus
+//!   `fast · (local round trip + margin)`. The wired round trip is not in this loop, so nothing has to be
+//!   forecast. If the ACKs of the correspondent do not come as often as the edge has to move, an ACK that
+//!   repeats the last one moves it.
+//! - **Margin**: what is kept waiting against a forecast that is wrong. It grows while the radio runs dry though
+//!   the senders used their windows up, and shrinks else, in the proportion that lets the radio run dry for
+//!   `dry_share` of the time: a quantile followed by its own error (Robbins and Monro 1951). A link that varies
+//!   gets a long queue and a steady one hardly any, without either being set. It is at least the standing
+//!   queue. So a window is always more than the rate measured needs, and a low estimate cannot confirm
+//!   itself: each round trip carries more than the one before, until the radio is busy.
+//!
+//! Nothing is held down before the radio was busy for the length of a sample.
+
+use super::config::DsaSyncConfig;
+use super::delivery_rate::{DeliveryRate, Rates};
+use super::shares::Shares;
+use crate::time::{Duration, Instant};
+
+/// A station that acknowledges nothing for this long, outside silences, is sent one packet more: what it has
+/// yet to acknowledge may be lost. Longer than the gaps that a cellular scheduler leaves.
+pub(super) const PATIENCE: Duration = Duration::from_millis(200);
+
+/// By how much of the time that passes the margin grows or shrinks.
+const STEP: f64 = 0.02;
+
+/// The margin to begin with.
+const FIRST_MARGIN: Duration = Duration::from_millis(30);
+
+/// Time between two looks at the radio counts up to this.
+const LONGEST_LOOK: Duration = Duration::from_millis(50);
+
+/// Bytes of a full packet.
+const FULL_PACKET: f64 = 1500.0;
+
+/// Two full packets: as little is nothing.
+const NEXT_TO_NOTHING: f64 = 2.0 * FULL_PACKET;
+
+/// The uplink may run dry for this part of `dry_share`. Its loop is as short as the radio's round trip, so that a
+/// tenth of the dry time costs a few milliseconds there.
+const UPLINK_PART: f64 = 0.1;
+
+/// Uplink bytes are counted over at least this time.
+const TILE: Duration = Duration::from_millis(8);
+
+/// A station that sends nothing for this long had nothing to send, or was away.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What the radio does, as far as can be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    /// There is more to send than it takes in a round trip.
+    Busy,
+    /// It has nothing to send, and the senders may send no more.
+    Dry,
+    /// It has nothing to send, though the senders may send.
+    Idle,
+}
+
+/// The wait that is allowed for against wrong forecasts, ns.
+#[derive(Clone, Copy, Debug)]
+struct Margin {
+    nanos: f64,
+    looked: Instant,
+}
+
+impl Margin {
+    const NEW: Self = Self { nanos: FIRST_MARGIN.as_nanos() as f64, looked: Instant::ZERO };
+
+    fn look(&mut self, now: Instant, load: Load, limits: &Limits) {
+        let passed = now.since(self.looked).min(LONGEST_LOOK).as_nanos() as f64;
+        self.looked = now;
+        let change = match load {
+            Load::Dry => STEP * (1.0 - limits.dry_share) * passed,
+            Load::Busy => -STEP * limits.dry_share * passed,
+            Load::Idle => 0.0,
+        };
+        self.nanos = (self.nanos + change).clamp(limits.least_margin, limits.most_margin);
+    }
+}
+
+/// The settings that concern a station.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    dry_share: f64,
+    /// ns.
+    least_margin: f64,
+    most_margin: f64,
+    fast: Duration,
+    slow: Duration,
+}
+
+impl Limits {
+    pub fn new(config: &DsaSyncConfig) -> Self {
+        let nanos = |time: Duration| time.as_nanos() as f64;
+        Self {
+            dry_share: config.dry_share.get(),
+            least_margin: nanos(config.standing_queue),
+            most_margin: nanos(config.most_margin.max(config.standing_queue)),
+            fast: config.fast_rate,
+            slow: config.slow_rate,
+        }
+    }
+}
+
+/// What came up from a station.
+#[derive(Clone, Debug)]
+struct Uplink {
+    rates: Rates,
+    began: Instant,
+    heard: Instant,
+    bytes: u64,
+    limited: bool,
+    filled: bool,
+    margin: Margin,
+    shares: Shares,
+}
+
+/// One station whose rate nobody tells.
+#[derive(Clone, Debug)]
+pub(super) struct Untold {
+    limits: Limits,
+    pub rate: DeliveryRate,
+    margin: Margin,
+    pub shares: Shares,
+    up: Uplink,
+}
+
+impl Untold {
+    pub fn new(limits: Limits) -> Self {
+        let up = Uplink {
+            rates: Rates::new(limits.fast, limits.slow),
+            began: Instant::ZERO,
+            heard: Instant::ZERO,
+            bytes: 0,
+            limited: true,
+            filled: false,
+            margin: Margin::NEW,
+            shares: Shares::default(),
+        };
+        Self {
+            limits,
+            rate: DeliveryRate::new(limits.fast, limits.slow),
+            margin: Margin::NEW,
+            shares: Shares::default(),
+            up,
+        }
+    }
+
+    /// True if the station has next to nothing left to send of what is outstanding below, its round trip
+    /// without a queue being `local`.
+    pub fn is_dry(&self, outstanding: u64, local: Duration) -> bool {
+        outstanding as f64 <= self.rate.rates.slow() * local.as_nanos() as f64 + NEXT_TO_NOTHING
+    }
+
+    /// The station acknowledged something, outside silences.
+    pub fn look(&mut self, now: Instant, dry: bool) {
+        let load = match (dry, self.rate.used_up) {
+            (false, _) => Load::Busy,
+            (true, true) => Load::Dry,
+            (true, false) => Load::Idle,
+        };
+        if self.rate.is_filled() {
+            self.margin.look(now, load, &self.limits);
+        }
+    }
+
+    /// Most that may be outstanding below the base station, bytes; `None` before the rate is known.
+    pub fn most_below(&self, local: Duration, queue: Duration) -> Option<u64> {
+        let rates = &self.rate.rates;
+        let needed = rates.fast().max(rates.slow()) * (local + queue).as_nanos() as f64;
+        self.rate.is_filled().then(|| (needed + FULL_PACKET) as u64 + self.rate.for_bunches())
+    }
+
+    /// The window of one of the station's connections with this wired round trip, bytes; `None` before the
+    /// rate is known.
+    pub fn window(&self, wired: Duration, local: Duration, mss: u32) -> Option<u32> {
+        let (fast, slow) = (self.rate.rates.fast(), self.rate.rates.slow());
+        let segment = mss.clamp(536, 9000);
+        let forecast = slow * wired.as_nanos() as f64;
+        let waits = f64::midpoint(fast, slow) * (local.as_nanos() as f64 + self.margin.nanos);
+        let bytes = (forecast + waits).max(f64::from(4 * segment)) / self.shares.count();
+        // One segment more, because a delayed ACK leaves one arrived segment untold.
+        self.rate.is_filled().then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
+    }
+
+    /// `bytes` of new data came up, after which the station may send `allowed` more.
+    pub fn on_came_up(&mut self, now: Instant, bytes: u64, allowed: u64, local: Duration) {
+        let limits = self.limits;
+        let up = &mut self.up;
+        let paused = now.since(up.heard) > PAUSE;
+        up.heard = now;
+        let dry = allowed as f64 <= up.rates.slow() * local.as_nanos() as f64 + NEXT_TO_NOTHING;
+        if paused {
+            (up.began, up.bytes, up.limited) = (now, 0, false);
+            return;
+        }
+        up.bytes += bytes;
+        up.limited |= dry;
+        if up.filled {
+            let limits = Limits { dry_share: limits.dry_share * UPLINK_PART, ..limits };
+            up.margin.look(now, if dry { Load::Dry } else { Load::Busy }, &limits);
+        }
+        let time = now.since(up.began);
+        if time < TILE {
+            return;
+        }
+        if !up.limited || up.bytes as f64 > up.rates.slow() * time.as_nanos() as f64 {
+            up.rates.add(up.bytes, time, time);
+        }
+        up.filled |= !up.limited;
+        (up.began, up.bytes, up.limited) = (now, 0, false);
+    }
+
+    /// The tally of a connection whose data came up.
+    pub fn up_shares(&mut self) -> &mut Shares {
+        &mut self.up.shares
+    }
+
+    /// How far beyond what has left the radio one of the station's connections may send, bytes; `None` before
+    /// the rate is known.
+    pub fn ahead(&self, local: Duration, mss: u32) -> Option<u32> {
+        let segment = mss.clamp(536, 9000);
+        let bytes = self.up.rates.fast() * (local.as_nanos() as f64 + self.up.margin.nanos);
+        let bytes = bytes.max(f64::from(4 * segment)) / self.up.shares.count();
+        self.up.filled.then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
+    }
+
+    /// A silence begins or ends.
+    pub fn interrupt(&mut self, now: Instant) {
+        self.rate.interrupt(now);
+        self.margin.looked = now;
+        self.up.margin.looked = now;
+        (self.up.began, self.up.heard, self.up.bytes) = (now, now, 0);
+    }
+
+    /// Mean rate over the slow window, payload bytes/s, once it is known: of what goes down.
+    pub fn downlink_rate(&self) -> Option<f64> {
+        self.rate.is_filled().then(|| self.rate.rates.slow() * 1e9)
+    }
+}
+
+#[cfg(test)]
+mod tests;

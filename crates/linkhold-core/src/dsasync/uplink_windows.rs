@@ -1,0 +1,149 @@
+//! The windows that stations are told, where nobody tells the rate: the uplink's queue is at the station.
+//!
+//! Beside the paper (`dsasync`), whose section IV-B b delays ACKs instead. Sees the correspondent's ACKs on their way
+//! down and the data that comes up; emits window rewrites, and ACKs that repeat what the correspondent
+//! acknowledged.
+//!
+//! The base station sees what has left the radio. It lets the station send as far beyond it as
+//! [`Untold::ahead`](super::untold::Untold::ahead) says, so the station's queue is short whatever the wired round trip
+//! is. If the edge ought to be further than the station was told and no ACK passes that would tell it, an ACK is
+//! made up that repeats the last one with a larger window: a window update, which no sender takes for a
+//! duplicate (RFC 5681 section 2).
+//!
+//! A station is never told a window larger than the correspondent offered last, or a right edge below one
+//! it was told before. Flows that are signed or whose window scale is unknown are left alone.
+
+use super::flow::Flow;
+use super::round_trip::RoundTrips;
+use super::shared::Shared;
+use super::shares::Tally;
+use crate::action::{AckSpec, Action, Actions, Rewrite};
+use crate::packet::{Direction, PacketView, TcpTimestamp};
+use crate::time::{Duration, Instant};
+use crate::units::Seq;
+
+/// While ACKs pass down at least this often, none is made up.
+const ACKS_PASS: Duration = Duration::from_millis(5);
+
+/// What a station with uplink data is told of its correspondent's window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UpWindow {
+    /// The correspondent's latest window field, its shift if known, and its latest timestamp.
+    pub offer: u16,
+    pub shift: Option<u8>,
+    pub timestamp: Option<TcpTimestamp>,
+    /// Right edge of the windows that the station was told since its first data; `None`: of none yet.
+    edge: Option<Seq>,
+    /// When it was told one.
+    told: Instant,
+    share: Tally,
+}
+
+impl UpWindow {
+    fn note(&mut self, now: Instant, ack: Seq, window: u16, shift: u8) {
+        let edge = ack + (u32::from(window) << shift);
+        self.edge = Some(self.edge.map_or(edge, |old| old.max(edge)));
+        self.told = now;
+    }
+}
+
+/// How far the station may send by what is measured: the right edge. `None`: nothing is held down.
+fn wanted_edge(round_trips: &RoundTrips, flow: &Flow) -> Option<Seq> {
+    let (next, local) = (flow.up_next?, round_trips.usual_radio_part(flow.station)?);
+    let ahead = round_trips.untold(flow.station)?.ahead(local, flow.handshake.mss)?;
+    Some(next + ahead)
+}
+
+/// The window field that tells this edge: rounded up, and no more than `offer`.
+fn field(edge: Seq, ack: Seq, offer: u16, shift: u8) -> u16 {
+    let bytes = u32::try_from(edge.minus(ack)).unwrap_or(0);
+    let field = bytes.saturating_add((1 << shift) - 1) >> shift;
+    u16::try_from(field).unwrap_or(u16::MAX).min(offer)
+}
+
+/// What becomes of the window of a segment that goes down now; `tells`: its ACK number and window.
+#[inline]
+pub(super) fn pass_downlink(
+    now: Instant,
+    shared: &mut Shared,
+    round_trips: &RoundTrips,
+    slot: u32,
+    tells: Option<(Seq, u16)>,
+) -> Rewrite {
+    let Some((ack, offer)) = tells else { return Rewrite::NONE };
+    let flow = shared.flows.at(slot);
+    if flow.signed {
+        return Rewrite::NONE;
+    }
+    let wanted = wanted_edge(round_trips, flow);
+    let Some(up) = &mut flow.up else { return Rewrite::NONE };
+    let Some(shift) = up.shift else { return Rewrite::NONE };
+    let mut window = offer;
+    // Without an edge that is known, one might be taken back.
+    if let (Some(wanted), Some(told)) = (wanted, up.edge) {
+        window = field(told.max(wanted), ack, offer, shift);
+    }
+    up.note(now, ack, window, shift);
+    if window == offer {
+        return Rewrite::NONE;
+    }
+    shared.metrics.windows_clamped += 1;
+    Rewrite { window: Some(window), ..Rewrite::NONE }
+}
+
+/// A segment came up from the station: its rate is measured, and the station is told how far it may send now.
+#[inline]
+pub(super) fn tell_station(
+    now: Instant,
+    shared: &mut Shared,
+    round_trips: &mut RoundTrips,
+    slot: u32,
+    packet: &PacketView<'_>,
+    out: &mut Actions,
+) {
+    if packet.tcp.payload_len == 0 || shared.monitor.tfp(packet.station) {
+        return;
+    }
+    let local = round_trips.usual_radio_part(packet.station).unwrap_or_default();
+    let flow = shared.flows.at(slot);
+    let Some(untold) = round_trips.untold_at(packet.station) else { return };
+    let up = flow.up.get_or_insert_with(Box::default);
+    let allowed = match (up.edge, flow.up_next) {
+        (Some(edge), Some(next)) => u64::try_from(edge.minus(next)).unwrap_or(0),
+        (None, _) | (_, None) => u64::MAX,
+    };
+    untold.up_shares().add(now, packet.len, &mut up.share);
+    if flow.sends_new {
+        untold.on_came_up(now, u64::from(packet.tcp.payload_len), allowed, local);
+    }
+    let (told_at, told, offer, shift, timestamp) = (up.told, up.edge, up.offer, up.shift, up.timestamp);
+    if flow.signed || flow.is_over() || now.since(told_at) < ACKS_PASS {
+        return;
+    }
+    let (Some(told), Some(wanted)) = (told, wanted_edge(round_trips, flow)) else { return };
+    let (Some(ack), Some(seq), Some(shift)) = (flow.correspondent_acked(), flow.down_max, shift) else {
+        return;
+    };
+    let segment = flow.handshake.mss.clamp(536, 9000);
+    if wanted.minus(told) < 2 * segment as i32 {
+        return;
+    }
+    let window = field(wanted, ack, offer, shift);
+    if !(ack + (u32::from(window) << shift)).after(told) {
+        return;
+    }
+    let key = flow.key;
+    if let Some(up) = &mut flow.up {
+        up.note(now, ack, window, shift);
+    }
+    out.push(Action::InjectAck(AckSpec {
+        flow: key,
+        direction: Direction::Downlink,
+        seq,
+        ack,
+        window,
+        timestamp,
+        ece: false,
+    }));
+    shared.metrics.acks_injected += 1;
+}
