@@ -209,6 +209,11 @@ impl Bdp {
         self.is_told().then_some(rate)
     }
 
+    /// What stations acknowledge in this time where they acknowledge most, bytes.
+    pub fn carried_in(&self, time: Duration) -> f64 {
+        self.fastest() * time.as_nanos() as f64
+    }
+
     /// Rate at which held packets may go to a radio of unknown capacity.
     pub fn pace(&self) -> Option<BitRate> {
         let pace = BitRate((self.fastest() * PACING_GAIN * 8e9) as u64).max(LEAST_PACE);

@@ -203,7 +203,9 @@ impl RoundTrips {
         if !self.keeps_short {
             return None;
         }
-        let most = self.untold(station)?.most_below(self.usual_radio_part(station)?, self.transmit_queue)?;
+        let most = self
+            .untold(station)?
+            .most_below(self.usual_radio_part(station)?, self.bdp.carried_in(self.transmit_queue))?;
         let record = self.stations.get(station)?;
         if record.outstanding < most {
             return None;

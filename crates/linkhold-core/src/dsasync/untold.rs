@@ -4,10 +4,11 @@
 //! outstanding below the base station, and the windows of the station's connections, both ways. The rates
 //! come from [`DeliveryRate`].
 //!
-//! - **Below** the base station lies no more than rate · (local round trip + transmit queue), what is acknowledged
-//!   together, and a packet. The router's own queue is then shorter than the 5 ms for which CoDel leaves it
-//!   alone; the rest waits in the hold buffer. If the station says nothing for [`PATIENCE`], one packet goes
-//!   down all the same.
+//! - **Below** the base station lies no more than rate · local round trip, the transmit queue's time at the most that the
+//!   cell ever carried, what is acknowledged together, and a packet. Where one station has the radio to itself,
+//!   the router's own queue is then shorter than the 5 ms for which CoDel leaves it alone; where several share
+//!   it, each has enough there for its next turn. The rest waits in the hold buffer. If the station says
+//!   nothing for [`PATIENCE`], one packet goes down all the same.
 //! - **Downlink window**, of all connections of the station together:
 //!   `max(4 MSS, slow · wired round trip + (slow + fast) / 2 · (local round trip + margin))`. What an ACK lets
 //!   go arrives a wired round trip later, so the first part is a forecast of what passes until then. It leaves
@@ -179,10 +180,11 @@ impl Untold {
         }
     }
 
-    /// Most that may be outstanding below the base station, bytes; `None` before the rate is known.
-    pub fn most_below(&self, local: Duration, queue: Duration) -> Option<u64> {
+    /// Most that may be outstanding below the base station, bytes, of which `queued` may wait in the router's queue;
+    /// `None` before the rate is known.
+    pub fn most_below(&self, local: Duration, queued: f64) -> Option<u64> {
         let rates = &self.rate.rates;
-        let needed = rates.fast().max(rates.slow()) * (local + queue).as_nanos() as f64;
+        let needed = rates.fast().max(rates.slow()) * local.as_nanos() as f64 + queued;
         self.rate.is_filled().then(|| (needed + FULL_PACKET) as u64 + self.rate.for_bunches())
     }
 
