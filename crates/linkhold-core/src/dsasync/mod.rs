@@ -227,7 +227,7 @@ impl DsaSync {
         let silent = self.shared.monitor.tfp(packet.station);
         if arrival
             && !silent
-            && !self.downlink.must_wait(now, &mut self.shared, &self.round_trips, slot, packet.station)
+            && !self.downlink.must_wait(now, &mut self.shared, &self.round_trips, slot, packet)
         {
             let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
             let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));

@@ -129,6 +129,8 @@ struct Station {
     outstanding: u64,
     /// When it last acknowledged something new, or was sent a packet beyond what should be outstanding.
     heard: Instant,
+    /// What it had to acknowledge was written off, and it has said nothing since: nothing is kept for it.
+    gone: bool,
     /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
     untold: Option<Box<Untold>>,
     /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio
@@ -207,7 +209,7 @@ impl RoundTrips {
             .untold(station)?
             .most_below(self.usual_radio_part(station)?, self.bdp.carried_in(self.transmit_queue))?;
         let record = self.stations.get(station)?;
-        if record.outstanding < most {
+        if record.outstanding < most || record.gone {
             return None;
         }
         let patient = record.heard.max(self.silence_ended) + PATIENCE;
@@ -263,7 +265,9 @@ impl RoundTrips {
             && now.since(flow.heard.max(self.silence_ended)) > GONE
             && !shared.monitor.tfp(flow.station)
         {
-            let _ = self.account(shared.flows.at(slot), Flow::write_off);
+            let flow = shared.flows.at(slot);
+            let _ = self.account(flow, Flow::write_off);
+            self.stations.at(flow.station).gone = true;
         }
     }
 
@@ -391,7 +395,8 @@ impl RoundTrips {
         flow.heard = now;
         let delivered = before.saturating_sub(after);
         if delivered > 0 {
-            self.stations.at(packet.station).heard = now;
+            let record = self.stations.at(packet.station);
+            (record.heard, record.gone) = (now, false);
         }
         if !silent {
             let left = self.stations.get(packet.station).map_or(0, |record| record.outstanding);
