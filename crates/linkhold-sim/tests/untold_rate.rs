@@ -1,11 +1,14 @@
-//! The rate that nobody tells, measured over recorded links: against what the recording says that the link carried.
+//! The rate that nobody tells, measured over recorded links: against what the recording says that the link
+//! carried.
 //!
-//! The aim stood in issue 12 before anything was measured: half of the estimates within 5 % of the truth, nine in ten
-//! within 15 %. It is not met: what is printed is what there is, and the bounds below only keep it from becoming worse.
-//! Where the radio ran dry nobody can see what it would have carried, but the recording says so; and on a link whose
-//! rate doubles within half a second, 500 ms of it measured some milliseconds sooner or later differ by a tenth. An estimate is looked at every 100 ms outside silences. It is a mean over 500 ms, silences left out,
-//! and speaks of what was acknowledged; so the truth is what the recording offered in the latest 500 ms
-//! outside silences, as payload, up to 10 ms ago: about the time that an ACK takes to come up.
+//! The aim stood in issue 12 before anything was measured: half of the estimates within 5 % of the truth,
+//! nine in ten within 15 %. It is not met: what is printed is what there is, and the bounds below only keep
+//! it from becoming worse. Where the radio ran dry nobody can see what it would have carried, but the
+//! recording says so; and on a link whose rate doubles within half a second, 500 ms of it measured some
+//! milliseconds sooner or later differ by a tenth. An estimate is looked at every 100 ms outside silences. It
+//! is a mean over 500 ms, silences left out, and speaks of what was acknowledged; so the truth is what the
+//! recording offered in the latest 500 ms outside silences, as payload, up to 10 ms ago: about the time that
+//! an ACK takes to come up.
 
 mod common;
 
@@ -96,8 +99,8 @@ fn the_rate_that_nobody_tells_is_found() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Plan: one bulk flow each way in turn over 24 Mb/s whose rate nobody tells, 100 ms, deep queues, 30 s. Check: the
-/// mechanism carries what the deep queues carry, at a fraction of their delay.
+/// Plan: one bulk flow each way in turn over 24 Mb/s whose rate nobody tells, 100 ms, deep queues, 30 s.
+/// Check: the mechanism carries what the deep queues carry, at a fraction of their delay.
 #[test]
 fn a_steady_radio_whose_rate_nobody_tells_is_full_without_a_queue_both_ways() {
     for direction in [Direction::Downlink, Direction::Uplink] {

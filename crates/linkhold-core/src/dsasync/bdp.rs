@@ -11,17 +11,17 @@
 //! - **Rate**, where the channel's rate is told: the most that stations acknowledged in 200 ms, but between
 //!   0.8 and 1 times C·e. On a shared medium the ACKs take airtime too, about a tenth; with C·e alone that
 //!   tenth of the base round trip would stand as a queue.
-//! - Where the rate is not told (it varies, or nobody knows), windows are [`Untold`](super::untold::Untold)'s. What
-//!   remains here is the **pace** at which held packets leave: the most that stations acknowledged in one base
-//!   round trip, over the last 10 to 20 s, silences left out. A time in which the radio ran dry may raise it but
-//!   does not age it.
+//! - Where the rate is not told (it varies, or nobody knows), windows are
+//!   [`Untold`](super::untold::Untold)'s. What remains here is the **pace** at which held packets leave: the
+//!   most that stations acknowledged in one base round trip, over the last 10 to 20 s, silences left out. A
+//!   time in which the radio ran dry may raise it but does not age it.
 //! - **Trim**: the window is cut by up to half, until the shortest time that a segment spends in the radio
 //!   is the radio part plus the standing queue: shares may be measured too small. Once the radio runs dry the
 //!   whole window is given again, at once.
-//! - **Share**: `clamp = trim · rate · (base + standing queue) / n`, and one segment more for the delayed ACK,
-//!   with the n of [`Shares`]. Flows that their stations have not answered do not count: the hold buffer gives
-//!   all of them one turn, the trim finds what they leave, and when a flood of them ends nothing has to be
-//!   unlearned.
+//! - **Share**: `clamp = trim · rate · (base + standing queue) / n`, and one segment more for the delayed
+//!   ACK, with the n of [`Shares`]. Flows that their stations have not answered do not count: the hold buffer
+//!   gives all of them one turn, the trim finds what they leave, and when a flood of them ends nothing has to
+//!   be unlearned.
 
 use super::round_trip::EMPTY_RADIO;
 use super::shares::{Shares, Tally};
@@ -207,6 +207,11 @@ impl Bdp {
             self.bytes_per_ns
         };
         self.is_told().then_some(rate)
+    }
+
+    /// What stations acknowledge in this time where they acknowledge most, bytes.
+    pub fn carried_in(&self, time: Duration) -> f64 {
+        self.fastest() * time.as_nanos() as f64
     }
 
     /// Rate at which held packets may go to a radio of unknown capacity.

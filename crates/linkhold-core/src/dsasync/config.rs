@@ -142,9 +142,9 @@ pub struct DsaSyncConfig {
     /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
     pub standing_queue: Duration,
     /// What is left in the router's transmit queue, as time at the channel's rate; zero: no limit. Packets are
-    /// released when less is left, until half as much again is there, or a packet more. It counts only where
-    /// that rate is told. What comes faster waits in the hold buffer, because a router's
-    /// queue can seldom be taken back, and CoDel drops what a silence kept in it.
+    /// released when less is left, until half as much again is there, or a packet more. Where nobody tells that
+    /// rate, it is what stations acknowledged where they acknowledged most. What comes faster waits in the hold
+    /// buffer, because a router's queue can seldom be taken back, and CoDel drops what a silence kept in it.
     pub transmit_queue: Duration,
     /// Where nobody tells the rate: for this share of the time the radio may have run dry. What waits against a
     /// forecast that is wrong follows from it: less of it carries more, at more delay.

@@ -1,27 +1,30 @@
 //! The rate of a link that nobody tells, from what is known to have passed it.
 //!
-//! Source: draft-cheng-iccrg-delivery-rate-estimation-02, sections 2 and 3 (from memory, not
-//! checked; Linux `tcp_rate.c` implements it). Beside the paper (`dsasync`). Sees what goes down and what is acknowledged; answers a fast and a slow rate.
+//! Source: draft-cheng-iccrg-delivery-rate-estimation-02, sections 2 and 3 (from memory, not checked; Linux
+//! `tcp_rate.c` implements it). Beside the paper (`dsasync`). Sees what goes down and what is acknowledged;
+//! answers a fast and a slow rate.
 //!
-//! A sample: from an ACK to the first one at least [`LEAST`] later: what was delivered in between, the time between the
-//! ACKs, and the time between the departures of what they acknowledged last. The rate is over the longer one.
+//! A sample: from an ACK to the first one at least [`LEAST`] later: what was delivered in between, the time
+//! between the ACKs, and the time between the departures of what they acknowledged last. The rate is over the
+//! longer one.
 //!
 //! Deviations from the draft, which keeps a record with every segment of one connection:
 //! - All connections of a station are one source, since they share one link, and samples do not overlap. When
-//!   something went down is looked up by the count of bytes in a short, thinned list, so that a station costs a
-//!   fixed amount of memory. What is written off as lost counts as delivered in that list only.
-//! - Here a sample is *limited* if the station ran dry at any time in it, by what the base station knows to be
-//!   under way. A limited sample counts only if it is above the slow rate, so that what a sender does not use lowers
-//!   no estimate, and a link that became faster is still seen. If the senders use up the windows they are told,
-//!   half of the slow rate is enough: most such samples were dry for a moment only, and with the fast ones alone
-//!   the rate would be too high. The window is always more than the rate needs, so this lowers no rate for long.
-//! - The longer of the two times is taken over a whole window. Taken for each sample it would add up to more than
-//!   has passed wherever data and ACKs come in bursts, and the rate would be too low by it.
+//!   something went down is looked up by the count of bytes in a short, thinned list, so that a station costs
+//!   a fixed amount of memory. What is written off as lost counts as delivered in that list only.
+//! - Here a sample is *limited* if the station ran dry at any time in it, by what the base station knows to
+//!   be under way. A limited sample counts only if it is above the slow rate, so that what a sender does not
+//!   use lowers no estimate, and a link that became faster is still seen. If the senders use up the windows
+//!   they are told, half of the slow rate is enough: most such samples were dry for a moment only, and with
+//!   the fast ones alone the rate would be too high. The window is always more than the rate needs, so this
+//!   lowers no rate for long.
+//! - The longer of the two times is taken over a whole window. Taken for each sample it would add up to more
+//!   than has passed wherever data and ACKs come in bursts, and the rate would be too low by it.
 //! - Samples are laid end to end into windows, rather than kept as a maximum. A link that varies is not used
 //!   up by its mean, but a maximum stays high for seconds after the rate fell, and what was sent by it waits.
-//! - BBR's `extra_acked` is the most that came ahead of the rate. A link that varies comes ahead of its mean rate all the
-//!   time, so that a queue would stand below for it, which CoDel drops from. Here it is what is acknowledged
-//!   together.
+//! - BBR's `extra_acked` is the most that came ahead of the rate. A link that varies comes ahead of its mean
+//!   rate all the time, so that a queue would stand below for it, which CoDel drops from. Here it is what is
+//!   acknowledged together.
 //! - A silence ends a sample; it is in neither rate.
 
 use crate::time::{Duration, Instant};
@@ -52,8 +55,9 @@ const BUNCH_MEMORY: f64 = 256.0 * 1024.0;
 /// Two full segments.
 const PAIR: f64 = 3000.0;
 
-/// Bunches are believed up to this much of the slow rate. Linux BBR says 100 ms (`bbr_extra_acked_max_us`), but what is
-/// too much below a base station overflows the router's queue, and what is too little only waits here.
+/// Bunches are believed up to this much of the slow rate. Linux BBR says 100 ms (`bbr_extra_acked_max_us`),
+/// but what is too much below a base station overflows the router's queue, and what is too little only waits
+/// here.
 const BUNCH_LIMIT: Duration = Duration::from_millis(40);
 
 /// Bytes that passed in a time: that between ACKs, and that between departures.
@@ -161,8 +165,8 @@ impl Rates {
     }
 }
 
-/// How much is acknowledged together: a radio that sends ACKs in bunches must have that much under way, or it runs
-/// dry between them. It is the mean over bytes, so that a large bunch counts as often as it has bytes.
+/// How much is acknowledged together: a radio that sends ACKs in bunches must have that much under way, or it
+/// runs dry between them. It is the mean over bytes, so that a large bunch counts as often as it has bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bunches {
     last: Instant,
@@ -326,8 +330,8 @@ impl DeliveryRate {
         self.bunches.bytes = 0;
     }
 
-    /// What should be under way for ACKs that come in bunches, bytes: two bunches, one that passes and one to go on
-    /// with, less a pair of segments, which every receiver acknowledges together.
+    /// What should be under way for ACKs that come in bunches, bytes: two bunches, one that passes and one to
+    /// go on with, less a pair of segments, which every receiver acknowledges together.
     pub fn for_bunches(&self) -> u64 {
         let mean = self.bunches.mean;
         let limit = self.rates.slow() * BUNCH_LIMIT.as_nanos() as f64;

@@ -14,6 +14,7 @@
 //! | 3 and 4, uplink shaping | `UplinkPath` | `uplink_path.rs`, `uplink.rs` |
 //! | 5, loss of capacity | `Capacity` | `capacity.rs` |
 //! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs`, `bdp.rs` |
+//! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `delivery_rate.rs`, `shares.rs`, `uplink_windows.rs` |
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
 //!
 //! A station: forwarding → silent (TFP: hold) → draining (silence over, queue not yet empty) → forwarding.
@@ -236,7 +237,7 @@ impl DsaSync {
         let silent = self.shared.monitor.tfp(packet.station);
         if arrival
             && !silent
-            && !self.downlink.must_wait(now, &mut self.shared, &self.round_trips, slot, packet.station)
+            && !self.downlink.must_wait(now, &mut self.shared, &self.round_trips, slot, packet)
         {
             let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
             let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));

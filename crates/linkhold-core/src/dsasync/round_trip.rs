@@ -4,16 +4,16 @@
 //! comes up; feeds [`Bdp`] and corrects the [`Pacer`].
 //!
 //! - **Wired part**: from an uplink packet that passes to the correspondent's answer. One probe a flow at a
-//!   time. What answers is the echo of a timestamp that was new, or else the acknowledgment of bytes that were
-//!   new: any ACK "answers" bytes that it has covered before. Bytes that are sent again measure nothing (Karn
-//!   and Partridge 1987; RFC 6298 section 3), nor does an answer that takes more than [`PROBE_LIFE`]: then the
-//!   correspondent had nothing to say, and its thinking was measured.
+//!   time. What answers is the echo of a timestamp that was new, or else the acknowledgment of bytes that
+//!   were new: any ACK "answers" bytes that it has covered before. Bytes that are sent again measure nothing
+//!   (Karn and Partridge 1987; RFC 6298 section 3), nor does an answer that takes more than [`PROBE_LIFE`]:
+//!   then the correspondent had nothing to say, and its thinking was measured.
 //! - **Radio part**: from a segment that goes down to an empty radio to its ACK. One probe a flow at a time.
 //!   The radio is empty if next to nothing is outstanding, or if the channel's rate says that all has been
 //!   sent. For a station that was never seen so, the least time from any segment to its ACK stands in: too
 //!   long by what was queued before that segment, so that the window is rather too large than too small.
-//! - **Outstanding**: bytes handed to the radio that stations have not acknowledged. A flow whose station says
-//!   nothing for [`GONE`] though the radio works is taken to be gone: its bytes are written off.
+//! - **Outstanding**: bytes handed to the radio that stations have not acknowledged. A flow whose station
+//!   says nothing for [`GONE`] though the radio works is taken to be gone: its bytes are written off.
 //!
 //! - **Where nobody tells the rate**, each station has an [`Untold`] that is told what goes down, what is
 //!   acknowledged and what comes up.
@@ -129,10 +129,12 @@ struct Station {
     outstanding: u64,
     /// When it last acknowledged something new, or was sent a packet beyond what should be outstanding.
     heard: Instant,
+    /// What it had to acknowledge was written off, and it has said nothing since: nothing is kept for it.
+    gone: bool,
     /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
     untold: Option<Box<Untold>>,
-    /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio can
-    /// do, this what it does.
+    /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio
+    /// can do, this what it does.
     usual: Option<Duration>,
     /// Segments that found the radio empty.
     empty: MinFilter,
@@ -162,8 +164,8 @@ impl RoundTrips {
         part.empty.get().or_else(|| part.any.get())
     }
 
-    /// Radio part of a round trip without a queue as it usually is, where the least is too short to plan with:
-    /// ACKs that wait for each other, or for a turn.
+    /// Radio part of a round trip without a queue as it usually is, where the least is too short to plan
+    /// with: ACKs that wait for each other, or for a turn.
     #[inline]
     pub fn usual_radio_part(&self, station: StationId) -> Option<Duration> {
         self.stations.get(station)?.usual.or_else(|| self.radio_part(station))
@@ -196,16 +198,18 @@ impl RoundTrips {
         Some(record.untold.get_or_insert_with(|| Box::new(Untold::new(limits))))
     }
 
-    /// Nothing may go down to the station before this time, unless it acknowledges something first: as much as
-    /// its rate needs is outstanding there. `None`: something may go down.
+    /// Nothing may go down to the station before this time, unless it acknowledges something first: as much
+    /// as its rate needs is outstanding there. `None`: something may go down.
     #[inline]
     pub fn below_is_full(&self, now: Instant, station: StationId) -> Option<Instant> {
         if !self.keeps_short {
             return None;
         }
-        let most = self.untold(station)?.most_below(self.usual_radio_part(station)?, self.transmit_queue)?;
+        let most = self
+            .untold(station)?
+            .most_below(self.usual_radio_part(station)?, self.bdp.carried_in(self.transmit_queue))?;
         let record = self.stations.get(station)?;
-        if record.outstanding < most {
+        if record.outstanding < most || record.gone {
             return None;
         }
         let patient = record.heard.max(self.silence_ended) + PATIENCE;
@@ -218,8 +222,9 @@ impl RoundTrips {
         self.untold(flow.station)?.window(wired, local, flow.handshake.mss)
     }
 
-    /// The flow is held down by the measured rate, and keeps to it. When such a rate falls, what is under way waits for
-    /// as long as it has to: a loss would only make the sender slower when the rate has risen again.
+    /// The flow is held down by the measured rate, and keeps to it. When such a rate falls, what is under way
+    /// waits for as long as it has to: a loss would only make the sender slower when the rate has risen
+    /// again.
     pub fn is_held_down(&self, flow: &Flow) -> bool {
         let keeps = flow.told_edge.zip(flow.down_max).is_some_and(|(edge, newest)| !newest.after(edge));
         keeps && flow.wired.get().is_some_and(|wired| self.measured_window(flow, wired).is_some())
@@ -248,8 +253,9 @@ impl RoundTrips {
         self.silence_ended = now;
     }
 
-    /// Looks at the next flow, in slot order: one an uplink packet, so that each is looked at again and again, and no
-    /// packet costs more than another. Writes off what is outstanding of one whose station is gone.
+    /// Looks at the next flow, in slot order: one an uplink packet, so that each is looked at again and
+    /// again, and no packet costs more than another. Writes off what is outstanding of one whose station is
+    /// gone.
     #[inline]
     fn look_for_gone(&mut self, now: Instant, shared: &mut Shared) {
         let slot = self.hand;
@@ -259,7 +265,9 @@ impl RoundTrips {
             && now.since(flow.heard.max(self.silence_ended)) > GONE
             && !shared.monitor.tfp(flow.station)
         {
-            let _ = self.account(shared.flows.at(slot), Flow::write_off);
+            let flow = shared.flows.at(slot);
+            let _ = self.account(flow, Flow::write_off);
+            self.stations.at(flow.station).gone = true;
         }
     }
 
@@ -387,7 +395,8 @@ impl RoundTrips {
         flow.heard = now;
         let delivered = before.saturating_sub(after);
         if delivered > 0 {
-            self.stations.at(packet.station).heard = now;
+            let record = self.stations.at(packet.station);
+            (record.heard, record.gone) = (now, false);
         }
         if !silent {
             let left = self.stations.get(packet.station).map_or(0, |record| record.outstanding);

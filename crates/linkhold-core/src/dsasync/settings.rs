@@ -89,8 +89,8 @@ impl Registered for DsaSyncConfig {
         clamp: Clamp => clamp;
         /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
         standing_queue: Duration => standing_queue;
-        /// What is left in the transmit queue, as time at the channel's rate, where that is told: packets leave
-        /// when there is less, until there is half as much again. 0s: no matter how much.
+        /// What is left in the transmit queue, as time at the channel's rate, told or measured: packets leave when
+        /// there is less, until there is half as much again. 0s: no matter how much.
         transmit_queue: Duration => transmit_queue;
         /// Where no rate is told: share of the time in which the radio may run dry. Less carries more, at more
         /// delay.

@@ -1,8 +1,8 @@
 //! Among how many equal flows a capacity is shared.
 //!
-//! Beside the paper (`dsasync`). `n = bytes of all flows / bytes of the largest` over a short epoch: the number of
-//! flows if they are equal. Thin flows beside a bulk flow hardly count, so the bulk flow keeps what they
-//! leave. Sees the length of each packet and its flow's tally.
+//! Beside the paper (`dsasync`). `n = bytes of all flows / bytes of the largest` over a short epoch: the
+//! number of flows if they are equal. Thin flows beside a bulk flow hardly count, so the bulk flow keeps what
+//! they leave. Sees the length of each packet and its flow's tally.
 
 use crate::time::{Duration, Instant};
 

@@ -1,28 +1,30 @@
-//! What a base station does where nobody tells the rate: how much may be under way, and how large windows are.
+//! What a base station does where nobody tells the rate: how much may be under way, and how large windows
+//! are.
 //!
-//! Beside the paper (`dsasync`). Sees what a station is sent and has acknowledged; answers the most that may be
-//! outstanding below the base station, and the windows of the station's connections, both ways. The rates
+//! Beside the paper (`dsasync`). Sees what a station is sent and has acknowledged; answers the most that may
+//! be outstanding below the base station, and the windows of the station's connections, both ways. The rates
 //! come from [`DeliveryRate`].
 //!
-//! - **Below** the base station lies no more than rate · (local round trip + transmit queue), what is acknowledged
-//!   together, and a packet. The router's own queue is then shorter than the 5 ms for which CoDel leaves it
-//!   alone; the rest waits in the hold buffer. If the station says nothing for [`PATIENCE`], one packet goes
-//!   down all the same.
-//! - **Downlink window**, of all connections of the station together:
-//!   `max(4 MSS, slow · wired round trip + (slow + fast) / 2 · (local round trip + margin))`. What an ACK lets
-//!   go arrives a wired round trip later, so the first part is a forecast of what passes until then. It leaves
-//!   the fast rate out: by it, what came in bursts would be asked for again a round trip later.
+//! - **Below** the base station lies no more than rate · local round trip, the transmit queue's time at the
+//!   most that the cell ever carried, what is acknowledged together, and a packet. Where one station has the
+//!   radio to itself, the router's own queue is then shorter than the 5 ms for which CoDel leaves it alone;
+//!   where several share it, each has enough there for its next turn. The rest waits in the hold buffer. If
+//!   the station says nothing for [`PATIENCE`], one packet goes down all the same.
+//! - **Downlink window**, of all connections of the station together: `max(4 MSS, forecast + waits)`, with
+//!   `forecast = slow · wired round trip` and `waits = (slow + fast) / 2 · (local round trip + margin)`. What an
+//!   ACK lets go arrives a wired round trip later, so the first part is a forecast of what passes until then.
+//!   It leaves the fast rate out: by it, what came in bursts would be asked for again a round trip later.
 //! - **Uplink window**: the base station sees what leaves the radio, and its correspondent's ACKs pass it on
 //!   their way down. It moves the window's right edge to what has left the radio, plus
 //!   `fast · (local round trip + margin)`. The wired round trip is not in this loop, so nothing has to be
 //!   forecast. If the ACKs of the correspondent do not come as often as the edge has to move, an ACK that
 //!   repeats the last one moves it.
-//! - **Margin**: what is kept waiting against a forecast that is wrong. It grows while the radio runs dry though
-//!   the senders used their windows up, and shrinks else, in the proportion that lets the radio run dry for
-//!   `dry_share` of the time: a quantile followed by its own error (Robbins and Monro 1951). A link that varies
-//!   gets a long queue and a steady one hardly any, without either being set. It is at least the standing
-//!   queue. So a window is always more than the rate measured needs, and a low estimate cannot confirm
-//!   itself: each round trip carries more than the one before, until the radio is busy.
+//! - **Margin**: what is kept waiting against a forecast that is wrong. It grows while the radio runs dry
+//!   though the senders used their windows up, and shrinks else, in the proportion that lets the radio run
+//!   dry for `dry_share` of the time: a quantile followed by its own error (Robbins and Monro 1951). A link
+//!   that varies gets a long queue and a steady one hardly any, without either being set. It is at least the
+//!   standing queue. So a window is always more than the rate measured needs, and a low estimate cannot
+//!   confirm itself: each round trip carries more than the one before, until the radio is busy.
 //!
 //! Nothing is held down before the radio was busy for the length of a sample.
 
@@ -50,8 +52,8 @@ const FULL_PACKET: f64 = 1500.0;
 /// Two full packets: as little is nothing.
 const NEXT_TO_NOTHING: f64 = 2.0 * FULL_PACKET;
 
-/// The uplink may run dry for this part of `dry_share`. Its loop is as short as the radio's round trip, so that a
-/// tenth of the dry time costs a few milliseconds there.
+/// The uplink may run dry for this part of `dry_share`. Its loop is as short as the radio's round trip, so
+/// that a tenth of the dry time costs a few milliseconds there.
 const UPLINK_PART: f64 = 0.1;
 
 /// Uplink bytes are counted over at least this time.
@@ -179,10 +181,11 @@ impl Untold {
         }
     }
 
-    /// Most that may be outstanding below the base station, bytes; `None` before the rate is known.
-    pub fn most_below(&self, local: Duration, queue: Duration) -> Option<u64> {
+    /// Most that may be outstanding below the base station, bytes, of which `queued` may wait in the router's
+    /// queue; `None` before the rate is known.
+    pub fn most_below(&self, local: Duration, queued: f64) -> Option<u64> {
         let rates = &self.rate.rates;
-        let needed = rates.fast().max(rates.slow()) * (local + queue).as_nanos() as f64;
+        let needed = rates.fast().max(rates.slow()) * local.as_nanos() as f64 + queued;
         self.rate.is_filled().then(|| (needed + FULL_PACKET) as u64 + self.rate.for_bunches())
     }
 

@@ -1,14 +1,14 @@
 //! The windows that stations are told, where nobody tells the rate: the uplink's queue is at the station.
 //!
-//! Beside the paper (`dsasync`), whose section IV-B b delays ACKs instead. Sees the correspondent's ACKs on their way
-//! down and the data that comes up; emits window rewrites, and ACKs that repeat what the correspondent
-//! acknowledged.
+//! Beside the paper (`dsasync`), whose section IV-B b delays ACKs instead. Sees the correspondent's ACKs on
+//! their way down and the data that comes up; emits window rewrites, and ACKs that repeat what the
+//! correspondent acknowledged.
 //!
 //! The base station sees what has left the radio. It lets the station send as far beyond it as
-//! [`Untold::ahead`](super::untold::Untold::ahead) says, so the station's queue is short whatever the wired round trip
-//! is. If the edge ought to be further than the station was told and no ACK passes that would tell it, an ACK is
-//! made up that repeats the last one with a larger window: a window update, which no sender takes for a
-//! duplicate (RFC 5681 section 2).
+//! [`Untold::ahead`](super::untold::Untold::ahead) says, so the station's queue is short whatever the wired
+//! round trip is. If the edge ought to be further than the station was told and no ACK passes that would tell
+//! it, an ACK is made up that repeats the last one with a larger window: a window update, which no sender
+//! takes for a duplicate (RFC 5681 section 2).
 //!
 //! A station is never told a window larger than the correspondent offered last, or a right edge below one
 //! it was told before. Flows that are signed or whose window scale is unknown are left alone.

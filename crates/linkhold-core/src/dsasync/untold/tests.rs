@@ -149,7 +149,7 @@ fn a_sender_that_does_not_use_its_window_leaves_the_margin_alone() {
 fn the_window_is_forecast_and_margin_shared_by_the_stations_flows() {
     let ms = Duration::from_millis;
     let mut untold = untold(0.1);
-    assert_eq!((untold.window(ms(100), ms(4), 1448), untold.most_below(ms(4), ms(5))), (None, None));
+    assert_eq!((untold.window(ms(100), ms(4), 1448), untold.most_below(ms(4), 5000.0)), (None, None));
     let _ = run(&mut untold, 100, 60, |_| 1000);
     let margin = untold.margin.nanos / 1e6;
     let window = f64::from(untold.window(ms(100), ms(4), 1448).unwrap());
@@ -158,6 +158,6 @@ fn the_window_is_forecast_and_margin_shared_by_the_stations_flows() {
     untold.shares.count = 4.0;
     let part = f64::from(untold.window(ms(100), ms(4), 1448).unwrap()) - 1448.0;
     assert!(((window - 1448.0) / part - 4.0).abs() < 0.01);
-    let below = untold.most_below(ms(4), ms(5)).unwrap();
+    let below = untold.most_below(ms(4), 5000.0).unwrap();
     assert!((9_000..=20_000).contains(&below), "{below}");
 }
