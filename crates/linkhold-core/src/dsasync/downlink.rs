@@ -18,6 +18,7 @@ use super::config::{DsaSyncConfig, Duplicates, Queues};
 use super::flow::Flow;
 use super::hold_buffer::{Arrived, HoldBuffer, IN_SILENCE, NONE};
 use super::pacer::Pacer;
+use super::recover::Gates;
 use super::round_trip::SentDown;
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Verdict};
@@ -38,6 +39,8 @@ pub(super) struct Leaving {
     pub packet: PacketId,
     /// Its flow.
     pub slot: u32,
+    /// It has payload that may be sent again.
+    pub is_data: bool,
     /// How it goes down; `None`: it is dropped, because its queue stands.
     pub sent: Option<SentDown>,
 }
@@ -74,7 +77,14 @@ impl Downlink {
     /// reordered; behind whoever waits for a turn; or because the transmit queue holds enough. The paper has
     /// it wait behind packets of its station only.
     #[inline]
-    pub fn must_wait(&mut self, now: Instant, shared: &mut Shared, slot: u32, station: StationId) -> bool {
+    pub fn must_wait(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        gates: &Gates,
+        slot: u32,
+        station: StationId,
+    ) -> bool {
         if self.pacer.must_wait(now) {
             return true;
         }
@@ -85,7 +95,8 @@ impl Downlink {
             Queues::Station => self.buffer.has(station),
             Queues::Flow => {
                 let monitor = &shared.monitor;
-                shared.flows.at(slot).held > 0 || self.buffer.settle(|station| monitor.tfp(station))
+                shared.flows.at(slot).held > 0
+                    || self.buffer.settle(|station| monitor.tfp(station) || gates.is_shut(station))
             }
         }
     }
@@ -173,12 +184,12 @@ impl Downlink {
 
     /// Algorithm 2 lines 6 to 10: takes out the next packet that may leave now.
     #[inline]
-    pub fn pop(&mut self, now: Instant, shared: &mut Shared) -> Option<Leaving> {
+    pub fn pop(&mut self, now: Instant, shared: &mut Shared, gates: &Gates) -> Option<Leaving> {
         if self.buffer.packets() == 0 {
             return None;
         }
         let monitor = &shared.monitor;
-        if !self.buffer.settle(|station| monitor.tfp(station)) {
+        if !self.buffer.settle(|station| monitor.tfp(station) || gates.is_shut(station)) {
             return None;
         }
         let index = self.buffer.next()?;
@@ -227,14 +238,14 @@ impl Downlink {
         // What a silence kept here says nothing of the queue that stands outside silences.
         let arrived = (held.silences == shared.monitor.silences_of(station)).then_some(held.arrived);
         let (end, seq_len, len) = (held.seq + held.seq_len, held.seq_len, held.len);
-        let leaving =
-            Leaving { packet: held.packet, slot, sent: Some(SentDown { end, seq_len, len, arrived }) };
+        let sent = Some(SentDown { end, seq_len, len, arrived });
+        let leaving = Leaving { packet: held.packet, slot, is_data: held.is_data, sent };
         shared.space.give_back(len);
         shared.space.note_queues(self.buffer.queues());
         leaving
     }
 
-    /// A silence is over.
+    /// A silence is over, or a gate open.
     pub fn unblock(&mut self) {
         self.buffer.unblock();
     }
@@ -253,12 +264,12 @@ impl Downlink {
 
     /// When the next packet may leave, if that is a matter of time.
     #[inline]
-    pub fn next_timeout(&mut self, shared: &Shared) -> Option<Instant> {
+    pub fn next_timeout(&mut self, shared: &Shared, gates: &Gates) -> Option<Instant> {
         if self.buffer.packets() == 0 {
             return None;
         }
         let at = self.pacer.next_time()?;
         let monitor = &shared.monitor;
-        self.buffer.settle(|station| monitor.tfp(station)).then_some(at)
+        self.buffer.settle(|station| monitor.tfp(station) || gates.is_shut(station)).then_some(at)
     }
 }

@@ -1,0 +1,716 @@
+//! Recovery of what a silence took before it was noticed, from copies.
+//!
+//! Beside the paper (`dsasync`), whose base station knows each silence at its first moment. Real ones know late,
+//! and what goes down meanwhile collides and is given up. Source: Balakrishnan et al. 1995 (Snoop) for the
+//! copies; RFC 8985 (RACK) for what is lost; RFC 3522 and RFC 2883 for what the sender is told.
+//! Sees what goes down, ACKs, silences and their ends; emits `SendCopy` and `Forget`, asks for copies, keeps ACKs
+//! back for a bounded time (`recover/hide.rs`), and shuts a station's gate for held packets.
+//!
+//! When a silence is noticed, whatever its stations have not acknowledged is suspect. When it ends:
+//! - If the station had been heard just before, the silence was noticed at once. Nothing is sent again unless
+//!   ACKs, or none for a while, show a loss.
+//! - Otherwise the first two suspects of the flow go down first, bytes and timestamps as they were, and nothing
+//!   that is held of the station follows before they are answered. What the answers prove delivered is no suspect
+//!   any more; the rest follows, then what is held. So the receiver sees no hole, and the sender's own copies,
+//!   which came later, come last.
+//!
+//! Two, because a station answers every second segment at once, and a single one perhaps after 40 ms (RFC 1122
+//! section 4.2.3.2). How late the silence was noticed is not asked of the radio: few say, and the ACKs do.
+//! An answer that does not come in time opens the gate, and the rest goes down unseen.
+//!
+//! Holes that remain are repaired: what was sent before something that has come through is lost, after a quarter
+//! of the local round trip (`copies/suspects.rs`). Where the channel's rate is told, what goes down fits into the
+//! radio's queue, so that every loss is the radio's. Where it is not, a loss outside of silences may be the
+//! router's word of congestion: only suspects are repaired, and the sender hears of the rest.
+//!
+//! Copies are bounded by what the radio can carry in the longest lateness and a local round trip, where its rate is
+//! told, and by [`DsaSyncConfig::copies`] always; the oldest makes room. They take no part in `B_alloc`, because
+//! the driver has sent the packet itself.
+//!
+//! [`DsaSyncConfig::copies`]: super::config::DsaSyncConfig::copies
+
+mod gates;
+mod hide;
+mod state;
+
+use std::collections::VecDeque;
+
+use super::config::DsaSyncConfig;
+use super::pacer::Pacer;
+use super::round_trip::RoundTrips;
+use super::shared::Shared;
+use super::uplink::UplinkMode;
+use super::windows::Windows;
+use crate::action::{Action, Actions, DropReason, Rewrite};
+use crate::copies::{Forwarded, Judging, Remembered, Resent};
+use crate::link_event::Scope;
+use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
+use crate::time::{Duration, Instant};
+use crate::units::Seq;
+
+pub(super) use gates::Gates;
+use hide::{Blocks, Doubled, Hidden, MOST_DOUBLED, MOST_HIDDEN, MOST_HIDING, may_wait};
+use state::{Phase, State};
+
+/// Most copies sent of one segment.
+const TRIES: u8 = 3;
+/// Copies that go down before anything else, and are answered at once.
+const PROBES: usize = 2;
+/// Most copies kept of one flow, and of all.
+const MOST_OF_FLOW: usize = 4096;
+const MOST_COPIES: usize = 65_536;
+/// Most copies let go of to make room for one.
+const MOST_LET_GO: u32 = 64;
+/// Beyond the radio's part of the round trip: the router's queue, and what a station's ACK waits for.
+const BEYOND_RADIO: Duration = Duration::from_millis(10);
+/// Radio part of the round trip where it is not known.
+const UNKNOWN_RADIO: Duration = Duration::from_millis(20);
+/// Least that is kept of a channel, however slow: an initial window (RFC 6928).
+const LEAST_COPIES: u64 = 10 * 1514;
+/// A copy that nobody asked for is let go of after this long.
+const LONGEST_KEPT: Duration = Duration::from_secs(4);
+/// Timers of several flows that are closer together than this share a timeout.
+const GRAIN: Duration = Duration::from_micros(250);
+/// Least time that likely evidence is doubted.
+const LEAST_DOUBT: Duration = Duration::from_millis(1);
+
+/// A copy in the order in which copies were made.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    slot: u32,
+    seq: Seq,
+    number: u64,
+}
+
+/// What becomes of an ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Pass,
+    /// It is kept back here.
+    Hidden,
+    /// It says nothing that the sender should hear.
+    Dropped,
+    /// Without its blocks it says something: an ACK is to be made in its place.
+    Stripped,
+}
+
+/// Copies of what went down, and what is done with them.
+#[derive(Debug)]
+pub(super) struct Recover {
+    on: bool,
+    states: Vec<State>,
+    /// All copies, the oldest first. Some may have been let go of since.
+    order: VecDeque<Kept>,
+    /// Flows with copies to send, in turn.
+    line: VecDeque<u32>,
+    /// Flows with something due.
+    active: Vec<u32>,
+    next: Option<Instant>,
+    pub gates: Gates,
+    /// A gate was opened: its station may be served.
+    opened: bool,
+    hidden: u64,
+}
+
+impl Recover {
+    pub fn new(config: &DsaSyncConfig) -> Self {
+        Self {
+            on: config.recover,
+            states: Vec::new(),
+            order: VecDeque::new(),
+            line: VecDeque::new(),
+            active: Vec::new(),
+            next: None,
+            gates: Gates::new(config.monitor.max_stations),
+            opened: false,
+            hidden: 0,
+        }
+    }
+
+    /// ACKs kept back.
+    pub fn hidden(&self) -> u64 {
+        self.hidden
+    }
+
+    /// An arrival has to wait: copies go first.
+    #[inline]
+    pub fn blocks(&self, station: StationId) -> bool {
+        !self.line.is_empty() || self.gates.is_shut(station)
+    }
+
+    /// Copies wait to be sent.
+    #[inline]
+    pub fn has_line(&self) -> bool {
+        !self.line.is_empty()
+    }
+
+    /// Copies wait to be sent, or a gate was opened.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        self.opened || !self.line.is_empty()
+    }
+
+    /// A gate was opened since the last call.
+    pub fn take_opened(&mut self) -> bool {
+        core::mem::take(&mut self.opened)
+    }
+
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// How losses of the flow are judged.
+    fn judging(&self, shared: &Shared, pacer: &Pacer, slot: u32) -> Judging {
+        let patience = self.states.get(slot as usize).map_or(Duration::ZERO, State::patience);
+        Judging {
+            patience,
+            doubt: patience + (pacer.time_for(3 * 1514)).max(LEAST_DOUBT),
+            all: shared.monitor.capacity().is_some_and(|(rate, _)| rate.as_bps() > 0),
+            tries: TRIES,
+        }
+    }
+
+    /// Most bytes of copies.
+    fn bound(shared: &Shared, radio: Option<Duration>) -> u64 {
+        let most = shared.config.copies.0;
+        match shared.monitor.capacity() {
+            Some((rate, efficiency)) if rate.as_bps() > 0 => {
+                let time = shared.config.longest_lateness + radio.unwrap_or(UNKNOWN_RADIO) + BEYOND_RADIO;
+                rate.mul_f64(efficiency.get()).bytes_in(time).0.max(LEAST_COPIES).min(most)
+            }
+            Some(_) | None => most,
+        }
+    }
+
+    // ---- what goes down ----
+
+    /// The sender sends `seq .. end` again.
+    #[cold]
+    pub fn sender_repeats(&mut self, slot: u32, seq: Seq, end: Seq) {
+        let Some(state) = self.states.get_mut(slot as usize) else { return };
+        state.copies.note_sender(seq, end);
+        for doubled in state.doubled.iter_mut().filter(|doubled| doubled.overlaps(seq, end)) {
+            doubled.by_sender = true;
+        }
+    }
+
+    /// A segment goes down now. True if the driver is to keep a copy.
+    #[inline]
+    pub fn keep(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        slot: u32,
+        segment: &Forwarded,
+        out: &mut Actions,
+    ) -> bool {
+        if !self.on {
+            return false;
+        }
+        let flow = shared.flows.known(slot);
+        let (seq, end) = (segment.seq, segment.end);
+        if !flow.is_answered()
+            || !end.after(seq)
+            || flow.acked.is_none_or(|acked| !end.after(acked))
+            || flow.down_max.is_none_or(|highest| end.after(highest))
+        {
+            return false;
+        }
+        let radio = round_trips.radio_part(flow.station);
+        let bound = Self::bound(shared, radio);
+        if !self.make_room(now, shared, u64::from(segment.bytes), bound, out) {
+            return false;
+        }
+        if slot as usize >= self.states.len() {
+            self.states.resize_with(slot as usize + 1, State::default);
+        }
+        let state = &mut self.states[slot as usize];
+        state.copies.set_least_round_trip(radio.unwrap_or_default());
+        let Remembered::Kept(number) = state.copies.remember(now, segment, MOST_OF_FLOW) else {
+            return false;
+        };
+        self.order.push_back(Kept { slot, seq, number });
+        let metrics = &mut shared.metrics;
+        metrics.kept_bytes += u64::from(segment.bytes);
+        metrics.kept_bytes_peak = metrics.kept_bytes_peak.max(metrics.kept_bytes);
+        true
+    }
+
+    /// Lets go of the oldest copies until another one fits.
+    #[inline]
+    fn make_room(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        bytes: u64,
+        bound: u64,
+        out: &mut Actions,
+    ) -> bool {
+        for _ in 0..MOST_LET_GO {
+            let full = shared.metrics.kept_bytes + bytes > bound || self.order.len() >= MOST_COPIES;
+            let Some(&Kept { slot, seq, number }) = self.order.front() else { return !full };
+            let Some(state) = self.states.get_mut(slot as usize) else { return false };
+            match state.copies.since(seq, number) {
+                None => {}
+                // In a silence copies do not age.
+                Some(since) if full || (now.since(since) > LONGEST_KEPT && state.phase == Phase::Quiet) => {
+                    shared.metrics.count(state.copies.let_go(seq, number, out));
+                }
+                Some(_) => return true,
+            }
+            self.order.pop_front();
+        }
+        false
+    }
+
+    /// A segment came back from the transmit queue.
+    pub fn taken_back(&mut self, shared: &mut Shared, slot: u32, seq: Seq, out: &mut Actions) {
+        if let Some(state) = self.states.get_mut(slot as usize) {
+            shared.metrics.count(state.copies.taken_back(seq, out));
+        }
+    }
+
+    /// Sends the next copy that may leave now. False if there is none.
+    #[inline]
+    pub fn send_next(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        pacer: &mut Pacer,
+        out: &mut Actions,
+    ) -> bool {
+        while let Some(&slot) = self.line.front() {
+            let Some(state) = self.states.get_mut(slot as usize) else { return false };
+            let live = shared.flows.get(slot).is_some_and(|flow| !shared.monitor.tfp(flow.station));
+            let Some(len) = state.copies.first_due().filter(|_| live) else {
+                // Nothing is left to send, or the flow has moved to a station that is silent.
+                state.in_line = false;
+                if state.copies.first_due().is_some() {
+                    state.copies.suspect_all();
+                    state.phase = Phase::Threatened { late: true };
+                    self.open_gate(slot);
+                }
+                self.line.pop_front();
+                continue;
+            };
+            if !pacer.allows(now, len) {
+                return false;
+            }
+            let Some(Resent { seq, end, bytes, by_sender }) = state.copies.send_due(now, out) else {
+                return false;
+            };
+            pacer.on_sent(now, bytes);
+            // Karn: of a segment sent twice nobody can tell which one was answered.
+            shared.flows.at(slot).radio_probe = None;
+            shared.metrics.copies_sent += 1;
+            while state.doubled.len() >= MOST_DOUBLED
+                || state.doubled.front().is_some_and(|doubled| doubled.is_past(now))
+            {
+                state.doubled.pop_front();
+            }
+            state.doubled.push_back(Doubled { seq, end, at: now, by_sender });
+            if self.line.len() > 1 {
+                self.line.rotate_left(1);
+            }
+            return true;
+        }
+        false
+    }
+
+    fn join_line(&mut self, slot: u32) {
+        let state = &mut self.states[slot as usize];
+        if !state.in_line {
+            state.in_line = true;
+            self.line.push_back(slot);
+        }
+    }
+
+    fn open_gate(&mut self, slot: u32) {
+        if let Some(station) = self.states[slot as usize].shuts.take() {
+            self.opened |= self.gates.open(station);
+        }
+    }
+
+    // ---- silences ----
+
+    /// A silence was noticed.
+    pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) {
+        for slot in 0..self.states.len() as u32 {
+            let Some(flow) = shared.flows.get(slot).filter(|flow| scope.covers(flow.station)) else {
+                continue;
+            };
+            let state = &mut self.states[slot as usize];
+            if !state.copies.suspect_all() {
+                continue;
+            }
+            let late = now.since(flow.heard) > state.late();
+            let before = matches!(state.phase, Phase::Threatened { late: true });
+            state.phase = Phase::Threatened { late: late || before };
+            self.open_gate(slot);
+        }
+    }
+
+    /// A silence is over; stations may be silent for another one.
+    pub fn silence_ended(&mut self, now: Instant, shared: &Shared, pacer: &Pacer) {
+        for slot in 0..self.states.len() as u32 {
+            let state = &mut self.states[slot as usize];
+            let Phase::Threatened { late } = state.phase else { continue };
+            let Some(flow) = shared.flows.get(slot) else { continue };
+            let station = flow.station;
+            if shared.monitor.tfp(station) {
+                continue;
+            }
+            if state.copies.is_empty() {
+                state.phase = Phase::Quiet;
+                continue;
+            }
+            let until = now + pacer.ahead(now) + state.word();
+            state.phase = Phase::Watching { until, waits: 0 };
+            if late && state.copies.line_up(PROBES, TRIES) > 0 {
+                state.phase = Phase::Probing { until };
+                if state.copies.has_untried() {
+                    state.shuts = Some(station);
+                    self.gates.shut(station);
+                }
+                self.join_line(slot);
+            }
+            self.plan(slot, until);
+        }
+    }
+
+    /// The flow has something due at that time.
+    fn plan(&mut self, slot: u32, at: Instant) {
+        let state = &mut self.states[slot as usize];
+        if !state.active {
+            state.active = true;
+            self.active.push(slot);
+        }
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
+
+    // ---- what comes up ----
+
+    /// A believed segment came from the station.
+    #[inline]
+    pub fn on_uplink(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        pacer: &Pacer,
+        slot: u32,
+        packet: &PacketView<'_>,
+        out: &mut Actions,
+    ) -> Heard {
+        if !self.on {
+            return Heard::Pass;
+        }
+        let tcp = packet.tcp;
+        let Some(state) = self.states.get_mut(slot as usize) else { return Heard::Pass };
+        if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
+            return Heard::Pass;
+        }
+        let before = state.last;
+        if before.is_some_and(|(acked, _)| tcp.ack.before(acked)) {
+            return Heard::Pass;
+        }
+        state.last = Some((tcp.ack, tcp.window));
+        state.sacks |= !tcp.sack.is_empty();
+        if state.is_idle() {
+            return Heard::Pass;
+        }
+        self.judge_by(now, shared, round_trips, pacer, slot, packet, before, out)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "three of them are other parts that it reads")]
+    fn judge_by(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        pacer: &Pacer,
+        slot: u32,
+        packet: &PacketView<'_>,
+        before: Option<(Seq, u16)>,
+        out: &mut Actions,
+    ) -> Heard {
+        let tcp = packet.tcp;
+        let blocks = Blocks::of(tcp);
+        let state = &mut self.states[slot as usize];
+        let done = state.copies.acknowledge(now, tcp.ack, out);
+        state.measured(done.took);
+        shared.metrics.count(done);
+        shared.metrics.count(state.copies.received(now, blocks.above, out));
+        let says_new = before.is_none_or(|(acked, window)| tcp.ack.after(acked) || tcp.window != window);
+        let repeats = !says_new && tcp.is_pure_ack() && tcp.sack.is_empty() && !state.sacks;
+        let how = self.judging(shared, pacer, slot);
+        let state = &mut self.states[slot as usize];
+        if repeats && !shared.flows.known(slot).handshake.sack() {
+            state.copies.first_is_missing(now, tcp.ack, &how, state.word());
+        }
+        self.look(now, slot, &how, true);
+        let state = &mut self.states[slot as usize];
+        let tells_of_hole = !blocks.above.is_empty() || repeats;
+        if !tells_of_hole && !state.copies.repairs(tcp.ack, &how) {
+            state.hide_until = None;
+        }
+        if tells_of_hole && self.hide(now, shared, round_trips, slot, packet, &blocks, &how) {
+            return Heard::Hidden;
+        }
+        self.hear_double(now, shared, slot, tcp, &blocks, says_new)
+    }
+
+    /// Judges the flow's copies, and moves it on. `word`: the station has just been heard.
+    fn look(&mut self, now: Instant, slot: u32, how: &Judging, word: bool) {
+        let state = &mut self.states[slot as usize];
+        if matches!(state.phase, Phase::Threatened { .. }) {
+            return;
+        }
+        let mut due = state.copies.judge(now, how);
+        let patience = state.word();
+        match state.phase {
+            Phase::Quiet | Phase::Threatened { .. } => {}
+            Phase::Probing { until } => {
+                let until = if word { now + patience } else { until };
+                state.phase = Phase::Probing { until };
+                if until <= now {
+                    // No answer: what is left of the suspects goes down unseen.
+                    due += state.copies.line_up(MOST_OF_FLOW, TRIES);
+                }
+                if !state.copies.has_untried() {
+                    state.phase = Phase::Watching { until: now + patience * 2, waits: 0 };
+                    self.open_gate(slot);
+                }
+            }
+            Phase::Watching { until, waits } => {
+                let (mut until, mut waits) = if word { (now + patience, 0) } else { (until, waits) };
+                if until <= now {
+                    waits += 1;
+                    until = now + patience * (1 << waits.min(6));
+                    due += state.copies.line_up(PROBES, TRIES);
+                }
+                let over = !state.copies.has_suspects() || (due == 0 && waits > TRIES);
+                state.phase = if over { Phase::Quiet } else { Phase::Watching { until, waits } };
+            }
+        }
+        if due > 0 {
+            let state = &mut self.states[slot as usize];
+            if state.phase == Phase::Quiet {
+                state.phase = Phase::Watching { until: now + patience * 2, waits: 0 };
+            }
+            self.join_line(slot);
+        }
+        let state = &self.states[slot as usize];
+        if (state.phase != Phase::Quiet || !state.copies.is_settled())
+            && let Some(at) = state.due(how)
+        {
+            self.plan(slot, at);
+        }
+    }
+
+    /// Keeps the ACK from the sender if the hole that it tells of is being repaired. False if it may pass.
+    #[expect(clippy::too_many_arguments, reason = "two of them are other parts that it reads")]
+    fn hide(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        slot: u32,
+        packet: &PacketView<'_>,
+        blocks: &Blocks<'_>,
+        how: &Judging,
+    ) -> bool {
+        let (tcp, state) = (packet.tcp, &mut self.states[slot as usize]);
+        if shared.config.uplink.mode != UplinkMode::Off
+            || !may_wait(tcp)
+            || !state.copies.repairs(tcp.ack, how)
+            || state.hidden.len() >= MOST_HIDDEN
+            || !shared.space.fits(packet.len, 0)
+        {
+            return false;
+        }
+        let flow = shared.flows.at(slot);
+        let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) else {
+            return false;
+        };
+        let most = (wired + radio).mul_f64(0.5).min(MOST_HIDING);
+        let until = *state.hide_until.get_or_insert(now + most);
+        if until <= now {
+            return false;
+        }
+        state.hidden.push_back(Hidden {
+            packet: packet.id,
+            len: packet.len,
+            ack: tcp.ack,
+            highest: blocks.highest(tcp.ack),
+            window: tcp.window,
+            shift: flow.handshake.shift_of(tcp),
+            signed: flow.signed,
+            counts: flow.counts,
+        });
+        flow.shaped += u32::from(flow.counts);
+        self.hidden += 1;
+        shared.space.take(packet.len);
+        shared.metrics.holds += 1;
+        self.plan(slot, until);
+        true
+    }
+
+    /// What becomes of an ACK that may pass: a D-SACK that a copy of ours explains is nothing to the sender.
+    fn hear_double(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        slot: u32,
+        tcp: &TcpSegment,
+        blocks: &Blocks<'_>,
+        says_new: bool,
+    ) -> Heard {
+        let state = &self.states[slot as usize];
+        let Some(double) = blocks.d_sack.filter(|_| blocks.above.is_empty() && may_wait(tcp)) else {
+            return Heard::Pass;
+        };
+        if !state.doubled.iter().any(|doubled| doubled.explains(now, &double)) {
+            return Heard::Pass;
+        }
+        // What was kept back is covered by this one, which is to be heard then.
+        if !says_new && state.hidden.is_empty() {
+            shared.metrics.dropped[DropReason::RepairedHere as usize] += 1;
+            return Heard::Dropped;
+        }
+        let flow = shared.flows.known(slot);
+        let open = !flow.window.is_closed() && !shared.space.is_low();
+        if open && !flow.signed { Heard::Stripped } else { Heard::Pass }
+    }
+
+    /// A packet of the flow passes now: what was kept back goes before it, or is covered by it.
+    #[inline]
+    pub fn before_passing(
+        &mut self,
+        shared: &mut Shared,
+        windows: &mut Windows,
+        round_trips: &RoundTrips,
+        slot: u32,
+        tcp: &TcpSegment,
+        out: &mut Actions,
+    ) {
+        let covers = tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.contains(TcpFlags::RST);
+        if self.hidden > 0 {
+            self.show(shared, windows, round_trips, slot, covers.then_some(tcp.ack), out);
+        }
+    }
+
+    /// Releases what was kept back of a flow, but throws away what an ACK up to `covered` says anyway.
+    #[cold]
+    pub fn show(
+        &mut self,
+        shared: &mut Shared,
+        windows: &mut Windows,
+        round_trips: &RoundTrips,
+        slot: u32,
+        covered: Option<Seq>,
+        out: &mut Actions,
+    ) {
+        let Some(state) = self.states.get_mut(slot as usize) else { return };
+        for ack in state.hidden.drain(..) {
+            self.hidden -= 1;
+            shared.space.give_back(ack.len);
+            shared.flows.at(slot).shaped -= u32::from(ack.counts);
+            if covered.is_some_and(|covered| !ack.ack.after(covered) && !ack.highest.after(covered)) {
+                shared.discard(ack.packet, DropReason::RepairedHere, out);
+                continue;
+            }
+            let mut rewrite = Rewrite::NONE;
+            if !ack.signed && shared.flows.known(slot).has_data {
+                rewrite.window =
+                    windows.on_leaving_shaper(shared, round_trips, slot, ack.ack, ack.window, ack.shift);
+            }
+            shared.flows.at(slot).passed = rewrite.window.unwrap_or(ack.window);
+            shared.metrics.released += 1;
+            out.push(Action::Release { packet: ack.packet, rewrite });
+        }
+    }
+
+    /// What is due now. Copies that it lines up are to be sent afterwards.
+    pub fn on_timeout(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        windows: &mut Windows,
+        round_trips: &RoundTrips,
+        pacer: &Pacer,
+        out: &mut Actions,
+    ) {
+        if self.next.is_none_or(|next| next > now) {
+            return;
+        }
+        self.next = None;
+        let mut active = core::mem::take(&mut self.active);
+        let mut first = Instant::FAR_FUTURE;
+        active.retain(|&slot| {
+            let how = self.judging(shared, pacer, slot);
+            self.look(now, slot, &how, false);
+            if self.states[slot as usize].hide_until.is_some_and(|until| until <= now) {
+                self.show(shared, windows, round_trips, slot, None, out);
+            }
+            let state = &mut self.states[slot as usize];
+            let due = state.due(&how);
+            state.active = due.is_some();
+            first = first.min(due.unwrap_or(first));
+            due.is_some()
+        });
+        // `look` adds only flows that are not in the list, and all here are.
+        debug_assert!(self.active.is_empty());
+        self.active = active;
+        self.next = (first < Instant::FAR_FUTURE).then(|| first.max(now + GRAIN));
+    }
+
+    /// The connection ends, begins anew, or leaves the table: no copy of it counts any more.
+    pub fn forget(
+        &mut self,
+        shared: &mut Shared,
+        windows: &mut Windows,
+        round_trips: &RoundTrips,
+        slot: u32,
+        out: &mut Actions,
+    ) {
+        self.show(shared, windows, round_trips, slot, None, out);
+        let Some(state) = self.states.get_mut(slot as usize) else { return };
+        shared.metrics.count(state.copies.clear(out));
+        state.doubled.clear();
+        (state.phase, state.last, state.sacks, state.hide_until) = (Phase::Quiet, None, false, None);
+        state.forget_round_trip();
+        self.open_gate(slot);
+    }
+
+    /// Lets go of everything.
+    pub fn flush(
+        &mut self,
+        shared: &mut Shared,
+        windows: &mut Windows,
+        round_trips: &RoundTrips,
+        out: &mut Actions,
+    ) {
+        for slot in 0..self.states.len() as u32 {
+            self.forget(shared, windows, round_trips, slot, out);
+        }
+        self.order.clear();
+        for slot in self.line.drain(..) {
+            self.states[slot as usize].in_line = false;
+        }
+        for slot in self.active.drain(..) {
+            self.states[slot as usize].active = false;
+        }
+        self.next = None;
+    }
+}
+
+impl Recover {
+    /// Bytes of copies, for tests.
+    #[cfg(test)]
+    pub fn has_copies(&self, slot: u32) -> bool {
+        self.states.get(slot as usize).is_some_and(|state| !state.copies.is_empty())
+    }
+}
