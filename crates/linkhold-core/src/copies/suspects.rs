@@ -103,6 +103,11 @@ impl Copies {
         any
     }
 
+    /// Segments kept.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// The sender sends `seq .. end` again; that segment may still be held.
     pub fn note_sender(&mut self, seq: Seq, end: Seq) {
         let from = self.list.partition_point(|copy| !copy.end.after(seq));

@@ -18,6 +18,10 @@
 //! section 4.2.3.2). How late the silence was noticed is not asked of the radio: few say, and the ACKs do.
 //! An answer that does not come in time opens the gate, and the rest goes down unseen.
 //!
+//! While nobody has told of a silence yet, the ACKs do, too: a station that owes several for longer than a word
+//! takes gets nothing more, for [`DsaSyncConfig::longest_lateness`] at most, so that what it cannot hear does not
+//! stand in the router's queue, before the copies, when the radio returns.
+//!
 //! Holes that remain are repaired: what was sent before something that has come through is lost, after a quarter
 //! of the local round trip (`copies/suspects.rs`). Where the channel's rate is told, what goes down fits into the
 //! radio's queue, so that every loss is the radio's. Where it is not, a loss outside of silences may be the
@@ -28,6 +32,7 @@
 //! the driver has sent the packet itself.
 //!
 //! [`DsaSyncConfig::copies`]: super::config::DsaSyncConfig::copies
+//! [`DsaSyncConfig::longest_lateness`]: super::config::DsaSyncConfig::longest_lateness
 
 mod gates;
 mod hide;
@@ -50,7 +55,7 @@ use crate::units::Seq;
 
 pub(super) use gates::Gates;
 use hide::{Blocks, Doubled, Hidden, MOST_DOUBLED, MOST_HIDDEN, MOST_HIDING, may_wait};
-use state::{Phase, State};
+use state::{Mute, Phase, State};
 
 /// Most copies sent of one segment.
 const TRIES: u8 = 3;
@@ -228,6 +233,9 @@ impl Recover {
         }
         let state = &mut self.states[slot as usize];
         state.copies.set_least_round_trip(radio.unwrap_or_default());
+        if state.copies.is_empty() {
+            state.heard = now;
+        }
         let Remembered::Kept(number) = state.copies.remember(now, segment, MOST_OF_FLOW) else {
             return false;
         };
@@ -235,6 +243,12 @@ impl Recover {
         let metrics = &mut shared.metrics;
         metrics.kept_bytes += u64::from(segment.bytes);
         metrics.kept_bytes_peak = metrics.kept_bytes_peak.max(metrics.kept_bytes);
+        if state.falls_mute(now) {
+            let until = now + shared.config.longest_lateness;
+            state.mute = Mute::Since { until };
+            self.shut_gate(slot, shared.flows.known(slot).station);
+            self.plan(slot, until);
+        }
         true
     }
 
@@ -327,6 +341,26 @@ impl Recover {
         }
     }
 
+    fn shut_gate(&mut self, slot: u32, station: StationId) {
+        let shuts = &mut self.states[slot as usize].shuts;
+        if shuts.is_none() {
+            *shuts = Some(station);
+            self.gates.shut(station);
+        }
+    }
+
+    /// The station is heard, or not waited for any more.
+    fn end_mute(&mut self, slot: u32, next: Mute) {
+        let state = &mut self.states[slot as usize];
+        if matches!(state.mute, Mute::Since { .. }) {
+            // An unanswered probe keeps the gate shut as well.
+            if !matches!(state.phase, Phase::Probing { .. }) {
+                self.open_gate(slot);
+            }
+        }
+        self.states[slot as usize].mute = next;
+    }
+
     fn open_gate(&mut self, slot: u32) {
         if let Some(station) = self.states[slot as usize].shuts.take() {
             self.opened |= self.gates.open(station);
@@ -338,17 +372,19 @@ impl Recover {
     /// A silence was noticed.
     pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) {
         for slot in 0..self.states.len() as u32 {
-            let Some(flow) = shared.flows.get(slot).filter(|flow| scope.covers(flow.station)) else {
+            if shared.flows.get(slot).is_none_or(|flow| !scope.covers(flow.station)) {
                 continue;
-            };
+            }
+            let state = &mut self.states[slot as usize];
+            state.mute = Mute::No;
+            self.open_gate(slot);
             let state = &mut self.states[slot as usize];
             if !state.copies.suspect_all() {
                 continue;
             }
-            let late = now.since(flow.heard) > state.late();
+            let late = now.since(state.heard) > state.late();
             let before = matches!(state.phase, Phase::Threatened { late: true });
             state.phase = Phase::Threatened { late: late || before };
-            self.open_gate(slot);
         }
     }
 
@@ -366,13 +402,13 @@ impl Recover {
                 state.phase = Phase::Quiet;
                 continue;
             }
+            state.heard = now;
             let until = now + pacer.ahead(now) + state.word();
             state.phase = Phase::Watching { until, waits: 0 };
             if late && state.copies.line_up(PROBES, TRIES) > 0 {
                 state.phase = Phase::Probing { until };
                 if state.copies.has_untried() {
-                    state.shuts = Some(station);
-                    self.gates.shut(station);
+                    self.shut_gate(slot, station);
                 }
                 self.join_line(slot);
             }
@@ -417,6 +453,11 @@ impl Recover {
             return Heard::Pass;
         }
         state.last = Some((tcp.ack, tcp.window));
+        state.heard = now;
+        if state.mute != Mute::No {
+            self.end_mute(slot, Mute::No);
+        }
+        let state = &mut self.states[slot as usize];
         state.sacks |= !tcp.sack.is_empty();
         if state.is_idle() {
             return Heard::Pass;
@@ -652,6 +693,9 @@ impl Recover {
         active.retain(|&slot| {
             let how = self.judging(shared, pacer, slot);
             self.look(now, slot, &how, false);
+            if matches!(self.states[slot as usize].mute, Mute::Since { until } if until <= now) {
+                self.end_mute(slot, Mute::Believed);
+            }
             if self.states[slot as usize].hide_until.is_some_and(|until| until <= now) {
                 self.show(shared, windows, round_trips, slot, None, out);
             }
@@ -682,6 +726,7 @@ impl Recover {
         state.doubled.clear();
         (state.phase, state.last, state.sacks, state.hide_until) = (Phase::Quiet, None, false, None);
         state.forget_round_trip();
+        state.mute = Mute::No;
         self.open_gate(slot);
     }
 

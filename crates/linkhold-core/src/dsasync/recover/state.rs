@@ -21,6 +21,10 @@ const LEAST_LATE: Duration = Duration::from_millis(3);
 /// Patience with reordering where no local round trip has been measured.
 const UNMEASURED_PATIENCE: Duration = Duration::from_millis(1);
 
+/// A station that answers every second segment at once (RFC 1122 section 4.2.3.2) owes no ACK for fewer
+/// segments than this.
+const OWED: usize = 4;
+
 /// Where a flow is in its recovery from a silence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -34,11 +38,25 @@ pub(super) enum Phase {
     Watching { until: Instant, waits: u8 },
 }
 
+/// Whether the station has stopped to answer though nobody has told of a silence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mute {
+    #[default]
+    No,
+    /// Nothing goes down to it until it is heard, or until then.
+    Since { until: Instant },
+    /// That time is over. It is not waited for again before it is heard.
+    Believed,
+}
+
 /// The copies of one flow, and what is kept from its sender meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub copies: Copies,
     pub phase: Phase,
+    /// When the station was last heard, began to owe an ACK, or could send again.
+    pub heard: Instant,
+    pub mute: Mute,
     /// The station whose gate it keeps shut.
     pub shuts: Option<StationId>,
     /// It is in the list of flows with copies to send.
@@ -89,6 +107,15 @@ impl State {
         Some(Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(count))))
     }
 
+    /// The station owes ACKs for so much, and for so long, that it cannot be heard any more.
+    pub fn falls_mute(&self, now: Instant) -> bool {
+        self.mute == Mute::No
+            && matches!(self.phase, Phase::Quiet | Phase::Watching { .. })
+            && self.copies.len() >= OWED
+            && self.round_trip.is_some()
+            && now.since(self.heard) > self.word()
+    }
+
     /// How long a word of the station is waited for.
     pub fn word(&self) -> Duration {
         self.with_deviations(4).unwrap_or(UNMEASURED).clamp(LEAST_PATIENCE, MOST_PATIENCE)
@@ -113,7 +140,11 @@ impl State {
                 (Some(until), self.copies.next_judgement(how))
             }
         };
+        let mute = match self.mute {
+            Mute::Since { until } => Some(until),
+            Mute::No | Mute::Believed => None,
+        };
         let shown = self.hide_until.filter(|_| !self.hidden.is_empty());
-        phase.into_iter().chain(judgement).chain(shown).min()
+        [phase, judgement, mute, shown].into_iter().flatten().min()
     }
 }
