@@ -263,12 +263,15 @@ impl Copies {
         self.list.get(place).filter(|copy| copy.seq == seq && copy.kept == kept).map(|copy| copy.first)
     }
 
-    /// The segment came back from the transmit queue: it has not been sent, and will go as it is.
+    /// What begins at `seq` came back from the transmit queue: it has not been sent, and will go as it is. No copy
+    /// of what follows it may go before it.
     pub fn taken_back(&mut self, seq: Seq, out: &mut Actions) -> Done {
-        let place = self.list.partition_point(|copy| copy.seq.before(seq));
-        match self.list.get(place).filter(|copy| copy.seq == seq).map(|copy| copy.kept) {
-            Some(kept) => self.let_go(seq, kept, out),
-            None => Done::default(),
+        let mut done = Done::default();
+        let from = self.list.partition_point(|copy| copy.seq.before(seq));
+        for copy in self.list.drain(from..) {
+            done.freed += u64::from(copy.bytes);
+            out.push(Action::Forget { packet: copy.id });
         }
+        done
     }
 }

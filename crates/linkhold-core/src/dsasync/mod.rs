@@ -219,7 +219,7 @@ impl DsaSync {
         let (seq, end) = (packet.tcp.seq, packet.tcp.seq_end());
         if arrival {
             if flow.down_max.is_some_and(|highest| seq.before(highest)) && packet.tcp.payload_len > 0 {
-                self.recover.sender_repeats(slot, seq, end);
+                self.recover.sender_repeats(slot, flow.acked, seq, end);
             }
             if packet.tcp.flags.contains(TcpFlags::SYN) {
                 let (shared, windows) = (&mut self.shared, &mut self.windows);
@@ -356,7 +356,7 @@ impl DsaSync {
             Heard::Pass
         };
         if heard == Heard::Hidden {
-            self.after_uplink(now, slot, out);
+            self.forget_if_over(now, slot, out);
             return Verdict::Hold;
         }
         if heard != Heard::Dropped {
@@ -367,7 +367,7 @@ impl DsaSync {
             && tell_window(shared, round_trips, slot, out);
         if heard == Heard::Dropped || takes_place {
             shared.metrics.dropped[DropReason::RepairedHere as usize] += u64::from(takes_place);
-            self.after_uplink(now, slot, out);
+            self.forget_if_over(now, slot, out);
             return Verdict::Drop(DropReason::RepairedHere);
         }
         let rewrite =
@@ -396,17 +396,17 @@ impl DsaSync {
             }
             Verdict::Forward(_) | Verdict::ForwardAndKeep(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
         };
-        self.after_uplink(now, slot, out);
+        self.forget_if_over(now, slot, out);
         verdict
     }
 
-    /// An uplink packet was seen to: copies that it has called for go, and held packets whose gate it opened.
+    /// The last of every input: copies that it has called for go, and held packets whose gate it opened.
     #[inline]
-    fn after_uplink(&mut self, now: Instant, slot: u32, out: &mut Actions) {
-        self.forget_if_over(now, slot, out);
+    fn finish(&mut self, now: Instant, out: &mut Actions) {
         if self.recover.has_work() {
             self.release(now, out);
         }
+        self.next_timeout = self.find_next_timeout();
     }
 
     // ---- the radio ----
@@ -489,7 +489,7 @@ impl Mechanism for DsaSync {
             Direction::Downlink => self.on_downlink(now, packet, out),
             Direction::Uplink => self.on_uplink(now, packet, out),
         };
-        self.next_timeout = self.find_next_timeout();
+        self.finish(now, out);
         verdict
     }
 
@@ -521,7 +521,7 @@ impl Mechanism for DsaSync {
             | LinkEventKind::GrantUnused { .. }
             | LinkEventKind::GrantFrames { .. } => {}
         }
-        self.next_timeout = self.find_next_timeout();
+        self.finish(now, out);
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
@@ -539,7 +539,7 @@ impl Mechanism for DsaSync {
             windows.run_nudges(now, shared, round_trips, out);
         }
         self.release(now, out);
-        self.next_timeout = self.find_next_timeout();
+        self.finish(now, out);
     }
 
     fn next_timeout(&self) -> Option<Instant> {

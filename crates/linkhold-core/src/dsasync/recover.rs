@@ -192,12 +192,29 @@ impl Recover {
 
     /// The sender sends `seq .. end` again.
     #[cold]
-    pub fn sender_repeats(&mut self, slot: u32, seq: Seq, end: Seq) {
-        let Some(state) = self.states.get_mut(slot as usize) else { return };
+    pub fn sender_repeats(&mut self, slot: u32, acked: Option<Seq>, seq: Seq, end: Seq) {
+        if !self.on {
+            return;
+        }
+        let state = self.state(slot);
+        state.repeated = Some(match state.repeated {
+            Some((first, last)) if acked.is_none_or(|acked| last.after(acked)) => {
+                (first.min(seq), last.max(end))
+            }
+            Some(_) | None => (seq, end),
+        });
         state.copies.note_sender(seq, end);
         for doubled in state.doubled.iter_mut().filter(|doubled| doubled.overlaps(seq, end)) {
             doubled.by_sender = true;
         }
+    }
+
+    /// The flow's state, made if need be.
+    fn state(&mut self, slot: u32) -> &mut State {
+        if slot as usize >= self.states.len() {
+            self.states.resize_with(slot as usize + 1, State::default);
+        }
+        &mut self.states[slot as usize]
     }
 
     /// A segment goes down now. True if the driver is to keep a copy.
@@ -228,10 +245,7 @@ impl Recover {
         if !self.make_room(now, shared, u64::from(segment.bytes), bound, out) {
             return false;
         }
-        if slot as usize >= self.states.len() {
-            self.states.resize_with(slot as usize + 1, State::default);
-        }
-        let state = &mut self.states[slot as usize];
+        let state = self.state(slot);
         state.copies.set_least_round_trip(radio.unwrap_or_default());
         if state.copies.is_empty() {
             state.heard = now;
@@ -239,13 +253,14 @@ impl Recover {
         let Remembered::Kept(number) = state.copies.remember(now, segment, MOST_OF_FLOW) else {
             return false;
         };
+        let mute = state.falls_mute(now);
         self.order.push_back(Kept { slot, seq, number });
         let metrics = &mut shared.metrics;
         metrics.kept_bytes += u64::from(segment.bytes);
         metrics.kept_bytes_peak = metrics.kept_bytes_peak.max(metrics.kept_bytes);
-        if state.falls_mute(now) {
+        if mute {
             let until = now + shared.config.longest_lateness;
-            state.mute = Mute::Since { until };
+            self.state(slot).mute = Mute::Since { until };
             self.shut_gate(slot, shared.flows.known(slot).station);
             self.plan(slot, until);
         }
@@ -324,6 +339,9 @@ impl Recover {
             {
                 state.doubled.pop_front();
             }
+            // A copy of its sender's may still be held here.
+            let by_sender = by_sender
+                || state.repeated.is_some_and(|(first, last)| first.before(end) && seq.before(last));
             state.doubled.push_back(Doubled { seq, end, at: now, by_sender });
             if self.line.len() > 1 {
                 self.line.rotate_left(1);
@@ -430,6 +448,7 @@ impl Recover {
 
     /// A believed segment came from the station.
     #[inline]
+    #[expect(clippy::too_many_arguments, reason = "three of them are other parts that it reads")]
     pub fn on_uplink(
         &mut self,
         now: Instant,
@@ -527,12 +546,14 @@ impl Recover {
             }
             Phase::Watching { until, waits } => {
                 let (mut until, mut waits) = if word { (now + patience, 0) } else { (until, waits) };
+                let mut given_up = false;
                 if until <= now {
                     waits += 1;
                     until = now + patience * (1 << waits.min(6));
-                    due += state.copies.line_up(PROBES, TRIES);
+                    due += if waits > TRIES { 0 } else { state.copies.line_up(PROBES, TRIES) };
+                    given_up = due == 0;
                 }
-                let over = !state.copies.has_suspects() || (due == 0 && waits > TRIES);
+                let over = given_up || !state.copies.has_suspects();
                 state.phase = if over { Phase::Quiet } else { Phase::Watching { until, waits } };
             }
         }
@@ -564,8 +585,11 @@ impl Recover {
         how: &Judging,
     ) -> bool {
         let (tcp, state) = (packet.tcp, &mut self.states[slot as usize]);
+        // A D-SACK of the sender's own copy is news that must not get lost with an ACK that another covers.
+        let own = |double| !state.doubled.iter().any(|doubled| doubled.explains(now, &double));
         if shared.config.uplink.mode != UplinkMode::Off
             || !may_wait(tcp)
+            || blocks.d_sack.is_some_and(own)
             || !state.copies.repairs(tcp.ack, how)
             || state.hidden.len() >= MOST_HIDDEN
             || !shared.space.fits(packet.len, 0)
@@ -726,6 +750,7 @@ impl Recover {
         state.doubled.clear();
         (state.phase, state.last, state.sacks, state.hide_until) = (Phase::Quiet, None, false, None);
         state.forget_round_trip();
+        state.repeated = None;
         state.mute = Mute::No;
         self.open_gate(slot);
     }

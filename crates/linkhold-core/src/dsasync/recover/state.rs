@@ -73,6 +73,8 @@ pub(super) struct State {
     /// ACKs that tell of a hole are kept back until then.
     pub hide_until: Option<Instant>,
     pub doubled: VecDeque<Doubled>,
+    /// What the sender has sent again lies between these, as far as it was not acknowledged then.
+    pub repeated: Option<(Seq, Seq)>,
 }
 
 impl State {
