@@ -776,11 +776,3 @@ impl Recover {
         self.next = None;
     }
 }
-
-impl Recover {
-    /// Bytes of copies, for tests.
-    #[cfg(test)]
-    pub fn has_copies(&self, slot: u32) -> bool {
-        self.states.get(slot as usize).is_some_and(|state| !state.copies.is_empty())
-    }
-}
