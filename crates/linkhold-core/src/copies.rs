@@ -9,9 +9,7 @@
 //! Two mechanisms use it: `local_recovery` sends at once what ACKs show lost; `dsasync` lines copies up, because
 //! it knows when silences began and ended, and paces what goes to the radio (`copies/suspects.rs`).
 
-mod suspects;
-
-pub(crate) use suspects::{Forwarded, Judging, Remembered, Resent};
+pub(crate) mod suspects;
 
 use std::collections::VecDeque;
 

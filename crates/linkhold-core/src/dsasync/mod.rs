@@ -50,7 +50,7 @@ mod windows;
 mod tests;
 
 use crate::action::{Action, Actions, DropReason, Rewrite, Verdict};
-use crate::copies::Forwarded;
+use crate::copies::suspects::Forwarded;
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};

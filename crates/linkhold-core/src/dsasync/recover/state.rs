@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 
 use super::hide::{Doubled, Hidden};
-use crate::copies::{Copies, Judging};
+use crate::copies::Copies;
+use crate::copies::suspects::Judging;
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
