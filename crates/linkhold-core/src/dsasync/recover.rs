@@ -331,6 +331,8 @@ impl Recover {
                 return false;
             };
             pacer.on_sent(now, bytes);
+            // Until now there may have been nothing to answer.
+            state.heard = now;
             // Karn: of a segment sent twice nobody can tell which one was answered.
             shared.flows.at(slot).radio_probe = None;
             shared.metrics.copies_sent += 1;
@@ -469,7 +471,10 @@ impl Recover {
             Phase::Watching { until, waits } => {
                 let (mut until, mut waits) = if word { (now + patience, 0) } else { (until, waits) };
                 let mut given_up = false;
-                if until <= now {
+                if state.in_line {
+                    // The copies have yet to go: only then can the station have anything to say of them.
+                    until = until.max(now + patience);
+                } else if until <= now {
                     waits += 1;
                     until = now + patience * (1 << waits.min(6));
                     due += if waits > TRIES { 0 } else { state.copies.line_up(PROBES, TRIES) };
