@@ -513,6 +513,7 @@ impl Mechanism for DsaSync {
             LinkEventKind::StationLeft { station } => {
                 self.round_trips.forget_station(station);
                 self.capacity.forget_station(station);
+                self.recover.forget_station(station);
                 self.on_tfp_change(now, change, None, out);
             }
             LinkEventKind::SensingSchedule { .. }

@@ -43,6 +43,7 @@ use std::collections::VecDeque;
 
 use super::config::DsaSyncConfig;
 use super::pacer::Pacer;
+use super::per_station::PerStation;
 use super::round_trip::RoundTrips;
 use super::shared::Shared;
 use super::windows::Windows;
@@ -111,6 +112,8 @@ pub(super) struct Recover {
     /// Flows with something due.
     active: Vec<u32>,
     next: Option<Instant>,
+    /// When each station was last heard, on whatever flow.
+    heard: PerStation<Instant>,
     pub gates: Gates,
     /// A gate was opened: its station may be served.
     opened: bool,
@@ -126,6 +129,7 @@ impl Recover {
             line: VecDeque::new(),
             active: Vec::new(),
             next: None,
+            heard: PerStation::new(config.monitor.max_stations),
             gates: Gates::new(config.monitor.max_stations),
             opened: false,
             hidden: 0,
@@ -240,12 +244,14 @@ impl Recover {
         {
             return false;
         }
-        let radio = round_trips.radio_part(flow.station);
+        let station = flow.station;
+        let radio = round_trips.radio_part(station);
         let bound = Self::bound(shared, radio);
         if !self.make_room(now, shared, u64::from(segment.bytes), bound, out) {
             return false;
         }
-        let state = self.state(slot);
+        self.state(slot);
+        let state = &mut self.states[slot as usize];
         state.copies.set_least_round_trip(radio.unwrap_or_default());
         if state.copies.is_empty() {
             state.heard = now;
@@ -253,7 +259,8 @@ impl Recover {
         let Remembered::Kept(number) = state.copies.remember(now, segment, MOST_OF_FLOW) else {
             return false;
         };
-        let mute = state.falls_mute(now);
+        let silent_for = now.since(state.heard.max(self.heard.get(station).copied().unwrap_or_default()));
+        let mute = state.falls_mute(silent_for);
         self.order.push_back(Kept { slot, seq, number });
         let metrics = &mut shared.metrics;
         metrics.kept_bytes += u64::from(segment.bytes);
@@ -261,7 +268,7 @@ impl Recover {
         if mute {
             let until = now + shared.config.longest_lateness;
             self.state(slot).mute = Mute::Since { until };
-            self.shut_gate(slot, shared.flows.known(slot).station);
+            self.shut_gate(slot, station);
             self.plan(slot, until);
         }
         true
@@ -392,9 +399,10 @@ impl Recover {
     /// A silence was noticed.
     pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) {
         for slot in 0..self.states.len() as u32 {
-            if shared.flows.get(slot).is_none_or(|flow| !scope.covers(flow.station)) {
+            let Some(flow) = shared.flows.get(slot).filter(|flow| scope.covers(flow.station)) else {
                 continue;
-            }
+            };
+            let heard = self.heard.get(flow.station).copied().unwrap_or_default();
             let state = &mut self.states[slot as usize];
             state.mute = Mute::No;
             self.open_gate(slot);
@@ -402,7 +410,7 @@ impl Recover {
             if !state.copies.suspect_all() {
                 continue;
             }
-            let late = now.since(state.heard) > state.late();
+            let late = now.since(state.heard.max(heard)) > state.late();
             let before = matches!(state.phase, Phase::Threatened { late: true });
             state.phase = Phase::Threatened { late: late || before };
         }
@@ -534,6 +542,11 @@ impl Recover {
         debug_assert!(self.active.is_empty());
         self.active = active;
         self.next = (first < Instant::FAR_FUTURE).then(|| first.max(now + GRAIN));
+    }
+
+    /// The station's number goes to another.
+    pub fn forget_station(&mut self, station: StationId) {
+        self.heard.forget(station);
     }
 
     /// The connection ends, begins anew, or leaves the table: no copy of it counts any more.

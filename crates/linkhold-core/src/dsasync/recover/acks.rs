@@ -35,6 +35,7 @@ impl Recover {
             return Heard::Pass;
         }
         let tcp = packet.tcp;
+        *self.heard.at(packet.station) = now;
         let Some(state) = self.states.get_mut(slot as usize) else { return Heard::Pass };
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
             return Heard::Pass;

@@ -111,12 +111,12 @@ impl State {
     }
 
     /// The station owes ACKs for so much, and for so long, that it cannot be heard any more.
-    pub fn falls_mute(&self, now: Instant) -> bool {
+    pub fn falls_mute(&self, silent_for: Duration) -> bool {
         self.mute == Mute::No
             && matches!(self.phase, Phase::Quiet | Phase::Watching { .. })
             && self.copies.len() >= OWED
             && self.round_trip.is_some()
-            && now.since(self.heard) > self.word()
+            && silent_for > self.word()
     }
 
     /// How long a word of the station is waited for.
