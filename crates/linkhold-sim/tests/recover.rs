@@ -92,13 +92,16 @@ fn without_copies_it_does_not() {
 }
 
 #[test]
-fn where_silences_are_told_at_once_copies_change_nothing() {
+fn where_silences_are_told_at_once_nothing_is_sent_twice() {
     for router in routers() {
         for seed in SEEDS {
             let [with, without] = [with_copies(), DsaSyncConfig::default()]
                 .map(|mechanism| run(&late(Congestion::Cubic, 0, router, mechanism), seed));
             assert_eq!(with.mechanisms[0].counter("copies_sent"), 0);
-            assert_eq!(with.flows, without.flows);
+            // A word that is waited for may take a release along, no more.
+            let ratio = with.totals.goodput_bps / without.totals.goodput_bps;
+            assert!(ratio > 0.999, "{ratio}");
+            assert_eq!(with.totals.retransmits, without.totals.retransmits);
         }
     }
 }

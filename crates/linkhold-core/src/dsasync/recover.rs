@@ -25,7 +25,11 @@
 //! Holes that remain are repaired: what was sent before something that has come through is lost, after a quarter
 //! of the local round trip (`copies/suspects.rs`). Where the channel's rate is told, what goes down fits into the
 //! radio's queue, so that every loss is the radio's. Where it is not, a loss outside of silences may be the
-//! router's word of congestion: only suspects are repaired, and the sender hears of the rest.
+//! router's word of congestion: only suspects are repaired, and the sender hears of the rest. Traffic that passes
+//! us by can fill the router's queue all the same; what it pushes out is repaired three times at most.
+//!
+//! [`DsaSyncConfig::longest_lateness`] is 50 ms by default. Linux tells the start of a channel switch, and a mac80211
+//! driver a lost beacon, sooner than that (from memory, not checked); the aim of 50 ms is the project's own.
 //!
 //! Copies are bounded by what the radio can carry in the longest lateness and a local round trip, where its rate is
 //! told, and by [`DsaSyncConfig::copies`] always; the oldest makes room. They take no part in `B_alloc`, because
