@@ -103,6 +103,11 @@ impl Copies {
         any
     }
 
+    /// When the first segment, or a copy of it, went last.
+    pub fn first_sent(&self) -> Option<Instant> {
+        self.list.front().map(|first| first.sent)
+    }
+
     /// Segments kept.
     pub fn len(&self) -> usize {
         self.list.len()

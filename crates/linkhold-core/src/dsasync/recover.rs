@@ -66,6 +66,9 @@ use state::{Mute, Phase, State};
 const TRIES: u8 = 3;
 /// Copies that go down before anything else, and are answered at once.
 const PROBES: usize = 2;
+/// Most flows that begin so after a silence, those of the oldest suspects: a late silence takes a few frames, which
+/// were the first in the router's queue. The others' ACKs tell, or their silence.
+const MOST_PROBED: usize = 4;
 /// Most copies kept of one flow, and of all.
 const MOST_OF_FLOW: usize = 4096;
 const MOST_COPIES: usize = 65_536;
@@ -116,8 +119,9 @@ pub(super) struct Recover {
     /// Flows with something due.
     active: Vec<u32>,
     next: Option<Instant>,
-    /// When each station was last heard, on whatever flow.
+    /// When each station was last heard, on whatever flow, and when any was.
     heard: PerStation<Instant>,
+    heard_any: Instant,
     pub gates: Gates,
     /// A gate was opened: its station may be served.
     opened: bool,
@@ -134,6 +138,7 @@ impl Recover {
             active: Vec::new(),
             next: None,
             heard: PerStation::new(config.monitor.max_stations),
+            heard_any: Instant::ZERO,
             gates: Gates::new(config.monitor.max_stations),
             opened: false,
             hidden: 0,
@@ -263,7 +268,8 @@ impl Recover {
         let Remembered::Kept(number) = state.copies.remember(now, segment, MOST_OF_FLOW) else {
             return false;
         };
-        let silent_for = now.since(state.heard.max(self.heard.get(station).copied().unwrap_or_default()));
+        // While others are heard the station may only be waiting for its turn.
+        let silent_for = now.since(state.heard.max(self.heard_any));
         let mute = state.falls_mute(silent_for);
         self.order.push_back(Kept { slot, seq, number });
         let metrics = &mut shared.metrics;
@@ -403,10 +409,13 @@ impl Recover {
     /// A silence was noticed.
     pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) {
         for slot in 0..self.states.len() as u32 {
-            let Some(flow) = shared.flows.get(slot).filter(|flow| scope.covers(flow.station)) else {
+            if shared.flows.get(slot).is_none_or(|flow| !scope.covers(flow.station)) {
                 continue;
+            }
+            let heard = match scope {
+                Scope::Network => self.heard_any,
+                Scope::Station(station) => self.heard.get(station).copied().unwrap_or_default(),
             };
-            let heard = self.heard.get(flow.station).copied().unwrap_or_default();
             let state = &mut self.states[slot as usize];
             state.mute = Mute::No;
             self.open_gate(slot);
@@ -422,12 +431,12 @@ impl Recover {
 
     /// A silence is over; stations may be silent for another one.
     pub fn silence_ended(&mut self, now: Instant, shared: &Shared, pacer: &Pacer) {
+        let mut oldest: [Option<(Instant, u32)>; MOST_PROBED] = [None; MOST_PROBED];
         for slot in 0..self.states.len() as u32 {
             let state = &mut self.states[slot as usize];
             let Phase::Threatened { late } = state.phase else { continue };
             let Some(flow) = shared.flows.get(slot) else { continue };
-            let station = flow.station;
-            if shared.monitor.tfp(station) {
+            if shared.monitor.tfp(flow.station) {
                 continue;
             }
             if state.copies.is_empty() {
@@ -435,15 +444,30 @@ impl Recover {
                 continue;
             }
             state.heard = now;
-            let until = now + pacer.ahead(now) + state.word();
+            let until = now + pacer.ahead(now) + state.tail();
             state.phase = Phase::Watching { until, waits: 0 };
-            if late && state.copies.line_up(PROBES, TRIES) > 0 {
-                state.phase = Phase::Probing { until };
-                if state.copies.has_untried() {
-                    self.shut_gate(slot, station);
+            if late && let Some(since) = state.copies.first_sent() {
+                let place = oldest.iter().position(|other| other.is_none_or(|(at, _)| since < at));
+                if let Some(place) = place {
+                    oldest[place..].rotate_right(1);
+                    oldest[place] = Some((since, slot));
                 }
-                self.join_line(slot);
             }
+            self.plan(slot, until);
+        }
+        for (_, slot) in oldest.into_iter().flatten() {
+            let state = &mut self.states[slot as usize];
+            let until = now + pacer.ahead(now) + state.word();
+            if state.copies.line_up(PROBES, TRIES) == 0 {
+                continue;
+            }
+            state.phase = Phase::Probing { until };
+            if state.copies.has_untried()
+                && let Some(flow) = shared.flows.get(slot)
+            {
+                self.shut_gate(slot, flow.station);
+            }
+            self.join_line(slot);
             self.plan(slot, until);
         }
     }
@@ -465,7 +489,7 @@ impl Recover {
             return;
         }
         let mut due = state.copies.judge(now, how);
-        let patience = state.word();
+        let (patience, tail) = (state.word(), state.tail());
         match state.phase {
             Phase::Quiet | Phase::Threatened { .. } => {}
             Phase::Probing { until } => {
@@ -476,19 +500,19 @@ impl Recover {
                     due += state.copies.line_up(MOST_OF_FLOW, TRIES);
                 }
                 if !state.copies.has_untried() {
-                    state.phase = Phase::Watching { until: now + patience * 2, waits: 0 };
+                    state.phase = Phase::Watching { until: now + tail, waits: 0 };
                     self.open_gate(slot);
                 }
             }
             Phase::Watching { until, waits } => {
-                let (mut until, mut waits) = if word { (now + patience, 0) } else { (until, waits) };
+                let (mut until, mut waits) = if word { (now + tail, 0) } else { (until, waits) };
                 let mut given_up = false;
                 if state.in_line {
                     // The copies have yet to go: only then can the station have anything to say of them.
-                    until = until.max(now + patience);
+                    until = until.max(now + tail);
                 } else if until <= now {
                     waits += 1;
-                    until = now + patience * (1 << waits.min(6));
+                    until = now + tail * (1 << waits.min(6));
                     due += if waits > TRIES { 0 } else { state.copies.line_up(PROBES, TRIES) };
                     given_up = due == 0;
                 }
@@ -499,7 +523,7 @@ impl Recover {
         if due > 0 {
             let state = &mut self.states[slot as usize];
             if state.phase == Phase::Quiet {
-                state.phase = Phase::Watching { until: now + patience * 2, waits: 0 };
+                state.phase = Phase::Watching { until: now + tail, waits: 0 };
             }
             self.join_line(slot);
         }

@@ -36,6 +36,7 @@ impl Recover {
         }
         let tcp = packet.tcp;
         *self.heard.at(packet.station) = now;
+        self.heard_any = now;
         let Some(state) = self.states.get_mut(slot as usize) else { return Heard::Pass };
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
             return Heard::Pass;

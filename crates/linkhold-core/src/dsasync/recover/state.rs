@@ -15,6 +15,8 @@ use crate::units::Seq;
 /// A word of the station is waited for at least this long, and at most [`MOST_PATIENCE`].
 const LEAST_PATIENCE: Duration = Duration::from_millis(5);
 const MOST_PATIENCE: Duration = Duration::from_millis(200);
+/// Longest delay of an ACK (Linux's `TCP_DELACK_MIN` of 40 ms, from memory, and a round trip).
+const DELAYED_ACK: Duration = Duration::from_millis(50);
 /// The same while no local round trip has been measured.
 const UNMEASURED: Duration = Duration::from_millis(20);
 /// A station that was heard later than this before a silence was noticed leaves no doubt: noticed at once.
@@ -122,6 +124,11 @@ impl State {
     /// How long a word of the station is waited for.
     pub fn word(&self) -> Duration {
         self.with_deviations(4).unwrap_or(UNMEASURED).clamp(LEAST_PATIENCE, MOST_PATIENCE)
+    }
+
+    /// How long a word of the last segments is waited for: a station may owe it to its delayed ACK.
+    pub fn tail(&self) -> Duration {
+        (self.word() * 2).max(DELAYED_ACK)
     }
 
     /// A silence that is noticed so long after the station was last heard began before.
