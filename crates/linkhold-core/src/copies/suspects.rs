@@ -181,7 +181,10 @@ impl Copies {
 
     /// Judges by what has come through. Answers how many more copies are due now.
     pub fn judge(&mut self, now: Instant, how: &Judging) -> u32 {
-        let Some(first) = self.list.front() else { return 0 };
+        let Some(first) = self.list.front() else {
+            self.likely = None;
+            return 0;
+        };
         if first.order >= self.certain && self.is_settled() {
             return 0;
         }

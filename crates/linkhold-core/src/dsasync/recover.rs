@@ -13,6 +13,7 @@
 //!   that is held of the station follows before they are answered. What the answers prove delivered is no suspect
 //!   any more; the rest follows, then what is held. So the receiver sees no hole, and the sender's own copies,
 //!   which came later, come last.
+//!   Only the four flows with the oldest suspects begin so: with many flows two copies each would be needless.
 //!
 //! Two, because a station answers every second segment at once, and a single one perhaps after 40 ms (RFC 1122
 //! section 4.2.3.2). How late the silence was noticed is not asked of the radio: few say, and the ACKs do.
@@ -308,7 +309,7 @@ impl Recover {
             }
             self.order.pop_front();
         }
-        false
+        shared.metrics.kept_bytes + bytes <= bound && self.order.len() < MOST_COPIES
     }
 
     /// A segment came back from the transmit queue.
