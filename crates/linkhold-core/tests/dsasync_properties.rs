@@ -18,7 +18,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use support::driver::{Driver, Shares, World};
 use support::flow::FlowPlan;
-use support::steps::{Step, plans, steps, steps_both_ways, steps_with_ghosts, steps_with_hogs, wild_steps};
+use support::steps::{
+    Step, plans, steps, steps_both_ways, steps_with_ghosts, steps_with_hogs, steps_with_losses, wild_steps,
+};
 
 fn config() -> impl Strategy<Value = DsaSyncConfig> {
     (
@@ -71,6 +73,11 @@ fn config() -> impl Strategy<Value = DsaSyncConfig> {
         )
 }
 
+/// The same with copies: so few that they are pushed out, or enough.
+fn with_copies(config: DsaSyncConfig, few: bool) -> DsaSyncConfig {
+    DsaSyncConfig { recover: true, copies: Bytes(if few { 6_000 } else { 4_000_000 }), ..config }
+}
+
 fn world(config: &DsaSyncConfig, queue: Option<usize>, lag: u64) -> World {
     let shares = Shares {
         quota: config.flow_quota.0,
@@ -82,6 +89,7 @@ fn world(config: &DsaSyncConfig, queue: Option<usize>, lag: u64) -> World {
     };
     World {
         b_alloc: config.b_alloc.0,
+        most_kept: if config.recover { config.copies.0 } else { 0 },
         max_silence: config.monitor.max_silence,
         queue,
         lag,
@@ -123,6 +131,34 @@ proptest! {
         steps in steps(200),
     ) {
         drive(&config, world(&config, queue, lag), &plans, &steps);
+    }
+
+    #[test]
+    fn the_contract_holds_with_copies(
+        config in config(),
+        few in prop::bool::weighted(0.2),
+        queue in prop::option::of(1usize..60),
+        lag in prop_oneof![3 => Just(0u64), 1 => 1u64..5_000],
+        plans in plans(),
+        steps in steps_with_losses(200),
+    ) {
+        let config = with_copies(config, few);
+        drive(&config, world(&config, queue, lag), &plans, &steps);
+    }
+
+    #[test]
+    fn the_contract_holds_with_copies_for_garbage_and_hogs_too(
+        config in config(),
+        few in prop::bool::weighted(0.2),
+        queue in prop::option::of(1usize..60),
+        plans in plans(),
+        wild in wild_steps(100),
+        hogs in steps_with_hogs(60),
+        both_ways in steps_both_ways(60),
+    ) {
+        let config = with_copies(config, few);
+        let steps: Vec<_> = wild.into_iter().chain(hogs).chain(both_ways).collect();
+        drive(&config, world(&config, queue, 0), &plans, &steps);
     }
 
     #[test]
@@ -291,12 +327,14 @@ fn the_worlds_reach_every_part() {
     let mut total = Metrics::default();
     for _ in 0..200 {
         let (config, plans, steps) = worlds.new_tree(&mut runner).expect("a world").current();
+        let config = with_copies(config, false);
         let mut dsasync = agent(&config);
         let mut driver = Driver::new(&mut dsasync, world(&config, Some(30), 0), &plans);
         driver.run(&steps, |_| true);
         driver.quieten();
         let metrics = driver.mechanism.metrics();
         total.holds += metrics.holds;
+        total.copies_sent += metrics.copies_sent;
         total.released += metrics.released;
         for (sum, dropped) in total.dropped.iter_mut().zip(metrics.dropped) {
             *sum += dropped;
@@ -314,6 +352,7 @@ fn the_worlds_reach_every_part() {
     let counts = [
         ("holds", total.holds),
         ("released", total.released),
+        ("copies sent", total.copies_sent),
         ("buffer full", dropped(DropReason::BufferFull)),
         ("superseded", dropped(DropReason::Superseded)),
         ("flow evicted", dropped(DropReason::FlowEvicted)),

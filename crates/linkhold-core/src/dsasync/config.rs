@@ -125,6 +125,14 @@ pub struct DsaSyncConfig {
     /// 8289; [`Queues::Flow`]); zero: never. It is four times the standing queue that the clamp leaves, so that
     /// it concerns only senders that no window holds.
     pub standing_limit: Duration,
+    /// Copies are kept of what goes down, so that what a silence took before it was noticed can go again, and
+    /// other losses of the radio besides.
+    pub recover: bool,
+    /// How late a silence may be noticed so that what it took is still there: copies are kept for that time and
+    /// a local round trip, at the channel's rate.
+    pub longest_lateness: Duration,
+    /// Most bytes of copies, whatever the rate.
+    pub copies: Bytes,
     /// What happens to a held segment when a second copy comes.
     pub duplicates: Duplicates,
     /// Take back the transmit queue when a silence starts (Algorithm 2, line 11).
@@ -194,6 +202,9 @@ impl Default for DsaSyncConfig {
             queues: Queues::Flow,
             flow_quota: Bytes(32_000_000),
             standing_limit: Duration::from_millis(20),
+            recover: false,
+            longest_lateness: Duration::from_millis(50),
+            copies: Bytes(4_000_000),
             duplicates: Duplicates::Adaptive,
             reclaim: true,
             uplink: UplinkConfig { mode: UplinkMode::Off, ..UplinkConfig::default() },
@@ -298,6 +309,7 @@ impl DsaSyncConfig {
             ("slow_rate", self.slow_rate.is_zero()),
             ("nudges", self.nudges == 0),
             ("nudge_backoff", self.nudge_backoff.is_zero()),
+            ("copies", self.copies == Bytes::ZERO),
         ];
         match zero.into_iter().find(|(_, is_zero)| *is_zero) {
             Some((key, _)) => Err(ConfigError::Zero { key }),

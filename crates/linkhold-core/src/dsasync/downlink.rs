@@ -20,6 +20,7 @@ use super::config::{DsaSyncConfig, Duplicates, Queues};
 use super::flow::Flow;
 use super::hold_buffer::{Arrived, HoldBuffer, IN_SILENCE, NONE};
 use super::pacer::Pacer;
+use super::recover::Gates;
 use super::round_trip::{RoundTrips, SentDown};
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Verdict};
@@ -43,6 +44,8 @@ pub(super) struct Leaving {
     pub slot: u32,
     /// Its ACK number and window field, if it has them.
     pub tells: Option<(Seq, u16)>,
+    /// It has payload that may be sent again.
+    pub is_data: bool,
     /// How it goes down; `None`: it is dropped, because its queue stands.
     pub sent: Option<SentDown>,
 }
@@ -87,6 +90,7 @@ impl Downlink {
         now: Instant,
         shared: &mut Shared,
         round_trips: &RoundTrips,
+        gates: &Gates,
         slot: u32,
         packet: &PacketView<'_>,
     ) -> bool {
@@ -108,16 +112,17 @@ impl Downlink {
         }
         match shared.config.queues {
             Queues::Station => self.buffer.has(station),
-            Queues::Flow => shared.flows.at(slot).held > 0 || self.settle(now, shared, round_trips),
+            Queues::Flow => shared.flows.at(slot).held > 0 || self.settle(now, shared, round_trips, gates),
         }
     }
 
     /// Brings a station that may be sent something to the front. False if there is none.
     #[inline]
-    fn settle(&mut self, now: Instant, shared: &Shared, round_trips: &RoundTrips) -> bool {
+    fn settle(&mut self, now: Instant, shared: &Shared, round_trips: &RoundTrips, gates: &Gates) -> bool {
         let patient = Cell::new(self.patient);
         let found = self.buffer.settle(|station| {
             shared.monitor.tfp(station)
+                || gates.is_shut(station)
                 || round_trips.below_is_full(now, station).is_some_and(|at| {
                     patient.set(patient.get().min(at));
                     true
@@ -230,8 +235,14 @@ impl Downlink {
 
     /// Algorithm 2 lines 6 to 10: takes out the next packet that may leave now.
     #[inline]
-    pub fn pop(&mut self, now: Instant, shared: &mut Shared, round_trips: &RoundTrips) -> Option<Leaving> {
-        if self.buffer.packets() == 0 || !self.settle(now, shared, round_trips) {
+    pub fn pop(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        gates: &Gates,
+    ) -> Option<Leaving> {
+        if self.buffer.packets() == 0 || !self.settle(now, shared, round_trips, gates) {
             return None;
         }
         let index = self.buffer.next()?;
@@ -284,13 +295,14 @@ impl Downlink {
         let arrived = (held.silences == shared.monitor.silences_of(station)).then_some(held.arrived);
         let (end, seq_len, len) = (held.seq + held.seq_len, held.seq_len, held.len);
         let sent = Some(SentDown { end, seq_len, len, arrived });
-        let leaving = Leaving { packet: held.packet, slot, tells: held.tells, sent };
+        let (tells, is_data) = (held.tells, held.is_data);
+        let leaving = Leaving { packet: held.packet, slot, tells, is_data, sent };
         shared.space.give_back(len);
         shared.space.note_queues(self.buffer.queues());
         leaving
     }
 
-    /// A silence is over.
+    /// A silence is over, or a gate open.
     pub fn unblock(&mut self) {
         self.buffer.unblock();
     }
@@ -314,12 +326,13 @@ impl Downlink {
         now: Instant,
         shared: &Shared,
         round_trips: &RoundTrips,
+        gates: &Gates,
     ) -> Option<Instant> {
         if self.buffer.packets() == 0 {
             self.patient = Instant::FAR_FUTURE;
             return None;
         }
-        let at = self.pacer.next_time().filter(|_| self.settle(now, shared, round_trips));
+        let at = self.pacer.next_time().filter(|_| self.settle(now, shared, round_trips, gates));
         Some(at.unwrap_or(Instant::FAR_FUTURE).min(self.patient)).filter(|&at| at < Instant::FAR_FUTURE)
     }
 }

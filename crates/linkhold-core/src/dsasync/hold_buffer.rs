@@ -28,7 +28,7 @@ use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Queues};
 use super::flow::Flow;
 use super::longest::{Linked, Links, Longest};
-use crate::packet::{PacketId, PacketView, StationId, TcpFlags};
+use crate::packet::{PacketId, PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::Instant;
 use crate::units::Seq;
 
@@ -55,6 +55,8 @@ pub(super) struct HeldSegment {
     pub seq: Seq,
     pub seq_len: u32,
     pub len: u32,
+    /// It has payload that may be sent again: no SYN.
+    pub is_data: bool,
     /// When it came.
     pub arrived: Instant,
     /// How many silences there had been; [`IN_SILENCE`] if it came in one, or back from the transmit queue.
@@ -269,6 +271,7 @@ impl HoldBuffer {
         let held = &mut self.slab[index as usize];
         (held.packet, held.len, held.seq_len) = (packet.id, packet.len, packet.tcp.seq_len());
         held.tells = tells(packet);
+        held.is_data = is_data(packet.tcp);
         self.quantum = self.quantum.max(packet.len);
         flow.held_weight = flow.held_weight - before + after;
         let weight = self.queues[queue as usize].weight - before + after;
@@ -374,6 +377,7 @@ impl HoldBuffer {
             seq: packet.tcp.seq,
             seq_len: packet.tcp.seq_len(),
             len: packet.len,
+            is_data: is_data(packet.tcp),
             arrived: how.at,
             silences: how.silences,
             probe: how.probe,
@@ -600,6 +604,11 @@ pub(super) fn tells(packet: &PacketView<'_>) -> Option<(Seq, u16)> {
     let is_plain = packet.tcp.flags.contains(TcpFlags::ACK)
         && !packet.tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST));
     is_plain.then_some((packet.tcp.ack, packet.tcp.window))
+}
+
+/// The segment has payload and opens no connection.
+pub(super) fn is_data(tcp: &TcpSegment) -> bool {
+    tcp.payload_len > 0 && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
 }
 
 /// Makes a packet the first (`front`) or last of a list, and answers its neighbours before and behind it.

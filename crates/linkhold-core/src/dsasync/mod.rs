@@ -13,6 +13,7 @@
 //! | 1 and 2, what windows senders are told | `Windows` | `windows.rs`, `window.rs`, `keep_back.rs` |
 //! | 3 and 4, uplink shaping | `UplinkPath` | `uplink_path.rs`, `uplink.rs` |
 //! | 5, loss of capacity | `Capacity` | `capacity.rs` |
+//! | beside the paper: what a silence took before it was noticed | `Recover` | `recover.rs` |
 //! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs`, `bdp.rs` |
 //! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `delivery_rate.rs`, `shares.rs`, `uplink_windows.rs` |
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
@@ -38,6 +39,7 @@ mod keep_back;
 mod longest;
 mod pacer;
 mod per_station;
+mod recover;
 mod round_trip;
 mod settings;
 mod shared;
@@ -53,24 +55,26 @@ mod windows;
 mod tests;
 
 use crate::action::{Action, Actions, DropReason, Rewrite, Verdict};
+use crate::copies::suspects::Forwarded;
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{Direction, FlowKey, Origin, PacketView, TcpFlags};
+use crate::packet::{Direction, FlowKey, Origin, PacketId, PacketView, TcpFlags};
 use crate::time::{Duration, Instant};
 use crate::units::Bytes;
 
 use capacity::{Capacity, Channel};
 use downlink::{Downlink, Leaving, MOST_DROPS};
 use flow_table::Touched;
-use hold_buffer::tells;
+use hold_buffer::{is_data, tells};
 use keep_back::release_kept;
+use recover::{Heard, Recover};
 use round_trip::{RoundTrips, SentDown, probe_wired};
 use shared::Shared;
 use uplink::UplinkMode;
 use uplink_path::UplinkPath;
 use uplink_windows::{pass_downlink, tell_station};
-use windows::Windows;
+use windows::{Windows, tell_window};
 
 pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode, Queues};
 
@@ -97,6 +101,7 @@ pub struct DsaSync {
     uplink: UplinkPath,
     round_trips: RoundTrips,
     capacity: Capacity,
+    recover: Recover,
     /// By cause: the last silence's end was noticed late, so the next one's will be.
     ends_late: [bool; Cause::ALL.len()],
     /// The earliest of the parts' timeouts, found once for each input: drivers ask for it more often.
@@ -117,6 +122,7 @@ impl DsaSync {
             uplink: UplinkPath::new(&config.uplink),
             round_trips: RoundTrips::new(config),
             capacity: Capacity::new(config),
+            recover: Recover::new(config),
             ends_late: [false; Cause::ALL.len()],
             next_timeout: None,
         })
@@ -202,6 +208,7 @@ impl DsaSync {
     fn forget(&mut self, now: Instant, slot: u32, out: &mut Actions) {
         self.downlink.forget(&mut self.shared, slot, out);
         release_kept(&mut self.shared, slot, out);
+        self.recover.forget(&mut self.shared, &mut self.windows, &self.round_trips, slot, out);
         self.windows.reopen(now, &mut self.shared, &self.round_trips, slot, out);
         self.round_trips.forget(self.shared.flows.at(slot));
         self.shared.flows.remove(slot);
@@ -225,25 +232,34 @@ impl DsaSync {
         };
         let flow = self.shared.flows.at(slot);
         let arrival = packet.origin == Origin::Arrival;
+        let (seq, end) = (packet.tcp.seq, packet.tcp.seq_end());
         if arrival {
+            if flow.down_max.is_some_and(|highest| seq.before(highest)) && packet.tcp.payload_len > 0 {
+                self.recover.sender_repeats(slot, flow.acked, seq, end);
+            }
+            if packet.tcp.flags.contains(TcpFlags::SYN) {
+                let (shared, windows) = (&mut self.shared, &mut self.windows);
+                self.recover.forget(shared, windows, &self.round_trips, slot, out);
+            }
+            let flow = self.shared.flows.at(slot);
             self.capacity.on_arrival(now, packet.station, packet.len);
             self.round_trips.on_arrival(now, flow, packet.tcp);
             flow.window.heard();
         } else {
             self.downlink.pacer.on_taken_back(packet.len);
             self.round_trips.on_taken_back(flow);
+            self.recover.taken_back(&mut self.shared, slot, seq, out);
         }
         // lines 5 to 7
         let silent = self.shared.monitor.tfp(packet.station);
-        if arrival
-            && !silent
-            && !self.downlink.must_wait(now, &mut self.shared, &self.round_trips, slot, packet)
-        {
+        if arrival && !silent && !self.waits(now, slot, packet) {
             let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
+            let sent = SentDown { end, seq_len, len: packet.len, arrived: Some(now) };
             let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));
-            self.sent_down(now, slot, &SentDown { end, seq_len, len: packet.len, arrived: Some(now) });
+            let keep = is_data(packet.tcp) && self.keep(now, slot, packet.id, &sent, out);
+            self.sent_down(now, slot, &sent);
             self.forget_if_over(now, slot, out);
-            return Verdict::Forward(rewrite);
+            return if keep { Verdict::ForwardAndKeep(rewrite) } else { Verdict::Forward(rewrite) };
         }
         let verdict = self.downlink.hold(now, &mut self.shared, slot, packet, out);
         while let Some(cut) = self.downlink.cut.pop() {
@@ -258,6 +274,14 @@ impl DsaSync {
         verdict
     }
 
+    /// An arrival has to wait: for the answer to a probe, or as [`Downlink::must_wait`] has it.
+    #[inline]
+    fn waits(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>) -> bool {
+        let Self { shared, round_trips, recover, downlink, .. } = self;
+        recover.blocks(packet.station)
+            || downlink.must_wait(now, shared, round_trips, &recover.gates, slot, packet)
+    }
+
     /// A downlink packet goes to the transmit queue now.
     #[inline]
     fn sent_down(&mut self, now: Instant, slot: u32, sent: &SentDown) {
@@ -265,11 +289,35 @@ impl DsaSync {
         self.round_trips.on_sent(now, &mut self.shared, slot, sent, ahead);
     }
 
-    /// Algorithm 2 lines 6 to 10, then lines 1 to 5.
+    /// A segment is about to go down. True if the driver is to keep a copy.
+    #[inline]
+    fn keep(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        packet: PacketId,
+        sent: &SentDown,
+        out: &mut Actions,
+    ) -> bool {
+        let SentDown { end, seq_len, len: bytes, .. } = *sent;
+        let again = self.shared.flows.known(slot).down_sent.is_some_and(|highest| !end.after(highest));
+        let segment = Forwarded { id: packet, seq: end - seq_len, end, bytes, again };
+        self.recover.keep(now, &mut self.shared, &self.round_trips, slot, &segment, out)
+    }
+
+    /// Sends the copies that may go, then Algorithm 2 lines 6 to 10 and lines 1 to 5.
     fn release(&mut self, now: Instant, out: &mut Actions) {
+        while self.recover.has_line()
+            && self.recover.send_next(now, &mut self.shared, &mut self.downlink.pacer, out)
+        {}
+        if self.recover.take_opened() {
+            self.downlink.unblock();
+        }
         let mut drops = 0;
         while drops < MOST_DROPS
-            && let Some(leaving) = self.downlink.pop(now, &mut self.shared, &self.round_trips)
+            && !self.recover.has_line()
+            && let Some(leaving) =
+                self.downlink.pop(now, &mut self.shared, &self.round_trips, &self.recover.gates)
         {
             drops += u32::from(leaving.sent.is_none());
             self.release_one(now, &leaving, out);
@@ -285,9 +333,15 @@ impl DsaSync {
             Some(sent) => {
                 let (shared, round_trips) = (&mut self.shared, &self.round_trips);
                 let rewrite = pass_downlink(now, shared, round_trips, leaving.slot, leaving.tells);
+                let keep = leaving.is_data && self.keep(now, leaving.slot, leaving.packet, sent, out);
                 self.sent_down(now, leaving.slot, sent);
                 self.shared.metrics.released += 1;
-                out.push(Action::Release { packet: leaving.packet, rewrite });
+                let packet = leaving.packet;
+                out.push(if keep {
+                    Action::ReleaseAndKeep { packet, rewrite }
+                } else {
+                    Action::Release { packet, rewrite }
+                });
             }
             None => self.shared.discard(leaving.packet, DropReason::StandingQueue, out),
         }
@@ -311,6 +365,27 @@ impl DsaSync {
         let holds = self.downlink.has(packet.station);
         let believed = round_trips.on_uplink(now, shared, slot, packet, holds, &mut self.downlink.pacer);
         release_kept(shared, slot, out);
+        let pacer = &self.downlink.pacer;
+        let heard = if believed {
+            self.recover.on_uplink(now, shared, round_trips, pacer, slot, packet, out)
+        } else {
+            Heard::Pass
+        };
+        if heard == Heard::Hidden {
+            self.forget_if_over(now, slot, out);
+            return Verdict::Hold;
+        }
+        if heard != Heard::Dropped {
+            self.recover.before_passing(shared, windows, round_trips, slot, packet.tcp, out);
+        }
+        let takes_place = heard == Heard::Stripped
+            && shared.flows.known(slot).shaped == 0
+            && tell_window(shared, round_trips, slot, out);
+        if heard == Heard::Dropped || takes_place {
+            shared.metrics.dropped[DropReason::RepairedHere as usize] += u64::from(takes_place);
+            self.forget_if_over(now, slot, out);
+            return Verdict::Drop(DropReason::RepairedHere);
+        }
         let rewrite = if believed {
             windows.pass_uplink(now, shared, round_trips, slot, packet.tcp)
         } else {
@@ -327,7 +402,6 @@ impl DsaSync {
         if believed {
             tell_station(now, shared, round_trips, slot, packet, out);
         }
-        self.forget_if_over(now, slot, out);
         let verdict = match verdict {
             // The verdict takes effect before the actions: forwarded, it would overtake what this call
             // releases.
@@ -341,10 +415,17 @@ impl DsaSync {
             }
             Verdict::Forward(_) | Verdict::ForwardAndKeep(_) | Verdict::Hold | Verdict::Drop(_) => verdict,
         };
-        if self.downlink.relieve(now, &self.round_trips, packet.station) {
+        self.forget_if_over(now, slot, out);
+        verdict
+    }
+
+    /// The last of every input: copies that it has called for go, and held packets whose gate it opened.
+    #[inline]
+    fn finish(&mut self, now: Instant, out: &mut Actions) {
+        if self.recover.has_work() {
             self.release(now, out);
         }
-        verdict
+        self.next_timeout = self.find_next_timeout(now);
     }
 
     // ---- the radio ----
@@ -363,6 +444,7 @@ impl DsaSync {
                     self.downlink.pacer.resume(now);
                 }
                 self.downlink.unblock();
+                self.recover.silence_ended(now, &self.shared, &self.downlink.pacer);
                 self.round_trips.interrupt(now);
                 self.round_trips.silence_ended(now);
                 self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
@@ -372,6 +454,7 @@ impl DsaSync {
     }
 
     fn silence_began(&mut self, now: Instant, scope: Scope, cause: Option<Cause>, out: &mut Actions) {
+        self.recover.silence_began(now, &self.shared, scope);
         self.round_trips.interrupt(now);
         if scope == Scope::Network {
             self.downlink.pacer.pause(now);
@@ -405,7 +488,12 @@ impl DsaSync {
         let uplink = self.uplink.next_timeout().unwrap_or(never);
         let kept = self.windows.kept.next_timeout(&self.shared).unwrap_or(never);
         let nudge = self.windows.next_nudge().unwrap_or(never);
-        let downlink = self.downlink.next_timeout(now, &self.shared, &self.round_trips).unwrap_or(never);
+        let gates = &self.recover.gates;
+        let downlink =
+            self.downlink.next_timeout(now, &self.shared, &self.round_trips, gates).unwrap_or(never);
+        let recover = self.recover.next_timeout().unwrap_or(never);
+        let copies = if self.recover.has_line() { self.downlink.pacer.next_time() } else { None };
+        let downlink = downlink.min(recover).min(copies.unwrap_or(never));
         let earliest = monitor.min(uplink).min(kept).min(nudge).min(downlink);
         (earliest < Instant::FAR_FUTURE).then_some(earliest)
     }
@@ -420,9 +508,15 @@ impl Mechanism for DsaSync {
         self.shared.metrics.packets += u64::from(packet.origin == Origin::Arrival);
         let verdict = match packet.direction {
             Direction::Downlink => self.on_downlink(now, packet, out),
-            Direction::Uplink => self.on_uplink(now, packet, out),
+            Direction::Uplink => {
+                let verdict = self.on_uplink(now, packet, out);
+                if self.downlink.relieve(now, &self.round_trips, packet.station) {
+                    self.release(now, out);
+                }
+                verdict
+            }
         };
-        self.next_timeout = self.find_next_timeout(now);
+        self.finish(now, out);
         verdict
     }
 
@@ -449,6 +543,7 @@ impl Mechanism for DsaSync {
             LinkEventKind::StationLeft { station } => {
                 self.round_trips.forget_station(station);
                 self.capacity.forget_station(station);
+                self.recover.forget_station(station);
                 self.on_tfp_change(now, change, None, out);
             }
             LinkEventKind::SensingSchedule { .. }
@@ -457,7 +552,7 @@ impl Mechanism for DsaSync {
             | LinkEventKind::GrantUnused { .. }
             | LinkEventKind::GrantFrames { .. } => {}
         }
-        self.next_timeout = self.find_next_timeout(now);
+        self.finish(now, out);
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
@@ -470,12 +565,13 @@ impl Mechanism for DsaSync {
             self.uplink.on_timeout(now, shared, windows, round_trips, out);
         }
         windows.kept.expire(now, shared, out);
+        self.recover.on_timeout(now, shared, windows, round_trips, &self.downlink.pacer, out);
         if windows.next_nudge().is_some_and(|due| due <= now) {
             windows.run_nudges(now, shared, round_trips, out);
         }
         self.downlink.lose_patience(now);
         self.release(now, out);
-        self.next_timeout = self.find_next_timeout(now);
+        self.finish(now, out);
     }
 
     fn next_timeout(&self) -> Option<Instant> {
@@ -495,6 +591,7 @@ impl Mechanism for DsaSync {
         windows.kept.expire(Instant::FAR_FUTURE, shared, out);
         // A flow opens before its ACKs leave the shaper, so that they pass with the windows they came with.
         windows.flush(now, shared, round_trips, out);
+        self.recover.flush(shared, windows, round_trips, out);
         self.uplink.flush(shared, windows, round_trips, out);
         self.next_timeout = self.find_next_timeout(now);
     }
@@ -503,6 +600,7 @@ impl Mechanism for DsaSync {
         Metrics {
             held_packets: u64::from(self.downlink.packets())
                 + self.uplink.packets()
+                + self.recover.hidden()
                 + self.windows.kept.count(&self.shared) as u64,
             held_bytes: self.shared.space.held(),
             held_bytes_peak: self.shared.space.peak(),

@@ -109,6 +109,16 @@ impl Pacer {
         self.drained - self.most.unwrap_or(Duration::ZERO)
     }
 
+    /// How long what went down is thought to wait in the transmit queue.
+    pub fn ahead(&self, now: Instant) -> Duration {
+        self.paused.unwrap_or_else(|| self.drained.since(now))
+    }
+
+    /// How long the radio takes for so many bytes, as far as is known.
+    pub fn time_for(&self, bytes: u64) -> Duration {
+        self.rate.time_for(Bytes(bytes))
+    }
+
     /// An arrival has to wait, for the transmit queue holds enough.
     #[inline]
     pub fn must_wait(&self, now: Instant) -> bool {

@@ -59,6 +59,14 @@ impl Registered for DsaSyncConfig {
         flow_quota: Bytes => flow_quota;
         /// A flow's queue that stands longer than this outside silences is cut (queues = "flow"); 0s: never.
         standing_limit: Duration => standing_limit;
+        /// Keep copies of what goes down, and send again what the radio lost: above all what a silence took
+        /// before it was noticed.
+        recover: bool => recover;
+        /// Copies are kept for this time and a local round trip, at the channel's rate (recover = true): how late
+        /// a silence may be noticed.
+        longest_lateness: Duration => longest_lateness;
+        /// Most bytes of copies, whatever the rate (recover = true).
+        copies: Positive<Bytes> => copies;
         /// What happens to a held segment when a second copy comes.
         duplicates: Duplicates => duplicates;
         /// Take back the transmit queue when a silence starts (Algorithm 2, line 11).
@@ -128,6 +136,7 @@ impl Registered for DsaSyncConfig {
         RouterNeeds {
             held_packets: self.max_held_packets,
             transmit_queue: self.transmit_queue,
+            kept_bytes: if self.recover { self.copies } else { Bytes::ZERO },
             ..RouterNeeds::default()
         }
     }

@@ -11,6 +11,7 @@ use crate::packet::{Endpoint, FlowKey, PacketId, StationId, SynOptions, TcpSegme
 use crate::units::{BitRate, Bytes, Fraction, Seq};
 
 mod hold;
+mod recover;
 mod round_trips;
 mod shares;
 mod windows;

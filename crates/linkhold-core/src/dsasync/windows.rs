@@ -480,7 +480,12 @@ fn must_stay_closed(shared: &Shared, slot: u32) -> bool {
 }
 
 /// Tells the sender the station's last offer, held down to the clamp. False if that is zero or not known.
-fn tell_window(shared: &mut Shared, round_trips: &RoundTrips, slot: u32, out: &mut Actions) -> bool {
+pub(super) fn tell_window(
+    shared: &mut Shared,
+    round_trips: &RoundTrips,
+    slot: u32,
+    out: &mut Actions,
+) -> bool {
     let flow = shared.flows.at(slot);
     let window = match (flow.acked, flow.offer_shift) {
         (Some(acked), Some(shift)) => {

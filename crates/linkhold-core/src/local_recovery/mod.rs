@@ -23,7 +23,6 @@
 //! - **The sender's own ears.** Duplicate ACKs are kept from it while a copy may still help, at most `hide`;
 //!   afterwards they pass. One that carries news besides (ECN echo, D-SACK, another window) always passes.
 
-mod copies;
 mod resend;
 mod settings;
 #[cfg(test)]
@@ -32,7 +31,7 @@ mod watch;
 
 pub use resend::{LocalResend, LocalResendConfig, ResendFrom};
 
-use copies::{Bounds, Copies};
+use crate::copies::{Bounds, Copies};
 use watch::Watch;
 
 use crate::action::{Action, Actions, DropReason, Report, Rewrite, Verdict};
@@ -297,7 +296,7 @@ impl Shared {
             }
             flow.down.repair_first(now, tcp.ack, guard, &self.bounds, out)
         } else {
-            let freed = flow.down.received(blocks, out);
+            let freed = flow.down.received(now, blocks, out);
             self.metrics.count(freed);
             flow.down.repair(now, guard, &self.bounds, out)
         };

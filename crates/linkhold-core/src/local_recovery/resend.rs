@@ -9,8 +9,8 @@
 //! Not in the paper, which says nothing of it: bounds on copies, tries and age; and a guard, because a report
 //! that was sent before a copy arrived names the copy's segment once more.
 
-use super::copies::{Bounds, Copies};
 use crate::action::{Action, Actions, Report, Rewrite, SenderCommand, Verdict};
+use crate::copies::{Bounds, Copies};
 use crate::flows::{Flows, Seen};
 use crate::link_event::LinkEvent;
 use crate::mechanism::{Mechanism, Metrics};
@@ -146,7 +146,7 @@ impl Mechanism for LocalResend {
             ResendFrom::Link => {
                 if let Some(copies) = self.flows.get_mut(&report.flow) {
                     self.metrics.count(copies.acknowledge(now, report.next, out));
-                    self.metrics.count(copies.received(report.blocks.as_slice(), out));
+                    self.metrics.count(copies.received(now, report.blocks.as_slice(), out));
                     self.metrics.count(copies.repair(now, self.config.guard, &self.bounds, out));
                 }
             }

@@ -17,6 +17,8 @@ use super::steps::Step;
 pub struct World {
     /// B_alloc: most bytes held.
     pub b_alloc: u64,
+    /// Most bytes of copies.
+    pub most_kept: u64,
     /// `max_silence`.
     pub max_silence: Duration,
     /// The driver sees its transmit queue of this many packets; else it sees none, and the queue has no
@@ -54,6 +56,8 @@ struct Packet {
     held: bool,
     /// It is no packet of the connection, though it looks like one.
     forged: bool,
+    /// It was sent from a copy, or has been on its way once: its place in its flow's order was taken then.
+    again: bool,
 }
 
 pub struct Driver<'m, M: Mechanism> {
@@ -63,6 +67,10 @@ pub struct Driver<'m, M: Mechanism> {
     out: Actions,
     pub flows: Vec<Flow>,
     packets: BTreeMap<PacketId, Packet>,
+    /// Packets that were sent, of which a copy is kept.
+    kept: BTreeMap<PacketId, Packet>,
+    /// Numbers of packets that were sent from a copy.
+    copies: u64,
     counters: Vec<u64>,
     /// Rank of the last packet of each flow that left, by direction.
     left: Vec<[Option<u64>; 2]>,
@@ -96,6 +104,8 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             journal: vec![Vec::new(); flows.len()],
             flows,
             packets: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            copies: 0,
             queue: VecDeque::new(),
             freezes: BTreeMap::new(),
             exact: world.lag == 0,
@@ -222,6 +232,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 self.packet(flow, direction, tcp, len);
             }
             Step::Air(frames) => self.air(frames),
+            Step::Lose(frames) => self.lose(frames),
             Step::TellRoom => self.tell_room(),
             Step::FreezeStart { scope, cause, expected, late } => {
                 self.freezes.insert((number(scope), cause), self.now + self.world.max_silence);
@@ -301,7 +312,8 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         self.counters[flow] += 1;
         let rank = self.counters[flow];
         let id = PacketId(((flow as u64) << 32) | rank);
-        self.packets.insert(id, Packet { flow, direction, tcp, len, rank, held: false, forged: false });
+        let packet = Packet { flow, direction, tcp, len, rank, held: false, forged: false, again: false };
+        self.packets.insert(id, packet);
         if direction == Direction::Downlink && tcp.flags.contains(TcpFlags::ACK) {
             self.flows[flow].down_offers.push((tcp.ack, tcp.window));
         }
@@ -339,7 +351,8 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         let rank = self.counters[flow];
         let id = PacketId(((flow as u64) << 32) | rank);
         let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
-        self.packets.insert(id, Packet { flow, direction, tcp, len: 60, rank, held: false, forged: true });
+        let packet = Packet { flow, direction, tcp, len: 60, rank, held: false, forged: true, again: false };
+        self.packets.insert(id, packet);
         self.hand_in(id, Origin::Arrival);
     }
 
@@ -482,7 +495,11 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                     held_more = true;
                 }
             }
-            Verdict::ForwardAndKeep(_) => panic!("dsasync keeps no copies"),
+            Verdict::ForwardAndKeep(rewrite) => {
+                assert_eq!(origin, Origin::Arrival, "what comes back from the queue is not kept");
+                let sent = self.keep(id);
+                self.leave(sent, rewrite, false);
+            }
             Verdict::Drop(_) => {
                 self.packets.remove(&id);
             }
@@ -490,6 +507,46 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         self.drain();
         if held_more {
             self.check_quota(packet.flow, before);
+        }
+    }
+
+    /// The driver keeps a packet that goes on; what goes is another one. Answers its number.
+    fn keep(&mut self, id: PacketId) -> PacketId {
+        let packet = self.packets.remove(&id).expect("it was handed in");
+        assert_eq!(packet.direction, Direction::Downlink, "a copy of an ACK");
+        self.kept.insert(id, packet);
+        self.twin(packet)
+    }
+
+    fn twin(&mut self, packet: Packet) -> PacketId {
+        self.copies += 1;
+        let id = PacketId(1 << 63 | self.copies);
+        self.packets.insert(id, packet);
+        id
+    }
+
+    /// A copy goes once more: what went before it in its flow has gone before.
+    fn send_copy(&mut self, id: PacketId) {
+        let packet = *self.kept.get(&id).expect("a copy is sent that is not kept");
+        let earlier = |other: &Packet| {
+            other.flow == packet.flow
+                && other.direction == Direction::Downlink
+                && other.held
+                && !other.again
+                && other.rank < packet.rank
+        };
+        assert!(!self.packets.values().any(earlier), "a copy goes before what has not been sent");
+        self.note(packet.flow, || format!("{id:?}: copy"));
+        let sent = self.twin(Packet { again: true, ..packet });
+        self.leave(sent, Rewrite::NONE, true);
+    }
+
+    /// The air loses the next frames.
+    fn lose(&mut self, frames: u32) {
+        for _ in 0..frames {
+            if let Some(id) = self.queue.pop_front() {
+                self.packets.remove(&id);
+            }
         }
     }
 
@@ -649,7 +706,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
 
     fn arrive(&mut self, id: PacketId) {
         let packet = self.packets.remove(&id).expect("it was in the queue");
-        self.in_order(packet);
+        if !packet.again {
+            self.in_order(packet);
+        }
         if !packet.forged {
             self.flows[packet.flow].on_delivered(&packet.tcp);
         }
@@ -665,6 +724,16 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                     self.note(packet.flow, || format!("{id:?}: released {rewrite:?}"));
                     self.leave(id, rewrite, true);
                 }
+                Action::ReleaseAndKeep { packet: id, rewrite } => {
+                    let packet = self.let_go(id);
+                    self.note(packet.flow, || format!("{id:?}: released and kept {rewrite:?}"));
+                    let sent = self.keep(id);
+                    self.leave(sent, rewrite, true);
+                }
+                Action::SendCopy { packet: id } => self.send_copy(id),
+                Action::Forget { packet: id } => {
+                    assert!(self.kept.remove(&id).is_some(), "{id:?} is forgotten but not kept");
+                }
                 Action::Discard { packet: id, reason } => {
                     let packet = self.let_go(id);
                     self.note(packet.flow, || format!("{id:?}: discarded {reason:?}"));
@@ -672,12 +741,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 }
                 Action::InjectAck(spec) => self.injected(&spec),
                 Action::Reclaim { scope } => reclaims.push(scope),
-                Action::ReleaseAndKeep { .. }
-                | Action::SendCopy { .. }
-                | Action::Forget { .. }
-                | Action::Report(_) => {
-                    panic!("dsasync keeps no copies and reports nothing")
-                }
+                Action::Report(_) => panic!("dsasync reports nothing"),
                 Action::Sender { .. } | Action::RequestUplink { .. } => panic!("a base station is no sender"),
             }
         }
@@ -756,6 +820,8 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         assert!(self.held_bytes <= self.world.b_alloc, "{} bytes held", self.held_bytes);
         let metrics = self.mechanism.metrics();
         assert_eq!(metrics.held_bytes, self.held_bytes);
+        assert_eq!(metrics.kept_bytes, self.kept.values().map(|packet| u64::from(packet.len)).sum::<u64>());
+        assert!(metrics.kept_bytes <= self.world.most_kept, "{} bytes of copies", metrics.kept_bytes);
         assert_eq!(metrics.held_packets, self.held[0] + self.held[1]);
         assert_eq!(self.mechanism.is_holding(), self.held[0] > 0);
     }
@@ -804,6 +870,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         self.mechanism.flush(self.now, &mut self.out);
         self.drain();
         assert_eq!(self.held_packets(), 0, "flush leaves packets behind");
+        assert!(self.kept.is_empty(), "flush leaves copies behind");
         assert_eq!(self.mechanism.metrics().windows_closed_now, 0);
     }
 

@@ -79,6 +79,8 @@ pub enum Step {
     },
     /// The air takes up to this many frames out of the transmit queue.
     Air(u32),
+    /// The air loses up to this many frames out of the transmit queue, whether it is silent or not.
+    Lose(u32),
     /// The driver tells the room in its transmit queue.
     TellRoom,
     FreezeStart {
@@ -178,6 +180,12 @@ fn step() -> impl Strategy<Value = Step> {
 /// Steps without garbage.
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..most)
+}
+
+/// Steps of an air that loses frames.
+pub fn steps_with_losses(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let lose = prop_oneof![3 => 1u32..4, 1 => 4u32..40].prop_map(Step::Lose);
+    prop::collection::vec(prop_oneof![8 => step(), 1 => lose], 1..most)
 }
 
 /// Steps with floods among them: segments beyond any window, and segments from ever new ports.

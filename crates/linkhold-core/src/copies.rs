@@ -5,6 +5,11 @@
 //! A copy is sent again only on evidence: something sent later has come through (as RFC 8985 judges, but on
 //! one radio hop, which keeps a connection's order), or nothing has for a while. All sequence numbers are
 //! compared in sequence space, and nothing here acknowledges anything.
+//!
+//! Two mechanisms use it: `local_recovery` sends at once what ACKs show lost; `dsasync` lines copies up, because
+//! it knows when silences began and ended, and paces what goes to the radio (`copies/suspects.rs`).
+
+pub(crate) mod suspects;
 
 use std::collections::VecDeque;
 
@@ -25,13 +30,52 @@ struct Copy {
     first: Instant,
     /// When it, or a copy of it, went last.
     sent: Instant,
-    /// Its place in the order of transmissions.
+    /// Place of the first transmission in the order of transmissions.
+    kept: u64,
+    /// Place of the latest.
     order: u64,
     /// Copies sent.
     tries: u8,
+    standing: Standing,
+    /// Its sender has sent it again.
+    by_sender: bool,
+}
+
+/// What is thought of a segment that has not been acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It is on its way.
+    Fine,
+    /// A silence may have taken it, or has taken it before.
+    Suspect,
+    /// Something sent later has come through: a copy is due at that time.
+    Lost(Instant),
+    /// A copy is to go as soon as the radio takes it.
+    Due,
 }
 
 impl Copy {
+    const fn new(now: Instant, id: PacketId, (seq, end): (Seq, Seq), bytes: u32, order: u64) -> Self {
+        Self {
+            id,
+            seq,
+            end,
+            bytes,
+            first: now,
+            sent: now,
+            kept: order,
+            order,
+            tries: 0,
+            standing: Standing::Fine,
+            by_sender: false,
+        }
+    }
+
+    /// It was sent once, and no silence came in between.
+    fn tells_time(&self) -> bool {
+        self.order == self.kept && self.standing == Standing::Fine
+    }
+
     fn is_inside(&self, block: &SackBlock) -> bool {
         !self.seq.before(block.left) && !self.end.after(block.right)
     }
@@ -39,7 +83,7 @@ impl Copy {
 
 /// What bounds copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// Most segments kept of one connection.
     pub packets: u32,
     /// Most bytes kept of all connections.
@@ -52,7 +96,7 @@ pub(super) struct Bounds {
 
 /// What came of evidence, in segments and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Done {
+pub(crate) struct Done {
     /// Copies sent again.
     pub sent: u32,
     /// Bytes of copies let go of.
@@ -63,7 +107,7 @@ pub(super) struct Done {
 
 impl Metrics {
     /// What became of copies.
-    pub(super) fn count(&mut self, done: Done) {
+    pub(crate) fn count(&mut self, done: Done) {
         self.copies_sent += u64::from(done.sent);
         self.kept_bytes = self.kept_bytes.saturating_sub(done.freed);
     }
@@ -71,12 +115,18 @@ impl Metrics {
 
 /// The copies of one connection in one direction.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Copies {
+pub(crate) struct Copies {
     list: VecDeque<Copy>,
     /// Transmissions so far.
     order: u64,
     /// The latest transmission that is known to have come through.
     delivered: u64,
+    /// The latest of which that is certain: of a segment sent twice, the first transmission is meant.
+    certain: u64,
+    /// The latest copy that seems to have come through, and since when it seems so.
+    likely: Option<(u64, Instant)>,
+    /// No segment is acknowledged sooner after it was sent.
+    least_round_trip: Duration,
 }
 
 impl Copies {
@@ -114,7 +164,7 @@ impl Copies {
         self.order += 1;
         let (seq, end) = (packet.tcp.seq, packet.tcp.seq_end());
         let (id, bytes, order) = (packet.id, packet.len, self.order);
-        let copy = Copy { id, seq, end, bytes, first: now, sent: now, order, tries: 0 };
+        let copy = Copy::new(now, id, (seq, end), bytes, order);
         let place = self.list.partition_point(|copy| copy.seq.before(seq));
         if let Some(old) = self.list.get_mut(place).filter(|old| old.seq == seq) {
             metrics.count(Done { freed: u64::from(old.bytes), ..Done::default() });
@@ -132,30 +182,48 @@ impl Copies {
     /// Everything before `ack` has come through.
     pub fn acknowledge(&mut self, now: Instant, ack: Seq, out: &mut Actions) -> Done {
         let mut done = Done::default();
-        while let Some(copy) = self.list.front().filter(|copy| !copy.end.after(ack)) {
-            self.delivered = self.delivered.max(copy.order);
+        while let Some(copy) = self.list.front().copied().filter(|copy| !copy.end.after(ack)) {
+            self.came_through(now, &copy);
             done.freed += u64::from(copy.bytes);
             // Karn: of a segment sent twice nobody knows which one arrived.
-            done.took = (copy.tries == 0).then(|| now.since(copy.sent));
+            done.took = copy.tells_time().then(|| now.since(copy.sent));
             out.push(Action::Forget { packet: copy.id });
             self.list.pop_front();
         }
         done
     }
 
+    /// A segment has come through, by one of its transmissions.
+    fn came_through(&mut self, now: Instant, copy: &Copy) {
+        self.delivered = self.delivered.max(copy.order);
+        self.certain = self.certain.max(copy.kept);
+        if copy.order != copy.kept {
+            // RFC 8985 section 6.2 step 2: what is acknowledged too soon for the copy was the original.
+            if now.since(copy.sent) >= self.least_round_trip
+                && self.likely.is_none_or(|(order, _)| order < copy.order)
+            {
+                self.likely = Some((copy.order, now));
+            }
+        } else if self.likely.is_some_and(|(order, _)| copy.kept < order) {
+            // One hop keeps the order: had the copy come through first, this would not have come now.
+            self.likely = None;
+        }
+    }
+
     /// What `blocks` hold has come through.
-    pub fn received(&mut self, blocks: &[SackBlock], out: &mut Actions) -> Done {
+    pub fn received(&mut self, now: Instant, blocks: &[SackBlock], out: &mut Actions) -> Done {
         let mut done = Done::default();
-        let delivered = &mut self.delivered;
-        self.list.retain(|copy| {
-            let inside = blocks.iter().any(|block| copy.is_inside(block));
-            if inside {
-                *delivered = (*delivered).max(copy.order);
+        for block in blocks {
+            let from = self.list.partition_point(|copy| copy.seq.before(block.left));
+            let mut until = from;
+            while let Some(copy) = self.list.get(until).copied().filter(|copy| copy.is_inside(block)) {
+                self.came_through(now, &copy);
                 done.freed += u64::from(copy.bytes);
                 out.push(Action::Forget { packet: copy.id });
+                until += 1;
             }
-            !inside
-        });
+            self.list.drain(from..until);
+        }
         done
     }
 
@@ -236,6 +304,7 @@ impl Copies {
     /// Lets go of everything.
     pub fn clear(&mut self, out: &mut Actions) -> Done {
         let mut done = Done::default();
+        self.likely = None;
         for copy in self.list.drain(..) {
             done.freed += u64::from(copy.bytes);
             out.push(Action::Forget { packet: copy.id });

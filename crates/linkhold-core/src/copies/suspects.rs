@@ -1,0 +1,285 @@
+//! Copies that wait for their turn: what a silence may have taken, and what ACKs show lost.
+//!
+//! Source: RFC 8985 (RACK) sections 6.2 and 7.2, on one radio hop.
+//! A segment: fine → suspect (a silence was noticed) → due → sent again, then suspect once more; fine or suspect →
+//! lost (something that was sent later has come through) → due, after some patience. Whatever its standing, it
+//! is let go of once it has come through.
+//!
+//! What counts as sent later:
+//! - **For certain** only the first transmission of a segment. Of a segment sent twice nobody can tell which of
+//!   them was acknowledged, and the first stands for less.
+//! - **In all likelihood** the copy itself, if the answer took at least the shortest round trip seen, and if
+//!   nothing that was sent before it comes through for a while afterwards: one hop keeps a connection's order.
+//!   RFC 8985 section 6.2 stops at the first of the two conditions. Here the router's queue may hold the
+//!   originals, which come through one after another when the radio returns.
+
+use super::{Copies, Copy, Done, Standing};
+use crate::action::{Action, Actions};
+use crate::packet::PacketId;
+use crate::time::{Duration, Instant};
+use crate::units::Seq;
+
+/// Copies further apart than this are not of one window (RFC 7323 section 2.3: at most 2^30).
+const SPAN: u32 = 1 << 30;
+
+/// A segment that goes down.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Forwarded {
+    pub id: PacketId,
+    pub seq: Seq,
+    pub end: Seq,
+    /// Length on the wire, bytes.
+    pub bytes: u32,
+    /// Its sender has sent it before.
+    pub again: bool,
+}
+
+/// What [`Copies::remember`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remembered {
+    /// It is kept, under this number.
+    Kept(u64),
+    /// The first copy of it is kept already, or there is no place.
+    No,
+}
+
+/// A copy that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Resent {
+    pub seq: Seq,
+    pub end: Seq,
+    pub bytes: u32,
+    /// Its sender has sent it again, too.
+    pub by_sender: bool,
+}
+
+/// How losses are judged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Judging {
+    /// From certain evidence to the copy.
+    pub patience: Duration,
+    /// From likely evidence to the copy.
+    pub doubt: Duration,
+    /// Losses of segments that no silence threatened count, too.
+    pub all: bool,
+    /// Most copies sent of one segment.
+    pub tries: u8,
+}
+
+impl Copies {
+    /// A segment goes down. The first transmission is the one to keep: its timestamp tells the sender that a
+    /// timeout was spurious (RFC 3522).
+    pub fn remember(&mut self, now: Instant, segment: &Forwarded, most: usize) -> Remembered {
+        self.order += 1;
+        let order = self.order;
+        let Forwarded { id, seq, end, bytes, again } = *segment;
+        let newest = self.list.back().is_none_or(|last| !seq.before(last.end));
+        if !newest && self.sent_by_sender(now, seq, end, order) {
+            return Remembered::No;
+        }
+        let far = self.list.front().is_some_and(|first| end.minus(first.seq).unsigned_abs() > SPAN);
+        if far || self.list.len() >= most {
+            return Remembered::No;
+        }
+        let copy = Copy { by_sender: again, ..Copy::new(now, id, (seq, end), bytes, order) };
+        if newest {
+            self.list.push_back(copy);
+        } else {
+            let place = self.list.partition_point(|copy| copy.seq.before(seq));
+            self.list.insert(place, copy);
+        }
+        Remembered::Kept(order)
+    }
+
+    /// The sender sends `seq .. end` again. True if a copy of some of it is kept.
+    fn sent_by_sender(&mut self, now: Instant, seq: Seq, end: Seq, order: u64) -> bool {
+        let from = self.list.partition_point(|copy| !copy.end.after(seq));
+        let mut any = false;
+        for copy in self.list.iter_mut().skip(from).take_while(|copy| copy.seq.before(end)) {
+            any = true;
+            copy.by_sender = true;
+            (copy.sent, copy.order) = (now, order);
+        }
+        any
+    }
+
+    /// When the first segment, or a copy of it, went last.
+    pub fn first_sent(&self) -> Option<Instant> {
+        self.list.front().map(|first| first.sent)
+    }
+
+    /// Segments kept.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The sender sends `seq .. end` again; that segment may still be held.
+    pub fn note_sender(&mut self, seq: Seq, end: Seq) {
+        let from = self.list.partition_point(|copy| !copy.end.after(seq));
+        for copy in self.list.iter_mut().skip(from).take_while(|copy| copy.seq.before(end)) {
+            copy.by_sender = true;
+        }
+    }
+
+    /// A duplicate ACK without blocks: what begins at `ack` is missing, and something later is not (RFC 5681
+    /// section 2). A copy that went within `guard` may still come.
+    pub fn first_is_missing(&mut self, now: Instant, ack: Seq, how: &Judging, guard: Duration) {
+        let Some(first) = self.list.front_mut().filter(|copy| copy.seq == ack && copy.tries < how.tries)
+        else {
+            return;
+        };
+        let counts = match first.standing {
+            Standing::Fine => how.all,
+            Standing::Suspect => first.tries == 0 || now.since(first.sent) >= guard,
+            Standing::Lost(_) | Standing::Due => false,
+        };
+        if counts {
+            first.standing = Standing::Lost(now + how.patience);
+        }
+    }
+
+    /// Nothing is to be judged.
+    pub fn is_settled(&self) -> bool {
+        self.likely.is_none() && self.list.front().is_none_or(|first| first.standing == Standing::Fine)
+    }
+
+    /// The least time from a segment to its ACK.
+    pub fn set_least_round_trip(&mut self, least: Duration) {
+        self.least_round_trip = least;
+    }
+
+    /// A silence was noticed: whatever is not acknowledged may be lost. True if there is any.
+    pub fn suspect_all(&mut self) -> bool {
+        for copy in &mut self.list {
+            copy.standing = Standing::Suspect;
+        }
+        self.likely = None;
+        !self.list.is_empty()
+    }
+
+    /// A silence may have taken something.
+    pub fn has_suspects(&self) -> bool {
+        self.list.iter().any(|copy| copy.standing != Standing::Fine)
+    }
+
+    /// Nothing is known of a suspect, and no copy of it has been sent.
+    pub fn has_untried(&self) -> bool {
+        self.list.iter().any(|copy| copy.standing == Standing::Suspect && copy.tries == 0)
+    }
+
+    /// Lines up the first `count` suspects of which copies may still be sent. Answers how many there were.
+    pub fn line_up(&mut self, count: usize, tries: u8) -> u32 {
+        let suspects =
+            self.list.iter_mut().filter(|copy| copy.standing == Standing::Suspect && copy.tries < tries);
+        let mut lined_up = 0;
+        for copy in suspects.take(count) {
+            copy.standing = Standing::Due;
+            lined_up += 1;
+        }
+        lined_up
+    }
+
+    /// Judges by what has come through. Answers how many more copies are due now.
+    pub fn judge(&mut self, now: Instant, how: &Judging) -> u32 {
+        let Some(first) = self.list.front() else {
+            self.likely = None;
+            return 0;
+        };
+        if first.order >= self.certain && self.is_settled() {
+            return 0;
+        }
+        let likely = self.likely.filter(|&(_, since)| now.since(since) >= how.doubt).map(|(order, _)| order);
+        let certain = self.certain;
+        let mut due = 0;
+        for copy in &mut self.list {
+            let counts = match copy.standing {
+                Standing::Fine => how.all,
+                Standing::Suspect => true,
+                Standing::Lost(_) | Standing::Due => false,
+            };
+            if counts && copy.tries < how.tries {
+                if likely.is_some_and(|likely| copy.order < likely) {
+                    copy.standing = Standing::Lost(now);
+                } else if copy.order < certain {
+                    copy.standing = Standing::Lost(now + how.patience);
+                }
+            }
+            if matches!(copy.standing, Standing::Lost(at) if at <= now) {
+                copy.standing = Standing::Due;
+                due += 1;
+            }
+        }
+        if likely.is_some() {
+            self.likely = None;
+        }
+        due
+    }
+
+    /// When [`judge`](Self::judge) has something to find without another ACK.
+    pub fn next_judgement(&self, how: &Judging) -> Option<Instant> {
+        let lost = self.list.iter().filter_map(|copy| match copy.standing {
+            Standing::Lost(at) => Some(at),
+            Standing::Fine | Standing::Suspect | Standing::Due => None,
+        });
+        let doubt = self.likely.map(|(_, since)| since + how.doubt);
+        lost.chain(doubt).min()
+    }
+
+    /// Length of the first copy that is due, bytes.
+    pub fn first_due(&self) -> Option<u32> {
+        self.list.iter().find(|copy| copy.standing == Standing::Due).map(|copy| copy.bytes)
+    }
+
+    /// Sends the first copy that is due.
+    pub fn send_due(&mut self, now: Instant, out: &mut Actions) -> Option<Resent> {
+        let copy = self.list.iter_mut().find(|copy| copy.standing == Standing::Due)?;
+        self.order += 1;
+        super::send(copy, now, self.order, out);
+        copy.standing = Standing::Suspect;
+        let Copy { seq, end, bytes, by_sender, .. } = *copy;
+        Some(Resent { seq, end, bytes, by_sender })
+    }
+
+    /// A copy will repair a hole that begins at `seq`.
+    pub fn repairs(&self, seq: Seq, how: &Judging) -> bool {
+        self.list.front().is_some_and(|copy| {
+            !copy.seq.after(seq)
+                && copy.end.after(seq)
+                && match copy.standing {
+                    Standing::Fine => how.all,
+                    Standing::Suspect => copy.tries > 0 || copy.order < self.certain,
+                    Standing::Lost(_) | Standing::Due => true,
+                }
+        })
+    }
+
+    /// Lets go of the copy that begins at `seq` and was kept under this number.
+    pub fn let_go(&mut self, seq: Seq, kept: u64, out: &mut Actions) -> Done {
+        let mut done = Done::default();
+        let place = self.list.partition_point(|copy| copy.seq.before(seq));
+        if let Some(copy) = self.list.get(place).filter(|copy| copy.seq == seq && copy.kept == kept) {
+            done.freed = u64::from(copy.bytes);
+            out.push(Action::Forget { packet: copy.id });
+            self.list.remove(place);
+        }
+        done
+    }
+
+    /// The copy that begins at `seq` and was kept under this number is there: since when.
+    pub fn since(&self, seq: Seq, kept: u64) -> Option<Instant> {
+        let place = self.list.partition_point(|copy| copy.seq.before(seq));
+        self.list.get(place).filter(|copy| copy.seq == seq && copy.kept == kept).map(|copy| copy.first)
+    }
+
+    /// What begins at `seq` came back from the transmit queue: it has not been sent, and will go as it is. No copy
+    /// of what follows it may go before it.
+    pub fn taken_back(&mut self, seq: Seq, out: &mut Actions) -> Done {
+        let mut done = Done::default();
+        let from = self.list.partition_point(|copy| copy.seq.before(seq));
+        for copy in self.list.drain(from..) {
+            done.freed += u64::from(copy.bytes);
+            out.push(Action::Forget { packet: copy.id });
+        }
+        done
+    }
+}

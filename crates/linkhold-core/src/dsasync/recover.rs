@@ -1,0 +1,621 @@
+//! Recovery of what a silence took before it was noticed, from copies.
+//!
+//! Beside the paper (`dsasync`), whose base station knows each silence at its first moment. Real ones know late,
+//! and what goes down meanwhile collides and is given up. Source: Balakrishnan et al. 1995 (Snoop) for the
+//! copies; RFC 8985 (RACK) for what is lost; RFC 3522 and RFC 2883 for what the sender is told.
+//! Sees what goes down, ACKs, silences and their ends; emits `SendCopy` and `Forget`, asks for copies, keeps ACKs
+//! back for a bounded time (`recover/hide.rs`), and shuts a station's gate for held packets.
+//!
+//! When a silence is noticed, whatever its stations have not acknowledged is suspect. When it ends:
+//! - If the station had been heard just before, the silence was noticed at once. Nothing is sent again unless
+//!   ACKs, or none for a while, show a loss.
+//! - Otherwise the first two suspects of the flow go down first, bytes and timestamps as they were, and nothing
+//!   that is held of the station follows before they are answered. What the answers prove delivered is no suspect
+//!   any more; the rest follows, then what is held. So the receiver sees no hole, and the sender's own copies,
+//!   which came later, come last.
+//!   Only the four flows with the oldest suspects begin so: with many flows two copies each would be needless.
+//!
+//! Two, because a station answers every second segment at once, and a single one perhaps after 40 ms (RFC 1122
+//! section 4.2.3.2). How late the silence was noticed is not asked of the radio: few say, and the ACKs do.
+//! An answer that does not come in time opens the gate, and the rest goes down unseen.
+//!
+//! While nobody has told of a silence yet, the ACKs do, too: a station that owes several for longer than a word
+//! takes gets nothing more, for [`DsaSyncConfig::longest_lateness`] at most, so that what it cannot hear does not
+//! stand in the router's queue, before the copies, when the radio returns.
+//!
+//! Holes that remain are repaired: what was sent before something that has come through is lost, after a quarter
+//! of the local round trip (`copies/suspects.rs`). Where the channel's rate is told, what goes down fits into the
+//! radio's queue, so that every loss is the radio's. Where it is not, a loss outside of silences may be the
+//! router's word of congestion: only suspects are repaired, and the sender hears of the rest. Traffic that passes
+//! us by can fill the router's queue all the same; what it pushes out is repaired three times at most.
+//!
+//! [`DsaSyncConfig::longest_lateness`] is 50 ms by default. Linux tells the start of a channel switch, and a mac80211
+//! driver a lost beacon, sooner than that (from memory, not checked); the aim of 50 ms is the project's own.
+//!
+//! Copies are bounded by what the radio can carry in the longest lateness and a local round trip, where its rate is
+//! told, and by [`DsaSyncConfig::copies`] always; the oldest makes room. They take no part in `B_alloc`, because
+//! the driver has sent the packet itself.
+//!
+//! [`DsaSyncConfig::copies`]: super::config::DsaSyncConfig::copies
+//! [`DsaSyncConfig::longest_lateness`]: super::config::DsaSyncConfig::longest_lateness
+
+mod acks;
+mod gates;
+mod hide;
+mod state;
+
+use std::collections::VecDeque;
+
+use super::config::DsaSyncConfig;
+use super::pacer::Pacer;
+use super::per_station::PerStation;
+use super::round_trip::RoundTrips;
+use super::shared::Shared;
+use super::windows::Windows;
+use crate::action::Actions;
+use crate::copies::suspects::{Forwarded, Judging, Remembered, Resent};
+use crate::link_event::Scope;
+use crate::packet::StationId;
+use crate::time::{Duration, Instant};
+use crate::units::Seq;
+
+pub(super) use gates::Gates;
+use hide::{Doubled, MOST_DOUBLED};
+use state::{Mute, Phase, State};
+
+/// Most copies sent of one segment.
+const TRIES: u8 = 3;
+/// Copies that go down before anything else, and are answered at once.
+const PROBES: usize = 2;
+/// Most flows that begin so after a silence, those of the oldest suspects: a late silence takes a few frames, which
+/// were the first in the router's queue. The others' ACKs tell, or their silence.
+const MOST_PROBED: usize = 4;
+/// Most copies kept of one flow, and of all.
+const MOST_OF_FLOW: usize = 4096;
+const MOST_COPIES: usize = 65_536;
+/// Most copies let go of to make room for one.
+const MOST_LET_GO: u32 = 64;
+/// Beyond the radio's part of the round trip: the router's queue, and what a station's ACK waits for.
+const BEYOND_RADIO: Duration = Duration::from_millis(10);
+/// Radio part of the round trip where it is not known.
+const UNKNOWN_RADIO: Duration = Duration::from_millis(20);
+/// Least that is kept of a channel, however slow: an initial window (RFC 6928).
+const LEAST_COPIES: u64 = 10 * 1514;
+/// A copy that nobody asked for is let go of after this long.
+const LONGEST_KEPT: Duration = Duration::from_secs(4);
+/// Timers of several flows that are closer together than this share a timeout.
+const GRAIN: Duration = Duration::from_micros(250);
+/// Least time that likely evidence is doubted.
+const LEAST_DOUBT: Duration = Duration::from_millis(1);
+
+/// A copy in the order in which copies were made.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    slot: u32,
+    seq: Seq,
+    number: u64,
+}
+
+/// What becomes of an ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Pass,
+    /// It is kept back here.
+    Hidden,
+    /// It says nothing that the sender should hear.
+    Dropped,
+    /// Without its blocks it says something: an ACK is to be made in its place.
+    Stripped,
+}
+
+/// Copies of what went down, and what is done with them.
+#[derive(Debug)]
+pub(super) struct Recover {
+    on: bool,
+    states: Vec<State>,
+    /// All copies, the oldest first. Some may have been let go of since.
+    order: VecDeque<Kept>,
+    /// Flows with copies to send, in turn.
+    line: VecDeque<u32>,
+    /// Flows with something due.
+    active: Vec<u32>,
+    next: Option<Instant>,
+    /// When each station was last heard, on whatever flow, and when any was.
+    heard: PerStation<Instant>,
+    heard_any: Instant,
+    pub gates: Gates,
+    /// A gate was opened: its station may be served.
+    opened: bool,
+    hidden: u64,
+}
+
+impl Recover {
+    pub fn new(config: &DsaSyncConfig) -> Self {
+        Self {
+            on: config.recover,
+            states: Vec::new(),
+            order: VecDeque::new(),
+            line: VecDeque::new(),
+            active: Vec::new(),
+            next: None,
+            heard: PerStation::new(config.monitor.max_stations),
+            heard_any: Instant::ZERO,
+            gates: Gates::new(config.monitor.max_stations),
+            opened: false,
+            hidden: 0,
+        }
+    }
+
+    /// ACKs kept back.
+    pub fn hidden(&self) -> u64 {
+        self.hidden
+    }
+
+    /// An arrival has to wait: copies go first.
+    #[inline]
+    pub fn blocks(&self, station: StationId) -> bool {
+        !self.line.is_empty() || self.gates.is_shut(station)
+    }
+
+    /// Copies wait to be sent.
+    #[inline]
+    pub fn has_line(&self) -> bool {
+        !self.line.is_empty()
+    }
+
+    /// Copies wait to be sent, or a gate was opened.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        self.opened || !self.line.is_empty()
+    }
+
+    /// A gate was opened since the last call.
+    pub fn take_opened(&mut self) -> bool {
+        core::mem::take(&mut self.opened)
+    }
+
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// How losses of the flow are judged.
+    fn judging(&self, shared: &Shared, pacer: &Pacer, slot: u32) -> Judging {
+        let patience = self.states.get(slot as usize).map_or(Duration::ZERO, State::patience);
+        Judging {
+            patience,
+            doubt: patience + (pacer.time_for(3 * 1514)).max(LEAST_DOUBT),
+            all: shared.monitor.capacity().is_some_and(|(rate, _)| rate.as_bps() > 0),
+            tries: TRIES,
+        }
+    }
+
+    /// Most bytes of copies.
+    fn bound(shared: &Shared, radio: Option<Duration>) -> u64 {
+        let most = shared.config.copies.0;
+        match shared.monitor.capacity() {
+            Some((rate, efficiency)) if rate.as_bps() > 0 => {
+                let time = shared.config.longest_lateness + radio.unwrap_or(UNKNOWN_RADIO) + BEYOND_RADIO;
+                rate.mul_f64(efficiency.get()).bytes_in(time).0.max(LEAST_COPIES).min(most)
+            }
+            Some(_) | None => most,
+        }
+    }
+
+    // ---- what goes down ----
+
+    /// The sender sends `seq .. end` again.
+    #[cold]
+    pub fn sender_repeats(&mut self, slot: u32, acked: Option<Seq>, seq: Seq, end: Seq) {
+        if !self.on {
+            return;
+        }
+        let state = self.state(slot);
+        state.repeated = Some(match state.repeated {
+            Some((first, last)) if acked.is_none_or(|acked| last.after(acked)) => {
+                (first.min(seq), last.max(end))
+            }
+            Some(_) | None => (seq, end),
+        });
+        state.copies.note_sender(seq, end);
+        for doubled in state.doubled.iter_mut().filter(|doubled| doubled.overlaps(seq, end)) {
+            doubled.by_sender = true;
+        }
+    }
+
+    /// The flow's state, made if need be.
+    fn state(&mut self, slot: u32) -> &mut State {
+        if slot as usize >= self.states.len() {
+            self.states.resize_with(slot as usize + 1, State::default);
+        }
+        &mut self.states[slot as usize]
+    }
+
+    /// A segment goes down now. True if the driver is to keep a copy.
+    #[inline]
+    pub fn keep(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        slot: u32,
+        segment: &Forwarded,
+        out: &mut Actions,
+    ) -> bool {
+        if !self.on {
+            return false;
+        }
+        let flow = shared.flows.known(slot);
+        let (seq, end) = (segment.seq, segment.end);
+        if !flow.is_answered()
+            || !end.after(seq)
+            || flow.acked.is_none_or(|acked| !end.after(acked))
+            || flow.down_max.is_none_or(|highest| end.after(highest))
+        {
+            return false;
+        }
+        let station = flow.station;
+        let radio = round_trips.radio_part(station);
+        let bound = Self::bound(shared, radio);
+        if !self.make_room(now, shared, u64::from(segment.bytes), bound, out) {
+            return false;
+        }
+        self.state(slot);
+        let state = &mut self.states[slot as usize];
+        state.copies.set_least_round_trip(radio.unwrap_or_default());
+        if state.copies.is_empty() {
+            state.heard = now;
+        }
+        let Remembered::Kept(number) = state.copies.remember(now, segment, MOST_OF_FLOW) else {
+            return false;
+        };
+        // While others are heard the station may only be waiting for its turn.
+        let silent_for = now.since(state.heard.max(self.heard_any));
+        let mute = state.falls_mute(silent_for);
+        self.order.push_back(Kept { slot, seq, number });
+        let metrics = &mut shared.metrics;
+        metrics.kept_bytes += u64::from(segment.bytes);
+        metrics.kept_bytes_peak = metrics.kept_bytes_peak.max(metrics.kept_bytes);
+        if mute {
+            let until = now + shared.config.longest_lateness;
+            self.state(slot).mute = Mute::Since { until };
+            self.shut_gate(slot, station);
+            self.plan(slot, until);
+        }
+        true
+    }
+
+    /// Lets go of the oldest copies until another one fits.
+    #[inline]
+    fn make_room(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        bytes: u64,
+        bound: u64,
+        out: &mut Actions,
+    ) -> bool {
+        for _ in 0..MOST_LET_GO {
+            let full = shared.metrics.kept_bytes + bytes > bound || self.order.len() >= MOST_COPIES;
+            let Some(&Kept { slot, seq, number }) = self.order.front() else { return !full };
+            let Some(state) = self.states.get_mut(slot as usize) else { return false };
+            match state.copies.since(seq, number) {
+                None => {}
+                // In a silence copies do not age.
+                Some(since) if full || (now.since(since) > LONGEST_KEPT && state.phase == Phase::Quiet) => {
+                    shared.metrics.count(state.copies.let_go(seq, number, out));
+                }
+                Some(_) => return true,
+            }
+            self.order.pop_front();
+        }
+        shared.metrics.kept_bytes + bytes <= bound && self.order.len() < MOST_COPIES
+    }
+
+    /// A segment came back from the transmit queue.
+    pub fn taken_back(&mut self, shared: &mut Shared, slot: u32, seq: Seq, out: &mut Actions) {
+        if let Some(state) = self.states.get_mut(slot as usize) {
+            shared.metrics.count(state.copies.taken_back(seq, out));
+        }
+    }
+
+    /// Sends the next copy that may leave now. False if there is none.
+    #[inline]
+    pub fn send_next(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        pacer: &mut Pacer,
+        out: &mut Actions,
+    ) -> bool {
+        while let Some(&slot) = self.line.front() {
+            let Some(state) = self.states.get_mut(slot as usize) else { return false };
+            let live = shared.flows.get(slot).is_some_and(|flow| !shared.monitor.tfp(flow.station));
+            let Some(len) = state.copies.first_due().filter(|_| live) else {
+                // Nothing is left to send, or the flow has moved to a station that is silent.
+                state.in_line = false;
+                if state.copies.first_due().is_some() {
+                    state.copies.suspect_all();
+                    state.phase = Phase::Threatened { late: true };
+                    self.open_gate(slot);
+                }
+                self.line.pop_front();
+                continue;
+            };
+            if !pacer.allows(now, len) {
+                return false;
+            }
+            let Some(Resent { seq, end, bytes, by_sender }) = state.copies.send_due(now, out) else {
+                return false;
+            };
+            pacer.on_sent(now, bytes);
+            // Until now there may have been nothing to answer.
+            state.heard = now;
+            // Karn: of a segment sent twice nobody can tell which one was answered.
+            shared.flows.at(slot).radio_probe = None;
+            shared.metrics.copies_sent += 1;
+            while state.doubled.len() >= MOST_DOUBLED
+                || state.doubled.front().is_some_and(|doubled| doubled.is_past(now))
+            {
+                state.doubled.pop_front();
+            }
+            // A copy of its sender's may still be held here.
+            let by_sender = by_sender
+                || state.repeated.is_some_and(|(first, last)| first.before(end) && seq.before(last));
+            state.doubled.push_back(Doubled { seq, end, at: now, by_sender });
+            if self.line.len() > 1 {
+                self.line.rotate_left(1);
+            }
+            return true;
+        }
+        false
+    }
+
+    fn join_line(&mut self, slot: u32) {
+        let state = &mut self.states[slot as usize];
+        if !state.in_line {
+            state.in_line = true;
+            self.line.push_back(slot);
+        }
+    }
+
+    fn shut_gate(&mut self, slot: u32, station: StationId) {
+        let shuts = &mut self.states[slot as usize].shuts;
+        if shuts.is_none() {
+            *shuts = Some(station);
+            self.gates.shut(station);
+        }
+    }
+
+    /// The station is heard, or not waited for any more.
+    fn end_mute(&mut self, slot: u32, next: Mute) {
+        let state = &mut self.states[slot as usize];
+        if matches!(state.mute, Mute::Since { .. }) {
+            // An unanswered probe keeps the gate shut as well.
+            if !matches!(state.phase, Phase::Probing { .. }) {
+                self.open_gate(slot);
+            }
+        }
+        self.states[slot as usize].mute = next;
+    }
+
+    fn open_gate(&mut self, slot: u32) {
+        if let Some(station) = self.states[slot as usize].shuts.take() {
+            self.opened |= self.gates.open(station);
+        }
+    }
+
+    // ---- silences ----
+
+    /// A silence was noticed.
+    pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) {
+        for slot in 0..self.states.len() as u32 {
+            if shared.flows.get(slot).is_none_or(|flow| !scope.covers(flow.station)) {
+                continue;
+            }
+            let heard = match scope {
+                Scope::Network => self.heard_any,
+                Scope::Station(station) => self.heard.get(station).copied().unwrap_or_default(),
+            };
+            let state = &mut self.states[slot as usize];
+            state.mute = Mute::No;
+            self.open_gate(slot);
+            let state = &mut self.states[slot as usize];
+            if !state.copies.suspect_all() {
+                continue;
+            }
+            let late = now.since(state.heard.max(heard)) > state.late();
+            let before = matches!(state.phase, Phase::Threatened { late: true });
+            state.phase = Phase::Threatened { late: late || before };
+        }
+    }
+
+    /// A silence is over; stations may be silent for another one.
+    pub fn silence_ended(&mut self, now: Instant, shared: &Shared, pacer: &Pacer) {
+        let mut oldest: [Option<(Instant, u32)>; MOST_PROBED] = [None; MOST_PROBED];
+        for slot in 0..self.states.len() as u32 {
+            let state = &mut self.states[slot as usize];
+            let Phase::Threatened { late } = state.phase else { continue };
+            let Some(flow) = shared.flows.get(slot) else { continue };
+            if shared.monitor.tfp(flow.station) {
+                continue;
+            }
+            if state.copies.is_empty() {
+                state.phase = Phase::Quiet;
+                continue;
+            }
+            state.heard = now;
+            let until = now + pacer.ahead(now) + state.tail();
+            state.phase = Phase::Watching { until, waits: 0 };
+            if late && let Some(since) = state.copies.first_sent() {
+                let place = oldest.iter().position(|other| other.is_none_or(|(at, _)| since < at));
+                if let Some(place) = place {
+                    oldest[place..].rotate_right(1);
+                    oldest[place] = Some((since, slot));
+                }
+            }
+            self.plan(slot, until);
+        }
+        for (_, slot) in oldest.into_iter().flatten() {
+            let state = &mut self.states[slot as usize];
+            let until = now + pacer.ahead(now) + state.word();
+            if state.copies.line_up(PROBES, TRIES) == 0 {
+                continue;
+            }
+            state.phase = Phase::Probing { until };
+            if state.copies.has_untried()
+                && let Some(flow) = shared.flows.get(slot)
+            {
+                self.shut_gate(slot, flow.station);
+            }
+            self.join_line(slot);
+            self.plan(slot, until);
+        }
+    }
+
+    /// The flow has something due at that time.
+    fn plan(&mut self, slot: u32, at: Instant) {
+        let state = &mut self.states[slot as usize];
+        if !state.active {
+            state.active = true;
+            self.active.push(slot);
+        }
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
+
+    /// Judges the flow's copies, and moves it on. `word`: the station has just been heard.
+    fn look(&mut self, now: Instant, slot: u32, how: &Judging, word: bool) {
+        let state = &mut self.states[slot as usize];
+        if matches!(state.phase, Phase::Threatened { .. }) {
+            return;
+        }
+        let mut due = state.copies.judge(now, how);
+        let (patience, tail) = (state.word(), state.tail());
+        match state.phase {
+            Phase::Quiet | Phase::Threatened { .. } => {}
+            Phase::Probing { until } => {
+                let until = if word { now + patience } else { until };
+                state.phase = Phase::Probing { until };
+                if until <= now {
+                    // No answer: what is left of the suspects goes down unseen.
+                    due += state.copies.line_up(MOST_OF_FLOW, TRIES);
+                }
+                if !state.copies.has_untried() {
+                    state.phase = Phase::Watching { until: now + tail, waits: 0 };
+                    self.open_gate(slot);
+                }
+            }
+            Phase::Watching { until, waits } => {
+                let (mut until, mut waits) = if word { (now + tail, 0) } else { (until, waits) };
+                let mut given_up = false;
+                if state.in_line {
+                    // The copies have yet to go: only then can the station have anything to say of them.
+                    until = until.max(now + tail);
+                } else if until <= now {
+                    waits += 1;
+                    until = now + tail * (1 << waits.min(6));
+                    due += if waits > TRIES { 0 } else { state.copies.line_up(PROBES, TRIES) };
+                    given_up = due == 0;
+                }
+                let over = given_up || !state.copies.has_suspects();
+                state.phase = if over { Phase::Quiet } else { Phase::Watching { until, waits } };
+            }
+        }
+        if due > 0 {
+            let state = &mut self.states[slot as usize];
+            if state.phase == Phase::Quiet {
+                state.phase = Phase::Watching { until: now + tail, waits: 0 };
+            }
+            self.join_line(slot);
+        }
+        let state = &self.states[slot as usize];
+        if (state.phase != Phase::Quiet || !state.copies.is_settled())
+            && let Some(at) = state.due(how)
+        {
+            self.plan(slot, at);
+        }
+    }
+
+    /// What is due now. Copies that it lines up are to be sent afterwards.
+    pub fn on_timeout(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        windows: &mut Windows,
+        round_trips: &RoundTrips,
+        pacer: &Pacer,
+        out: &mut Actions,
+    ) {
+        if self.next.is_none_or(|next| next > now) {
+            return;
+        }
+        self.next = None;
+        let mut active = core::mem::take(&mut self.active);
+        let mut first = Instant::FAR_FUTURE;
+        active.retain(|&slot| {
+            let how = self.judging(shared, pacer, slot);
+            self.look(now, slot, &how, false);
+            if matches!(self.states[slot as usize].mute, Mute::Since { until } if until <= now) {
+                self.end_mute(slot, Mute::Believed);
+            }
+            if self.states[slot as usize].hide_until.is_some_and(|until| until <= now) {
+                self.show(shared, windows, round_trips, slot, None, out);
+            }
+            let state = &mut self.states[slot as usize];
+            let due = state.due(&how);
+            state.active = due.is_some();
+            first = first.min(due.unwrap_or(first));
+            due.is_some()
+        });
+        // `look` adds only flows that are not in the list, and all here are.
+        debug_assert!(self.active.is_empty());
+        self.active = active;
+        self.next = (first < Instant::FAR_FUTURE).then(|| first.max(now + GRAIN));
+    }
+
+    /// The station's number goes to another.
+    pub fn forget_station(&mut self, station: StationId) {
+        self.heard.forget(station);
+    }
+
+    /// The connection ends, begins anew, or leaves the table: no copy of it counts any more.
+    pub fn forget(
+        &mut self,
+        shared: &mut Shared,
+        windows: &mut Windows,
+        round_trips: &RoundTrips,
+        slot: u32,
+        out: &mut Actions,
+    ) {
+        self.show(shared, windows, round_trips, slot, None, out);
+        let Some(state) = self.states.get_mut(slot as usize) else { return };
+        shared.metrics.count(state.copies.clear(out));
+        state.doubled.clear();
+        (state.phase, state.last, state.sacks, state.hide_until) = (Phase::Quiet, None, false, None);
+        state.forget_round_trip();
+        state.repeated = None;
+        state.mute = Mute::No;
+        self.open_gate(slot);
+    }
+
+    /// Lets go of everything.
+    pub fn flush(
+        &mut self,
+        shared: &mut Shared,
+        windows: &mut Windows,
+        round_trips: &RoundTrips,
+        out: &mut Actions,
+    ) {
+        for slot in 0..self.states.len() as u32 {
+            self.forget(shared, windows, round_trips, slot, out);
+        }
+        self.order.clear();
+        for slot in self.line.drain(..) {
+            self.states[slot as usize].in_line = false;
+        }
+        for slot in self.active.drain(..) {
+            self.states[slot as usize].active = false;
+        }
+        self.next = None;
+    }
+}

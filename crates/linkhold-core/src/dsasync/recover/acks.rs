@@ -1,0 +1,224 @@
+//! What comes up: evidence for the copies, and what of it the sender hears.
+//!
+//! Source and rules: `recover.rs`, `recover/hide.rs`. Sees believed uplink packets; emits `Forget`, verdicts on ACKs,
+//! and the release of those kept back.
+
+use super::hide::{Blocks, Hidden, MOST_HIDDEN, MOST_HIDING, may_wait};
+use super::state::Mute;
+use super::{Heard, Recover};
+use crate::action::{Action, Actions, DropReason, Rewrite};
+use crate::copies::suspects::Judging;
+use crate::dsasync::pacer::Pacer;
+use crate::dsasync::round_trip::RoundTrips;
+use crate::dsasync::shared::Shared;
+use crate::dsasync::uplink::UplinkMode;
+use crate::dsasync::windows::Windows;
+use crate::packet::{PacketView, TcpFlags, TcpSegment};
+use crate::time::Instant;
+use crate::units::Seq;
+
+impl Recover {
+    /// A believed segment came from the station.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "three of them are other parts that it reads")]
+    pub fn on_uplink(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        pacer: &Pacer,
+        slot: u32,
+        packet: &PacketView<'_>,
+        out: &mut Actions,
+    ) -> Heard {
+        if !self.on {
+            return Heard::Pass;
+        }
+        let tcp = packet.tcp;
+        *self.heard.at(packet.station) = now;
+        self.heard_any = now;
+        let Some(state) = self.states.get_mut(slot as usize) else { return Heard::Pass };
+        if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
+            return Heard::Pass;
+        }
+        let before = state.last;
+        if before.is_some_and(|(acked, _)| tcp.ack.before(acked)) {
+            return Heard::Pass;
+        }
+        state.last = Some((tcp.ack, tcp.window));
+        state.heard = now;
+        if state.mute != Mute::No {
+            self.end_mute(slot, Mute::No);
+        }
+        let state = &mut self.states[slot as usize];
+        state.sacks |= !tcp.sack.is_empty();
+        if state.is_idle() {
+            return Heard::Pass;
+        }
+        self.judge_by(now, shared, round_trips, pacer, slot, packet, before, out)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "three of them are other parts that it reads")]
+    fn judge_by(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        pacer: &Pacer,
+        slot: u32,
+        packet: &PacketView<'_>,
+        before: Option<(Seq, u16)>,
+        out: &mut Actions,
+    ) -> Heard {
+        let tcp = packet.tcp;
+        let blocks = Blocks::of(tcp);
+        let state = &mut self.states[slot as usize];
+        let done = state.copies.acknowledge(now, tcp.ack, out);
+        state.measured(done.took);
+        shared.metrics.count(done);
+        shared.metrics.count(state.copies.received(now, blocks.above, out));
+        let says_new = before.is_none_or(|(acked, window)| tcp.ack.after(acked) || tcp.window != window);
+        let repeats = !says_new && tcp.is_pure_ack() && tcp.sack.is_empty() && !state.sacks;
+        let how = self.judging(shared, pacer, slot);
+        let state = &mut self.states[slot as usize];
+        if repeats && !shared.flows.known(slot).handshake.sack() {
+            state.copies.first_is_missing(now, tcp.ack, &how, state.word());
+        }
+        self.look(now, slot, &how, true);
+        let state = &mut self.states[slot as usize];
+        let tells_of_hole = !blocks.above.is_empty() || repeats;
+        if !tells_of_hole && !state.copies.repairs(tcp.ack, &how) {
+            state.hide_until = None;
+        }
+        if tells_of_hole && self.hide(now, shared, round_trips, slot, packet, &blocks, &how) {
+            return Heard::Hidden;
+        }
+        self.hear_double(now, shared, slot, tcp, &blocks, says_new)
+    }
+
+    /// Keeps the ACK from the sender if the hole that it tells of is being repaired. False if it may pass.
+    #[expect(clippy::too_many_arguments, reason = "two of them are other parts that it reads")]
+    fn hide(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        slot: u32,
+        packet: &PacketView<'_>,
+        blocks: &Blocks<'_>,
+        how: &Judging,
+    ) -> bool {
+        let (tcp, state) = (packet.tcp, &mut self.states[slot as usize]);
+        // A D-SACK of the sender's own copy is news that must not get lost with an ACK that another covers.
+        let own = |double| !state.doubled.iter().any(|doubled| doubled.explains(now, &double));
+        if shared.config.uplink.mode != UplinkMode::Off
+            || !may_wait(tcp)
+            || blocks.d_sack.is_some_and(own)
+            || !state.copies.repairs(tcp.ack, how)
+            || state.hidden.len() >= MOST_HIDDEN
+            || !shared.space.fits(packet.len, 0)
+        {
+            return false;
+        }
+        let flow = shared.flows.at(slot);
+        let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) else {
+            return false;
+        };
+        let most = (wired + radio).mul_f64(0.5).min(MOST_HIDING);
+        let until = *state.hide_until.get_or_insert(now + most);
+        if until <= now {
+            return false;
+        }
+        state.hidden.push_back(Hidden {
+            packet: packet.id,
+            len: packet.len,
+            ack: tcp.ack,
+            highest: blocks.highest(tcp.ack),
+            window: tcp.window,
+            shift: flow.handshake.shift_of(tcp),
+            signed: flow.signed,
+            counts: flow.counts,
+        });
+        flow.shaped += u32::from(flow.counts);
+        self.hidden += 1;
+        shared.space.take(packet.len);
+        shared.metrics.holds += 1;
+        self.plan(slot, until);
+        true
+    }
+
+    /// What becomes of an ACK that may pass: a D-SACK that a copy of ours explains is nothing to the sender.
+    fn hear_double(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        slot: u32,
+        tcp: &TcpSegment,
+        blocks: &Blocks<'_>,
+        says_new: bool,
+    ) -> Heard {
+        let state = &self.states[slot as usize];
+        let Some(double) = blocks.d_sack.filter(|_| blocks.above.is_empty() && may_wait(tcp)) else {
+            return Heard::Pass;
+        };
+        if !state.doubled.iter().any(|doubled| doubled.explains(now, &double)) {
+            return Heard::Pass;
+        }
+        // What was kept back is covered by this one, which is to be heard then.
+        if !says_new && state.hidden.is_empty() {
+            shared.metrics.dropped[DropReason::RepairedHere as usize] += 1;
+            return Heard::Dropped;
+        }
+        let flow = shared.flows.known(slot);
+        let open = !flow.window.is_closed() && !shared.space.is_low();
+        if open && !flow.signed { Heard::Stripped } else { Heard::Pass }
+    }
+
+    /// A packet of the flow passes now: what was kept back goes before it, or is covered by it.
+    #[inline]
+    pub fn before_passing(
+        &mut self,
+        shared: &mut Shared,
+        windows: &mut Windows,
+        round_trips: &RoundTrips,
+        slot: u32,
+        tcp: &TcpSegment,
+        out: &mut Actions,
+    ) {
+        let covers = tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.contains(TcpFlags::RST);
+        if self.hidden > 0 {
+            self.show(shared, windows, round_trips, slot, covers.then_some(tcp.ack), out);
+        }
+    }
+
+    /// Releases what was kept back of a flow, but throws away what an ACK up to `covered` says anyway.
+    #[cold]
+    pub fn show(
+        &mut self,
+        shared: &mut Shared,
+        windows: &mut Windows,
+        round_trips: &RoundTrips,
+        slot: u32,
+        covered: Option<Seq>,
+        out: &mut Actions,
+    ) {
+        let Some(state) = self.states.get_mut(slot as usize) else { return };
+        for ack in state.hidden.drain(..) {
+            self.hidden -= 1;
+            shared.space.give_back(ack.len);
+            shared.flows.at(slot).shaped -= u32::from(ack.counts);
+            if covered.is_some_and(|covered| !ack.ack.after(covered) && !ack.highest.after(covered)) {
+                shared.discard(ack.packet, DropReason::RepairedHere, out);
+                continue;
+            }
+            let mut rewrite = Rewrite::NONE;
+            if !ack.signed && shared.flows.known(slot).has_data {
+                rewrite.window =
+                    windows.on_leaving_shaper(shared, round_trips, slot, ack.ack, ack.window, ack.shift);
+            }
+            shared.flows.at(slot).passed = rewrite.window.unwrap_or(ack.window);
+            shared.metrics.released += 1;
+            out.push(Action::Release { packet: ack.packet, rewrite });
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What is known of one flow's copies, and when something of it is due.
+//!
+//! A flow: quiet → threatened (a silence goes on) → probing (the silence was noticed late: two copies are on
+//! their way) → watching (all suspects have gone down, or none was likely lost) → quiet.
+
+use std::collections::VecDeque;
+
+use super::hide::{Doubled, Hidden};
+use crate::copies::Copies;
+use crate::copies::suspects::Judging;
+use crate::packet::StationId;
+use crate::time::{Duration, Instant};
+use crate::units::Seq;
+
+/// A word of the station is waited for at least this long, and at most [`MOST_PATIENCE`].
+const LEAST_PATIENCE: Duration = Duration::from_millis(5);
+const MOST_PATIENCE: Duration = Duration::from_millis(200);
+/// Longest delay of an ACK (Linux's `TCP_DELACK_MIN` of 40 ms, from memory, and a round trip).
+const DELAYED_ACK: Duration = Duration::from_millis(50);
+/// The same while no local round trip has been measured.
+const UNMEASURED: Duration = Duration::from_millis(20);
+/// A station that was heard later than this before a silence was noticed leaves no doubt: noticed at once.
+const LEAST_LATE: Duration = Duration::from_millis(3);
+/// Patience with reordering where no local round trip has been measured.
+const UNMEASURED_PATIENCE: Duration = Duration::from_millis(1);
+
+/// A station that answers every second segment at once (RFC 1122 section 4.2.3.2) owes no ACK for fewer
+/// segments than this.
+const OWED: usize = 4;
+
+/// Where a flow is in its recovery from a silence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    #[default]
+    Quiet,
+    /// A silence goes on. `late`: it had lasted for some time before it was noticed.
+    Threatened { late: bool },
+    /// The answer to the first copies is waited for until then.
+    Probing { until: Instant },
+    /// If nothing is heard until then, the first suspects go again. `waits`: how often that happened.
+    Watching { until: Instant, waits: u8 },
+}
+
+/// Whether the station has stopped to answer though nobody has told of a silence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mute {
+    #[default]
+    No,
+    /// Nothing goes down to it until it is heard, or until then.
+    Since { until: Instant },
+    /// That time is over. It is not waited for again before it is heard.
+    Believed,
+}
+
+/// The copies of one flow, and what is kept from its sender meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub copies: Copies,
+    pub phase: Phase,
+    /// When the station was last heard, began to owe an ACK, or could send again.
+    pub heard: Instant,
+    pub mute: Mute,
+    /// The station whose gate it keeps shut.
+    pub shuts: Option<StationId>,
+    /// It is in the list of flows with copies to send.
+    pub in_line: bool,
+    /// It is in the list of flows with something due.
+    pub active: bool,
+    /// Local round trip: smoothed, and its deviation (as RFC 6298 has them), ns.
+    round_trip: Option<(u64, u64)>,
+    /// Acknowledgment and window field of the station's latest ACK.
+    pub last: Option<(Seq, u16)>,
+    /// The station has sent SACK blocks.
+    pub sacks: bool,
+    pub hidden: VecDeque<Hidden>,
+    /// ACKs that tell of a hole are kept back until then.
+    pub hide_until: Option<Instant>,
+    pub doubled: VecDeque<Doubled>,
+    /// What the sender has sent again lies between these, as far as it was not acknowledged then.
+    pub repeated: Option<(Seq, Seq)>,
+}
+
+impl State {
+    /// Nothing of an ACK concerns it.
+    pub fn is_idle(&self) -> bool {
+        self.copies.is_empty()
+            && self.hidden.is_empty()
+            && self.doubled.is_empty()
+            && self.hide_until.is_none()
+            && self.phase == Phase::Quiet
+    }
+
+    /// A segment took this long to be acknowledged.
+    pub fn measured(&mut self, took: Option<Duration>) {
+        let Some(took) = took.map(Duration::as_nanos) else { return };
+        self.round_trip = Some(match self.round_trip {
+            None => (took, took / 2),
+            Some((smooth, deviation)) => {
+                let off = took.abs_diff(smooth);
+                (smooth - smooth / 8 + took / 8, deviation - deviation / 4 + off / 4)
+            }
+        });
+    }
+
+    /// Another connection takes the place.
+    pub fn forget_round_trip(&mut self) {
+        self.round_trip = None;
+    }
+
+    fn with_deviations(&self, count: u64) -> Option<Duration> {
+        let (smooth, deviation) = self.round_trip?;
+        Some(Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(count))))
+    }
+
+    /// The station owes ACKs for so much, and for so long, that it cannot be heard any more.
+    pub fn falls_mute(&self, silent_for: Duration) -> bool {
+        self.mute == Mute::No
+            && matches!(self.phase, Phase::Quiet | Phase::Watching { .. })
+            && self.copies.len() >= OWED
+            && self.round_trip.is_some()
+            && silent_for > self.word()
+    }
+
+    /// How long a word of the station is waited for.
+    pub fn word(&self) -> Duration {
+        self.with_deviations(4).unwrap_or(UNMEASURED).clamp(LEAST_PATIENCE, MOST_PATIENCE)
+    }
+
+    /// How long a word of the last segments is waited for: a station may owe it to its delayed ACK.
+    pub fn tail(&self) -> Duration {
+        (self.word() * 2).max(DELAYED_ACK)
+    }
+
+    /// A silence that is noticed so long after the station was last heard began before.
+    pub fn late(&self) -> Duration {
+        self.with_deviations(2).unwrap_or(UNMEASURED).max(LEAST_LATE)
+    }
+
+    /// A quarter of the local round trip (RFC 8985 section 6.2 step 4).
+    pub fn patience(&self) -> Duration {
+        self.round_trip.map_or(UNMEASURED_PATIENCE, |(smooth, _)| Duration::from_nanos(smooth / 4))
+    }
+
+    /// When something is due.
+    pub fn due(&self, how: &Judging) -> Option<Instant> {
+        let (phase, judgement) = match self.phase {
+            Phase::Quiet => (None, self.copies.next_judgement(how)),
+            Phase::Threatened { .. } => (None, None),
+            Phase::Probing { until } | Phase::Watching { until, .. } => {
+                (Some(until), self.copies.next_judgement(how))
+            }
+        };
+        let mute = match self.mute {
+            Mute::Since { until } => Some(until),
+            Mute::No | Mute::Believed => None,
+        };
+        let shown = self.hide_until.filter(|_| !self.hidden.is_empty());
+        [phase, judgement, mute, shown].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,337 @@
+//! What a silence took goes again: a row a rule of `recover.rs`.
+
+use super::*;
+use crate::packet::{SackBlock, SackBlocks};
+
+const F: u16 = 1;
+const KEPT: Verdict = Verdict::ForwardAndKeep(Rewrite::NONE);
+
+fn recovering() -> DsaSyncConfig {
+    DsaSyncConfig { recover: true, ..plain(Mode::Hold) }
+}
+
+/// Numbers of the copies that were sent, in order.
+fn copies(actions: &[Action]) -> Vec<u64> {
+    actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::SendCopy { packet } => Some(packet.0),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What was let go of the hold buffer, or of what was kept from the sender, in order.
+fn let_go(actions: &[Action]) -> Vec<u64> {
+    actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Release { packet, .. } | Action::ReleaseAndKeep { packet, .. } => Some(packet.0),
+            _ => None,
+        })
+        .collect()
+}
+
+fn discarded(actions: &[Action]) -> Vec<u64> {
+    actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Discard { packet, reason: DropReason::RepairedHere } => Some(packet.0),
+            _ => None,
+        })
+        .collect()
+}
+
+impl Bench {
+    /// A download whose local round trip is 4 ms, whose wired one is 40 ms, and whose segments up to 10,000 are
+    /// acknowledged at 160 ms. Segments begin at multiples of [`MSS`]; the segment at `n * MSS` is packet `n`.
+    fn downloading(config: &DsaSyncConfig) -> Self {
+        let mut b = Self::new(config);
+        told(&mut b);
+        b.open(F, 50_000);
+        // What answers the SYN-ACK of time zero.
+        let answers = TcpSegment {
+            seq: Seq(1000),
+            ack: Seq(1),
+            payload_len: MSS,
+            flags: TcpFlags::ACK,
+            ..TcpSegment::default()
+        };
+        let first = b.at(40).packet(Direction::Downlink, Origin::Arrival, 1, F, &answers);
+        assert_eq!(first.0, KEPT);
+        let _ = b.at(44).sack(901, 2, &[]);
+        for n in 2..10 {
+            assert_eq!(b.at(60 + 10 * u64::from(n)).segment(n).0, KEPT);
+            let _ = b.at(64 + 10 * u64::from(n)).sack(901, n + 1, &[]);
+        }
+        b.at(160)
+            .agent
+            .wired_round_trip(&key(F, false))
+            .filter(|wired| *wired == Duration::from_millis(40))
+            .expect("the wired round trip is measured");
+        b
+    }
+
+    fn segment(&mut self, n: u32) -> (Verdict, Vec<Action>) {
+        self.down(u64::from(n), F, n * MSS, MSS)
+    }
+
+    /// An ACK of everything before the segment `n`, with blocks of whole segments.
+    fn sack(&mut self, id: u64, n: u32, blocks: &[(u32, u32)]) -> (Verdict, Vec<Action>) {
+        let mut sack = SackBlocks::EMPTY;
+        for &(left, right) in blocks {
+            sack.push(SackBlock { left: Seq(left * MSS), right: Seq(right * MSS) });
+        }
+        let tcp = TcpSegment {
+            seq: Seq(1),
+            ack: Seq(n * MSS),
+            window: 50_000,
+            flags: TcpFlags::ACK,
+            sack,
+            ..TcpSegment::default()
+        };
+        self.packet(Direction::Uplink, Origin::Arrival, id, F, &tcp)
+    }
+
+    /// Runs timers until `millis`; answers everything that was done.
+    fn until(&mut self, millis: u64) -> Vec<Action> {
+        let mut all = Vec::new();
+        while let Some(at) = self.agent.next_timeout().filter(|at| *at <= ms(millis)) {
+            self.now = at.max(self.now);
+            all.extend(self.timeout());
+        }
+        self.now = ms(millis);
+        all
+    }
+
+    /// The radio returns at 500 ms; what is done in the first 2 ms, in which two segments go.
+    fn returns(&mut self) -> Vec<Action> {
+        let mut actions = self.at(500).thaw(Scope::Network);
+        actions.extend(self.until(502));
+        actions
+    }
+
+    /// Segments 10 to 15 go down at 200 ms, a silence is noticed `late` ms after, and 16 and 17 come in it.
+    fn caught(&mut self, late: u64) {
+        self.at(200);
+        for n in 10..16 {
+            assert_eq!(self.segment(n).0, KEPT);
+        }
+        assert!(copies(&self.until(200 + late)).is_empty());
+        self.freeze(Scope::Network);
+        for n in 16..18 {
+            assert_eq!(self.segment(n).0, Verdict::Hold);
+        }
+    }
+}
+
+#[test]
+fn a_silence_told_at_once_sends_nothing_twice() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(2);
+    // The router's queue is thought to hold four of them.
+    let mut actions = b.returns();
+    actions.extend(b.until(506));
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![], vec![16, 17]));
+    // The router's queue had them all.
+    for n in 11..19 {
+        let (verdict, actions) = b.at(496 + u64::from(n)).sack(1000, n, &[]);
+        assert_eq!((verdict, copies(&actions)), (FORWARD, vec![]));
+    }
+    assert_eq!(copies(&b.until(2000)), []);
+    assert_eq!((b.agent.metrics().kept_bytes, b.agent.next_timeout()), (0, None));
+}
+
+#[test]
+fn a_silence_noticed_late_sends_two_suspects_first_then_the_rest_then_what_was_held() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(20);
+    let actions = b.returns();
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![10, 11], vec![]));
+    // What comes meanwhile waits behind what is held.
+    assert_eq!(b.at(503).segment(18).0, Verdict::Hold);
+    // Both are answered, and nothing that was sent before comes through for a while: the rest is lost.
+    let actions = b.at(505).sack(1000, 12, &[]).1;
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![], vec![]));
+    let actions = b.until(518);
+    assert_eq!(copies(&actions), [12, 13, 14, 15]);
+    assert_eq!(let_go(&actions), [16, 17, 18]);
+    let is_copy = |action: &Action| matches!(action, Action::SendCopy { .. });
+    let last_copy = actions.iter().rposition(is_copy);
+    let first_held = actions.iter().position(|action| matches!(action, Action::ReleaseAndKeep { .. }));
+    assert!(last_copy < first_held);
+}
+
+#[test]
+fn originals_that_come_through_one_by_one_are_not_sent_again() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(20);
+    assert_eq!(copies(&b.returns()), [10, 11]);
+    // The router's queue had them all: the next ACK says so before the doubt is over.
+    assert_eq!(copies(&b.at(505).sack(1000, 12, &[]).1), []);
+    assert_eq!(copies(&b.at(507).sack(1001, 14, &[]).1), []);
+    let actions = b.at(509).sack(1002, 16, &[]).1;
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![], vec![16, 17]));
+}
+
+#[test]
+fn what_acks_prove_delivered_is_no_suspect_any_more() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(20);
+    assert_eq!(copies(&b.returns()), [10, 11]);
+    // 13 was sent after 10 to 12 and has come: 12 is lost for certain, 14 and 15 may come yet.
+    let _ = b.at(503).sack(1000, 10, &[(13, 14)]);
+    assert_eq!(copies(&b.until(504)), [12]);
+    // Then the gate opens, for nothing is left of which nothing is known.
+    let mut actions = b.at(505).sack(1001, 10, &[(13, 16)]).1;
+    actions.extend(b.until(508));
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![], vec![16, 17]));
+}
+
+#[test]
+fn without_an_answer_the_rest_goes_down_unseen() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(20);
+    assert_eq!(copies(&b.returns()), [10, 11]);
+    let actions = b.until(514);
+    assert_eq!(copies(&actions), [10, 11, 12, 13, 14, 15]);
+    assert_eq!(let_go(&actions), [16, 17]);
+}
+
+#[test]
+fn no_segment_goes_again_more_than_three_times() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(20);
+    let mut all = copies(&b.returns());
+    all.extend(copies(&b.until(60_000)));
+    for n in 10..16 {
+        assert!(all.iter().filter(|id| **id == n).count() <= 3, "{all:?}");
+    }
+    assert_eq!(b.agent.next_timeout(), None);
+}
+
+#[test]
+fn blocks_above_a_hole_are_kept_back_until_it_is_filled() {
+    let mut b = Bench::downloading(&recovering());
+    for n in 10..14 {
+        let _ = b.at(200).segment(n);
+    }
+    assert_eq!(b.at(204).sack(1000, 10, &[(11, 12)]).0, Verdict::Hold);
+    // A quarter of the local round trip later.
+    assert_eq!(copies(&b.until(205)), [10]);
+    assert_eq!(b.sack(1001, 10, &[(11, 13)]).0, Verdict::Hold);
+    let (verdict, actions) = b.at(209).sack(1002, 14, &[]);
+    assert_eq!((verdict, discarded(&actions)), (FORWARD, vec![1000, 1001]));
+    assert_eq!(b.agent.metrics().held_packets, 0);
+}
+
+#[test]
+fn blocks_are_shown_after_half_the_senders_round_trip_and_no_more_hidden() {
+    let mut b = Bench::downloading(&recovering());
+    for n in 10..14 {
+        let _ = b.at(200).segment(n);
+    }
+    assert_eq!(b.at(204).sack(1000, 10, &[(11, 12)]).0, Verdict::Hold);
+    // (40 + 2) / 2 = 21 ms: the least local round trip was the handshake's.
+    assert_eq!(let_go(&b.until(223)), []);
+    assert_eq!(let_go(&b.until(227)), [1000]);
+    assert_eq!(b.sack(1001, 10, &[(11, 13)]).0, FORWARD);
+    // Another hole, another time.
+    let _ = b.at(230).sack(1002, 14, &[]);
+    for n in 14..18 {
+        let _ = b.at(240).segment(n);
+    }
+    assert_eq!(b.at(244).sack(1003, 14, &[(15, 16)]).0, Verdict::Hold);
+}
+
+#[test]
+fn a_d_sack_of_our_copy_is_kept_from_the_sender_and_its_own_is_not() {
+    for by_sender in [false, true] {
+        let mut b = Bench::downloading(&recovering());
+        b.caught(20);
+        if by_sender {
+            // A tail probe, which waits as everything does.
+            assert_eq!(b.down(15_000, F, 10 * MSS, MSS).0, Verdict::Hold);
+        }
+        assert_eq!(copies(&b.returns()), [10, 11]);
+        let _ = b.at(505).sack(1000, 16, &[]);
+        let verdict = b.at(506).sack(1001, 16, &[(10, 11)]).0;
+        let expected = if by_sender { FORWARD } else { Verdict::Drop(DropReason::RepairedHere) };
+        assert_eq!(verdict, expected, "by the sender, too: {by_sender}");
+        // One that acknowledges more besides is replaced by an ACK without the block.
+        let (verdict, actions) = b.at(507).sack(1002, 17, &[(11, 12)]);
+        if by_sender {
+            // What is known is how far the sender has gone back, and this is beyond.
+            assert_eq!(discarded(&actions), []);
+        }
+        assert_eq!(verdict, Verdict::Drop(DropReason::RepairedHere));
+        assert_eq!(injected(&actions).iter().map(|ack| ack.ack).collect::<Vec<_>>(), [Seq(17 * MSS)]);
+    }
+}
+
+#[test]
+fn the_senders_own_copy_passes_after_ours_and_takes_no_place() {
+    let mut b = Bench::downloading(&recovering());
+    b.caught(20);
+    assert_eq!(b.down(15_000, F, 10 * MSS, MSS).0, Verdict::Hold);
+    let before = b.agent.metrics().kept_bytes;
+    assert_eq!(copies(&b.returns()), [10, 11]);
+    let mut actions = b.at(505).sack(1000, 16, &[]).1;
+    actions.extend(b.until(520));
+    assert_eq!(let_go(&actions), [16, 17, 15_000]);
+    assert!(b.agent.metrics().kept_bytes < before);
+}
+
+#[test]
+fn a_station_that_owes_acks_for_too_long_gets_nothing_more_until_it_is_heard() {
+    let mut b = Bench::downloading(&recovering());
+    b.at(200);
+    for n in 10..14 {
+        assert_eq!(b.segment(n).0, KEPT);
+    }
+    // Word takes 5 ms: the next one finds the station mute, and the one after that waits.
+    assert_eq!(b.at(207).segment(14).0, KEPT);
+    assert_eq!(b.segment(15).0, Verdict::Hold);
+    assert_eq!(let_go(&b.at(210).sack(1000, 12, &[]).1), [15]);
+    // It is not waited for longer than silences go unnoticed.
+    assert_eq!(b.at(230).segment(16).0, KEPT);
+    assert_eq!(b.segment(17).0, Verdict::Hold);
+    assert_eq!(let_go(&b.until(279)), []);
+    assert_eq!(let_go(&b.until(281)), [17]);
+    assert_eq!(b.segment(18).0, KEPT);
+}
+
+#[test]
+fn where_the_rate_is_not_told_losses_outside_of_silences_are_the_senders() {
+    let mut b = Bench::downloading(&recovering());
+    b.link(LinkEventKind::ChannelSwitched { capacity: BitRate(0), efficiency: Fraction::ONE });
+    for n in 10..14 {
+        let _ = b.at(200).segment(n);
+    }
+    assert_eq!(b.at(204).sack(1000, 10, &[(11, 14)]).0, FORWARD);
+    assert_eq!(copies(&b.until(300)), []);
+}
+
+#[test]
+fn copies_are_bounded_by_what_the_radio_carries_in_the_longest_lateness() {
+    // 1 ms a segment: those of 10 ms, of the local round trip and of 10 ms besides.
+    let config = DsaSyncConfig { longest_lateness: Duration::from_millis(10), ..recovering() };
+    let mut b = Bench::downloading(&config);
+    b.at(200);
+    for n in 10..100 {
+        let _ = b.segment(n);
+    }
+    let kept = b.agent.metrics().kept_bytes / 1040;
+    assert!((20..=25).contains(&kept), "{kept} segments");
+    b.agent.flush(b.now, &mut b.out);
+    assert_eq!(b.agent.metrics().kept_bytes, 0);
+}
+
+#[test]
+fn without_the_setting_nothing_is_kept() {
+    let mut b = Bench::new(&plain(Mode::Hold));
+    told(&mut b);
+    b.open(F, 50_000);
+    assert_eq!(b.segment(1).0, FORWARD);
+    assert_eq!(b.agent.metrics().kept_bytes_peak, 0);
+}
