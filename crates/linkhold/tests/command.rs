@@ -453,9 +453,10 @@ fn the_example_scenarios_are_valid() {
         if text.contains("${LINKHOLD_DATA}") {
             // A check needs some trace, no particular one.
             let data = TempDir::new().expect("a temporary folder");
-            for end in ["down", "up"] {
-                fs::write(data.path().join(format!("ATT-LTE-driving-2016.{end}")), "1\n2\n500\n")
-                    .expect("written");
+            for link in ["ATT-LTE-driving-2016", "Verizon-LTE-short"] {
+                for end in ["down", "up"] {
+                    fs::write(data.path().join(format!("{link}.{end}")), "1\n2\n500\n").expect("written");
+                }
             }
             command.env("LINKHOLD_DATA", data.path()).assert().success();
         } else {
