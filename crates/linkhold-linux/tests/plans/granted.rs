@@ -84,9 +84,10 @@ fn look_ahead(runs: &Runs, findings: &mut Findings) -> Answer {
     Ok(())
 }
 
-/// 5 % in the median over frame lengths and cases, and 7 % in each: with 12 ms the window goes around once in 14 frames, and
-/// a kernel's sender puts 34 segments into 48 KiB, the last one short, where the simulator's puts 33 whole ones (3 %).
-/// A frame more or less in the way round is 7 %.
+/// 5 % in the median over frame lengths and cases. In each cell no less than 7 % below: with 12 ms the window goes around once
+/// in 14 frames, and a frame more is 7 %. Above it may be as much as a host has that answers within the gap: 1.27 of the
+/// slow one's goodput with 12 ms (the simulator's, with `host.delay = "0s"`), for some of a kernel's ACKs do. A kernel's sender also
+/// puts 34 segments into 48 KiB, the last one short, where the simulator's puts 33 whole ones (3 %).
 fn same_goodput(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
     let pairs = linux.beside(simulator);
     let mut apart = Vec::with_capacity(pairs.len());
@@ -94,7 +95,7 @@ fn same_goodput(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answ
         let ratio = goodput(one) / goodput(other);
         apart.push((ratio - 1.0).abs());
         findings.at_least(one, "goodput, of the simulated", ratio, 0.93);
-        findings.at_most(one, "goodput, of the simulated", ratio, 1.07);
+        findings.at_most(one, "goodput, of the simulated", ratio, 1.32);
     }
     apart.sort_by(f64::total_cmp);
     let (Some(&(first, _)), [.., _, low, high, _, _]) = (pairs.first(), &apart[..]) else {
