@@ -131,6 +131,9 @@ struct Station {
     heard: Instant,
     /// What it had to acknowledge was written off, and it has said nothing since: nothing is kept for it.
     gone: bool,
+    /// It reports a hole: what is lost below is never acknowledged, so what it has not acknowledged says nothing of
+    /// what lies below, and what its sender sends again waits behind all that its connection has here.
+    misses: bool,
     /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
     untold: Option<Box<Untold>>,
     /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio
@@ -209,7 +212,7 @@ impl RoundTrips {
             .untold(station)?
             .most_below(self.usual_radio_part(station)?, self.bdp.carried_in(self.transmit_queue))?;
         let record = self.stations.get(station)?;
-        if record.outstanding < most || record.gone {
+        if record.outstanding < most || record.gone || record.misses {
             return None;
         }
         let patient = record.heard.max(self.silence_ended) + PATIENCE;
@@ -393,6 +396,9 @@ impl RoundTrips {
             return false;
         }
         flow.heard = now;
+        if self.keeps_short {
+            self.stations.at(packet.station).misses = !packet.tcp.sack.is_empty();
+        }
         let delivered = before.saturating_sub(after);
         if delivered > 0 {
             let record = self.stations.at(packet.station);
