@@ -76,6 +76,7 @@ def contents(docs):
         "rate-untold": told(docs, "rate_untold"),
         "late": told(docs, "late"),
         "late-ms": f"{told(docs, 'late_ms')} ms",
+        "late-copies": told(docs, "late_copies"),
         "model-error": model_error(docs),
     }
 
