@@ -98,14 +98,16 @@ impl Downlink {
         if self.pacer.must_wait(now) {
             return true;
         }
-        // What is sent again adds nothing to what is under way, and may be what its station waits for.
-        let flow = shared.flows.known(slot);
-        let is_again = packet.tcp.seq_len() > 0
-            && flow.held == 0
-            && flow.down_sent.is_some_and(|sent| !packet.tcp.seq_end().after(sent));
-        if !is_again && let Some(at) = round_trips.below_is_full(now, station) {
-            self.patient = self.patient.min(at);
-            return true;
+        if let Some(at) = round_trips.below_is_full(now, station) {
+            // What is sent again adds nothing to what is under way, and may be what its station waits for.
+            let flow = shared.flows.known(slot);
+            let is_again = packet.tcp.seq_len() > 0
+                && flow.held == 0
+                && flow.down_sent.is_some_and(|sent| !packet.tcp.seq_end().after(sent));
+            if !is_again {
+                self.patient = self.patient.min(at);
+                return true;
+            }
         }
         if self.buffer.packets() == 0 {
             return false;

@@ -396,12 +396,10 @@ impl RoundTrips {
             return false;
         }
         flow.heard = now;
-        if self.keeps_short {
-            self.stations.at(packet.station).misses = !packet.tcp.sack.is_empty();
-        }
+        let record = self.stations.at(packet.station);
+        record.misses = !packet.tcp.sack.is_empty();
         let delivered = before.saturating_sub(after);
         if delivered > 0 {
-            let record = self.stations.at(packet.station);
             (record.heard, record.gone) = (now, false);
         }
         if !silent {

@@ -49,8 +49,9 @@ impl UpWindow {
 
 /// How far the station may send by what is measured: the right edge. `None`: nothing is held down.
 fn wanted_edge(round_trips: &RoundTrips, flow: &Flow) -> Option<Seq> {
+    let untold = round_trips.untold(flow.station)?;
     let (next, local) = (flow.up_next?, round_trips.usual_radio_part(flow.station)?);
-    let ahead = round_trips.untold(flow.station)?.ahead(local, flow.handshake.mss)?;
+    let ahead = untold.ahead(local, flow.handshake.mss)?;
     Some(next + ahead)
 }
 
@@ -72,7 +73,7 @@ pub(super) fn pass_downlink(
 ) -> Rewrite {
     let Some((ack, offer)) = tells else { return Rewrite::NONE };
     let flow = shared.flows.at(slot);
-    if flow.signed {
+    if flow.signed || flow.up.is_none() {
         return Rewrite::NONE;
     }
     let wanted = wanted_edge(round_trips, flow);
