@@ -2,13 +2,12 @@
 
 mod driver;
 
-use driver::{Driver, config, line, seconds, spectrum};
+use driver::{Driver, config, line, seconds, spectrum, walking};
 use linkhold_core::link_event::{Cause, LinkEventKind, Scope};
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
-use linkhold_mesh::config::{Channels, Movement, OwnChannels, Routing, Users, WorkingChannel};
-use linkhold_mesh::mobility::Area;
+use linkhold_mesh::config::{Channels, OwnChannels, Routing, Users, WorkingChannel};
 use linkhold_mesh::routing::Message;
 use linkhold_mesh::{MeshConfig, MeshError, Node};
 use linkhold_radio::spectrum::{Band, DetectionOdds, Propagation, PuActivity, PuLog, SensingModel};
@@ -293,14 +292,7 @@ fn moving(nodes: u32, routing: Routing, per_band: u32) -> MeshConfig {
         range: 300.0,
         duration: Duration::from_secs(30),
     };
-    MeshConfig {
-        nodes,
-        area: Area::new(1000.0, 1000.0).expect("an area"),
-        movement: Movement::Walk { least: 5.0, most: 30.0, pause: Duration::from_millis(500) },
-        channels: Channels::Shared(spectrum),
-        local_repair: true,
-        ..config(&[(0.0, 0.0), (0.0, 0.0)], routing)
-    }
+    MeshConfig { local_repair: true, ..walking(nodes, routing, Channels::Shared(spectrum)) }
 }
 
 proptest! {
@@ -317,21 +309,8 @@ proptest! {
         let routing = if search { Routing::Search } else { Routing::Aodv };
         let mut driver = Driver::new(&moving(nodes, routing, 2), seed);
         driver.run(seconds(1));
-        let mut at = driver.now;
-        for (from, to, gap) in sends {
-            at += Duration::from_millis(gap);
-            driver.run(at);
-            let (from, to) = (from % nodes, to % nodes);
-            if from != to {
-                driver.send(from, to);
-            }
-        }
-        driver.run(at + Duration::from_secs(120));
-        for (packet, (delivered, dropped)) in &driver.fate {
-            prop_assert_eq!(delivered + dropped, 1, "packet {} was delivered {} times, dropped {}", packet, delivered, dropped);
-        }
-        prop_assert_eq!(driver.fate.len() as u64, driver.sent);
-        prop_assert_eq!(driver.mesh.backlog().0, 0);
+        driver.scatter(nodes, &sends);
+        driver.each_has_one_fate()?;
         // Beacons go on.
         prop_assert!(driver.mesh.packets_inside() <= 3 * nodes as usize);
     }

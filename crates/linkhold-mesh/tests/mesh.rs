@@ -2,13 +2,12 @@
 
 mod driver;
 
-use driver::{Driver, config, line, seconds, spectrum};
+use driver::{Driver, config, line, seconds, spectrum, walking};
 use linkhold_core::link_event::{Cause, LinkEventKind};
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_mesh::config::{Channels, Movement, Routing, Users};
-use linkhold_mesh::mobility::Area;
 use linkhold_mesh::places::Reach;
 use linkhold_mesh::routing::Message;
 use linkhold_mesh::{Mesh, MeshConfig, MeshError, Node, Point};
@@ -284,13 +283,7 @@ fn moving(nodes: u32, routing: Routing, shared: bool) -> MeshConfig {
     } else {
         Channels::Own(BitRate::from_mbps(2))
     };
-    MeshConfig {
-        nodes,
-        area: Area::new(1000.0, 1000.0).expect("an area"),
-        movement: Movement::Walk { least: 5.0, most: 30.0, pause: Duration::from_millis(500) },
-        channels,
-        ..config(&[(0.0, 0.0), (0.0, 0.0)], routing)
-    }
+    walking(nodes, routing, channels)
 }
 
 proptest! {
@@ -307,22 +300,9 @@ proptest! {
     ) {
         let routing = if search { Routing::Search } else { Routing::Aodv };
         let mut driver = Driver::new(&moving(nodes, routing, shared), seed);
-        let mut at = Instant::ZERO;
-        for (from, to, gap) in sends {
-            at += Duration::from_millis(gap);
-            driver.run(at);
-            let (from, to) = (from % nodes, to % nodes);
-            if from != to {
-                driver.send(from, to);
-            }
-        }
-        driver.run(at + Duration::from_secs(120));
-        for (packet, (delivered, dropped)) in &driver.fate {
-            prop_assert_eq!(delivered + dropped, 1, "packet {} was delivered {} times, dropped {}", packet, delivered, dropped);
-        }
-        prop_assert_eq!(driver.fate.len() as u64, driver.sent);
+        driver.scatter(nodes, &sends);
+        driver.each_has_one_fate()?;
         prop_assert_eq!(driver.mesh.packets_inside(), 0);
-        prop_assert_eq!(driver.mesh.backlog().0, 0);
     }
 
     /// The same seed gives the same run; another does not move the users' radio alone.

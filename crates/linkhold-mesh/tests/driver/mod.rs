@@ -17,6 +17,8 @@ use linkhold_radio::dcf::{DcfConfig, Phy};
 use linkhold_radio::spectrum::{
     Bands, ChannelLog, CycleConfig, DetectionOdds, Policy, Propagation, PuLog, SensingModel,
 };
+use proptest::prelude::{TestCaseError, prop_assert_eq};
+
 use linkhold_radio::{AirDrop, AirEvent, AirOutput, DcfKind, Frame, MacFrame, RadioId, Transmission};
 
 pub const LEN: u32 = 1040;
@@ -38,6 +40,17 @@ pub fn config(places: &[(f64, f64)], routing: Routing) -> MeshConfig {
         local_repair: false,
         routes_told: false,
         channels: Channels::Own(BitRate::from_mbps(2)),
+    }
+}
+
+/// Nodes that walk on a square kilometre.
+pub fn walking(nodes: u32, routing: Routing, channels: Channels) -> MeshConfig {
+    MeshConfig {
+        nodes,
+        area: Area::new(1000.0, 1000.0).expect("an area"),
+        movement: Movement::Walk { least: 5.0, most: 30.0, pause: Duration::from_millis(500) },
+        channels,
+        ..config(&[(0.0, 0.0), (0.0, 0.0)], routing)
     }
 }
 
@@ -140,6 +153,37 @@ impl Driver {
         self.sent += 1;
         self.mesh.enqueue(self.now, frame, &mut out);
         self.take(&mut out);
+    }
+
+    /// Sends from one node to another, each so many milliseconds after the one before, and waits until nothing can be left.
+    pub fn scatter(&mut self, nodes: u32, sends: &[(u32, u32, u64)]) {
+        let mut at = self.now;
+        for &(from, to, gap) in sends {
+            at += Duration::from_millis(gap);
+            self.run(at);
+            let (from, to) = (from % nodes, to % nodes);
+            if from != to {
+                self.send(from, to);
+            }
+        }
+        self.run(at + Duration::from_secs(120));
+    }
+
+    /// Each packet was delivered once or dropped once, and none is left.
+    pub fn each_has_one_fate(&self) -> Result<(), TestCaseError> {
+        for (packet, (delivered, dropped)) in &self.fate {
+            prop_assert_eq!(
+                delivered + dropped,
+                1,
+                "packet {} was delivered {} times, dropped {}",
+                packet,
+                delivered,
+                dropped
+            );
+        }
+        prop_assert_eq!(self.fate.len() as u64, self.sent);
+        prop_assert_eq!(self.mesh.backlog().0, 0);
+        Ok(())
     }
 
     pub fn delivered(&self) -> usize {
