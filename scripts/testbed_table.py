@@ -704,6 +704,8 @@ def main():
     pages = {}
     if told:
         # First, for the other pages quote it.
+        known = from_raw(kept)
+        told = {job[0]: known[job[0]] for job in TOLD if job[0] in known}
         write(options.docs / "told.json", told_json(told))
         pages["told.md"] = told_page(told, measured_by(options.seeds, commit))
     if table:
