@@ -38,10 +38,16 @@ def block(text, commit):
          f"{get('goodput, agent')[0]:.2f} Mb/s", f"{spread('cost in goodput, of each pair', 2)} % lost"),
         ("round trip beside 20 Mb/s", f"{get('round trip beside 20 Mb/s, plain router')[0]:.2f} ms",
          f"{get('round trip beside 20 Mb/s, agent')[0]:.2f} ms", f"one way {spread('added delay one way, of each pair', 2, '+')} ms"),
+        ("goodput through 24 Mb/s with copies (`recover`)", f"{get('goodput, plain router')[0]:.2f} Mb/s",
+         f"{get('goodput, agent with copies')[0]:.2f} Mb/s", ""),
+        ("processor of the agent beside 20 Mb/s, `dsasync`", "", f"{spread('processor of the agent beside 20 Mb/s', 1)} % of one", ""),
+        ("the same with copies (`recover`)", "", f"{spread('processor of the agent with copies', 1)} % of one", ""),
         ("highest rate, one flow with segmentation offload, `dsasync`", f"{get('plain forwarding')[0]:.1f} Gb/s",
          f"{get('agent, DSASync')[0]:.1f} Gb/s", f"{spread('share of plain, DSASync', 2)} of plain"),
         ("the same, `local-recovery`: packets cut to the wire's size, whole, a copy each", f"{get('plain forwarding')[0]:.1f} Gb/s",
          f"{get('agent, local recovery')[0]:.2f} Gb/s", f"{spread('share of plain, local recovery', 3)} of plain"),
+        ("the same, `dsasync` with copies (`recover`)", f"{get('plain forwarding')[0]:.1f} Gb/s",
+         f"{get('agent, DSASync with copies')[0]:.2f} Gb/s", f"{spread('share of plain, DSASync with copies', 3)} of plain"),
     ]
     held = [(int(found_name.split()[3]), get(found_name)[0]) for found_name in found if found_name.startswith("passing flow while")]
     lines = [

@@ -3,7 +3,7 @@
 //!
 //! - At 24 Mb/s, on packets of one MTU: goodput of a bulk flow through a token bucket with a queue of 100
 //!   packets, and the round trip of one-byte messages beside a flow of 20 Mb/s, which leaves that queue
-//!   empty.
+//!   empty; and beside that flow the processor time of the agent, with and without copies (`recover`).
 //! - At full rate, with segmentation offload: what the kernel forwards between two namespaces.
 //! - What a flow of one station loses while packets of another, silent station are held.
 //!
@@ -45,6 +45,7 @@ type Outcome = Result<(), Failure>;
 
 const AT_24: &str = "[channel]\ncapacity = \"24Mbit/s\"\n";
 const FAST: &str = "[channel]\ncapacity = \"100Gbit/s\"\n";
+const COPIES: &str = "[mechanism]\nname = \"dsasync\"\nrecover = true\n";
 /// Beside the messages, bytes per second: 20 Mb/s.
 const BESIDE: u32 = 2_500_000;
 
@@ -128,11 +129,43 @@ fn line(name: &str, unit: &str, values: &[f64]) {
 fn with_agent<R>(path: &Path, settings: &str, measure: impl FnOnce() -> R) -> R {
     let mut agent = AgentProcess::start(path, settings);
     let result = measure();
+    end(&mut agent);
+    result
+}
+
+/// Ends an agent in order that has seen packets.
+fn end(agent: &mut AgentProcess) {
     let status = agent.status();
     assert!(status.packets.seen > 0, "the agent was passed by");
     agent.send_signal(Signal::SIGTERM);
     assert!(agent.wait(), "{}", agent.log());
-    result
+}
+
+/// Processor time that all threads of an agent have had, s.
+fn processor_time(agent: &AgentProcess) -> Result<f64, Failure> {
+    let mut total = 0;
+    for task in std::fs::read_dir(format!("/proc/{}/task", agent.id()))? {
+        let told = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        total += told.split_whitespace().next().ok_or("an empty schedstat")?.parse::<u64>()?;
+    }
+    Ok(total as f64 * 1e-9)
+}
+
+/// With an agent of these settings: goodput Mb/s, round trip beside 20 Mb/s ms, and the share of one processor that the agent
+/// needed beside 20 Mb/s, %.
+fn managed_at_24(
+    path: &Path,
+    settings: &str,
+    time: Duration,
+    goodput: impl Fn() -> f64,
+) -> Result<[f64; 3], Failure> {
+    let mut agent = AgentProcess::start(path, settings);
+    let carried = goodput();
+    let (began, before) = (Instant::now(), processor_time(&agent)?);
+    let trip = round_trip(path, time)?;
+    let share = (processor_time(&agent)? - before) / began.elapsed().as_secs_f64() * 100.0;
+    end(&mut agent);
+    Ok([carried, trip, share])
 }
 
 fn at_24_mbps(&Extent { rounds, time, .. }: &Extent) -> Outcome {
@@ -148,16 +181,21 @@ fn at_24_mbps(&Extent { rounds, time, .. }: &Extent) -> Outcome {
     };
     let (mut plain, mut managed, mut cost) = (Vec::new(), Vec::new(), Vec::new());
     let (mut plain_trip, mut managed_trip, mut added) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut share, mut copies_share, mut copies_goodput) = (Vec::new(), Vec::new(), Vec::new());
+    let with_copies = format!("{AT_24}{COPIES}");
     for _ in 0..rounds {
         let (a, trip_a) = (goodput(), round_trip(&path, time)?);
-        let (b, trip_b) = with_agent(&path, AT_24, || (goodput(), round_trip(&path, time)));
-        let trip_b = trip_b?;
+        let [b, trip_b, share_b] = managed_at_24(&path, AT_24, time, goodput)?;
+        let [c, _, share_c] = managed_at_24(&path, &with_copies, time, goodput)?;
         plain.push(a);
         managed.push(b);
         cost.push((1.0 - b / a) * 100.0);
         plain_trip.push(trip_a);
         managed_trip.push(trip_b);
         added.push((trip_b - trip_a) / 2.0);
+        share.push(share_b);
+        copies_share.push(share_c);
+        copies_goodput.push(c);
     }
     println!("\nAt 24 Mb/s, {rounds} rounds of {time:?} each way, in turns:");
     line("goodput, plain router", "Mb/s", &plain);
@@ -166,6 +204,9 @@ fn at_24_mbps(&Extent { rounds, time, .. }: &Extent) -> Outcome {
     line("round trip beside 20 Mb/s, plain router", "ms", &plain_trip);
     line("round trip beside 20 Mb/s, agent", "ms", &managed_trip);
     line("added delay one way, of each pair", "ms", &added);
+    line("goodput, agent with copies", "Mb/s", &copies_goodput);
+    line("processor of the agent beside 20 Mb/s", "%", &share);
+    line("processor of the agent with copies", "%", &copies_share);
     Ok(())
 }
 
@@ -248,11 +289,14 @@ fn at_full_rate(&Extent { rounds, time, .. }: &Extent) -> Outcome {
     let (mut plain, mut passing, mut managed) = (Vec::new(), Vec::new(), Vec::new());
     let (mut passing_share, mut managed_share) = (Vec::new(), Vec::new());
     let (mut copying, mut copying_share) = (Vec::new(), Vec::new());
+    let (mut recovering, mut recovering_share) = (Vec::new(), Vec::new());
+    let with_copies = format!("{FAST}{COPIES}");
     for _ in 0..rounds {
         let before = rate();
         let b = with_agent(&path, "[mechanism]\nname = \"none\"\n", rate);
         let c = with_agent(&path, FAST, rate);
         let d = with_agent(&path, "[mechanism]\nname = \"local-recovery\"\n", rate);
+        let e = with_agent(&path, &with_copies, rate);
         let a = f64::midpoint(before, rate());
         plain.push(a);
         passing.push(b);
@@ -261,15 +305,19 @@ fn at_full_rate(&Extent { rounds, time, .. }: &Extent) -> Outcome {
         managed_share.push(c / a);
         copying.push(d);
         copying_share.push(d / a);
+        recovering.push(e);
+        recovering_share.push(e / a);
     }
     println!("\nAt full rate, one flow with segmentation offload, {rounds} rounds of {time:?}:");
     line("plain forwarding", "Gb/s", &plain);
     line("agent, mechanism none", "Gb/s", &passing);
     line("agent, DSASync", "Gb/s", &managed);
     line("agent, local recovery", "Gb/s", &copying);
+    line("agent, DSASync with copies", "Gb/s", &recovering);
     line("share of plain, mechanism none", "", &passing_share);
     line("share of plain, DSASync", "", &managed_share);
     line("share of plain, local recovery", "", &copying_share);
+    line("share of plain, DSASync with copies", "", &recovering_share);
     Ok(())
 }
 
