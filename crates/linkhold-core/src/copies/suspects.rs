@@ -157,6 +157,16 @@ impl Copies {
         !self.list.is_empty()
     }
 
+    /// A silence may have gone by unnoticed: what nothing is known of may be lost. True if there is any.
+    pub fn suspect_fine(&mut self) -> bool {
+        let mut any = false;
+        for copy in self.list.iter_mut().filter(|copy| copy.standing == Standing::Fine) {
+            copy.standing = Standing::Suspect;
+            any = true;
+        }
+        any
+    }
+
     /// A silence may have taken something.
     pub fn has_suspects(&self) -> bool {
         self.list.iter().any(|copy| copy.standing != Standing::Fine)

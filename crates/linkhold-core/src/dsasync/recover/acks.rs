@@ -4,7 +4,7 @@
 //! and the release of those kept back.
 
 use super::hide::{Blocks, Hidden, MOST_HIDDEN, MOST_HIDING, may_wait};
-use super::state::Mute;
+use super::state::{Mute, Phase};
 use super::{Heard, Recover};
 use crate::action::{Action, Actions, DropReason, Rewrite};
 use crate::copies::suspects::Judging;
@@ -36,7 +36,7 @@ impl Recover {
         }
         let tcp = packet.tcp;
         *self.heard.at(packet.station) = now;
-        self.heard_any = now;
+        let heard_any = core::mem::replace(&mut self.heard_any, now);
         let Some(state) = self.states.get_mut(slot as usize) else { return Heard::Pass };
         if !tcp.flags.contains(TcpFlags::ACK) || tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
             return Heard::Pass;
@@ -46,6 +46,12 @@ impl Recover {
             return Heard::Pass;
         }
         state.last = Some((tcp.ack, tcp.window));
+        if state.is_mute(now.since(state.heard.max(heard_any))) && state.copies.suspect_fine() {
+            // A silence that nobody has told of may have taken it.
+            if state.phase == Phase::Quiet {
+                state.phase = Phase::Watching { until: now + state.tail(), waits: 0 };
+            }
+        }
         state.heard = now;
         if state.mute != Mute::No {
             self.end_mute(slot, Mute::No);

@@ -112,10 +112,14 @@ impl State {
         Some(Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(count))))
     }
 
-    /// The station owes ACKs for so much, and for so long, that it cannot be heard any more.
+    /// As [`is_mute`](Self::is_mute), and it has not been noticed yet.
     pub fn falls_mute(&self, silent_for: Duration) -> bool {
-        self.mute == Mute::No
-            && matches!(self.phase, Phase::Quiet | Phase::Watching { .. })
+        self.mute == Mute::No && self.is_mute(silent_for)
+    }
+
+    /// The station owes ACKs for so much, and for so long, that it cannot be heard any more, and nobody has told why.
+    pub fn is_mute(&self, silent_for: Duration) -> bool {
+        matches!(self.phase, Phase::Quiet | Phase::Watching { .. })
             && self.copies.len() >= OWED
             && self.round_trip.is_some()
             && silent_for > self.word()
