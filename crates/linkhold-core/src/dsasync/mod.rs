@@ -69,7 +69,7 @@ use flow_table::Touched;
 use hold_buffer::{is_data, tells};
 use keep_back::release_kept;
 use recover::{Heard, Recover};
-use round_trip::{RoundTrips, SentDown, probe_wired};
+use round_trip::{Here, RoundTrips, SentDown, probe_wired};
 use shared::Shared;
 use uplink::UplinkMode;
 use uplink_path::UplinkPath;
@@ -312,6 +312,7 @@ impl DsaSync {
         {}
         if self.recover.take_opened() {
             self.downlink.unblock();
+            self.round_trips.interrupt_untold(now);
         }
         let mut drops = 0;
         while drops < MOST_DROPS
@@ -362,8 +363,12 @@ impl DsaSync {
             return Verdict::Forward(Rewrite::NONE);
         };
         let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &mut self.round_trips);
-        let holds = self.downlink.has(packet.station);
-        let believed = round_trips.on_uplink(now, shared, slot, packet, holds, &mut self.downlink.pacer);
+        let here = match self.downlink.has(packet.station) {
+            _ if self.recover.gates.is_shut(packet.station) => Here::Withheld,
+            true => Here::Held,
+            false => Here::Nothing,
+        };
+        let believed = round_trips.on_uplink(now, shared, slot, packet, here, &mut self.downlink.pacer);
         release_kept(shared, slot, out);
         let pacer = &self.downlink.pacer;
         let heard = if believed {

@@ -122,6 +122,15 @@ pub(super) struct RoundTrips {
     silence_ended: Instant,
 }
 
+/// What of a station's packets waits at the base station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Here {
+    Nothing,
+    Held,
+    /// All of it, whatever the radio could take: the answer to a copy comes first.
+    Withheld,
+}
+
 /// What is known of a station.
 #[derive(Debug, Default)]
 struct Station {
@@ -242,6 +251,11 @@ impl RoundTrips {
     /// A silence begins or ends: what is measured across it says nothing.
     pub fn interrupt(&mut self, now: Instant) {
         self.bdp.restart_bin(now);
+        self.interrupt_untold(now);
+    }
+
+    /// A silence begins or ends, or what was withheld may go down: no rate is measured across that.
+    pub fn interrupt_untold(&mut self, now: Instant) {
         if self.measures && !self.bdp.is_told() {
             for station in self.stations.iter_mut() {
                 if let Some(untold) = &mut station.untold {
@@ -384,7 +398,7 @@ impl RoundTrips {
         shared: &mut Shared,
         slot: u32,
         packet: &PacketView<'_>,
-        holds: bool,
+        here: Here,
         pacer: &mut Pacer,
     ) -> bool {
         let silent = shared.monitor.tfp(packet.station);
@@ -402,11 +416,12 @@ impl RoundTrips {
         if delivered > 0 {
             (record.heard, record.gone) = (now, false);
         }
-        if !silent {
+        // What comes up while nothing may go down says nothing of the rate.
+        if !silent && here != Here::Withheld {
             let left = self.stations.get(packet.station).map_or(0, |record| record.outstanding);
             let local = self.usual_radio_part(packet.station).unwrap_or_default();
             if let Some(untold) = self.untold_at(packet.station) {
-                let dry = !holds && untold.is_dry(left, local);
+                let dry = here == Here::Nothing && untold.is_dry(left, local);
                 untold.rate.on_acked(now, delivered, left, dry);
                 untold.look(now, dry);
             }
