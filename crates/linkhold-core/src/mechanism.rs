@@ -194,6 +194,8 @@ pub struct Metrics {
     pub uplink_requests: u64,
     /// Uplink requests made ahead of a packet that did not come in time.
     pub uplink_requests_wrong: u64,
+    /// Gauge: frames ahead of a packet that its uplink request is made (lookahead's N).
+    pub uplink_lead_frames: u64,
     /// ACKs injected.
     pub acks_injected: u64,
     /// Times a flow's window was closed.
@@ -244,6 +246,7 @@ impl Metrics {
             reports: self.reports + other.reports,
             uplink_requests: self.uplink_requests + other.uplink_requests,
             uplink_requests_wrong: self.uplink_requests_wrong + other.uplink_requests_wrong,
+            uplink_lead_frames: self.uplink_lead_frames.max(other.uplink_lead_frames),
             acks_injected: self.acks_injected + other.acks_injected,
             windows_closed: self.windows_closed + other.windows_closed,
             windows_reopened: self.windows_reopened + other.windows_reopened,

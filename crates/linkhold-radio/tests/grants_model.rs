@@ -11,9 +11,9 @@ use linkhold_radio::grants_model::{
 };
 use linkhold_radio::{Frame, GrantsConfig, Mac};
 
-fn paper(codes: u32, slots: u32) -> Requesting {
+fn requesting(codes: u32, subchannels: u32, slots: u32) -> Requesting {
     let backoff = Backoff::Paper;
-    Requesting::Contention { codes, subchannels: 1, slots, backoff, backoff_start: 0, backoff_end: 0 }
+    Requesting::Contention { codes, subchannels, slots, backoff, backoff_start: 0, backoff_end: 0 }
 }
 
 /// Mean time, s, from the start of the uplink subframe of a station's first try to the end of its burst's, over
@@ -45,7 +45,7 @@ fn the_mean_access_delay_is_within_2_percent_of_equation_2() {
         for (success, accesses) in [(1.0, 50), (0.9, 4000), (0.5, 40_000)] {
             let grants = GrantsConfig {
                 frame: Duration::from_micros(us),
-                requesting: paper(16, 3),
+                requesting: requesting(16, 1, 3),
                 success: Fraction::clamped(success),
                 implementation_delay: 0,
                 max_tries: 8,
@@ -83,7 +83,7 @@ fn the_mean_access_delay_is_within_2_percent_of_equation_2() {
 
 #[test]
 fn with_the_papers_implementation_the_access_takes_eight_frames() {
-    let grants = GrantsConfig { requesting: paper(16, 3), ..GrantsConfig::default() };
+    let grants = GrantsConfig { requesting: requesting(16, 1, 3), ..GrantsConfig::default() };
     let layout = grants.layout();
     let (mean, _) = simulated(grants, 10);
     // Seven frames to the start of the burst's subframe, which is the eighth.
@@ -93,11 +93,14 @@ fn with_the_papers_implementation_the_access_takes_eight_frames() {
 
 #[test]
 fn collisions_are_within_3_percent_of_slotted_aloha() {
-    for (codes, slots) in [(1, 2), (4, 1), (4, 3), (16, 3)] {
+    // The last four have more than one ranging subchannel.
+    for (codes, subchannels, slots) in
+        [(1, 1, 2), (4, 1, 1), (4, 1, 3), (16, 1, 3), (1, 2, 1), (4, 2, 1), (2, 3, 2), (16, 4, 3)]
+    {
         for stations in [2, 5, 10, 20, 50] {
-            let grants =
-                GrantsConfig { requesting: paper(codes, slots), max_tries: 1, ..GrantsConfig::default() };
-            let expected = collision_probability(stations, codes, slots);
+            let requesting = requesting(codes, subchannels, slots);
+            let grants = GrantsConfig { requesting, max_tries: 1, ..GrantsConfig::default() };
+            let expected = collision_probability(stations, codes, subchannels, slots);
             // Enough requests that the closed form is met within 1 % (one deviation): collisions come in pairs
             // at the rarest. Who collides gives up, so that every round has the same stations.
             let rounds = (2e4 / (expected * f64::from(stations))).ceil().max(400.0) as u64;
@@ -116,7 +119,8 @@ fn collisions_are_within_3_percent_of_slotted_aloha() {
             assert_eq!(uplink.requests, rounds * u64::from(stations), "one try each");
             let measured = uplink.collisions as f64 / uplink.requests as f64;
             println!(
-                "{codes} codes, {slots} slots, {stations} stations: {measured:.4}, closed form {expected:.4} ({:+.2} %)",
+                "{codes} codes, {subchannels} subchannels, {slots} slots, {stations} stations: {measured:.4}, closed form \
+                 {expected:.4} ({:+.2} %)",
                 100.0 * (measured / expected - 1.0)
             );
             assert!((measured / expected - 1.0).abs() < 0.03, "{measured}, not {expected}");

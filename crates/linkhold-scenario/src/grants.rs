@@ -1,9 +1,12 @@
 //! `radio.mac = "802.16"`, `"docsis"` or `"5g"`: the standard's set of parameters with the file's keys laid over it,
 //! and reports of what does not fit together or does nothing.
 
-use linkhold_core::time::Duration;
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Fraction;
-use linkhold_radio::grants::{Backoff, Duplexing, MOST_CODES, Proactive, Requesting, Steps, frames_of};
+use linkhold_radio::grants::{
+    Backoff, Duplexing, MOST_CODES, MOST_SUCCESS_CHANGES, Proactive, Requesting, Steps, SuccessChange,
+    SuccessChanges, frames_of,
+};
 use linkhold_radio::{AirTimeModel, ChannelConfig, GrantsConfig, GrantsError, Mac, Standard};
 
 use crate::file::File;
@@ -15,7 +18,8 @@ use crate::spots;
 pub(crate) fn mac(standard: Standard, file: &File, reader: &Reader<'_>) -> Option<Mac> {
     let before = reader.count();
     report_idle(standard, file, reader);
-    let config = config(standard, &file.radio.grants);
+    let mut config = config(standard, &file.radio.grants);
+    config.success_changes = success_changes(&file.radio.grants, reader);
     (reader.count() == before).then_some(Mac::Grants(config))
 }
 
@@ -70,6 +74,25 @@ fn config(standard: Standard, table: &Grants) -> GrantsConfig {
     config.proactive = table.proactive.value.value().map(|bytes| Proactive { bytes: bytes.0, period });
     config.tell_silences = *table.tell_silences;
     config
+}
+
+/// The changes of p_s. Reports one that does not fit behind the others.
+fn success_changes(table: &Grants, reader: &Reader<'_>) -> SuccessChanges {
+    let mut changes = SuccessChanges::default();
+    for (index, entry) in table.success_changes.iter().enumerate() {
+        let change = SuccessChange { at: Instant::ZERO + *entry.at, success: entry.success.0 };
+        if index >= MOST_SUCCESS_CHANGES {
+            let what = format!("there are at most {MOST_SUCCESS_CHANGES} changes of the chance in a run");
+            reader.report(&entry.spot, what, "remove this one");
+            break;
+        }
+        if !changes.push(change) {
+            let what = format!("the change at {} does not come after the one before it", *entry.at);
+            reader.report(&entry.at.spot, what, "write the changes in the order of their times");
+            break;
+        }
+    }
+    changes
 }
 
 /// A wait that no answer outlasts, whatever the frame.

@@ -48,6 +48,9 @@ file_table! {
         /// Chance that a request which collided with no other is received (the lookahead paper's p_s). Default: 1,
         /// 0.99 with "5g".
         optional success: Positive<Fraction>;
+        /// Changes of that chance in the run, at most 16, each later than the one before:
+        /// [{ at = "10s", success = 0.5 }].
+        list success_changes: SuccessChange;
         /// Frames from what the base station received to the turn that it gives for it (T_assignment). Default: 1,
         /// 2 with "docsis", 4 with "5g". A request is received one frame after it was sent.
         optional assignment: u32;
@@ -74,6 +77,16 @@ file_table! {
         optional proactive_period: Positive<u32>;
         /// Whether mechanisms are told of waiting for a grant, and of the pause of a TDD downlink, as of silences.
         default tell_silences: bool = false;
+    }
+}
+
+file_table! {
+    /// A change of the chance that a request is received.
+    SuccessChange {
+        /// When it changes: for requests that would be received then or later.
+        required at: Duration;
+        /// The chance from then on.
+        required success: Positive<Fraction>;
     }
 }
 

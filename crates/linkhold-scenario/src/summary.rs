@@ -9,7 +9,7 @@ use linkhold_core::registry::MechanismSettings;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};
 use linkhold_radio::dcf::DcfConfig;
-use linkhold_radio::grants::{Backoff, Duplexing, Proactive, Requesting, Steps};
+use linkhold_radio::grants::{Backoff, Duplexing, Proactive, Requesting, Steps, SuccessChange};
 use linkhold_radio::{
     AirConfig, AirTime, AirTimeModel, ChannelConfig, Fading, FqCodelConfig, GrantsConfig, HeardBy,
     Ieee802154Config, InSilence, Mac, OverhearConfig, QueueConfig, QueueKind, SensingConfig, SnrConfig,
@@ -360,6 +360,13 @@ fn describe_grants(grants: &GrantsConfig, radio: &AirConfig) -> Vec<String> {
         100.0 * grants.success.get(),
         grants.max_tries
     ));
+    if grants.success_changes.iter().next().is_some() {
+        let change = |change: &SuccessChange| {
+            format!("{:.1} % from {} on", 100.0 * change.success.get(), change.at.since(Instant::ZERO))
+        };
+        let changes: Vec<String> = grants.success_changes.iter().map(change).collect();
+        facts.push(format!("requests received: {}", changes.join(", ")));
+    }
     let frames = match grants.steps {
         Steps::One => grants.first_answer(),
         Steps::Two => grants.first_answer() + grants.second_answer(),

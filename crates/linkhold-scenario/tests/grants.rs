@@ -1,8 +1,8 @@
 //! Scenarios with a granted uplink: what they resolve to, what is said of them, and what is refused.
 
-use linkhold_core::time::Duration;
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
-use linkhold_radio::grants::{Backoff, Duplexing, Proactive, Requesting};
+use linkhold_radio::grants::{Backoff, Duplexing, Proactive, Requesting, SuccessChange, SuccessChanges};
 use linkhold_radio::{GrantsConfig, Mac, Standard};
 use linkhold_scenario::{NoFiles, ResolvedScenario, Scenario, ScenarioError, json_schema};
 
@@ -75,7 +75,13 @@ piggyback = false
 proactive = "100B"
 proactive_period = 4
 tell_silences = true
+success_changes = [{ at = "2s", success = 0.5 }, { at = "4s", success = 1 }]
 "#;
+    let mut success_changes = SuccessChanges::default();
+    for (seconds, success) in [(2, 0.5), (4, 1.0)] {
+        let at = Instant::ZERO + Duration::from_secs(seconds);
+        assert!(success_changes.push(SuccessChange { at, success: Fraction::clamped(success) }));
+    }
     let us = Duration::from_micros;
     let expected = GrantsConfig {
         frame: us(10_000),
@@ -93,6 +99,7 @@ tell_silences = true
             backoff_end: 7,
         },
         success: Fraction::clamped(0.9),
+        success_changes,
         assignment: 2,
         implementation_delay: 3,
         t3: us(99_000),
@@ -188,6 +195,19 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_would_be_right() {
         ("802.16", "backoff_start = 7", "backoff_start is out of range"),
         ("802.16", "backoff_end = 16", "write at most 15"),
         ("802.16", "success = 0", "radio.grants.success"),
+        (
+            "802.16",
+            "success_changes = [{ at = \"10s\", success = 0.5 }, { at = \"10s\", success = 1 }]",
+            "radio.grants.success_changes[1].at: the change at 10s does not come after the one before it; write the \
+             changes in the order of their times",
+        ),
+        (
+            "802.16",
+            "success_changes = [{ at = \"10s\", success = 0 }]",
+            "radio.grants.success_changes[0].success",
+        ),
+        ("802.16", "success_changes = [{ at = \"10s\" }]", "radio.grants.success_changes[0]"),
+        ("802.16", "success_changes = [{ success = 0.5 }]", "radio.grants.success_changes[0]"),
         ("5g", "frame = \"5ms\"", "5g has no frame of 5ms; it has slots of 1 ms, 500 us"),
         ("5g", "frame = \"0.7ms\"\nduplexing = \"tdd\"", "it has TDD periods of 0.5, 0.625, 1"),
         ("docsis", "frame = \"30ms\"", "it has MAP intervals from 0.1 to 20 ms"),
@@ -235,9 +255,34 @@ fn many_stations_share_the_room_for_unsolicited_grants() {
 }
 
 #[test]
+fn a_chance_that_changes_is_said_and_more_than_sixteen_changes_are_refused() {
+    let changes = |count: u32| {
+        let all: Vec<String> = (1..=count).map(|n| format!("{{ at = \"{n}s\", success = 0.5 }}")).collect();
+        text("802.16", &format!("[radio.grants]\nsuccess_changes = [{}]\n", all.join(", ")))
+    };
+    let summary = parse(&changes(2)).expect("it is valid").summary();
+    assert!(summary.contains("requests received: 50.0 % from 1s on, 50.0 % from 2s on"), "{summary}");
+    assert!(parse(&changes(16)).is_ok());
+    let told = parse(&changes(17)).expect_err("they are too many").to_string();
+    assert!(
+        told.contains(
+            "radio.grants.success_changes[16]: there are at most 16 changes of the chance in a run"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
 fn the_schema_knows_the_keys() {
     let schema = serde_json::to_string(&json_schema()).expect("a schema is JSON");
-    for key in ["\"802.16\"", "\"docsis\"", "\"5g\"", "\"implementation_delay\"", "\"request_period\""] {
+    for key in [
+        "\"802.16\"",
+        "\"docsis\"",
+        "\"5g\"",
+        "\"implementation_delay\"",
+        "\"request_period\"",
+        "\"success_changes\"",
+    ] {
         assert!(schema.contains(key), "{key}");
     }
 }

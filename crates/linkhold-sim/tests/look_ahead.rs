@@ -5,7 +5,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_results::RunRecord;
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_sim::slab::Packet;
-use linkhold_sim::{Observer, Tap, run_case_observed};
+use linkhold_sim::{Observer, Simulation, Tap, run_case_observed};
 
 const FRAME_MS: f64 = 5.0;
 /// Half of the wired round trip, which every ACK has in its delay too.
@@ -144,4 +144,74 @@ fn where_the_radio_grants_nothing_requests_change_nothing() {
         (run_text(&shared, "plain", &[]), run_text(&shared, "recommended", &[]));
     assert!(requests(&record).0 > 100, "it asks all the same");
     assert_eq!(without.to_bits(), with.to_bits());
+}
+
+/// Seconds of a run whose chance p_s changes, and when it does.
+const LONG: u64 = 80;
+const CHANGE: u64 = 30;
+/// Both runs are compared from here on: so long after the change N and gain are to be those of the new chance.
+const SETTLED: u64 = CHANGE + 10;
+
+/// What became of ACKs from [`SETTLED`] on: their waits, and N each second.
+#[derive(Default)]
+struct Late {
+    delays: Vec<Duration>,
+}
+
+impl Observer for Late {
+    fn wants_packets(&self) -> bool {
+        true
+    }
+
+    fn on_packet(&mut self, now: Instant, tap: Tap, _flow: &FlowKey, packet: &Packet) {
+        let settled = now > Instant::from_millis(1000 * SETTLED);
+        if settled && tap == Tap::Correspondent && packet.direction == Direction::Uplink {
+            self.delays.push(now.since(packet.sent_at));
+        }
+    }
+}
+
+/// Mean N and mean wait of the ACKs, frames, of the settled part of eight runs.
+fn settled(case: &str, success: f64, change: Option<f64>) -> (f64, f64) {
+    let mut set = vec![format!("duration=\"{LONG}s\""), format!("radio.grants.success={success}")];
+    if let Some(change) = change {
+        set.push(format!("radio.grants.success_changes=[{{ at = \"{CHANGE}s\", success = {change} }}]"));
+    }
+    let scenario =
+        Scenario::parse(CELL, "look-ahead.toml", &set, &NoFiles).unwrap_or_else(|error| panic!("{error}"));
+    let case = scenario.cases().into_iter().find(|known| known.name == case).expect("there is such a case");
+    let (mut frames_ahead, mut waits) = (Vec::new(), Vec::new());
+    for seed in 1..=8 {
+        let mut late = Late::default();
+        let mut simulation = Simulation::new(&case, seed, &mut late).expect("the scenario is valid");
+        for second in SETTLED..LONG {
+            simulation.advance(Instant::from_millis(1000 * second));
+            let taps = simulation.engine().network().taps();
+            frames_ahead.extend(taps.first().map(|tap| tap.mechanism().metrics().uplink_lead_frames as f64));
+        }
+        simulation.advance(Instant::from_millis(1000 * LONG));
+        drop(simulation);
+        waits.extend(late.delays.iter().map(|delay| (delay.as_secs_f64() * 1e3 - WIRE_MS) / FRAME_MS));
+    }
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
+    (mean(&frames_ahead), mean(&waits))
+}
+
+/// The paper's future work (section V). The criterion was fixed before the first run: ten seconds after p_s has changed, N is
+/// within half a frame of what it is in runs that had that p_s from the start, over the same seconds and eight seeds, and
+/// ACKs wait within 10 % as long, and less than without look-ahead.
+#[test]
+fn n_and_gain_follow_a_chance_that_changes_in_a_run() {
+    for (before, after) in [(1.0, 0.5), (0.5, 1.0), (0.1, 1.0), (0.1, 0.5), (1.0, 0.9)] {
+        let (_, plain) = settled("plain", before, Some(after));
+        let (n, wait) = settled("recommended", before, Some(after));
+        let (own_n, own_wait) = settled("recommended", after, None);
+        println!(
+            "p_s {before} -> {after}: N {n:.2}, {own_n:.2} from the start; ACKs wait {wait:.2} frames, {own_wait:.2} from \
+             the start, {plain:.2} without look-ahead"
+        );
+        assert!((n - own_n).abs() <= 0.5, "{before} -> {after}: {n} and {own_n}");
+        assert!((wait / own_wait - 1.0).abs() <= 0.1, "{before} -> {after}: {wait} and {own_wait}");
+        assert!(wait < 0.8 * plain, "{before} -> {after}: {wait} and {plain}");
+    }
 }

@@ -1,6 +1,6 @@
 //! TCP over a mesh, from a scenario's text.
 
-use linkhold_results::{RunRecord, RunSeries};
+use linkhold_results::{ParquetFiles, Program, RunRecord, RunSeries, UdpRecord};
 use linkhold_scenario::Scenario;
 use linkhold_sim::run_case;
 
@@ -61,6 +61,56 @@ fn each_further_hop_costs_and_packets_are_forwarded() {
     assert_eq!((of[2].flows[0].station, of[2].flows[0].to), (0, Some(3)));
 }
 
+/// Every datagram arrives, is lost where the network counts it, or is on its way at the end.
+fn datagrams(record: &RunRecord, flow: usize) -> UdpRecord {
+    let udp = record.flows[flow].udp.clone().expect("a UDP flow has its counters");
+    assert_eq!(udp.sent, udp.delivered + udp.lost + udp.inside, "{udp:?}");
+    udp
+}
+
+#[test]
+fn udp_crosses_a_mesh_at_its_rate_and_beyond_the_meshs_is_lost_where_it_counts() {
+    // Three hops of 200 m, or the first of them only.
+    let places: Vec<String> = (0..4).map(|n| format!("{{ x = \"{}m\", y = \"500m\" }}", 200 * n)).collect();
+    let mesh = format!("nodes = 4\nplaces = [{}]\nrate = \"2Mbit/s\"", places.join(", "));
+    let carried = |to: u32, rate: &str| {
+        let flow = format!(
+            "[[flows]]\nfrom = 0\nto = {to}\ntransport = \"udp\"\ndatagram = \"500B\"\nsource = {{ rate = \"{rate}\" }}\n"
+        );
+        // Without a warm-up: the network counts losses when they happen, a flow those of what it sent since.
+        let text = scenario_text(&mesh, &flow, "").replace("warm_up = \"5s\"\n", "");
+        let scenario = Scenario::from_toml(&text, "mesh.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+        let record = run(&scenario, 0, 1).0;
+        let counted = datagrams(&record, 0);
+        assert_eq!(counted.lost, record.link.queue_drops + record.link.air_losses);
+        assert_eq!(record.flows[0].bytes, counted.delivered * 500);
+        (record.flows[0].goodput_bps, counted)
+    };
+    for to in [1, 3] {
+        let (rate, counted) = carried(to, "100kbit/s");
+        assert!((rate / 1e5 - 1.0).abs() < 0.01, "to {to}: {rate} b/s, {counted:?}");
+        assert_eq!((counted.lost, counted.reordered), (0, 0), "to {to}");
+        // 100 kbit/s of 500 bytes for 30 s.
+        assert!(counted.sent.abs_diff(750) <= 1, "to {to}: {counted:?}");
+    }
+    // Over three hops there is room for less than a third of 2 Mbit/s.
+    let (rate, counted) = carried(3, "2Mbit/s");
+    assert!((1e5..6.7e5).contains(&rate), "{rate}");
+    assert!(counted.lost > counted.delivered, "{counted:?}");
+}
+
+#[test]
+fn udp_gets_its_rate_beside_tcp_over_a_mesh() {
+    let flows = "[[flows]]\nfrom = 0\nto = 1\ntransport = \"udp\"\ndatagram = \"500B\"\n\
+                 source = { rate = \"200kbit/s\" }\n[[flows]]\nfrom = 0\nto = 1\n";
+    let (record, _) = run(&scenario(&format!("{PAIR}rate = \"2Mbit/s\""), flows, ""), 0, 1);
+    let (rate, counted) = (record.flows[0].goodput_bps, datagrams(&record, 0));
+    // TCP's window of 20 packets does not fill the node's queue.
+    assert!((rate / 2e5 - 1.0).abs() < 0.02, "{rate} b/s, {counted:?}");
+    assert_eq!(counted.lost, 0);
+    assert!(record.flows[1].goodput_bps > 5e5, "{}", record.flows[1].goodput_bps);
+}
+
 #[test]
 fn a_flow_to_nobody_in_reach_gets_nothing_and_ends() {
     let mesh = "nodes = 2\nplaces = [{ x = \"0m\", y = \"0m\" }, { x = \"900m\", y = \"900m\" }]\nrate = \"2Mbit/s\"";
@@ -98,8 +148,8 @@ fn walking() -> Scenario {
 #[test]
 fn a_run_is_the_same_on_any_thread() {
     let scenario = walking();
-    let alone: Vec<String> = (1..5).map(|seed| described(&scenario, seed)).collect();
-    let together: Vec<String> = std::thread::scope(|threads| {
+    let alone: Vec<_> = (1..5).map(|seed| described(&scenario, seed)).collect();
+    let together: Vec<_> = std::thread::scope(|threads| {
         let scenario = &scenario;
         let started: Vec<_> = (1..5).map(|seed| threads.spawn(move || described(scenario, seed))).collect();
         started.into_iter().map(|thread| thread.join().expect("it ends")).collect()
@@ -108,10 +158,29 @@ fn a_run_is_the_same_on_any_thread() {
     assert_ne!(alone[0], alone[1], "seeds differ");
 }
 
-fn described(scenario: &Scenario, seed: u64) -> String {
+/// A run's files, name and bytes: its record as in run.json, and its series as Parquet. `wall_s` is left out.
+fn described(scenario: &Scenario, seed: u64) -> Vec<(String, Vec<u8>)> {
     let (mut record, series) = run(scenario, 0, seed);
     record.wall_s = 0.0;
-    format!("{record:?} {series:?}")
+    let folder = tempfile::tempdir().expect("there is room");
+    let json = serde_json::to_vec_pretty(&record).expect("a record is JSON");
+    std::fs::write(folder.path().join("run.json"), json).expect("it is written");
+    let program = Program::new("test", "unknown");
+    let mut parquet = ParquetFiles::create(folder.path(), &program).expect("they are begun");
+    parquet.add(&record, &series).expect("a run is added");
+    parquet.finish().expect("they are written");
+    let mut files: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder.path())
+        .expect("the folder is there")
+        .map(|entry| {
+            let entry = entry.expect("it can be read");
+            let bytes = std::fs::read(entry.path()).expect("it can be read");
+            (entry.file_name().to_string_lossy().into_owned(), bytes)
+        })
+        .collect();
+    files.sort();
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["flows.parquet", "run.json", "series.parquet", "silences.parquet"]);
+    files
 }
 
 #[test]

@@ -82,14 +82,27 @@ pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, D
 /// kernel.
 const LATE: Duration = Duration::from_millis(2);
 
-/// True of a station that waits for its own grant: it cannot send, but it can be sent to, and what is held for it would only
-/// come later. (The paper's silences are those of a radio that neither sends nor receives.)
-const fn waits_for_uplink(kind: &LinkEventKind) -> bool {
-    matches!(
-        kind,
-        LinkEventKind::FreezeStarted { scope: Scope::Station(_), cause: Cause::Grant, .. }
-            | LinkEventKind::FreezeEnded { scope: Scope::Station(_), cause: Cause::Grant }
-    )
+/// A pause for the other direction's turn that is expected to be no longer is not held for: the longest frame of the standards
+/// that have such turns (20 ms: IEEE 802.16 and a DOCSIS MAP interval; 10 ms in 5G).
+const TURN: Duration = Duration::from_millis(20);
+
+/// True of a silence that is only a turn of the medium access, and that holding would make longer. (The paper's silences are
+/// those of a radio that neither sends nor receives.)
+/// - A station that waits for its own grant cannot send, but it can be sent to.
+/// - The downlink's pause in a TDD frame is part of every packet's way. What comes in it must lie in the radio's queue when
+///   the next subframe is filled. Held, it is released by the event that starts that subframe, and only as much of it as
+///   the pacer lets go at once is in time; the rest waits one frame more, in each round trip.
+///
+/// An end needs no start: the monitor passes over the end of a silence that it does not know.
+fn is_a_turn(kind: &LinkEventKind) -> bool {
+    match kind {
+        LinkEventKind::FreezeStarted { scope, cause: Cause::Grant, expected } => match scope {
+            Scope::Station(_) => true,
+            Scope::Network => expected.is_some_and(|length| length <= TURN),
+        },
+        LinkEventKind::FreezeEnded { scope: Scope::Station(_), cause: Cause::Grant } => true,
+        _ => false,
+    }
 }
 
 /// DSASync: Algorithms 1 to 5 as one [`Mechanism`].
@@ -526,7 +539,7 @@ impl Mechanism for DsaSync {
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
-        if waits_for_uplink(&event.kind) {
+        if is_a_turn(&event.kind) {
             return;
         }
         let old = self.shared.monitor.capacity();

@@ -361,7 +361,9 @@ impl Mechanism for LookAhead {
     }
 
     fn metrics(&self) -> Metrics {
-        Metrics { flows: self.flows.len() as u64, ..self.metrics }
+        let lead = self.config.n.lead(&self.delay, self.frame, self.config.period);
+        let uplink_lead_frames = lead.as_nanos() / self.frame.as_nanos().max(1);
+        Metrics { flows: self.flows.len() as u64, uplink_lead_frames, ..self.metrics }
     }
 }
 

@@ -235,7 +235,12 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             Step::Lose(frames) => self.lose(frames),
             Step::TellRoom => self.tell_room(),
             Step::FreezeStart { scope, cause, expected, late } => {
-                self.freezes.insert((number(scope), cause), self.now + self.world.max_silence);
+                // The downlink's pause in a TDD frame holds nobody: what comes in it waits in the radio's queue.
+                let short = expected.is_some_and(|length| length <= 20_000);
+                let pause = cause == Cause::Grant && number(scope) == 0 && short;
+                if !pause {
+                    self.freezes.insert((number(scope), cause), self.now + self.world.max_silence);
+                }
                 let at = self.now - us(late);
                 self.link(at, LinkEventKind::FreezeStarted { scope, cause, expected: expected.map(us) });
             }
@@ -267,7 +272,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         }
     }
 
-    /// True if nothing can be sent to the station. One that waits for its own grant can be sent to.
+    /// True if nothing may be sent to the station. One that waits for its own grant can be sent to.
     fn is_silent(&self, station: StationId) -> bool {
         self.freezes.iter().any(|((scope, cause), until)| {
             let stops = *scope == 0 || (*scope == station.0 + 1 && *cause != Cause::Grant);

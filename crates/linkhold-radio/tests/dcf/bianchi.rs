@@ -14,8 +14,9 @@
 //!   first slot of which is that same one;
 //! - a frame has R + 1 attempts, and the next starts at the first stage again.
 //!
-//! The literal original (compared here too) agrees within 1.1 % with what is measured, but for 50 stations of 802.11a:
-//! its frames that are never given up send 4.3 % more than those that have seven attempts.
+//! The original as it is printed (held to 3 % here too) agrees within 1.1 % with the throughput that is measured, but for
+//! 50 stations of 802.11a: its frames that are never given up send 4.3 % more than those that have seven attempts. Its chance of a
+//! collision is not held to 3 %: with 802.11a it is 3.3 % above what is measured with 10 stations and 3.7 % below with 50.
 //!
 //! ```text
 //! tau = N / (S + N), N = sum of p^j, S = sum of p^j E(b_j), j = 0..R;  p = 1 - (1 - tau)^(n-1)
@@ -101,7 +102,7 @@ fn original(phy: Phy, rate: BitRate, stations: u32) -> (f64, f64) {
 }
 
 #[test]
-fn saturation_is_within_3_percent_of_the_refined_model() {
+fn saturation_is_within_3_percent_of_the_refined_model_and_but_for_one_cell_of_the_original() {
     for (phy, bps) in
         [(Phy::Ieee80211a, 24_000_000), (Phy::Ieee80211b, 2_000_000), (Phy::Ieee80211b, 11_000_000)]
     {
@@ -118,6 +119,13 @@ fn saturation_is_within_3_percent_of_the_refined_model() {
                 100.0 * (got / first - 1.0),
             );
             assert!((got / want - 1.0).abs() < 0.03, "{phy:?}, {stations}: {got}, not {want}");
+            // The one cell that the original misses, and why: the head of this file.
+            let known_to_miss = phy == Phy::Ieee80211a && stations == 50;
+            assert_eq!(
+                (got / first - 1.0).abs() < 0.03,
+                !known_to_miss,
+                "{phy:?}, {rate}, {stations}: {got}, the original has {first}"
+            );
             if stations > 1 {
                 assert!(
                     (collided / chance - 1.0).abs() < 0.03,

@@ -28,6 +28,41 @@ fn algorithm_1_line_9_a_silence_holds_and_its_end_releases_in_order() {
 }
 
 #[test]
+fn the_pause_of_a_tdd_downlink_is_a_turn_and_not_a_silence() {
+    let pause = |scope, expected| LinkEventKind::FreezeStarted { scope, cause: Cause::Grant, expected };
+    let over = |scope| LinkEventKind::FreezeEnded { scope, cause: Cause::Grant };
+    let length = |millis| Some(Duration::from_millis(millis));
+    let own = Scope::Station(StationId(0));
+    for (scope, expected, holds) in [
+        (Scope::Network, length(2), false),
+        (Scope::Network, length(20), false),
+        (Scope::Network, length(21), true),
+        // How long nobody knows can be for ever.
+        (Scope::Network, None, true),
+        // A station's own turn: it can be sent to.
+        (own, length(100), false),
+        (own, None, false),
+    ] {
+        let mut b = Bench::new(&DsaSyncConfig { reclaim: true, ..plain(Mode::Freeze) });
+        b.open(1, 5000);
+        let told = b.at(10).link(pause(scope, expected));
+        assert_eq!(told.is_empty(), !holds, "{scope:?}, {expected:?}: {told:?}");
+        let verdict = b.at(11).down(10, 1, 1000, MSS).0;
+        assert_eq!(verdict, if holds { Verdict::Hold } else { FORWARD }, "{scope:?}, {expected:?}");
+        let ended = b.at(12).link(over(scope));
+        assert_eq!(released(&ended), if holds { vec![10] } else { vec![] }, "{scope:?}, {expected:?}");
+        assert_eq!(b.agent.metrics().silences, u64::from(holds));
+        // A silence of another cause counts all the same, within a turn too.
+        b.at(20).link(pause(scope, expected));
+        b.freeze(Scope::Network);
+        assert_eq!(b.down(11, 1, 2000, MSS).0, Verdict::Hold);
+        b.at(21).link(over(scope));
+        assert!(b.agent.is_holding());
+        assert_eq!(released(&b.at(30).thaw(Scope::Network)), [11]);
+    }
+}
+
+#[test]
 fn algorithm_2_line_9_a_release_never_exceeds_the_room_told_and_arrivals_queue_behind() {
     let mut b = Bench::new(&plain(Mode::Hold));
     b.open(1, 50_000);

@@ -13,12 +13,13 @@
 //! Choices: all overheads are times, not numbers of symbols, so that one set of keys serves three standards; the
 //! uplink frame of FDD starts when the maps have been heard, so that a map can grant in its own frame.
 
-use linkhold_core::time::Duration;
+use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
 
 pub use super::error::GrantsError;
 pub use super::standard::{FRAMES_802_16, MOST_CODES, Standard, frames_of};
 use super::standard::{PATTERNS_5G, SLOTS_5G};
+pub use super::success::{MOST_SUCCESS_CHANGES, SuccessChange, SuccessChanges};
 
 /// Bytes of a bandwidth request message: the bandwidth request header of IEEE Std 802.16-2004, clause
 /// 6.3.2.1.2. A short BSR with its headers (3GPP TS 38.321 clause 6.1.3.1) takes no more.
@@ -115,6 +116,8 @@ pub struct GrantsConfig {
     pub steps: Steps,
     /// Chance p_s that the base station receives a request that collided with no other.
     pub success: Fraction,
+    /// Changes of p_s in the run.
+    pub success_changes: SuccessChanges,
     /// T_assignment, frames: see [`GrantsConfig::first_answer`] and [`GrantsConfig::second_answer`].
     pub assignment: u32,
     /// Frames that decoding, encoding and scheduling add (lookahead section II-C).
@@ -205,6 +208,7 @@ impl GrantsConfig {
             },
             steps: Steps::Two,
             success: Fraction::ONE,
+            success_changes: SuccessChanges::default(),
             assignment: 1,
             implementation_delay: 4,
             t3: Duration::from_millis(60),
@@ -315,6 +319,11 @@ impl GrantsConfig {
     #[must_use]
     pub const fn heard_ahead(&self) -> u32 {
         self.implementation_delay / 4
+    }
+
+    /// p_s at a time of the run.
+    pub(crate) fn success_at(&self, now: Instant) -> Fraction {
+        self.success_changes.at(now).unwrap_or(self.success)
     }
 
     /// T3 in whole frames, at least one.

@@ -52,6 +52,7 @@ mod map;
 pub mod model;
 mod standard;
 mod station;
+mod success;
 mod uplink;
 
 use std::collections::VecDeque;

@@ -67,11 +67,11 @@ pub fn wireless_delay(random_access: Duration, downlink: Duration, wait: Duratio
     random_access + downlink + wait * 2
 }
 
-/// Chance that a station's request collides where `stations` of them each draw one of `codes` x `slots`
-/// opportunities in the same frame (slotted ALOHA): 1 - (1 - 1 / (c s))^(n - 1).
+/// Chance that a station's request collides where `stations` of them each draw one of `codes` x `subchannels` x
+/// `slots` opportunities in the same frame (slotted ALOHA): 1 - (1 - 1 / (c b s))^(n - 1).
 #[must_use]
-pub fn collision_probability(stations: u32, codes: u32, slots: u32) -> f64 {
-    let opportunities = f64::from(codes) * f64::from(slots);
+pub fn collision_probability(stations: u32, codes: u32, subchannels: u32, slots: u32) -> f64 {
+    let opportunities = f64::from(codes) * f64::from(subchannels) * f64::from(slots);
     1.0 - (1.0 - 1.0 / opportunities).powi(stations.saturating_sub(1) as i32)
 }
 
@@ -110,9 +110,10 @@ mod tests {
 
     #[test]
     fn collisions_follow_slotted_aloha() {
-        assert_eq!(collision_probability(1, 16, 3), 0.0);
-        assert!((collision_probability(2, 4, 1) - 0.25).abs() < 1e-12);
-        assert!((collision_probability(3, 4, 2) - (1.0 - 0.875 * 0.875)).abs() < 1e-12);
-        assert_eq!(collision_probability(2, 1, 1), 1.0);
+        assert_eq!(collision_probability(1, 16, 1, 3), 0.0);
+        assert!((collision_probability(2, 4, 1, 1) - 0.25).abs() < 1e-12);
+        assert!((collision_probability(3, 4, 1, 2) - (1.0 - 0.875 * 0.875)).abs() < 1e-12);
+        assert!((collision_probability(3, 2, 2, 2) - (1.0 - 0.875 * 0.875)).abs() < 1e-12);
+        assert_eq!(collision_probability(2, 1, 1, 1), 1.0);
     }
 }

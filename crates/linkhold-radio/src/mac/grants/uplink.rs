@@ -277,8 +277,10 @@ impl Grants {
     fn answer(&mut self, now: Instant, made: Try, frame: u64, lost: bool, context: &mut Context<'_>) {
         let Try { station: index, attempt, opportunity, bytes } = made;
         let collided = opportunity.is_some_and(|drawn| self.opportunities.collided(drawn));
-        let received =
-            !lost && !collided && !self.stations[index].cut && self.stream.unit() < self.config.success.get();
+        let received = !lost
+            && !collided
+            && !self.stations[index].cut
+            && self.stream.unit() < self.config.success_at(now).get();
         let station = &mut self.stations[index];
         if received {
             let frame = frame + u64::from(self.config.first_answer());
