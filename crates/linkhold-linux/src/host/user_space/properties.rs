@@ -352,3 +352,40 @@ fn a_timeout_before_a_silence_is_not_undone_by_it() {
         assert_eq!((sender.board.cwnd, sender.board.ssthresh), (1, cut), "cubic: {cubic}");
     }
 }
+
+/// A window that the application does not use up is cut by the kernel after an RTO in which it was not used, and no
+/// callback says so. The silence does not count towards that RTO.
+#[test]
+fn a_silence_does_not_count_as_a_window_not_used() {
+    let Some(program) = Program::get() else { return };
+    for cubic in [true, false] {
+        let mut sender = Sender::new(program, Control { cubic, shield: true }, 1, 1 << 20);
+        for _ in 0..6 {
+            sender.write(200);
+            sender.deliver(usize::MAX, 0, false, false);
+        }
+        let had = (sender.board.cwnd, sender.board.ssthresh);
+        assert!(had.0 > 100, "{had:?}");
+        freeze(&mut sender);
+        sender.silent = true;
+        sender.write(30);
+        // Timeouts at 200 and 600 ms start the kernel's clock anew.
+        sender.advance(750);
+        assert_eq!(sender.timeouts, 2);
+        sender.silent = false;
+        thaw(&mut sender);
+        sender.wake();
+        sender.deliver(usize::MAX, 0, false, false);
+        assert_eq!((sender.state(), sender.board.kept.phase), (OPEN, SENDING));
+        sender.advance(60);
+        sender.write(20);
+        assert_eq!((sender.board.cwnd, sender.board.ssthresh), had, "cubic: {cubic}");
+        // Not used for an RTO after the silence, it is cut, as any sender's.
+        for _ in 0..3 {
+            sender.deliver(usize::MAX, 0, false, false);
+            sender.advance(80);
+            sender.write(20);
+        }
+        assert!(sender.board.cwnd < had.0, "cubic: {cubic}");
+    }
+}

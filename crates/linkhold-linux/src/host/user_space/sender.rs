@@ -81,7 +81,12 @@ pub(super) struct Sender<'a> {
     rto_ms: u64,
     timer_ms: Option<u64>,
     last_sent_ms: u64,
+    /// Most in flight since the window was last checked or used up.
     used: u32,
+    /// Most in flight of this round trip, where the round trip ends, and whether cwnd was the limit in it.
+    most_out: u32,
+    most_until: u32,
+    filled: bool,
     /// Reductions that the kernel asked the threshold for, and timeouts.
     pub reductions: u64,
     pub timeouts: u64,
@@ -125,6 +130,9 @@ impl<'a> Sender<'a> {
             timer_ms: None,
             last_sent_ms: 0,
             used: 0,
+            most_out: 0,
+            most_until: seq,
+            filled: false,
             reductions: 0,
             timeouts: 0,
         };
@@ -207,9 +215,7 @@ impl<'a> Sender<'a> {
             self.put_on_air(lost);
             sent = true;
         }
-        self.board.cwnd_limited = u32::from(
-            self.in_flight() >= self.board.cwnd || (self.board.cwnd < 2 * self.used.max(self.in_flight())),
-        );
+        self.look_at_use();
         if sent {
             self.validate();
         }
@@ -241,6 +247,18 @@ impl<'a> Sender<'a> {
         if !self.silent {
             self.air.push_back((seq, self.transmitted));
         }
+    }
+
+    /// tcp_is_cwnd_limited: in slow start a window counts as used while more than half of it was, in a round trip.
+    fn look_at_use(&mut self) {
+        let (out, full) = (self.flight.len() as u32, self.in_flight() >= self.board.cwnd);
+        let over = (self.board.snd_una.wrapping_sub(self.most_until) as i32) >= 0;
+        if over || full || (!self.filled && out > self.most_out) {
+            (self.most_out, self.most_until, self.filled) = (out, self.board.snd_nxt, full);
+        }
+        let slow_start = self.board.cwnd < self.board.ssthresh;
+        let limited = self.filled || (slow_start && self.board.cwnd < 2 * self.most_out);
+        self.board.cwnd_limited = u32::from(limited);
     }
 
     /// tcp_cwnd_validate: a window that is not used for an RTO is cut, and no callback says so.
