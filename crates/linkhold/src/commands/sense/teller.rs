@@ -35,6 +35,8 @@ pub struct Teller {
     source: String,
     radio: Option<String>,
     open: Open,
+    /// Whether the last message went unanswered.
+    unheard: bool,
     /// Freezes and thaws that were taken note of, the repeated ones not counted.
     pub told: u64,
     /// Messages that nobody answered.
@@ -52,6 +54,7 @@ impl Teller {
             source: args.source.clone(),
             radio: args.radio.clone(),
             open: Open::Nothing,
+            unheard: false,
             told: 0,
             failed: 0,
         }))
@@ -59,7 +62,6 @@ impl Teller {
 
     /// The primary user was detected `ago`.
     pub fn freeze(&mut self, ago: Duration) -> Result<(), ClientError> {
-        self.open = Open::Freeze(Instant::now() + AGAIN);
         self.told += u64::from(self.send_freeze(ago)?);
         Ok(())
     }
@@ -106,14 +108,20 @@ impl Teller {
             query: None,
         };
         match client::send(&self.socket, &message) {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                self.unheard = false;
+                Ok(true)
+            }
             Err(error @ ClientError::Refused(_)) => {
                 self.open = Open::Nothing;
                 Err(error)
             }
             Err(error @ (ClientError::NoAgent { .. } | ClientError::NoAnswer { .. })) => {
                 self.failed += 1;
-                eprintln!("not told: {error}");
+                // Once until somebody answers again: it is tried often.
+                if !std::mem::replace(&mut self.unheard, true) {
+                    eprintln!("not told: {error}");
+                }
                 Ok(false)
             }
         }
