@@ -30,7 +30,7 @@ TOLD = {
     "once": ("Told at once", [], "The radio notices each burst at its first moment, and so does the host: nothing collides."),
     "late": (
         f"Told {LATE_MS} ms late",
-        [f"radio.primary_user.detection_delay={LATE_MS}ms"],
+        [f"radio.primary_user.detection_delay={LATE_MS}ms", f"radio.snr.delay={LATE_MS}ms"],
         f"The radio itself notices each burst {LATE_MS} ms late, and so does the host: until then frames are sent and collide.",
     ),
 }
@@ -41,7 +41,7 @@ KEPT = ("cwnd_before", "cwnd_at_end", "cwnd_after", "first_new_s", "woken_s", "t
 
 
 def job(told, length, rtt):
-    overrides = [f"wired.rtt={rtt}ms", f"radio.primary_user.on_mean={length}s", *TOLD[told][1]]
+    overrides = [f"wired.rtt={rtt}ms", f"radio.primary_user.on_mean={length}s", f"radio.snr.trace=dips/{length}s.csv", *TOLD[told][1]]
     overrides.append(f"duration={ON + COUNT * (length + ON):g}s")
     return (f"{told}-{length}s-rtt{rtt}", SCENARIO, CONGESTION, overrides)
 
@@ -132,11 +132,14 @@ def page(reports, written):
         "",
         "- `plain`: the kernel's sender, and nothing else.",
         "- `freeze`: [`linkhold host`](../host.md) on the station, `cr-aware` by window updates.",
-        "- `struct-ops`: the same, and the sender uses the eBPF congestion control around its own (`freeze = \"both\"`).",
+        "- `snr-gate`: `linkhold host` with the gate of `activation` in place of `cr-aware`. It hears no burst but the SNR, every 10 ms: 40 dB, and",
+        "  0 dB for as long as a burst lasts. It closes the window below 20 dB and opens it above 23 dB.",
+        "- `struct-ops`: as `freeze`, and the sender uses the eBPF congestion control around its own (`freeze = \"both\"`).",
         "",
         "**What was told.** "
         + " ".join(f"{title}: {words[0].lower()}{words[1:]}" for title, _, words in TOLD.values()),
-        "The host is told of each burst's end at once, and nobody tells a burst ahead.",
+        "The host is told of each burst's end at once, and nobody tells a burst ahead. The gate's samples are as late as the bursts, at a dip's start",
+        "and at its end.",
         "",
         "Goodput is a share of what a perfect transport would carry, with its 95 % interval over the seeds. cwnd is in segments, medians over",
         "the silences: before a silence, at its end, and two round trips and 50 ms after it. New data: from the silence's end to the first data at",

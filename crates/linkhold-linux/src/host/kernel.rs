@@ -67,11 +67,11 @@ pub struct KernelCounters {
 
 /// A silence as the eBPF map has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Quiet {
+pub(super) struct Quiet {
     /// CLOCK_MONOTONIC, ns.
-    since: u64,
+    pub since: u64,
     /// CLOCK_MONOTONIC, ns; the kernel side thaws then, told or not.
-    until: u64,
+    pub until: u64,
 }
 
 /// Why they cannot be had here, as far as it shows before the kernel is asked.
@@ -88,7 +88,7 @@ pub fn missing() -> Option<String> {
 
 /// What to write at a freeze: a doubled one goes on with the silence that runs.
 #[cfg_attr(not(feature = "struct-ops"), allow(dead_code))]
-fn begun(before: Option<Quiet>, now: u64, at_most: Duration) -> Quiet {
+pub(super) fn begun(before: Option<Quiet>, now: u64, at_most: Duration) -> Quiet {
     let until = now.saturating_add(at_most.as_nanos());
     match before {
         Some(quiet) if now < quiet.until => Quiet { since: quiet.since, until: until.max(quiet.until) },
@@ -98,7 +98,7 @@ fn begun(before: Option<Quiet>, now: u64, at_most: Duration) -> Quiet {
 
 /// What to write at a thaw; `None` if there is nothing to end.
 #[cfg_attr(not(feature = "struct-ops"), allow(dead_code))]
-fn ended(before: Option<Quiet>, now: u64) -> Option<Quiet> {
+pub(super) fn ended(before: Option<Quiet>, now: u64) -> Option<Quiet> {
     before.filter(|quiet| now < quiet.until).map(|quiet| Quiet { until: now, ..quiet })
 }
 

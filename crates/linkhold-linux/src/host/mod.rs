@@ -10,6 +10,8 @@
 pub mod kernel;
 pub mod run;
 pub mod senders;
+#[cfg(test)]
+mod user_space;
 pub mod window;
 
 pub use run::run_host;

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 43] = [
+    let tests: [NamedTest; 44] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -77,6 +77,7 @@ fn main() -> ExitCode {
         ("a_hosts_congestion_controls_come_and_go_with_sockets_open", host::congestion_controls_come_and_go),
         ("a_silence_leaves_a_frozen_senders_window_alone", host::silence_leaves_windows_alone),
         ("freezes_doubled_lost_and_out_of_order_stop_no_sender", host::freezes_in_any_order),
+        ("freezes_at_random_stop_no_sender", host::freezes_at_random),
         ("a_killed_host_leaves_no_sender_frozen", host::a_killed_host),
         ("a_host_hears_a_file_of_samples", host::a_file_of_samples),
     ];

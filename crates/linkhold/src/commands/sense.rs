@@ -213,7 +213,7 @@ impl Session {
                 tell(&self.teller, &event, arrived).map_err(failure)?;
                 self.output.write(&self.report.event(&event, length))?;
             } else if let Some(teller) = lock(&self.teller).as_mut() {
-                teller.keep_frozen().map_err(failure)?;
+                teller.tell_again().map_err(failure)?;
             }
             let took = arrived.elapsed();
             self.handling.working += took;

@@ -9,7 +9,7 @@
  * A socket: sending -> frozen -> mending -> sending.
  * - frozen: the silence of the interface that its packets come in by goes on. The window neither grows nor
  *   falls. The kernel has no callback at a silence's start, so the window kept is that of the last call before
- *   anything could have reduced it.
+ *   anything could have reduced it. What the sender's own losses took before the silence stays taken.
  * - mending: the silence is over, but data sent before its end is not yet acknowledged. What is lost of that
  *   data the silence lost, so it reduces nothing. The window does not grow either: after a thaw it is never
  *   above what it was before.
@@ -156,6 +156,27 @@ static __always_inline struct silence *last_silence(struct sock *sk, struct kept
 	return bpf_map_lookup_elem(&linkhold_quiet, &radio);
 }
 
+/* Where a reduction that the kernel has begun goes on: fast recovery and CWR move the window by PRR. */
+static __always_inline bool reducing(struct sock *sk)
+{
+	__u8 state = ca_state(sk);
+
+	return state == TCP_CA_CWR || state == TCP_CA_Recovery;
+}
+
+/* Takes note of the window as the one to keep. In a reduction of the sender's own that is the one it leads to: PRR's
+ * window between has to do with what is in flight, and may be above or far below it. */
+static __always_inline void keep(struct sock *sk, struct kept *kept, bool reduced)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 had = kept->cwnd > tp->snd_cwnd ? kept->cwnd : tp->snd_cwnd;
+
+	kept->cwnd = tp->snd_cwnd;
+	kept->ssthresh = tp->snd_ssthresh;
+	if (reduced)
+		kept->cwnd = tp->snd_ssthresh < had ? tp->snd_ssthresh : had;
+}
+
 static __always_inline void put_back(struct sock *sk, struct kept *kept)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -164,14 +185,6 @@ static __always_inline void put_back(struct sock *sk, struct kept *kept)
 		COUNT(restored);
 	tp->snd_cwnd = kept->cwnd;
 	tp->snd_ssthresh = kept->ssthresh;
-}
-
-/* Where a reduction that the kernel has begun goes on: fast recovery and CWR move the window by PRR. */
-static __always_inline bool reducing(struct sock *sk)
-{
-	__u8 state = ca_state(sk);
-
-	return state == TCP_CA_CWR || state == TCP_CA_Recovery;
 }
 
 /* CUBIC's window is a function of the time since its epoch began (RFC 9438 section 4.2): the silence must not
@@ -211,11 +224,9 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 	/* A silence without a call in it counts, too: its losses are yet to be found. */
 	if (silence && silence->since != kept->since && silence->since <= now) {
 		/* From a silence into the next with data still to mend: what the first one kept stays kept. */
-		if (kept->phase == SENDING && !kept->owed) {
-			if (intact || !kept->cwnd) {
-				kept->cwnd = tp->snd_cwnd;
-				kept->ssthresh = tp->snd_ssthresh;
-			}
+		if (kept->phase == SENDING) {
+			if (!kept->owed && (intact || !kept->cwnd))
+				keep(sk, kept, reducing(sk));
 			COUNT(frozen);
 		}
 		kept->phase = FROZEN;
@@ -233,6 +244,10 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 		kept->thawed = now;
 		/* The window was not used in the silence, which is no reason to cut it (tcp_cwnd_validate). */
 		tp->snd_cwnd_stamp = (__u32)bpf_jiffies64();
+		/* A timeout of the sender's own, from before the silence: what it has to mend is its own, too, and its
+		 * window has to grow meanwhile (slow start). */
+		if (ca_state(sk) == TCP_CA_Loss && !kept->owed)
+			kept->mended = tp->snd_una;
 	}
 	kept->seen_ns = now;
 	kept->seen_jiffies = bpf_jiffies64();
@@ -265,12 +280,8 @@ static __always_inline void meet(struct sock *sk)
 /* While sending, what a call leaves is the window to keep. */
 static __always_inline void remember(struct sock *sk, struct kept *kept)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	if (kept && kept->phase == SENDING && !kept->owed) {
-		kept->cwnd = tp->snd_cwnd;
-		kept->ssthresh = tp->snd_ssthresh;
-	}
+	if (kept && kept->phase == SENDING && !kept->owed)
+		keep(sk, kept, reducing(sk));
 }
 
 /* The threshold to answer in a silence; 0 if the algorithm's own is due. Not the kept ssthresh, which may be
@@ -299,7 +310,9 @@ static __always_inline bool keep_state(struct sock *sk, __u8 new_state, bool cub
 		return false;
 	if (new_state == TCP_CA_Loss) {
 		if (!shields(kept)) {
+			/* Its own timeout. A silence that begins before the next ACK must not give back what this took. */
 			kept->owed = 0;
+			keep(sk, kept, false);
 			return false;
 		}
 		/* tcp_enter_loss has just set the window to one segment. Nobody sends before the next ACK. */
@@ -316,6 +329,8 @@ static __always_inline bool keep_state(struct sock *sk, __u8 new_state, bool cub
 			kept->owed = 0;
 		}
 	}
+	if (!shields(kept) && !kept->owed && (new_state == TCP_CA_CWR || new_state == TCP_CA_Recovery))
+		keep(sk, kept, true);
 	return shields(kept);
 }
 

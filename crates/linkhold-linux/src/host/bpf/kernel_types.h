@@ -29,7 +29,10 @@ enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 /* include/net/flow.h: the loopback has this index in every network namespace. */
 enum { LOOPBACK_IFINDEX = 1 };
 
+/* Tests compile the program for their own process, too (host/user_space), where members lie where they stand here. */
+#ifdef __bpf__
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#endif
 
 struct net {
 	__u64 net_cookie;
@@ -111,4 +114,6 @@ struct tcp_congestion_ops {
 	void (*init)(struct sock *sk);
 };
 
+#ifdef __bpf__
 #pragma clang attribute pop
+#endif

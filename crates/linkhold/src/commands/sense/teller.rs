@@ -14,6 +14,19 @@ use super::SenseArgs;
 /// A freeze under way is told again so often, so that it outlives the agent's `silence.max` and a restart of
 /// the agent. If this program is killed, `silence.max` ends it.
 const AGAIN: Duration = Duration::from_secs(1);
+/// What nobody answered is told again after this time: the agent may be starting anew.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// What there is to tell again.
+#[derive(Clone, Copy, Debug)]
+enum Open {
+    /// No freeze is under way, and every thaw was taken note of.
+    Nothing,
+    /// A freeze is under way; when to tell it again.
+    Freeze(Instant),
+    /// Nobody answered the last thaw; when to tell it again.
+    Thaw(Instant),
+}
 
 /// Speaks to a control socket.
 #[derive(Debug)]
@@ -21,8 +34,9 @@ pub struct Teller {
     socket: PathBuf,
     source: String,
     radio: Option<String>,
-    /// When the open freeze was told last; `None` if there is none.
-    frozen: Option<Instant>,
+    open: Open,
+    /// Whether the last message went unanswered.
+    unheard: bool,
     /// Freezes and thaws that were taken note of, the repeated ones not counted.
     pub told: u64,
     /// Messages that nobody answered.
@@ -39,7 +53,8 @@ impl Teller {
             socket: socket.clone(),
             source: args.source.clone(),
             radio: args.radio.clone(),
-            frozen: None,
+            open: Open::Nothing,
+            unheard: false,
             told: 0,
             failed: 0,
         }))
@@ -47,28 +62,36 @@ impl Teller {
 
     /// The primary user was detected `ago`.
     pub fn freeze(&mut self, ago: Duration) -> Result<(), ClientError> {
-        self.frozen = Some(Instant::now());
-        self.told += u64::from(self.send(freeze(), ago)?);
+        self.told += u64::from(self.send_freeze(ago)?);
         Ok(())
     }
 
-    /// Tells an open freeze again if it is time to.
-    pub fn keep_frozen(&mut self) -> Result<(), ClientError> {
-        match self.frozen {
-            Some(told) if told.elapsed() >= AGAIN => {
-                self.frozen = Some(Instant::now());
-                self.send(freeze(), Duration::ZERO).map(drop)
-            }
-            Some(_) | None => Ok(()),
+    /// Tells what is open again if it is time to.
+    pub fn tell_again(&mut self) -> Result<(), ClientError> {
+        match self.open {
+            Open::Freeze(due) if Instant::now() >= due => self.send_freeze(Duration::ZERO).map(drop),
+            Open::Thaw(due) if Instant::now() >= due => self.send_thaw(Duration::ZERO).map(drop),
+            Open::Nothing | Open::Freeze(_) | Open::Thaw(_) => Ok(()),
         }
     }
 
     /// Ends an open freeze; returns whether there was one and its end was taken note of.
     pub fn thaw(&mut self, ago: Duration) -> Result<bool, ClientError> {
-        if self.frozen.take().is_none() {
-            return Ok(false);
+        match self.open {
+            Open::Nothing => Ok(false),
+            Open::Freeze(_) | Open::Thaw(_) => self.send_thaw(ago),
         }
+    }
+
+    fn send_freeze(&mut self, ago: Duration) -> Result<bool, ClientError> {
+        let told = self.send(freeze(), ago)?;
+        self.open = Open::Freeze(Instant::now() + if told { AGAIN } else { RETRY });
+        Ok(told)
+    }
+
+    fn send_thaw(&mut self, ago: Duration) -> Result<bool, ClientError> {
         let told = self.send(Event::Thaw { scope: Target::Network, cause: cause() }, ago)?;
+        self.open = if told { Open::Nothing } else { Open::Thaw(Instant::now() + RETRY) };
         self.told += u64::from(told);
         Ok(told)
     }
@@ -85,14 +108,20 @@ impl Teller {
             query: None,
         };
         match client::send(&self.socket, &message) {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                self.unheard = false;
+                Ok(true)
+            }
             Err(error @ ClientError::Refused(_)) => {
-                self.frozen = None;
+                self.open = Open::Nothing;
                 Err(error)
             }
             Err(error @ (ClientError::NoAgent { .. } | ClientError::NoAnswer { .. })) => {
                 self.failed += 1;
-                eprintln!("not told: {error}");
+                // Once until somebody answers again: it is tried often.
+                if !std::mem::replace(&mut self.unheard, true) {
+                    eprintln!("not told: {error}");
+                }
                 Ok(false)
             }
         }

@@ -1,0 +1,391 @@
+//! What must hold for a sender of `linkhold_cubic` and `linkhold_reno`, whatever comes: freezes and thaws doubled, lost
+//! and out of order, losses, undone recoveries, ECN echoes, idle times, timeouts, an entry of the map that goes.
+
+use linkhold_core::time::Duration;
+use proptest::prelude::*;
+
+use super::super::kernel::{Quiet, begun, ended};
+use super::sender::{CWR, Control, DISORDER, INFINITE, LOSS, OPEN, RECOVERY, Sender};
+use super::{FROZEN, Program, SENDING};
+
+/// `silence.max` of these hosts.
+const AT_MOST_MS: u64 = 2_000;
+
+/// What happens next.
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u16),
+    Deliver {
+        count: usize,
+        lose: u64,
+        ack_lost: bool,
+        spurious: bool,
+    },
+    Advance(u64),
+    /// The host is told; the radio need not be silent.
+    Freeze,
+    Thaw {
+        wake: bool,
+    },
+    /// The radio falls silent or comes back; the host need not be told.
+    Radio {
+        silent: bool,
+    },
+    Echo,
+    /// The map's entry goes.
+    Forget,
+}
+
+/// `quiet`: with freezes and thaws.
+fn step(quiet: bool) -> impl Strategy<Value = Step> {
+    let lose =
+        prop_oneof![3 => Just(0u64), 2 => any::<u64>().prop_map(|bits| 1 << (bits % 64)), 1 => any::<u64>()];
+    let deliver = (1usize..120, lose, prop::bool::weighted(0.1), prop::bool::weighted(0.1));
+    let told = u32::from(quiet);
+    prop_oneof![
+        6 => (0u16..300).prop_map(Step::Write),
+        9 => deliver
+            .prop_map(|(count, lose, ack_lost, spurious)| Step::Deliver { count, lose, ack_lost, spurious }),
+        4 => (1u64..900).prop_map(Step::Advance),
+        4 * told => Just(Step::Freeze),
+        4 * told => any::<bool>().prop_map(|wake| Step::Thaw { wake }),
+        3 => any::<bool>().prop_map(|silent| Step::Radio { silent }),
+        1 => Just(Step::Echo),
+        told => Just(Step::Forget),
+    ]
+}
+
+fn control() -> impl Strategy<Value = Control> {
+    any::<bool>().prop_map(|cubic| Control { cubic, shield: true })
+}
+
+/// A sequence number and jiffies: both wrap.
+fn origin() -> impl Strategy<Value = (u32, u64)> {
+    (
+        prop_oneof![any::<u32>(), (0u32..400).prop_map(|back| u32::MAX - back)],
+        prop_oneof![1u64 << 20..1 << 40, (1u64..2000).prop_map(|back| (1 << 32) - back)],
+    )
+}
+
+fn told(sender: &Sender<'_>) -> Option<Quiet> {
+    let board = &sender.board;
+    (board.quiet_there != 0).then_some(Quiet { since: board.quiet_since, until: board.quiet_until })
+}
+
+fn tell(sender: &mut Sender<'_>, quiet: Quiet) {
+    sender.board.quiet_there = 1;
+    (sender.board.quiet_since, sender.board.quiet_until) = (quiet.since, quiet.until);
+}
+
+fn freeze(sender: &mut Sender<'_>) {
+    let quiet = begun(told(sender), sender.board.now_ns, Duration::from_millis(AT_MOST_MS));
+    tell(sender, quiet);
+}
+
+fn thaw(sender: &mut Sender<'_>) {
+    if let Some(quiet) = ended(told(sender), sender.board.now_ns) {
+        tell(sender, quiet);
+    }
+}
+
+fn take(sender: &mut Sender<'_>, step: &Step) {
+    match *step {
+        Step::Write(segments) => sender.write(u64::from(segments)),
+        Step::Deliver { count, lose, ack_lost, spurious } => sender.deliver(count, lose, ack_lost, spurious),
+        Step::Advance(ms) => sender.advance(ms),
+        Step::Freeze => freeze(sender),
+        Step::Thaw { wake } => {
+            thaw(sender);
+            if wake {
+                sender.wake();
+            }
+        }
+        Step::Radio { silent } => sender.silent = silent,
+        Step::Echo => sender.echo(),
+        Step::Forget => sender.board.quiet_there = 0,
+    }
+}
+
+/// The window that a sender has: in a reduction of its own, the one that this leads to.
+fn window(sender: &Sender<'_>) -> u32 {
+    let board = &sender.board;
+    match sender.state() {
+        CWR | RECOVERY => board.cwnd.max(board.ssthresh.min(board.prior_cwnd)),
+        OPEN | DISORDER | LOSS => board.cwnd,
+        other => panic!("state {other}"),
+    }
+}
+
+/// Delivers everything until nothing is left, or fails: the sender makes progress.
+fn drain(sender: &mut Sender<'_>) -> Result<(), TestCaseError> {
+    sender.silent = false;
+    for _ in 0..20_000 {
+        if sender.unacknowledged() == 0 && sender.backlog == 0 {
+            return Ok(());
+        }
+        prop_assert!(sender.board.cwnd >= 1, "no window: {:?}", sender.board);
+        if sender.under_way() == 0 {
+            // Its timer has to send.
+            sender.advance(1_000);
+        } else {
+            sender.deliver(50, 0, false, false);
+        }
+    }
+    Err(TestCaseError::fail(format!("it stands still: {:?}", sender.board)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// While a silence, or data that it lost, concerns a sender, its window is never above the one that it had when the
+    /// silence began.
+    #[test]
+    fn a_silence_leaves_no_window_larger(
+        control in control(),
+        origin in origin(),
+        steps in prop::collection::vec(step(true), 1..60),
+    ) {
+        let Some(program) = Program::get() else { return Ok(()) };
+        let mut sender = Sender::new(program, control, origin.0, origin.1);
+        let mut most = None;
+        for (at, step) in steps.iter().enumerate() {
+            let running = told(&sender).is_some_and(|quiet| sender.board.now_ns < quiet.until);
+            if matches!(step, Step::Freeze) && !running && sender.board.kept.phase == SENDING
+                && sender.board.kept.owed == 0
+            {
+                most = Some(window(&sender).max(2));
+            }
+            let frozen_before = sender.board.kept.phase;
+            // PRR's window follows what is in flight, which may be more than the window was: one segment goes for one that
+            // arrives, and one besides. An undo takes segments for under way again that were taken for lost.
+            let in_flight = match *step {
+                Step::Deliver { count, spurious, .. } => {
+                    let before = if spurious { sender.unacknowledged() } else { sender.in_flight() as usize };
+                    (before + count) as u32
+                }
+                _ => sender.in_flight(),
+            };
+            take(&mut sender, step);
+            let phase = sender.board.kept.phase;
+            if phase == SENDING && frozen_before != SENDING {
+                most = None;
+            }
+            if let Some(most) = most.filter(|_| phase != SENDING) {
+                let reducing = matches!(sender.state(), CWR | RECOVERY);
+                let most = if reducing { most.max(in_flight + 1) } else { most };
+                prop_assert!(
+                    sender.board.cwnd <= most,
+                    "step {at}, {step:?}: {} > {most}: {:?}", sender.board.cwnd, sender.board
+                );
+            }
+            prop_assert!(sender.board.cwnd >= 1 && sender.board.ssthresh >= 2, "{:?}", sender.board);
+            let counts = sender.board.counts;
+            prop_assert!(counts.mended <= counts.frozen, "{counts:?}");
+            // CUBIC's epoch did not begin in the future.
+            let age = (sender.board.jiffies as u32).wrapping_sub(sender.board.epoch_start) as i32;
+            prop_assert!(sender.board.epoch_start == 0 || age >= 0, "an epoch in {} jiffies", -age);
+        }
+    }
+
+    /// After any sequence the sender delivers everything, even where nobody ever thaws it; then it is a plain sender
+    /// again, which a loss of its own costs what it costs a plain one.
+    #[test]
+    fn a_sender_makes_progress_and_a_lost_thaw_heals(
+        control in control(),
+        origin in origin(),
+        steps in prop::collection::vec(step(true), 1..60),
+    ) {
+        let Some(program) = Program::get() else { return Ok(()) };
+        let mut sender = Sender::new(program, control, origin.0, origin.1);
+        for step in &steps {
+            take(&mut sender, step);
+        }
+        // No thaw: the maximum ends what is under way.
+        sender.silent = false;
+        sender.advance(AT_MOST_MS);
+        drain(&mut sender)?;
+        sender.write(50);
+        drain(&mut sender)?;
+        sender.write(1);
+        drain(&mut sender)?;
+        prop_assert_eq!(sender.board.kept.phase, SENDING);
+        prop_assert_eq!(sender.board.kept.owed, 0, "{:?}", sender.board);
+        // Slow start brings it to ten segments, then one of them is lost.
+        while sender.board.cwnd < 10 {
+            let before = sender.board.cwnd;
+            sender.write(u64::from(before) * 2);
+            drain(&mut sender)?;
+            prop_assert!(sender.board.cwnd > before || before >= sender.board.ssthresh, "{:?}", sender.board);
+            if before >= sender.board.ssthresh && sender.board.cwnd == before {
+                return Ok(());
+            }
+        }
+        let before = sender.board.cwnd;
+        let reductions = sender.reductions;
+        sender.write(u64::from(before));
+        sender.deliver(1, 1, false, false);
+        while sender.reductions == reductions {
+            prop_assert!(sender.under_way() > 0, "a loss costs nothing: {:?}", sender.board);
+            sender.deliver(1, 0, false, false);
+        }
+        let most = if control.cubic { before * 7 / 10 } else { before / 2 };
+        prop_assert!(sender.board.ssthresh <= most + 1, "{} of {before}", sender.board.ssthresh);
+    }
+
+    /// Without a silence the programs are the algorithms that they wrap, call by call; so they are where the kernel has
+    /// no memory for what they keep.
+    #[test]
+    fn without_a_silence_nothing_differs(
+        cubic in any::<bool>(),
+        origin in origin(),
+        (memory, steps) in any::<bool>()
+            .prop_flat_map(|memory| (Just(memory), prop::collection::vec(step(!memory), 1..60))),
+    ) {
+        let Some(program) = Program::get() else { return Ok(()) };
+        let mut both = [true, false].map(|shield| {
+            let mut sender = Sender::new(program, Control { cubic, shield }, origin.0, origin.1);
+            if !memory {
+                // As if it never had any.
+                sender.board.memory = 0;
+                sender.board.stored = 0;
+                sender.board.kept = Default::default();
+            }
+            sender
+        });
+        for (at, step) in steps.iter().enumerate() {
+            let seen = both.each_mut().map(|sender| {
+                take(sender, step);
+                let board = &sender.board;
+                (board.cwnd, board.ssthresh, board.ca_state, board.snd_nxt, board.cwnd_stamp, board.epoch_start)
+            });
+            prop_assert_eq!(seen[0], seen[1], "step {}, {:?}", at, step);
+        }
+        prop_assert_eq!(both[0].board.counts, Default::default());
+    }
+
+    /// A whole silence: whatever is under way when it begins is lost, timeouts come, the sender is told of the end. Once
+    /// the losses are mended, window and threshold are what they were.
+    #[test]
+    fn a_silence_costs_neither_window_nor_threshold(
+        control in control(),
+        origin in origin(),
+        before in prop::collection::vec(step(false), 0..30),
+        length_ms in 1u64..AT_MOST_MS,
+        (under_way, written) in (1u64..200, 0u64..300),
+        wake in any::<bool>(),
+    ) {
+        let Some(program) = Program::get() else { return Ok(()) };
+        let mut sender = Sender::new(program, control, origin.0, origin.1);
+        for step in &before {
+            take(&mut sender, step);
+        }
+        drain(&mut sender)?;
+        // A sender that is not idle, in no reduction of its own.
+        sender.write(under_way);
+        sender.deliver(1, 0, false, false);
+        prop_assume!(sender.state() == OPEN && sender.unacknowledged() > 0);
+        let had = (sender.board.cwnd, sender.board.ssthresh);
+        freeze(&mut sender);
+        sender.silent = true;
+        // What the radio still had is lost.
+        sender.deliver(usize::MAX, u64::MAX, false, false);
+        sender.write(written);
+        sender.advance(length_ms);
+        prop_assert!(sender.state() != LOSS || sender.board.cwnd == had.0, "{had:?}: {:?}", sender.board);
+        sender.silent = false;
+        thaw(&mut sender);
+        if wake {
+            sender.wake();
+        }
+        let mut last = None;
+        for _ in 0..20_000 {
+            if sender.board.kept.phase == SENDING && sender.board.counts.frozen > 0 && sender.board.kept.owed == 0 {
+                break;
+            }
+            if sender.board.kept.phase != SENDING {
+                let now = &sender.board;
+                prop_assert!(now.cwnd <= had.0.max(2), "{had:?}: {now:?}");
+                // What a recovery from the silence's losses leads to is the whole window.
+                let reducing = matches!(sender.state(), CWR | RECOVERY);
+                prop_assert!(!reducing || now.ssthresh >= had.0.min(had.1), "{had:?}: {now:?}");
+            }
+            last = Some((sender.board.kept.cwnd, sender.board.kept.ssthresh, sender.board.kept.phase));
+            if sender.unacknowledged() == 0 {
+                sender.write(1);
+            }
+            if sender.under_way() == 0 {
+                sender.advance(200);
+            }
+            sender.deliver(1, 0, false, false);
+        }
+        prop_assert_eq!(sender.board.kept.phase, SENDING, "{:?}", sender.board);
+        prop_assert_eq!(last.map(|(cwnd, ssthresh, _)| (cwnd, ssthresh)), Some(had), "what was kept");
+        // The last ACK may already have made it grow, by no more than it acknowledged.
+        prop_assert!(sender.board.cwnd >= had.0, "{had:?}: {:?}", sender.board);
+        prop_assert_eq!(sender.board.ssthresh, had.1, "{:?}", sender.board);
+        prop_assert_eq!(sender.board.counts.frozen, 1);
+    }
+}
+
+/// A window that a loss has cut before the silence stays cut: the silence gives nothing back.
+#[test]
+fn a_timeout_before_a_silence_is_not_undone_by_it() {
+    let Some(program) = Program::get() else { return };
+    for cubic in [true, false] {
+        let mut sender = Sender::new(program, Control { cubic, shield: true }, 1, 1 << 20);
+        for _ in 0..6 {
+            sender.write(200);
+            sender.deliver(usize::MAX, 0, false, false);
+        }
+        assert_eq!(sender.board.ssthresh, INFINITE);
+        // Its own timeout: everything under way is lost, and nobody was told anything.
+        sender.write(400);
+        sender.deliver(usize::MAX, u64::MAX, true, false);
+        sender.advance(250);
+        assert_eq!((sender.state(), sender.board.cwnd), (LOSS, 1));
+        let cut = sender.board.ssthresh;
+        freeze(&mut sender);
+        sender.silent = true;
+        // The next timeout comes in the silence.
+        sender.advance(500);
+        assert_eq!(sender.board.kept.phase, FROZEN);
+        assert_eq!((sender.board.cwnd, sender.board.ssthresh), (1, cut), "cubic: {cubic}");
+    }
+}
+
+/// A window that the application does not use up is cut by the kernel after an RTO in which it was not used, and no
+/// callback says so. The silence does not count towards that RTO.
+#[test]
+fn a_silence_does_not_count_as_a_window_not_used() {
+    let Some(program) = Program::get() else { return };
+    for cubic in [true, false] {
+        let mut sender = Sender::new(program, Control { cubic, shield: true }, 1, 1 << 20);
+        for _ in 0..6 {
+            sender.write(200);
+            sender.deliver(usize::MAX, 0, false, false);
+        }
+        let had = (sender.board.cwnd, sender.board.ssthresh);
+        assert!(had.0 > 100, "{had:?}");
+        freeze(&mut sender);
+        sender.silent = true;
+        sender.write(30);
+        // Timeouts at 200 and 600 ms start the kernel's clock anew.
+        sender.advance(750);
+        assert_eq!(sender.timeouts, 2);
+        sender.silent = false;
+        thaw(&mut sender);
+        sender.wake();
+        sender.deliver(usize::MAX, 0, false, false);
+        assert_eq!((sender.state(), sender.board.kept.phase), (OPEN, SENDING));
+        sender.advance(60);
+        sender.write(20);
+        assert_eq!((sender.board.cwnd, sender.board.ssthresh), had, "cubic: {cubic}");
+        // Not used for an RTO after the silence, it is cut, as any sender's.
+        for _ in 0..3 {
+            sender.deliver(usize::MAX, 0, false, false);
+            sender.advance(80);
+            sender.write(20);
+        }
+        assert!(sender.board.cwnd < had.0, "cubic: {cubic}");
+    }
+}
