@@ -212,6 +212,9 @@ pub struct ReproduceArgs {
     /// With --stack linux: do not run again what a command with the same --out has finished before.
     #[arg(long)]
     pub resume: bool,
+    /// With --stack linux: run nothing on the kernel, and report what is finished.
+    #[arg(long, requires = "resume")]
+    pub known: bool,
     /// Print one JSON object (linkhold.reproduce/1) and nothing else; writes files only with --out or
     /// --resume.
     #[arg(long)]

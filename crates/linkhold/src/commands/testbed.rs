@@ -303,7 +303,8 @@ pub(super) fn prepare(args: FleetArgs<'_>) -> Result<Fleet, Failure> {
 }
 
 impl FleetArgs<'_> {
-    fn with(self, stop: Arc<AtomicBool>) -> Result<Fleet, Failure> {
+    /// A fleet that `stop` ends, on a machine that may lack what the testbed needs.
+    pub(super) fn with(self, stop: Arc<AtomicBool>) -> Result<Fleet, Failure> {
         let program = std::env::current_exe()
             .map_err(|error| Failure::Failed(format!("cannot find this program's own file: {error}")))?;
         Ok(Fleet {
