@@ -172,8 +172,8 @@ pub struct RunArgs {
         each claim shows the kernel's number and the simulator's for the same stack: \"linux, 3 ms\", because no kernel of \
         today is the paper's. All runs of all figures go side by side, as many as the machine keeps up with; a run that \
         was late is made again. What the testbed cannot run is left out by name, with the reason. It needs what \
-        `linkhold testbed` needs (root, iperf3, /dev/net/tun), about 18 minutes with --quick and --jobs 4, and hours without \
-        --quick.",
+        `linkhold testbed` needs (root, iperf3, /dev/net/tun), and time: --quick is 231 runs of 20 s, hours without \
+        it.",
     after_long_help = "Examples:\n  \
         linkhold reproduce                      everything\n  \
         linkhold reproduce dsasync/fig4 --quick one figure, three seeds, the paper's stack only\n  \
