@@ -2,10 +2,11 @@
 
 use linkhold_results::stats::Estimate;
 use linkhold_results::{Claim, Figure, FigureRow, RunRecord};
+use linkhold_scenario::Case;
 
 use crate::finding::Finding;
 use crate::grid::{Grid, Point, Variant};
-use crate::paper::Paper;
+use crate::paper::{Paper, PaperFigure};
 use crate::{Options, Progress, ReproduceError};
 
 /// One paper.
@@ -16,6 +17,8 @@ pub(crate) struct PaperSpec {
     pub numbers: &'static str,
     /// Its figures, in its order.
     pub figures: &'static [FigureSpec],
+    /// How they run against a kernel's TCP, if they can.
+    pub kernel: Option<&'static KernelSpec>,
 }
 
 /// One figure: its scenario, what varies in it, and how its rows and claims come from the runs.
@@ -26,6 +29,22 @@ pub(crate) struct FigureSpec {
     pub variants: fn(quick: bool) -> Vec<Variant>,
     pub rows: fn(&Grid) -> Vec<FigureRow>,
     pub claim: fn(&Grid, claim: &str) -> Option<Finding>,
+}
+
+/// How a paper's figures run against a kernel's TCP.
+pub(crate) struct KernelSpec {
+    /// The stack, of the variants', on which claims are judged.
+    pub stack: &'static str,
+    /// What varies in a figure there.
+    pub variants: fn(&FigureSpec, quick: bool) -> Vec<Variant>,
+    /// Why a kernel's TCP cannot be what a case asks for; `None` if it can.
+    pub refuses: fn(&Case) -> Option<String>,
+    /// Figures that do not run there, each with the reason.
+    pub left_out: &'static [(&'static str, &'static str)],
+    /// What the mechanism is told, and what differs from paper and simulator, for the report.
+    pub told: &'static [&'static str],
+    /// Parts of metrics' names, and what they are there.
+    pub renamed: &'static [(&'static str, &'static str)],
 }
 
 /// Runs `figure` and puts the paper's claims about it to the test.
@@ -39,11 +58,22 @@ pub(crate) fn measure(
     let printed = paper.figure(figure.id)?;
     let id = format!("{}/{}", of.name, figure.id);
     let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), options.seeds, progress)?;
-    let claims = printed
-        .claim
-        .iter()
+    Ok(Figure {
+        title: printed.full_title(),
+        id,
+        seeds: u64::from(options.seeds),
+        x_label: figure.x_label.to_owned(),
+        rows: (figure.rows)(&grid),
+        claims: judged(figure, printed, &grid),
+    })
+}
+
+/// The paper's claims about `figure`, each with what `grid` says of it.
+pub(crate) fn judged(figure: &FigureSpec, printed: &PaperFigure, grid: &Grid) -> Vec<Claim> {
+    let claims = printed.claim.iter();
+    claims
         .map(|claim| {
-            let finding = (figure.claim)(&grid, &claim.id);
+            let finding = (figure.claim)(grid, &claim.id);
             Claim {
                 text: format!("{} ({})", claim.text, claim.source),
                 paper: claim.paper,
@@ -58,17 +88,10 @@ pub(crate) fn measure(
                     Some(finding) => format!("{}; in {}", finding.criterion(), claim.unit),
                     None => format!("not measured; in {}", claim.unit),
                 },
+                simulated: None,
             }
         })
-        .collect();
-    Ok(Figure {
-        id,
-        title: format!("{} ({})", printed.title, printed.source),
-        seeds: u64::from(options.seeds),
-        x_label: figure.x_label.to_owned(),
-        rows: (figure.rows)(&grid),
-        claims,
-    })
+        .collect()
 }
 
 /// A row with the mean of `value` over the seeds and its interval.

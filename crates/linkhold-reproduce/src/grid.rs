@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use crate::{Progress, ReproduceError};
 
 /// One setting of the scenario: a curve of the figure, or a point on its x axis.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Variant {
     /// Name of the setting in the rows: the stack and round trip, or the assumption that was changed.
     pub stack: String,
@@ -28,6 +28,18 @@ pub(crate) struct Variant {
     pub set: Vec<String>,
     /// The stations' ACKs are watched ([`Point::acks`]).
     pub watches_acks: bool,
+}
+
+impl Variant {
+    /// The cases of `toml`, the scenario of `figure`, with this variant's settings.
+    pub(crate) fn cases(&self, figure: &str, toml: &str) -> Result<Vec<Case>, ReproduceError> {
+        let name = format!("reproductions/{figure}/scenario.toml");
+        let scenario = Scenario::from_toml(self.scenario.unwrap_or(toml), &name, &self.set);
+        scenario.map(|scenario| scenario.cases()).map_err(|errors| ReproduceError::Scenario {
+            figure: figure.to_owned(),
+            message: errors.to_string(),
+        })
+    }
 }
 
 /// All runs of one case in one variant.
@@ -81,6 +93,8 @@ impl Point {
 pub(crate) struct Grid {
     pub variants: Vec<Variant>,
     pub points: Vec<Point>,
+    /// The stack on which claims are judged; `None`: the paper's.
+    pub judged_on: Option<&'static str>,
 }
 
 impl Grid {
@@ -94,16 +108,7 @@ impl Grid {
     ) -> Result<Self, ReproduceError> {
         let mut jobs: Vec<(usize, Case)> = Vec::new();
         for (index, variant) in variants.iter().enumerate() {
-            let scenario = Scenario::from_toml(
-                variant.scenario.unwrap_or(toml),
-                &format!("reproductions/{figure}/scenario.toml"),
-                &variant.set,
-            )
-            .map_err(|errors| ReproduceError::Scenario {
-                figure: figure.to_owned(),
-                message: errors.to_string(),
-            })?;
-            jobs.extend(scenario.cases().into_iter().map(|case| (index, case)));
+            jobs.extend(variant.cases(figure, toml)?.into_iter().map(|case| (index, case)));
         }
         progress.begin(figure, jobs.len() as u64 * u64::from(seeds));
         let points = jobs
@@ -130,7 +135,7 @@ impl Grid {
             })
             .collect::<Result<Vec<_>, ReproduceError>>()?;
         progress.end();
-        Ok(Self { variants, points })
+        Ok(Self { variants, points, judged_on: None })
     }
 
     /// The runs of `case` in the first variant that `wanted` accepts.

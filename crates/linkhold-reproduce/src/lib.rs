@@ -13,12 +13,14 @@ mod dsasync;
 mod figure;
 mod finding;
 mod grid;
+mod kernel;
 mod lookahead;
 mod paper;
 
 use linkhold_results::{Program, ReproduceReport};
 
 use figure::{FigureSpec, PaperSpec};
+pub use kernel::{KernelRun, Measured, Testbed, check_selection, reproduce_on};
 use paper::Paper;
 pub use paper::PaperError;
 
@@ -68,6 +70,19 @@ pub enum ReproduceError {
         /// Every id, comma-separated.
         known: String,
     },
+    /// Nothing of what was asked for can run against a kernel.
+    #[error("`{wanted}` cannot run against a kernel; these can: {known}{}", if .why.is_empty() { String::new() } else { format!(" ({why})") })]
+    NotOnAKernel {
+        /// The ids that were asked for.
+        wanted: String,
+        /// Every id that can, comma-separated.
+        known: String,
+        /// The reasons, where there are some.
+        why: String,
+    },
+    /// The testbed could not be used, or was stopped.
+    #[error("{0}")]
+    Testbed(String),
     /// A compiled-in scenario is not valid: a bug of this program.
     #[error("scenario of {figure}: {message}")]
     Scenario {
@@ -107,42 +122,67 @@ pub fn figure_ids() -> Vec<String> {
     every().map(|(paper, figure)| id(paper, figure)).collect()
 }
 
-fn chosen(selector: Option<&str>) -> Vec<(&'static PaperSpec, &'static FigureSpec)> {
-    let wanted = |paper: &PaperSpec, figure: &FigureSpec| match selector {
+/// What to measure: a paper (`dsasync`), one figure (`dsasync/fig4`), or everything; of that, some figures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Selection<'a> {
+    /// The paper or the figure; `None`: everything.
+    pub selector: Option<&'a str>,
+    /// Names of figures (`fig4`, or `dsasync/fig4`); empty: all of them.
+    pub figures: &'a [String],
+}
+
+/// The figures that `selection` names, in the papers' order.
+fn chosen(
+    selection: &Selection<'_>,
+) -> Result<Vec<(&'static PaperSpec, &'static FigureSpec)>, ReproduceError> {
+    let of_selector = |paper: &PaperSpec, figure: &FigureSpec| match selection.selector {
         None => true,
         Some(selector) => selector == paper.name || selector == id(paper, figure),
     };
-    every().filter(|(paper, figure)| wanted(paper, figure)).collect()
+    let is_called =
+        |name: &str, paper: &PaperSpec, figure: &FigureSpec| name == figure.id || name == id(paper, figure);
+    let all: Vec<_> = every().filter(|(paper, figure)| of_selector(paper, figure)).collect();
+    let unknown = |wanted: &str, known: Vec<String>| {
+        Err(ReproduceError::Unknown { wanted: wanted.to_owned(), known: known.join(", ") })
+    };
+    if all.is_empty() {
+        return unknown(selection.selector.unwrap_or_default(), figure_ids());
+    }
+    if let Some(name) = selection
+        .figures
+        .iter()
+        .find(|name| !all.iter().any(|(paper, figure)| is_called(name, paper, figure)))
+    {
+        return unknown(name, all.iter().map(|(paper, figure)| id(paper, figure)).collect());
+    }
+    let is_wanted = |paper: &PaperSpec, figure: &FigureSpec| {
+        selection.figures.is_empty() || selection.figures.iter().any(|name| is_called(name, paper, figure))
+    };
+    Ok(all.into_iter().filter(|(paper, figure)| is_wanted(paper, figure)).collect())
 }
 
-/// Name and text of the scenario file behind each figure that `selector` names, for a report.
+/// Name and text of the scenario file behind each figure that `selection` names, for a report.
 #[must_use]
-pub fn scenario_texts(selector: Option<&str>) -> Vec<(String, String)> {
+pub fn scenario_texts(selection: &Selection<'_>) -> Vec<(String, String)> {
     let text = |(paper, figure): (&PaperSpec, &FigureSpec)| {
         let name = format!("reproductions/{}/scenario.toml", id(paper, figure));
         (name, figure.scenario.to_owned())
     };
-    chosen(selector).into_iter().map(text).collect()
+    chosen(selection).unwrap_or_default().into_iter().map(text).collect()
 }
 
-/// Measures the figures that `selector` names: a paper (`dsasync`), one figure (`dsasync/fig4`), or
-/// everything. `program` stands in the report as what measured them.
+/// Measures the figures that `selection` names, in the simulator. `program` stands in the report as what measured
+/// them.
 ///
 /// # Errors
 /// [`ReproduceError::Unknown`] if nothing has that name; otherwise a failed run.
 pub fn reproduce(
-    selector: Option<&str>,
+    selection: &Selection<'_>,
     options: Options,
     progress: &dyn Progress,
     program: Program,
 ) -> Result<ReproduceReport, ReproduceError> {
-    let wanted = chosen(selector);
-    if wanted.is_empty() {
-        return Err(ReproduceError::Unknown {
-            wanted: selector.unwrap_or_default().to_owned(),
-            known: figure_ids().join(", "),
-        });
-    }
+    let wanted = chosen(selection)?;
     let mut figures = Vec::with_capacity(wanted.len());
     for (paper, figure) in wanted {
         let numbers = Paper::parse(paper.numbers)?;

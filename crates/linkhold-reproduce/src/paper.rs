@@ -49,6 +49,13 @@ pub(crate) struct PaperClaim {
 #[error("paper.toml: {0}")]
 pub struct PaperError(String);
 
+impl PaperFigure {
+    /// What the figure shows, and where it stands in the paper.
+    pub(crate) fn full_title(&self) -> String {
+        format!("{} ({})", self.title, self.source)
+    }
+}
+
 impl Paper {
     pub(crate) fn parse(text: &str) -> Result<Self, PaperError> {
         toml::from_str(text).map_err(|error| PaperError(error.to_string()))

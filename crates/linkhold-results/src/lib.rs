@@ -1,7 +1,8 @@
 //! The results of a run: the JSON contract, statistics, the terminal table, Parquet files and the HTML
 //! report.
 //!
-//! - [`record`]: the objects that `--json` prints, key for key.
+//! - [`record`]: the objects that `--json` prints, key for key; [`kernel`]: what they say of a kernel beside the
+//!   simulator.
 //! - [`series`]: values over time, for Parquet and the charts; they are no part of the JSON.
 //! - [`delay`]: a histogram of one-way delays, whose memory does not grow with the run.
 //! - [`stats`]: means, 95 % intervals, and comparisons of cases, paired by seed.
@@ -14,6 +15,7 @@ pub mod delay;
 mod finite;
 pub mod format;
 pub mod html;
+pub mod kernel;
 pub mod mesh;
 pub mod parquet;
 pub mod record;
@@ -27,6 +29,7 @@ pub mod traffic;
 mod uplink;
 
 pub use delay::{DelayHistogram, PooledDelays};
+pub use kernel::{KernelPart, Simulated};
 pub use mesh::{MapFrame, MapUser, MeshMaps, MeshRecord};
 pub use parquet::ParquetFiles;
 pub use record::{

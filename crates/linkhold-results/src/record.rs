@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::delay::{DelayHistogram, PooledDelays};
 use crate::finite;
+use crate::kernel::{KernelPart, Simulated};
 use crate::mesh::MeshRecord;
 use crate::told::ToldRecord;
 use crate::traffic::{FlowTransport, MediaRecord, UdpRecord, WebRecord};
@@ -637,13 +638,17 @@ pub struct ReproduceReport {
     pub program: Program,
     /// The figures, in the paper's order.
     pub figures: Vec<Figure>,
+    /// The kernel that the figures were run against; absent where all of them ran in the simulator. With it,
+    /// `measured` and `holds` of a claim are the kernel's, and `simulated` has the simulator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelPart>,
 }
 
 impl ReproduceReport {
-    /// A report over `figures`.
+    /// A report over `figures`, all of them simulated.
     #[must_use]
     pub fn new(program: Program, figures: Vec<Figure>) -> Self {
-        Self { schema: REPRODUCE_SCHEMA.to_owned(), program, figures }
+        Self { schema: REPRODUCE_SCHEMA.to_owned(), program, figures, kernel: None }
     }
 }
 
@@ -708,6 +713,9 @@ pub struct Claim {
     pub holds: Option<bool>,
     /// How `holds` was computed, and the unit of the numbers.
     pub criterion: String,
+    /// What the simulator measures, where `measured` is a kernel's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
 }
 
 #[cfg(test)]

@@ -212,6 +212,7 @@ pub fn reproduce() -> ReproduceReport {
             unit: "times".into(),
             holds: Some(true),
             criterion: "holds if within 10 % of the paper's number; in times".into(),
+            simulated: None,
         }],
         ..Figure::default()
     };
@@ -242,6 +243,7 @@ pub fn reproduce() -> ReproduceReport {
                 unit: "times".into(),
                 holds: Some(false),
                 criterion: "holds if at least 1.08; in times".into(),
+                simulated: None,
             },
             Claim {
                 text: "goodput rises by 10 % on the uplink (section VI-C)".into(),
@@ -251,6 +253,7 @@ pub fn reproduce() -> ReproduceReport {
                 unit: "%".into(),
                 holds: None,
                 criterion: "holds if within 20 % of the paper's number; in %".into(),
+                simulated: None,
             },
         ],
         ..Figure::default()
@@ -281,6 +284,31 @@ pub fn reproduce() -> ReproduceReport {
         ..Figure::default()
     };
     ReproduceReport::new(program(), vec![bars, sweep, study])
+}
+
+/// The report of [`reproduce`] as if its first figure had been run against a kernel.
+#[must_use]
+pub fn reproduce_on_a_kernel() -> ReproduceReport {
+    let mut report = reproduce();
+    report.figures.truncate(1);
+    for (index, claim) in report.figures.iter_mut().flat_map(|figure| &mut figure.claims).enumerate() {
+        claim.simulated = Some(crate::kernel::Simulated {
+            measured: Some(1.125),
+            ci95: Some([1.115, 1.135]),
+            holds: (index == 0).then_some(true),
+            seeds: 10,
+        });
+    }
+    report.kernel = Some(crate::kernel::KernelPart {
+        release: "6.18.0".into(),
+        judged_on: "linux, 3 ms".into(),
+        runs: 12,
+        repeated: 3,
+        told: vec!["Each silence is told at once.".into()],
+        left_out: vec!["dsasync/fig8, linux, 3 ms, DCF: the reason".into()],
+        missing: vec!["hold, cubic, seed 2: this host was too slow".into()],
+    });
+    report
 }
 
 /// A figure with two parameters: curves with a number in their names. Its greatest value lies inside, at 0.2 s

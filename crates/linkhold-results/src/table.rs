@@ -4,6 +4,7 @@ use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Tab
 
 use crate::columns::{self, Form};
 use crate::format;
+use crate::kernel::KernelPart;
 use crate::record::{Claim, CompareRow, Figure, ReproduceReport, RunRecord, RunReport};
 use crate::stats::{Metric, estimate};
 
@@ -140,7 +141,38 @@ pub fn reproduce_table(report: &ReproduceReport, width: Option<u16>) -> String {
     }
     let claims: Vec<&Claim> = report.figures.iter().flat_map(|figure| &figure.claims).collect();
     if !claims.is_empty() {
-        out.push_str(&format!("{}\n", count_verdicts(&claims)));
+        out.push_str(&format!("{}\n", verdicts(report, &claims)));
+    }
+    if let Some(kernel) = &report.kernel {
+        out.push_str(&kernel_notes(kernel));
+    }
+    out
+}
+
+/// How many claims hold; of those with the simulator beside them, by it too.
+pub(crate) fn verdicts(report: &ReproduceReport, claims: &[&Claim]) -> String {
+    let Some(kernel) = &report.kernel else { return count_verdicts(claims) };
+    let simulated: Vec<Claim> = claims
+        .iter()
+        .map(|claim| Claim { holds: claim.simulated.as_ref().and_then(|one| one.holds), ..Claim::default() })
+        .collect();
+    format!(
+        "on Linux {}, {}, {}; in the simulator {}",
+        kernel.release,
+        kernel.judged_on,
+        count_verdicts(claims),
+        count_verdicts(&simulated.iter().collect::<Vec<_>>())
+    )
+}
+
+/// What was run, told, left out and missed.
+fn kernel_notes(kernel: &KernelPart) -> String {
+    let mut out = format!("{}\n", kernel.ran());
+    for (title, lines) in kernel.lists() {
+        if !lines.is_empty() {
+            out.push_str(&format!("\n{title}:\n"));
+            lines.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+        }
     }
     out
 }
@@ -166,26 +198,41 @@ fn figure_table(figure: &Figure, width: u16) -> String {
     if figure.claims.is_empty() {
         return format!("{head}\nThe paper claims nothing here; report and --json have the points.\n\n");
     }
-    let mut table = new_table(["claim", "paper", "measured", "unit", "holds if", "verdict"]);
+    let beside = figure.claims.iter().any(|claim| claim.simulated.is_some());
+    let mut table = new_table(if beside {
+        ["claim", "paper", "kernel\nsimulator", "unit", "holds if", "verdict"]
+    } else {
+        ["claim", "paper", "measured", "unit", "holds if", "verdict"]
+    });
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     for claim in &figure.claims {
         let number = |value: Option<f64>| value.map_or_else(|| format::MISSING.to_owned(), format::number);
-        let interval =
-            claim.ci95.map_or_else(String::new, |[low, high]| format!("\n{}", format::interval(low, high)));
+        let with_interval = |value: Option<f64>, ci95: Option<[f64; 2]>| {
+            number(value)
+                + &ci95.map_or_else(String::new, |[low, high]| format!("\n{}", format::interval(low, high)))
+        };
         let criterion = claim.criterion.strip_prefix("holds if ").unwrap_or(&claim.criterion);
         let criterion = criterion.strip_suffix(&format!("; in {}", claim.unit)).unwrap_or(criterion);
-        let verdict = match claim.holds {
+        let verdict = |holds: Option<bool>| match holds {
             Some(true) => "yes",
             Some(false) => "NO",
             None => "undecided",
         };
+        let mut measured = with_interval(claim.measured, claim.ci95);
+        let mut verdicts = verdict(claim.holds).to_owned();
+        if let Some(simulated) = &claim.simulated {
+            measured.push_str(&format!("\n{}", with_interval(simulated.measured, simulated.ci95)));
+            // The simulator's verdict stands beside its number.
+            let between = if claim.ci95.is_some() { "\n\n" } else { "\n" };
+            verdicts.push_str(&format!("{between}{}", verdict(simulated.holds)));
+        }
         let cells = [
             claim.text.clone(),
             number(claim.paper),
-            number(claim.measured) + &interval,
+            measured,
             claim.unit.clone(),
             criterion.to_owned(),
-            verdict.to_owned(),
+            verdicts,
         ];
         let mut cells = row(&cells, 1);
         for cell in cells.iter_mut().skip(3) {
@@ -317,6 +364,20 @@ mod tests {
                 assert!(text.contains(part), "{part} in\n{text}");
             }
             assert!(text.contains("1 of 3 claims holds, 1 is undecided"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_kernels_numbers_stand_above_the_simulators_and_each_has_its_verdict() {
+        let text = reproduce_table(&sample::reproduce_on_a_kernel(), Some(100));
+        for part in
+            ["simulator", "1.02", "1.125", "[1.115, 1.135]", "of 2 claims hold; in the simulator 1 of 2"]
+        {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        let notes = "12 runs against Linux 6.18.0; 3 were late and made again";
+        for part in [notes, "Told", "at once", "Left out", "the reason", "Without a result", "too slow"] {
+            assert!(text.contains(part), "{part} in\n{text}");
         }
     }
 

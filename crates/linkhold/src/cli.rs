@@ -167,35 +167,70 @@ pub struct RunArgs {
     long_about = "Measure the figures of a paper again and say which of its claims hold.\n\n\
         Each figure is a scenario of reproductions/, run with the paper's stack and, beside it, with today's at 3, 50 \
         and 100 ms round trip. Whether a claim holds is computed from the measurement; one that does not is reported \
-        as such, and one whose 95 % interval reaches across its criterion is undecided: more seeds would tell.",
+        as such, and one whose 95 % interval reaches across its criterion is undecided: more seeds would tell.\n\n\
+        With --stack linux the figures of dsasync run on the testbed, in real time against this machine's own TCP, and \
+        each claim shows the kernel's number and the simulator's for the same stack: \"linux, 3 ms\", because no kernel of \
+        today is the paper's. All runs of all figures go side by side, as many as the machine keeps up with; a run that \
+        was late is made again. What the testbed cannot run is left out by name, with the reason. It needs what \
+        `linkhold testbed` needs (root, iperf3, /dev/net/tun), and time: --quick is 231 runs of 20 s, hours without \
+        it.",
     after_long_help = "Examples:\n  \
         linkhold reproduce                      everything\n  \
         linkhold reproduce dsasync/fig4 --quick one figure, three seeds, the paper's stack only\n  \
-        linkhold reproduce dsasync --json       as JSON (linkhold.reproduce/1)\n\n\
+        linkhold reproduce dsasync --json       as JSON (linkhold.reproduce/1)\n  \
+        linkhold reproduce dsasync --figure fig4,fig7\n  \
+        linkhold reproduce dsasync --stack linux --quick            against this kernel, as root\n  \
+        linkhold reproduce dsasync/fig4 --stack linux --quick --seeds 10 --resume\n\n\
         Exit codes:\n  \
         0  it was measured, whether the claims hold or not\n  \
-        1  a run failed, or its results could not be written\n  \
+        1  a run failed, or its results could not be written; against a kernel, finished runs are reported all the \
+           same, and kept for --resume\n  \
         2  bad input; nothing was written"
 )]
 pub struct ReproduceArgs {
     /// A paper (dsasync, activation) or one of its figures (dsasync/fig4) [default: everything].
     #[arg(value_name = "PAPER[/FIGURE]", value_parser = Listed(figures), hide_possible_values = true)]
     pub selector: Option<String>,
-    /// Three seeds and the paper's stack only.
+    /// Of these, some figures only, as in fig4,fig7.
+    #[arg(long = "figure", value_name = "NAMES", value_delimiter = ',')]
+    pub figures: Vec<String>,
+    /// Whose TCP the figures run against.
+    #[arg(long, value_enum, default_value_t = ReproduceStack::Simulator)]
+    pub stack: ReproduceStack,
+    /// Three seeds and one stack only: the paper's, or with --stack linux the kernel's at 3 ms.
     #[arg(long)]
     pub quick: bool,
     /// Repetitions [default: 10, with --quick 3].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
-    /// Threads [default: one per core]. Results do not depend on it.
+    /// Threads of the simulator [default: one per core]. Results do not depend on it.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Print one JSON object (linkhold.reproduce/1) and nothing else; writes files only with --out.
+    /// With --stack linux: runs side by side [default: as many as this machine keeps up with].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// With --stack linux: do not run again what a command with the same --out has finished before.
+    #[arg(long)]
+    pub resume: bool,
+    /// With --stack linux: run nothing on the kernel, and report what is finished.
+    #[arg(long, requires = "resume")]
+    pub known: bool,
+    /// Print one JSON object (linkhold.reproduce/1) and nothing else; writes files only with --out or
+    /// --resume.
     #[arg(long)]
     pub json: bool,
-    /// Folder for report and data [default: out/reproduce].
+    /// Folder for report and data [default: out/reproduce, or out/reproduce-linux].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
+}
+
+/// Whose TCP a paper's figures run against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReproduceStack {
+    /// The simulator's models of TCP, in virtual time.
+    Simulator,
+    /// This machine's kernel, in real time, with the simulator beside it; needs root.
+    Linux,
 }
 
 /// Help on the mechanisms that a scenario's case can name, from the registry of mechanisms.

@@ -169,6 +169,27 @@ fn an_unknown_figure_is_refused() {
 }
 
 #[test]
+fn a_paper_that_cannot_run_against_a_kernel_is_refused_before_anything_is_made_ready() {
+    for (args, message) in [
+        (&["reproduce", "--stack", "kernel"][..], "[possible values: simulator, linux]"),
+        (
+            &["reproduce", "cr-aware", "--stack", "linux"],
+            "cannot run against a kernel; these can: dsasync/overhead, dsasync/fig3",
+        ),
+        (&["reproduce", "dsasync/sensitivity", "--stack", "linux"], "it is no figure of the paper"),
+        (
+            &["reproduce", "dsasync", "--stack", "linux", "--figure", "fig4,fig9"],
+            "no figure called `fig9`; there are: dsasync/",
+        ),
+        (&["reproduce", "--figure", "fig99"], "no figure called `fig99`; there are: dsasync/"),
+        (&["reproduce", "dsasync", "--resume"], "--resume is for --stack linux"),
+        (&["reproduce", "dsasync", "--jobs", "2"], "--jobs is for --stack linux"),
+    ] {
+        refused(SCENARIO, &[], args, message);
+    }
+}
+
+#[test]
 fn check_tells_every_problem_and_writes_nothing() {
     let text = SCENARIO.replace("phy_rate = \"24Mbit/s\"", "phy_rate = 24").replace("\"400ms\"", "\"0s\"");
     let folder = TempDir::new().expect("a temporary folder");

@@ -93,6 +93,8 @@ pub struct Results {
     pub outcomes: Vec<Option<Outcome>>,
     /// The cells that failed.
     pub failures: Vec<CellFailure>,
+    /// Runs that were late, and made again.
+    pub repeated: u64,
 }
 
 /// A cell without a result.
@@ -208,7 +210,7 @@ pub fn run_all(
         let finished = state.outcomes.iter().flatten().count();
         return Err(FleetError::Stopped { finished, all: cells.len(), kept: store.is_some() });
     }
-    Ok(Results { outcomes: state.outcomes, failures: state.failures })
+    Ok(Results { outcomes: state.outcomes, failures: state.failures, repeated: state.repeated })
 }
 
 /// What the store has of `cells`, in their order, without running anything.
@@ -271,6 +273,8 @@ struct State {
     punctual: usize,
     outcomes: Vec<Option<Outcome>>,
     failures: Vec<CellFailure>,
+    /// See [`Results::repeated`].
+    repeated: u64,
     /// See [`Fleet::patience`].
     give_up_at: Option<std::time::Instant>,
 }
@@ -288,6 +292,7 @@ impl State {
             punctual: 0,
             outcomes: Vec::new(),
             failures: Vec::new(),
+            repeated: 0,
             give_up_at: None,
         }
     }
@@ -372,6 +377,7 @@ impl Shared {
             }
             Err(error) if error.lateness().is_some_and(|host| state.tries_again(attempt, host)) => {
                 state.on_late(beside, cuts);
+                state.repeated += 1;
                 state.waiting.push_back((index, attempt + 1));
                 Progress::Late { jobs: state.jobs }
             }
@@ -564,6 +570,7 @@ mod tests {
         assert_eq!(finish(turn(1, 0)), Progress::Late { jobs: 4 }, "spoilt by the same hiccup");
         assert_eq!(finish(turn(2, 1)), Progress::Late { jobs: 2 });
         assert_eq!(finish(turn(MAX_ATTEMPTS, 2)), Progress::Failed);
+        assert_eq!(shared.lock().repeated, 3);
         let failure = shared.lock().failures.remove(0);
         let text = failure.to_string();
         assert!(text.contains("5.00 ms late") && text.contains("machines took 10.0 %"), "{text}");

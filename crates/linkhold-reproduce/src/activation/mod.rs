@@ -11,6 +11,7 @@ pub(crate) const PAPER: PaperSpec = PaperSpec {
     name: "activation",
     numbers: include_str!("../../../../reproductions/activation/paper.toml"),
     figures: FIGURES,
+    kernel: None,
 };
 
 macro_rules! scenario {

@@ -11,6 +11,7 @@ pub(crate) const PAPER: PaperSpec = PaperSpec {
     name: "cr-aware",
     numbers: include_str!("../../../../reproductions/cr-aware/paper.toml"),
     figures: FIGURES,
+    kernel: None,
 };
 
 macro_rules! scenario {

@@ -11,6 +11,7 @@ pub(crate) const PAPER: PaperSpec = PaperSpec {
     name: "crahn",
     numbers: include_str!("../../../../reproductions/crahn/paper.toml"),
     figures: FIGURES,
+    kernel: None,
 };
 
 macro_rules! scenario {

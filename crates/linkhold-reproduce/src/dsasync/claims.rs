@@ -1,4 +1,5 @@
-//! The paper's claims put to the test, on the paper's stack with its algorithms as printed.
+//! The paper's claims put to the test, on the paper's stack (against a kernel: on today's) with its algorithms as
+//! printed.
 //!
 //! Each claim has a criterion: where the measured value must lie for the claim to hold. A claim with a number
 //! holds within a fifth of the paper's number, a claim that bounds a number at or below it, and a claim in
@@ -12,7 +13,7 @@
 //! What a scenario or the simulator was given is no claim, since it cannot fail: the silent share of figure
 //! 4, and the costs of processing, for which nothing is charged. They stand among the figures' points.
 
-use super::figures::{DISTURBED, ONE_CLIENT, PAPER_STACK, gains_of, held_peak, per_second};
+use super::figures::{DISTURBED, ONE_CLIENT, gains_of, held_peak, judged_on, per_second};
 use crate::finding::{Finding, Test, mean, mean_without, of, over_seeds};
 use crate::grid::{Grid, Point};
 
@@ -28,7 +29,7 @@ fn differences(one: &[f64], other: &[f64]) -> Vec<f64> {
 
 fn point<'a>(grid: &'a Grid, case: &str, direction: &str, x: Option<f64>) -> Option<&'a Point> {
     grid.find(case, |variant| {
-        variant.stack == PAPER_STACK && variant.direction == direction && variant.x == x
+        variant.stack == judged_on(grid) && variant.direction == direction && variant.x == x
     })
 }
 
@@ -42,8 +43,9 @@ fn gains(grid: &Grid, direction: &str, x: Option<f64>) -> Option<Vec<f64>> {
     Some(gains_of(regular, dsasync))
 }
 
-/// As [`gains`], on the downlink, in the variant that is called `stack`.
-fn gains_in(grid: &Grid, stack: &str) -> Option<Vec<f64>> {
+/// As [`gains`], on the downlink, in the variant whose name is the stack's and `suffix`.
+fn gains_in(grid: &Grid, suffix: &str) -> Option<Vec<f64>> {
+    let stack = format!("{}{suffix}", judged_on(grid));
     let find = |case| grid.find(case, |variant| variant.stack == stack && variant.direction == "downlink");
     Some(gains_of(find("regular")?, find("dsasync-paper")?))
 }
@@ -118,7 +120,7 @@ fn curve(grid: &Grid, case: &str, direction: &str) -> Vec<(f64, Vec<f64>)> {
     let mut curve: Vec<(f64, Vec<f64>)> = grid
         .variants
         .iter()
-        .filter(|variant| variant.stack == PAPER_STACK && variant.direction == direction)
+        .filter(|variant| variant.stack == judged_on(grid) && variant.direction == direction)
         .filter_map(|variant| {
             let runs = point(grid, case, direction, variant.x)?;
             Some((variant.x?, runs.values(|run| run.totals.goodput_bps)))

@@ -9,10 +9,15 @@ use crate::grid::{Grid, Point, Variant};
 /// The paper's TCP stack at its own (LAN) round trip, on which its claims are tested.
 pub(super) const PAPER_STACK: &str = "linux-2009, 3 ms";
 
-/// Figure 4's scenario as a variant of figure 8.
-pub(super) const ONE_CLIENT: &str = "linux-2009, 3 ms, one client";
-/// Figure 4's scenario as a variant of the overhead.
-pub(super) const DISTURBED: &str = "linux-2009, 3 ms, DSA active";
+/// After the stack's name: figure 4's scenario as a variant of figure 8.
+pub(super) const ONE_CLIENT: &str = ", one client";
+/// After the stack's name: figure 4's scenario as a variant of the overhead.
+pub(super) const DISTURBED: &str = ", DSA active";
+
+/// The stack on which the claims are tested.
+pub(super) fn judged_on(grid: &Grid) -> &'static str {
+    grid.judged_on.unwrap_or(PAPER_STACK)
+}
 
 /// The plain router loses its transmit queue when a silence begins. DSASync takes the queued packets back
 /// before that (Algorithm 2 line 11), so only the first case, `regular`, is changed.
@@ -22,7 +27,7 @@ const FLUSH: &str = "cases.0.set={\"router.in_silence\"=\"flush\"}";
 const STAY: &str = "radio.switch_policy=\"scripted\"";
 
 /// The TCP of today's kernel in place of the paper's.
-const TODAY: [&str; 3] =
+pub(super) const TODAY: [&str; 3] =
     ["tcp.profile=\"linux\"", "tcp.receive_buffer=\"128KiB\"", "tcp.receive_autotune=\"6MiB\""];
 
 /// The stacks and round trips of every figure: the paper's stack, and today's at 3, 50 and 100 ms.
@@ -55,7 +60,7 @@ fn variants(quick: bool, directions: &[&'static str]) -> Vec<Variant> {
 pub(super) fn overhead_variants(quick: bool) -> Vec<Variant> {
     let mut all = downlink_on_every_stack(quick);
     all.push(Variant {
-        stack: DISTURBED.to_owned(),
+        stack: format!("{PAPER_STACK}{DISTURBED}"),
         direction: "downlink",
         scenario: Some(super::ONE_CLIENT),
         ..Variant::default()
@@ -136,7 +141,7 @@ pub(super) fn macro_variants(quick: bool) -> Vec<Variant> {
     let mut all = both_directions_on_every_stack(quick);
     // The claim "even better in a larger-scale situation" compares with figure 4.
     all.push(Variant {
-        stack: ONE_CLIENT.to_owned(),
+        stack: format!("{PAPER_STACK}{ONE_CLIENT}"),
         direction: "downlink",
         scenario: Some(super::ONE_CLIENT),
         ..Variant::default()
@@ -201,7 +206,7 @@ pub(super) fn goodput_and_retransmission_rows(grid: &Grid) -> Vec<FigureRow> {
     let single = grid.points.iter().all(|point| point.runs.iter().all(|(record, _)| record.flows.len() == 1));
     if single {
         for (case, rate) in [("regular", 3.1), ("dsasync-paper", 0.018)] {
-            let case = format!("{case} [{PAPER_STACK}]");
+            let case = format!("{case} [{}]", judged_on(grid));
             for row in &mut rows {
                 if row.case == case && row.metric == "downlink retransmission rate" {
                     row.paper = Some(rate);
@@ -210,7 +215,7 @@ pub(super) fn goodput_and_retransmission_rows(grid: &Grid) -> Vec<FigureRow> {
         }
         // "Transmission freeze periods take 25 % of the runtime" (VI-C2) is what the scenario was given, so
         // it is shown and not judged.
-        let given = |variant: &Variant| variant.stack == PAPER_STACK && variant.direction == "downlink";
+        let given = |variant: &Variant| variant.stack == judged_on(grid) && variant.direction == "downlink";
         if let Some(point) = grid.find("regular", given)
             && let Some(variant) = grid.variants.get(point.variant)
         {
@@ -232,8 +237,8 @@ pub(super) fn overhead_rows(grid: &Grid) -> Vec<FigureRow> {
     });
     // The paper's two costs (VI-C1) are processing time, for which the simulator charges nothing. They are
     // shown beside what the algorithms alone cost, and not judged.
-    let on_papers_stack = |case| grid.find(case, |variant| variant.stack == PAPER_STACK);
-    if let (Some(regular), Some(dsasync)) = (on_papers_stack("regular"), on_papers_stack("dsasync-paper"))
+    let on_judged_stack = |case| grid.find(case, |variant| variant.stack == judged_on(grid));
+    if let (Some(regular), Some(dsasync)) = (on_judged_stack("regular"), on_judged_stack("dsasync-paper"))
         && let Some(variant) = grid.variants.get(dsasync.variant)
     {
         let lost: Vec<f64> = gains_of(regular, dsasync).iter().map(|gain| -gain).collect();

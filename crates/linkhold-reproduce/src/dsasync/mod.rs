@@ -3,6 +3,7 @@
 
 mod claims;
 mod figures;
+mod kernel;
 
 use crate::figure::{FigureSpec, PaperSpec};
 
@@ -11,6 +12,7 @@ pub(crate) const PAPER: PaperSpec = PaperSpec {
     name: "dsasync",
     numbers: include_str!("../../../../reproductions/dsasync/paper.toml"),
     figures: FIGURES,
+    kernel: Some(&kernel::SPEC),
 };
 
 macro_rules! scenario {

@@ -11,6 +11,7 @@ pub(crate) const PAPER: PaperSpec = PaperSpec {
     name: "lookahead",
     numbers: include_str!("../../../../reproductions/lookahead/paper.toml"),
     figures: FIGURES,
+    kernel: None,
 };
 
 macro_rules! scenario {

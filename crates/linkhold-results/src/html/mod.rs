@@ -118,6 +118,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_kernel_measured_stands_beside_the_simulators_and_shows_hostile_text_as_text() {
+        let mut report = sample::reproduce_on_a_kernel();
+        let page = own_part(&render_reproduce(&report, &[]));
+        for wanted in ["Linux 6.18.0", "1.125", "[1.115, 1.135]", "the reason", "in the simulator 1 of 2"] {
+            assert!(page.contains(wanted), "{wanted}");
+        }
+        let hostile = "<script>alert(1)</script>";
+        let kernel = report.kernel.as_mut().expect("it has one");
+        (kernel.release, kernel.judged_on) = (hostile.into(), hostile.into());
+        for list in [&mut kernel.told, &mut kernel.left_out, &mut kernel.missing] {
+            list.push(hostile.into());
+        }
+        assert!(!own_part(&render_reproduce(&report, &[])).contains("<script>alert"), "markup got through");
+    }
+
+    #[test]
     fn a_report_without_runs_or_series_still_renders() {
         let (mut report, _) = sample::run(1);
         assert!(render_run(&report, &[], "").contains("One seed"));

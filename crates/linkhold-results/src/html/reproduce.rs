@@ -3,8 +3,9 @@
 use super::page::{Page, folded, table};
 use super::surface::Surface;
 use super::{charts, escape, numbers as format};
+use crate::kernel::KernelPart;
 use crate::record::{Claim, Figure, ReproduceReport};
-use crate::table::count_verdicts;
+use crate::table::verdicts;
 
 /// What the cases of dsasync's figures are.
 const DSASYNC_CASES: &str = "In dsasync's figures <b>regular</b> is the plain router, <b>dsasync-paper</b> the paper's algorithms \
@@ -27,10 +28,13 @@ pub fn render_reproduce(report: &ReproduceReport, scenarios: &[(String, String)]
          round trip, or one assumption.</p>",
         report.figures.len(),
         if report.figures.len() == 1 { "figure" } else { "figures" },
-        count_verdicts(&claims),
+        escape(&verdicts(report, &claims)),
         if report.figures.iter().any(|figure| figure.id.starts_with("dsasync/")) { DSASYNC_CASES } else { "" },
     ));
     page.html(&format!("<p class=\"soft\">Measured by {}.</p>", escape(&report.program.to_string())));
+    if let Some(kernel) = &report.kernel {
+        add_kernel(&mut page, kernel);
+    }
     for figure in &report.figures {
         add_figure(&mut page, figure);
     }
@@ -41,6 +45,21 @@ pub fn render_reproduce(report: &ReproduceReport, scenarios: &[(String, String)]
         }
     }
     page.finish()
+}
+
+/// What was run against the kernel, and what is different there.
+fn add_kernel(page: &mut Page, kernel: &KernelPart) {
+    page.html(&format!(
+        "<p>{}. A claim's verdict is the kernel's; the simulator's number and verdict on the same stack stand beside it. \
+         In charts and tables each case stands twice, as <b>(kernel)</b> and as <b>(simulator)</b>.</p>",
+        escape(&kernel.ran())
+    ));
+    for (title, lines) in kernel.lists() {
+        if !lines.is_empty() {
+            let items: String = lines.iter().map(|line| format!("<li>{}</li>", escape(line))).collect();
+            page.html(&format!("<p>{}:</p><ul>{items}</ul>", escape(title)));
+        }
+    }
 }
 
 fn add_figure(page: &mut Page, figure: &Figure) {
@@ -117,27 +136,40 @@ fn by_stack<'a>(figure: &'a Figure, metric: &str) -> Vec<(Option<&'a str>, Figur
 }
 
 fn claim_table(claims: &[Claim]) -> String {
+    let beside = claims.iter().any(|claim| claim.simulated.is_some());
     let number = |value: Option<f64>| value.map_or_else(|| format::MISSING.to_owned(), format::number);
+    let with_interval = |value: Option<f64>, ci95: Option<[f64; 2]>| {
+        number(value)
+            + &ci95.map_or_else(String::new, |[low, high]| format!("<br>{}", format::interval(low, high)))
+    };
+    let verdict = |holds: Option<bool>| match holds {
+        Some(true) => "<span class=\"holds\">✓ holds</span>",
+        Some(false) => "<span class=\"fails\">✗ does not hold</span>",
+        None => "<span class=\"soft name\">? undecided</span>",
+    };
     let rows: Vec<Vec<String>> = claims
         .iter()
         .map(|claim| {
-            let verdict = match claim.holds {
-                Some(true) => "<span class=\"holds\">✓ holds</span>",
-                Some(false) => "<span class=\"fails\">✗ does not hold</span>",
-                None => "<span class=\"soft name\">? undecided</span>",
-            };
-            let interval = claim
-                .ci95
-                .map_or_else(String::new, |[low, high]| format!("<br>{}", format::interval(low, high)));
-            vec![
+            let mut row = vec![
                 escape(&claim.text),
-                verdict.to_owned(),
+                verdict(claim.holds).to_owned(),
                 number(claim.paper),
-                number(claim.measured) + &interval,
-                escape(&claim.criterion),
-            ]
+                with_interval(claim.measured, claim.ci95),
+            ];
+            if beside {
+                let simulated = claim.simulated.clone().unwrap_or_default();
+                row.push(with_interval(simulated.measured, simulated.ci95));
+                row.push(verdict(simulated.holds).to_owned());
+            }
+            row.push(escape(&claim.criterion));
+            row
         })
         .collect();
+    if beside {
+        let head =
+            ["claim", "on the kernel", "paper", "kernel", "simulator", "simulated", "how it is judged"];
+        return table(&head, &rows, &[0, 1, 5, 6]);
+    }
     table(&["claim", "verdict", "paper", "measured", "how it is judged"], &rows, &[0, 1, 4])
 }
 

@@ -1,12 +1,17 @@
 //! `linkhold reproduce`: a paper's figures, measured again.
 
-use std::path::Path;
+mod linux;
 
-use linkhold_reproduce::{Options, ReproduceError, reproduce, scenario_texts};
+use std::path::{Path, PathBuf};
+
+use linkhold_reproduce::{
+    Options, ReproduceError, Selection, check_selection, reproduce, reproduce_on, scenario_texts,
+};
+use linkhold_results::ReproduceReport;
 use linkhold_results::html::render_reproduce;
 use linkhold_results::table::reproduce_table;
 
-use crate::cli::ReproduceArgs;
+use crate::cli::{ReproduceArgs, ReproduceStack};
 use crate::output::{OutputFolder, print, width};
 use crate::program::program;
 use crate::progress::FigureProgress;
@@ -14,40 +19,104 @@ use crate::{Failure, interrupt};
 
 /// Runs `linkhold reproduce`.
 pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
-    let mut options = if args.quick { Options::QUICK } else { Options::FULL };
-    if let Some(seeds) = args.seeds {
-        options.seeds = seeds;
+    match args.stack {
+        ReproduceStack::Simulator => {
+            if args.resume || args.jobs.is_some() {
+                let option = if args.resume { "--resume" } else { "--jobs" };
+                return Err(Failure::BadInput(format!(
+                    "{option} is for --stack linux; a simulated run is not kept, and uses --threads"
+                )));
+            }
+            simulate(args)
+        }
+        ReproduceStack::Linux => on_the_kernel(args),
     }
-    let out = match &args.out {
-        Some(out) => Some(out.as_path()),
-        None if args.json => None,
-        None => Some(Path::new("out/reproduce")),
-    };
+}
+
+fn simulate(args: &ReproduceArgs) -> Result<(), Failure> {
+    let out = args.folder("out/reproduce");
     interrupt::watch()?;
-    let folder = out.map(OutputFolder::prepare).transpose()?;
+    let folder = out.as_deref().map(OutputFolder::prepare).transpose()?;
     let progress = FigureProgress::default();
     let report =
-        super::on_pool(args.threads, || reproduce(args.selector.as_deref(), options, &progress, program()))?
-            .map_err(|error| {
-                let message = error.to_string();
-                match error {
-                    ReproduceError::Unknown { .. } => Failure::BadInput(message),
-                    ReproduceError::Scenario { .. }
-                    | ReproduceError::Run { .. }
-                    | ReproduceError::Paper(_) => Failure::Failed(message),
-                }
-            })?;
-    let json = super::to_json(&report)?;
+        super::on_pool(args.threads, || reproduce(&args.selection(), args.options(), &progress, program()))?
+            .map_err(failure)?;
+    deliver(args, folder, &report)
+}
+
+fn on_the_kernel(args: &ReproduceArgs) -> Result<(), Failure> {
+    check_selection(&args.selection()).map_err(failure)?;
+    let out = args.folder("out/reproduce-linux");
+    let testbed = linux::Kernel::prepare(args, out.as_deref())?;
+    let folder = out.as_deref().map(OutputFolder::prepare).transpose()?;
+    let progress = FigureProgress::default();
+    let report = super::on_pool(args.threads, || {
+        reproduce_on(&testbed, &args.selection(), args.options(), &progress, program())
+    })?
+    .map_err(failure)?;
+    deliver(args, folder, &report)?;
+    // Who asks for what is known expects that some is not.
+    let missing = report.kernel.map_or(0, |kernel| kernel.missing.len());
+    if missing > 0 && !args.known {
+        let way = if out.is_some() {
+            "the same command with --resume runs them alone again"
+        } else {
+            "with --out DIR finished runs are kept, and --resume runs the others alone"
+        };
+        return Err(Failure::Failed(format!("{missing} runs have no result; the report names them; {way}")));
+    }
+    Ok(())
+}
+
+impl ReproduceArgs {
+    fn options(&self) -> Options {
+        let options = if self.quick { Options::QUICK } else { Options::FULL };
+        Options { seeds: self.seeds.unwrap_or(options.seeds), ..options }
+    }
+
+    fn selection(&self) -> Selection<'_> {
+        Selection { selector: self.selector.as_deref(), figures: &self.figures }
+    }
+
+    /// Where files go; `None`: none are written.
+    fn folder(&self, default: &str) -> Option<PathBuf> {
+        match &self.out {
+            Some(out) => Some(out.clone()),
+            None if self.json && !self.resume => None,
+            None => Some(Path::new(default).to_path_buf()),
+        }
+    }
+}
+
+fn failure(error: ReproduceError) -> Failure {
+    let message = error.to_string();
+    match error {
+        ReproduceError::Unknown { .. } | ReproduceError::NotOnAKernel { .. } => Failure::BadInput(message),
+        ReproduceError::Scenario { .. }
+        | ReproduceError::Run { .. }
+        | ReproduceError::Testbed(_)
+        | ReproduceError::Paper(_) => Failure::Failed(message),
+    }
+}
+
+/// Writes and prints the report.
+fn deliver(
+    args: &ReproduceArgs,
+    folder: Option<OutputFolder>,
+    report: &ReproduceReport,
+) -> Result<(), Failure> {
+    let json = super::to_json(report)?;
+    let mut written = None;
     if let Some(folder) = folder {
         folder.write("reproduce.json", &json)?;
-        folder.write("report.html", &render_reproduce(&report, &scenario_texts(args.selector.as_deref())))?;
-        folder.finish()?;
+        folder.write("report.html", &render_reproduce(report, &scenario_texts(&args.selection())))?;
+        written = Some(folder.finish()?);
     }
     if args.json {
         return print(&json);
     }
-    print(&reproduce_table(&report, width()))?;
-    match out {
+    print(&reproduce_table(report, width()))?;
+    match written {
         Some(out) => print(&format!("\nReport: {}\n", out.join("report.html").display())),
         None => Ok(()),
     }

@@ -211,7 +211,7 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
         None if args.json && !args.pcap && !args.resume => None,
         None => Some(Path::new("out").join(format!("{}-linux", job.scenario.name()))),
     };
-    let mut fleet = prepare(args, out.as_deref())?;
+    let mut fleet = prepare(args.fleet(out.as_deref()))?;
     let folder = out.as_deref().map(OutputFolder::prepare).transpose()?;
     fleet.captures = folder.as_ref().filter(|_| args.pcap).map(|folder| folder.path().to_path_buf());
     let results = measure(&job.cells().collect::<Vec<_>>(), &fleet)?;
@@ -248,10 +248,10 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
     let jobs = entries.into_iter().map(Job::new).collect::<Result<Vec<_>, _>>()?;
     let cells: Vec<Cell<'_>> = jobs.iter().flat_map(Job::cells).collect();
     let (outcomes, failure) = if args.known {
-        let fleet = fleet(args, args.out.as_deref(), Arc::default())?;
+        let fleet = args.fleet(args.out.as_deref()).with(Arc::default())?;
         (known(&cells, &fleet).map_err(|error| Failure::Failed(error.to_string()))?, None)
     } else {
-        let fleet = prepare(args, args.out.as_deref())?;
+        let fleet = prepare(args.fleet(args.out.as_deref()))?;
         let results = measure(&cells, &fleet)?;
         let failure = failure(&results, &fleet);
         (results.outcomes, failure)
@@ -272,8 +272,24 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
     failure.map_or(Ok(()), Err)
 }
 
+/// What a command says of its fleet.
+pub(super) struct FleetArgs<'a> {
+    /// Runs side by side.
+    pub jobs: Option<u16>,
+    /// Finished cells are taken.
+    pub resume: bool,
+    /// Folder of the results.
+    pub out: Option<&'a Path>,
+}
+
+impl TestbedArgs {
+    fn fleet<'a>(&self, out: Option<&'a Path>) -> FleetArgs<'a> {
+        FleetArgs { jobs: self.jobs, resume: self.resume, out }
+    }
+}
+
 /// Checks that this machine can run the testbed, and removes namespaces that dead processes left behind.
-fn prepare(args: &TestbedArgs, out: Option<&Path>) -> Result<Fleet, Failure> {
+pub(super) fn prepare(args: FleetArgs<'_>) -> Result<Fleet, Failure> {
     if let Some(reason) = missing_requirement() {
         return Err(Failure::Failed(reason));
     }
@@ -283,22 +299,25 @@ fn prepare(args: &TestbedArgs, out: Option<&Path>) -> Result<Fleet, Failure> {
     for stale in linkhold_linux::netns::reap_stale() {
         eprintln!("removed the network namespace {stale}, left behind by a process that is gone");
     }
-    fleet(args, out, stop)
+    args.with(stop)
 }
 
-fn fleet(args: &TestbedArgs, out: Option<&Path>, stop: Arc<AtomicBool>) -> Result<Fleet, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::Failed(format!("cannot find this program's own file: {error}")))?;
-    Ok(Fleet {
-        program,
-        jobs: args.jobs.map(usize::from),
-        store: out.map(|out| out.join("cells")),
-        resume: args.resume,
-        captures: None,
-        max_stalled: MAX_STALLED,
-        patience: None,
-        stop,
-    })
+impl FleetArgs<'_> {
+    /// A fleet that `stop` ends, on a machine that may lack what the testbed needs.
+    pub(super) fn with(self, stop: Arc<AtomicBool>) -> Result<Fleet, Failure> {
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::Failed(format!("cannot find this program's own file: {error}")))?;
+        Ok(Fleet {
+            program,
+            jobs: self.jobs.map(usize::from),
+            store: self.out.map(|out| out.join("cells")),
+            resume: self.resume,
+            captures: None,
+            max_stalled: MAX_STALLED,
+            patience: None,
+            stop,
+        })
+    }
 }
 
 /// The congestion controls to use, without repeats; refuses one that the kernel does not have.
@@ -325,7 +344,8 @@ fn congestion_controls(asked: &[String], cases: &[Case]) -> Result<Vec<String>, 
     Ok(names)
 }
 
-fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Results, Failure> {
+/// Runs `cells` with progress: a bar, or lines where standard error is no terminal.
+pub(super) fn measure(cells: &[Cell<'_>], fleet: &Fleet) -> Result<Results, Failure> {
     let progress = bar("measuring", cells.len() as u64);
     // The lock lets one cell report at a time, so that lines do not mix.
     let told = Mutex::new(Pace::new(cells));

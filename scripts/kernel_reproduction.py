@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Fills the section "Against the kernel" of reproductions/<paper>/README.md from what `linkhold reproduce <paper> --stack
+linux --json` printed (or wrote to reproduce.json).
+
+A page keeps its prose: only what stands between <!-- kernel --> and <!-- /kernel --> is written anew. Of several files
+the first is the table of all claims; each further one is a table of its own, for figures with more seeds. Nothing is
+run: the runs are in real time, need root, and take long.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+from reproduction_tables import DIRECTIONS, PAGES, cell, measured_claim, number, table, verdict
+
+OPENING, CLOSING = "<!-- kernel -->", "<!-- /kernel -->"
+CASES = ("regular", "dsasync-paper", "dsasync")
+RAN = ("kernel", "simulator")
+# Figure, metric, title: the tables of points under the claims.
+POINTS = (
+    ("fig4", "goodput", "Goodput of figure 4, Mbit/s"),
+    ("fig4", "retransmission rate", "Retransmission rate of figure 4, Mbit/s"),
+    ("fig5", "delay deviation", "Standard deviation of one-way delay, figure 5, ms"),
+    ("fig8", "goodput", "Goodput of figure 8, Mbit/s"),
+    ("fig8", "retransmission rate", "Retransmission rate of figure 8, Mbit/s"),
+)
+SWEEP = ("fig6", "goodput share of the limit", "Share of the limit, figure 6")
+
+
+class Figure:
+    """One figure of the report, its rows by (case, kernel or simulator, stack, metric, x)."""
+
+    def __init__(self, record):
+        self.name = record["id"].split("/")[1]
+        self.seeds = record["seeds"]
+        self.claims = record["claims"]
+        self.rows = {}
+        for row in record["rows"]:
+            case, ran, stack = re.fullmatch(r"(.*?) \((kernel|simulator)\) \[(.*)\]", row["case"]).groups()
+            self.rows[case, ran, stack, row["metric"], row["x"]] = row
+
+    def stacks(self, metric):
+        return list(dict.fromkeys(stack for _, _, stack, of, _ in self.rows if of == metric))
+
+    def positions(self, metric):
+        return sorted({x for *_, of, x in self.rows if of == metric and x is not None})
+
+    def both(self, case, stack, metric, x=None):
+        return [cell(self.rows.get((case, ran, stack, metric, x))) for ran in RAN]
+
+
+def seeds_of(figure, claim):
+    simulated = claim["simulated"]["seeds"]
+    return str(figure.seeds) if figure.seeds == simulated else f"{figure.seeds} / {simulated}"
+
+
+def claim_table(figures):
+    rows = []
+    for figure in figures:
+        for claim in figure.claims:
+            simulated = claim["simulated"]
+            rows.append(
+                [
+                    f"[{figure.name}]({figure.name}/README.md)",
+                    re.sub(r" \(section.*", "", claim["text"]).replace("|", "/"),
+                    number(claim["paper"]),
+                    measured_claim(claim),
+                    measured_claim(simulated),
+                    claim["unit"],
+                    seeds_of(figure, claim),
+                    verdict(claim),
+                    verdict(simulated),
+                ]
+            )
+    head = ["figure", "claim", "paper", "kernel", "simulator", "unit", "seeds", "holds on the kernel", "simulated"]
+    return table(head, rows, ["---", "---", "---:", "---", "---", "---", "---:", "---", "---"])
+
+
+def counts(figures):
+    every = [claim for figure in figures for claim in figure.claims]
+
+    def told(answers):
+        yes, no, open_ = (sum(answer is wanted for answer in answers) for wanted in (True, False, None))
+        return f"{yes} hold, {no} do not and {open_} are undecided"
+
+    kernel = told([claim["holds"] for claim in every])
+    simulator = told([claim["simulated"]["holds"] for claim in every])
+    same = sum(claim["holds"] == claim["simulated"]["holds"] for claim in every)
+    return f"Of {len(every)} claims {kernel} on the kernel; in the simulator {simulator}; {same} have the same verdict."
+
+
+def bar_tables(figures):
+    blocks = []
+    for name, metric, title in POINTS:
+        for figure in figures:
+            if figure.name != name:
+                continue
+            rows = []
+            for direction in DIRECTIONS:
+                of = f"{direction} {metric}"
+                for stack in figure.stacks(of):
+                    for case in CASES:
+                        rows.append([f"{direction}, {stack}", f"`{case}`", *figure.both(case, stack, of)])
+            blocks += [f"{title} ({figure.seeds} seeds):", table(["stack", "case", *RAN], rows, ["---", "---", "---:", "---:"])]
+    return blocks
+
+
+def sweep_tables(figures):
+    name, metric, title = SWEEP
+    blocks = []
+    for figure in figures:
+        if figure.name != name:
+            continue
+        for direction in DIRECTIONS:
+            of = f"{direction} {metric}"
+            for stack in figure.stacks(of):
+                rows = []
+                for x in figure.positions(of):
+                    rows.append([number(x)] + [text for case in CASES for text in figure.both(case, stack, of, x)])
+                head = ["utilisation"] + [f"`{case}`, {ran}" for case in CASES for ran in RAN]
+                blocks += [f"{title}, {direction}, {stack} ({figure.seeds} seeds):", table(head, rows)]
+    return blocks
+
+
+def conditions(report):
+    """What was measured, told and missed."""
+    kernel, program = report["kernel"], report["program"]
+    lines = [
+        f"{kernel['runs']} runs of linkhold {program['version']} (commit {program['commit']}) against Linux "
+        f"{kernel['release']}; {kernel['repeated']} runs of the last command were late and made again; claims are judged "
+        f"on \"{kernel['judged_on']}\"."
+    ]
+    for title, key in (("Told, and different from the paper", "told"), ("Left out", "left_out"), ("Without a result", "missing")):
+        if kernel[key]:
+            lines += [f"{title}:", "\n".join(f"- {line}" for line in kernel[key])]
+    return lines
+
+
+def section(reports):
+    own = [Figure(record) for record in reports[0]["figures"]]
+    blocks = [counts(own), claim_table(own)]
+    for report in reports[1:]:
+        more = [Figure(record) for record in report["figures"]]
+        blocks += ["The same with more seeds:", claim_table(more), *bar_tables(more)]
+    deeper = {record["id"].split("/")[1] for report in reports[1:] for record in report["figures"]}
+    blocks += bar_tables([figure for figure in own if figure.name not in deeper])
+    blocks += sweep_tables(own)
+    return "\n\n".join(blocks + conditions(reports[0]))
+
+
+def filled(page, text):
+    before, opening, rest = page.read_text().partition(OPENING)
+    _, closing, after = rest.partition(CLOSING)
+    if not (opening and closing):
+        sys.exit(f"{page}: its tables go between {OPENING} and {CLOSING}, which are not there")
+    return f"{before}{OPENING}\n{text}\n{CLOSING}{after}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("reports", nargs="+", type=pathlib.Path, metavar="FILE", help="reproduce.json of a run with --stack linux")
+    parser.add_argument("--pages", type=pathlib.Path, default=PAGES, help="where the papers' folders are")
+    options = parser.parse_args()
+    reports = [json.loads(path.read_text()) for path in options.reports]
+    for path, report in zip(options.reports, reports):
+        if not report.get("kernel"):
+            sys.exit(f"{path}: it is of the simulator alone; run `linkhold reproduce dsasync --stack linux --json`")
+    papers = {record["id"].split("/")[0] for report in reports for record in report["figures"]}
+    if len(papers) != 1:
+        sys.exit(f"the reports are of {', '.join(sorted(papers))}; a page is one paper's")
+    page = options.pages / papers.pop() / "README.md"
+    text = filled(page, section(reports))
+    partial = page.with_name(f".{page.name}.partial")
+    partial.write_text(text)
+    partial.replace(page)
+
+
+if __name__ == "__main__":
+    main()
