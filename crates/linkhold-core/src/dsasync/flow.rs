@@ -105,6 +105,11 @@ pub(super) struct Flow {
     pub sends_new: bool,
     /// When the station was last heard on this connection, or began to owe an ACK.
     pub heard: Instant,
+    /// When the station last acknowledged something new on it, or began to owe that.
+    pub progressed: Instant,
+    /// The sender had a timeout: end of the highest segment that it had sent by then. Until that is
+    /// acknowledged it repairs what was lost.
+    pub repairs_to: Option<Seq>,
     /// The correspondent sends timestamps.
     timestamps: bool,
     /// A segment of it was signed: its headers are not to be touched ([`TcpSegment::signed`]).
@@ -179,6 +184,8 @@ impl Flow {
             counts: false,
             sends_new: false,
             heard: Instant::ZERO,
+            progressed: Instant::ZERO,
+            repairs_to: None,
             timestamps: false,
             signed: false,
             passed: 0,

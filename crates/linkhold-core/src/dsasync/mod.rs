@@ -284,6 +284,13 @@ impl DsaSync {
         if self.shared.config.mode != Mode::Hold {
             self.windows.close_as_needed(now, &mut self.shared, slot, packet, out);
         }
+        if arrival
+            && !silent
+            && self.round_trips.counts_anew(now, self.shared.flows.at(slot), packet.tcp)
+            && self.downlink.relieve(now, &self.round_trips, packet.station)
+        {
+            self.release(now, out);
+        }
         verdict
     }
 

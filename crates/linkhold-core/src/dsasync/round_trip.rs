@@ -13,8 +13,9 @@
 //!   sent. For a station that was never seen so, the least time from any segment to its ACK stands in: too
 //!   long by what was queued before that segment, so that the window is rather too large than too small.
 //! - **Outstanding**: bytes handed to the radio that stations have not acknowledged. A flow whose station
-//!   says nothing for [`GONE`] though the radio works is taken to be gone: its bytes are written off.
-//!
+//!   says nothing for [`GONE`] though the radio works is taken to be gone: its bytes are written off. So are
+//!   those of a flow whose sender had a timeout, if they keep what it sends again from going down
+//!   ([`RoundTrips::counts_anew`]).
 //! - **Where nobody tells the rate**, each station has an [`Untold`] that is told what goes down, what is
 //!   acknowledged and what comes up.
 //!
@@ -348,7 +349,7 @@ impl RoundTrips {
         let empty = told_empty || self.outstanding <= EMPTY_RADIO;
         if flow.outstanding() == 0 {
             // The time that its station has to answer begins now.
-            flow.heard = now;
+            (flow.heard, flow.progressed) = (now, now);
         }
         let under_way = self.stations.get(flow.station).map_or(0, |record| record.outstanding);
         let answered = flow.is_answered();
@@ -385,6 +386,32 @@ impl RoundTrips {
         }
     }
 
+    /// A segment was held though the radio works. True if what lies below counts anew from now on: the sender
+    /// sends again what its station has not acknowledged, nor anything else on the connection for
+    /// [`PATIENCE`]. Then a timer of the sender has expired, and all that is outstanding is taken to be lost, as
+    /// the sender itself takes it (RFC 5681 section 3.1: it starts again with one segment under way), until
+    /// what it had sent by then is acknowledged (RFC 6582 section 3.2, `recover`).
+    ///
+    /// Else what is lost would keep the gate shut, and what is sent again would wait behind all that its
+    /// connection has here, one packet each [`PATIENCE`]. A station that reports a hole opens the gate itself,
+    /// but not every station does. Where the station was merely away, each timeout lets no more go down than
+    /// should lie there.
+    pub fn counts_anew(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) -> bool {
+        let Some(acked) = flow.acked.filter(|&acked| tcp.seq_end().after(acked)) else { return false };
+        let is_again = tcp.seq_len() > 0 && flow.down_sent.is_some_and(|sent| !tcp.seq_end().after(sent));
+        if !is_again || !self.keeps_short || flow.outstanding() == 0 || self.untold(flow.station).is_none() {
+            return false;
+        }
+        if now.since(flow.progressed.max(self.silence_ended)) > PATIENCE {
+            flow.repairs_to = flow.down_max;
+        }
+        let repairs = flow.repairs_to.is_some_and(|end| end.after(acked));
+        if repairs {
+            self.account(flow, Flow::write_off);
+        }
+        repairs
+    }
+
     /// A packet that had been sent down came back: its flow's probe is void.
     pub fn on_taken_back(&mut self, flow: &mut Flow) {
         flow.radio_probe = None;
@@ -415,6 +442,7 @@ impl RoundTrips {
         let delivered = before.saturating_sub(after);
         if delivered > 0 {
             (record.heard, record.gone) = (now, false);
+            flow.progressed = now;
         }
         // What comes up while nothing may go down says nothing of the rate.
         if !silent && here != Here::Withheld {

@@ -1,0 +1,222 @@
+//! A buffer that is fair: hosts share the radio equally, however many flows each has, and a host's flows share
+//! what it has.
+//!
+//! The criteria are issue 12's and stood here before anything was measured. Plan: 24 Mb/s, 3 and 50 ms of
+//! wire, cubic, 20 s counted; every condition with the channel's rate told and not told, over a radio without
+//! silences and one that is silent a quarter of the time (told at once and exactly), seeds 1 to 3 where chance
+//! has a part. Checks:
+//! - 16 flows on one host beside 1 on another: each host 0.5 ± 0.03 of the goodput.
+//! - 24 flows on six stations, four each: Jain's index at least 0.98.
+//! - A sparse flow beside both: the 95th percentile of its one-way delay outside silences is at most 10 ms
+//!   above its least.
+//! - A host alone has all, with 1 flow or 16: at least 0.95 of the limit.
+//! - Never more than B_alloc is held, also where that is short; and no packet is dropped for a standing queue
+//!   within 100 ms of a silence's end.
+
+mod common;
+
+use linkhold_core::action::DropReason;
+use linkhold_core::dsasync::DsaSyncConfig;
+use linkhold_core::packet::Direction;
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Bytes};
+use linkhold_radio::Silence;
+use linkhold_results::RunRecord;
+use linkhold_scenario::{FlowGroup, ResolvedScenario, Source};
+use linkhold_sim::{Observer, Simulation, run_case};
+use linkhold_tcp::{Congestion, TcpConfig};
+
+/// Whether the base station knows the channel's rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rate {
+    Told,
+    Untold,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Condition {
+    rate: Rate,
+    rtt_ms: u64,
+    /// The radio is silent a quarter of the time.
+    silent: bool,
+}
+
+impl Condition {
+    fn all() -> impl Iterator<Item = Self> {
+        let rates = [Rate::Told, Rate::Untold].into_iter();
+        rates.flat_map(|rate| {
+            let rtts = [3, 50].into_iter();
+            rtts.flat_map(move |rtt_ms| {
+                [false, true].into_iter().map(move |silent| Self { rate, rtt_ms, silent })
+            })
+        })
+    }
+
+    fn scenario(self, flows: Vec<FlowGroup>) -> ResolvedScenario {
+        let (rtt, duration) = (Duration::from_millis(self.rtt_ms), Duration::from_secs(25));
+        let mut scenario = if self.silent {
+            common::quarter_silent(Congestion::Cubic, rtt, duration)
+        } else {
+            common::clean(TcpConfig::linux(Congestion::Cubic), rtt, duration)
+        };
+        scenario.warm_up = Duration::from_secs(5);
+        scenario.radio.rate_told = self.rate == Rate::Told;
+        scenario.radio.stations = 6;
+        scenario.flows = flows;
+        scenario.mechanisms = vec![DsaSyncConfig::default().into()];
+        scenario
+    }
+
+    /// Without silences chance has hardly a part.
+    fn seeds(self) -> std::ops::RangeInclusive<u64> {
+        1..=if self.silent { 3 } else { 1 }
+    }
+}
+
+/// `count` bulk downloads to each of these stations.
+fn bulk(stations: &[u32], count: u32) -> FlowGroup {
+    FlowGroup { stations: stations.to_vec(), count, ..common::bulk(Direction::Downlink) }
+}
+
+/// 64 kbit/s in chunks of 160 bytes: a call.
+fn sparse(station: u32) -> FlowGroup {
+    let source = Source::Paced { rate: BitRate(64_000), chunk: Bytes(160) };
+    FlowGroup { source, ..bulk(&[station], 1) }
+}
+
+fn run(scenario: ResolvedScenario, seed: u64) -> RunRecord {
+    run_case(&common::case("fair", scenario), seed).expect("the scenario is valid").0
+}
+
+/// The part of the goodput that the station's flows have.
+fn part(record: &RunRecord, station: u32) -> f64 {
+    let of = |wanted: &dyn Fn(u32) -> bool| -> f64 {
+        record.flows.iter().filter(|flow| wanted(flow.station)).map(|flow| flow.goodput_bps).sum()
+    };
+    of(&|number| number == station) / of(&|_| true)
+}
+
+#[test]
+#[ignore = "the criterion, fixed before it is met"]
+fn a_host_with_sixteen_flows_has_as_much_as_a_host_with_one() {
+    let mut failures = Vec::new();
+    for condition in Condition::all() {
+        for seed in condition.seeds() {
+            let record = run(condition.scenario(vec![bulk(&[0], 16), bulk(&[1], 1)]), seed);
+            let (many, limit) = (part(&record, 0), record.totals.limit_share);
+            println!("{condition:?}, seed {seed}: 16 flows {many:.3}, {limit:.3} of the limit together");
+            if (many - 0.5).abs() > 0.03 || limit < 0.9 {
+                failures.push(format!("{condition:?}, seed {seed}: {many:.3}, {limit:.3} of the limit"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+#[ignore = "the criterion, fixed before it is met"]
+fn twenty_four_flows_on_six_stations_have_equal_parts() {
+    let mut failures = Vec::new();
+    for condition in Condition::all() {
+        for seed in condition.seeds() {
+            let record = run(condition.scenario(vec![bulk(&[0, 1, 2, 3, 4, 5], 4)]), seed);
+            let (jain, limit) = (record.totals.jain_index, record.totals.limit_share);
+            println!("{condition:?}, seed {seed}: Jain {jain:.4}, {limit:.3} of the limit");
+            if jain < 0.98 {
+                failures.push(format!("{condition:?}, seed {seed}: Jain {jain:.4}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+#[ignore = "the criterion, fixed before it is met"]
+fn a_sparse_flow_hardly_waits_beside_hosts_with_many_and_with_one() {
+    let mut failures = Vec::new();
+    for condition in Condition::all() {
+        // At a host of its own, and at the host with 16 flows.
+        for station in [2, 0] {
+            let flows = vec![bulk(&[0], 16), bulk(&[1], 1), sparse(station)];
+            let record = run(condition.scenario(flows), 1);
+            let flow = record.flows.last().expect("it has flows");
+            let above = (flow.delay_p95_outside_silence_s - flow.delay_min_s) * 1e3;
+            println!("{condition:?}, station {station}: p95 {above:.2} ms above the least");
+            if above.is_nan() || above > 10.0 {
+                failures.push(format!("{condition:?}, station {station}: {above:.2} ms"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+#[ignore = "the criterion, fixed before it is met"]
+fn a_host_alone_has_all() {
+    let mut failures = Vec::new();
+    for condition in Condition::all().filter(|condition| !condition.silent) {
+        for count in [1, 16] {
+            let record = run(condition.scenario(vec![bulk(&[0], count)]), 1);
+            let limit = record.totals.limit_share;
+            println!("{condition:?}, {count} flows alone: {limit:.3} of the limit");
+            if limit < 0.95 {
+                failures.push(format!("{condition:?}, {count} flows: {limit:.3}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[derive(Default)]
+struct Silences(Vec<Silence>);
+
+impl Observer for Silences {
+    fn on_silence(&mut self, silence: &Silence) {
+        self.0.push(*silence);
+    }
+}
+
+#[test]
+#[ignore = "the criterion, fixed before it is met"]
+fn the_buffer_keeps_to_its_size_and_drops_nothing_for_standing_right_after_a_silence() {
+    let mut failures = Vec::new();
+    for condition in Condition::all().filter(|condition| condition.silent) {
+        // As it comes, and too short for what 17 flows have under way.
+        for b_alloc in [DsaSyncConfig::default().b_alloc, Bytes(60_000)] {
+            let mut scenario = condition.scenario(vec![bulk(&[0], 16), bulk(&[1], 1)]);
+            scenario.mechanisms = vec![DsaSyncConfig::default().with_b_alloc(b_alloc).into()];
+            let (mut silences, mut drops, mut peak) = (Silences::default(), Vec::new(), 0);
+            let case = common::case("fair", scenario);
+            let mut run = Simulation::new(&case, 1, &mut silences).expect("it can run");
+            let mut before = 0;
+            for ms in 1..=25_000 {
+                let now = Instant::from_millis(ms);
+                run.advance(now);
+                let metrics = run.engine().network().taps()[0].mechanism().metrics();
+                peak = peak.max(metrics.held_bytes_peak);
+                let dropped = metrics.dropped[DropReason::StandingQueue as usize];
+                if dropped > before {
+                    drops.push(now);
+                }
+                before = dropped;
+            }
+            drop(run);
+            let soon = |at: &&Instant| {
+                silences.0.iter().any(|silence| {
+                    // What was dropped in the millisecond up to `at`.
+                    **at > silence.end && at.since(silence.end) <= Duration::from_millis(100)
+                })
+            };
+            let early = drops.iter().filter(soon).count();
+            println!(
+                "{condition:?}, {b_alloc}: at most {peak} bytes, {} drops, {early} of them early",
+                drops.len()
+            );
+            assert!(!silences.0.is_empty(), "{condition:?}: no silence was seen");
+            if peak > b_alloc.0 || early > 0 {
+                failures.push(format!("{condition:?}, {b_alloc}: {peak} bytes, {early} drops early"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
