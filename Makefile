@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table host-table router-costs clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table late-table host-table router-costs clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ testbed-table: build setup ## Measure docs/testbed against this machine's kernel
 
 trace-table: build ## Measure docs/traces.md on the recorded links of LINKHOLD_DATA, in the simulator (a minute)
 	scripts/trace_table.py
+
+late-table: build ## Measure docs/late.md: silences told late, rates told by nobody, over four routers, in the simulator (minutes)
+	scripts/late_table.py
 
 host-table: build setup ## Measure docs/testbed/host.md: a host's own sender across silences (as root); can be stopped and goes on where it was
 	scripts/host_table.py
