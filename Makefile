@@ -52,6 +52,7 @@ pages: ## README.md and the pages of docs/testbed say what was measured (built b
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/readme_numbers.py --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/testbed_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/host_table.py --raw --check
+	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/trace_table.py --raw --check
 
 bench-smoke: ## Every benchmark once and short, in the tests' build: shows that it works, not how fast
 	$(CARGO) test --locked --workspace $(STRUCT_OPS) --bench '*'
