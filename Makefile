@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table late-table host-table router-costs clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table late-table host-table host-page page-numbers sense-speed router-costs clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,10 +48,13 @@ test: setup lint unit pages bench-smoke router-page test-wifi python ## Everythi
 unit: ## Rust tests: unit, property, scenario, Linux (as root), and a short run of the fuzz targets
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) PROPTEST_CASES=$(PROPTEST_CASES) $(CARGO) test --locked --workspace $(STRUCT_OPS)
 
-pages: ## README.md and the pages of docs/testbed say what was measured (built by `unit`)
+pages: ## README.md and the pages of docs/ say what was measured, and their commands work (built by `unit`)
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/readme_numbers.py --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/testbed_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/host_table.py --raw --check
+	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/trace_table.py --raw --check
+	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --check
+	scripts/try_pages.py $(or $(CARGO_TARGET_DIR),target)/debug/linkhold
 
 bench-smoke: ## Every benchmark once and short, in the tests' build: shows that it works, not how fast
 	$(CARGO) test --locked --workspace $(STRUCT_OPS) --bench '*'
@@ -106,6 +109,15 @@ late-table: build ## Measure docs/late.md: silences told late, rates told by nob
 
 host-table: build setup ## Measure docs/testbed/host.md: a host's own sender across silences (as root); can be stopped and goes on where it was
 	scripts/host_table.py
+
+host-page: build setup ## Measure the tables of docs/host.md: what a silence costs a host's sender, what the kernel refuses (as root, on a quiet machine)
+	LINKHOLD=$(LINKHOLD) scripts/host_page.py
+
+page-numbers: build ## Fill docs/mesh.md, lookahead.md, sense.md and router.md with what simulations and tests give now (seconds)
+	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py
+
+sense-speed: ## Measure how fast `linkhold sense` is and fill docs/sense.md with it (on a quiet machine)
+	CARGO="$(CARGO)" scripts/page_numbers.py --speed
 
 router-costs: setup ## Measure what the agent costs and fill docs/router.md with it (as root, on a quiet machine)
 	scripts/router_costs.py

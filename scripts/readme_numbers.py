@@ -15,6 +15,7 @@ import sys
 
 import testbed_numbers
 from estimates import ROOT
+from marks import fill
 from measured import Measured
 
 README = ROOT / "README.md"
@@ -28,7 +29,6 @@ ROWS = {
     "fq_codel": "fq_codel",
     "dsasync": "**fq_codel and linkhold**",
 }
-MARK = re.compile(r"<!-- measured (\S+) -->.*?<!-- /measured -->", re.DOTALL)
 
 
 def table(measured):
@@ -79,37 +79,6 @@ def contents(docs):
         "late-copies": told(docs, "late_copies"),
         "model-error": model_error(docs),
     }
-
-
-def filled(page, text, contents):
-    names = MARK.findall(text)
-    for name in names:
-        if name not in contents:
-            sys.exit(f"{page}: nothing measured is called {name}; there are {', '.join(contents)}")
-    for name in contents:
-        if name not in names:
-            sys.exit(f"{page}: there is no place for {name}: <!-- measured {name} --><!-- /measured -->")
-    now = MARK.sub(lambda mark: f"<!-- measured {mark[1]} -->{contents[mark[1]]}<!-- /measured -->", text)
-    if now.count("<!-- measured ") != len(names) or now.count("<!-- /measured -->") != len(names):
-        sys.exit(f"{page}: a mark has no beginning or no end")
-    return now
-
-
-def fill(page, contents, check):
-    """Whether `page` says what was measured; without `check` it does afterwards."""
-    text = page.read_text()
-    now = filled(page, text, contents)
-    if now == text:
-        return True
-    if check:
-        for old, new in zip(text.splitlines(), now.splitlines()):
-            if old != new:
-                print(f"- {old}\n+ {new}", file=sys.stderr)
-        return False
-    partial = page.with_name(f".{page.name}.partial")
-    partial.write_text(now)
-    partial.replace(page)
-    return True
 
 
 def main():

@@ -17,7 +17,7 @@ headers=()
 if [[ $what == test ]]; then
   # clang, libbpf-dev, libelf-dev and zlib1g-dev build the eBPF congestion controls of `linkhold host`.
   headers=(bpf/bpf_core_read.h:libbpf-dev libelf.h:libelf-dev zlib.h:zlib1g-dev)
-  needs+=(clang:clang ip:iproute2 ss:iproute2 iptables:iptables nft:nftables iperf3:iperf3 tshark:tshark python3:python3-venv)
+  needs+=(clang:clang ip:iproute2 ss:iproute2 iptables:iptables nft:nftables iperf3:iperf3 jq:jq tshark:tshark python3:python3-venv)
 fi
 
 missing=()

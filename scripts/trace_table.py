@@ -2,7 +2,8 @@
 """Measures docs/traces.md: bulk flows over recorded cellular links whose rate nobody tells, in the simulator.
 
 Needs LINKHOLD_DATA, the folder of the recordings, and the program built (`make build`). With --raw it runs nothing and writes page
-and picture anew from docs/traces.json, for when only words have changed.
+and picture anew from docs/traces.json, for when only words have changed; with --raw --check it writes nothing and fails if one of
+the two is not what it would write.
 """
 
 import argparse
@@ -178,15 +179,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--raw", action="store_true", help="run nothing; write page and picture from docs/traces.json")
+    parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if page or picture differs")
     options = parser.parse_args()
+    if options.check and not options.raw:
+        parser.error("--check goes with --raw")
     estimates = Estimates()
-    if options.raw:
-        raw = json.loads(RAW.read_text())
-    else:
-        raw = measure(options.seeds)
+    raw = json.loads(RAW.read_text()) if options.raw else measure(options.seeds)
+    written = {PAGE: page(raw, estimates), PICTURE: picture(raw, estimates)}
+    if options.check:
+        differ = [str(file) for file, text in written.items() if file.read_text() != text]
+        if differ:
+            sys.exit(f"{', '.join(differ)}: not what traces.json says: run scripts/trace_table.py --raw")
+        return
+    if not options.raw:
         RAW.write_text(json.dumps(raw, indent=1) + "\n")
-    PAGE.write_text(page(raw, estimates))
-    PICTURE.write_text(picture(raw, estimates))
+    for file, text in written.items():
+        file.write_text(text)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,8 +4,10 @@
     try_router_page.py PATH-OF-LINKHOLD
 
 A code block after a comment `<!-- try NAME -->` is run: the lab in network namespaces named lab-*, the agent in it, a flow with
-silences, signals, the socket, a recording and its replay; each configuration is checked. Needs root, `ip`, `iperf3` and NFQUEUE;
-without them it skips and says why. The control socket is the page's own, /run/linkhold/agent.sock.
+silences, signals, the socket, a recording and its replay, and the removal of a killed agent's rules; each configuration is checked.
+Then docs/host.md's choice of a congestion control, where the program has them. Needs root, `ip`, `iperf3` and NFQUEUE; without
+them it skips and says why. The control socket is the page's own, /run/linkhold/agent.sock. Blocks named otherwise need no lab:
+scripts/try_pages.py runs these.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -21,26 +24,17 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "router.md"
+from page_blocks import ROOT, Wrong, blocks
+
+PAGE, HOST_PAGE = ROOT / "docs" / "router.md", ROOT / "docs" / "host.md"
+# What scripts/try_pages.py runs.
+NEED_NO_LAB = ("commands", "file", "scenario")
 SOCKET = pathlib.Path("/run/linkhold/agent.sock")
 NAMESPACES = ("lab-ch", "lab-bs", "lab-sh")
 # A congestion window of 10 segments is that of a new connection, kB.
 COLLAPSED = 14.0
 # No block takes this long, s.
 TIME_LIMIT = 60
-
-
-class Wrong(Exception):
-    """What the page says is not what happens."""
-
-
-def blocks():
-    """The code blocks to try, in the page's order: name, language, text."""
-    found = re.findall(r"<!-- try (\S+) -->\n```(\w+)\n(.*?)\n```", PAGE.read_text(), re.S)
-    if len(found) != len(re.findall(r"<!-- try \w", PAGE.read_text())):
-        raise Wrong("a `<!-- try -->` comment stands before no code block")
-    return found
 
 
 def skip_reason():
@@ -70,7 +64,7 @@ class Lab:
         (folder / "bin" / "linkhold").symlink_to(program)
         search = f"{folder / 'bin'}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
         self.environment = {**os.environ, "PATH": search}
-        self.agent = None
+        self.agent, self.agent_command = None, None
 
     def run(self, text):
         """What a block prints. Its own background programs end with it."""
@@ -90,7 +84,7 @@ class Lab:
 
     def start_agent(self, text):
         log = open(self.folder / "agent.out", "w")
-        words = text.split()
+        words = self.agent_command = text.split()
         self.agent = subprocess.Popen(words, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
         for _ in range(200):
             if self.linkhold("status").returncode == 0:
@@ -155,6 +149,70 @@ def check_config(lab, text):
         raise Wrong(f"a configuration of the page is wrong: {done.stderr}")
 
 
+def kill_and_remove_rules(lab, text):
+    """The rules of an agent that was killed, which the page's commands remove."""
+    lab.start_agent(" ".join(lab.agent_command))
+    lab.agent.kill()
+    lab.agent.wait()
+    lab.agent = None
+
+    def within(command):
+        return lab.run(f"ip netns exec lab-bs bash -e -o pipefail -c {shlex.quote(command)}")
+
+    if "linkhold_default" in within("nft list tables || true"):
+        command = "nft delete table inet linkhold_default"
+        if command not in PAGE.read_text():
+            raise Wrong("the page does not say how nftables' rules are removed")
+        within(command)
+        if "linkhold_default" in within("nft list tables"):
+            raise Wrong(f"{command} leaves the table")
+        return
+    for program in ("iptables", "ip6tables"):
+        if "LINKHOLD-default" not in within(f"{program} -t mangle -S"):
+            raise Wrong(f"a killed agent leaves no rules of {program}")
+        within(text.replace("iptables", program))
+        left = within(f"{program} -t mangle -S")
+        if "LINKHOLD" in left:
+            raise Wrong(f"rules are left:\n{left}")
+
+
+def try_host_page(lab):
+    """The choice of a congestion control, beside a host that is there; answers how many blocks were tried."""
+    todo = [block for block in blocks(HOST_PAGE) if block.name == "congestion"]
+    (lab.folder / "host.toml").write_text('radio = ["eth0"]\n')
+    log = open(lab.folder / "host.out", "w")
+    command = ["ip", "netns", "exec", "lab-sh", lab.program, "host", "--config", "host.toml"]
+    host = subprocess.Popen(command, cwd=lab.folder, env=lab.environment, stdout=log, stderr=log)
+    try:
+        there = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        for _ in range(100):
+            if "linkhold_cubic" in there.read_text() or host.poll() is not None:
+                break
+            time.sleep(0.05)
+        if host.poll() is not None:
+            raise Wrong(f"the host ends with {host.returncode}:\n{(lab.folder / 'host.out').read_text()}")
+        if "linkhold_cubic" not in there.read_text():
+            print("router page: docs/host.md: skipped: this program has no eBPF congestion controls")
+            return 0
+        for block in todo:
+            print(f"router page: {block.name} of docs/host.md", flush=True)
+            lab.run("ip netns exec lab-ch iperf3 -s -D -1")
+            text = block.text.replace("192.0.2.1", "10.91.1.2 -t 1")
+            said = lab.run(f"ip netns exec lab-sh bash -e -c {shlex.quote(text)}")
+            # The last line: without a terminal bash warns first.
+            chosen = lab.run("ip netns exec lab-sh sysctl -n net.ipv4.tcp_congestion_control").split()[-1]
+            if chosen != "linkhold_cubic" or not re.search(r"[1-9].*/sec +receiver", said):
+                raise Wrong(f"docs/host.md: the congestion control is {chosen}:\n{said}")
+        return len(todo)
+    finally:
+        host.send_signal(signal.SIGINT)
+        try:
+            host.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            host.kill()
+            host.wait()
+
+
 def status(lab):
     return json.loads(lab.linkhold("status", "--json").stdout)
 
@@ -184,6 +242,8 @@ def try_block(lab, name, text):
             raise Wrong(f"the status is {said}")
         if status(lab)["troubles"]:
             raise Wrong(f"the lab has troubles: {said}")
+    elif name == "rules":
+        kill_and_remove_rules(lab, text)
     elif name == "record":
         lab.stop_agent()
         said = lab.run(text)
@@ -197,7 +257,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path)
     options = parser.parse_args()
-    todo = blocks()
+    try:
+        todo = [block for block in blocks(PAGE) if block.name.split()[0] not in NEED_NO_LAB]
+    except Wrong as error:
+        print(f"router page: {PAGE.relative_to(ROOT)}: {error}", file=sys.stderr)
+        return 1
     reason = skip_reason()
     if reason:
         print(f"router page: skipped: {reason}")
@@ -205,16 +269,17 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab(options.program.resolve(), pathlib.Path(folder))
         try:
-            for name, _, text in todo:
-                print(f"router page: {name}", flush=True)
-                try_block(lab, name, text)
+            for block in todo:
+                print(f"router page: {block.name}", flush=True)
+                try_block(lab, block.name, block.text)
             lab.stop_agent()
+            tried = len(todo) + try_host_page(lab)
         except (Wrong, subprocess.TimeoutExpired) as error:
             print(f"router page: {PAGE.relative_to(ROOT)}: {error}", file=sys.stderr)
             return 1
         finally:
             lab.close()
-    print(f"router page: {len(todo)} blocks do what the page says")
+    print(f"router page: {tried} blocks do what the pages say")
     return 0
 
 

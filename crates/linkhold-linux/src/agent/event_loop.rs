@@ -25,7 +25,7 @@ use super::guardian::Guardian;
 use super::lock::InstanceLock;
 use super::metrics::Exporter;
 use super::nl80211::{Nl80211, SignalKind};
-use super::processor::stay_on;
+use super::processor::{allowed, stay_on};
 use super::protocol::{Event, Message, Query, Reply, Target, parse_line, shorten};
 use super::schedule::Schedule;
 use super::senders::Senders;
@@ -110,9 +110,10 @@ impl Agent {
         senders: Box<dyn Senders>,
     ) -> Result<Self, AgentError> {
         let clock = Clock::start();
+        let processors = allowed();
         let processor = stay_on(config.datapath.processor)?;
         let lock = InstanceLock::take(&config.instance)?;
-        let surroundings = Surroundings::explore(&config.wired, &config.radio, clock.now())?;
+        let surroundings = Surroundings::explore(&config.wired, &config.radio, processors, clock.now())?;
         let control = Control::open(&config.control, &config.metrics)?;
         let rule_set = RuleSet { bridged: surroundings.bridged().clone(), ..config.rules() };
         let backend = rules::prepare(&rule_set, config.datapath.backend)?;

@@ -77,6 +77,18 @@ pub fn stay_on(choice: Processor) -> Result<Option<u32>, ProcessorError> {
     }
 }
 
+/// Lets the calling thread, and what it starts, use these processors: a helper of a thread that stays on one.
+/// Where there are none or the system refuses, it stays where it is.
+pub fn roam(processors: &[u32]) {
+    let mut set = CpuSet::new();
+    let chosen = processors.iter().filter(|number| set.set(**number as usize).is_ok()).count();
+    if chosen > 0
+        && let Err(errno) = sched_setaffinity(Pid::from_raw(0), &set)
+    {
+        tracing::debug!(%errno, "a helper stays on its processor");
+    }
+}
+
 /// Processors that the calling thread may use.
 #[must_use]
 pub fn allowed() -> Vec<u32> {
@@ -153,6 +165,10 @@ mod tests {
             assert_eq!(allowed(), [last]);
             let error = stay_on(Processor::Number(MAX_PROCESSOR)).unwrap_err().to_string();
             assert!(error.contains(&format!("allowed: {last};")), "{error}");
+            roam(&[]);
+            assert_eq!(allowed(), [last]);
+            roam(&before);
+            assert_eq!(allowed(), before);
         })
         .join()
         .unwrap();

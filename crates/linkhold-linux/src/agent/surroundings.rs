@@ -1,16 +1,66 @@
 //! What stands around the agent: interfaces that come and go, bridges, offloaded flows. The agent looks when
-//! it starts, and again and again, because hostapd puts a radio into a bridge long after the router's start.
+//! it starts, and again and again, because hostapd puts a radio into a bridge long after the router's start,
+//! and a firewall that is reloaded may bring a flow table. Interfaces are looked at by a few messages to the
+//! kernel; flow tables by `nft` and `iptables`, which take milliseconds, so a thread of their own runs these
+//! and packets do not wait.
 
 use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 use linkhold_core::time::{Duration, Instant};
 
 use super::error::AgentError;
+use super::processor::roam;
 use crate::datapath::crossing::{BridgeNetfilter, Crossings, Offload, look, offloads};
 use crate::interfaces::Kernel;
 
 /// From one look at the interfaces to the next: a few questions to the kernel, each of some microseconds.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// From one look at flow tables to the next.
+const LOOK_AT_OFFLOADS_EVERY: Duration = Duration::from_secs(60);
+
+/// Looks for offloaded flows every minute, beside the thread that asks.
+#[derive(Debug)]
+struct OffloadWatch {
+    find: fn() -> Vec<Offload>,
+    /// Where the look may run: the agent's own thread stays on one processor, and is not to share it.
+    processors: Vec<u32>,
+    next: Instant,
+    under_way: Option<Receiver<Vec<Offload>>>,
+}
+
+impl OffloadWatch {
+    fn new(find: fn() -> Vec<Offload>, processors: Vec<u32>, now: Instant) -> Self {
+        Self { find, processors, next: now + LOOK_AT_OFFLOADS_EVERY, under_way: None }
+    }
+
+    /// What a look found that is over; begins the next one if it is time. Never waits.
+    fn poll(&mut self, now: Instant) -> Option<Vec<Offload>> {
+        if let Some(answer) = &self.under_way {
+            let found = answer.try_recv();
+            if found == Err(TryRecvError::Empty) {
+                return None;
+            }
+            self.under_way = None;
+            return found.ok();
+        }
+        if now >= self.next {
+            self.next = now + LOOK_AT_OFFLOADS_EVERY;
+            let (find, processors) = (self.find, self.processors.clone());
+            let (tell, answer) = sync_channel(1);
+            let look = move || {
+                roam(&processors);
+                // Nobody listens any more where the agent has ended meanwhile.
+                let _ = tell.send(find());
+            };
+            match std::thread::Builder::new().name("offloads".to_owned()).spawn(look) {
+                Ok(_) => self.under_way = Some(answer),
+                Err(error) => tracing::debug!(%error, "flow tables cannot be looked for"),
+            }
+        }
+        None
+    }
+}
 
 /// What was found.
 #[derive(Debug)]
@@ -21,18 +71,25 @@ pub struct Surroundings {
     crossings: Crossings,
     /// In words, each with what to change.
     offloads: Vec<String>,
+    offload_watch: OffloadWatch,
     /// The rules could not follow a change.
     rules_trouble: Option<String>,
     next_look: Instant,
 }
 
 impl Surroundings {
-    /// Looks for the first time, and logs what is amiss.
+    /// Looks for the first time, and logs what is amiss. `processors` are those that later looks at flow
+    /// tables may use.
     ///
     /// # Errors
     /// [`AgentError::Hidden`] if packets of a wired and a radio interface would never come to the agent. That
     /// an interface is not there yet is no error.
-    pub fn explore(wired: &[String], radio: &[String], now: Instant) -> Result<Self, AgentError> {
+    pub fn explore(
+        wired: &[String],
+        radio: &[String],
+        processors: Vec<u32>,
+        now: Instant,
+    ) -> Result<Self, AgentError> {
         let kernel = Kernel::open();
         if let Err(error) = &kernel {
             tracing::warn!(%error, "cannot look at the interfaces: a bridge or a missing interface goes unseen");
@@ -43,6 +100,7 @@ impl Surroundings {
             kernel: kernel.ok(),
             crossings: Crossings::default(),
             offloads: Vec::new(),
+            offload_watch: OffloadWatch::new(offloads, processors, now),
             rules_trouble: None,
             next_look: now + LOOK_EVERY,
         };
@@ -51,10 +109,7 @@ impl Surroundings {
             let reasons: Vec<String> = this.crossings.hidden.iter().map(ToString::to_string).collect();
             return Err(AgentError::Hidden(reasons.join("; ")));
         }
-        let own: Vec<String> = wired.iter().chain(radio).cloned().collect();
-        let concerned = offloads().into_iter().filter(|offload| offload.concerns(&own));
-        this.offloads =
-            concerned.map(|offload| format!("{}: {}", offload.reason(), Offload::REMEDY)).collect();
+        this.offloads = this.concerned(offloads());
         for trouble in this.troubles() {
             tracing::warn!("{trouble}");
         }
@@ -72,6 +127,22 @@ impl Surroundings {
         }
     }
 
+    /// Those that take flows of the agent's own interfaces, in words.
+    fn concerned(&self, found: Vec<Offload>) -> Vec<String> {
+        let own: Vec<String> = self.wired.iter().chain(&self.radio).cloned().collect();
+        let concerned = found.into_iter().filter(|offload| offload.concerns(&own));
+        concerned.map(|offload| format!("{}: {}", offload.reason(), Offload::REMEDY)).collect()
+    }
+
+    /// Takes over what a look at flow tables found, and answers what of it is new, and whether something is
+    /// gone.
+    fn note_offloads(&mut self, found: Vec<Offload>) -> (Vec<String>, bool) {
+        let before = std::mem::take(&mut self.offloads);
+        self.offloads = self.concerned(found);
+        let new = self.offloads.iter().filter(|one| !before.contains(one)).cloned().collect();
+        (new, before.iter().any(|one| !self.offloads.contains(one)))
+    }
+
     /// When to look again.
     #[must_use]
     pub fn next_look(&self) -> Instant {
@@ -84,6 +155,15 @@ impl Surroundings {
             return false;
         }
         self.next_look = now + LOOK_EVERY;
+        if let Some(found) = self.offload_watch.poll(now) {
+            let (new, gone) = self.note_offloads(found);
+            for trouble in new {
+                tracing::warn!("{trouble}");
+            }
+            if gone {
+                tracing::info!("something that took flows past the firewall is gone");
+            }
+        }
         let Some(found) = self.look().filter(|found| *found != self.crossings) else { return false };
         let before = std::mem::replace(&mut self.crossings, found);
         for name in before.absent.iter().filter(|name| !self.crossings.absent.contains(name)) {
@@ -125,5 +205,128 @@ impl Surroundings {
         });
         let hidden = crossings.hidden.iter().map(ToString::to_string);
         absent.chain(hidden).chain(crossings.doubts.iter().cloned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn table(name: &str, interfaces: &[&str]) -> Offload {
+        let interfaces = interfaces.iter().map(|one| (*one).to_owned()).collect();
+        Offload { by: format!("the flow table fw4/{name}"), interfaces }
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn quiet(find: fn() -> Vec<Offload>) -> Surroundings {
+        Surroundings {
+            wired: vec!["eth0".to_owned()],
+            radio: vec!["wlan0".to_owned()],
+            kernel: None,
+            crossings: Crossings::default(),
+            offloads: Vec::new(),
+            offload_watch: OffloadWatch::new(find, Vec::new(), Instant::ZERO),
+            rules_trouble: None,
+            next_look: at(2),
+        }
+    }
+
+    /// Lets a look that has begun end, at one and the same time of the agent.
+    fn until_found(watch: &mut OffloadWatch, now: Instant) -> Vec<Offload> {
+        for _ in 0..2_000 {
+            if let Some(found) = watch.poll(now) {
+                return found;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        panic!("a look does not end")
+    }
+
+    #[test]
+    fn flow_tables_are_looked_for_once_a_minute_beside_the_asking_thread() {
+        static LOOKS: AtomicUsize = AtomicUsize::new(0);
+        fn find() -> Vec<Offload> {
+            assert_eq!(std::thread::current().name(), Some("offloads"));
+            LOOKS.fetch_add(1, Ordering::SeqCst);
+            vec![table("ft", &["wlan0"])]
+        }
+        let mut watch = OffloadWatch::new(find, Vec::new(), Instant::ZERO);
+        for second in 0..60 {
+            assert_eq!(watch.poll(at(second)), None);
+        }
+        assert_eq!((LOOKS.load(Ordering::SeqCst), watch.under_way.is_some()), (0, false));
+        assert_eq!(until_found(&mut watch, at(60)), [table("ft", &["wlan0"])]);
+        for second in 60..120 {
+            assert_eq!(watch.poll(at(second)), None);
+        }
+        assert_eq!(LOOKS.load(Ordering::SeqCst), 1);
+        let _ = until_found(&mut watch, at(120));
+        assert_eq!(LOOKS.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn a_look_that_takes_long_or_breaks_holds_nobody_up() {
+        fn break_down() -> Vec<Offload> {
+            std::panic::panic_any(())
+        }
+        fn sleep() -> Vec<Offload> {
+            std::thread::sleep(std::time::Duration::from_secs(600));
+            Vec::new()
+        }
+        let mut watch = OffloadWatch::new(sleep, Vec::new(), Instant::ZERO);
+        let began = std::time::Instant::now();
+        for minute in 1..100 {
+            assert_eq!(watch.poll(at(60 * minute)), None);
+        }
+        assert!(began.elapsed() < std::time::Duration::from_secs(60));
+        let mut watch = OffloadWatch::new(break_down, Vec::new(), Instant::ZERO);
+        assert_eq!(watch.poll(at(60)), None);
+        for _ in 0..2_000 {
+            if watch.under_way.is_none() {
+                break;
+            }
+            assert_eq!(watch.poll(at(60)), None);
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(watch.under_way.is_none(), "the next look can begin");
+    }
+
+    #[test]
+    fn a_flow_table_that_comes_later_is_a_trouble_until_it_goes_and_is_new_once() {
+        let mut around = quiet(Vec::new);
+        let (ours, others) = (table("ft", &["wlan0", "wan"]), table("other", &["lan7"]));
+        let (new, gone) = around.note_offloads(vec![others.clone(), ours.clone()]);
+        assert_eq!((new.len(), gone), (1, false));
+        assert!(new[0].starts_with("the flow table fw4/ft takes flows of wlan0, wan past the firewall"));
+        assert_eq!(around.troubles(), new);
+        assert_eq!(around.note_offloads(vec![ours, others]), (vec![], false));
+        assert_eq!(around.troubles(), new);
+        assert_eq!(around.note_offloads(vec![]), (vec![], true));
+        assert_eq!(around.troubles(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_look_around_finds_flow_tables_too() {
+        fn find() -> Vec<Offload> {
+            vec![table("late", &["eth0"])]
+        }
+        let mut around = quiet(find);
+        for second in 0..60 {
+            assert!(!around.look_again(at(second)));
+        }
+        assert_eq!(around.troubles(), Vec::<String>::new());
+        let mut second = 60;
+        while around.troubles().is_empty() {
+            assert!(second < 4_000, "never found");
+            assert!(!around.look_again(at(second)), "no rule changes with a flow table");
+            second += 2;
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(around.troubles()[0].contains("fw4/late takes flows of eth0"));
     }
 }

@@ -23,6 +23,9 @@ use crate::transfer::{Amount, Transfer};
 
 /// The radio of these tests. Nothing below the agent is slower, so the agent's pace is what the flows share.
 const RATE_BPS: f64 = 50e6;
+/// What of it is a flow's data: packets of the lab's MTU, 1500 bytes, less the headers of IPv4 and of TCP with
+/// timestamps (RFC 7323), 52 bytes.
+const FULL_DATA_BPS: f64 = RATE_BPS * 1448.0 / 1500.0;
 /// Data of a flood's packet, as `hping3 -d 1400`.
 const FLOOD_DATA: u32 = 1400;
 
@@ -120,6 +123,10 @@ impl Carried {
     fn rate_bps(&self) -> f64 {
         self.radio as f64 * 8.0 / self.took.as_secs_f64()
     }
+
+    fn flow_bps(&self) -> f64 {
+        self.flow as f64 * 8.0 / self.took.as_secs_f64()
+    }
 }
 
 /// Bytes that the base station has sent by the radio.
@@ -140,7 +147,8 @@ fn carried(path: &Path, flow: &Transfer, time: Duration) -> Carried {
 
 /// Segments of nobody's connection, as many as the radio carries and twice as many, leave a flow its half.
 ///
-/// What is compared are shares of what the radio carried meanwhile, so that a busy machine changes both sides.
+/// During the flood, what is compared are shares of what the radio carried meanwhile, so that a busy machine changes
+/// both sides. Afterwards the flow has its share and nearly all of the rate that the agent was told.
 pub fn a_hog_leaves_a_flow_its_share() -> Outcome {
     for ports in [Ports::One, Ports::Each] {
         let path = Path::build()?;
@@ -159,15 +167,21 @@ pub fn a_hog_leaves_a_flow_its_share() -> Outcome {
             let after = carried(&path, &flow, Duration::from_secs(1));
             let (during_share, after_share) = (during.share(), after.share());
             println!(
-                "{ports:?}, {load} times the rate: {during_share:.3} of {:.1} Mbit/s, then {after_share:.3} of {:.1}",
+                "{ports:?}, {load} times the rate: {during_share:.3} of {:.1} Mbit/s, then {after_share:.3} of {:.1}, {:.1} Mbit/s of data",
                 during.rate_bps() / 1e6,
-                after.rate_bps() / 1e6
+                after.rate_bps() / 1e6,
+                after.flow_bps() / 1e6
             );
             let status = agent.status();
             assert!(during_share >= 0.45, "{ports:?}, {load} times the rate: {during_share}: {status}");
             assert!(
                 after_share >= 0.9,
                 "{ports:?}, {load} times the rate, afterwards: {after_share}: {status}"
+            );
+            let after_rate = after.flow_bps() / FULL_DATA_BPS;
+            assert!(
+                after_rate >= 0.9,
+                "{ports:?}, {load} times the rate, afterwards: {after_rate} of the full rate: {status}"
             );
             assert_eq!(status.windows.closed, 0, "{status}");
         }

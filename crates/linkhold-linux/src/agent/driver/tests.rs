@@ -301,6 +301,11 @@ enum Happens {
     Data {
         flow: u16,
     },
+    /// So many packets of data at once, of one flow or each of another.
+    Flood {
+        packets: u16,
+        flows: u16,
+    },
     /// The station acknowledges.
     Ack {
         flow: u16,
@@ -315,6 +320,8 @@ enum Happens {
 fn happens() -> impl Strategy<Value = Happens> {
     prop_oneof![
         6 => (0u16..3).prop_map(|flow| Happens::Data { flow }),
+        1 => (2u16..50, prop::sample::select(vec![1, 3, 50]))
+            .prop_map(|(packets, flows)| Happens::Flood { packets, flows }),
         3 => (0u16..3, 0u16..100).prop_map(|(flow, window)| Happens::Ack { flow, window }),
         1 => Just(Happens::Freeze),
         1 => Just(Happens::Thaw),
@@ -323,39 +330,60 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
-/// Tells a driver what happens on the radio `index` (whose place in the driver is `place`) at `now`.
+impl Happens {
+    /// Of each packet that arrives its flow and, if it is an ACK, its window.
+    fn packets(self) -> Vec<(u16, Option<u16>)> {
+        match self {
+            Self::Data { flow } => vec![(flow, None)],
+            Self::Ack { flow, window } => vec![(flow, Some(window))],
+            Self::Flood { packets, flows } => (0..packets).map(|number| (number % flows, None)).collect(),
+            Self::Freeze | Self::Thaw | Self::Switch(_) | Self::Nothing => vec![],
+        }
+    }
+}
+
+/// A packet of a flow between the correspondent and the station of radio `index`, whose place in the driver is
+/// `place`: data for the station, or its ACK with a window.
+fn packet_of(index: u8, place: usize, id: u64, flow: u16, ack: Option<u16>) -> (Arrived, Vec<u8>) {
+    let correspondent = Endpoint { addr: [10, 0, 0, 1].into(), port: 80 };
+    let station = Endpoint { addr: [10, 1, index, 1].into(), port: 4000 + flow };
+    let tcp = TcpSegment {
+        seq: Seq(1000 * id as u32),
+        ack: Seq(500 * id as u32),
+        payload_len: if ack.is_some() { 0 } else { 1000 },
+        window: ack.unwrap_or(500),
+        flags: TcpFlags::ACK,
+        ..TcpSegment::default()
+    };
+    let (src, dst) = if ack.is_some() { (station, correspondent) } else { (correspondent, station) };
+    let spec = PacketSpec { src, dst, tcp, ecn: Ecn::NotEct };
+    let mut bytes = vec![0; 2048];
+    let length = emit(&spec, Payload::Zeros, &mut bytes).unwrap();
+    bytes.truncate(length);
+    let arrived = Arrived {
+        id: PacketId(id),
+        radio: place,
+        direction: if ack.is_some() { Direction::Uplink } else { Direction::Downlink },
+        len: length as u32,
+        in_interface: 1,
+        out_interface: 2,
+        checksum_ready: true,
+        aggregate: false,
+    };
+    (arrived, bytes)
+}
+
+/// Tells a driver what happens on the radio `index` (whose place in the driver is `place`) at `now`. Its packets
+/// have every second number from `id` on.
 fn make_happen(driver: &mut Driver<Script>, index: u8, place: usize, id: u64, now: Instant, what: Happens) {
     let kind = match what {
-        Happens::Data { flow } | Happens::Ack { flow, .. } => {
-            let correspondent = Endpoint { addr: [10, 0, 0, 1].into(), port: 80 };
-            let station = Endpoint { addr: [10, 1, index, 1].into(), port: 4000 + flow };
-            let up = matches!(what, Happens::Ack { .. });
-            let window = if let Happens::Ack { window, .. } = what { window } else { 500 };
-            let tcp = TcpSegment {
-                seq: Seq(1000 * id as u32),
-                ack: Seq(500 * id as u32),
-                payload_len: if up { 0 } else { 1000 },
-                window,
-                flags: TcpFlags::ACK,
-                ..TcpSegment::default()
-            };
-            let (src, dst) = if up { (station, correspondent) } else { (correspondent, station) };
-            let spec = PacketSpec { src, dst, tcp, ecn: Ecn::NotEct };
-            let mut bytes = vec![0; 2048];
-            let length = emit(&spec, Payload::Zeros, &mut bytes).unwrap();
-            bytes.truncate(length);
-            let arrived = Arrived {
-                id: PacketId(id),
-                radio: place,
-                direction: if up { Direction::Uplink } else { Direction::Downlink },
-                len: length as u32,
-                in_interface: 1,
-                out_interface: 2,
-                checksum_ready: true,
-                aggregate: false,
-            };
-            driver.datapath.waiting.push_back((arrived, bytes));
-            assert!(!driver.handle_packets(10, || now).unwrap());
+        Happens::Data { .. } | Happens::Ack { .. } | Happens::Flood { .. } => {
+            for (number, (flow, ack)) in what.packets().into_iter().enumerate() {
+                let packet = packet_of(index, place, id + 2 * number as u64, flow, ack);
+                driver.datapath.waiting.push_back(packet);
+            }
+            while driver.handle_packets(10, || now).unwrap() {}
+            assert!(driver.datapath.waiting.is_empty());
             return;
         }
         Happens::Freeze => {
@@ -395,12 +423,13 @@ proptest! {
         let radio = || Radio::new(settings.build(7).unwrap(), Stations::new([]));
         let mut alone = Driver::new(Script::default(), vec![radio()]);
         let mut beside = Driver::new(Script::default(), vec![radio(), radio()]);
-        let mut now = Instant::ZERO;
-        for (number, (millis, other, what)) in story.into_iter().enumerate() {
+        let (mut now, mut packets) = (Instant::ZERO, 0);
+        for (millis, other, what) in story {
             now += linkhold_core::time::Duration::from_millis(millis);
             alone.handle_timeout(now);
             beside.handle_timeout(now);
-            let id = 2 * number as u64 + u64::from(other);
+            let id = 2 * packets + u64::from(other);
+            packets += what.packets().len() as u64;
             if !other {
                 make_happen(&mut alone, 0, 0, id, now, what);
             }

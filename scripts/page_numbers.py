@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Fills numbers of docs/ that can be had again in seconds: simulated ones, and those that tests print.
+
+docs/mesh.md and docs/router.md have simulations' (`linkhold run`, LINKHOLD names the program); docs/lookahead.md and docs/sense.md
+have what their tests print with --nocapture (CARGO and STRUCT_OPS as the Makefile has them, so that nothing is built anew after
+`make unit`). One seed gives one result, so --check, which writes nothing, fails if a page says something else. --printed FILE reads
+what the tests printed before; --speed measures nothing of all that, but how fast `linkhold sense` is (`cargo bench -p
+linkhold-sense`, minutes on a machine that does nothing else), and fills that alone.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+
+from estimates import PROGRAM, ROOT, Estimates
+from marks import fill
+
+DOCS = ROOT / "docs"
+MESH = "scenarios/mesh.toml"
+OWN = ["mesh.spectrum.working_channel=own"]
+SEARCH = ["mesh.routing=search"]
+MESH_SEEDS, LATE_SEEDS = 20, 10
+# Words of a row, and for each of its columns (AODV, SEARCH) the settings.
+MESH_ROWS = [
+    ("common channel", [[], SEARCH]),
+    ("a channel each", [OWN, OWN + SEARCH]),
+    ('a channel each, `rts_threshold = "0B"`', [[*OWN, "mesh.rts_threshold=0B"]]),
+    ('a channel each, `retune_time = "0ms"`', [[*OWN, "mesh.spectrum.retune_time=0ms"]]),
+]
+
+
+def runs(scenario, seeds, settings=()):
+    command = [PROGRAM, "run", str(ROOT / scenario), "--seeds", str(seeds), "--json"]
+    for setting in settings:
+        command += ["--set", setting]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)["runs"]
+
+
+def values(told, case, key):
+    return [run["totals"][key] for run in told if run["case"] == case]
+
+
+def mesh(estimates):
+    lines = ["| | AODV | SEARCH |", "|---|---|---|"]
+    for words, columns in MESH_ROWS:
+        shown = []
+        for settings in columns:
+            mean, half = estimates.of(values(runs(MESH, MESH_SEEDS, settings), "none", "goodput_bps"))
+            shown.append(f"{mean / 1e3:.0f} ± {half / 1e3:.0f} kbit/s")
+        shown += [""] * (2 - len(shown))
+        lines.append(f"| {words} | {' | '.join(shown)} |".replace("|  |", "| |"))
+    return {"channels": block(lines)}
+
+
+def router(estimates):
+    told = runs("scenarios/told-late.toml", LATE_SEEDS)
+    return {f"late-{case}": f"{estimates.of(values(told, case, 'limit_share'))[0]:.2f}" for case in ("both", "dsasync")}
+
+
+def block(lines):
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def printed():
+    """What the tests print whose numbers stand on a page."""
+    cargo = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--workspace", *os.environ.get("STRUCT_OPS", "").split()]
+    told = ["--", "--nocapture", "--test-threads=1"]
+    parts = [[*cargo, "--test", "look_ahead", "--test", "rates", *told], [*cargo, "--lib", "look_ahead::tests::closed_loop", *told]]
+    return "".join(subprocess.run(part, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout for part in parts)
+
+
+def one(pattern, text):
+    """The only match of `pattern`, or of several all alike."""
+    found = set(re.findall(pattern, text, re.MULTILINE))
+    if len(found) != 1:
+        sys.exit(f"the tests print {len(found)} lines like {pattern}")
+    return found.pop()
+
+
+def lookahead(text):
+    def cell(settings, case):
+        return one(rf"{re.escape(settings)} {case}: ([\d.]+) frames instead of ([\d.]+);", text)
+
+    plain, linux, weak = "[]", r'["tcp.delayed_ack=\"linux\""]', '["radio.grants.success=0.5"]'
+    simulated = ["| receiver | without | paper | recommended |", "|---|---|---|---|"]
+    for words, settings, cases in (
+        ("heartbeat only (figure 3)", plain, ("paper", "recommended")),
+        ("Linux, 40 ms", linux, ("paper", "recommended")),
+        ("heartbeat only, p_s = 0.5", weak, (None, "recommended")),
+    ):
+        told = [cell(settings, case) if case else None for case in cases]
+        without = {both[1] for both in told if both}
+        if len(without) != 1:
+            sys.exit(f"{words}: without look-ahead the tests print {without}")
+        simulated.append(f"| {words} | {without.pop()} | {' | '.join(both[0] if both else '–' for both in told)} |")
+    closed = ["| receiver | without | recommended |", "|---|---|---|"]
+    for words, name in (
+        ("heartbeat only, 12 ms between segments", "heartbeat"),
+        ("lone segments, 40 ms", "40 ms"),
+        ("lone segments, 200 ms after the segment", "200 ms after the segment"),
+        ("the same in connections of 3 segments, 40 ms", "short, 40 ms"),
+        ("every second segment of a steady stream, 12 ms between segments", "every second segment"),
+    ):
+        pattern = rf"(?:^|\.\.\. ){re.escape(name)}: ([\d.]+) frames without\n(?:  .*\n)*?  Learned Measured: Result {{ wait: ([\d.]+),"
+        closed.append(f"| {words} | {' | '.join(one(pattern, text))} |")
+    wait = r"Result {{ wait: ([\d.]+),[^}}]*}}".replace("{{", "{").replace("}}", "}")
+    waits = one(rf"without {wait}, measured {wait}, n = 15 {wait}", text)
+    names = ("varies-without", "varies-measured", "varies-15")
+    varies = {name: f"{float(number):.1f}" for name, number in zip(names, waits)}
+    return {"simulated": block(simulated), "closed-loop": block(closed), **varies}
+
+
+def sense(text):
+    rows = ["| what | measured | closed form |", "|---|---|---|"]
+
+    def counted(words, name):
+        count, trials, mean, deviation = one(rf"{re.escape(name)}: (\d+) of (\d+), ([\d.]+) ± ([\d.]+) expected", text)
+        rows.append(f"| {words} | {int(count):,} of {int(trials):,} | {float(mean):,.1f} ± {deviation} |")
+
+    counted("false alarms, P_fa 10⁻³, everything sensed", "everything, P_fa 0.001")
+    counted("false alarms, P_fa 10⁻³, a band under a Hann window", "a band under a Hann window, P_fa 0.001")
+    for snr in (-9, -6, -4):
+        counted(f"found at {snr} dB SNR", f"everything, SNR {snr} dB")
+    for snr in (-4, 0):
+        found, delay, law, bursts = one(
+            rf"(?:^|\s){snr} dB: P_d ([\d.]+), delay ([\d.]+) blocks, ([\d.]+) expected, (\d+) bursts", text
+        )
+        # The geometric law's deviation, of a mean over so many bursts.
+        spread = (1 - float(found)) ** 0.5 / float(found) / int(bursts) ** 0.5
+        closed = f"{float(law):.2f} ± {spread:.2f}" if spread >= 0.005 else f"{float(law):.2f}"
+        rows.append(f"| mean delay at {snr} dB, P_fa 10⁻⁶, {bursts} bursts | {float(delay):.2f} blocks | {closed} |")
+    hann, rectangular = one(r"alarms by a neighbour in 2000 blocks: (\d+) with Hann's window, (\d+) without", text)
+    return {"rates": block(rows), "neighbour": hann, "neighbour-without": rectangular}
+
+
+def speed():
+    """Millions of samples a second, as criterion's middle estimate."""
+    command = [os.environ.get("CARGO", "cargo"), "bench", "--locked", "-p", "linkhold-sense"]
+    text = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    units = {"Kelem/s": 1e-3, "Melem/s": 1, "Gelem/s": 1e3}
+
+    def rate(name):
+        number, unit = one(rf"^sense/{name}\s+time:.*\n\s+thrpt:\s+\[\S+ \S+ (\S+) (\S+) \S+ \S+\]", text)
+        return f"{float(number) * units[unit]:,.0f}"
+
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False).stdout
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return (
+        f"\nMillions of samples a second on one core ({model[1] if model else platform.machine()}, commit {commit.strip()}): "
+        f"{rate('cf32/everything')} of `cf32` with\neverything sensed, {rate('cf32/band')} with a band and 256-sample transforms, "
+        f"{rate('cu8/band')} of `cu8` with a band.\n"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page says something else")
+    parser.add_argument("--printed", type=pathlib.Path, help="what the tests printed")
+    parser.add_argument("--speed", action="store_true", help="measure and fill the speed of `linkhold sense` only")
+    options = parser.parse_args()
+    if options.speed:
+        fill(DOCS / "sense.md", {"speed": speed()}, False, others=("rates", "neighbour", "neighbour-without"))
+        return
+    estimates, text = Estimates(), options.printed.read_text() if options.printed else printed()
+    pages = {
+        "mesh.md": (mesh(estimates), ()),
+        "router.md": (router(estimates), ("costs",)),
+        "lookahead.md": (lookahead(text), ()),
+        "sense.md": (sense(text), ("speed",)),
+    }
+    differ = [name for name, (contents, others) in pages.items() if not fill(DOCS / name, contents, options.check, others)]
+    if options.check and differ:
+        sys.exit(f"{', '.join(differ)}: not what is measured now: run scripts/page_numbers.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Runs the commands of README.md, the pages of docs/ and python/linkhold/README.md that need no root, as they stand there.
+
+    try_pages.py [PATH-OF-LINKHOLD] [PAGE...]
+
+Every page gets an empty folder with the repository's scenarios in it, and every block a script (page_blocks.py): `try commands`
+is run by bash, `try file NAME` is written down, `try scenario` is checked by `linkhold scenario check`. A block fails if one of
+its commands ends with an error, or if what it prints lacks what the page promises. No block is without a comment, so none is
+forgotten; other blocks name who runs them. Directives of a block:
+
+    replace A => B        run B where the page says A: fewer seeds, a file of the folder in the place of one of /etc
+    elsewhere A => WHO    the line that begins with A is run by another: `make TARGET`, or a file and words in it
+    before COMMAND        run before the block (a file that a reader has), not shown on the page
+    after COMMAND         run after the block, in the same shell: checks what it left behind
+    stands-in NAME COMMAND  a program that this machine may not have, played by a shell command
+    shows REGEX           what the block must print
+    base FILE             a scenario without the tables that the block has; the block is put to the rest of it
+    line TEXT             of a scenario, too, before the block
+    more TEXT             of a scenario, too, after the block
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from page_blocks import ROOT, Wrong, blocks, check_who
+
+PAGES = ("README.md", "docs/host.md", "docs/lookahead.md", "docs/mesh.md", "docs/pu-log.md", "docs/router.md", "docs/sense.md",
+         "docs/traces.md", "docs/testbed/README.md", "python/linkhold/README.md")  # fmt: skip
+# Blocks that need root and a lab: scripts/try_router_page.py runs these.
+LAB = {
+    "router.md": ("lab", "agent", "flow", "signals", "socket", "watch", "record", "config", "rules"),
+    "host.md": ("congestion",),
+}
+# No block takes this long, s.
+TIME_LIMIT = 120
+
+
+class Directives:
+    def __init__(self, lines):
+        known = ("replace", "elsewhere", "before", "after", "stands-in", "shows", "base", "line", "more")
+        self._lines = [line.split(maxsplit=1) for line in lines if line]
+        for line in self._lines:
+            if line[0] not in known or len(line) < 2:
+                raise Wrong(f"no directive: {' '.join(line)}")
+
+    def all(self, name):
+        return [rest for word, rest in self._lines if word == name]
+
+    def pairs(self, name):
+        for rest in self.all(name):
+            old, arrow, new = rest.partition(" => ")
+            if not arrow:
+                raise Wrong(f"`{name} {rest}` has no =>")
+            yield old, new
+
+
+class Page:
+    """A page's folder, and what its blocks have in common."""
+
+    def __init__(self, program, folder):
+        self.folder = folder
+        (folder / "bin").mkdir()
+        (folder / "bin" / "linkhold").symlink_to(program)
+        (folder / "target" / "release").mkdir(parents=True)
+        (folder / "target" / "release" / "linkhold").symlink_to(program)
+        for name in ("scenarios", "packaging"):
+            shutil.copytree(ROOT / name, folder / name)
+        search = f"{folder / 'bin'}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+        self.environment = {**os.environ, "PATH": search, "HOME": str(folder), "COLUMNS": "120"}
+        self.environment.pop("LINKHOLD_DATA", None)
+
+    def run(self, text):
+        done = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", text], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIME_LIMIT,
+        )  # fmt: skip
+        if done.returncode:
+            raise Wrong(f"exit status {done.returncode}:\n{text}\n{done.stdout[-4000:]}")
+        return done.stdout
+
+    def stand_in(self, told):
+        name, _, command = told.partition(" ")
+        file = self.folder / "bin" / name
+        file.write_text(f"#!/bin/sh\n{command}\n")
+        file.chmod(0o755)
+
+    def commands(self, block):
+        told, text = Directives(block.directives), block.text
+        for old, who in told.pairs("elsewhere"):
+            check_who(who)
+            lines = text.split("\n")
+            left = [line for line in lines if not line.lstrip().startswith(old)]
+            if len(left) == len(lines):
+                raise Wrong(f"no line begins with {old}")
+            text = "\n".join(left)
+        for old, new in told.pairs("replace"):
+            if old not in text:
+                raise Wrong(f"{old} is not in the block")
+            text = text.replace(old, new)
+        for stand_in in told.all("stands-in"):
+            self.stand_in(stand_in)
+        for command in told.all("before"):
+            self.run(command)
+        said = self.run("\n".join([text, *told.all("after")]))
+        for wanted in told.all("shows"):
+            if not re.search(wanted, said, re.MULTILINE):
+                raise Wrong(f"nothing printed is like {wanted}:\n{text}\n{said[-4000:]}")
+
+    def scenario(self, block):
+        told, text = Directives(block.directives), block.text
+        text = "\n".join([*told.all("line"), text, *told.all("more")])
+        for base in told.all("base"):
+            text = put_to((ROOT / base).read_text(), text)
+        file = self.folder / f"block-{block.line}.toml"
+        file.write_text(text + "\n")
+        self.run(f"linkhold scenario check {file.name}")
+
+
+def put_to(base, text):
+    """`base` without the tables that `text` has, and `text` after it. A line that begins with `[` begins a table."""
+
+    def tables(toml):
+        name, parts = "", {}
+        for line in toml.split("\n"):
+            header = re.match(r"\[\[?\s*(\w+)", line)
+            name = header[1] if header else name
+            parts.setdefault(name, []).append(line)
+        return parts
+
+    old, new = tables(base), tables(text)
+    given = keys(new.get("", []))
+    head = [line for line in old.pop("", []) if line.partition("=")[0].strip() not in given]
+    kept = [line for name, lines in old.items() if name not in new for line in lines]
+    return "\n".join([*head, *new.pop("", []), *kept, *(line for lines in new.values() for line in lines)])
+
+
+def keys(lines):
+    return [line.partition("=")[0].strip() for line in lines if "=" in line and not line.startswith("#")]
+
+
+def try_page(program, page):
+    """Runs a page's blocks; answers how many."""
+    todo = blocks(page)
+    with tempfile.TemporaryDirectory() as folder:
+        here = Page(program, pathlib.Path(folder))
+        files = [(block, block.name.split()[1:]) for block in todo if block.name.split()[0] == "file"]
+        for block, name in files:
+            # Before all commands: a page may name a file before it shows it.
+            (here.folder / name[0]).write_text(block.text + "\n")
+        for block in todo:
+            kind, began = block.name.split()[0], time.monotonic()
+            if re.search(r"\bjq\b", block.text + "".join(block.directives)) and not shutil.which("jq"):
+                print(f"pages: {page.relative_to(ROOT)}:{block.line} skipped: `jq` is not installed")
+                continue
+            try:
+                if kind == "commands":
+                    here.commands(block)
+                elif kind == "scenario":
+                    here.scenario(block)
+                elif kind == "file":
+                    for command in Directives(block.directives).all("after"):
+                        here.run(command)
+                elif kind not in LAB.get(page.name, ()):
+                    raise Wrong(f"no block is tried as {kind}")
+                else:
+                    continue
+            except (Wrong, subprocess.TimeoutExpired) as error:
+                raise Wrong(f"line {block.line}: {error}") from error
+            print(f"pages: {page.relative_to(ROOT)}:{block.line} {kind}, {time.monotonic() - began:.1f} s", flush=True)
+    return sum(block.name.split()[0] not in LAB.get(page.name, ()) for block in todo)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", type=pathlib.Path, nargs="?", default=ROOT / "target" / "debug" / "linkhold")
+    parser.add_argument("pages", type=pathlib.Path, nargs="*", default=[ROOT / page for page in PAGES])
+    options = parser.parse_args()
+    tried = 0
+    for page in options.pages:
+        try:
+            tried += try_page(options.program.resolve(), page.resolve())
+        except Wrong as error:
+            print(f"pages: {page.resolve().relative_to(ROOT)}: {error}", file=sys.stderr)
+            return 1
+    print(f"pages: {tried} blocks of {len(options.pages)} pages do what they say")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
