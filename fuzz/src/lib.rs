@@ -29,7 +29,10 @@ use linkhold_radio::{Columns, SnrTrace, Trace};
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_sense::sigmf::Metadata;
 use linkhold_sense::{Blocks, Event, FloorSource, Sensor, Settings};
-use linkhold_wire::{TcpChecksum, apply_rewrite, parse_ip_tcp, parse_ip_tcp_headers, verify_checksums};
+use linkhold_wire::{
+    Parsed, TcpChecksum, apply_rewrite, parse_ip_headers, parse_ip_tcp, parse_ip_tcp_headers,
+    verify_checksums,
+};
 
 /// A scenario file. An accepted one has cases and a summary, and the text that is kept of it, overrides included,
 /// gives it again; each line of a refusal starts with the file or
@@ -158,10 +161,15 @@ pub fn channel_log(data: &[u8]) {
     }
 }
 
-/// An IP packet. If an accepted one is rewritten, parsing shows the new window, and correct checksums stay
+/// An IP packet of TCP or UDP. If an accepted one of TCP is rewritten, parsing shows the new window, and correct checksums stay
 /// correct.
 pub fn packet(data: &[u8]) {
-    let _ = parse_ip_tcp_headers(data);
+    let headers = parse_ip_tcp_headers(data);
+    match parse_ip_headers(data) {
+        Ok(Parsed::Tcp(parsed)) => assert_eq!(headers, Ok(parsed)),
+        Ok(Parsed::Udp(parsed)) => assert!(headers.is_err() && parsed.ip_len >= 28),
+        Err(error) => assert_eq!(headers, Err(error)),
+    }
     let Ok(parsed) = parse_ip_tcp(data) else { return };
     assert!(parsed.payload_offset() <= data.len());
     let mut bytes = data.to_vec();

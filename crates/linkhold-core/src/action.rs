@@ -75,12 +75,20 @@ pub enum DropReason {
     StandingQueue,
     /// A duplicate ACK, or a SACK, told of a loss that is being repaired from a copy kept here.
     RepairedHere,
+    /// A datagram waited for so long that its receiver is thought to have no use for it any more.
+    TooOld,
 }
 
 impl DropReason {
     /// Every reason, in declaration order.
-    pub const ALL: [Self; 5] =
-        [Self::BufferFull, Self::Superseded, Self::FlowEvicted, Self::StandingQueue, Self::RepairedHere];
+    pub const ALL: [Self; 6] = [
+        Self::BufferFull,
+        Self::Superseded,
+        Self::FlowEvicted,
+        Self::StandingQueue,
+        Self::RepairedHere,
+        Self::TooOld,
+    ];
 }
 
 /// What becomes of the packet just handed in.

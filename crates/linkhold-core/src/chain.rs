@@ -17,9 +17,9 @@ use hashbrown::HashMap;
 
 use crate::action::{Action, Actions, DropReason, Report, Rewrite, Verdict};
 use crate::link_event::{LinkEvent, LinkEventKind};
-use crate::log::OwnedPacket;
+use crate::log::{OwnedDatagram, OwnedPacket};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{Direction, Origin, PacketId, PacketView};
+use crate::packet::{DatagramView, Direction, Origin, PacketId, PacketView};
 use crate::time::Instant;
 
 /// Mechanisms at one node, from the wire to the radio. See the module's documentation.
@@ -36,9 +36,55 @@ struct Member {
     held: HashMap<PacketId, Parked, FixedState>,
 }
 
+/// A packet on its way through the chain.
+#[derive(Clone, Copy)]
+enum Passing {
+    Segment(OwnedPacket),
+    Datagram(OwnedDatagram),
+}
+
+impl Passing {
+    const fn id(&self) -> PacketId {
+        match self {
+            Self::Segment(packet) => packet.id,
+            Self::Datagram(datagram) => datagram.id,
+        }
+    }
+
+    const fn direction(&self) -> Direction {
+        match self {
+            Self::Segment(packet) => packet.direction,
+            Self::Datagram(datagram) => datagram.direction,
+        }
+    }
+
+    const fn origin(&self) -> Origin {
+        match self {
+            Self::Segment(packet) => packet.origin,
+            Self::Datagram(datagram) => datagram.origin,
+        }
+    }
+
+    /// Asks a mechanism.
+    fn ask(&self, now: Instant, mechanism: &mut dyn Mechanism, answers: &mut Actions) -> Verdict {
+        match self {
+            Self::Segment(packet) => mechanism.on_packet(now, &packet.view(), answers),
+            Self::Datagram(datagram) => mechanism.on_datagram(now, &datagram.view(), answers),
+        }
+    }
+
+    /// Changes it as a mechanism wants; nothing is changed in a datagram.
+    fn change(&mut self, rewrite: Rewrite) {
+        match self {
+            Self::Segment(packet) => rewrite.apply(&mut packet.tcp, &mut packet.ecn),
+            Self::Datagram(_) => debug_assert!(rewrite.is_none(), "a mechanism rewrote a datagram"),
+        }
+    }
+}
+
 /// A held packet as its mechanism was handed it, and what had been changed of it by then.
 struct Parked {
-    packet: OwnedPacket,
+    packet: Passing,
     rewrite: Rewrite,
 }
 
@@ -77,9 +123,9 @@ impl Chain {
     }
 
     /// The one that a packet passes first.
-    fn first(&self, packet: &PacketView<'_>) -> Option<usize> {
+    fn first(&self, packet: &Passing) -> Option<usize> {
         let last = self.members.len().checked_sub(1)?;
-        Some(match (packet.direction, packet.origin) {
+        Some(match (packet.direction(), packet.origin()) {
             (Direction::Downlink, Origin::Arrival) => 0,
             // Only the one next to the radio takes packets back from its queue.
             (Direction::Downlink, Origin::TransmitQueue) | (Direction::Uplink, _) => last,
@@ -91,21 +137,21 @@ impl Chain {
     fn walk(
         &mut self,
         now: Instant,
-        mut packet: OwnedPacket,
+        mut packet: Passing,
         from: Option<usize>,
         before: Rewrite,
         asked: &mut Vec<Asked>,
     ) -> Fate {
         let (mut rewrite, mut keep, mut at) = (before, false, from);
         while let Some(index) = at {
-            at = self.after(index, packet.direction);
+            at = self.after(index, packet.direction());
             let mut answers = self.spare.pop().unwrap_or_default();
             let member = &mut self.members[index];
-            let verdict = member.mechanism.on_packet(now, &packet.view(), &mut answers);
+            let verdict = packet.ask(now, &mut *member.mechanism, &mut answers);
             asked.push(Asked { index, answers });
             match verdict {
                 Verdict::Forward(more) => {
-                    more.apply(&mut packet.tcp, &mut packet.ecn);
+                    packet.change(more);
                     rewrite = rewrite.and_then(more);
                 }
                 Verdict::ForwardAndKeep(more) => {
@@ -114,13 +160,27 @@ impl Chain {
                     keep = true;
                 }
                 Verdict::Hold => {
-                    member.held.insert(packet.id, Parked { packet, rewrite });
+                    member.held.insert(packet.id(), Parked { packet, rewrite });
                     return Fate::Held;
                 }
                 Verdict::Drop(reason) => return Fate::Dropped(reason),
             }
         }
         Fate::Leaves { rewrite, keep }
+    }
+
+    /// Hands a packet that the driver brings to those it passes.
+    fn pass(&mut self, now: Instant, packet: Passing, out: &mut Actions) -> Verdict {
+        let mut asked = self.spare_asked.pop().unwrap_or_default();
+        let from = self.first(&packet);
+        let verdict = match self.walk(now, packet, from, Rewrite::NONE, &mut asked) {
+            Fate::Leaves { rewrite, keep: false } => Verdict::Forward(rewrite),
+            Fate::Leaves { rewrite, keep: true } => Verdict::ForwardAndKeep(rewrite),
+            Fate::Held => Verdict::Hold,
+            Fate::Dropped(reason) => Verdict::Drop(reason),
+        };
+        self.settle(now, asked, out);
+        verdict
     }
 
     /// Does what those asked want done, the last first: its actions may name what the ones before let go.
@@ -166,8 +226,8 @@ impl Chain {
             out.push(Action::Release { packet: id, rewrite });
             return;
         };
-        rewrite.apply(&mut parked.packet.tcp, &mut parked.packet.ecn);
-        let (next, before) = (self.after(index, parked.packet.direction), parked.rewrite.and_then(rewrite));
+        parked.packet.change(rewrite);
+        let (next, before) = (self.after(index, parked.packet.direction()), parked.rewrite.and_then(rewrite));
         let mut asked = self.spare_asked.pop().unwrap_or_default();
         match self.walk(now, parked.packet, next, before, &mut asked) {
             Fate::Leaves { rewrite, keep: false } => out.push(Action::Release { packet: id, rewrite }),
@@ -200,16 +260,11 @@ impl Mechanism for Chain {
     }
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
-        let mut asked = self.spare_asked.pop().unwrap_or_default();
-        let from = self.first(packet);
-        let verdict = match self.walk(now, packet.into(), from, Rewrite::NONE, &mut asked) {
-            Fate::Leaves { rewrite, keep: false } => Verdict::Forward(rewrite),
-            Fate::Leaves { rewrite, keep: true } => Verdict::ForwardAndKeep(rewrite),
-            Fate::Held => Verdict::Hold,
-            Fate::Dropped(reason) => Verdict::Drop(reason),
-        };
-        self.settle(now, asked, out);
-        verdict
+        self.pass(now, Passing::Segment(packet.into()), out)
+    }
+
+    fn on_datagram(&mut self, now: Instant, datagram: &DatagramView<'_>, out: &mut Actions) -> Verdict {
+        self.pass(now, Passing::Datagram(datagram.into()), out)
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
@@ -272,6 +327,7 @@ impl Mechanism for Chain {
         all.reduce(|sum, one| Metrics {
             // They see the same packets, connections and silences.
             packets: sum.packets.max(one.packets),
+            datagrams: sum.datagrams.max(one.datagrams),
             flows: sum.flows.max(one.flows),
             midstream_flows: sum.midstream_flows.max(one.midstream_flows),
             silences: sum.silences.max(one.silences),

@@ -4,7 +4,7 @@
 //! goes; [`replay`] hands the inputs to a fresh mechanism and names the first record where its answers
 //! differ.
 //!
-//! # Format, version 4
+//! # Format, version 5
 //! - 8 bytes magic `LNKHOLD\0`, then the version as u16, little endian.
 //! - Frames, each: length of the payload as u32, CRC-32 (IEEE) of the payload as u32, both little endian;
 //!   payload.
@@ -22,13 +22,15 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Action, Actions, Report, Verdict};
 use crate::link_event::LinkEvent;
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpSegment};
+use crate::packet::{
+    DatagramView, Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpSegment,
+};
 use crate::time::Instant;
 
 /// First bytes of a log.
 pub const MAGIC: [u8; 8] = *b"LNKHOLD\0";
 /// Version of the format, raised with every change of a recorded type.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 /// Longest frame, bytes. A flush that releases 130,000 packets takes about 2 MB.
 pub const MAX_FRAME: u32 = 4 << 20;
 
@@ -104,11 +106,48 @@ impl From<&PacketView<'_>> for OwnedPacket {
     }
 }
 
+/// A [`DatagramView`] that owns its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnedDatagram {
+    /// The driver's token.
+    pub id: PacketId,
+    /// Which way it crosses.
+    pub direction: Direction,
+    /// Where the driver took it from.
+    pub origin: Origin,
+    /// The station at the radio end.
+    pub station: StationId,
+    /// Its addresses and ports.
+    pub flow: FlowKey,
+    /// Length on the wire, bytes.
+    pub len: u32,
+    /// The IP header's ECN field.
+    pub ecn: Ecn,
+}
+
+impl OwnedDatagram {
+    /// The datagram as a mechanism takes it.
+    #[must_use]
+    pub const fn view(&self) -> DatagramView<'_> {
+        let Self { id, direction, origin, station, ref flow, len, ecn } = *self;
+        DatagramView { id, direction, origin, station, flow, len, ecn }
+    }
+}
+
+impl From<&DatagramView<'_>> for OwnedDatagram {
+    fn from(view: &DatagramView<'_>) -> Self {
+        let DatagramView { id, direction, origin, station, flow, len, ecn } = *view;
+        Self { id, direction, origin, station, flow: *flow, len, ecn }
+    }
+}
+
 /// A call of a mechanism, as recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum OwnedInput {
     /// [`Mechanism::on_packet`].
     Packet(OwnedPacket),
+    /// [`Mechanism::on_datagram`].
+    Datagram(OwnedDatagram),
     /// [`Mechanism::on_link`].
     Link(LinkEvent),
     /// [`Mechanism::on_report`].
@@ -124,6 +163,7 @@ impl OwnedInput {
     pub fn apply(&self, now: Instant, mechanism: &mut dyn Mechanism, out: &mut Actions) -> Option<Verdict> {
         match self {
             Self::Packet(packet) => return Some(mechanism.on_packet(now, &packet.view(), out)),
+            Self::Datagram(datagram) => return Some(mechanism.on_datagram(now, &datagram.view(), out)),
             Self::Link(event) => mechanism.on_link(now, *event, out),
             Self::Report(report) => {
                 mechanism.on_report(now, report, out);
@@ -138,7 +178,7 @@ impl OwnedInput {
 /// What a mechanism answered to one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outputs {
-    /// The verdict, exactly for a packet.
+    /// The verdict, exactly for a packet or a datagram.
     pub verdict: Option<Verdict>,
     /// [`Mechanism::next_timeout`] after the call.
     pub next_timeout: Option<Instant>,
@@ -303,6 +343,13 @@ impl<M: Mechanism, W: io::Write + Send> Mechanism for Recorder<M, W> {
         let before = out.as_slice().len();
         let verdict = self.mechanism.on_packet(now, packet, out);
         self.record(now, OwnedInput::Packet(packet.into()), Some(verdict), new_actions(out, before));
+        verdict
+    }
+
+    fn on_datagram(&mut self, now: Instant, datagram: &DatagramView<'_>, out: &mut Actions) -> Verdict {
+        let before = out.as_slice().len();
+        let verdict = self.mechanism.on_datagram(now, datagram, out);
+        self.record(now, OwnedInput::Datagram(datagram.into()), Some(verdict), new_actions(out, before));
         verdict
     }
 

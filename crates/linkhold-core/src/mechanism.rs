@@ -12,14 +12,16 @@
 //!   [`next_timeout`](Mechanism::next_timeout), which may change with every call.
 //! - On a connection whose segments are signed ([`TcpSegment::signed`](crate::packet::TcpSegment::signed)) a
 //!   mechanism changes no header and injects nothing.
+//! - A datagram ([`on_datagram`](Mechanism::on_datagram)) is a packet like any other to this contract, but that a
+//!   mechanism rewrites nothing in it and keeps no copy of it.
 //! - [`flush`](Mechanism::flush) lets go of everything: after it the mechanism holds no packet, keeps no copy
 //!   and no window closed.
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Actions, DropReason, Report, Verdict};
+use crate::action::{Actions, DropReason, Report, Rewrite, Verdict};
 use crate::link_event::LinkEvent;
-use crate::packet::PacketView;
+use crate::packet::{DatagramView, PacketView};
 use crate::time::Instant;
 
 /// Anything a mechanism can be told.
@@ -27,6 +29,8 @@ use crate::time::Instant;
 pub enum Input<'a> {
     /// A packet crosses the base station, or came back from the transmit queue.
     Packet(PacketView<'a>),
+    /// A datagram does.
+    Datagram(DatagramView<'a>),
     /// The radio reports.
     Link(LinkEvent),
     /// The mechanism at the other end of the radio reports.
@@ -79,6 +83,11 @@ pub trait Mechanism: Send {
     /// A TCP packet crosses the base station.
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict;
 
+    /// A UDP datagram crosses the base station. A mechanism that has nothing to do with datagrams lets them pass.
+    fn on_datagram(&mut self, _now: Instant, _datagram: &DatagramView<'_>, _out: &mut Actions) -> Verdict {
+        Verdict::Forward(Rewrite::NONE)
+    }
+
     /// The radio reports.
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions);
 
@@ -107,10 +116,11 @@ pub trait Mechanism: Send {
     /// Counters so far.
     fn metrics(&self) -> Metrics;
 
-    /// One entry for all inputs; answers a verdict exactly for a packet.
+    /// One entry for all inputs; answers a verdict exactly for a packet or a datagram.
     fn step(&mut self, now: Instant, input: Input<'_>, out: &mut Actions) -> Option<Verdict> {
         match input {
             Input::Packet(packet) => Some(self.on_packet(now, &packet, out)),
+            Input::Datagram(datagram) => Some(self.on_datagram(now, &datagram, out)),
             Input::Link(event) => {
                 self.on_link(now, event, out);
                 None
@@ -134,6 +144,10 @@ impl<M: Mechanism + ?Sized> Mechanism for Box<M> {
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         (**self).on_packet(now, packet, out)
+    }
+
+    fn on_datagram(&mut self, now: Instant, datagram: &DatagramView<'_>, out: &mut Actions) -> Verdict {
+        (**self).on_datagram(now, datagram, out)
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
@@ -168,8 +182,14 @@ impl<M: Mechanism + ?Sized> Mechanism for Box<M> {
 /// Counters of a mechanism. Gauges say so; everything else only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Packets seen.
+    /// TCP packets seen.
     pub packets: u64,
+    /// Datagrams seen.
+    #[serde(default)]
+    pub datagrams: u64,
+    /// Datagrams answered with `Hold`; they count among the `holds`, too.
+    #[serde(default)]
+    pub datagram_holds: u64,
     /// Gauge: packets held now.
     pub held_packets: u64,
     /// Gauge: bytes held now.
@@ -234,6 +254,8 @@ impl Metrics {
         }
         Self {
             packets: self.packets + other.packets,
+            datagrams: self.datagrams + other.datagrams,
+            datagram_holds: self.datagram_holds + other.datagram_holds,
             held_packets: self.held_packets + other.held_packets,
             held_bytes: self.held_bytes + other.held_bytes,
             held_bytes_peak: self.held_bytes_peak + other.held_bytes_peak,
@@ -276,7 +298,7 @@ impl Mechanism for PlainRouter {
 
     fn on_packet(&mut self, _now: Instant, _packet: &PacketView<'_>, _out: &mut Actions) -> Verdict {
         self.packets += 1;
-        Verdict::Forward(crate::action::Rewrite::NONE)
+        Verdict::Forward(Rewrite::NONE)
     }
 
     fn on_link(&mut self, _now: Instant, _event: LinkEvent, _out: &mut Actions) {}

@@ -11,7 +11,7 @@
 use crate::action::{AckSpec, Action, Actions, Report, Verdict};
 use crate::link_event::{LinkEvent, LinkEventKind, Scope};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{FlowKey, PacketView, StationId};
+use crate::packet::{DatagramView, FlowKey, PacketView, StationId};
 use crate::silences::Silences;
 use crate::time::Instant;
 
@@ -74,6 +74,20 @@ impl Mechanism for Mirror {
             ..*packet
         };
         let verdict = self.inner.on_packet(now, &view, &mut self.answers);
+        self.answer(out);
+        verdict
+    }
+
+    fn on_datagram(&mut self, now: Instant, datagram: &DatagramView<'_>, out: &mut Actions) -> Verdict {
+        self.host = datagram.station;
+        let flow = turned(datagram.flow);
+        let view = DatagramView {
+            direction: datagram.direction.opposite(),
+            station: StationId(0),
+            flow: &flow,
+            ..*datagram
+        };
+        let verdict = self.inner.on_datagram(now, &view, &mut self.answers);
         self.answer(out);
         verdict
     }

@@ -1,4 +1,7 @@
-//! A TCP packet as a mechanism sees it: header fields and identity, never payload bytes.
+//! A packet as a mechanism sees it: header fields and identity, never payload bytes.
+//!
+//! A TCP packet is a [`PacketView`]; a datagram of UDP, of which nothing but addresses and length can be read, a
+//! [`DatagramView`].
 //!
 //! The driver owns the packet; a mechanism that wants to keep one remembers its [`PacketId`]. The same types
 //! describe simulated segments and packets parsed from a wire, so a mechanism cannot tell the two apart.
@@ -47,16 +50,17 @@ pub enum Origin {
     TransmitQueue,
 }
 
-/// One end of a TCP connection.
+/// One end of a TCP connection, or of a flow of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     /// IPv4 or IPv6 address.
     pub addr: IpAddr,
-    /// TCP port.
+    /// TCP or UDP port.
     pub port: u16,
 }
 
-/// A TCP connection across the base station, the same key for both directions.
+/// A TCP connection across the base station, the same key for both directions. A flow of UDP datagrams has a key
+/// of the same form; a connection and a flow of datagrams with equal keys are two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FlowKey {
     /// The end on the wired side (correspondent host, CH).
@@ -277,6 +281,26 @@ pub struct PacketView<'a> {
     pub flow: &'a FlowKey,
     /// The packet's TCP header.
     pub tcp: &'a TcpSegment,
+    /// Whole length on the wire from the IP header on, bytes.
+    pub len: u32,
+    /// The IP header's ECN field.
+    pub ecn: Ecn,
+}
+
+/// A UDP datagram (RFC 768) at the base station, whatever runs over it: nothing but its addresses and its length
+/// is known. It tells no window and acknowledges nothing that could be read (QUIC encrypts both, RFC 9001).
+#[derive(Clone, Copy, Debug)]
+pub struct DatagramView<'a> {
+    /// The driver's token.
+    pub id: PacketId,
+    /// Which way it crosses.
+    pub direction: Direction,
+    /// Where the driver took it from.
+    pub origin: Origin,
+    /// The station at the radio end.
+    pub station: StationId,
+    /// Its addresses and ports.
+    pub flow: &'a FlowKey,
     /// Whole length on the wire from the IP header on, bytes.
     pub len: u32,
     /// The IP header's ECN field.

@@ -520,6 +520,8 @@ pub struct RouterNeeds {
     pub kept_bytes: Bytes,
     /// It waits for reports of a mechanism at the other end of the radio, which only the simulator brings.
     pub reports: bool,
+    /// It has something to do with datagrams: UDP is to come past it.
+    pub datagrams: bool,
 }
 
 impl RouterNeeds {
@@ -532,6 +534,7 @@ impl RouterNeeds {
             transmit_queue: queues.min().unwrap_or(Duration::ZERO),
             kept_bytes: Bytes(self.kept_bytes.0.saturating_add(other.kept_bytes.0)),
             reports: self.reports || other.reports,
+            datagrams: self.datagrams || other.datagrams,
         }
     }
 }

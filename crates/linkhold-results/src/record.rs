@@ -572,13 +572,18 @@ impl MechanismRecord {
             ("uplink_requests_wrong", metrics.uplink_requests_wrong),
         ];
         let asked = requests.iter().filter(|_| metrics.uplink_requests > 0);
+        // Only of a mechanism that was handed datagrams and looked at them.
+        let datagrams = [("datagrams", metrics.datagrams), ("datagram_holds", metrics.datagram_holds)];
+        let saw = datagrams.iter().filter(|_| metrics.datagrams > 0);
+        let counters = counters.iter().chain(asked).chain(saw);
         Self {
             name: name.to_owned(),
             at: place.name().to_owned(),
-            counters: counters.iter().chain(asked).map(|&(key, value)| (key.to_owned(), value)).collect(),
+            counters: counters.map(|&(key, value)| (key.to_owned(), value)).collect(),
             dropped: DropReason::ALL
                 .iter()
                 .zip(metrics.dropped)
+                .filter(|&(&reason, _)| reason != DropReason::TooOld || metrics.datagrams > 0)
                 .map(|(&reason, count)| (drop_reason_name(reason).to_owned(), count))
                 .collect(),
         }
@@ -600,6 +605,7 @@ pub const fn drop_reason_name(reason: DropReason) -> &'static str {
         DropReason::FlowEvicted => "flow_evicted",
         DropReason::StandingQueue => "standing_queue",
         DropReason::RepairedHere => "repaired_here",
+        DropReason::TooOld => "too_old",
     }
 }
 

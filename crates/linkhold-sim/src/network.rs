@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use linkhold_core::action::{AckSpec, Action, DropReason, Report, SenderCommand, Verdict};
 use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
 use linkhold_core::packet::{
-    Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment,
+    DatagramView, Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment,
 };
 use linkhold_core::time::Instant;
 use linkhold_core::units::Bytes;
@@ -221,8 +221,7 @@ impl Network {
         id
     }
 
-    /// Sends a datagram from the correspondent (`Downlink`) or the station (`Uplink`) of a flow. It goes past
-    /// every mechanism on its way, for these are told of TCP only.
+    /// Sends a datagram from the correspondent (`Downlink`) or the station (`Uplink`) of a flow.
     pub fn send_datagram(&mut self, now: Instant, sending: &SendingDatagram) -> PacketId {
         let at = self.carrier.flows[sending.flow.get()].entry(sending.direction);
         let id = self.carrier.admit_datagram(now, at, sending);
@@ -282,9 +281,8 @@ impl Network {
         let packet = self.carrier.slab.get(id);
         let hop = self.carrier.hops.get(packet.hop);
         match packet.kind {
-            PacketKind::Segment => {}
+            PacketKind::Segment | PacketKind::Datagram => {}
             PacketKind::Report => return self.reported(now, id, hop.tap, hop.next),
-            PacketKind::Datagram => return self.past_tap(now, id, hop.tap, hop.next),
         }
         match hop.tap {
             None => self.onward(now, id, hop.next),
@@ -301,19 +299,6 @@ impl Network {
         if self.taps[tap.get()].sees_queue() {
             self.tell_room(now, tap, false);
         }
-    }
-
-    /// Lets a datagram go past the tap of its hop.
-    #[inline(never)]
-    fn past_tap(&mut self, now: Instant, id: PacketId, tap: Option<TapId>, next: Next) {
-        if let Some(tap) = tap {
-            let packet = self.carrier.slab.get(id);
-            if packet.direction == Direction::Downlink {
-                // It takes room in the queue that the mechanism has been told of.
-                self.taps[tap.get()].sent_down(packet.len);
-            }
-        }
-        self.onward(now, id, next);
     }
 
     /// Lets a packet go on behind the tap of its hop.
@@ -511,23 +496,22 @@ impl Network {
         let packet = self.carrier.slab.get(packet_id);
         let tap = &mut self.taps[id.get()];
         tap.check.seen(packet);
-        let view = PacketView {
-            id: packet_id,
-            direction: packet.direction,
-            origin,
-            station: packet.station,
-            flow: &self.carrier.flows[packet.flow.get()].key,
-            tcp: &packet.segment,
-            len: packet.len,
-            ecn: packet.ecn,
+        let flow = &self.carrier.flows[packet.flow.get()].key;
+        let Packet { direction, station, len, ecn, .. } = *packet;
+        let verdict = if packet.kind == PacketKind::Datagram {
+            let view = DatagramView { id: packet_id, direction, origin, station, flow, len, ecn };
+            tap.mechanism.on_datagram(now, &view, &mut tap.actions)
+        } else {
+            let tcp = &packet.segment;
+            let view = PacketView { id: packet_id, direction, origin, station, flow, tcp, len, ecn };
+            tap.mechanism.on_packet(now, &view, &mut tap.actions)
         };
-        let verdict = tap.mechanism.on_packet(now, &view, &mut tap.actions);
         self.carrier.touched.tap(id);
         // The verdict comes before the actions: an action may name the packet just held.
         match verdict {
             Verdict::Forward(rewrite) => {
-                if view.direction == Direction::Downlink {
-                    tap.sent_down(view.len);
+                if direction == Direction::Downlink {
+                    tap.sent_down(len);
                 }
                 self.carrier.rewrite(packet_id, rewrite);
                 match origin {
@@ -706,13 +690,7 @@ impl Network {
         self.carrier.touched.link(radio);
         let mut frames = self.carrier.air_mut(radio).reclaim(scope);
         for frame in frames.drain(..).rev() {
-            match self.carrier.slab.get(frame.packet).kind {
-                PacketKind::Segment | PacketKind::Report => {
-                    self.tap_packet(now, id, frame.packet, Origin::TransmitQueue);
-                }
-                // No mechanism may have it: it goes back as one that was forwarded.
-                PacketKind::Datagram => self.forwarded.push(frame.packet),
-            }
+            self.tap_packet(now, id, frame.packet, Origin::TransmitQueue);
         }
         self.carrier.air_mut(radio).frames = frames;
         // Frames that the mechanism forwards go back into the queue in their old order.

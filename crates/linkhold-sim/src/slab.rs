@@ -24,7 +24,7 @@ pub enum PacketKind {
     /// in the acknowledgment number and the SACK blocks. No host gets it.
     Report,
     /// A datagram of UDP: its number (from 0) is the segment's sequence number, and its payload the
-    /// segment's; nothing else of the segment counts. No mechanism sees it.
+    /// segment's; nothing else of the segment counts, and no mechanism sees of it more than its length.
     Datagram,
 }
 

@@ -9,7 +9,7 @@
 use linkhold_core::action::{Action, Actions, Report, Rewrite, Verdict};
 use linkhold_core::link_event::LinkEvent;
 use linkhold_core::mechanism::{Mechanism, Metrics};
-use linkhold_core::packet::PacketView;
+use linkhold_core::packet::{DatagramView, PacketView};
 use linkhold_core::time::Instant;
 
 /// The mechanism, with what it answers before it is sifted.
@@ -51,6 +51,14 @@ impl Mechanism for Watcher {
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         let verdict = self.inner.on_packet(now, packet, &mut self.answers);
+        let name = self.inner.name();
+        debug_assert_eq!(verdict, Verdict::Forward(Rewrite::NONE), "{name} only watches here");
+        self.pass_on(out);
+        Verdict::Forward(Rewrite::NONE)
+    }
+
+    fn on_datagram(&mut self, now: Instant, datagram: &DatagramView<'_>, out: &mut Actions) -> Verdict {
+        let verdict = self.inner.on_datagram(now, datagram, &mut self.answers);
         let name = self.inner.name();
         debug_assert_eq!(verdict, Verdict::Forward(Rewrite::NONE), "{name} only watches here");
         self.pass_on(out);

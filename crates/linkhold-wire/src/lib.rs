@@ -22,5 +22,7 @@ pub use emit::{
     DatagramSpec, EmitError, PacketSpec, Payload, UdpSpec, build_ack, datagram_len, emit, emit_datagram,
     emit_udp, packet_len,
 };
-pub use parse::{ParseError, ParsedPacket, parse_ip_tcp, parse_ip_tcp_headers};
+pub use parse::{
+    ParseError, Parsed, ParsedDatagram, ParsedPacket, parse_ip_headers, parse_ip_tcp, parse_ip_tcp_headers,
+};
 pub use rewrite::{RewriteError, TcpChecksum, apply_rewrite, fill_tcp_checksum, verify_checksums};

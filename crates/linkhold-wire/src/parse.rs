@@ -1,4 +1,5 @@
-//! Parses IPv4 and IPv6 bytes to a TCP header as mechanisms see it (RFC 791, RFC 8200, RFC 9293).
+//! Parses IPv4 and IPv6 bytes to a TCP header, or to the addresses of a UDP datagram, as mechanisms see them (RFC
+//! 791, RFC 8200, RFC 9293, RFC 768).
 //!
 //! The parser takes any bytes, returns a packet or a [`ParseError`], and never panics. It does not check
 //! checksums: a packet on its way through a router may carry one that hardware has yet to fill in.
@@ -20,6 +21,9 @@ const MAX_EXTENSION_HEADERS: usize = 6;
 
 /// Largest window scale shift; receivers treat a larger one as this (RFC 7323 section 2.3).
 const MAX_WINDOW_SCALE: u8 = 14;
+
+/// Bytes of a UDP header (RFC 768).
+const UDP_HEADER_LEN: usize = 8;
 
 /// Option kind of SACK (RFC 2018 section 3).
 const OPTION_SACK: u8 = 5;
@@ -64,7 +68,40 @@ impl ParsedPacket {
     }
 }
 
-/// Why the bytes are no TCP packet for a mechanism. Such a packet is to be forwarded unchanged.
+/// A UDP datagram found in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParsedDatagram {
+    /// Sender.
+    pub src: Endpoint,
+    /// Receiver.
+    pub dst: Endpoint,
+    /// Length of the packet by the IP header, bytes; the rest of the buffer is padding.
+    pub ip_len: u32,
+    /// The IP header's ECN field.
+    pub ecn: Ecn,
+}
+
+impl ParsedDatagram {
+    /// The flow, if the datagram travels in `direction`.
+    #[must_use]
+    pub const fn flow(&self, direction: Direction) -> FlowKey {
+        match direction {
+            Direction::Downlink => FlowKey { correspondent: self.src, station: self.dst },
+            Direction::Uplink => FlowKey { correspondent: self.dst, station: self.src },
+        }
+    }
+}
+
+/// What a mechanism can be told of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A segment of TCP.
+    Tcp(ParsedPacket),
+    /// A datagram of UDP.
+    Udp(ParsedDatagram),
+}
+
+/// Why the bytes are no packet for a mechanism. Such a packet is to be forwarded unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The bytes end before the headers do, or before the length that the IP header states.
@@ -79,7 +116,8 @@ pub enum ParseError {
     /// The packet is a fragment: it lacks ports and flags, or its checksum covers more than its own bytes.
     #[error("the packet is a fragment")]
     Fragment,
-    /// The packet is not TCP, or TCP follows an extension header that cannot be stepped over.
+    /// The packet is not TCP (nor UDP, where that is looked for too), or an extension header is before it that
+    /// cannot be stepped over.
     #[error("the packet is not TCP")]
     NotTcp,
 }
@@ -105,8 +143,28 @@ pub fn parse_ip_tcp_headers(bytes: &[u8]) -> Result<ParsedPacket, ParseError> {
     parse_located(bytes, &locate(bytes)?)
 }
 
-/// Where the TCP header of a packet is.
+/// Parses an IP packet that carries TCP or UDP; its payload may be cut off, as in [`parse_ip_tcp_headers`].
+///
+/// # Errors
+/// See [`ParseError`].
+pub fn parse_ip_headers(bytes: &[u8]) -> Result<Parsed, ParseError> {
+    let located = locate_any(bytes)?;
+    match located.transport {
+        Transport::Tcp => parse_located(bytes, &located).map(Parsed::Tcp),
+        Transport::Udp => parse_datagram(bytes, &located).map(Parsed::Udp),
+    }
+}
+
+/// Which header follows that of IP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Tcp,
+    Udp,
+}
+
+/// Where the TCP or UDP header of a packet is.
 pub(crate) struct Located {
+    pub(crate) transport: Transport,
     pub(crate) src: IpAddr,
     pub(crate) dst: IpAddr,
     /// Length of the packet by the IP header; `tcp_offset` is at most this.
@@ -115,7 +173,15 @@ pub(crate) struct Located {
     pub(crate) ecn: Ecn,
 }
 
+/// Finds the TCP header.
 pub(crate) fn locate(bytes: &[u8]) -> Result<Located, ParseError> {
+    locate_any(bytes).and_then(|located| match located.transport {
+        Transport::Tcp => Ok(located),
+        Transport::Udp => Err(ParseError::NotTcp),
+    })
+}
+
+fn locate_any(bytes: &[u8]) -> Result<Located, ParseError> {
     match bytes.first().map(|first| first >> 4) {
         None => Err(ParseError::Truncated),
         Some(4) => locate_v4(bytes),
@@ -141,10 +207,13 @@ fn locate_v4(bytes: &[u8]) -> Result<Located, ParseError> {
     if ip.more_frags() || ip.frag_offset() != 0 {
         return Err(ParseError::Fragment);
     }
-    if ip.next_header() != IpProtocol::Tcp {
-        return Err(ParseError::NotTcp);
-    }
+    let transport = match ip.next_header() {
+        IpProtocol::Tcp => Transport::Tcp,
+        IpProtocol::Udp => Transport::Udp,
+        _ => return Err(ParseError::NotTcp),
+    };
     Ok(Located {
+        transport,
         src: ip.src_addr().into(),
         dst: ip.dst_addr().into(),
         ip_len: u32::from(ip.total_len()),
@@ -164,9 +233,11 @@ fn locate_v6(bytes: &[u8]) -> Result<Located, ParseError> {
     let mut offset = smoltcp::wire::IPV6_HEADER_LEN;
     for _ in 0..=MAX_EXTENSION_HEADERS {
         match next {
-            IpProtocol::Tcp => {
+            IpProtocol::Tcp | IpProtocol::Udp => {
+                let transport = if next == IpProtocol::Tcp { Transport::Tcp } else { Transport::Udp };
                 return if offset < ip_len {
                     Ok(Located {
+                        transport,
                         src: ip.src_addr().into(),
                         dst: ip.dst_addr().into(),
                         ip_len: ip_len as u32,
@@ -189,6 +260,26 @@ fn locate_v6(bytes: &[u8]) -> Result<Located, ParseError> {
         }
     }
     Err(ParseError::NotTcp)
+}
+
+/// Of the UDP header only the ports and the length are read (RFC 768). A length that cannot be, which no receiver
+/// accepts, is refused; zero is one of them: it announces a jumbogram (RFC 2675 section 4).
+fn parse_datagram(bytes: &[u8], located: &Located) -> Result<ParsedDatagram, ParseError> {
+    let end = bytes.len().min(located.ip_len as usize);
+    let rest = bytes.get(located.tcp_offset..end).ok_or(ParseError::Truncated)?;
+    let Some(&[s0, s1, d0, d1, l0, l1, _, _]) = rest.first_chunk::<UDP_HEADER_LEN>() else {
+        return Err(ParseError::Truncated);
+    };
+    let length = usize::from(u16::from_be_bytes([l0, l1]));
+    if length < UDP_HEADER_LEN || located.tcp_offset + length > located.ip_len as usize {
+        return Err(ParseError::BadHeader);
+    }
+    Ok(ParsedDatagram {
+        src: Endpoint { addr: located.src, port: u16::from_be_bytes([s0, s1]) },
+        dst: Endpoint { addr: located.dst, port: u16::from_be_bytes([d0, d1]) },
+        ip_len: located.ip_len,
+        ecn: located.ecn,
+    })
 }
 
 fn parse_located(bytes: &[u8], located: &Located) -> Result<ParsedPacket, ParseError> {

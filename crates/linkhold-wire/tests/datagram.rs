@@ -3,9 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 
-use linkhold_core::packet::{Ecn, Endpoint};
+use linkhold_core::packet::{Direction, Ecn, Endpoint};
 use linkhold_core::time::Instant;
-use linkhold_wire::{DatagramSpec, EmitError, PcapngWriter, datagram_len, emit_datagram};
+use linkhold_wire::{
+    DatagramSpec, EmitError, ParseError, Parsed, PcapngWriter, datagram_len, emit_datagram, parse_ip_headers,
+    parse_ip_tcp_headers,
+};
 use proptest::prelude::*;
 use smoltcp::wire::{IpAddress, Ipv4Packet, Ipv6Packet, UdpPacket};
 
@@ -53,6 +56,70 @@ proptest! {
         prop_assert!(udp.verify_checksum(&IpAddress::from(ends[0]), &IpAddress::from(ends[1])));
         prop_assert_eq!([udp.src_port(), udp.dst_port()], ports);
         prop_assert_eq!(udp.payload().len(), payload_len as usize);
+        // Our own parser needs the headers only.
+        for bytes in [&buffer[..], &buffer[..written]] {
+            let Ok(Parsed::Udp(parsed)) = parse_ip_headers(bytes) else { panic!("{bytes:?}") };
+            prop_assert_eq!((parsed.src, parsed.dst, parsed.ecn), (spec.src, spec.dst, spec.ecn));
+            prop_assert_eq!(parsed.ip_len as usize, buffer.len());
+            let (down, up) = (parsed.flow(Direction::Downlink), parsed.flow(Direction::Uplink));
+            prop_assert_eq!((down.station, up.station), (spec.dst, spec.src));
+        }
+        prop_assert_eq!(parse_ip_tcp_headers(&buffer), Err(ParseError::NotTcp));
+    }
+
+    #[test]
+    fn damaged_datagrams_never_panic_and_lengths_stay_inside(
+        v6: bool,
+        payload_len in 0_u32..200,
+        edits in proptest::collection::vec((0_usize..60, any::<u8>()), 0..6),
+        cut in 0_usize..260,
+    ) {
+        let mut bytes = datagram(v6, payload_len);
+        for (at, value) in edits {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = value;
+            }
+        }
+        bytes.truncate(cut);
+        if let Ok(Parsed::Udp(parsed)) = parse_ip_headers(&bytes) {
+            prop_assert!(parsed.ip_len >= 28 && bytes.len() >= 28);
+        }
+    }
+}
+
+/// A whole datagram.
+fn datagram(v6: bool, payload_len: u32) -> Vec<u8> {
+    let spec = spec(if v6 { V6 } else { V4 }, [443, 5000], payload_len);
+    let mut bytes = vec![0; datagram_len(&spec)];
+    emit_datagram(&spec, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn fragments_other_protocols_and_impossible_lengths_are_refused() {
+    let edited = |v6, edits: &[(usize, u8)]| {
+        let mut bytes = datagram(v6, 20);
+        edits.iter().for_each(|&(at, value)| bytes[at] = value);
+        parse_ip_headers(&bytes)
+    };
+    assert!(edited(false, &[]).is_ok() && edited(true, &[]).is_ok());
+    // More fragments; a later fragment; the fragment header of IPv6 (44).
+    assert_eq!(edited(false, &[(6, 0x20)]), Err(ParseError::Fragment));
+    assert_eq!(edited(false, &[(7, 3)]), Err(ParseError::Fragment));
+    assert_eq!(edited(true, &[(6, 44)]), Err(ParseError::Fragment));
+    // ICMP, such as an error about a datagram; ICMPv6.
+    assert_eq!(edited(false, &[(9, 1)]), Err(ParseError::NotTcp));
+    assert_eq!(edited(true, &[(6, 58)]), Err(ParseError::NotTcp));
+    // UDP lengths: shorter than the header, zero, and longer than the packet.
+    for (at, v6) in [(24, false), (44, true)] {
+        for length in [[0, 7], [0, 0], [0, 29], [255, 255]] {
+            assert_eq!(edited(v6, &[(at, length[0]), (at + 1, length[1])]), Err(ParseError::BadHeader));
+        }
+        // Shorter than the packet: the rest is padding.
+        assert!(edited(v6, &[(at, 0), (at + 1, 12)]).is_ok());
+    }
+    for cut in 0..28 {
+        assert!(parse_ip_headers(&datagram(false, 20)[..cut]).is_err());
     }
 }
 

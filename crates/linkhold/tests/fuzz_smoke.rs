@@ -16,7 +16,7 @@ use linkhold_core::packet::{
 };
 use linkhold_core::time::Instant;
 use linkhold_core::units::Seq;
-use linkhold_wire::{PacketSpec, Payload, emit, packet_len};
+use linkhold_wire::{DatagramSpec, PacketSpec, Payload, datagram_len, emit, emit_datagram, packet_len};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -200,6 +200,13 @@ fn any_bytes_are_a_packet_or_refused() {
             bytes.truncate(len);
             seeds.push(bytes);
         }
+    }
+    for v6 in [false, true] {
+        let FlowKey { correspondent: src, station: dst } = flow(v6);
+        let spec = DatagramSpec { src, dst, payload_len: 30, ecn: Ecn::NotEct };
+        let mut bytes = vec![0; datagram_len(&spec)];
+        emit_datagram(&spec, &mut bytes).expect("it fits");
+        seeds.push(bytes);
     }
     smoke(&seeds, 20_000, bodies::packet);
 }

@@ -22,7 +22,7 @@ fn status() -> Value {
         "packets": {
             "seen": 1000, "held": 9, "held_bytes": 13_500, "held_bytes_peak": 20_000, "holds": 40, "released": 31,
             "rewritten": 5, "dropped_buffer_full": 1, "dropped_superseded": 2, "dropped_flow_evicted": 0,
-            "dropped_standing_queue": 0, "dropped_repaired_here": 0, "kept_bytes": 0, "copies_sent": 0,
+            "dropped_standing_queue": 0, "dropped_repaired_here": 0, "dropped_too_old": 0, "datagrams": 7, "datagram_holds": 2, "kept_bytes": 0, "copies_sent": 0,
             "verdict_errors": 0
         },
         "windows": {

@@ -73,6 +73,18 @@ pub enum Queues {
     Flow,
 }
 
+/// What happens to UDP datagrams that go down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Datagrams {
+    /// They pass, unseen: into a silence, and beside what is paced. The paper speaks of TCP only.
+    Pass,
+    /// They wait in a silence and behind the hold buffer as segments do, with a queue for each flow, up to
+    /// [`DsaSyncConfig::datagram_quota`] and [`DsaSyncConfig::datagram_max_age`].
+    #[default]
+    Hold,
+}
+
 /// What is sent when a channel switch takes capacity away (Algorithm 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -125,6 +137,17 @@ pub struct DsaSyncConfig {
     /// 8289; [`Queues::Flow`]); zero: never. It is four times the standing queue that the clamp leaves, so that
     /// it concerns only senders that no window holds.
     pub standing_limit: Duration,
+    /// What happens to datagrams that go down.
+    pub datagrams: Datagrams,
+    /// A datagram that has waited for longer is dropped in place of being sent; zero: never. One second: QUIC sends
+    /// a handshake of which it has heard nothing again after that time (RFC 9002 section 6.2.2), TCP's rule too
+    /// (RFC 6298 section 2.1), and a receiver of live media has played on long before. Less would take from QUIC
+    /// the whole window that a silence keeps, and so its congestion window.
+    pub datagram_max_age: Duration,
+    /// Most that held datagrams may weigh together, bytes: it comes out of what is kept free for windows that
+    /// close late (`b_low`), and what would exceed it drops the first of the longest queue of datagrams. Flows that
+    /// their station has not answered have an eighth of it for each station.
+    pub datagram_quota: Bytes,
     /// Copies are kept of what goes down, so that what a silence took before it was noticed can go again, and
     /// other losses of the radio besides.
     pub recover: bool,
@@ -202,6 +225,9 @@ impl Default for DsaSyncConfig {
             queues: Queues::Flow,
             flow_quota: Bytes(32_000_000),
             standing_limit: Duration::from_millis(20),
+            datagrams: Datagrams::Hold,
+            datagram_max_age: Duration::from_secs(1),
+            datagram_quota: Bytes(8_000_000),
             recover: false,
             longest_lateness: Duration::from_millis(50),
             copies: Bytes(4_000_000),
@@ -243,6 +269,7 @@ impl DsaSyncConfig {
             b_low: Bytes(400_000_000),
             max_held_packets: 1_048_576,
             queues: Queues::Station,
+            datagrams: Datagrams::Pass,
             duplicates: Duplicates::ReplaceOlder,
             uplink: UplinkConfig {
                 mode: UplinkMode::Pooled,
@@ -276,7 +303,8 @@ impl DsaSyncConfig {
         Self { mode, close_at: CloseAt::UsedUp, ..Self::default() }
     }
 
-    /// `self` with B_alloc set, B_high and B_low at half and a quarter of it, and a flow's quota at half.
+    /// `self` with B_alloc set, B_high and B_low at half and a quarter of it, a flow's quota at half and that of
+    /// datagrams at an eighth.
     #[must_use]
     pub fn with_b_alloc(self, b_alloc: Bytes) -> Self {
         Self {
@@ -284,6 +312,7 @@ impl DsaSyncConfig {
             b_high: Bytes(b_alloc.0 / 2),
             b_low: Bytes(b_alloc.0 / 4),
             flow_quota: Bytes(b_alloc.0 / 2),
+            datagram_quota: Bytes(b_alloc.0 / 8),
             ..self
         }
     }

@@ -17,7 +17,7 @@ use core::cell::Cell;
 
 use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Duplicates, Queues};
-use super::flow::Flow;
+use super::flow::{Flow, Transport};
 use super::hold_buffer::{Arrived, HoldBuffer, IN_SILENCE, NONE};
 use super::pacer::Pacer;
 use super::recover::Gates;
@@ -34,7 +34,7 @@ pub(super) const MOST_DROPS: u32 = 64;
 
 /// The common queue of a station, of all flows that the station has not answered, gets this part of a flow's
 /// quota. Before its first answer a flow sends no more than an initial window.
-const COMMON_PART: u64 = 8;
+pub(super) const COMMON_PART: u64 = 8;
 
 /// A held packet that leaves.
 #[derive(Clone, Copy, Debug)]
@@ -42,21 +42,24 @@ pub(super) struct Leaving {
     pub packet: PacketId,
     /// Its flow.
     pub slot: u32,
+    pub transport: Transport,
     /// Its ACK number and window field, if it has them.
     pub tells: Option<(Seq, u16)>,
     /// It has payload that may be sent again.
     pub is_data: bool,
-    /// How it goes down; `None`: it is dropped, because its queue stands.
-    pub sent: Option<SentDown>,
+    /// How it goes down, or why it is dropped.
+    pub sent: Result<SentDown, DropReason>,
 }
 
 /// Held downlink packets and the pace at which they leave.
 #[derive(Debug)]
 pub(super) struct Downlink {
-    buffer: HoldBuffer,
+    pub(super) buffer: HoldBuffer,
     pub pacer: Pacer,
     /// When the first of the stations below which enough is outstanding is sent a packet all the same.
-    patient: Instant,
+    pub(super) patient: Instant,
+    /// The last release ended for its [`MOST_DROPS`]: there may be more to drop, or to release.
+    pub unfinished: bool,
     /// Flows that [`hold`](Self::hold) took packets from to make room. Its memory is kept.
     pub cut: Vec<u32>,
 }
@@ -67,6 +70,7 @@ impl Downlink {
             buffer: HoldBuffer::new(config),
             pacer: Pacer::new(config.assumed_capacity, config.transmit_queue),
             patient: Instant::FAR_FUTURE,
+            unfinished: false,
             cut: Vec::new(),
         }
     }
@@ -109,6 +113,20 @@ impl Downlink {
                 return true;
             }
         }
+        self.waits_behind(now, shared, round_trips, gates, slot, station)
+    }
+
+    /// An arrival has to wait for what is held.
+    #[inline]
+    pub(super) fn waits_behind(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        gates: &Gates,
+        slot: u32,
+        station: StationId,
+    ) -> bool {
         if self.buffer.packets() == 0 {
             return false;
         }
@@ -120,7 +138,13 @@ impl Downlink {
 
     /// Brings a station that may be sent something to the front. False if there is none.
     #[inline]
-    fn settle(&mut self, now: Instant, shared: &Shared, round_trips: &RoundTrips, gates: &Gates) -> bool {
+    pub(super) fn settle(
+        &mut self,
+        now: Instant,
+        shared: &Shared,
+        round_trips: &RoundTrips,
+        gates: &Gates,
+    ) -> bool {
         let patient = Cell::new(self.patient);
         let found = self.buffer.settle(|station| {
             shared.monitor.tfp(station)
@@ -251,11 +275,26 @@ impl Downlink {
         if !self.pacer.allows(now, self.buffer.len_of(index)) {
             return None;
         }
-        if self.stands(now, shared, round_trips, index) {
-            return Some(Leaving { sent: None, ..self.take(shared, index) });
+        if let Some(reason) = self.cut_short(now, shared, round_trips, index) {
+            return Some(Leaving { sent: Err(reason), ..self.take(shared, index) });
         }
         self.buffer.charge(index);
         Some(self.take(shared, index))
+    }
+
+    /// Why the packet is dropped though it could go down: it is too old, or its queue stands.
+    #[inline]
+    fn cut_short(
+        &mut self,
+        now: Instant,
+        shared: &Shared,
+        round_trips: &RoundTrips,
+        index: u32,
+    ) -> Option<DropReason> {
+        if self.is_too_old(now, shared, index) {
+            return Some(DropReason::TooOld);
+        }
+        self.stands(now, shared, round_trips, index).then_some(DropReason::StandingQueue)
     }
 
     /// The packet is dropped, because its queue stands though the radio works.
@@ -292,14 +331,16 @@ impl Downlink {
     fn take(&mut self, shared: &mut Shared, index: u32) -> Leaving {
         let slot = self.buffer.slot_of(index);
         let station = self.buffer.station_of(index);
-        let held = self.buffer.remove(shared.flows.at(slot), index);
+        let flow = shared.flows.at(slot);
+        let transport = flow.transport;
+        let held = self.buffer.remove(flow, index);
         // What a silence kept here says nothing of the queue that stands outside silences.
         let arrived = (held.silences == shared.monitor.silences_of(station)).then_some(held.arrived);
         let (end, seq_len, len) = (held.seq + held.seq_len, held.seq_len, held.len);
-        let sent = Some(SentDown { end, seq_len, len, arrived });
+        let sent = Ok(SentDown { end, seq_len, len, arrived });
         let (tells, is_data) = (held.tells, held.is_data);
-        let leaving = Leaving { packet: held.packet, slot, tells, is_data, sent };
-        shared.space.give_back(len);
+        let leaving = Leaving { packet: held.packet, slot, transport, tells, is_data, sent };
+        shared.space.give_back_of(transport, len);
         shared.space.note_queues(self.buffer.queues());
         leaving
     }
@@ -312,9 +353,10 @@ impl Downlink {
     /// Discards what is held of a flow that leaves the table.
     pub fn forget(&mut self, shared: &mut Shared, slot: u32, out: &mut Actions) {
         let head = |flow: &mut Flow| Some(flow.held_head).filter(|&head| head != NONE);
+        let transport = shared.flows.known(slot).transport;
         while let Some(index) = head(shared.flows.at(slot)) {
             let held = self.buffer.remove(shared.flows.at(slot), index);
-            shared.space.give_back(held.len);
+            shared.space.give_back_of(transport, held.len);
             shared.discard(held.packet, DropReason::FlowEvicted, out);
         }
         self.buffer.forget(slot);
@@ -333,6 +375,9 @@ impl Downlink {
         if self.buffer.packets() == 0 {
             self.patient = Instant::FAR_FUTURE;
             return None;
+        }
+        if self.unfinished {
+            return Some(now);
         }
         let at = self.pacer.next_time().filter(|_| self.settle(now, shared, round_trips, gates));
         Some(at.unwrap_or(Instant::FAR_FUTURE).min(self.patient)).filter(|&at| at < Instant::FAR_FUTURE)

@@ -1,4 +1,4 @@
-//! One TCP connection, as the base station knows it by watching it pass.
+//! One TCP connection, as the base station knows it by watching it pass; or one flow of datagrams.
 //!
 //! Paper: `dsasync` section IV ("maintains state information (e.g., last ACK copy, sequence #s, etc) for each
 //! ongoing TCP stream").
@@ -21,6 +21,15 @@ use crate::units::Seq;
 
 /// Flags that begin or end a connection.
 const BEGINNING_OR_END: TcpFlags = TcpFlags::SYN.union(TcpFlags::FIN).union(TcpFlags::RST);
+
+/// What a flow's packets are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    /// Segments of a connection.
+    Tcp = 0,
+    /// Datagrams. Nothing of the flow's state is used but what is held of it, and that its station answered.
+    Udp = 1,
+}
 
 /// How far the end of a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +86,7 @@ impl Syn {
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub key: FlowKey,
+    pub transport: Transport,
     pub station: StationId,
     pub handshake: Handshake,
     /// The SYN of the present handshake, as it was believed.
@@ -168,6 +178,7 @@ impl Flow {
     pub fn new(key: FlowKey, station: StationId) -> Self {
         Self {
             key,
+            transport: Transport::Tcp,
             station,
             handshake: Handshake::default(),
             syn: None,
@@ -225,6 +236,11 @@ impl Flow {
     /// connection. What strangers send to nobody never gets that far.
     pub fn is_answered(&self) -> bool {
         self.answered
+    }
+
+    /// The station sent a datagram of this flow.
+    pub fn note_answer(&mut self) {
+        self.answered = true;
     }
 
     /// The flow holds nothing back, here or at its sender: the first choice when a place in the table is

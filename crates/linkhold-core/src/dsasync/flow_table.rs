@@ -1,6 +1,8 @@
 //! The flow table: finds a connection by its addresses and ports, and bounds how many are known.
 //!
-//! At `max_flows` the longest idle flow makes room. Flows are found by a seeded hash, since strangers choose
+//! At `max_flows` the longest idle connection makes room. Flows of datagrams have places of their own, a quarter as
+//! many, so that datagrams from ever new ports evict no connection. A connection and a flow of datagrams between
+//! the same ports are two. Flows are found by a seeded hash, since strangers choose
 //! the 5-tuples; every walk over all flows goes by slot number, never by hash, so a run repeats exactly.
 
 use core::hash::{BuildHasher, Hasher};
@@ -9,7 +11,7 @@ use core::net::IpAddr;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use super::flow::Flow;
+use super::flow::{Flow, Transport};
 use super::hold_buffer::NONE;
 use crate::packet::{FlowKey, StationId};
 
@@ -43,6 +45,9 @@ struct Slot {
     flow: Flow,
 }
 
+/// Flows of datagrams have one place for so many of connections.
+const DATAGRAM_PART: usize = 4;
+
 /// All flows.
 #[derive(Debug)]
 pub(super) struct FlowTable {
@@ -50,10 +55,11 @@ pub(super) struct FlowTable {
     hasher: FixedState,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    newest: u32,
-    oldest: u32,
-    len: usize,
-    max: usize,
+    /// By transport.
+    newest: [u32; 2],
+    oldest: [u32; 2],
+    len: [usize; 2],
+    max: [usize; 2],
 }
 
 impl FlowTable {
@@ -63,15 +69,18 @@ impl FlowTable {
             hasher: FixedState::with_seed(seed),
             slots: Vec::new(),
             free: Vec::new(),
-            newest: NONE,
-            oldest: NONE,
-            len: 0,
-            max: max_flows as usize,
+            newest: [NONE; 2],
+            oldest: [NONE; 2],
+            len: [0; 2],
+            max: [max_flows as usize, (max_flows as usize / DATAGRAM_PART).max(1)],
         }
     }
 
-    fn hash(&self, key: &FlowKey) -> u64 {
+    fn hash(&self, transport: Transport, key: &FlowKey) -> u64 {
         let mut hasher = self.hasher.build_hasher();
+        if transport == Transport::Udp {
+            hasher.write_u8(1);
+        }
         for end in [&key.correspondent, &key.station] {
             match end.addr {
                 IpAddr::V4(v4) => hasher.write_u64(u64::from(u32::from(v4)) << 16 | u64::from(end.port)),
@@ -84,35 +93,38 @@ impl FlowTable {
         hasher.finish()
     }
 
-    fn find_hashed(&self, hash: u64, key: &FlowKey) -> Option<u32> {
-        self.index.find(hash, |&slot| self.slots[slot as usize].flow.key == *key).copied()
+    fn find_hashed(&self, hash: u64, transport: Transport, key: &FlowKey) -> Option<u32> {
+        let is_it = |flow: &Flow| flow.key == *key && flow.transport == transport;
+        self.index.find(hash, |&slot| is_it(&self.slots[slot as usize].flow)).copied()
     }
 
-    /// The flow used last, if it is this one: packets come in trains of one flow.
+    /// The connection used last, if it is this one: packets come in trains of one flow.
     #[inline]
     pub fn touch_newest(&self, key: &FlowKey, station: StationId) -> Option<u32> {
-        let newest = self.slots.get(self.newest as usize)?;
-        (newest.flow.key == *key && newest.flow.station == station).then_some(self.newest)
+        let slot = self.newest[Transport::Tcp as usize];
+        let newest = self.slots.get(slot as usize)?;
+        (newest.flow.key == *key && newest.flow.station == station).then_some(slot)
     }
 
     /// Finds a flow, or adds it, and makes it the most recently used. The flow is `station`'s from now on.
-    pub fn touch(&mut self, key: &FlowKey, station: StationId) -> Touched {
-        let hash = self.hash(key);
-        if let Some(slot) = self.find_hashed(hash, key) {
+    pub fn touch(&mut self, transport: Transport, key: &FlowKey, station: StationId) -> Touched {
+        let hash = self.hash(transport, key);
+        if let Some(slot) = self.find_hashed(hash, transport, key) {
             self.unlink(slot);
             self.link_newest(slot);
             // A station that was away for long comes back under another number.
             self.slots[slot as usize].flow.station = station;
             return Touched::Known(slot);
         }
-        if self.len >= self.max {
+        if self.len[transport as usize] >= self.max[transport as usize] {
             return Touched::Full;
         }
         let generation = match self.free.last() {
             Some(&slot) => self.slots[slot as usize].generation + 1,
             None => 0,
         };
-        let flow = Flow::new(*key, station);
+        let mut flow = Flow::new(*key, station);
+        flow.transport = transport;
         let entry = Slot { hash, generation, live: true, newer: NONE, older: NONE, flow };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -126,42 +138,45 @@ impl FlowTable {
         };
         let slots = &self.slots;
         self.index.insert_unique(hash, slot, |&slot| slots[slot as usize].hash);
-        self.len += 1;
+        self.len[transport as usize] += 1;
         self.link_newest(slot);
         Touched::New(slot)
     }
 
-    /// Finds a flow. Its place among the recently used stays as it is.
+    /// Finds a connection. Its place among the recently used stays as it is.
     pub fn find(&self, key: &FlowKey) -> Option<u32> {
-        self.find_hashed(self.hash(key), key)
+        self.find_hashed(self.hash(Transport::Tcp, key), Transport::Tcp, key)
     }
 
     fn link_newest(&mut self, slot: u32) {
-        let old = self.newest;
+        let which = self.slots[slot as usize].flow.transport as usize;
+        let old = self.newest[which];
         self.slots[slot as usize].newer = NONE;
         self.slots[slot as usize].older = old;
         match self.slots.get_mut(old as usize) {
             Some(other) => other.newer = slot,
-            None => self.oldest = slot,
+            None => self.oldest[which] = slot,
         }
-        self.newest = slot;
+        self.newest[which] = slot;
     }
 
     fn unlink(&mut self, slot: u32) {
-        let (newer, older) = (self.slots[slot as usize].newer, self.slots[slot as usize].older);
+        let Slot { newer, older, ref flow, .. } = self.slots[slot as usize];
+        let which = flow.transport as usize;
         match self.slots.get_mut(newer as usize) {
             Some(other) => other.older = older,
-            None => self.newest = older,
+            None => self.newest[which] = older,
         }
         match self.slots.get_mut(older as usize) {
             Some(other) => other.newer = newer,
-            None => self.oldest = newer,
+            None => self.oldest[which] = newer,
         }
     }
 
     /// The flow to evict: the longest idle. Of the eight longest idle, one that holds nothing goes first.
-    pub fn oldest(&self) -> Option<u32> {
-        let mut slot = self.oldest;
+    pub fn oldest(&self, transport: Transport) -> Option<u32> {
+        let oldest = self.oldest[transport as usize];
+        let mut slot = oldest;
         for _ in 0..8 {
             let Some(entry) = self.slots.get(slot as usize) else { break };
             if entry.flow.is_idle() {
@@ -169,7 +184,7 @@ impl FlowTable {
             }
             slot = entry.newer;
         }
-        (self.oldest != NONE).then_some(self.oldest)
+        (oldest != NONE).then_some(oldest)
     }
 
     /// Takes a flow out; its slot is used again.
@@ -183,7 +198,8 @@ impl FlowTable {
         }
         self.unlink(slot);
         self.free.push(slot);
-        self.len -= 1;
+        let transport = self.slots[slot as usize].flow.transport;
+        self.len[transport as usize] -= 1;
     }
 
     /// How many slots were ever used: walk `0..slot_count()` and skip what [`get`](Self::get) does not give.
@@ -221,7 +237,7 @@ impl FlowTable {
 
     /// Flows in the table.
     pub fn len(&self) -> usize {
-        self.len
+        self.len[0] + self.len[1]
     }
 }
 

@@ -6,7 +6,7 @@
 //! Stations are served in turn, a packet each (Algorithm 2). Within a station, queues are served by deficit
 //! round robin, new ones first. A flow of which the station has acknowledged something has a queue of its
 //! own; all other flows of a station share one, so that a flood with ever new ports is one queue's worth of
-//! traffic. With [`Queues::Station`] (the paper's) every flow of a station is in that one queue, which is
+//! traffic. Datagrams of flows that the station has not answered share another. With [`Queues::Station`] (the paper's) every flow of a station is in that one queue, which is
 //! then first-in first-out over the station. What is taken back from the transmit queue goes to the front.
 //!
 //! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. A station with packets: in
@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 
 use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Queues};
-use super::flow::Flow;
+use super::flow::{Flow, Transport};
 use super::longest::{Linked, Links, Longest};
 use crate::packet::{PacketId, PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::Instant;
@@ -97,6 +97,8 @@ struct Queue {
     tail: u32,
     /// Number of its station.
     station: u32,
+    /// What is in it.
+    transport: Transport,
     /// See the top of this file; bytes.
     weight: u64,
     deficit: i64,
@@ -111,6 +113,7 @@ const EMPTY: Queue = Queue {
     head: NONE,
     tail: NONE,
     station: 0,
+    transport: Transport::Tcp,
     weight: 0,
     deficit: 0,
     place: Place::Empty,
@@ -185,7 +188,8 @@ pub(super) struct HoldBuffer {
     slab: Vec<HeldSegment>,
     free: u32,
     kind: Queues,
-    /// First the common queue of each station, then the queue of each flow by its slot.
+    /// First the common queue of each station, then that of its datagrams, then the queue of each flow by its
+    /// slot.
     queues: Vec<Queue>,
     /// Stations from this number on share one record.
     max_stations: u32,
@@ -194,7 +198,10 @@ pub(super) struct HoldBuffer {
     ring: VecDeque<u32>,
     /// Stations that were silent when their turn came.
     blocked: Vec<u32>,
-    longest: Longest,
+    /// By transport.
+    longest: [Longest; 2],
+    /// What all queues of datagrams weigh, bytes.
+    datagrams: u64,
     quantum: u32,
     /// Least that a packet weighs.
     least: u64,
@@ -212,7 +219,8 @@ impl HoldBuffer {
             stations: Vec::new(),
             ring: VecDeque::new(),
             blocked: Vec::new(),
-            longest: Longest::default(),
+            longest: [Longest::default(), Longest::default()],
+            datagrams: 0,
             quantum: QUANTUM,
             least: config.b_alloc.0 / u64::from(config.max_held_packets),
             packets: 0,
@@ -260,7 +268,8 @@ impl HoldBuffer {
         None
     }
 
-    fn weight(&self, len: u32) -> u64 {
+    /// What a packet of this length counts as, bytes.
+    pub fn weight(&self, len: u32) -> u64 {
         u64::from(len).max(self.least)
     }
 
@@ -308,9 +317,19 @@ impl HoldBuffer {
         (&mut queue.codel, is_long)
     }
 
-    /// Queues that hold packets.
+    /// Queues that hold segments of connections.
     pub fn queues(&self) -> u32 {
-        self.longest.queues()
+        self.longest[Transport::Tcp as usize].queues()
+    }
+
+    /// What all held datagrams weigh, bytes.
+    pub fn datagrams(&self) -> u64 {
+        self.datagrams
+    }
+
+    /// Number of the first flow's own queue.
+    fn first_own(&self) -> u32 {
+        2 * (self.max_stations + 1)
     }
 
     /// The queue that a packet of this flow goes to, and that queue's station.
@@ -323,23 +342,39 @@ impl HoldBuffer {
             Queues::Flow => flow.is_answered(),
             Queues::Station => false,
         };
-        (if own { self.max_stations + 1 + slot } else { station }, station)
+        let common = match flow.transport {
+            Transport::Tcp => station,
+            Transport::Udp => self.max_stations + 1 + station,
+        };
+        (if own { self.first_own() + slot } else { common }, station)
     }
 
     /// What the queue weighs that a packet of this flow would go to, and if it is the flow's own.
     pub fn weight_before(&self, flow: &Flow, slot: u32, station: StationId) -> (u64, bool) {
         let (queue, _) = self.queue_for(flow, slot, station);
-        (self.queues.get(queue as usize).map_or(0, |queue| queue.weight), queue > self.max_stations)
+        (self.queues.get(queue as usize).map_or(0, |queue| queue.weight), queue >= self.first_own())
     }
 
     /// The first packet of the longest queue, if that is longer than the one that a packet of this flow would
     /// go to becomes with it.
     pub fn first_of_longer(&self, flow: &Flow, slot: u32, packet: &PacketView<'_>) -> Option<u32> {
         let (own, _) = self.queue_for(flow, slot, packet.station);
-        let longest = self.longest.longest()?;
+        let longest = self.longest[flow.transport as usize].longest()?;
         let own_weight = self.queues.get(own as usize).map_or(0, |queue| queue.weight);
         let queue = &self.queues[longest as usize];
         (longest != own && queue.weight > own_weight + self.weight(packet.len)).then_some(queue.head)
+    }
+
+    /// The first packet of the queue that a packet of this flow would go to.
+    pub fn first_of_own(&self, flow: &Flow, slot: u32, station: StationId) -> Option<u32> {
+        let (own, _) = self.queue_for(flow, slot, station);
+        self.queues.get(own as usize).map(|queue| queue.head).filter(|&head| head != NONE)
+    }
+
+    /// The first packet of the longest queue of a transport.
+    pub fn first_of_longest(&self, transport: Transport) -> Option<u32> {
+        let longest = self.longest[transport as usize].longest()?;
+        Some(self.queues[longest as usize].head)
     }
 
     /// Adds a packet at the end of its queue, or at the front if it was taken back.
@@ -353,6 +388,7 @@ impl HoldBuffer {
         let weight = self.weight(packet.len);
         self.quantum = self.quantum.max(packet.len);
         let to = &mut self.queues[queue as usize];
+        to.transport = flow.transport;
         let (prev, next) = join(&mut to.head, &mut to.tail, index, how.front);
         let total = to.weight + weight;
         let (flow_prev, flow_next) = join(&mut flow.held_head, &mut flow.held_tail, index, how.front);
@@ -441,8 +477,13 @@ impl HoldBuffer {
     /// Notes the weight of a queue.
     #[inline]
     fn weigh(&mut self, index: u32, weight: u64) {
-        self.queues[index as usize].weight = weight;
-        self.longest.update(&mut self.queues, index, weight);
+        let queue = &mut self.queues[index as usize];
+        let transport = queue.transport;
+        if transport == Transport::Udp {
+            self.datagrams = self.datagrams + weight - queue.weight;
+        }
+        queue.weight = weight;
+        self.longest[transport as usize].update(&mut self.queues, index, weight);
     }
 
     /// Takes a packet out of the middle of its queue. It can be looked at until the next `push`.
@@ -491,7 +532,7 @@ impl HoldBuffer {
 
     /// A flow leaves the table: its slot's queue, which is empty, may go to another flow.
     pub fn forget(&mut self, slot: u32) {
-        let index = self.max_stations + 1 + slot;
+        let index = self.first_own() + slot;
         let Some(&queue) = self.queues.get(index as usize) else { return };
         debug_assert!(queue.head == NONE, "a flow leaves only once it holds nothing");
         self.delist(index);

@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | 1 and 2, what is held and when it leaves | `Downlink` | `downlink.rs`, `hold_buffer.rs`, `pacer.rs` |
 //! | beside the paper: nobody takes another's share | `Downlink` | `hold_buffer.rs`, `longest.rs`, `codel.rs` |
+//! | beside the paper: datagrams of UDP | `Downlink` | `datagrams.rs` |
 //! | 1 and 2, what windows senders are told | `Windows` | `windows.rs`, `window.rs`, `keep_back.rs` |
 //! | 3 and 4, uplink shaping | `UplinkPath` | `uplink_path.rs`, `uplink.rs` |
 //! | 5, loss of capacity | `Capacity` | `capacity.rs` |
@@ -29,6 +30,7 @@ mod bdp;
 mod capacity;
 mod codel;
 pub mod config;
+mod datagrams;
 mod delivery_rate;
 mod downlink;
 mod flow;
@@ -59,12 +61,13 @@ use crate::copies::suspects::Forwarded;
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{Direction, FlowKey, Origin, PacketId, PacketView, TcpFlags};
+use crate::packet::{DatagramView, Direction, FlowKey, Origin, PacketId, PacketView, TcpFlags};
 use crate::time::{Duration, Instant};
 use crate::units::Bytes;
 
 use capacity::{Capacity, Channel};
 use downlink::{Downlink, Leaving, MOST_DROPS};
+use flow::Transport;
 use flow_table::Touched;
 use hold_buffer::{is_data, tells};
 use keep_back::release_kept;
@@ -76,7 +79,9 @@ use uplink_path::UplinkPath;
 use uplink_windows::{pass_downlink, tell_station};
 use windows::{Windows, tell_window};
 
-pub use config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode, Queues};
+pub use config::{
+    CapacityResponse, Clamp, CloseAt, ConfigError, Datagrams, DsaSyncConfig, Duplicates, Mode, Queues,
+};
 
 /// A silence's end that is noticed later than this is late: twice the timer slack of a general-purpose
 /// kernel.
@@ -185,7 +190,7 @@ impl DsaSync {
     #[inline(never)]
     fn touch_or_add(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
         loop {
-            match self.shared.flows.touch(packet.flow, packet.station) {
+            match self.shared.flows.touch(Transport::Tcp, packet.flow, packet.station) {
                 Touched::Known(slot) => return Some(slot),
                 Touched::New(slot) => {
                     self.shared.monitor.learn_station(packet.station);
@@ -195,7 +200,7 @@ impl DsaSync {
                     return Some(slot);
                 }
                 Touched::Full => {
-                    let oldest = self.shared.flows.oldest()?;
+                    let oldest = self.shared.flows.oldest(Transport::Tcp)?;
                     self.shared.metrics.flow_evictions += 1;
                     self.forget(now, oldest, out);
                 }
@@ -275,12 +280,7 @@ impl DsaSync {
             return if keep { Verdict::ForwardAndKeep(rewrite) } else { Verdict::Forward(rewrite) };
         }
         let verdict = self.downlink.hold(now, &mut self.shared, slot, packet, out);
-        while let Some(cut) = self.downlink.cut.pop() {
-            // It may be in the list several times, and be forgotten after the first.
-            if self.shared.flows.get(cut).is_some() {
-                self.relieved(now, cut, out);
-            }
-        }
+        self.relieve_cut(now, out);
         if self.shared.config.mode != Mode::Hold {
             self.windows.close_as_needed(now, &mut self.shared, slot, packet, out);
         }
@@ -292,6 +292,17 @@ impl DsaSync {
             self.release(now, out);
         }
         verdict
+    }
+
+    /// Flows lost packets to make room, so they hold less.
+    #[inline]
+    fn relieve_cut(&mut self, now: Instant, out: &mut Actions) {
+        while let Some(cut) = self.downlink.cut.pop() {
+            // It may be in the list several times, and be forgotten after the first.
+            if self.shared.flows.get(cut).is_some() {
+                self.relieved(now, cut, out);
+            }
+        }
     }
 
     /// An arrival has to wait: for the answer to a probe, or as [`Downlink::must_wait`] has it.
@@ -340,9 +351,10 @@ impl DsaSync {
             && let Some(leaving) =
                 self.downlink.pop(now, &mut self.shared, &self.round_trips, &self.recover.gates)
         {
-            drops += u32::from(leaving.sent.is_none());
+            drops += u32::from(leaving.sent.is_err());
             self.release_one(now, &leaving, out);
         }
+        self.downlink.unfinished = drops == MOST_DROPS;
         if self.shared.space.recovers() {
             self.windows.reopen_all(now, &mut self.shared, &self.round_trips, out);
         }
@@ -351,7 +363,12 @@ impl DsaSync {
     #[inline]
     fn release_one(&mut self, now: Instant, leaving: &Leaving, out: &mut Actions) {
         match &leaving.sent {
-            Some(sent) => {
+            Ok(sent) if leaving.transport == Transport::Udp => {
+                self.downlink.pacer.on_sent(now, sent.len);
+                self.shared.metrics.released += 1;
+                out.push(Action::Release { packet: leaving.packet, rewrite: Rewrite::NONE });
+            }
+            Ok(sent) => {
                 let (shared, round_trips) = (&mut self.shared, &self.round_trips);
                 let rewrite = pass_downlink(now, shared, round_trips, leaving.slot, leaving.tells);
                 let keep = leaving.is_data && self.keep(now, leaving.slot, leaving.packet, sent, out);
@@ -364,7 +381,7 @@ impl DsaSync {
                     Action::Release { packet, rewrite }
                 });
             }
-            None => self.shared.discard(leaving.packet, DropReason::StandingQueue, out),
+            Err(reason) => self.shared.discard(leaving.packet, *reason, out),
         }
         self.relieved(now, leaving.slot, out);
     }
@@ -543,6 +560,10 @@ impl Mechanism for DsaSync {
         };
         self.finish(now, out);
         verdict
+    }
+
+    fn on_datagram(&mut self, now: Instant, datagram: &DatagramView<'_>, out: &mut Actions) -> Verdict {
+        self.on_any_datagram(now, datagram, out)
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {

@@ -1,7 +1,9 @@
 //! DSASync as the registry knows it: its presets, its settings with their names in files, and how it is
 //! built.
 
-use super::config::{CapacityResponse, Clamp, CloseAt, ConfigError, DsaSyncConfig, Duplicates, Mode, Queues};
+use super::config::{
+    CapacityResponse, Clamp, CloseAt, ConfigError, Datagrams, DsaSyncConfig, Duplicates, Mode, Queues,
+};
 use super::uplink::UplinkMode;
 use crate::dsasync::DsaSync;
 use crate::link_monitor::AlphaForm;
@@ -59,6 +61,12 @@ impl Registered for DsaSyncConfig {
         flow_quota: Bytes => flow_quota;
         /// A flow's queue that stands longer than this outside silences is cut (queues = "flow"); 0s: never.
         standing_limit: Duration => standing_limit;
+        /// What happens to UDP datagrams that go down.
+        datagrams: Datagrams => datagrams;
+        /// A datagram that waited for longer is dropped in place of being sent (datagrams = "hold"); 0s: never.
+        datagram_max_age: Duration => datagram_max_age;
+        /// Most bytes of datagrams held (datagrams = "hold").
+        datagram_quota: Bytes => datagram_quota;
         /// Keep copies of what goes down, and send again what the radio lost: above all what a silence took
         /// before it was noticed.
         recover: bool => recover;
@@ -136,6 +144,7 @@ impl Registered for DsaSyncConfig {
         RouterNeeds {
             held_packets: self.max_held_packets,
             transmit_queue: self.transmit_queue,
+            datagrams: self.datagrams == Datagrams::Hold,
             kept_bytes: if self.recover { self.copies } else { Bytes::ZERO },
             ..RouterNeeds::default()
         }
@@ -158,6 +167,11 @@ words!(CloseAt {
 words!(Queues {
     "station" => Station, "One first-in first-out queue a station, as the paper says.";
     "flow" => Flow, "One a flow, served fairly and bounded, so that no flow can take another's share.";
+});
+
+words!(Datagrams {
+    "pass" => Pass, "They pass, unseen.";
+    "hold" => Hold, "They wait in a silence and behind the hold buffer, in a queue for each flow, by age and quota.";
 });
 
 words!(Duplicates {

@@ -2,6 +2,7 @@
 //! packets.
 
 use super::config::DsaSyncConfig;
+use super::flow::Transport;
 use super::flow_table::FlowTable;
 use crate::action::{AckSpec, Action, Actions, DropReason, Verdict};
 use crate::link_monitor::LinkMonitor;
@@ -73,12 +74,15 @@ enum Level {
     Low,
 }
 
-/// B_alloc and how much of it is in use, over both directions and the kept-back ACKs.
+/// B_alloc and how much of it is in use, over both directions and the kept-back ACKs. Datagrams fill it as well, up
+/// to their quota, but no window is closed for their sake: the levels count the rest.
 ///
 /// Level: plenty → low (B_free < B_low) → plenty (B_free > B_high).
 #[derive(Debug)]
 pub(super) struct Space {
     held: u64,
+    /// Of it, datagrams.
+    datagrams: u64,
     peak: u64,
     alloc: u64,
     low: u64,
@@ -92,6 +96,7 @@ impl Space {
     fn new(config: &DsaSyncConfig) -> Self {
         Self {
             held: 0,
+            datagrams: 0,
             peak: 0,
             alloc: config.b_alloc.0,
             low: config.b_low.0,
@@ -123,6 +128,21 @@ impl Space {
         self.held -= u64::from(len);
     }
 
+    /// Books a datagram of `len` bytes that is held from now on.
+    pub fn take_datagram(&mut self, len: u32) {
+        self.datagrams += u64::from(len);
+        self.take(len);
+    }
+
+    /// Books a packet of `len` bytes out that the hold buffer held.
+    #[inline]
+    pub fn give_back_of(&mut self, transport: Transport, len: u32) {
+        if transport == Transport::Udp {
+            self.datagrams -= u64::from(len);
+        }
+        self.give_back(len);
+    }
+
     /// Bytes held now.
     pub fn held(&self) -> u64 {
         self.held
@@ -139,7 +159,7 @@ impl Space {
     }
 
     fn free(&self) -> u64 {
-        self.alloc.saturating_sub(self.held)
+        self.alloc.saturating_sub(self.held - self.datagrams)
     }
 
     /// At least B_low is free.

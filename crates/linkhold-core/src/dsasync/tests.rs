@@ -10,6 +10,7 @@ use crate::link_monitor::LinkMonitorConfig;
 use crate::packet::{Endpoint, FlowKey, PacketId, StationId, SynOptions, TcpSegment, TcpTimestamp};
 use crate::units::{BitRate, Bytes, Fraction, Seq};
 
+mod datagrams;
 mod hold;
 mod recover;
 mod round_trips;

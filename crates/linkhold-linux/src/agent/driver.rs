@@ -11,10 +11,11 @@ use std::net::IpAddr;
 use linkhold_core::action::{AckSpec, Action, Actions, Rewrite, Verdict};
 use linkhold_core::link_event::{LinkEvent, LinkEventKind};
 use linkhold_core::mechanism::Mechanism;
-use linkhold_core::packet::{Direction, Origin, PacketId, PacketView, StationId, TcpSegment};
+use linkhold_core::packet::{DatagramView, Direction, Origin, PacketId, PacketView, StationId, TcpSegment};
 use linkhold_core::time::Instant;
 use linkhold_wire::{
-    ParsedPacket, TcpChecksum, apply_rewrite, build_ack, fill_tcp_checksum, parse_ip_tcp_headers,
+    Parsed, ParsedDatagram, ParsedPacket, TcpChecksum, apply_rewrite, build_ack, fill_tcp_checksum,
+    parse_ip_headers,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,8 +33,8 @@ const ACK_BUFFER: usize = 128;
 /// What the driver counts beside mechanism and data path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DriverCounters {
-    /// Packets that a mechanism cannot look at, since they are no TCP, fragments or damaged; they pass
-    /// untouched.
+    /// Packets that a mechanism cannot look at, since they are neither TCP nor UDP, fragments or damaged; they
+    /// pass untouched.
     pub unparsed: u64,
     /// Rewrites that an own acknowledgment made behind the packet, because the packet was too long to be
     /// replaced.
@@ -275,8 +276,9 @@ impl<D: DataPath> Driver<D> {
     }
 
     fn handle_packet(&mut self, now: Instant, arrived: &Arrived) {
-        let parsed = match parse_ip_tcp_headers(self.datapath.bytes()) {
-            Ok(parsed) => parsed,
+        let parsed = match parse_ip_headers(self.datapath.bytes()) {
+            Ok(Parsed::Tcp(parsed)) => parsed,
+            Ok(Parsed::Udp(datagram)) => return self.handle_datagram(now, arrived, &datagram),
             Err(_) => {
                 self.counters.unparsed += 1;
                 self.datapath.accept(arrived.id);
@@ -315,6 +317,40 @@ impl<D: DataPath> Driver<D> {
                 }
             }
             Verdict::Hold => self.hold(arrived, station),
+            Verdict::Drop(_) => self.datapath.discard(arrived.id),
+        }
+        self.run_actions(arrived.radio);
+    }
+
+    fn handle_datagram(&mut self, now: Instant, arrived: &Arrived, parsed: &ParsedDatagram) {
+        let flow = parsed.flow(arrived.direction);
+        let station = self.station(arrived.radio, flow.station.addr, now).unwrap_or(SHARED);
+        let Some(radio) = self.radios.get_mut(arrived.radio) else {
+            self.datapath.accept(arrived.id);
+            return;
+        };
+        radio.counters.seen += 1;
+        let view = DatagramView {
+            id: arrived.id,
+            direction: arrived.direction,
+            origin: Origin::Arrival,
+            station,
+            flow: &flow,
+            len: arrived.len,
+            ecn: parsed.ecn,
+        };
+        match radio.mechanism.on_datagram(now, &view, &mut self.actions) {
+            Verdict::Forward(rewrite) | Verdict::ForwardAndKeep(rewrite) => {
+                debug_assert!(rewrite.is_none(), "a mechanism rewrote a datagram");
+                self.datapath.accept(arrived.id);
+            }
+            Verdict::Hold => {
+                // It leaves as it came, so no copy of its bytes is needed.
+                let held = HeldPacket { station, checksum: checksum_state(arrived), bytes: None };
+                radio.stations.hold(station);
+                radio.held.insert(arrived.id, held);
+                self.datapath.hold(arrived.id);
+            }
             Verdict::Drop(_) => self.datapath.discard(arrived.id),
         }
         self.run_actions(arrived.radio);

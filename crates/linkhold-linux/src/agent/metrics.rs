@@ -114,6 +114,7 @@ impl Exporter {
             ("flow_evicted", packets.dropped_flow_evicted),
             ("standing_queue", packets.dropped_standing_queue),
             ("repaired_here", packets.dropped_repaired_here),
+            ("too_old", packets.dropped_too_old),
         ];
         for (reason, value) in dropped {
             let labels = [own(), Label::new("reason", reason)];

@@ -160,6 +160,15 @@ pub struct Packets {
     /// Duplicate ACKs kept from the sender, because a loss was being repaired from a copy.
     #[serde(default)]
     pub dropped_repaired_here: u64,
+    /// Datagrams dropped: held for longer than they are thought to be worth.
+    #[serde(default)]
+    pub dropped_too_old: u64,
+    /// Datagrams that crossed the agent; they are among those seen.
+    #[serde(default)]
+    pub datagrams: u64,
+    /// Datagrams held so far; they are among the holds.
+    #[serde(default)]
+    pub datagram_holds: u64,
     /// Bytes of forwarded packets kept as copies now.
     #[serde(default)]
     pub kept_bytes: u64,
@@ -183,6 +192,8 @@ impl Packets {
             released: metrics.released,
             kept_bytes: metrics.kept_bytes,
             copies_sent: metrics.copies_sent,
+            datagrams: metrics.datagrams,
+            datagram_holds: metrics.datagram_holds,
             rewritten,
             ..Self::default()
         };
@@ -198,6 +209,7 @@ impl Packets {
             + self.dropped_flow_evicted
             + self.dropped_standing_queue
             + self.dropped_repaired_here
+            + self.dropped_too_old
     }
 
     /// Sorts a mechanism's drops by reason.
@@ -209,6 +221,7 @@ impl Packets {
                 DropReason::FlowEvicted => &mut self.dropped_flow_evicted,
                 DropReason::StandingQueue => &mut self.dropped_standing_queue,
                 DropReason::RepairedHere => &mut self.dropped_repaired_here,
+                DropReason::TooOld => &mut self.dropped_too_old,
             };
             *slot = *count;
         }

@@ -1,7 +1,8 @@
 //! The firewall rules that bring packets to the queues, and their removal.
 //!
-//! Forwarded TCP between a wired and a radio interface goes to an NFQUEUE, with bypass: while no agent
-//! listens, packets pass as if the rule were not there. On a host it is the TCP that comes in and goes out by
+//! Forwarded TCP between a wired and a radio interface, and UDP where a mechanism wants datagrams, goes to an
+//! NFQUEUE, with bypass: while no agent listens, packets pass as if the rule were not there. Nothing else is queued:
+//! ICMP and its errors pass. Fragments of datagrams are queued and pass unread. On a host it is the TCP that comes in and goes out by
 //! a radio interface (INPUT and OUTPUT), less what carries the mark of the agent's own packets, which pass
 //! OUTPUT like any other. The rules use nftables' `queue` statement where the
 //! kernel has it, and `-j NFQUEUE` of iptables and ip6tables otherwise. The agent tries which of them works,
@@ -122,6 +123,8 @@ pub struct RuleSet {
     pub queue: u16,
     /// Whose packets are queued.
     pub traffic: Traffic,
+    /// UDP is queued as well.
+    pub datagrams: bool,
     /// Wired and radio interfaces that are ports of one bridge: what crosses between them is bridged, not
     /// routed, and so is matched by port (`physdev`).
     pub bridged: BTreeSet<(String, String)>,
@@ -148,6 +151,7 @@ impl RuleSet {
     #[must_use]
     pub fn nft_script(&self) -> String {
         let mut script = format!("table inet {} {{\n", table_name(&self.instance));
+        let transport = if self.datagrams { "{ tcp, udp }" } else { "tcp" };
         for &hook in self.traffic.hooks() {
             let name = hook.nft();
             // Writing to a string cannot fail.
@@ -162,7 +166,7 @@ impl RuleSet {
                     {
                         let _ = writeln!(
                             script,
-                            "  iifname \"{from}\" oifname \"{to}\" meta l4proto tcp queue flags bypass to {queue}"
+                            "  iifname \"{from}\" oifname \"{to}\" meta l4proto {transport} queue flags bypass to {queue}"
                         );
                     }
                 }
@@ -171,7 +175,7 @@ impl RuleSet {
                         let side = if hook == Hook::Input { "iifname" } else { "oifname" };
                         let _ = writeln!(
                             script,
-                            "  {side} \"{radio}\" meta l4proto tcp meta mark != {mark} queue flags bypass to {queue}"
+                            "  {side} \"{radio}\" meta l4proto {transport} meta mark != {mark} queue flags bypass to {queue}"
                         );
                     }
                 }
@@ -197,10 +201,12 @@ impl RuleSet {
                     } else {
                         format!("-i {from} -o {to}")
                     };
-                    let _ = writeln!(
-                        script,
-                        "-A {chain} {crosses} -p tcp -j NFQUEUE --queue-num {queue} --queue-bypass"
-                    );
+                    for transport in self.transports() {
+                        let _ = writeln!(
+                            script,
+                            "-A {chain} {crosses} -p {transport} -j NFQUEUE --queue-num {queue} --queue-bypass"
+                        );
+                    }
                 }
             }
             Traffic::Own { mark } => {
@@ -208,10 +214,12 @@ impl RuleSet {
                 // round.
                 for Own { radio, queue, hook } in self.own() {
                     let side = if hook == Hook::Input { "-i" } else { "-o" };
-                    let _ = writeln!(
-                        script,
-                        "-A {chain} {side} {radio} -p tcp -m mark ! --mark {mark} -j NFQUEUE --queue-num {queue} --queue-bypass"
-                    );
+                    for transport in self.transports() {
+                        let _ = writeln!(
+                            script,
+                            "-A {chain} {side} {radio} -p {transport} -m mark ! --mark {mark} -j NFQUEUE --queue-num {queue} --queue-bypass"
+                        );
+                    }
                 }
             }
         }
@@ -220,6 +228,11 @@ impl RuleSet {
         }
         script.push_str("COMMIT\n");
         script
+    }
+
+    /// What is queued, as iptables calls it.
+    const fn transports(&self) -> &'static [&'static str] {
+        if self.datagrams { &["tcp", "udp"] } else { &["tcp"] }
     }
 
     /// Every radio of a host, both ways.
@@ -408,6 +421,7 @@ fn probe_nftables(instance: &str) -> Result<(), CommandError> {
         radio: vec!["lo".to_owned()],
         queue: 0,
         traffic: Traffic::Forwarded,
+        datagrams: true,
         bridged: BTreeSet::new(),
     };
     run_with_input("nft", &["--check", "-f", "-"], &set.nft_script()).map(|_| ())
@@ -492,6 +506,7 @@ mod tests {
             radio: vec!["wlan0".to_owned(), "wlan1".to_owned()],
             queue: 100,
             traffic: Traffic::Forwarded,
+            datagrams: false,
             bridged: bridged
                 .iter()
                 .map(|(wired, radio)| ((*wired).to_owned(), (*radio).to_owned()))
@@ -526,6 +541,28 @@ mod tests {
 COMMIT
 "
         );
+    }
+
+    #[test]
+    fn datagrams_are_queued_where_they_are_wanted() {
+        let both = RuleSet { datagrams: true, ..set(&[("eth0", "wlan1")]) };
+        let nft = both.nft_script();
+        assert!(
+            nft.contains(
+                "iifname \"wlan0\" oifname \"eth0\" meta l4proto { tcp, udp } queue flags bypass to 101\n"
+            ),
+            "{nft}"
+        );
+        let iptables = both.iptables_script();
+        for line in [
+            "-A LINKHOLD-a -i wlan0 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass\n",
+            "-A LINKHOLD-a -i wlan0 -o eth0 -p udp -j NFQUEUE --queue-num 101 --queue-bypass\n",
+            "-A LINKHOLD-a -m physdev --physdev-is-bridged --physdev-in eth0 --physdev-out wlan1 -p udp \
+             -j NFQUEUE --queue-num 102 --queue-bypass\n",
+        ] {
+            assert!(iptables.contains(line), "{line}\n{iptables}");
+        }
+        assert_eq!(iptables.lines().count(), 12);
     }
 
     #[test]

@@ -61,6 +61,7 @@ fn add(sum: &mut MechanismRecord, status: &Status) {
         ("flow_evicted", packets.dropped_flow_evicted),
         ("standing_queue", packets.dropped_standing_queue),
         ("repaired_here", packets.dropped_repaired_here),
+        ("too_old", packets.dropped_too_old),
     ];
     for (into, list) in [(&mut sum.counters, &counters[..]), (&mut sum.dropped, &dropped[..])] {
         for (name, count) in list {

@@ -21,6 +21,7 @@ pub fn nftables_reads_the_rules() -> Outcome {
     let script = folder.path().join("rules.nft");
     let file = script.to_str().expect("a path in UTF-8");
     let set = RuleSet {
+        datagrams: true,
         instance: "test".to_owned(),
         wired: vec![WIRED.to_owned()],
         radio: vec![RADIO.to_owned()],

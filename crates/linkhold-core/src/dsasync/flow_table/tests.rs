@@ -12,7 +12,7 @@ fn key(n: u16) -> FlowKey {
 }
 
 fn add(table: &mut FlowTable, n: u16) -> u32 {
-    match table.touch(&key(n), StationId(0)) {
+    match table.touch(Transport::Tcp, &key(n), StationId(0)) {
         Touched::Known(slot) | Touched::New(slot) => slot,
         Touched::Full => panic!("full"),
     }
@@ -32,20 +32,22 @@ fn the_longest_idle_flow_makes_room() {
         add(&mut table, n);
     }
     add(&mut table, 0);
-    assert_eq!(table.touch(&key(9), StationId(0)), Touched::Full);
-    let oldest = table.oldest().unwrap();
+    assert_eq!(table.touch(Transport::Tcp, &key(9), StationId(0)), Touched::Full);
+    let oldest = table.oldest(Transport::Tcp).unwrap();
     assert_eq!(table.get(oldest).unwrap().key, key(1));
     table.remove(oldest);
     assert_eq!(table.find(&key(1)), None);
-    assert!(matches!(table.touch(&key(9), StationId(0)), Touched::New(slot) if slot == oldest));
+    assert!(
+        matches!(table.touch(Transport::Tcp, &key(9), StationId(0)), Touched::New(slot) if slot == oldest)
+    );
     assert_eq!(table.len(), 3);
     // 2, then 0, then 9 are left in order of idleness.
     for n in [2, 0, 9] {
-        let oldest = table.oldest().unwrap();
+        let oldest = table.oldest(Transport::Tcp).unwrap();
         assert_eq!(table.get(oldest).unwrap().key, key(n));
         table.remove(oldest);
     }
-    assert_eq!((table.len(), table.oldest()), (0, None));
+    assert_eq!((table.len(), table.oldest(Transport::Tcp)), (0, None));
 }
 
 #[test]
@@ -56,7 +58,7 @@ fn a_busy_flow_is_not_evicted_before_an_idle_one_that_is_nearly_as_old() {
     }
     let busy = table.find(&key(0)).unwrap();
     table.at(busy).held = 1;
-    let oldest = table.oldest().unwrap();
+    let oldest = table.oldest(Transport::Tcp).unwrap();
     assert_eq!(table.get(oldest).unwrap().key, key(1));
 }
 
@@ -64,10 +66,38 @@ fn a_busy_flow_is_not_evicted_before_an_idle_one_that_is_nearly_as_old() {
 #[test]
 fn a_flow_follows_its_station_to_a_new_number() {
     let mut table = FlowTable::new(4, 1);
-    let Touched::New(slot) = table.touch(&key(1), StationId(3)) else { panic!("the table is empty") };
+    let Touched::New(slot) = table.touch(Transport::Tcp, &key(1), StationId(3)) else {
+        panic!("the table is empty")
+    };
     assert_eq!(table.touch_newest(&key(1), StationId(3)), Some(slot));
     assert_eq!(table.touch_newest(&key(1), StationId(8)), None);
-    assert!(matches!(table.touch(&key(1), StationId(8)), Touched::Known(found) if found == slot));
+    assert!(
+        matches!(table.touch(Transport::Tcp, &key(1), StationId(8)), Touched::Known(found) if found == slot)
+    );
     assert_eq!(table.at(slot).station, StationId(8));
     assert_eq!(table.touch_newest(&key(1), StationId(8)), Some(slot));
+}
+
+#[test]
+fn datagrams_have_flows_and_places_of_their_own() {
+    let mut table = FlowTable::new(8, 1);
+    let connection = add(&mut table, 1);
+    let touch = |table: &mut FlowTable, n| table.touch(Transport::Udp, &key(n), StationId(0));
+    let Touched::New(slot) = touch(&mut table, 1) else {
+        panic!("a connection of that name is another flow")
+    };
+    assert_ne!(slot, connection);
+    assert_eq!(touch(&mut table, 1), Touched::Known(slot));
+    assert_eq!(
+        (table.find(&key(1)), table.touch_newest(&key(1), StationId(0))),
+        (Some(connection), Some(connection))
+    );
+    // A quarter of the places, whatever is free among the others; and nobody else's are taken.
+    assert!(matches!(touch(&mut table, 2), Touched::New(_)));
+    assert_eq!(touch(&mut table, 3), Touched::Full);
+    assert_eq!(table.oldest(Transport::Udp), Some(slot));
+    assert_eq!(table.oldest(Transport::Tcp), Some(connection));
+    table.remove(slot);
+    assert!(matches!(touch(&mut table, 3), Touched::New(_)));
+    assert_eq!((table.len(), table.find(&key(1))), (3, Some(connection)));
 }

@@ -302,6 +302,8 @@ impl AgentConfig {
                 Seat::Router => Traffic::Forwarded,
                 Seat::Host(_) => Traffic::Own { mark: self.datapath.mark },
             },
+            // A host's own datagrams are its names and addresses too: they are left alone.
+            datagrams: matches!(self.seat, Seat::Router) && self.needs().datagrams,
             bridged: BTreeSet::new(),
         }
     }

@@ -11,7 +11,10 @@ use linkhold_core::packet::{Ecn, Endpoint, FlowKey, TcpFlags};
 use linkhold_core::units::{BitRate, Fraction, Seq};
 use proptest::prelude::*;
 
-use linkhold_wire::{PacketSpec, Payload, emit, verify_checksums};
+use linkhold_wire::{
+    DatagramSpec, PacketSpec, Payload, datagram_len, emit, emit_datagram, parse_ip_tcp_headers,
+    verify_checksums,
+};
 
 use super::*;
 use crate::agent::stations::{IDLE, MAX_STATIONS};
@@ -99,6 +102,13 @@ impl Mechanism for Puppet {
     }
     fn on_packet(&mut self, _now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         self.seen.lock().unwrap().push((packet.id.0, packet.station.0));
+        let (verdict, actions) =
+            self.answers.pop_front().unwrap_or((Verdict::Forward(Rewrite::NONE), Vec::new()));
+        actions.into_iter().for_each(|action| out.push(action));
+        verdict
+    }
+    fn on_datagram(&mut self, _now: Instant, datagram: &DatagramView<'_>, out: &mut Actions) -> Verdict {
+        self.seen.lock().unwrap().push((datagram.id.0, datagram.station.0));
         let (verdict, actions) =
             self.answers.pop_front().unwrap_or((Verdict::Forward(Rewrite::NONE), Vec::new()));
         actions.into_iter().for_each(|action| out.push(action));
@@ -525,4 +535,44 @@ fn a_held_packet_can_be_kept_when_it_leaves_if_its_radio_keeps_copies() {
         );
         assert!(driver.radios[0].kept.is_empty() && driver.radios[0].held.is_empty());
     }
+}
+
+/// A downlink datagram of UDP, of which the data path shows the first `copy` bytes.
+fn datagram(id: u64, copy: usize) -> (Arrived, Vec<u8>) {
+    let spec =
+        DatagramSpec { src: flow().correspondent, dst: flow().station, payload_len: 100, ecn: Ecn::NotEct };
+    let length = datagram_len(&spec);
+    let mut bytes = vec![0; length];
+    emit_datagram(&spec, &mut bytes).unwrap();
+    bytes.truncate(copy);
+    let (arrived, _) = uplink(id, 0, 2048);
+    (Arrived { direction: Direction::Downlink, len: length as u32, ..arrived }, bytes)
+}
+
+#[test]
+fn a_datagram_is_held_released_as_it_came_or_discarded() {
+    let release = Action::Release { packet: PacketId(1), rewrite: Rewrite::NONE };
+    let discard = Action::Discard { packet: PacketId(2), reason: DropReason::TooOld };
+    let driver = run(
+        vec![datagram(1, 2048), datagram(2, 60), datagram(3, 40), datagram(4, 30), datagram(5, 27)],
+        vec![
+            (Verdict::Hold, vec![]),
+            (Verdict::Hold, vec![]),
+            (Verdict::Forward(Rewrite::NONE), vec![release, discard]),
+            (Verdict::Drop(DropReason::BufferFull), vec![]),
+        ],
+    );
+    // The last is cut short within its header: no mechanism can look at it.
+    let told = [
+        Told::Hold(1),
+        Told::Hold(2),
+        Told::Accept(3),
+        Told::Release(1),
+        Told::DiscardHeld(2),
+        Told::Discard(4),
+        Told::Accept(5),
+    ];
+    assert_eq!(driver.datapath.told, told);
+    assert_eq!((driver.counters().unparsed, driver.counters().unknown_packets), (1, 0));
+    assert_eq!(driver.radios()[0].counters().seen, 4);
 }

@@ -1,0 +1,232 @@
+//! Datagrams of UDP: held in a silence and paced beside segments, by age and by quota.
+//!
+//! Source: the paper's future work (`dsasync` section VII names flows other than TCP); the queues are those of the
+//! [hold buffer](super::hold_buffer) (RFC 8290). Sees datagrams; emits `Hold`, `Drop`, `Release` and `Discard`.
+//!
+//! A datagram that goes down: arrives → passes (radio works, nothing before it) | held → released | dropped. It is
+//! dropped when its flow's queue stands outside silences (as segments are, `codel.rs`), when it has waited for
+//! longer than [`DsaSyncConfig::datagram_max_age`], or when datagrams would weigh more than
+//! [`DsaSyncConfig::datagram_quota`]: then the first of the longest queue goes, because of datagrams the newest are
+//! worth most. A datagram that goes up passes; it shows that its station takes part in the flow.
+//!
+//! Nothing can be said to the sender of a datagram, so there is no window, no clamp and no acknowledgment here, and
+//! what is held closes nobody's window: space is low or ample without it. What a datagram takes of the air does
+//! count: the pacer books it as it books a segment. It does not count in the shares by which windows are held down
+//! (`bdp.rs`, `shares.rs`). A sender that heeds nothing would refill whatever a smaller window left free, until
+//! nothing was left; the turns that queues take give each its share instead.
+//!
+//! A flow is known by addresses and ports. A queue of its own gets a flow that its station has answered. Those of a
+//! sender that its station never answers (a flood, but also live video sent one way) share one queue a station.
+//!
+//! Datagrams that QUIC sends are no exception: its receiver's window and its acknowledgments are encrypted (RFC
+//! 9001), so of the sender's recovery (RFC 9002) nothing is seen or steered.
+//!
+//! [`DsaSyncConfig::datagram_max_age`]: super::config::DsaSyncConfig::datagram_max_age
+//! [`DsaSyncConfig::datagram_quota`]: super::config::DsaSyncConfig::datagram_quota
+
+use super::DsaSync;
+use super::config::{Datagrams, Queues};
+use super::downlink::{COMMON_PART, Downlink, MOST_DROPS};
+use super::flow::Transport;
+use super::flow_table::Touched;
+use super::hold_buffer::{Arrived, IN_SILENCE};
+use super::recover::Gates;
+use super::round_trip::RoundTrips;
+use super::shared::Shared;
+use crate::action::{Actions, DropReason, Rewrite, Verdict};
+use crate::packet::{DatagramView, Direction, Origin, PacketView, StationId, TcpSegment};
+use crate::time::Instant;
+use crate::units::Seq;
+
+/// What the hold buffer sees in place of a TCP header: it takes no sequence space and tells nothing.
+static NO_SEGMENT: TcpSegment = TcpSegment {
+    seq: Seq(0),
+    ack: Seq(0),
+    payload_len: 0,
+    window: 0,
+    flags: crate::packet::TcpFlags(0),
+    timestamp: None,
+    sack: crate::packet::SackBlocks::EMPTY,
+    syn: crate::packet::SynOptions { mss: None, window_scale: None, sack_permitted: false },
+    signed: false,
+};
+
+/// The datagram as the hold buffer takes packets.
+fn as_packet<'a>(datagram: &DatagramView<'a>) -> PacketView<'a> {
+    let DatagramView { id, direction, origin, station, flow, len, ecn } = *datagram;
+    PacketView { id, direction, origin, station, flow, tcp: &NO_SEGMENT, len, ecn }
+}
+
+impl DsaSync {
+    /// A datagram crosses the base station.
+    pub(super) fn on_any_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &DatagramView<'_>,
+        out: &mut Actions,
+    ) -> Verdict {
+        self.shared.metrics.datagrams += u64::from(datagram.origin == Origin::Arrival);
+        if self.shared.config.datagrams == Datagrams::Pass {
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        let Some(slot) = self.datagram_flow(now, datagram, out) else {
+            debug_assert!(false, "there is always a flow that can make room");
+            return Verdict::Forward(Rewrite::NONE);
+        };
+        let verdict = match datagram.direction {
+            Direction::Uplink => {
+                self.shared.flows.at(slot).note_answer();
+                Verdict::Forward(Rewrite::NONE)
+            }
+            Direction::Downlink => self.on_datagram_down(now, slot, datagram, out),
+        };
+        self.finish(now, out);
+        verdict
+    }
+
+    /// The datagram's flow, made if need be.
+    fn datagram_flow(&mut self, now: Instant, datagram: &DatagramView<'_>, out: &mut Actions) -> Option<u32> {
+        loop {
+            match self.shared.flows.touch(Transport::Udp, datagram.flow, datagram.station) {
+                Touched::Known(slot) => return Some(slot),
+                Touched::New(slot) => {
+                    self.shared.monitor.learn_station(datagram.station);
+                    return Some(slot);
+                }
+                Touched::Full => {
+                    let oldest = self.shared.flows.oldest(Transport::Udp)?;
+                    self.shared.metrics.flow_evictions += 1;
+                    self.forget(now, oldest, out);
+                }
+            }
+        }
+    }
+
+    fn on_datagram_down(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        datagram: &DatagramView<'_>,
+        out: &mut Actions,
+    ) -> Verdict {
+        let Self { shared, downlink, round_trips, recover, .. } = self;
+        let arrival = datagram.origin == Origin::Arrival;
+        if !arrival {
+            downlink.pacer.on_taken_back(datagram.len);
+        }
+        let waits = shared.monitor.tfp(datagram.station)
+            || recover.blocks(datagram.station)
+            || downlink.datagram_must_wait(now, shared, round_trips, &recover.gates, slot, datagram.station);
+        if arrival && !waits {
+            downlink.pacer.on_sent(now, datagram.len);
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        let verdict = downlink.hold_datagram(now, shared, slot, datagram, out);
+        self.relieve_cut(now, out);
+        verdict
+    }
+}
+
+impl Downlink {
+    /// As [`must_wait`](Self::must_wait), for a datagram that arrives.
+    fn datagram_must_wait(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        gates: &Gates,
+        slot: u32,
+        station: StationId,
+    ) -> bool {
+        if self.pacer.must_wait(now) {
+            return true;
+        }
+        if let Some(at) = round_trips.below_is_full(now, station) {
+            self.patient = self.patient.min(at);
+            return true;
+        }
+        self.waits_behind(now, shared, round_trips, gates, slot, station)
+    }
+
+    /// Holds a datagram, in the place of older ones if need be.
+    fn hold_datagram(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        slot: u32,
+        datagram: &DatagramView<'_>,
+        out: &mut Actions,
+    ) -> Verdict {
+        let (arrival, station) = (datagram.origin == Origin::Arrival, datagram.station);
+        let packet = as_packet(datagram);
+        let mut drops = 0;
+        while let Some(index) = match self.in_the_way(shared, slot, &packet) {
+            Room::Fits => None,
+            // What was taken back is older than all that its own queue holds.
+            Room::Without(index) if arrival || self.buffer.slot_of(index) != slot => Some(index),
+            Room::Without(_) | Room::None => return shared.drop_packet(DropReason::BufferFull),
+        } {
+            if drops == MOST_DROPS {
+                return shared.drop_packet(DropReason::BufferFull);
+            }
+            drops += 1;
+            let cut = self.buffer.slot_of(index);
+            let flow = shared.flows.at(cut);
+            let transport = flow.transport;
+            let held = self.buffer.remove(flow, index);
+            shared.space.give_back_of(transport, held.len);
+            shared.discard(held.packet, DropReason::BufferFull, out);
+            self.cut.push(cut);
+        }
+        let counts = arrival && !shared.monitor.tfp(station);
+        let silences = if counts { shared.monitor.silences_of(station) } else { IN_SILENCE };
+        let flow = shared.flows.at(slot);
+        self.buffer.push(flow, slot, &packet, Arrived { at: now, silences, probe: false, front: !arrival });
+        shared.space.take_datagram(datagram.len);
+        shared.space.note_queues(self.buffer.queues());
+        shared.metrics.holds += 1;
+        shared.metrics.datagram_holds += 1;
+        Verdict::Hold
+    }
+
+    /// If there is room for a datagram, or which packet has to go first.
+    fn in_the_way(&self, shared: &mut Shared, slot: u32, packet: &PacketView<'_>) -> Room {
+        let weight = self.buffer.weight(packet.len);
+        let quota = shared.config.datagram_quota.0;
+        let full =
+            !shared.space.fits(packet.len, 0) || self.buffer.packets() >= shared.config.max_held_packets;
+        let flow = shared.flows.at(slot);
+        let (queued, own) = self.buffer.weight_before(flow, slot, packet.station);
+        let part = if own || shared.config.queues == Queues::Station { quota } else { quota / COMMON_PART };
+        let victim = if queued + weight > part {
+            self.buffer.first_of_own(flow, slot, packet.station)
+        } else if self.buffer.datagrams() + weight > quota {
+            self.buffer.first_of_longest(Transport::Udp)
+        } else if full {
+            // Datagrams are within their quota, so connections hold more than theirs.
+            let tcp = self.buffer.first_of_longest(Transport::Tcp);
+            tcp.or_else(|| self.buffer.first_of_longest(Transport::Udp))
+        } else {
+            return Room::Fits;
+        };
+        victim.map_or(Room::None, Room::Without)
+    }
+
+    /// A held packet is a datagram that waited for too long.
+    #[inline]
+    pub(super) fn is_too_old(&self, now: Instant, shared: &Shared, index: u32) -> bool {
+        let max_age = shared.config.datagram_max_age;
+        shared.flows.known(self.buffer.slot_of(index)).transport == Transport::Udp
+            && !max_age.is_zero()
+            && now.since(self.buffer.arrival_of(index).0) > max_age
+    }
+}
+
+/// Whether a datagram can be held.
+enum Room {
+    Fits,
+    /// Once this packet is gone, perhaps.
+    Without(u32),
+    /// Whatever is dropped.
+    None,
+}
