@@ -13,7 +13,8 @@ import pathlib
 import re
 import sys
 
-from reproduction_tables import DIRECTIONS, PAGES, cell, measured_claim, number, table, verdict
+from reproduction_tables import DIRECTIONS, PAGES, cell, measured_claim, number, table
+from reproduction_tables import verdict as judged
 
 OPENING, CLOSING = "<!-- kernel -->", "<!-- /kernel -->"
 CASES = ("regular", "dsasync-paper", "dsasync")
@@ -51,9 +52,17 @@ class Figure:
         return [cell(self.rows.get((case, ran, stack, metric, x))) for ran in RAN]
 
 
+def verdict(claim):
+    return "not measured" if claim["measured"] is None else judged(claim)
+
+
 def seeds_of(figure, claim):
     simulated = claim["simulated"]["seeds"]
     return str(figure.seeds) if figure.seeds == simulated else f"{figure.seeds} / {simulated}"
+
+
+def counted(number_of, noun):
+    return f"{number_of} {noun}" if number_of == 1 else f"{number_of} {noun}s"
 
 
 def claim_table(figures):
@@ -82,13 +91,14 @@ def counts(figures):
     every = [claim for figure in figures for claim in figure.claims]
 
     def told(answers):
-        yes, no, open_ = (sum(answer is wanted for answer in answers) for wanted in (True, False, None))
-        return f"{yes} hold, {no} do not and {open_} are undecided"
+        words = (("**yes**", "hold"), ("no", "do not"), ("undecided", "are undecided"), ("not measured", "are not measured"))
+        found = [(sum(answer == wanted for answer in answers), word) for wanted, word in words]
+        return ", ".join(f"{count} {word}" for count, word in found if count)
 
-    kernel = told([claim["holds"] for claim in every])
-    simulator = told([claim["simulated"]["holds"] for claim in every])
-    same = sum(claim["holds"] == claim["simulated"]["holds"] for claim in every)
-    return f"Of {len(every)} claims {kernel} on the kernel; in the simulator {simulator}; {same} have the same verdict."
+    pairs = [(verdict(claim), verdict(claim["simulated"])) for claim in every]
+    kernel, simulator = told([one for one, _ in pairs]), told([other for _, other in pairs])
+    same = sum(one == other for one, other in pairs)
+    return f"Of {len(every)} claims on the kernel {kernel}; in the simulator {simulator}; {same} have the same verdict."
 
 
 def bar_tables(figures):
@@ -103,7 +113,7 @@ def bar_tables(figures):
                 for stack in figure.stacks(of):
                     for case in CASES:
                         rows.append([f"{direction}, {stack}", f"`{case}`", *figure.both(case, stack, of)])
-            blocks += [f"{title} ({figure.seeds} seeds):", table(["stack", "case", *RAN], rows, ["---", "---", "---:", "---:"])]
+            blocks += [f"{title} ({counted(figure.seeds, 'seed')}):", table(["stack", "case", *RAN], rows, ["---", "---", "---:", "---:"])]
     return blocks
 
 
@@ -120,17 +130,17 @@ def sweep_tables(figures):
                 for x in figure.positions(of):
                     rows.append([number(x)] + [text for case in CASES for text in figure.both(case, stack, of, x)])
                 head = ["utilisation"] + [f"`{case}`, {ran}" for case in CASES for ran in RAN]
-                blocks += [f"{title}, {direction}, {stack} ({figure.seeds} seeds):", table(head, rows)]
+                blocks += [f"{title}, {direction}, {stack} ({counted(figure.seeds, 'seed')}):", table(head, rows)]
     return blocks
 
 
 def conditions(report):
     """What was measured, told and missed."""
     kernel, program = report["kernel"], report["program"]
+    late = f"; {kernel['repeated']} runs of the last command were late and made again" if kernel["repeated"] else ""
     lines = [
         f"{kernel['runs']} runs of linkhold {program['version']} (commit {program['commit']}) against Linux "
-        f"{kernel['release']}; {kernel['repeated']} runs of the last command were late and made again; claims are judged "
-        f"on \"{kernel['judged_on']}\"."
+        f"{kernel['release']}{late}; claims are judged on \"{kernel['judged_on']}\"."
     ]
     for title, key in (("Told, and different from the paper", "told"), ("Left out", "left_out"), ("Without a result", "missing")):
         if kernel[key]:
