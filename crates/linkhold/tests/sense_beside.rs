@@ -345,7 +345,8 @@ fn an_agent_that_starts_again_in_a_burst_is_told() {
     assert_eq!(status.silences, 1);
     // Messages that nobody answered make the exit status 1.
     let (_, out, said) = sensing.finish(1);
-    assert!(said.contains("not told: no agent listens on a.sock"), "{said}");
+    // Once, however often it was tried: nobody listened, or the agent ended without an answer.
+    assert!(said.starts_with("not told: ") && said.lines().count() == 1, "{said}");
     assert!(out.contains("\"detections\":1"), "{out}");
     let status = agent::status(&socket).expect("a status");
     assert_eq!((status.silent, status.silences_ended, status.silences_overdue), (false, 1, 0), "{status}");
