@@ -468,6 +468,10 @@ fn the_example_scenarios_are_valid() {
     let mut checked = 0;
     for entry in fs::read_dir(&scenarios).expect("the folder is part of the project") {
         let path = entry.expect("an entry").path();
+        // Traces of scenarios stand in folders beside them.
+        if path.is_dir() {
+            continue;
+        }
         let text = fs::read_to_string(&path).expect("read");
         let mut command = linkhold(&scenarios, &["scenario", "check"]);
         command.arg(&path);

@@ -1,8 +1,8 @@
 //! `linkhold sense` beside a running agent and a running host, while a transfer runs: samples come in real time, and the
 //! bursts in them become silences, each once, for the right cause and for as long as it lasts.
 //!
-//! The delays that it prints are from writing a burst's first sample to seeing the silence in the agent's status, with a pipe,
-//! a block, the control socket and the 2 ms between two looks in them; of the end, T_idle besides.
+//! The delays that it prints are from a burst's first sample to seeing the silence in the agent's status, with the 5 ms in which samples
+//! are written, a pipe, a block, the control socket and the 2 ms between two looks in them; of the end, T_idle besides.
 //!
 //! Needs root, for network namespaces; without, it says so and is skipped.
 
@@ -157,7 +157,7 @@ impl Drop for Transfer {
 /// `linkhold sense` on standard input, fed in real time with noise and bursts (from, to; s).
 struct Sensing {
     child: Child,
-    /// When the first sample of each burst, and the first after it, was written.
+    /// When the first sample of each burst, and the first after it, was made.
     feeder: JoinHandle<Vec<(Instant, Instant)>>,
 }
 
@@ -185,7 +185,6 @@ impl Sensing {
             let mut air = Air::new(11, 1e-3, bursts.iter().map(burst).collect());
             let mut samples = vec![Sample::default(); CHUNK as usize];
             let started = Instant::now();
-            let mut written: Vec<(Instant, Instant)> = bursts.iter().map(|_| (started, started)).collect();
             for first in (0..at(length_s)).step_by(CHUNK as usize) {
                 air.fill(&mut samples);
                 let mut bytes = Vec::new();
@@ -193,30 +192,22 @@ impl Sensing {
                 // When the last sample of the chunk is made.
                 let due = Duration::from_secs_f64((first + CHUNK) as f64 / RATE as f64);
                 std::thread::sleep(due.saturating_sub(started.elapsed()));
-                let now = Instant::now();
-                for (&(from, to), (start, end)) in bursts.iter().zip(&mut written) {
-                    if (first..first + CHUNK).contains(&from) {
-                        *start = now;
-                    }
-                    if (first..first + CHUNK).contains(&to) {
-                        *end = now;
-                    }
-                }
                 input.write_all(&bytes).expect("it reads");
             }
-            written
+            let made = |sample: u64| started + Duration::from_secs_f64(sample as f64 / RATE as f64);
+            bursts.iter().map(|&(from, to)| (made(from), made(to))).collect()
         });
         Self { child, feeder }
     }
 
     /// The times of its bursts, what it printed, and what it said on standard error.
     fn finish(self, status: i32) -> (Vec<(Instant, Instant)>, String, String) {
-        let written = self.feeder.join().expect("the feeder");
+        let made = self.feeder.join().expect("the feeder");
         let output = self.child.wait_with_output().expect("it ends");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         let (out, said) = (text(output.stdout), text(output.stderr));
         assert_eq!(output.status.code(), Some(status), "{said}");
-        (written, out, said)
+        (made, out, said)
     }
 }
 
@@ -262,7 +253,7 @@ fn transfer_for(seat: Seat, line: &Line) -> Transfer {
     transfer
 }
 
-/// What of a millisecond clock is printed.
+/// From one to the other, ms.
 fn ms(from: Instant, to: Instant) -> f64 {
     to.saturating_duration_since(from).as_secs_f64() * 1e3
 }
@@ -284,20 +275,20 @@ fn bursts_become_silences(seat: Seat) {
     wait_for("the first silence", || agent::status(&socket).ok().filter(|status| status.silent));
     tell(&socket, r#"{"source":"other","event":{"thaw":{"cause":"sensing"}}}"#).expect("taken note of");
     assert!(agent::status(&socket).expect("a status").silent, "ended for a cause that did not begin it");
-    let (written, out, said) = sensing.finish(0);
+    let (made, out, said) = sensing.finish(0);
     let changes = watcher.join().expect("the watcher");
     assert_eq!(said, "", "everything was told");
     let kinds: Vec<bool> = changes.iter().map(|(_, status)| status.silent).collect();
     assert_eq!(kinds, [true, false, true, false, true, false], "{out}");
     let mut delays = Vec::new();
-    for ((start, end), pair) in written.iter().zip(changes.chunks(2)) {
+    for ((start, end), pair) in made.iter().zip(changes.chunks(2)) {
         let (frozen, thawed) = (pair[0].0, pair[1].0);
         assert!(
             *start <= frozen && frozen < *end,
             "{seat:?}: seen {} ms after its start",
             ms(*start, frozen)
         );
-        assert!(ms(*end, thawed) >= IDLE_S * 1e3 - 10.0, "{seat:?}: {} ms after its end", ms(*end, thawed));
+        assert!(ms(*end, thawed) >= IDLE_S * 1e3, "{seat:?}: {} ms after its end", ms(*end, thawed));
         delays.push(format!("{:.1} and {:.1}", ms(*start, frozen), ms(*end, thawed)));
     }
     println!(
@@ -354,7 +345,8 @@ fn an_agent_that_starts_again_in_a_burst_is_told() {
     assert_eq!(status.silences, 1);
     // Messages that nobody answered make the exit status 1.
     let (_, out, said) = sensing.finish(1);
-    assert!(said.contains("not told: no agent listens on a.sock"), "{said}");
+    // Once, however often it was tried: nobody listened, or the agent ended without an answer.
+    assert!(said.starts_with("not told: ") && said.lines().count() == 1, "{said}");
     assert!(out.contains("\"detections\":1"), "{out}");
     let status = agent::status(&socket).expect("a status");
     assert_eq!((status.silent, status.silences_ended, status.silences_overdue), (false, 1, 0), "{status}");
