@@ -145,6 +145,20 @@ impl Downlink {
         round_trips: &RoundTrips,
         gates: &Gates,
     ) -> bool {
+        // Usually nobody has to wait, and the first of the ring holds something.
+        let all_may = !shared.monitor.any_tfp() && gates.are_open() && round_trips.below_is_never_full();
+        (all_may && self.buffer.first_holds()) || self.look_for_station(now, shared, round_trips, gates)
+    }
+
+    /// Goes through the ring for a station that may be sent something.
+    #[inline(never)]
+    fn look_for_station(
+        &mut self,
+        now: Instant,
+        shared: &Shared,
+        round_trips: &RoundTrips,
+        gates: &Gates,
+    ) -> bool {
         let patient = Cell::new(self.patient);
         let found = self.buffer.settle(|station| {
             shared.monitor.tfp(station)

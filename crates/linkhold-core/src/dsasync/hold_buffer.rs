@@ -382,29 +382,33 @@ impl HoldBuffer {
     pub fn push(&mut self, flow: &mut Flow, slot: u32, packet: &PacketView<'_>, how: Arrived) {
         let (queue, station) = self.queue_for(flow, slot, packet.station);
         self.make_room(queue, station);
-        let unused = self.slab.get(self.free as usize);
-        let index = if unused.is_some() { self.free } else { self.slab.len() as u32 };
-        let after = unused.map_or(NONE, |unused| unused.next);
+        let index = if self.free == NONE { self.slab.len() as u32 } else { self.free };
         let weight = self.weight(packet.len);
         self.quantum = self.quantum.max(packet.len);
         let to = &mut self.queues[queue as usize];
         to.transport = flow.transport;
-        let (prev, next) = join(&mut to.head, &mut to.tail, index, how.front);
         let total = to.weight + weight;
-        let (flow_prev, flow_next) = join(&mut flow.held_head, &mut flow.held_tail, index, how.front);
         flow.held += 1;
         flow.held_weight += weight;
-        if let Some(other) = self.slab.get_mut(prev as usize) {
-            other.next = index;
-        }
-        if let Some(other) = self.slab.get_mut(next as usize) {
-            other.prev = index;
-        }
-        if let Some(other) = self.slab.get_mut(flow_prev as usize) {
-            other.flow_next = index;
-        }
-        if let Some(other) = self.slab.get_mut(flow_next as usize) {
-            other.flow_prev = index;
+        let (mut prev, mut next, mut flow_prev, mut flow_next) = (NONE, NONE, NONE, NONE);
+        if how.front {
+            next = join(&mut to.head, &mut to.tail, index);
+            flow_next = join(&mut flow.held_head, &mut flow.held_tail, index);
+            if let Some(other) = self.slab.get_mut(next as usize) {
+                other.prev = index;
+            }
+            if let Some(other) = self.slab.get_mut(flow_next as usize) {
+                other.flow_prev = index;
+            }
+        } else {
+            prev = join(&mut to.tail, &mut to.head, index);
+            flow_prev = join(&mut flow.held_tail, &mut flow.held_head, index);
+            if let Some(other) = self.slab.get_mut(prev as usize) {
+                other.next = index;
+            }
+            if let Some(other) = self.slab.get_mut(flow_prev as usize) {
+                other.flow_next = index;
+            }
         }
         let held = HeldSegment {
             packet: packet.id,
@@ -425,8 +429,8 @@ impl HoldBuffer {
         };
         match self.slab.get_mut(index as usize) {
             Some(place) => {
+                self.free = place.next;
                 *place = held;
-                self.free = after;
             }
             None => self.slab.push(held),
         }
@@ -460,18 +464,22 @@ impl HoldBuffer {
             owner.turn = Turn::InRing;
             self.ring.push_back(station);
         }
-        let Queue { place, station: old, .. } = self.queues[index as usize];
-        if place != Place::Empty && old != station {
-            // Its flow has moved to another station since it ran empty.
-            self.delist(index);
+        let queue = &self.queues[index as usize];
+        if queue.place == Place::Empty || queue.station != station {
+            self.begin_anew(index, station);
         }
+    }
+
+    /// A queue begins as a new one of the station.
+    #[inline(never)]
+    fn begin_anew(&mut self, index: u32, station: u32) {
+        // It is on a list if its flow has moved to another station since it ran empty.
+        self.delist(index);
         let queue = &mut self.queues[index as usize];
-        if queue.place == Place::Empty {
-            queue.place = Place::New;
-            queue.station = station;
-            queue.deficit = i64::from(self.quantum);
-            self.stations[station as usize].new.push_back(&mut self.queues, index);
-        }
+        queue.place = Place::New;
+        queue.station = station;
+        queue.deficit = i64::from(self.quantum);
+        self.stations[station as usize].new.push_back(&mut self.queues, index);
     }
 
     /// Notes the weight of a queue.
@@ -550,8 +558,18 @@ impl HoldBuffer {
         self.queues[index as usize].place = Place::Empty;
     }
 
+    #[inline]
     fn make_old(&mut self, index: u32) {
-        let station = self.queues[index as usize].station;
+        let Queue { place, station, prev, next, .. } = self.queues[index as usize];
+        // The only old queue is the last of them already.
+        if place != Place::Old || prev != NONE || next != NONE {
+            self.move_to_old(index, station);
+        }
+    }
+
+    /// Puts a queue at the end of its station's old ones.
+    #[inline(never)]
+    fn move_to_old(&mut self, index: u32, station: u32) {
         self.delist(index);
         self.queues[index as usize].place = Place::Old;
         self.stations[station as usize].old.push_back(&mut self.queues, index);
@@ -574,6 +592,12 @@ impl HoldBuffer {
             self.ring.pop_front();
         }
         false
+    }
+
+    /// The first station of the ring holds packets.
+    #[inline]
+    pub fn first_holds(&self) -> bool {
+        self.ring.front().is_some_and(|&number| self.stations[number as usize].held > 0)
     }
 
     /// A silence is over: who was blocked has a turn again.
@@ -652,15 +676,13 @@ pub(super) fn is_data(tcp: &TcpSegment) -> bool {
     tcp.payload_len > 0 && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
 }
 
-/// Makes a packet the first (`front`) or last of a list, and answers its neighbours before and behind it.
-/// Their own links are still to be set.
-fn join(head: &mut u32, tail: &mut u32, index: u32, front: bool) -> (u32, u32) {
-    let (prev, next) = if front { (NONE, *head) } else { (*tail, NONE) };
-    if prev == NONE {
-        *head = index;
+/// Makes a packet the one at an `end` of a list whose `other` end is given too, and answers its neighbour. The links
+/// of both are still to be set.
+#[inline]
+fn join(end: &mut u32, other: &mut u32, index: u32) -> u32 {
+    let neighbour = core::mem::replace(end, index);
+    if neighbour == NONE {
+        *other = index;
     }
-    if next == NONE {
-        *tail = index;
-    }
-    (prev, next)
+    neighbour
 }

@@ -9,6 +9,9 @@ use super::hold_buffer::NONE;
 /// Lists.
 const CLASSES: usize = 128;
 
+/// Bits of a word.
+const WORD: usize = 64;
+
 /// A weight below this, bytes, is in the first list.
 const LEAST: u64 = 256;
 
@@ -34,14 +37,14 @@ pub(super) trait Linked {
 #[derive(Debug)]
 pub(super) struct Longest {
     heads: [u32; CLASSES],
-    /// Bit n: list n is not empty.
-    used: u128,
+    /// Bit n of word m: list 64 m + n is not empty.
+    used: [u64; CLASSES / WORD],
     queues: u32,
 }
 
 impl Default for Longest {
     fn default() -> Self {
-        Self { heads: [NONE; CLASSES], used: 0, queues: 0 }
+        Self { heads: [NONE; CLASSES], used: [0; CLASSES / WORD], queues: 0 }
     }
 }
 
@@ -71,39 +74,39 @@ impl Longest {
 
     fn change<Q: Linked>(&mut self, queues: &mut [Q], index: u32, class: Option<u8>) {
         let Links { class: old, prev, next } = *queues[index as usize].links();
+        self.queues = self.queues + u32::from(class.is_some()) - u32::from(old.is_some());
         if let Some(old) = old {
             match queues.get_mut(prev as usize) {
                 Some(other) => other.links().next = next,
                 None => {
                     self.heads[usize::from(old)] = next;
                     if next == NONE {
-                        self.used &= !(1 << old);
+                        self.used[usize::from(old) / WORD] &= !(1 << (usize::from(old) % WORD));
                     }
                 }
             }
             if let Some(other) = queues.get_mut(next as usize) {
                 other.links().prev = prev;
             }
-            self.queues -= 1;
         }
         let mut links = Links { class, ..Links::NONE };
         if let Some(class) = class {
             let head = &mut self.heads[usize::from(class)];
             links.next = *head;
             *head = index;
-            self.used |= 1 << class;
+            self.used[usize::from(class) / WORD] |= 1 << (usize::from(class) % WORD);
             if let Some(other) = queues.get_mut(links.next as usize) {
                 other.links().prev = index;
             }
-            self.queues += 1;
         }
         *queues[index as usize].links() = links;
     }
 
     /// A queue than which none is a quarter longer; `None` if all are empty.
     pub fn longest(&self) -> Option<u32> {
-        let class = self.used.checked_ilog2()?;
-        Some(self.heads[class as usize])
+        let word = self.used.iter().rposition(|&word| word != 0)?;
+        let class = word * WORD + self.used[word].ilog2() as usize;
+        Some(self.heads[class])
     }
 
     /// Queues that are not empty.

@@ -321,8 +321,21 @@ impl DsaSync {
     }
 
     /// A segment is about to go down. True if the driver is to keep a copy.
-    #[inline]
+    #[inline(always)]
     fn keep(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        packet: PacketId,
+        sent: &SentDown,
+        out: &mut Actions,
+    ) -> bool {
+        self.recover.is_on() && self.keep_copy(now, slot, packet, sent, out)
+    }
+
+    /// The same where copies are kept.
+    #[inline(never)]
+    fn keep_copy(
         &mut self,
         now: Instant,
         slot: u32,

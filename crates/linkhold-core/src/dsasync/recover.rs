@@ -146,6 +146,12 @@ impl Recover {
         }
     }
 
+    /// Copies are kept at all.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
     /// ACKs kept back.
     pub fn hidden(&self) -> u64 {
         self.hidden

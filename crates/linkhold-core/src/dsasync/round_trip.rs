@@ -211,13 +211,22 @@ impl RoundTrips {
         Some(record.untold.get_or_insert_with(|| Box::new(Untold::new(limits))))
     }
 
+    /// [`below_is_full`](Self::below_is_full) is said of no station: the rate is told, or nothing kept short.
+    #[inline]
+    pub fn below_is_never_full(&self) -> bool {
+        !self.keeps_short || self.bdp.is_told()
+    }
+
     /// Nothing may go down to the station before this time, unless it acknowledges something first: as much
     /// as its rate needs is outstanding there. `None`: something may go down.
-    #[inline]
+    #[inline(always)]
     pub fn below_is_full(&self, now: Instant, station: StationId) -> Option<Instant> {
-        if !self.keeps_short {
-            return None;
-        }
+        if self.below_is_never_full() { None } else { self.full_below(now, station) }
+    }
+
+    /// The same where nobody tells the rate.
+    #[inline(never)]
+    fn full_below(&self, now: Instant, station: StationId) -> Option<Instant> {
         let most = self
             .untold(station)?
             .most_below(self.usual_radio_part(station)?, self.bdp.carried_in(self.transmit_queue))?;
@@ -239,7 +248,9 @@ impl RoundTrips {
     /// waits for as long as it has to: a loss would only make the sender slower when the rate has risen
     /// again.
     pub fn is_held_down(&self, flow: &Flow) -> bool {
-        let keeps = flow.told_edge.zip(flow.down_max).is_some_and(|(edge, newest)| !newest.after(edge));
+        // Where the rate is told, none is measured.
+        let keeps = !self.bdp.is_told()
+            && flow.told_edge.zip(flow.down_max).is_some_and(|(edge, newest)| !newest.after(edge));
         keeps && flow.wired.get().is_some_and(|wired| self.measured_window(flow, wired).is_some())
     }
 
@@ -335,7 +346,8 @@ impl RoundTrips {
         ahead: Duration,
     ) {
         let flow = shared.flows.at(slot);
-        if flow.is_answered() && self.bdp.is_told() {
+        let told = self.bdp.is_told();
+        if told && flow.is_answered() {
             self.bdp.on_sent(now, sent.len, &mut flow.share);
         }
         // A segment beyond all that was learned of is one that was not believed.
@@ -345,30 +357,23 @@ impl RoundTrips {
         {
             return;
         }
-        let told_empty = ahead.is_zero() && self.bdp.is_told();
+        let told_empty = told && ahead.is_zero();
         let empty = told_empty || self.outstanding <= EMPTY_RADIO;
-        if flow.outstanding() == 0 {
+        let station = flow.station;
+        let under_way = self.stations.get(station).map_or(0, |record| record.outstanding);
+        let below_was_full = self.below_is_full(now, station).is_some();
+        if !told {
+            self.measure_sent(now, flow, sent, under_way);
+        }
+        // With sequence numbers from nowhere, half the space away, fewer may be outstanding than before.
+        let (before, _) = self.account(flow, |flow| flow.down_sent = Some(sent.end));
+        if before == 0 {
             // The time that its station has to answer begins now.
             (flow.heard, flow.progressed) = (now, now);
         }
-        let under_way = self.stations.get(flow.station).map_or(0, |record| record.outstanding);
-        let answered = flow.is_answered();
-        let beyond = self.below_is_full(now, flow.station).is_none();
-        let local = self.usual_radio_part(flow.station).unwrap_or_default();
-        if let Some(untold) = self.untold_at(flow.station) {
-            let bytes =
-                flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
-            untold.rate.on_sent(now, bytes, under_way, untold.is_dry(under_way, local));
-            if answered {
-                untold.shares.add(now, sent.len, &mut flow.share);
-            }
-        }
-        // With sequence numbers from nowhere, half the space away, fewer may be outstanding than before.
-        self.account(flow, |flow| flow.down_sent = Some(sent.end));
-        let is_full = self.below_is_full(now, flow.station).is_some() && beyond;
-        if under_way == 0 || is_full {
+        if under_way == 0 || (!below_was_full && self.below_is_full(now, station).is_some()) {
             // Its patience begins with the first segment, and anew with one that goes beyond.
-            self.stations.at(flow.station).heard = now;
+            self.stations.at(station).heard = now;
         }
         let departure = Departure { at: now, end: sent.end, ahead };
         let silences = shared.monitor.silences();
@@ -412,6 +417,30 @@ impl RoundTrips {
         repairs
     }
 
+    /// Tells what measures the rate that nobody tells of a segment that goes down.
+    #[inline(never)]
+    fn measure_sent(&mut self, now: Instant, flow: &mut Flow, sent: &SentDown, under_way: u64) {
+        let local = self.usual_radio_part(flow.station).unwrap_or_default();
+        let Some(untold) = self.untold_at(flow.station) else { return };
+        let bytes = flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
+        untold.rate.on_sent(now, bytes, under_way, untold.is_dry(under_way, local));
+        if flow.is_answered() {
+            untold.shares.add(now, sent.len, &mut flow.share);
+        }
+    }
+
+    /// The same of a segment that comes up and tells of so many bytes `delivered`; `here`: what more of the
+    /// station waits.
+    #[inline(never)]
+    fn measure_acked(&mut self, now: Instant, station: StationId, delivered: u64, here: Here) {
+        let left = self.stations.get(station).map_or(0, |record| record.outstanding);
+        let local = self.usual_radio_part(station).unwrap_or_default();
+        let Some(untold) = self.untold_at(station) else { return };
+        let dry = here == Here::Nothing && untold.is_dry(left, local);
+        untold.rate.on_acked(now, delivered, left, dry);
+        untold.look(now, dry);
+    }
+
     /// A packet that had been sent down came back: its flow's probe is void.
     pub fn on_taken_back(&mut self, flow: &mut Flow) {
         flow.radio_probe = None;
@@ -445,14 +474,8 @@ impl RoundTrips {
             flow.progressed = now;
         }
         // What comes up while nothing may go down says nothing of the rate.
-        if !silent && here != Here::Withheld {
-            let left = self.stations.get(packet.station).map_or(0, |record| record.outstanding);
-            let local = self.usual_radio_part(packet.station).unwrap_or_default();
-            if let Some(untold) = self.untold_at(packet.station) {
-                let dry = here == Here::Nothing && untold.is_dry(left, local);
-                untold.rate.on_acked(now, delivered, left, dry);
-                untold.look(now, dry);
-            }
+        if !silent && here != Here::Withheld && !self.bdp.is_told() {
+            self.measure_acked(now, packet.station, delivered, here);
         }
         if !silent
             && self.bdp.on_delivered(now, delivered, self.outstanding)

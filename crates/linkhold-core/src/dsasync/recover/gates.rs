@@ -15,6 +15,12 @@ impl Gates {
         Self { shut: PerStation::new(max_stations), flows: 0 }
     }
 
+    /// No station's gate is shut.
+    #[inline]
+    pub fn are_open(&self) -> bool {
+        self.flows == 0
+    }
+
     /// Nothing that is held of the station may leave.
     #[inline]
     pub fn is_shut(&self, station: StationId) -> bool {
