@@ -457,7 +457,61 @@ fn with_linux(report: &RunReport, linux: &[LinuxRecord]) -> Result<Value, Failur
 
 #[cfg(test)]
 mod tests {
+    use std::process::ExitCode;
+
+    use linkhold_linux::testbed::cells::CellFailure;
+    use linkhold_linux::testbed::host_load::HostLoad;
+
     use super::*;
+
+    fn fleet_with(store: Option<PathBuf>) -> Fleet {
+        Fleet {
+            program: PathBuf::new(),
+            jobs: None,
+            store,
+            resume: false,
+            captures: None,
+            max_stalled: MAX_STALLED,
+            patience: None,
+            stop: Arc::default(),
+        }
+    }
+
+    /// Three cells, of which the middle one found the host busy.
+    fn one_of_three_was_late() -> Results {
+        let error = RunError::Late {
+            what: "the air",
+            p99_ms: 3.5,
+            limit_ms: 1.0,
+            host: HostLoad { stolen: 0.25, others: 0.0 },
+        };
+        let (case, congestion) = ("dsasync".to_owned(), "cubic".to_owned());
+        let failures = vec![CellFailure { cell: 1, case, congestion, seed: 7, error }];
+        Results { outcomes: vec![None, None, None], failures }
+    }
+
+    #[test]
+    fn a_cell_that_failed_ends_with_exit_code_1_its_reason_and_how_to_go_on() {
+        let told = |store: Option<PathBuf>| failure(&one_of_three_was_late(), &fleet_with(store)).unwrap();
+        let kept = told(Some(PathBuf::from("out/cells")));
+        assert_eq!(format!("{:?}", kept.exit_code()), format!("{:?}", ExitCode::from(1)));
+        let text = kept.to_string();
+        let wanted = "1 of 3 cells have no result; the same command with --resume runs these alone again\n\
+                      case dsasync, cubic, seed 7: this host was too slow: the air came 3.50 ms late";
+        assert!(text.starts_with(wanted), "{text}");
+        assert!(text.contains("other machines took 25.0 %"), "{text}");
+        let text = told(None).to_string();
+        assert!(
+            text.contains("with --out DIR finished cells are kept, and --resume runs the others"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn where_no_cell_failed_there_is_nothing_to_say() {
+        let results = Results { outcomes: vec![None], failures: vec![] };
+        assert!(failure(&results, &fleet_with(None)).is_none());
+    }
 
     #[test]
     fn cases_are_compared_with_the_baseline_under_their_own_congestion_control() {
