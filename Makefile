@@ -73,9 +73,14 @@ repeat-linux: setup ## Tests that compare order or time 100 times each, then the
 	scripts/repeat_tests.sh suite 10
 	scripts/repeat_tests.sh suite 10 --busy
 
+# Properties whose cases are whole simulations grow in proportion (crates/linkhold-testing).
 soak: ## Property tests on 300,000 cases each, new ones each time, optimised, with debug assertions
 	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast \
 	  -p linkhold-core -p linkhold-wire -p linkhold-tcp -p linkhold-radio -p linkhold-results
+	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast -p linkhold-linux --lib
+	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast -p linkhold-mesh
+	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast \
+	  -p linkhold-sim --lib --test told --test udp_accounting
 
 python: ## The Python package: built, type-checked and tested in an environment of its own
 	python/linkhold/run_tests.sh

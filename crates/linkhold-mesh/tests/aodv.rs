@@ -342,7 +342,7 @@ fn most_packets_of_a_moving_mesh_arrive() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(linkhold_testing::costly(40))]
 
     /// The network looks for loops after every event, and each packet comes back once (`common`).
     #[test]

@@ -296,7 +296,7 @@ fn moving(nodes: u32, routing: Routing, per_band: u32) -> MeshConfig {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(linkhold_testing::costly(24))]
 
     /// Whatever moves and disturbs, each packet is delivered once or dropped once, and none stays for ever.
     #[test]

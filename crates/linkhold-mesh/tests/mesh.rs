@@ -287,7 +287,7 @@ fn moving(nodes: u32, routing: Routing, shared: bool) -> MeshConfig {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(linkhold_testing::costly(24))]
 
     /// Whatever moves and disturbs, each packet is delivered once or dropped once, and none stays for ever.
     #[test]

@@ -801,6 +801,7 @@ fn a_station_that_nobody_reports_to_gets_a_hint() {
 fn the_summary_speaks_of_one_connection_from_the_start_and_of_what_is_told() {
     let plain = parse(BASE).expect("valid").summary();
     assert!(plain.contains("downlink, 1 connection on each of 1 station, bulk, IPv4, from 0s\n"), "{plain}");
+    assert!(!plain.contains("1 connections") && !plain.contains("0.000000s"), "{plain}");
     assert!(!plain.contains("told"), "nobody is there to be told: {plain}");
     let timed = with("start = \"1500ms\"\nstop = \"12s\"\ncount = 3\n");
     let timed = parse(&timed).expect("valid").summary();

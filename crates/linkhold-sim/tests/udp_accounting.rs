@@ -144,7 +144,7 @@ fn check(record: &RunRecord) -> Result<UdpRecord, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..linkhold_testing::costly(64) })]
     #[test]
     fn in_a_cell(cell in any_cell(), seed in 1u64..1000) {
         let text = cell.text();

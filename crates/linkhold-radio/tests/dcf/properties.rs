@@ -31,7 +31,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(linkhold_testing::costly(200))]
 
     /// Every frame taken is sent, given up or held; each receiver has each frame at most once, and what an
     /// acknowledged frame's receiver has of one sender is in order.

@@ -137,7 +137,7 @@ fn two_that_visit_each_other_meet() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(linkhold_testing::costly(48))]
 
     /// Wherever radios listen and whenever they are silenced, every frame has one fate, and none arrives twice.
     #[test]

@@ -206,6 +206,26 @@ mod tests {
     }
 
     #[test]
+    fn a_report_speaks_of_one_connection_as_one() {
+        let (mut report, _) = crate::sample::run(1);
+        for run in &mut report.runs {
+            run.flows.truncate(1);
+        }
+        let text = setting(&report);
+        assert!(
+            text.contains("of traffic over one TCP connection were simulated, once (one seed)"),
+            "{text}"
+        );
+        assert!(!text.contains("connections"), "{text}");
+        for run in &mut report.runs {
+            run.flows = vec![run.flows[0].clone(), run.flows[0].clone()];
+        }
+        let text = setting(&report);
+        assert!(text.contains("over 2 TCP connections"), "{text}");
+        assert!(!text.contains("000000"), "times are rounded: {text}");
+    }
+
+    #[test]
     fn a_report_says_what_was_told_and_what_happens_otherwise_with_the_measured_numbers() {
         let (mut report, _) = crate::sample::run(2);
         assert!(!setting(&report).contains("What the mechanisms were told"));

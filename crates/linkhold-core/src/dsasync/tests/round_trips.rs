@@ -116,7 +116,7 @@ fn run(plan: TwoWay, ups: &[Up]) -> (Option<Duration>, Option<u32>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(linkhold_testing::costly(64))]
 
     #[test]
     fn no_copy_and_no_thought_is_taken_for_a_round_trip(

@@ -1,0 +1,49 @@
+//! What property tests of several crates share. Only tests depend on it.
+//!
+//! `PROPTEST_CASES` says how many cases a property draws: 1,000 in `make test`, 300,000 in `make soak`. Where a
+//! case is a whole simulation, 1,000 of them would take `make test` too long, but a number that is written
+//! down would not grow in `make soak`. So such a property names the number for `make test`, and grows in
+//! proportion.
+
+#![forbid(unsafe_code)]
+
+use proptest::test_runner::Config;
+
+/// The value of `PROPTEST_CASES` for which a property draws the number of cases that it names.
+const USUAL: u64 = 1000;
+
+/// Settings of a property whose cases are costly: it draws `cases` of them where `PROPTEST_CASES` is 1,000 or not
+/// set, and otherwise in proportion, at least one.
+#[must_use]
+pub fn costly(cases: u32) -> Config {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    Config { cases: in_proportion(cases, asked.as_deref()), ..Config::default() }
+}
+
+/// `asked` is the text of `PROPTEST_CASES`. What is no number counts as not set: proptest itself warns of it.
+fn in_proportion(cases: u32, asked: Option<&str>) -> u32 {
+    let asked = asked.and_then(|text| text.trim().parse::<u32>().ok()).map_or(USUAL, u64::from);
+    let scaled = (u64::from(cases) * asked).div_ceil(USUAL);
+    u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costly_properties_grow_with_the_number_that_is_asked_for() {
+        for (asked, drawn) in [
+            (None, 24),
+            (Some("1000"), 24),
+            (Some("300000"), 7200),
+            (Some("100"), 3),
+            (Some("0"), 1),
+            (Some("many"), 24),
+            (Some("4294967295"), 103_079_216),
+        ] {
+            assert_eq!(in_proportion(24, asked), drawn, "{asked:?}");
+        }
+        assert_eq!(in_proportion(u32::MAX, Some("300000")), u32::MAX);
+    }
+}
