@@ -48,7 +48,7 @@ file_table! {
         /// Chance that a request which collided with no other is received (the lookahead paper's p_s). Default: 1,
         /// 0.99 with "5g".
         optional success: Positive<Fraction>;
-        /// Changes of that chance in the run, at most 16, each later than the one before:
+        /// Changes of that chance in the run, at most 8, each later than the one before:
         /// [{ at = "10s", success = 0.5 }].
         list success_changes: SuccessChange;
         /// Frames from what the base station received to the turn that it gives for it (T_assignment). Default: 1,

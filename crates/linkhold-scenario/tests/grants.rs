@@ -255,19 +255,17 @@ fn many_stations_share_the_room_for_unsolicited_grants() {
 }
 
 #[test]
-fn a_chance_that_changes_is_said_and_more_than_sixteen_changes_are_refused() {
+fn a_chance_that_changes_is_said_and_more_than_eight_changes_are_refused() {
     let changes = |count: u32| {
         let all: Vec<String> = (1..=count).map(|n| format!("{{ at = \"{n}s\", success = 0.5 }}")).collect();
         text("802.16", &format!("[radio.grants]\nsuccess_changes = [{}]\n", all.join(", ")))
     };
     let summary = parse(&changes(2)).expect("it is valid").summary();
     assert!(summary.contains("requests received: 50.0 % from 1s on, 50.0 % from 2s on"), "{summary}");
-    assert!(parse(&changes(16)).is_ok());
-    let told = parse(&changes(17)).expect_err("they are too many").to_string();
+    assert!(parse(&changes(8)).is_ok());
+    let told = parse(&changes(9)).expect_err("they are too many").to_string();
     assert!(
-        told.contains(
-            "radio.grants.success_changes[16]: there are at most 16 changes of the chance in a run"
-        ),
+        told.contains("radio.grants.success_changes[8]: there are at most 8 changes of the chance in a run"),
         "{told}"
     );
 }

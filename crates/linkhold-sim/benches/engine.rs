@@ -9,6 +9,7 @@
 //! - 100 s of a mesh of 25 walking nodes against the one flow, as a ratio; and time per notice of a transmission in
 //!   grids of 100 and 1,000 nodes with the same going on around each, as a ratio.
 //! - 500 short runs on all processors against as many on one, as a ratio.
+//! - A PU log of 10,000 users and a million bursts: made and written, read and checked, against the one flow, as ratios.
 //! - Peak memory (VmHWM) of 1000 simulated seconds against 100, as a ratio, each in a process of its own.
 //! - The engine alone, with hosts that only count packets: the difference from the first is what TCP costs.
 //!
@@ -29,6 +30,7 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::dcf::{DcfConfig, Phy};
+use linkhold_radio::spectrum::{Generator, Places, PuActivity, PuLog};
 use linkhold_radio::{
     Air, AirConfig, AirTimeModel, ChannelConfig, Mac, QueueConfig, SignalsConfig, Switching, WiredPipe,
 };
@@ -173,6 +175,30 @@ fn sweep(count: u64) -> f64 {
     let together: u64 = (0..count).into_par_iter().map(one).sum();
     assert_eq!(alone, together, "runs do not depend on threads");
     serial / started.elapsed().as_secs_f64()
+}
+
+/// Best wall times of making the text of a PU log of 10,000 users on 100 bands that covers `seconds`, and of reading it,
+/// as `linkhold pu-log generate` and `check` do; and its bursts.
+fn pu_log(seconds: u64, runs: u32) -> (f64, f64, usize) {
+    let activity = PuActivity::new(1.0, 1.0).expect("they are rates");
+    let generator = Generator {
+        bands: vec![activity; 100],
+        users_per_band: 100,
+        places: Places::Random { width: 1000.0, height: 1000.0 },
+        power: 1.0,
+        duration: Duration::from_secs(seconds),
+    };
+    let (mut made, mut read, mut bursts) = (f64::INFINITY, f64::INFINITY, 0);
+    for _ in 0..runs {
+        let started = Wall::now();
+        let text = generator.generate(1).expect("all is in range").to_string();
+        made = made.min(started.elapsed().as_secs_f64());
+        let started = Wall::now();
+        let log = PuLog::parse(text.as_bytes(), None).expect("what is written can be read");
+        read = read.min(started.elapsed().as_secs_f64());
+        bursts = log.bursts();
+    }
+    (made, read, bursts)
 }
 
 /// Best wall time of `runs` runs, and the events of one.
@@ -335,6 +361,12 @@ fn main() {
                 granted / one
             );
         }
+    }
+    // A user is on and off for a second each: 100 bursts in 200 s.
+    let (made, read, bursts) = pu_log(2 * seconds, extent.runs_of_many);
+    println!("PU log of 10,000 users, {bursts} bursts: made in {made:.3} s, read and checked in {read:.3} s");
+    if measures {
+        println!("PU log / one flow, wall time: made {:.2}, read and checked {:.2}", made / one, read / one);
     }
     println!(
         "dsasync / none, wall time: {:.2} with one flow, {:.2} with 24",

@@ -2,7 +2,7 @@
 
 use linkhold_core::time::Instant;
 use linkhold_results::{FlowRecord, FlowTransport, RunRecord, UdpRecord};
-use linkhold_scenario::{Case, NoFiles, Scenario};
+use linkhold_scenario::{Case, Files, NoFiles, Scenario};
 use linkhold_sim::{Capture, NoObserver, Simulation, run_case, run_case_observed};
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -14,7 +14,26 @@ fn cases(text: &str) -> Vec<Case> {
 }
 
 fn run(text: &str, seed: u64) -> RunRecord {
-    run_case(&cases(text)[0], seed).expect("the scenario is valid").0
+    run_with(text, &NoFiles, seed)
+}
+
+fn run_with(text: &str, files: &dyn Files, seed: u64) -> RunRecord {
+    let text = format!("{HEAD}{text}");
+    let scenario = Scenario::parse(&text, "s.toml", &[], files).unwrap_or_else(|error| panic!("{error}"));
+    run_case(&scenario.cases()[0], seed).expect("the scenario is valid").0
+}
+
+/// The only file: a trace of twelve packets of 1500 bytes every 12 ms.
+struct TwelveIn12Ms;
+
+impl Files for TwelveIn12Ms {
+    fn read(&self, _: &std::path::Path) -> std::io::Result<Vec<u8>> {
+        Ok((1..=12).map(|ms| format!("{ms}\n")).collect::<String>().into_bytes())
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
 }
 
 /// A shared channel of 10 Mbit/s, and what comes behind it.
@@ -36,16 +55,49 @@ fn udp(flow: &FlowRecord) -> &UdpRecord {
 
 #[test]
 fn udp_gets_its_rate_beside_tcp_on_every_medium() {
-    for mac in ["shared", "duplex"] {
+    // 802.15.4 is the next test's, and a mesh stands in `mesh.rs`.
+    for mac in ["shared", "duplex", "trace", "dcf", "802.16", "docsis", "5g"] {
         let bulk = "[[flows]]\ndirection = \"downlink\"\n";
-        let record = run(&cell(mac, &format!("[router]\nqueue = \"fq_codel\"\n{UDP_2M}{bulk}")), 1);
+        let flows = format!("[router]\nqueue = \"fq_codel\"\n{UDP_2M}{bulk}");
+        let text = match mac {
+            "trace" => {
+                format!("duration = \"20s\"\n[radio]\nmac = \"trace\"\ntrace = {{ down = \"t\" }}\n{flows}")
+            }
+            "dcf" => {
+                format!("duration = \"20s\"\n[radio]\nmac = \"dcf\"\nphy_rate = \"12Mbit/s\"\n{flows}")
+            }
+            _ => cell(mac, &flows),
+        };
+        let record = run_with(&text, &TwelveIn12Ms, 1);
         let (datagrams, tcp) = (&record.flows[0], &record.flows[1]);
+        println!(
+            "{mac}: UDP {:.3}, TCP {:.3} Mbit/s, limit {:.3}",
+            datagrams.goodput_bps / 1e6,
+            tcp.goodput_bps / 1e6,
+            record.link.goodput_limit_bps / 1e6
+        );
         assert!((datagrams.goodput_bps / 2e6 - 1.0).abs() < 0.01, "{mac}: {}", datagrams.goodput_bps);
         assert_eq!(udp(datagrams).lost, 0, "{mac}: fq_codel gives a flow below its share what it sends");
-        assert!(tcp.goodput_bps > 5e6 && tcp.udp.is_none(), "{mac}: {}", tcp.goodput_bps);
+        assert!(tcp.goodput_bps > datagrams.goodput_bps && tcp.udp.is_none(), "{mac}: {}", tcp.goodput_bps);
         let both = record.totals.goodput_bps / record.link.goodput_limit_bps;
         assert!((0.9..=1.01).contains(&both), "{mac}: {both} of the limit");
     }
+}
+
+#[test]
+fn udp_gets_its_rate_beside_tcp_between_radios_of_802_15_4() {
+    // Four datagrams of 64 bytes a second beside a download, both from the base station, so that they share its queue.
+    let text = "duration = \"60s\"\n[radio]\nmac = \"802.15.4\"\nstations = 1\nieee802154 = { frame_loss = 0 }\n\
+        [router]\nqueue = \"fq_codel\"\n[tcp]\nprofile = \"classic\"\nmss = 94\n\
+        [[flows]]\ndirection = \"downlink\"\ntransport = \"udp\"\ndatagram = \"64B\"\nsource = { rate = \"2kbit/s\" }\n\
+        [[flows]]\ndirection = \"downlink\"\n";
+    let record = run(text, 1);
+    let (datagrams, tcp) = (&record.flows[0], &record.flows[1]);
+    let counted = udp(datagrams);
+    println!("802.15.4: UDP {:.0}, TCP {:.0} bit/s, {counted:?}", datagrams.goodput_bps, tcp.goodput_bps);
+    assert!((datagrams.goodput_bps / 2e3 - 1.0).abs() < 0.01, "{}", datagrams.goodput_bps);
+    assert_eq!((counted.lost, record.flows[0].bytes), (0, counted.delivered * 64));
+    assert!(tcp.goodput_bps > 5e3, "{}", tcp.goodput_bps);
 }
 
 #[test]
@@ -74,21 +126,8 @@ fn what_udp_sends_is_delivered_lost_where_the_network_says_or_inside() {
 
 #[test]
 fn udp_crosses_a_trace_and_802_15_4() {
-    // Twelve packets of 1500 bytes every 12 ms.
-    struct Trace;
-    impl linkhold_scenario::Files for Trace {
-        fn read(&self, _: &std::path::Path) -> std::io::Result<Vec<u8>> {
-            Ok((1..=12).map(|ms| format!("{ms}\n")).collect::<String>().into_bytes())
-        }
-
-        fn variable(&self, _: &str) -> Option<String> {
-            None
-        }
-    }
-    let text =
-        format!("{HEAD}duration = \"20s\"\n[radio]\nmac = \"trace\"\ntrace = {{ down = \"t\" }}\n{UDP_2M}");
-    let scenario = Scenario::parse(&text, "s.toml", &[], &Trace).unwrap_or_else(|error| panic!("{error}"));
-    let record = run_case(&scenario.cases()[0], 1).expect("it is valid").0;
+    let text = format!("duration = \"20s\"\n[radio]\nmac = \"trace\"\ntrace = {{ down = \"t\" }}\n{UDP_2M}");
+    let record = run_with(&text, &TwelveIn12Ms, 1);
     assert!((record.flows[0].goodput_bps / 2e6 - 1.0).abs() < 0.01, "{}", record.flows[0].goodput_bps);
 
     let text = "duration = \"60s\"\n[radio]\nmac = \"802.15.4\"\nstations = 2\nieee802154 = { frame_loss = 0 }\n\

@@ -50,6 +50,28 @@ fn a_log_that_is_made_is_checked_and_the_same_for_one_seed() {
 }
 
 #[test]
+fn ten_thousand_users_and_a_million_bursts_are_made_and_checked() {
+    let folder = tempfile::tempdir().expect("there is room");
+    // A user is on and off for a second each, so that it has 100 bursts in 200 s, and a few more or less.
+    let arguments = ["generate", "--bands", "100", "--alpha", "1", "--beta", "1", "--duration", "202s"];
+    let made =
+        pu_log(folder.path(), &[&arguments[..], &["--users-per-band", "100", "--out", "pu.log"]].concat());
+    assert!(made.status.success(), "{}", told(&made.stderr));
+    let log = fs::read(folder.path().join("pu.log")).expect("it was written");
+    let entries = log.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"<")).count();
+    assert!((1_010_000..1_040_000).contains(&entries), "{entries}");
+    let checked = pu_log(folder.path(), &["check", "pu.log", "--bands", "100"]);
+    let text = told(&checked.stdout);
+    assert!(checked.status.success(), "{}", told(&checked.stderr));
+    let bursts = entries - 10_000;
+    assert!(
+        text.starts_with(&format!("pu.log: OK\n10000 PUs on 100 bands, {bursts} bursts until ")),
+        "{text}"
+    );
+    assert_eq!(text.lines().filter(|line| line.contains(": 100 PUs, occupied ")).count(), 100, "{text}");
+}
+
+#[test]
 fn users_stand_where_they_are_told_to() {
     let folder = tempfile::tempdir().expect("there is room");
     let made = pu_log(

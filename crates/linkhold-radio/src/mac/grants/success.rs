@@ -3,8 +3,8 @@
 use linkhold_core::time::Instant;
 use linkhold_core::units::Fraction;
 
-/// Most changes in a run: so many make a walk of a minute with one each 4 s.
-pub const MOST_SUCCESS_CHANGES: usize = 16;
+/// Most changes in a run: so many that a medium access's settings stay small enough to be copied.
+pub const MOST_SUCCESS_CHANGES: usize = 8;
 
 /// From a time on, p_s has another value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,10 +16,19 @@ pub struct SuccessChange {
 }
 
 /// The changes of a run, in the order of their times.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SuccessChanges {
-    /// From the front on; `None` behind the last.
-    changes: [Option<SuccessChange>; MOST_SUCCESS_CHANGES],
+    /// From the front on; [`NONE`] behind the last.
+    changes: [SuccessChange; MOST_SUCCESS_CHANGES],
+}
+
+/// No change: with a chance of zero no request would ever be received.
+const NONE: SuccessChange = SuccessChange { at: Instant::ZERO, success: Fraction::ZERO };
+
+impl Default for SuccessChanges {
+    fn default() -> Self {
+        Self { changes: [NONE; MOST_SUCCESS_CHANGES] }
+    }
 }
 
 impl SuccessChanges {
@@ -27,9 +36,9 @@ impl SuccessChanges {
     /// can be received.
     pub fn push(&mut self, change: SuccessChange) -> bool {
         let later = self.iter().last().is_none_or(|last| last.at < change.at);
-        match self.changes.iter_mut().find(|place| place.is_none()) {
+        match self.changes.iter_mut().find(|place| **place == NONE) {
             Some(place) if later && change.success > Fraction::ZERO => {
-                *place = Some(change);
+                *place = change;
                 true
             }
             _ => false,
@@ -38,7 +47,7 @@ impl SuccessChanges {
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &SuccessChange> {
-        self.changes.iter().map_while(Option::as_ref)
+        self.changes.iter().take_while(|change| **change != NONE)
     }
 
     /// The value that the last change before `now`, or at `now`, has set; `None` before the first.
@@ -66,7 +75,7 @@ mod tests {
             (at(9), at(10), at(19), at(20), at(99)),
             (None, Some(0.5), Some(0.5), Some(1.0), Some(1.0))
         );
-        for ms in 30..44 {
+        for ms in 30..36 {
             assert!(changes.push(change(ms, 0.1)));
         }
         assert_eq!(changes.iter().count(), MOST_SUCCESS_CHANGES);
