@@ -229,8 +229,8 @@ pub fn silence_leaves_windows_alone() -> Outcome {
             if congestion != "cubic" {
                 host.wait_until(|status| status.kernel.is_some_and(|kernel| kernel.frozen > met_before));
             }
-            // From here on a frozen window does not grow. Between an ACK and the next the kernel may have cut one that is
-            // not used up, which the next ACK puts right.
+            // From here on a frozen window does not grow. The kernel may cut one that is not used up; the next ACK puts
+            // that right, so that a silence's end may show a larger window than these looks, never a smaller one.
             let looks = std::iter::repeat_with(|| {
                 std::thread::sleep(Duration::from_millis(1));
                 sender.windows()
@@ -262,11 +262,13 @@ pub fn silence_leaves_windows_alone() -> Outcome {
             } else if congestion != "cubic" {
                 assert_eq!(silent.ssthresh, before.ssthresh, "{freeze}, {congestion}");
                 assert_eq!(after.ssthresh, before.ssthresh, "{freeze}, {congestion}: {after:?}");
-                assert_eq!(silent.cwnd, before.cwnd, "{freeze}, {congestion}: {before:?} {silent:?}");
+                assert!(silent.cwnd >= before.cwnd, "{freeze}, {congestion}: {before:?} {silent:?}");
                 // The sender writes 100 MB/s at most, so once its state is open again the kernel may take back what it
-                // does not use (306 of 328 segments, once in 46). A loss would have left 0.7 (CUBIC) or 0.5 (Reno) of the
-                // window, and another ssthresh.
-                assert!(after.cwnd >= before.cwnd * 3 / 4, "{freeze}, {congestion}: {before:?} {after:?}");
+                // does not use: half of that at a time (271 of 464 segments left, once in 54, where Reno had no threshold). A
+                // loss would have left 0.7 (CUBIC) or 0.5 (Reno) of the window, and another ssthresh.
+                let unused = before.ssthresh >= 0x7fff_ffff;
+                let least = if unused { before.cwnd / 2 } else { before.cwnd * 3 / 4 };
+                assert!(after.cwnd >= least, "{freeze}, {congestion}: {before:?} {after:?}");
             }
             sender.transfer.wait_for(received + 5 * MEGABYTE);
             sender.transfer.stop_and_finish();
