@@ -262,7 +262,13 @@ pub fn silence_leaves_windows_alone() -> Outcome {
                 assert_ne!(silent.ssthresh, before.ssthresh, "a timeout sets it: {before:?} {silent:?}");
             } else if congestion != "cubic" {
                 assert_eq!(silent.ssthresh, before.ssthresh, "{freeze}, {congestion}");
-                assert_eq!(after.ssthresh, before.ssthresh, "{freeze}, {congestion}: {after:?}");
+                // A CUBIC that never had a threshold may find one once everything is mended: HyStart's is the window that it
+                // has (seen once in 9 runs). A loss's would be 0.7 of it.
+                let found = before.ssthresh >= 0x7fff_ffff && after.ssthresh >= before.cwnd * 3 / 4;
+                assert!(
+                    after.ssthresh == before.ssthresh || (congestion == CONGESTION_CONTROLS[0] && found),
+                    "{freeze}, {congestion}: {before:?} {after:?}"
+                );
                 assert!(silent.cwnd >= before.cwnd, "{freeze}, {congestion}: {before:?} {silent:?}");
                 // The sender writes 100 MB/s at most, so once its state is open again the kernel may take back what it
                 // does not use, half of that at a time (docs/host.md, "Limits": 409 of 880 segments left at worst in 100
