@@ -226,11 +226,12 @@ pub fn silence_leaves_windows_alone() -> Outcome {
             let met = || host.status().kernel.map_or(0, |kernel| kernel.frozen);
             let met_before = met();
             host.signal(FREEZE);
-            if congestion != "cubic" {
+            // Behind a closed window the next call may be long in coming.
+            if congestion != "cubic" && freeze == "kernel" {
                 host.wait_until(|status| status.kernel.is_some_and(|kernel| kernel.frozen > met_before));
             }
-            // From here on a frozen window does not grow. Between an ACK and the next the kernel may have cut one that is
-            // not used up, which the next ACK puts right.
+            // From here on a frozen window does not grow. The kernel may cut one that is not used up; the next ACK puts
+            // that right, so that a silence's end may show a larger window than these looks, never a smaller one.
             let looks = std::iter::repeat_with(|| {
                 std::thread::sleep(Duration::from_millis(1));
                 sender.windows()
@@ -261,12 +262,19 @@ pub fn silence_leaves_windows_alone() -> Outcome {
                 assert_ne!(silent.ssthresh, before.ssthresh, "a timeout sets it: {before:?} {silent:?}");
             } else if congestion != "cubic" {
                 assert_eq!(silent.ssthresh, before.ssthresh, "{freeze}, {congestion}");
-                assert_eq!(after.ssthresh, before.ssthresh, "{freeze}, {congestion}: {after:?}");
-                assert_eq!(silent.cwnd, before.cwnd, "{freeze}, {congestion}: {before:?} {silent:?}");
+                // A CUBIC that never had a threshold may find one once everything is mended: HyStart's is the window that it
+                // has (seen once in 9 runs). A loss's would be 0.7 of it.
+                let found = before.ssthresh >= 0x7fff_ffff && after.ssthresh >= before.cwnd * 3 / 4;
+                assert!(
+                    after.ssthresh == before.ssthresh || (congestion == CONGESTION_CONTROLS[0] && found),
+                    "{freeze}, {congestion}: {before:?} {after:?}"
+                );
+                assert!(silent.cwnd >= before.cwnd, "{freeze}, {congestion}: {before:?} {silent:?}");
                 // The sender writes 100 MB/s at most, so once its state is open again the kernel may take back what it
-                // does not use (306 of 328 segments, once in 46). A loss would have left 0.7 (CUBIC) or 0.5 (Reno) of the
-                // window, and another ssthresh.
-                assert!(after.cwnd >= before.cwnd * 3 / 4, "{freeze}, {congestion}: {before:?} {after:?}");
+                // does not use, half of that at a time (docs/host.md, "Limits": 409 of 880 segments left at worst in 100
+                // runs of Reno without a threshold, 263 of 372 once of CUBIC with one). A loss would have left another ssthresh.
+                let least = before.cwnd / 4;
+                assert!(after.cwnd >= least, "{freeze}, {congestion}: {before:?} {after:?}");
             }
             sender.transfer.wait_for(received + 5 * MEGABYTE);
             sender.transfer.stop_and_finish();
