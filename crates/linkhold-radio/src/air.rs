@@ -95,6 +95,9 @@ impl Air {
             return;
         }
         self.contenders.enqueue(now, frame, out);
+        if self.access.is_busy(frame.from) {
+            return;
+        }
         let mut context = Context {
             contenders: &mut self.contenders,
             radio: &self.timeline,

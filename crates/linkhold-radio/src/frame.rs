@@ -195,6 +195,14 @@ impl AirOutput {
         self.events.drain(..)
     }
 
+    /// Takes the only event out if it is a delivery, as most are: the frame, and if a queue marked it.
+    #[inline]
+    pub fn take_only_delivery(&mut self) -> Option<(Frame, bool)> {
+        let [AirEvent::Delivered { frame, ce }] = *self.events.as_slice() else { return None };
+        self.events.clear();
+        Some((frame, ce))
+    }
+
     /// True if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -228,5 +236,25 @@ impl AirOutput {
     /// A transmission has ended.
     pub fn transmitted(&mut self, transmission: Transmission) {
         self.events.push(AirEvent::Transmitted(transmission));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_delivery_that_stands_alone_is_taken() {
+        let (from, to) = (RadioId(0), RadioId(1));
+        let frame =
+            Frame { packet: PacketId(7), from, to, len: 100, headers: 40, flow_hash: 0, ecn_capable: false };
+        let mut output = AirOutput::new();
+        assert_eq!(output.take_only_delivery(), None);
+        output.delivered(frame, true);
+        assert_eq!((output.take_only_delivery(), output.is_empty()), (Some((frame, true)), true));
+        output.dropped(frame, AirDrop::Codel);
+        assert_eq!((output.take_only_delivery(), output.as_slice().len()), (None, 1));
+        output.delivered(frame, false);
+        assert_eq!((output.take_only_delivery(), output.as_slice().len()), (None, 2));
     }
 }

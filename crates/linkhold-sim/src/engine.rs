@@ -103,19 +103,28 @@ impl<H: Hosts> Engine<H> {
             while let Some((id, packet)) = self.network.pop_arrived() {
                 self.hosts.on_arrival(self.now, id, packet, &mut self.network);
             }
-            if let Some(command) = self.network.pop_command() {
-                self.hosts.on_command(self.now, command, &mut self.network);
-            } else if let Some(event) = self.network.pop_report() {
-                self.hosts.on_link(&event, &mut self.network);
-            } else if let Some(news) = self.network.pop_route_news() {
-                self.hosts.on_route(self.now, news, &mut self.network);
-            } else if let Some(sent) = self.network.pop_transmission() {
-                self.hosts.on_transmission(&sent, &mut self.network);
-            } else {
+            if !self.network.has_news() || !self.hand_over_news() {
                 break;
             }
         }
         self.network.rearm();
+    }
+
+    /// Hands over the next of what the network has for the hosts beside packets. False if there is nothing.
+    #[inline(never)]
+    fn hand_over_news(&mut self) -> bool {
+        if let Some(command) = self.network.pop_command() {
+            self.hosts.on_command(self.now, command, &mut self.network);
+        } else if let Some(event) = self.network.pop_report() {
+            self.hosts.on_link(&event, &mut self.network);
+        } else if let Some(news) = self.network.pop_route_news() {
+            self.hosts.on_route(self.now, news, &mut self.network);
+        } else if let Some(sent) = self.network.pop_transmission() {
+            self.hosts.on_transmission(&sent, &mut self.network);
+        } else {
+            return false;
+        }
+        true
     }
 
     /// The time reached.

@@ -24,7 +24,7 @@ use linkhold_core::units::Bytes;
 use linkhold_mesh::RouteNews;
 use linkhold_mesh::map::Map;
 use linkhold_mesh::routing::Message;
-use linkhold_radio::{AirEvent, DcfFrame, DcfKind, MacFrame, RadioId, Silence, Transmission};
+use linkhold_radio::{AirEvent, DcfFrame, DcfKind, Frame, MacFrame, RadioId, Silence, Transmission};
 
 use crate::carrier::Carrier;
 use crate::flow::{FlowIndex, FlowInfo};
@@ -236,6 +236,12 @@ impl Network {
         Some((id, self.carrier.forget(id)))
     }
 
+    /// True if there may be something for the hosts beside packets that have arrived.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        !self.commands.is_empty() || !self.transmissions.is_empty() || self.reports.is_some()
+    }
+
     /// The next command of a mechanism to a sender at its node.
     #[inline]
     pub fn pop_command(&mut self) -> Option<HostCommand> {
@@ -296,9 +302,7 @@ impl Network {
         self.serve_reclaims(now, tap);
         // A mechanism that began to hold may believe the queue full, though it has emptied meanwhile: no frame
         // would end, and so nobody tell.
-        if self.taps[tap.get()].sees_queue() {
-            self.tell_room(now, tap, false);
-        }
+        self.tell_room(now, tap, false);
     }
 
     /// Lets a packet go on behind the tap of its hop.
@@ -401,22 +405,44 @@ impl Network {
         }
     }
 
+    #[inline]
     fn run_air_output(&mut self, now: Instant, link: LinkId) {
         let air = self.carrier.air_mut(link);
         air.silences.update(&mut air.air);
+        let (seen_by, only) = (air.queue_seen_by, air.output.take_only_delivery());
+        let silence_ended = match only {
+            Some((frame, ce)) => {
+                self.delivered(now, frame, ce);
+                false
+            }
+            None => self.run_air_events(now, link),
+        };
+        if let Some(tap) = seen_by {
+            self.tell_room(now, tap, silence_ended);
+        }
+    }
+
+    /// A frame has arrived at the other end of an air.
+    #[inline]
+    fn delivered(&mut self, now: Instant, frame: Frame, ce: bool) {
+        if ce {
+            self.carrier.slab.get_mut(frame.packet).ecn = Ecn::Ce;
+        }
+        self.step(frame.packet);
+        self.advance(now, frame.packet);
+    }
+
+    /// Handles all that an air put out. True if a silence has ended.
+    #[inline(never)]
+    fn run_air_events(&mut self, now: Instant, link: LinkId) -> bool {
+        let air = self.carrier.air_mut(link);
         // Taken out so that what follows may use the air; `enqueue` writes to the empty list put in its
         // place.
         let mut output = std::mem::take(&mut air.output);
         let mut silence_ended = false;
         for event in output.drain() {
             match event {
-                AirEvent::Delivered { frame, ce } => {
-                    if ce {
-                        self.carrier.slab.get_mut(frame.packet).ecn = Ecn::Ce;
-                    }
-                    self.step(frame.packet);
-                    self.advance(now, frame.packet);
-                }
+                AirEvent::Delivered { frame, ce } => self.delivered(now, frame, ce),
                 AirEvent::Dropped { frame, reason } => self.carrier.air_dropped(frame, reason),
                 AirEvent::Link(event) => {
                     silence_ended |= matches!(event.kind, LinkEventKind::FreezeEnded { .. });
@@ -429,14 +455,19 @@ impl Network {
         let air = self.carrier.air_mut(link);
         debug_assert!(air.output.is_empty(), "what an enqueue put out has been handled");
         air.output = output;
-        if let Some(tap) = air.queue_seen_by {
-            self.tell_room(now, tap, silence_ended);
-        }
+        silence_ended
     }
 
     /// Tells a tap that sees the transmit queue what room there is, if it should hear of it now.
     #[inline]
     fn tell_room(&mut self, now: Instant, id: TapId, silence_ended: bool) {
+        if self.taps[id.get()].wants_room(silence_ended) {
+            self.tell_new_room(now, id, silence_ended);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_new_room(&mut self, now: Instant, id: TapId, silence_ended: bool) {
         let tap = &self.taps[id.get()];
         let radio = tap.radio;
         if let Some((packets, bytes)) = tap.room_to_tell(self.carrier.air(radio).air(), silence_ended) {
@@ -491,7 +522,7 @@ impl Network {
     }
 
     /// Asks a tap's mechanism about a packet at the tap's hop.
-    #[inline]
+    #[inline(always)]
     fn tap_packet(&mut self, now: Instant, id: TapId, packet_id: PacketId, origin: Origin) {
         let packet = self.carrier.slab.get(packet_id);
         let tap = &mut self.taps[id.get()];
@@ -546,11 +577,14 @@ impl Network {
     /// Drains a mechanism's actions in order.
     #[inline]
     fn run_actions(&mut self, now: Instant, id: TapId) {
-        let tap = &mut self.taps[id.get()];
-        if tap.actions.is_empty() {
-            return;
+        if !self.taps[id.get()].actions.is_empty() {
+            self.carry_out(now, id);
         }
-        let mut actions = std::mem::take(&mut tap.actions);
+    }
+
+    #[inline(never)]
+    fn carry_out(&mut self, now: Instant, id: TapId) {
+        let mut actions = std::mem::take(&mut self.taps[id.get()].actions);
         for action in actions.drain() {
             match action {
                 Action::Release { packet, rewrite } => {
@@ -685,6 +719,7 @@ impl Network {
         }
     }
 
+    #[cold]
     fn serve_reclaim(&mut self, now: Instant, id: TapId, scope: Scope) {
         let radio = self.taps[id.get()].radio;
         self.carrier.touched.link(radio);

@@ -22,6 +22,9 @@ const RESERVED_SHARE: u32 = 8;
 struct VisibleQueue {
     /// Room that is never told: see [`RESERVED_SHARE`].
     reserve: (u32, Bytes),
+    /// Half of the queue, packets and bytes: a mechanism that knows of as much room need not hear of more. Of a queue
+    /// too short for a reserve it always hears.
+    half: (u32, u64),
     /// The room told last, less what has gone down since: what the mechanism thinks is there.
     told: (u32, Bytes),
 }
@@ -77,7 +80,11 @@ impl Tap {
         let (packets, bytes) = air.room();
         let reserved_bytes = if bytes.0 == u64::MAX { 0 } else { bytes.0 / u64::from(RESERVED_SHARE) };
         let reserve = (packets / RESERVED_SHARE, Bytes(reserved_bytes));
-        self.queue = Some(VisibleQueue { reserve, told: (0, Bytes::ZERO) });
+        let half = (
+            if reserve.0 == 0 { u32::MAX } else { reserve.0 * (RESERVED_SHARE / 2) },
+            reserve.1.0 * (u64::from(RESERVED_SHARE) / 2),
+        );
+        self.queue = Some(VisibleQueue { reserve, half, told: (0, Bytes::ZERO) });
         self
     }
 
@@ -150,14 +157,18 @@ impl Tap {
         }
     }
 
-    /// The room in `air`'s queue that releases may fill, if it is to be told now: always after a silence,
-    /// otherwise only to a mechanism that holds packets and knows of less than half of the queue, and only if
-    /// there is more.
+    /// True if the mechanism may have to hear of room now: always after a silence, otherwise only if it holds packets
+    /// and knows of room for less than half of the queue.
+    #[inline]
+    pub(crate) fn wants_room(&self, silence_ended: bool) -> bool {
+        let Some(queue) = &self.queue else { return false };
+        silence_ended || (!queue.is_ample() && self.mechanism.is_holding())
+    }
+
+    /// The room in `air`'s queue that releases may fill, if a mechanism that [wants to hear](Self::wants_room) of it
+    /// is to be told: always after a silence, otherwise only if it has changed.
     pub(crate) fn room_to_tell(&self, air: &Medium, silence_ended: bool) -> Option<(u32, Bytes)> {
         let queue = self.queue.as_ref()?;
-        if !silence_ended && (queue.is_ample() || !self.mechanism.is_holding()) {
-            return None;
-        }
         let room = queue.room(air);
         (silence_ended || room != queue.told).then_some(room)
     }
@@ -174,8 +185,7 @@ impl VisibleQueue {
     /// The mechanism knows of room for half of the queue or more.
     #[inline]
     const fn is_ample(&self) -> bool {
-        let ((packets, bytes), (few, little)) = (self.told, self.reserve);
-        few > 0 && packets >= few * (RESERVED_SHARE / 2) && bytes.0 >= little.0 * (RESERVED_SHARE as u64 / 2)
+        self.told.0 >= self.half.0 && self.told.1.0 >= self.half.1
     }
 
     fn room(&self, air: &Medium) -> (u32, Bytes) {

@@ -87,6 +87,14 @@ impl Contenders {
         taken
     }
 
+    /// A station's frame was taken: nothing of it is ready if that was its last.
+    #[inline]
+    pub(crate) fn note_taken(&mut self, sender: usize) {
+        if sender != BASE_STATION && self.up_heads[sender].is_none() && self.queues[sender].is_at_rest() {
+            self.ready[sender / 64] &= !(1 << (sender % 64));
+        }
+    }
+
     #[inline]
     fn take_head_down(&mut self) -> Option<Pending> {
         if self.down_heads_count == 0 { None } else { self.take_put_back_down() }

@@ -40,6 +40,12 @@ impl Duplex {
         }
     }
 
+    /// The transmitter that serves `sender` is busy.
+    #[inline]
+    pub(crate) fn is_busy(&self, sender: RadioId) -> bool {
+        if sender == RadioId::BASE_STATION { self.down.is_busy() } else { self.up.is_busy() }
+    }
+
     pub(crate) fn on_radio_change(&mut self, now: Instant, context: &mut Context<'_>) {
         self.down.on_radio_change(now, context);
         self.up.on_radio_change(now, context);

@@ -76,6 +76,17 @@ impl Access {
         }
     }
 
+    /// A frame that is queued at `sender` now waits for the end of a transmission, and
+    /// [`on_enqueue`](Self::on_enqueue) need not be called.
+    #[inline]
+    pub(crate) fn is_busy(&self, sender: RadioId) -> bool {
+        match self {
+            Self::Shared(medium) => medium.is_busy(),
+            Self::Duplex(pair) => pair.is_busy(sender),
+            Self::Trace(_) | Self::Ieee802154(_) | Self::Dcf(_) | Self::Grants(_) => false,
+        }
+    }
+
     /// A frame of `len` bytes was queued at `sender`.
     pub(crate) fn on_enqueue(&mut self, now: Instant, sender: RadioId, len: u32, context: &mut Context<'_>) {
         match self {

@@ -116,6 +116,7 @@ impl Medium {
                 context.contenders.block(station);
                 continue;
             }
+            context.contenders.note_taken(contender);
             self.ends_at = ends_at;
             self.on_air = Some(OnAir {
                 pending,

@@ -74,6 +74,16 @@ impl Queue {
         }
     }
 
+    /// It has no frame, and to ask it for one would change nothing.
+    #[inline]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        match self {
+            Self::Fifo(queue) => queue.packets() == 0,
+            // An attempt to dequeue ends the turn of a flow that ran empty (RFC 8290 section 4.2).
+            Self::FqCodel(_) => false,
+        }
+    }
+
     pub(crate) fn packets(&self) -> u32 {
         match self {
             Self::Fifo(queue) => queue.packets(),
