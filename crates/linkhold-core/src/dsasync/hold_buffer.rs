@@ -3,18 +3,21 @@
 //! Paper: `dsasync` section IV-B a, Algorithms 1 (line 9) and 2 (lines 6 to 13); RFC 8290 sections 4.1 and
 //! 4.2. Keeps packets; [`Downlink`] decides what is held and when it leaves.
 //!
-//! Stations are served in turn, a packet each (Algorithm 2). Within a station, queues are served by deficit
-//! round robin, new ones first. A flow of which the station has acknowledged something has a queue of its
+//! Stations are served by deficit round robin, and within a station its queues, new ones first in both: a
+//! station or flow that seldom has anything here hardly waits, and none has more than its part for having more
+//! flows or longer packets. A flow of which the station has acknowledged something has a queue of its
 //! own; all other flows of a station share one, so that a flood with ever new ports is one queue's worth of
 //! traffic. With [`Queues::Station`] (the paper's) every flow of a station is in that one queue, which is
-//! then first-in first-out over the station. What is taken back from the transmit queue goes to the front.
+//! then first-in first-out over the station, and stations are served in turn, a packet each (Algorithm 2). What
+//! is taken back from the transmit queue goes to the front.
 //!
-//! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. A station with packets: in
-//! the ring → blocked (silent) → in the ring. A flow stays in its queue until it holds nothing, so that its
-//! order is kept.
+//! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. A station: empty → new → old
+//! → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
+//! nothing, so that its order is kept.
 //!
-//! A packet counts with its bytes, but at least as many as there are in the buffer for each of the most
-//! packets: so the longest queue is also the one that costs most memory.
+//! Room is made by the longest queue of the station that has most here, so that a station cannot push another
+//! out by its number of flows. A packet counts with its bytes, but at least as many as there are in the buffer
+//! for each of the most packets: so the longest queue is also the one that costs most memory.
 //!
 //! Deviation: the copy to replace is looked for among the first and last 32 held packets of the flow only (a
 //! retransmission is of the oldest or of the newest), so that a stranger cannot make us walk a long list.
@@ -161,23 +164,49 @@ impl List {
 /// Whether a station is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// It holds nothing, as far as the ring knows.
+    /// It holds nothing, as far as the rings know.
     None,
-    InRing,
+    /// Its first quantum is not used up.
+    New,
+    Old,
     /// It holds packets but was silent when its turn came.
     Blocked,
 }
 
 /// The queues of one station.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Station {
     new: List,
     old: List,
     held: u32,
     turn: Turn,
+    deficit: i64,
+    /// What its queues weigh, bytes.
+    weight: u64,
+    links: Links,
+    longest: Longest,
 }
 
-const IDLE: Station = Station { new: List::EMPTY, old: List::EMPTY, held: 0, turn: Turn::None };
+impl Station {
+    fn idle() -> Self {
+        Self {
+            new: List::EMPTY,
+            old: List::EMPTY,
+            held: 0,
+            turn: Turn::None,
+            deficit: 0,
+            weight: 0,
+            links: Links::NONE,
+            longest: Longest::default(),
+        }
+    }
+}
+
+impl Linked for Station {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
 
 /// Held packets.
 #[derive(Debug)]
@@ -190,11 +219,14 @@ pub(super) struct HoldBuffer {
     /// Stations from this number on share one record.
     max_stations: u32,
     stations: Vec<Station>,
-    /// Stations that hold packets and may be served, in turn. Some may have become empty or silent since.
+    /// New and old stations that hold packets and may be served, in turn. Some may have become empty or silent
+    /// since.
+    fresh: VecDeque<u32>,
     ring: VecDeque<u32>,
     /// Stations that were silent when their turn came.
     blocked: Vec<u32>,
-    longest: Longest,
+    /// Stations by their weight.
+    heaviest: Longest,
     quantum: u32,
     /// Least that a packet weighs.
     least: u64,
@@ -210,9 +242,10 @@ impl HoldBuffer {
             queues: Vec::new(),
             max_stations: config.monitor.max_stations,
             stations: Vec::new(),
+            fresh: VecDeque::new(),
             ring: VecDeque::new(),
             blocked: Vec::new(),
-            longest: Longest::default(),
+            heaviest: Longest::default(),
             quantum: QUANTUM,
             least: config.b_alloc.0 / u64::from(config.max_held_packets),
             packets: 0,
@@ -308,9 +341,15 @@ impl HoldBuffer {
         (&mut queue.codel, is_long)
     }
 
-    /// Queues that hold packets.
-    pub fn queues(&self) -> u32 {
-        self.longest.queues()
+    /// Stations that hold packets.
+    pub fn stations(&self) -> u32 {
+        self.heaviest.queues()
+    }
+
+    /// Stations that hold packets, and queues of this station that do.
+    pub fn shared_by(&self, station: StationId) -> (u32, u32) {
+        let of = self.stations.get(self.number(station) as usize);
+        (self.heaviest.queues(), of.map_or(0, |station| station.longest.queues()))
     }
 
     /// The queue that a packet of this flow goes to, and that queue's station.
@@ -332,14 +371,22 @@ impl HoldBuffer {
         (self.queues.get(queue as usize).map_or(0, |queue| queue.weight), queue > self.max_stations)
     }
 
-    /// The first packet of the longest queue, if that is longer than the one that a packet of this flow would
-    /// go to becomes with it.
+    /// The first packet of the longest queue of the station that has most here, if that has more than the
+    /// station of this flow would have with the packet; else of the longest queue of the flow's own station, if
+    /// that is longer than the one that the packet would go to becomes with it.
     pub fn first_of_longer(&self, flow: &Flow, slot: u32, packet: &PacketView<'_>) -> Option<u32> {
-        let (own, _) = self.queue_for(flow, slot, packet.station);
-        let longest = self.longest.longest()?;
+        let (own, station) = self.queue_for(flow, slot, packet.station);
+        let weight = self.weight(packet.len);
+        let heaviest = self.heaviest.longest()?;
+        let own_station = self.stations.get(station as usize);
+        let others = &self.stations[heaviest as usize];
+        if heaviest != station && others.weight > own_station.map_or(0, |own| own.weight) + weight {
+            return Some(self.queues[others.longest.longest()? as usize].head);
+        }
+        let longest = own_station?.longest.longest()?;
         let own_weight = self.queues.get(own as usize).map_or(0, |queue| queue.weight);
         let queue = &self.queues[longest as usize];
-        (longest != own && queue.weight > own_weight + self.weight(packet.len)).then_some(queue.head)
+        (longest != own && queue.weight > own_weight + weight).then_some(queue.head)
     }
 
     /// Adds a packet at the end of its queue, or at the front if it was taken back.
@@ -395,8 +442,8 @@ impl HoldBuffer {
             None => self.slab.push(held),
         }
         self.packets += 1;
-        self.weigh(queue, total);
         self.enlist(queue, station);
+        self.weigh(queue, total);
     }
 
     /// Makes sure that the records of a queue and its station are there.
@@ -412,17 +459,26 @@ impl HoldBuffer {
         let queues = self.queues.len().max(queue as usize + 1);
         let stations = self.stations.len().max(station as usize + 1);
         self.queues.resize(queues, EMPTY);
-        self.stations.resize(stations, IDLE);
+        self.stations.resize_with(stations, Station::idle);
     }
 
-    /// Puts a queue that got its first packet on its station's list, and the station into the ring.
+    /// Puts a queue that got its first packet on its station's list, and the station into a ring.
     #[inline]
     fn enlist(&mut self, index: u32, station: u32) {
         let owner = &mut self.stations[station as usize];
         owner.held += 1;
         if owner.turn == Turn::None {
-            owner.turn = Turn::InRing;
-            self.ring.push_back(station);
+            owner.deficit = i64::from(self.quantum);
+            match self.kind {
+                Queues::Flow => {
+                    owner.turn = Turn::New;
+                    self.fresh.push_back(station);
+                }
+                Queues::Station => {
+                    owner.turn = Turn::Old;
+                    self.ring.push_back(station);
+                }
+            }
         }
         let Queue { place, station: old, .. } = self.queues[index as usize];
         if place != Place::Empty && old != station {
@@ -438,11 +494,17 @@ impl HoldBuffer {
         }
     }
 
-    /// Notes the weight of a queue.
+    /// Notes the weight of a queue, which knows its station.
     #[inline]
     fn weigh(&mut self, index: u32, weight: u64) {
-        self.queues[index as usize].weight = weight;
-        self.longest.update(&mut self.queues, index, weight);
+        let queue = &mut self.queues[index as usize];
+        let number = queue.station;
+        let station = &mut self.stations[number as usize];
+        let total = station.weight - queue.weight + weight;
+        queue.weight = weight;
+        station.weight = total;
+        station.longest.update(&mut self.queues, index, weight);
+        self.heaviest.update(&mut self.stations, number, total);
     }
 
     /// Takes a packet out of the middle of its queue. It can be looked at until the next `push`.
@@ -483,7 +545,7 @@ impl HoldBuffer {
     /// Nothing is held: nobody has a turn.
     #[inline(never)]
     fn reset(&mut self) {
-        for station in self.ring.drain(..).chain(self.blocked.drain(..)) {
+        for station in self.fresh.drain(..).chain(self.ring.drain(..)).chain(self.blocked.drain(..)) {
             self.stations[station as usize].turn = Turn::None;
         }
         self.quantum = QUANTUM;
@@ -516,21 +578,36 @@ impl HoldBuffer {
         self.stations[station as usize].old.push_back(&mut self.queues, index);
     }
 
-    /// Brings a station to the front of the ring that holds packets and is not silent. False if there is
-    /// none.
+    /// The station that is next in turn: the first of the new ones, or else of the old ones.
+    fn first(&self) -> Option<u32> {
+        self.fresh.front().or_else(|| self.ring.front()).copied()
+    }
+
+    /// Brings a station to the front that holds packets, has a part of its quantum left and is not silent.
+    /// False if there is none.
     #[inline]
     pub fn settle(&mut self, silent: impl Fn(StationId) -> bool) -> bool {
-        while let Some(&number) = self.ring.front() {
+        while let Some(number) = self.first() {
             let station = &mut self.stations[number as usize];
-            if station.held == 0 {
-                station.turn = Turn::None;
+            let next = if station.held == 0 {
+                // One that ran empty while new becomes an old one first, as a queue does (see `next`).
+                if station.turn == Turn::New && !self.ring.is_empty() { Turn::Old } else { Turn::None }
             } else if silent(StationId(number)) {
-                station.turn = Turn::Blocked;
-                self.blocked.push(number);
+                Turn::Blocked
+            } else if station.deficit <= 0 {
+                station.deficit += i64::from(self.quantum);
+                Turn::Old
             } else {
                 return true;
+            };
+            let ring = if station.turn == Turn::New { &mut self.fresh } else { &mut self.ring };
+            ring.pop_front();
+            station.turn = next;
+            match next {
+                Turn::Old => self.ring.push_back(number),
+                Turn::Blocked => self.blocked.push(number),
+                Turn::None | Turn::New => {}
             }
-            self.ring.pop_front();
         }
         false
     }
@@ -538,7 +615,7 @@ impl HoldBuffer {
     /// A silence is over: who was blocked has a turn again.
     pub fn unblock(&mut self) {
         for number in self.blocked.drain(..) {
-            self.stations[number as usize].turn = Turn::InRing;
+            self.stations[number as usize].turn = Turn::Old;
             self.ring.push_back(number);
         }
     }
@@ -550,7 +627,7 @@ impl HoldBuffer {
             && let Some(index) = self.blocked.iter().position(|&blocked| blocked == number)
         {
             self.blocked.remove(index);
-            self.stations[number as usize].turn = Turn::InRing;
+            self.stations[number as usize].turn = Turn::Old;
             self.ring.push_back(number);
         }
     }
@@ -559,9 +636,10 @@ impl HoldBuffer {
     /// section 4.2).
     #[inline]
     pub fn next(&mut self) -> Option<u32> {
-        let station = *self.ring.front()? as usize;
+        let station = self.first()? as usize;
         loop {
-            let Station { new, old, .. } = self.stations[station];
+            let Station { new, old, .. } = &self.stations[station];
+            let (new, old) = (*new, *old);
             let (index, is_new) = if new.head == NONE { (old.head, false) } else { (new.head, true) };
             let queue = self.queues.get_mut(index as usize)?;
             if queue.head == NONE {
@@ -587,15 +665,18 @@ impl HoldBuffer {
         if self.settle(|_| false) { self.next() } else { None }
     }
 
-    /// Charges the packet that `next` chose, which is about to leave, to its queue and ends its station's
-    /// turn.
+    /// Charges the packet that `next` chose, which is about to leave, to its queue and station.
     #[inline]
     pub fn charge(&mut self, index: u32) {
         let HeldSegment { queue, len, .. } = self.slab[index as usize];
-        self.queues[queue as usize].deficit -= i64::from(len);
-        if self.ring.len() > 1 {
-            self.ring.rotate_left(1);
-        }
+        let from = &mut self.queues[queue as usize];
+        from.deficit -= i64::from(len);
+        let station = &mut self.stations[from.station as usize];
+        station.deficit = match self.kind {
+            Queues::Flow => station.deficit - i64::from(len),
+            // A packet each.
+            Queues::Station => 0,
+        };
     }
 }
 
