@@ -18,8 +18,10 @@
 //! - **Trim**: the window is cut by up to half, until the shortest time that a segment spends in the radio
 //!   is the radio part plus the standing queue: shares may be measured too small. Once the radio runs dry the
 //!   whole window is given again, at once.
-//! - **Share**: `clamp = trim · rate · (base + standing queue) / n`, and one segment more for the delayed
-//!   ACK, with the n of [`Shares`]. Flows that their stations have not answered do not count: the hold buffer
+//! - **Share**: `clamp = trim · rate · (base + standing queue) / (stations · flows)`, and one segment more for
+//!   the delayed ACK: among as many equal stations as [`Shares`] counts in the cell, and as many equal flows as
+//!   it counts at the flow's station. Shared among the cell's flows at once, a station with many would have as
+//!   many windows, and the radio with them. Flows that their stations have not answered do not count: the hold buffer
 //!   gives all of them one turn, the trim finds what they leave, and when a flood of them ends nothing has to
 //!   be unlearned.
 
@@ -94,7 +96,8 @@ pub(super) struct Bdp {
     /// C·e; 0 while it is unknown.
     bytes_per_ns: f64,
     standing: Duration,
-    shares: Shares,
+    /// Stations that share the cell.
+    stations: Shares,
     bin_start: Instant,
     bin_bytes: u64,
     /// Least bytes in the radio in this bin.
@@ -119,7 +122,7 @@ impl Bdp {
         Self {
             bytes_per_ns: 0.0,
             standing,
-            shares: Shares::default(),
+            stations: Shares::default(),
             bin_start: Instant::ZERO,
             bin_bytes: 0,
             bin_low: u64::MAX,
@@ -232,9 +235,9 @@ impl Bdp {
         self.filled = false;
     }
 
-    /// Counts a flow's bytes on their way down.
+    /// Counts a station's bytes on their way down.
     pub fn on_sent(&mut self, now: Instant, len: u32, tally: &mut Tally) {
-        self.shares.add(now, len, tally);
+        self.stations.add(now, len, tally);
     }
 
     /// Notes the base round trip of a flow that is being held down.
@@ -248,14 +251,15 @@ impl Bdp {
         }
     }
 
-    /// The window, bytes, for a flow with this base round trip; `None` while no rate is told. It is one
+    /// The window, bytes, for a flow with this base round trip whose station has as many equal `flows`; `None`
+    /// while no rate is told. It is one
     /// segment more than the radio needs, because a delayed ACK leaves one arrived segment untold, and at
     /// least two, so that it never stops the flow.
-    pub fn clamp(&self, wired: Duration, radio: Duration, mss: u32) -> Option<u32> {
+    pub fn clamp(&self, wired: Duration, radio: Duration, mss: u32, flows: f64) -> Option<u32> {
         let rate = self.rate()?;
         let nanos = (wired + radio + self.standing).as_nanos() as f64;
         let segment = mss.clamp(536, 9000);
-        let bytes = (rate * self.trim * nanos / self.shares.count()) as u32;
+        let bytes = (rate * self.trim * nanos / (self.stations.count() * flows)) as u32;
         Some(bytes.saturating_add(segment).max(2 * segment))
     }
 }

@@ -183,7 +183,7 @@ impl Downlink {
         let flow = shared.flows.at(slot);
         self.buffer.push(flow, slot, &packet, Arrived { at: now, silences, probe: false, front: !arrival });
         shared.space.take_datagram(datagram.len);
-        shared.space.note_queues(self.buffer.queues());
+        self.note_queues(shared, station);
         shared.metrics.holds += 1;
         shared.metrics.datagram_holds += 1;
         Verdict::Hold

@@ -9,8 +9,8 @@
 //! never overflows the queue it feeds.
 //!
 //! What the paper does not say is what becomes of a packet that does not fit into B_alloc. With
-//! [`Queues::Station`] (the preset `paper`) it is dropped. With [`Queues::Flow`] the longest queue loses its
-//! first packets instead, unless the packet would go to that queue; a flow that has more than its quota here
+//! [`Queues::Station`] (the preset `paper`) it is dropped. With [`Queues::Flow`] the longest queue of the
+//! station that has most here loses its first packets instead, unless the packet would go to that queue; a flow that has more than its quota here
 //! gets its packets dropped; and a queue that stands outside silences is cut ([`codel`](super::codel)).
 
 use core::cell::Cell;
@@ -80,6 +80,11 @@ impl Downlink {
         self.buffer.packets()
     }
 
+    /// Stations of which packets are held.
+    pub fn stations(&self) -> u32 {
+        self.buffer.stations()
+    }
+
     /// True while packets of the station are held.
     pub fn has(&self, station: StationId) -> bool {
         self.buffer.has(station)
@@ -145,9 +150,9 @@ impl Downlink {
         round_trips: &RoundTrips,
         gates: &Gates,
     ) -> bool {
-        // Usually nobody has to wait, and the first of the ring holds something.
+        // Usually nobody has to wait, and the first in turn is served.
         let all_may = !shared.monitor.any_tfp() && gates.are_open() && round_trips.below_is_never_full();
-        (all_may && self.buffer.first_holds()) || self.look_for_station(now, shared, round_trips, gates)
+        (all_may && self.buffer.first_has_turn()) || self.look_for_station(now, shared, round_trips, gates)
     }
 
     /// Goes through the ring for a station that may be sent something.
@@ -230,7 +235,8 @@ impl Downlink {
             self.buffer.push(flow, slot, packet, Arrived { at: now, silences, probe, front: !arrival });
         }
         shared.space.take(packet.len);
-        shared.space.note_queues(self.buffer.queues());
+        let queued_at = self.buffer.station_of(shared.flows.at(slot).held_tail);
+        self.note_queues(shared, queued_at);
         shared.metrics.holds += 1;
         Verdict::Hold
     }
@@ -246,7 +252,13 @@ impl Downlink {
         weight + u64::from(packet.len) > if own { quota } else { quota / COMMON_PART }
     }
 
-    /// Drops from the longest queue until the packet fits. False if it does not fit all the same.
+    /// Who shares the space changed at a station.
+    #[inline]
+    pub(super) fn note_queues(&self, shared: &mut Shared, station: StationId) {
+        shared.space.note_queues(station, self.buffer.shared_by(station));
+    }
+
+    /// Drops from the longest queue of the station that has most here until the packet fits. False if it does not fit all the same.
     #[inline]
     fn make_room(
         &mut self,
@@ -264,10 +276,11 @@ impl Downlink {
             let Some(index) = self.buffer.first_of_longer(shared.flows.at(slot), slot, packet) else {
                 return false;
             };
-            let cut = self.buffer.slot_of(index);
+            let (cut, station) = (self.buffer.slot_of(index), self.buffer.station_of(index));
             let held = self.buffer.remove(shared.flows.at(cut), index);
             shared.space.give_back(held.len);
             shared.discard(held.packet, DropReason::BufferFull, out);
+            self.note_queues(shared, station);
             self.cut.push(cut);
         }
         true
@@ -355,7 +368,7 @@ impl Downlink {
         let (tells, is_data) = (held.tells, held.is_data);
         let leaving = Leaving { packet: held.packet, slot, transport, tells, is_data, sent };
         shared.space.give_back_of(transport, len);
-        shared.space.note_queues(self.buffer.queues());
+        self.note_queues(shared, station);
         leaving
     }
 
@@ -369,12 +382,13 @@ impl Downlink {
         let head = |flow: &mut Flow| Some(flow.held_head).filter(|&head| head != NONE);
         let transport = shared.flows.known(slot).transport;
         while let Some(index) = head(shared.flows.at(slot)) {
+            let station = self.buffer.station_of(index);
             let held = self.buffer.remove(shared.flows.at(slot), index);
             shared.space.give_back_of(transport, held.len);
             shared.discard(held.packet, DropReason::FlowEvicted, out);
+            self.note_queues(shared, station);
         }
         self.buffer.forget(slot);
-        shared.space.note_queues(self.buffer.queues());
     }
 
     /// When the next packet may leave, if that is a matter of time.

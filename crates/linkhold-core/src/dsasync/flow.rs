@@ -82,6 +82,18 @@ impl Syn {
     }
 }
 
+/// What is watched of a connection where nobody tells the rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Watched {
+    /// A right edge told the correspondent, and when the data up to it would be here.
+    pub edge_due: Option<(Seq, Instant)>,
+    /// When the station last acknowledged something new, or began to owe that.
+    pub progressed: Instant,
+    /// The sender had a timeout: end of the highest segment that it had sent by then. Until that is
+    /// acknowledged it repairs what was lost.
+    pub repairs_to: Option<Seq>,
+}
+
 /// What is known of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
@@ -115,11 +127,6 @@ pub(super) struct Flow {
     pub sends_new: bool,
     /// When the station was last heard on this connection, or began to owe an ACK.
     pub heard: Instant,
-    /// When the station last acknowledged something new on it, or began to owe that.
-    pub progressed: Instant,
-    /// The sender had a timeout: end of the highest segment that it had sent by then. Until that is
-    /// acknowledged it repairs what was lost.
-    pub repairs_to: Option<Seq>,
     /// The correspondent sends timestamps.
     timestamps: bool,
     /// A segment of it was signed: its headers are not to be touched ([`TcpSegment::signed`]).
@@ -165,10 +172,10 @@ pub(super) struct Flow {
     pub radio_probe: Option<RadioProbe>,
     /// Of what is outstanding, what is booked with which station.
     pub booked: (StationId, u32),
-    /// What it sends down, among the cell's flows where the rate is told, and else among its station's.
+    /// What it sends down, among its station's flows.
     pub share: Tally,
-    /// A right edge told the correspondent, and when the data up to it would be here.
-    pub edge_due: Option<(Seq, Instant)>,
+    /// What is watched where nobody tells the rate. On the heap: other flows do not have it.
+    pub watched: Option<Box<Watched>>,
     /// What its station is told of the correspondent's window. On the heap: only flows with uplink data whose rate
     /// nobody tells have it.
     pub up: Option<Box<UpWindow>>,
@@ -195,8 +202,6 @@ impl Flow {
             counts: false,
             sends_new: false,
             heard: Instant::ZERO,
-            progressed: Instant::ZERO,
-            repairs_to: None,
             timestamps: false,
             signed: false,
             passed: 0,
@@ -222,7 +227,7 @@ impl Flow {
             radio_probe: None,
             booked: (station, 0),
             share: Tally::default(),
-            edge_due: None,
+            watched: None,
             up: None,
         }
     }

@@ -3,18 +3,22 @@
 //! Paper: `dsasync` section IV-B a, Algorithms 1 (line 9) and 2 (lines 6 to 13); RFC 8290 sections 4.1 and
 //! 4.2. Keeps packets; [`Downlink`] decides what is held and when it leaves.
 //!
-//! Stations are served in turn, a packet each (Algorithm 2). Within a station, queues are served by deficit
-//! round robin, new ones first. A flow of which the station has acknowledged something has a queue of its
+//! Stations are served by deficit round robin, and within a station its queues, new ones first in both: a
+//! station or flow that seldom has anything here hardly waits, and none has more than its part for having more
+//! flows or longer packets. A flow of which the station has acknowledged something has a queue of its
 //! own; all other flows of a station share one, so that a flood with ever new ports is one queue's worth of
-//! traffic. Datagrams of flows that the station has not answered share another. With [`Queues::Station`] (the paper's) every flow of a station is in that one queue, which is
-//! then first-in first-out over the station. What is taken back from the transmit queue goes to the front.
+//! traffic. Datagrams of flows that the station has not answered share another. With [`Queues::Station`] (the
+//! paper's) every flow of a station is in that one queue, which is then first-in first-out over the station, and
+//! stations are served in turn, a packet each (Algorithm 2). What is taken back from the transmit queue goes to the
+//! front.
 //!
-//! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. A station with packets: in
-//! the ring → blocked (silent) → in the ring. A flow stays in its queue until it holds nothing, so that its
-//! order is kept.
+//! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. A station: empty → new → old
+//! → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
+//! nothing, so that its order is kept.
 //!
-//! A packet counts with its bytes, but at least as many as there are in the buffer for each of the most
-//! packets: so the longest queue is also the one that costs most memory.
+//! Room is made by the longest queue of the station that has most here, so that a station cannot push another
+//! out by its number of flows. A packet counts with its bytes, but at least as many as there are in the buffer
+//! for each of the most packets: so the longest queue is also the one that costs most memory.
 //!
 //! Deviation: the copy to replace is looked for among the first and last 32 held packets of the flow only (a
 //! retransmission is of the oldest or of the newest), so that a stranger cannot make us walk a long list.
@@ -164,23 +168,49 @@ impl List {
 /// Whether a station is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// It holds nothing, as far as the ring knows.
+    /// It holds nothing, as far as the rings know.
     None,
-    InRing,
+    /// Its first quantum is not used up.
+    New,
+    Old,
     /// It holds packets but was silent when its turn came.
     Blocked,
 }
 
 /// The queues of one station.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Station {
     new: List,
     old: List,
     held: u32,
     turn: Turn,
+    deficit: i64,
+    /// What its queues weigh, bytes.
+    weight: u64,
+    links: Links,
+    longest: Longest,
 }
 
-const IDLE: Station = Station { new: List::EMPTY, old: List::EMPTY, held: 0, turn: Turn::None };
+impl Station {
+    fn idle() -> Self {
+        Self {
+            new: List::EMPTY,
+            old: List::EMPTY,
+            held: 0,
+            turn: Turn::None,
+            deficit: 0,
+            weight: 0,
+            links: Links::NONE,
+            longest: Longest::default(),
+        }
+    }
+}
+
+impl Linked for Station {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
 
 /// Held packets.
 #[derive(Debug)]
@@ -194,12 +224,16 @@ pub(super) struct HoldBuffer {
     /// Stations from this number on share one record.
     max_stations: u32,
     stations: Vec<Station>,
-    /// Stations that hold packets and may be served, in turn. Some may have become empty or silent since.
+    /// New and old stations that hold packets and may be served, in turn. Some may have become empty or silent
+    /// since.
+    fresh: VecDeque<u32>,
     ring: VecDeque<u32>,
     /// Stations that were silent when their turn came.
     blocked: Vec<u32>,
-    /// By transport.
-    longest: [Longest; 2],
+    /// Stations by what they hold of connections.
+    heaviest: Longest,
+    /// Queues of datagrams, of all stations.
+    longest_datagrams: Longest,
     /// What all queues of datagrams weigh, bytes.
     datagrams: u64,
     quantum: u32,
@@ -217,9 +251,11 @@ impl HoldBuffer {
             queues: Vec::new(),
             max_stations: config.monitor.max_stations,
             stations: Vec::new(),
+            fresh: VecDeque::new(),
             ring: VecDeque::new(),
             blocked: Vec::new(),
-            longest: [Longest::default(), Longest::default()],
+            heaviest: Longest::default(),
+            longest_datagrams: Longest::default(),
             datagrams: 0,
             quantum: QUANTUM,
             least: config.b_alloc.0 / u64::from(config.max_held_packets),
@@ -317,11 +353,6 @@ impl HoldBuffer {
         (&mut queue.codel, is_long)
     }
 
-    /// Queues that hold segments of connections.
-    pub fn queues(&self) -> u32 {
-        self.longest[Transport::Tcp as usize].queues()
-    }
-
     /// What all held datagrams weigh, bytes.
     pub fn datagrams(&self) -> u64 {
         self.datagrams
@@ -330,6 +361,17 @@ impl HoldBuffer {
     /// Number of the first flow's own queue.
     fn first_own(&self) -> u32 {
         2 * (self.max_stations + 1)
+    }
+
+    /// Stations that hold segments of connections.
+    pub fn stations(&self) -> u32 {
+        self.heaviest.queues()
+    }
+
+    /// Stations that hold segments of connections, and queues of this station that do.
+    pub fn shared_by(&self, station: StationId) -> (u32, u32) {
+        let of = self.stations.get(self.number(station) as usize);
+        (self.heaviest.queues(), of.map_or(0, |station| station.longest.queues()))
     }
 
     /// The queue that a packet of this flow goes to, and that queue's station.
@@ -355,14 +397,27 @@ impl HoldBuffer {
         (self.queues.get(queue as usize).map_or(0, |queue| queue.weight), queue >= self.first_own())
     }
 
-    /// The first packet of the longest queue, if that is longer than the one that a packet of this flow would
-    /// go to becomes with it.
+    /// The first packet of the longest queue of the station that has most here, if that has more than the
+    /// station of this flow would have with the packet; else of the longest queue of the flow's own station, if
+    /// that is longer than the one that the packet would go to becomes with it.
     pub fn first_of_longer(&self, flow: &Flow, slot: u32, packet: &PacketView<'_>) -> Option<u32> {
-        let (own, _) = self.queue_for(flow, slot, packet.station);
-        let longest = self.longest[flow.transport as usize].longest()?;
+        let (own, station) = self.queue_for(flow, slot, packet.station);
+        let weight = self.weight(packet.len);
+        let longest = match flow.transport {
+            Transport::Udp => self.longest_datagrams.longest()?,
+            Transport::Tcp => {
+                let heaviest = self.heaviest.longest()?;
+                let own_station = self.stations.get(station as usize);
+                let others = &self.stations[heaviest as usize];
+                if heaviest != station && others.weight > own_station.map_or(0, |own| own.weight) + weight {
+                    return Some(self.queues[others.longest.longest()? as usize].head);
+                }
+                own_station?.longest.longest()?
+            }
+        };
         let own_weight = self.queues.get(own as usize).map_or(0, |queue| queue.weight);
         let queue = &self.queues[longest as usize];
-        (longest != own && queue.weight > own_weight + self.weight(packet.len)).then_some(queue.head)
+        (longest != own && queue.weight > own_weight + weight).then_some(queue.head)
     }
 
     /// The first packet of the queue that a packet of this flow would go to.
@@ -371,9 +426,12 @@ impl HoldBuffer {
         self.queues.get(own as usize).map(|queue| queue.head).filter(|&head| head != NONE)
     }
 
-    /// The first packet of the longest queue of a transport.
+    /// The first packet of the longest queue of a transport: of connections, that of the station that has most.
     pub fn first_of_longest(&self, transport: Transport) -> Option<u32> {
-        let longest = self.longest[transport as usize].longest()?;
+        let longest = match transport {
+            Transport::Udp => self.longest_datagrams.longest()?,
+            Transport::Tcp => self.stations[self.heaviest.longest()? as usize].longest.longest()?,
+        };
         Some(self.queues[longest as usize].head)
     }
 
@@ -435,8 +493,8 @@ impl HoldBuffer {
             None => self.slab.push(held),
         }
         self.packets += 1;
-        self.weigh(queue, total);
         self.enlist(queue, station);
+        self.weigh(queue, total);
     }
 
     /// Makes sure that the records of a queue and its station are there.
@@ -452,17 +510,26 @@ impl HoldBuffer {
         let queues = self.queues.len().max(queue as usize + 1);
         let stations = self.stations.len().max(station as usize + 1);
         self.queues.resize(queues, EMPTY);
-        self.stations.resize(stations, IDLE);
+        self.stations.resize_with(stations, Station::idle);
     }
 
-    /// Puts a queue that got its first packet on its station's list, and the station into the ring.
+    /// Puts a queue that got its first packet on its station's list, and the station into a ring.
     #[inline]
     fn enlist(&mut self, index: u32, station: u32) {
         let owner = &mut self.stations[station as usize];
         owner.held += 1;
         if owner.turn == Turn::None {
-            owner.turn = Turn::InRing;
-            self.ring.push_back(station);
+            owner.deficit = i64::from(self.quantum);
+            match self.kind {
+                Queues::Flow => {
+                    owner.turn = Turn::New;
+                    self.fresh.push_back(station);
+                }
+                Queues::Station => {
+                    owner.turn = Turn::Old;
+                    self.ring.push_back(station);
+                }
+            }
         }
         let queue = &self.queues[index as usize];
         if queue.place == Place::Empty || queue.station != station {
@@ -482,16 +549,22 @@ impl HoldBuffer {
         self.stations[station as usize].new.push_back(&mut self.queues, index);
     }
 
-    /// Notes the weight of a queue.
+    /// Notes the weight of a queue, which knows its station.
     #[inline]
     fn weigh(&mut self, index: u32, weight: u64) {
         let queue = &mut self.queues[index as usize];
-        let transport = queue.transport;
-        if transport == Transport::Udp {
-            self.datagrams = self.datagrams + weight - queue.weight;
+        let old = core::mem::replace(&mut queue.weight, weight);
+        if queue.transport == Transport::Udp {
+            self.datagrams = self.datagrams + weight - old;
+            self.longest_datagrams.update(&mut self.queues, index, weight);
+            return;
         }
-        queue.weight = weight;
-        self.longest[transport as usize].update(&mut self.queues, index, weight);
+        let number = queue.station;
+        let station = &mut self.stations[number as usize];
+        let total = station.weight - old + weight;
+        station.weight = total;
+        station.longest.update(&mut self.queues, index, weight);
+        self.heaviest.update(&mut self.stations, number, total);
     }
 
     /// Takes a packet out of the middle of its queue. It can be looked at until the next `push`.
@@ -532,7 +605,7 @@ impl HoldBuffer {
     /// Nothing is held: nobody has a turn.
     #[inline(never)]
     fn reset(&mut self) {
-        for station in self.ring.drain(..).chain(self.blocked.drain(..)) {
+        for station in self.fresh.drain(..).chain(self.ring.drain(..)).chain(self.blocked.drain(..)) {
             self.stations[station as usize].turn = Turn::None;
         }
         self.quantum = QUANTUM;
@@ -575,35 +648,51 @@ impl HoldBuffer {
         self.stations[station as usize].old.push_back(&mut self.queues, index);
     }
 
-    /// Brings a station to the front of the ring that holds packets and is not silent. False if there is
-    /// none.
+    /// The station that is next in turn: the first of the new ones, or else of the old ones.
+    fn first(&self) -> Option<u32> {
+        self.fresh.front().or_else(|| self.ring.front()).copied()
+    }
+
+    /// Brings a station to the front that holds packets, has a part of its quantum left and is not silent.
+    /// False if there is none.
     #[inline]
     pub fn settle(&mut self, silent: impl Fn(StationId) -> bool) -> bool {
-        while let Some(&number) = self.ring.front() {
+        while let Some(number) = self.first() {
             let station = &mut self.stations[number as usize];
-            if station.held == 0 {
-                station.turn = Turn::None;
+            let next = if station.held == 0 {
+                // One that ran empty while new becomes an old one first, as a queue does (see `next`).
+                if station.turn == Turn::New && !self.ring.is_empty() { Turn::Old } else { Turn::None }
             } else if silent(StationId(number)) {
-                station.turn = Turn::Blocked;
-                self.blocked.push(number);
+                Turn::Blocked
+            } else if station.deficit <= 0 {
+                station.deficit += i64::from(self.quantum);
+                Turn::Old
             } else {
                 return true;
+            };
+            let ring = if station.turn == Turn::New { &mut self.fresh } else { &mut self.ring };
+            ring.pop_front();
+            station.turn = next;
+            match next {
+                Turn::Old => self.ring.push_back(number),
+                Turn::Blocked => self.blocked.push(number),
+                Turn::None | Turn::New => {}
             }
-            self.ring.pop_front();
         }
         false
     }
 
-    /// The first station of the ring holds packets.
+    /// The first station in turn holds packets, and may be served.
     #[inline]
-    pub fn first_holds(&self) -> bool {
-        self.ring.front().is_some_and(|&number| self.stations[number as usize].held > 0)
+    pub fn first_has_turn(&self) -> bool {
+        let first = self.first().map(|number| &self.stations[number as usize]);
+        first.is_some_and(|station| station.held > 0 && station.deficit > 0)
     }
 
     /// A silence is over: who was blocked has a turn again.
     pub fn unblock(&mut self) {
         for number in self.blocked.drain(..) {
-            self.stations[number as usize].turn = Turn::InRing;
+            self.stations[number as usize].turn = Turn::Old;
             self.ring.push_back(number);
         }
     }
@@ -615,7 +704,7 @@ impl HoldBuffer {
             && let Some(index) = self.blocked.iter().position(|&blocked| blocked == number)
         {
             self.blocked.remove(index);
-            self.stations[number as usize].turn = Turn::InRing;
+            self.stations[number as usize].turn = Turn::Old;
             self.ring.push_back(number);
         }
     }
@@ -624,9 +713,10 @@ impl HoldBuffer {
     /// section 4.2).
     #[inline]
     pub fn next(&mut self) -> Option<u32> {
-        let station = *self.ring.front()? as usize;
+        let station = self.first()? as usize;
         loop {
-            let Station { new, old, .. } = self.stations[station];
+            let Station { new, old, .. } = &self.stations[station];
+            let (new, old) = (*new, *old);
             let (index, is_new) = if new.head == NONE { (old.head, false) } else { (new.head, true) };
             let queue = self.queues.get_mut(index as usize)?;
             if queue.head == NONE {
@@ -652,15 +742,18 @@ impl HoldBuffer {
         if self.settle(|_| false) { self.next() } else { None }
     }
 
-    /// Charges the packet that `next` chose, which is about to leave, to its queue and ends its station's
-    /// turn.
+    /// Charges the packet that `next` chose, which is about to leave, to its queue and station.
     #[inline]
     pub fn charge(&mut self, index: u32) {
         let HeldSegment { queue, len, .. } = self.slab[index as usize];
-        self.queues[queue as usize].deficit -= i64::from(len);
-        if self.ring.len() > 1 {
-            self.ring.rotate_left(1);
-        }
+        let from = &mut self.queues[queue as usize];
+        from.deficit -= i64::from(len);
+        let station = &mut self.stations[from.station as usize];
+        station.deficit = match self.kind {
+            Queues::Flow => station.deficit - i64::from(len),
+            // A packet each.
+            Queues::Station => 0,
+        };
     }
 }
 

@@ -480,6 +480,7 @@ impl DsaSync {
         if self.recover.has_work() {
             self.release(now, out);
         }
+        self.round_trips.waiting = self.downlink.stations();
         self.next_timeout = self.find_next_timeout(now);
     }
 

@@ -23,10 +23,11 @@
 
 use super::bdp::{Bdp, MinFilter};
 use super::config::{Clamp, DsaSyncConfig, Mode};
-use super::flow::Flow;
+use super::flow::{Flow, Watched};
 use super::pacer::Pacer;
 use super::per_station::PerStation;
 use super::shared::Shared;
+use super::shares::{Shares, Tally};
 use super::untold::{Limits, PATIENCE, Untold};
 use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
@@ -117,6 +118,8 @@ pub(super) struct RoundTrips {
     keeps_short: bool,
     /// How much waits in the router's queue, as time at the measured rate.
     transmit_queue: Duration,
+    /// Stations for which packets are held.
+    pub waiting: u32,
     /// The next slot whose flow is asked if its station is gone.
     hand: u32,
     /// When the latest silence ended.
@@ -144,6 +147,10 @@ struct Station {
     /// It reports a hole: what is lost below is never acknowledged, so what it has not acknowledged says nothing of
     /// what lies below, and what its sender sends again waits behind all that its connection has here.
     misses: bool,
+    /// Among how many of its flows its part is shared where the rate is told, and what it is sent of the cell's
+    /// bytes.
+    flows: Shares,
+    share: Tally,
     /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
     untold: Option<Box<Untold>>,
     /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio
@@ -165,6 +172,7 @@ impl RoundTrips {
             measures: config.clamp == Clamp::Always && config.mode != Mode::Hold,
             keeps_short: config.clamp == Clamp::Always && !config.transmit_queue.is_zero(),
             transmit_queue: config.transmit_queue,
+            waiting: 0,
             hand: 0,
             silence_ended: Instant::ZERO,
         }
@@ -227,15 +235,24 @@ impl RoundTrips {
     /// The same where nobody tells the rate.
     #[inline(never)]
     fn full_below(&self, now: Instant, station: StationId) -> Option<Instant> {
-        let most = self
-            .untold(station)?
-            .most_below(self.usual_radio_part(station)?, self.bdp.carried_in(self.transmit_queue))?;
+        let fair = match self.waiting {
+            0 | 1 => f64::INFINITY,
+            stations => self.bdp.carried_in(Duration::from_nanos(1)) / f64::from(stations),
+        };
+        let queued = self.bdp.carried_in(self.transmit_queue);
+        let most = self.untold(station)?.most_below(self.usual_radio_part(station)?, queued, fair)?;
         let record = self.stations.get(station)?;
         if record.outstanding < most || record.gone || record.misses {
             return None;
         }
         let patient = record.heard.max(self.silence_ended) + PATIENCE;
         (now < patient).then_some(patient)
+    }
+
+    /// The window of a flow by the rate that is told, bytes; `None` where none is told.
+    pub fn told_window(&self, flow: &Flow, wired: Duration, radio: Duration) -> Option<u32> {
+        let flows = self.stations.get(flow.station).map_or(1.0, |record| record.flows.count());
+        self.bdp.clamp(wired, radio, flow.handshake.mss, flows)
     }
 
     /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.
@@ -348,7 +365,9 @@ impl RoundTrips {
         let flow = shared.flows.at(slot);
         let told = self.bdp.is_told();
         if told && flow.is_answered() {
-            self.bdp.on_sent(now, sent.len, &mut flow.share);
+            let record = self.stations.at(flow.station);
+            record.flows.add(now, sent.len, &mut flow.share);
+            self.bdp.on_sent(now, sent.len, &mut record.share);
         }
         // A segment beyond all that was learned of is one that was not believed.
         if sent.seq_len == 0
@@ -369,7 +388,10 @@ impl RoundTrips {
         let (before, _) = self.account(flow, |flow| flow.down_sent = Some(sent.end));
         if before == 0 {
             // The time that its station has to answer begins now.
-            (flow.heard, flow.progressed) = (now, now);
+            flow.heard = now;
+            if let Some(watched) = &mut flow.watched {
+                watched.progressed = now;
+            }
         }
         if under_way == 0 || (!below_was_full && self.below_is_full(now, station).is_some()) {
             // Its patience begins with the first segment, and anew with one that goes beyond.
@@ -407,10 +429,12 @@ impl RoundTrips {
         if !is_again || !self.keeps_short || flow.outstanding() == 0 || self.untold(flow.station).is_none() {
             return false;
         }
-        if now.since(flow.progressed.max(self.silence_ended)) > PATIENCE {
-            flow.repairs_to = flow.down_max;
+        let newest = flow.down_max;
+        let Some(watched) = &mut flow.watched else { return false };
+        if now.since(watched.progressed.max(self.silence_ended)) > PATIENCE {
+            watched.repairs_to = newest;
         }
-        let repairs = flow.repairs_to.is_some_and(|end| end.after(acked));
+        let repairs = watched.repairs_to.is_some_and(|end| end.after(acked));
         if repairs {
             self.account(flow, Flow::write_off);
         }
@@ -424,6 +448,7 @@ impl RoundTrips {
         let Some(untold) = self.untold_at(flow.station) else { return };
         let bytes = flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
         untold.rate.on_sent(now, bytes, under_way, untold.is_dry(under_way, local));
+        flow.watched.get_or_insert_with(|| Box::new(Watched { progressed: now, ..Watched::default() }));
         if flow.is_answered() {
             untold.shares.add(now, sent.len, &mut flow.share);
         }
@@ -471,7 +496,9 @@ impl RoundTrips {
         let delivered = before.saturating_sub(after);
         if delivered > 0 {
             (record.heard, record.gone) = (now, false);
-            flow.progressed = now;
+            if let Some(watched) = &mut flow.watched {
+                watched.progressed = now;
+            }
         }
         // What comes up while nothing may go down says nothing of the rate.
         if !silent && here != Here::Withheld && !self.bdp.is_told() {

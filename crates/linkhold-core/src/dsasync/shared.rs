@@ -4,10 +4,11 @@
 use super::config::DsaSyncConfig;
 use super::flow::Transport;
 use super::flow_table::FlowTable;
+use super::per_station::PerStation;
 use crate::action::{AckSpec, Action, Actions, DropReason, Verdict};
 use crate::link_monitor::LinkMonitor;
 use crate::mechanism::Metrics;
-use crate::packet::{Direction, PacketId};
+use crate::packet::{Direction, PacketId, StationId};
 
 /// The state that no single part owns. Each part gets it as an argument.
 #[derive(Debug)]
@@ -88,8 +89,10 @@ pub(super) struct Space {
     low: u64,
     high: u64,
     level: Level,
-    /// Queues of the hold buffer that hold packets.
-    queues: u32,
+    /// Stations that hold packets in the hold buffer.
+    stations: u32,
+    /// Queues of each station that do.
+    queues: PerStation<u32>,
 }
 
 impl Space {
@@ -102,19 +105,22 @@ impl Space {
             low: config.b_low.0,
             high: config.b_high.0,
             level: Level::Plenty,
-            queues: 0,
+            stations: 0,
+            queues: PerStation::new(config.monitor.max_stations),
         }
     }
 
-    /// Notes how many queues of the hold buffer hold packets.
-    pub fn note_queues(&mut self, queues: u32) {
-        self.queues = queues;
+    /// Notes how many stations hold packets in the hold buffer, and in how many queues this one does.
+    pub fn note_queues(&mut self, station: StationId, (stations, queues): (u32, u32)) {
+        self.stations = stations;
+        *self.queues.at(station) = queues;
     }
 
-    /// Half of what each queue could hold at B_low if all held equally much, bytes. Who holds less has no
-    /// part in space being low.
-    pub fn share(&self) -> u64 {
-        (self.alloc - self.low) / (2 * u64::from(self.queues.max(1)))
+    /// Half of what each queue of the station could hold at B_low if all stations held equally much, and all
+    /// queues of this one, bytes. Who holds less has no part in space being low.
+    pub fn share(&self, station: StationId) -> u64 {
+        let queues = self.queues.get(station).map_or(1, |&queues| queues.max(1));
+        (self.alloc - self.low) / (2 * u64::from(self.stations.max(1)) * u64::from(queues))
     }
 
     /// Books a packet of `len` bytes that is held from now on.

@@ -1,8 +1,10 @@
-//! Among how many equal flows a capacity is shared.
+//! Among how many equal stations the cell is shared, and among how many equal flows a station's part.
 //!
 //! Beside the paper (`dsasync`). `n = bytes of all flows / bytes of the largest` over a short epoch: the
 //! number of flows if they are equal. Thin flows beside a bulk flow hardly count, so the bulk flow keeps what
-//! they leave. Sees the length of each packet and its flow's tally.
+//! they leave. So it is with stations, whose tallies count the bytes of all their flows. A station that has
+//! less than its part does not hold it down by that: its window is the largest station's, until it has as
+//! much. Sees the length of each packet and the tally of its flow or station.
 
 use crate::time::{Duration, Instant};
 
@@ -11,14 +13,14 @@ const EPOCH: Duration = Duration::from_millis(500);
 /// Shares are measured over at least this many bytes: fewer say nothing.
 const EPOCH_BYTES: u64 = 32 * 1500;
 
-/// One flow's bytes in an epoch.
+/// One flow's or station's bytes in an epoch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub epoch: u32,
     pub bytes: u32,
 }
 
-/// The count of flows that share.
+/// The count of flows, or stations, that share.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     epoch: u32,
@@ -35,7 +37,7 @@ impl Default for Shares {
 }
 
 impl Shares {
-    /// Counts a flow's packet.
+    /// Counts a packet of the flow or station that the tally belongs to.
     pub fn add(&mut self, now: Instant, len: u32, tally: &mut Tally) {
         if now.since(self.epoch_start) >= EPOCH && self.total >= EPOCH_BYTES {
             let shares = self.total as f64 / self.largest.max(1) as f64;

@@ -8,7 +8,12 @@
 //! - **Below** the base station lies no more than rate · local round trip, the transmit queue's time at the
 //!   most that the cell ever carried, what is acknowledged together, and a packet. Where one station has the
 //!   radio to itself, the router's own queue is then shorter than the 5 ms for which CoDel leaves it alone;
-//!   where several share it, each has enough there for its next turn. The rest waits in the hold buffer. If
+//!   where several share it, each has enough there for its next turn. Each further flow of the station adds half
+//!   a packet: a receiver that delays its ACK (RFC 1122 section 4.2.3.2) leaves every second segment of a flow
+//!   unacknowledged though it arrived, and with the gate shut for those, the segments that it waits for would
+//!   wait here. While several stations wait here, each counts with no more than an equal part of the cell's
+//!   rate: a router that serves who came first gives each what it has there, so one that had more would keep
+//!   it. The rest waits in the hold buffer. If
 //!   the station says nothing for [`PATIENCE`], one packet goes down all the same.
 //! - **Downlink window**, of all connections of the station together: `max(4 MSS, forecast + waits)`, with
 //!   `forecast = slow · wired round trip` and `waits = (slow + fast) / 2 · (local round trip + margin)`. What an
@@ -166,7 +171,8 @@ impl Untold {
     /// True if the station has next to nothing left to send of what is outstanding below, its round trip
     /// without a queue being `local`.
     pub fn is_dry(&self, outstanding: u64, local: Duration) -> bool {
-        outstanding as f64 <= self.rate.rates.slow() * local.as_nanos() as f64 + NEXT_TO_NOTHING
+        let passing = self.rate.rates.slow() * local.as_nanos() as f64;
+        outstanding as f64 <= passing + NEXT_TO_NOTHING + self.delayed()
     }
 
     /// The station acknowledged something, outside silences.
@@ -182,11 +188,18 @@ impl Untold {
     }
 
     /// Most that may be outstanding below the base station, bytes, of which `queued` may wait in the router's
-    /// queue; `None` before the rate is known.
-    pub fn most_below(&self, local: Duration, queued: f64) -> Option<u64> {
-        let rates = &self.rate.rates;
-        let needed = rates.fast().max(rates.slow()) * local.as_nanos() as f64 + queued;
-        self.rate.is_filled().then(|| (needed + FULL_PACKET) as u64 + self.rate.for_bunches())
+    /// queue; `None` before the rate is known. The station counts with a rate of at most `fair`, bytes/ns.
+    pub fn most_below(&self, local: Duration, queued: f64, fair: f64) -> Option<u64> {
+        let rate = self.rate.rates.fast().max(self.rate.rates.slow());
+        let part = if rate > fair { fair / rate } else { 1.0 };
+        let needed = rate * part * local.as_nanos() as f64 + queued + FULL_PACKET + self.delayed();
+        let bunches = self.rate.for_bunches() as f64 * part;
+        self.rate.is_filled().then(|| needed as u64 + bunches as u64)
+    }
+
+    /// What of the station's further flows has arrived and is not acknowledged, because ACKs are delayed, bytes.
+    fn delayed(&self) -> f64 {
+        (self.shares.count() - 1.0) * FULL_PACKET / 2.0
     }
 
     /// The window of one of the station's connections with this wired round trip, bytes; `None` before the

@@ -447,7 +447,7 @@ fn takes_space(shared: &Shared, flow: &Flow) -> bool {
         Queues::Station => shared.space.is_low(),
         Queues::Flow => {
             let quota = shared.config.flow_quota.0;
-            (shared.space.is_low() && flow.held_weight >= shared.space.share())
+            (shared.space.is_low() && flow.held_weight >= shared.space.share(flow.station))
                 || (quota > 0 && flow.held_weight > quota / 2)
         }
     }
@@ -459,7 +459,7 @@ fn lacks_space(shared: &Shared, flow: &Flow) -> bool {
         Queues::Station => shared.space.is_low(),
         Queues::Flow => {
             let quota = shared.config.flow_quota.0;
-            (shared.space.is_low() && flow.held_weight > shared.space.share() / 2)
+            (shared.space.is_low() && flow.held_weight > shared.space.share(flow.station) / 2)
                 || (quota > 0 && flow.held_weight > quota / 4)
         }
     }
@@ -510,7 +510,8 @@ fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mut Flow) {
     let (Some(edge), Some(newest), Some(wired)) = (flow.told_edge, flow.down_max, flow.wired.get()) else {
         return;
     };
-    if let Some((old, due)) = flow.edge_due {
+    let Some(watched) = &mut flow.watched else { return };
+    if let Some((old, due)) = watched.edge_due {
         if now < due {
             return;
         }
@@ -520,7 +521,7 @@ fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mut Flow) {
             untold.rate.used_up = missing <= segments;
         }
     }
-    flow.edge_due = Some((edge, now + wired + EDGE_SLACK));
+    watched.edge_due = Some((edge, now + wired + EDGE_SLACK));
 }
 
 /// A window held down to the clamp: never above `window`, never below an edge already told.
@@ -537,7 +538,7 @@ fn clamped(clamp: Clamp, round_trips: &RoundTrips, flow: &Flow, ack: Seq, window
     let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) else {
         return window;
     };
-    let told = round_trips.bdp.clamp(wired, radio, flow.handshake.mss);
+    let told = round_trips.told_window(flow, wired, radio);
     let Some(bytes) = told.or_else(|| round_trips.measured_window(flow, wired)) else { return window };
     // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two
     // segments stays two. With one and a bit a sender sends one and waits for the delayed ACK.

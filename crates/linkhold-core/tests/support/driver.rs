@@ -1,6 +1,6 @@
 //! Drives a mechanism as the contract says, and checks every answer against it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use linkhold_core::action::{AckSpec, Action, Actions, DropReason, Rewrite, Verdict};
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
@@ -578,8 +578,13 @@ impl<'m, M: Mechanism> Driver<'m, M> {
     /// quota.
     fn check_closing(&self, index: usize) {
         let Some(shares) = self.world.shares.filter(|shares| shares.only_space_closes) else { return };
-        let holding = self.flows.iter().filter(|flow| flow.held > 0).count().max(1) as u64;
-        let least = (shares.half / holding).min(shares.quota / 2);
+        // Stations share the space, and a station's flows what it has.
+        let own = self.flows[index].station();
+        let holding: Vec<_> =
+            self.flows.iter().filter(|flow| flow.held > 0).map(|flow| flow.station()).collect();
+        let stations = holding.iter().collect::<BTreeSet<_>>().len().max(1) as u64;
+        let flows = holding.iter().filter(|&&station| station == own).count().max(1) as u64;
+        let least = (shares.half / (stations * flows)).min(shares.quota / 2);
         let weight = self.flows[index].held_weight;
         assert!(weight >= least, "flow {index} is closed though it holds {weight} bytes only, of {least}");
     }

@@ -19,12 +19,14 @@ fn the_filter_forgets_an_old_minimum_but_not_its_last_sample() {
 fn the_clamp_is_the_bandwidth_delay_product_and_the_standing_queue() {
     let ms = Duration::from_millis;
     let mut bdp = Bdp::new(ms(20));
-    assert_eq!(bdp.clamp(ms(50), ms(0), 1448), None);
+    assert_eq!(bdp.clamp(ms(50), ms(0), 1448, 1.0), None);
     bdp.set_capacity(BitRate::from_mbps(24), Fraction::clamped(0.5));
     // 12 Mb/s × 70 ms / 8, and a segment
-    assert_eq!(bdp.clamp(ms(48), ms(2), 1448), Some(105_000 + 1448));
-    bdp.shares.count = 1000.0;
-    assert_eq!(bdp.clamp(ms(48), ms(2), 1448), Some(2896));
+    assert_eq!(bdp.clamp(ms(48), ms(2), 1448, 1.0), Some(105_000 + 1448));
+    // A quarter of what one of two stations has
+    bdp.stations.count = 2.0;
+    assert_eq!(bdp.clamp(ms(48), ms(2), 1448, 4.0), Some(105_000 / 8 + 1448));
+    assert_eq!(bdp.clamp(ms(48), ms(2), 1448, 1000.0), Some(2896));
 }
 
 #[test]
@@ -46,17 +48,17 @@ fn the_rate_is_what_is_delivered_but_never_far_from_the_channels() {
 fn a_rate_that_is_not_told_paces_and_clamps_nothing() {
     let ms = Duration::from_millis;
     let mut bdp = Bdp::new(ms(10));
-    assert_eq!((bdp.clamp(ms(50), ms(0), 1448), bdp.pace()), (None, None));
+    assert_eq!((bdp.clamp(ms(50), ms(0), 1448, 1.0), bdp.pace()), (None, None));
     for at in 0..300 {
         bdp.on_delivered(Instant::from_millis(at), 1000, 10_000);
     }
-    assert_eq!(bdp.clamp(ms(50), ms(0), 1448), None);
+    assert_eq!(bdp.clamp(ms(50), ms(0), 1448, 1.0), None);
     assert!(bdp.pace().is_some_and(|pace| (9_900_000..10_300_000).contains(&pace.as_bps())));
     // Told, it counts as told; withdrawn, it is measured anew.
     bdp.set_capacity(BitRate::from_mbps(8), Fraction::ONE);
-    assert_eq!((bdp.clamp(ms(50), ms(0), 1448), bdp.pace()), (Some(60_000 + 1448), None));
+    assert_eq!((bdp.clamp(ms(50), ms(0), 1448, 1.0), bdp.pace()), (Some(60_000 + 1448), None));
     bdp.set_capacity(BitRate(0), Fraction::ONE);
-    assert_eq!((bdp.clamp(ms(50), ms(0), 1448), bdp.pace()), (None, None));
+    assert_eq!((bdp.clamp(ms(50), ms(0), 1448, 1.0), bdp.pace()), (None, None));
 }
 
 #[test]
@@ -98,7 +100,7 @@ fn the_trim_takes_back_what_queues_and_gives_all_again_once_the_radio_ran_dry() 
             bdp.on_radio_time(Instant::from_millis(at), ms(time));
         }
         // 24 Mb/s × 61 ms
-        let window = f64::from(bdp.clamp(ms(50), ms(1), 1448).unwrap()) / 183_000.0;
+        let window = f64::from(bdp.clamp(ms(50), ms(1), 1448, 1.0).unwrap()) / 183_000.0;
         assert!((window - share).abs() < 0.02, "{window} after {time} ms");
     }
 }

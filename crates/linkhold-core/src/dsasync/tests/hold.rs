@@ -223,7 +223,16 @@ fn the_transmit_queue_stays_where_the_radio_works_again_before_that_is_known() {
 
 #[test]
 fn stations_are_served_in_turn_and_a_silent_one_waits_alone() {
-    let mut b = Bench::new(&plain(Mode::Hold));
+    // A packet each in turn with the paper's queues, else a quantum each: two packets of 1040 bytes.
+    for (queues, order) in
+        [(Queues::Station, [1010, 2010, 1011, 2011]), (Queues::Flow, [1010, 1011, 2010, 2011])]
+    {
+        served_in_turn(queues, &order);
+    }
+}
+
+fn served_in_turn(queues: Queues, order: &[u64]) {
+    let mut b = Bench::new(&DsaSyncConfig { queues, ..plain(Mode::Hold) });
     for flow in [101, 201, 301] {
         b.open(flow, 50_000);
     }
@@ -236,7 +245,7 @@ fn stations_are_served_in_turn_and_a_silent_one_waits_alone() {
         }
     }
     b.at(20).thaw(Scope::Network);
-    assert_eq!(released(&b.room(20)), [1010, 2010, 1011, 2011]);
+    assert_eq!(released(&b.room(20)), order);
     assert_eq!(released(&b.thaw(Scope::Station(StationId(3)))), [3010, 3011]);
 }
 

@@ -149,7 +149,10 @@ fn a_sender_that_does_not_use_its_window_leaves_the_margin_alone() {
 fn the_window_is_forecast_and_margin_shared_by_the_stations_flows() {
     let ms = Duration::from_millis;
     let mut untold = untold(0.1);
-    assert_eq!((untold.window(ms(100), ms(4), 1448), untold.most_below(ms(4), 5000.0)), (None, None));
+    assert_eq!(
+        (untold.window(ms(100), ms(4), 1448), untold.most_below(ms(4), 5000.0, f64::INFINITY)),
+        (None, None)
+    );
     let _ = run(&mut untold, 100, 60, |_| 1000);
     let margin = untold.margin.nanos / 1e6;
     let window = f64::from(untold.window(ms(100), ms(4), 1448).unwrap());
@@ -158,6 +161,13 @@ fn the_window_is_forecast_and_margin_shared_by_the_stations_flows() {
     untold.shares.count = 4.0;
     let part = f64::from(untold.window(ms(100), ms(4), 1448).unwrap()) - 1448.0;
     assert!(((window - 1448.0) / part - 4.0).abs() < 0.01);
-    let below = untold.most_below(ms(4), 5000.0).unwrap();
-    assert!((9_000..=20_000).contains(&below), "{below}");
+    let below = untold.most_below(ms(4), 5000.0, f64::INFINITY).unwrap();
+    assert!((11_250..=22_250).contains(&below), "{below}");
+    // Half of the rate, because another station waits: half of what is beside the queue and the packets. And
+    // three flows less, half a packet each.
+    let fair = untold.rate.rates.fast().max(untold.rate.rates.slow()) / 2.0;
+    let half = untold.most_below(ms(4), 5000.0, fair).unwrap();
+    assert!((below - 8750).abs_diff(2 * (half - 8750)) <= 4, "{half} of {below}");
+    untold.shares.count = 1.0;
+    assert_eq!(untold.most_below(ms(4), 5000.0, f64::INFINITY), Some(below - 2250));
 }
