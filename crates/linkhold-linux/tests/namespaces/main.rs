@@ -7,6 +7,7 @@ mod agent_process;
 mod behaviour;
 mod bridge;
 mod capture;
+mod datagrams;
 mod failure;
 mod host;
 mod hostile;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 43] = [
+    let tests: [NamedTest; 44] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         ("freezes_doubled_lost_and_out_of_order_stop_no_sender", host::freezes_in_any_order),
         ("a_killed_host_leaves_no_sender_frozen", host::a_killed_host),
         ("a_host_hears_a_file_of_samples", host::a_file_of_samples),
+        ("datagrams_wait_for_the_end_of_a_silence", datagrams::a_burst_in_a_silence),
     ];
     go_before_other_work();
     let missing = missing_requirement();
@@ -93,7 +95,10 @@ fn main() -> ExitCode {
         .map(|(name, test)| Trial::test(name, test).with_ignored_flag(missing.is_some()))
         .collect();
     // Longer ones: `-- --ignored`.
-    let long: [NamedTest; 1] = [("fifty_kills_at_random_times_stop_no_transfer", kills::fifty)];
+    let long: [NamedTest; 2] = [
+        ("fifty_kills_at_random_times_stop_no_transfer", kills::fifty),
+        ("a_quic_download_crosses_silences", datagrams::quic_downloads),
+    ];
     trials.extend(long.into_iter().map(|(name, test)| Trial::test(name, test).with_ignored_flag(true)));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
