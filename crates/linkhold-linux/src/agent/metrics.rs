@@ -97,6 +97,8 @@ impl Exporter {
             ),
             ("linkhold_packets_total", "Packets that crossed the agent", packets.seen),
             ("linkhold_holds_total", "Packets held", packets.holds),
+            ("linkhold_datagrams_total", "Datagrams of UDP among them", packets.datagrams),
+            ("linkhold_datagram_holds_total", "Datagrams of UDP held", packets.datagram_holds),
             ("linkhold_releases_total", "Held packets released", packets.released),
             ("linkhold_rewritten_total", "Packets rewritten in passing", packets.rewritten),
             ("linkhold_windows_closed_total", "Windows closed", windows.closed),

@@ -7,6 +7,7 @@ mod agent_process;
 mod behaviour;
 mod bridge;
 mod capture;
+mod datagrams;
 mod failure;
 mod host;
 mod hostile;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         ("freezes_at_random_stop_no_sender", host::freezes_at_random),
         ("a_killed_host_leaves_no_sender_frozen", host::a_killed_host),
         ("a_host_hears_a_file_of_samples", host::a_file_of_samples),
+        ("datagrams_wait_for_the_end_of_a_silence", datagrams::a_burst_in_a_silence),
     ];
     go_before_other_work();
     let missing = missing_requirement();
@@ -94,7 +96,10 @@ fn main() -> ExitCode {
         .map(|(name, test)| Trial::test(name, test).with_ignored_flag(missing.is_some()))
         .collect();
     // Longer ones: `-- --ignored`.
-    let long: [NamedTest; 1] = [("fifty_kills_at_random_times_stop_no_transfer", kills::fifty)];
+    let long: [NamedTest; 2] = [
+        ("fifty_kills_at_random_times_stop_no_transfer", kills::fifty),
+        ("a_quic_download_crosses_silences", datagrams::quic_downloads),
+    ];
     trials.extend(long.into_iter().map(|(name, test)| Trial::test(name, test).with_ignored_flag(true)));
     libtest_mimic::run(&arguments, trials).exit_code()
 }

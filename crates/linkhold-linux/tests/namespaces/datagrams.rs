@@ -1,0 +1,205 @@
+//! UDP across a silence, and QUIC over a radio that falls silent.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{IpAddr, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use linkhold_linux::netns::NetNs;
+use linkhold_linux::topology::Path;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::agent_process::AgentProcess;
+use crate::radio::Radio;
+
+const PORT: u16 = 6900;
+/// Datagrams of a stream, and the time between two of them.
+const COUNT: u32 = 500;
+const EVERY: Duration = Duration::from_millis(2);
+/// Half of the silence: what came in the first half of it is too old at its end.
+const MAX_AGE: Duration = Duration::from_millis(300);
+const SILENCE: Duration = Duration::from_millis(600);
+
+/// Numbered datagrams from the correspondent to the station, and when each arrived.
+fn stream(
+    path: &Path,
+    to: IpAddr,
+    arrived: &Arc<AtomicUsize>,
+) -> impl FnOnce() -> Vec<(u32, Instant)> + use<> {
+    let counter = Arc::clone(arrived);
+    let (bound, ready) = std::sync::mpsc::channel();
+    let receiver = path.sh.spawn("receiver", move || {
+        let socket = UdpSocket::bind((to, PORT)).expect("bind");
+        socket.set_read_timeout(Some(Duration::from_millis(1500))).expect("a timeout");
+        bound.send(()).expect("somebody waits");
+        let (mut got, mut buffer) = (Vec::new(), [0; 2048]);
+        while let Ok(length) = socket.recv(&mut buffer) {
+            let number: [u8; 4] = buffer[..length].first_chunk().copied().expect("a number");
+            got.push((u32::from_be_bytes(number), Instant::now()));
+            counter.store(got.len(), Ordering::SeqCst);
+        }
+        got
+    });
+    let receiver = receiver.expect("start the receiver");
+    ready.recv().expect("the receiver is bound");
+    let sender = path.ch.spawn("sender", move || {
+        let any: IpAddr = if to.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
+        let socket = UdpSocket::bind((any, 0)).expect("bind");
+        let mut datagram = [7; 400];
+        for number in 0..COUNT {
+            datagram[..4].copy_from_slice(&number.to_be_bytes());
+            socket.send_to(&datagram, (to, PORT)).expect("sent");
+            std::thread::sleep(EVERY);
+        }
+    });
+    let sender = sender.expect("start the sender");
+    move || {
+        sender.join().expect("the sender's thread").expect("enter");
+        receiver.join().expect("the receiver's thread").expect("enter")
+    }
+}
+
+/// What comes in a silence is held, and leaves in order at its end; what is too old by then is dropped and counted.
+pub fn a_burst_in_a_silence() -> Outcome {
+    let path = Path::build()?;
+    let agent = AgentProcess::start(
+        &path,
+        &format!(
+            "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\ndatagram_max_age = \"{}ms\"\n",
+            MAX_AGE.as_millis()
+        ),
+    );
+    for to in [Path::SH_V4, Path::SH_V6] {
+        let before = agent.status().packets;
+        let arrived = Arc::new(AtomicUsize::new(0));
+        let finish = stream(&path, to, &arrived);
+        while arrived.load(Ordering::SeqCst) < 20 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        agent.signal(r#"{"freeze":{}}"#);
+        // What the agent let pass before its answer is at the station soon.
+        std::thread::sleep(Duration::from_millis(50));
+        let frozen = Instant::now();
+        std::thread::sleep(SILENCE - Duration::from_millis(50));
+        let during = agent.status();
+        let thawing = Instant::now();
+        agent.signal(r#"{"thaw":{}}"#);
+        let got = finish();
+        let after = agent.status().packets;
+
+        assert!(during.packets.held > 100, "{during}");
+        let crossed = got.iter().filter(|(_, at)| (frozen..thawing).contains(at)).count();
+        assert_eq!(crossed, 0, "datagrams crossed in the silence to {to}");
+        assert!(got.is_sorted_by_key(|&(number, _)| number), "datagrams to {to} overtook others");
+        let too_old = after.dropped_too_old - before.dropped_too_old;
+        let (seen, holds) =
+            (after.datagrams - before.datagrams, after.datagram_holds - before.datagram_holds);
+        println!("to {to}: {} of {COUNT} arrived, {holds} held, {too_old} too old", got.len());
+        assert_eq!((seen, got.len() as u64 + too_old), (u64::from(COUNT), u64::from(COUNT)));
+        assert!(holds > 100 && too_old > 50 && holds > too_old + 50, "{holds} held, {too_old} too old");
+        // Those that are missing are the oldest of the silence: one gap.
+        let gaps = got.windows(2).filter(|pair| pair[1].0 != pair[0].0 + 1).count();
+        assert_eq!(gaps, 1);
+    }
+    Ok(())
+}
+
+/// Environment variable: the Python that has aioquic.
+const PYTHON: &str = "LINKHOLD_QUIC_PYTHON";
+/// Environment variable: the file to which the downloads' numbers go, as JSON.
+const OUT: &str = "LINKHOLD_QUIC_OUT";
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/quic_transfer.py");
+const QUIC_BYTES: u64 = 6_000_000;
+const RUNS: usize = 5;
+/// The radio is silent for 0.3 s of each second.
+const SILENT: Duration = Duration::from_millis(300);
+const ON_AIR: Duration = Duration::from_millis(700);
+
+fn script(netns: &NetNs, python: &str, args: &[&str]) -> Command {
+    let mut command = netns.command("chrt");
+    // Not with this program's own priority: it is real traffic's other end, and others share the machine.
+    command.args(["--other", "0", python, SCRIPT]).args(args).stdout(Stdio::piped());
+    command
+}
+
+/// One download; its numbers.
+fn download(path: &Path, python: &str, agent: Option<&AgentProcess>, radio: &Radio, port: u16) -> Value {
+    let (server_addr, port) = (Path::CH_V4.to_string(), port.to_string());
+    let mut server: Child =
+        script(&path.ch, python, &["serve", &server_addr, &port]).spawn().expect("start the server");
+    let mut said = BufReader::new(server.stdout.take().expect("piped"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("the server says that it is ready");
+    let done = AtomicBool::new(false);
+    let (output, silences) = std::thread::scope(|scope| {
+        let silences = scope.spawn(|| {
+            let mut count = 0;
+            while !done.load(Ordering::SeqCst) {
+                std::thread::sleep(ON_AIR);
+                if let Some(agent) = agent {
+                    agent.signal(r#"{"freeze":{}}"#);
+                }
+                radio.fall_silent();
+                std::thread::sleep(SILENT);
+                radio.come_back();
+                if let Some(agent) = agent {
+                    agent.signal(r#"{"thaw":{}}"#);
+                }
+                count += 1;
+            }
+            count
+        });
+        let args = ["fetch", &server_addr, &port, &QUIC_BYTES.to_string()];
+        let output = script(&path.sh, python, &args).output().expect("run the client");
+        done.store(true, Ordering::SeqCst);
+        (output, silences.join().expect("the silences' thread"))
+    });
+    kill(Pid::from_raw(server.id().cast_signed()), Signal::SIGTERM).expect("end the server");
+    let mut counts = String::new();
+    said.read_to_string(&mut counts).expect("the server's counts");
+    server.wait().expect("the server ends");
+    let client: Value = serde_json::from_slice(&output.stdout).expect("the client's numbers");
+    let server: Value = serde_json::from_str(counts.trim()).expect("the server's numbers");
+    assert_eq!(
+        (&client["right"], &client["bytes"]),
+        (&json!(true), &json!(QUIC_BYTES)),
+        "every byte arrives"
+    );
+    json!({ "agent": agent.is_some(), "silences": silences, "client": client, "server": server })
+}
+
+/// QUIC downloads with and without the agent, in turns. The agent is told the rate at which it paces, and each
+/// silence's beginning and end as they happen.
+pub fn quic_downloads() -> Outcome {
+    let python = std::env::var(PYTHON).map_err(|_| format!("{PYTHON} names no Python with aioquic"))?;
+    let path = Path::build()?;
+    let radio = Radio::replace_veth(&path)?;
+    let mut runs = Vec::new();
+    for run in 0..RUNS {
+        for (with_agent, port) in [(false, 7000 + run as u16), (true, 7100 + run as u16)] {
+            let agent = with_agent.then(|| {
+                let channel = "[channel]\ncapacity = \"100Mbit/s\"\nefficiency = 1.0\n";
+                AgentProcess::start(&path, &format!("{channel}[mechanism]\nname = \"dsasync\"\n"))
+            });
+            let mut numbers = download(&path, &python, agent.as_ref(), &radio, port);
+            if let Some(agent) = &agent {
+                let packets = agent.status().packets;
+                assert!(packets.datagram_holds > 0, "the agent held nothing: {}", agent.log());
+                numbers["holds"] = json!(packets.datagram_holds);
+                numbers["dropped"] = json!(packets.dropped());
+            }
+            println!("{numbers}");
+            runs.push(numbers);
+        }
+    }
+    if let Ok(out) = std::env::var(OUT) {
+        let text = json!({ "bytes": QUIC_BYTES, "silent_s": SILENT.as_secs_f64(), "on_air_s": ON_AIR.as_secs_f64(), "runs": runs });
+        std::fs::write(out, format!("{text}\n"))?;
+    }
+    Ok(())
+}
