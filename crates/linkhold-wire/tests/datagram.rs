@@ -91,7 +91,7 @@ proptest! {
 fn datagram(v6: bool, payload_len: u32) -> Vec<u8> {
     let spec = spec(if v6 { V6 } else { V4 }, [443, 5000], payload_len);
     let mut bytes = vec![0; datagram_len(&spec)];
-    emit_datagram(&spec, &mut bytes).unwrap();
+    emit_datagram(&spec, &mut bytes).expect("a datagram that fits");
     bytes
 }
 

@@ -49,10 +49,13 @@ const RECORDED: [(&str, [f64; 20]); 5] = [
     ),
 ];
 
+/// What a recorded testbed makes of a simulated run.
+type Answer = fn(&KernelRun, (RunRecord, RunSeries)) -> Result<(RunRecord, RunSeries), String>;
+
 /// A testbed whose answers are the simulator's, changed by the test.
 struct Changed {
     refuses: fn(&Case) -> Option<String>,
-    answer: fn(&KernelRun, (RunRecord, RunSeries)) -> Result<(RunRecord, RunSeries), String>,
+    answer: Answer,
 }
 
 const AS_SIMULATED: Changed = Changed { refuses: |_| None, answer: |_, outcome| Ok(outcome) };

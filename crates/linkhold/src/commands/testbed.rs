@@ -487,7 +487,7 @@ mod tests {
         };
         let (case, congestion) = ("dsasync".to_owned(), "cubic".to_owned());
         let failures = vec![CellFailure { cell: 1, case, congestion, seed: 7, error }];
-        Results { outcomes: vec![None, None, None], failures }
+        Results { outcomes: vec![None, None, None], failures, repeated: 0 }
     }
 
     #[test]
@@ -509,7 +509,7 @@ mod tests {
 
     #[test]
     fn where_no_cell_failed_there_is_nothing_to_say() {
-        let results = Results { outcomes: vec![None], failures: vec![] };
+        let results = Results { outcomes: vec![None], failures: vec![], repeated: 0 };
         assert!(failure(&results, &fleet_with(None)).is_none());
     }
 
