@@ -114,7 +114,7 @@ const PYTHON: &str = "LINKHOLD_QUIC_PYTHON";
 /// Environment variable: the file to which the downloads' numbers go, as JSON.
 const OUT: &str = "LINKHOLD_QUIC_OUT";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/quic_transfer.py");
-const QUIC_BYTES: u64 = 6_000_000;
+const QUIC_BYTES: u64 = 40_000_000;
 const RUNS: usize = 5;
 /// The radio is silent for 0.3 s of each second.
 const SILENT: Duration = Duration::from_millis(300);
