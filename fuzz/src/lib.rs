@@ -168,7 +168,10 @@ pub fn packet(data: &[u8]) {
     match parse_ip_headers(data) {
         Ok(Parsed::Tcp(parsed)) => assert_eq!(headers, Ok(parsed)),
         Ok(Parsed::Udp(parsed)) => assert!(headers.is_err() && parsed.ip_len >= 28),
-        Err(error) => assert_eq!(headers, Err(error)),
+        // Of a broken datagram the other only says that it is not TCP.
+        Err(error) => assert!(
+            matches!(headers, Err(other) if other == error || other == linkhold_wire::ParseError::NotTcp)
+        ),
     }
     let Ok(parsed) = parse_ip_tcp(data) else { return };
     assert!(parsed.payload_offset() <= data.len());
