@@ -446,6 +446,15 @@ def one_line(figure, metric, title, unit):
     return [f"{title}:", table(["", unit], rows)]
 
 
+def by_sender(figure, metric, title, unit):
+    """A line for each curve, a column for each sender, of a metric without a position."""
+    of = f"mesh {metric}"
+    stacks = figure.stacks(of)
+    cases = list(dict.fromkeys(case for case, _, one, _ in figure.rows if one == of))
+    rows = [[stack, *(cell(figure.row(case, stack, of)) for case in cases)] for stack in stacks]
+    return [f"{title}{', ' + unit if unit else ''}:", table(["", *(f"`{case}`" for case in cases)], rows)]
+
+
 # Figure 3: what the best sensing time hangs on.
 DETECTORS = ("detector of -24 dB", "detector of -27 dB", "detector that never errs")
 
@@ -474,6 +483,21 @@ def crahn_pages(figures):
     blocks["fig8"] += one_line(figures["fig8"], "correlation of window and bandwidth", "Correlation of congestion window and available bandwidth", "")
     figure = figures["fig10"]
     blocks["fig10"] += by_x(figure, timeouts[0], f"{timeouts[1]} connections", "Retransmission timeouts", by_curve(figure, "timeouts"))
+    for name, axis in (("notified-fig2", "t_s, s"), ("notified-fig6", "alpha, 1/s"), ("notified-fig9", "connections")):
+        figure = figures[name]
+        for stack in figure.stacks("mesh throughput"):
+            columns = of_cases(figure, "throughput", stack)
+            blocks[name] += by_x(figure, throughput[0], f"{throughput[1]} {axis}", f"Throughput, {stack}", columns)
+            blocks[name] += by_x(figure, timeouts[0], f"{timeouts[1]} {axis}", f"Retransmission timeouts, {stack}", columns)
+    figure = figures["notified-fig7"]
+    columns = of_cases(figure, "efficiency", "t_s 0.025 s")
+    blocks["notified-fig7"] += by_x(figure, "efficiency", "share by M", "Efficiency (equation 4)", columns)
+    blocks["notified-fig7"] += by_x(figure, throughput[0], f"{throughput[1]} M", "Throughput", columns)
+    blocks["notified-fig4"] += by_sender(figures["notified-fig4"], "timeouts", "Retransmission timeouts", "1/s")
+    deviation = "standard deviation of the round-trip time"
+    blocks["notified-fig5"] += by_sender(figures["notified-fig5"], deviation, "Standard deviation of the smoothed round-trip time", "s")
+    correlation = "correlation of window and bandwidth"
+    blocks["notified-fig8"] += by_sender(figures["notified-fig8"], correlation, "Correlation of congestion window and available bandwidth", "")
     texts = {f"{name}/README.md": "\n\n".join(block) for name, block in blocks.items()}
     where = "on what the scenarios assume where the paper is open"
     texts["README.md"] = "\n\n".join(summary(figures, where))

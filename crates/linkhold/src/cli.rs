@@ -188,7 +188,7 @@ pub struct RunArgs {
         2  bad input; nothing was written"
 )]
 pub struct ReproduceArgs {
-    /// A paper (dsasync, activation) or one of its figures (dsasync/fig4) [default: everything].
+    /// A paper (dsasync, cr-aware, crahn, activation, lookahead) or one of its figures (dsasync/fig4) [default: everything].
     #[arg(value_name = "PAPER[/FIGURE]", value_parser = Listed(figures), hide_possible_values = true)]
     pub selector: Option<String>,
     /// Of these, some figures only, as in fig4,fig7.

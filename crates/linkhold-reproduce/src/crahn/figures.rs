@@ -112,6 +112,62 @@ pub(super) fn connections(quick: bool) -> Vec<Variant> {
     half(ON, None).chain(half(OFF, Some(super::OFF))).collect()
 }
 
+/// Sensing and transmitting times, s, rates, M and connections of the same figures with senders that are told: fewer points
+/// of figures 2, 6, 7 and 9, for five senders each.
+const TOLD_TRANSMITTING: [f64; 3] = [0.6, 1.0, 2.0];
+const TOLD_DIFFERENCES: [f64; 3] = [0.2, 0.8, 1.6];
+const TOLD_CONNECTIONS: [u32; 3] = [2, 5, 8];
+/// What a trace over time needs: points more often than once a second.
+const OFTEN: &str = "output.series_interval=\"100ms\"";
+/// t_s and T_p of figures 7 and 8, which are not those of figure 3.
+const OF_FIGURE_7: [&str; 2] =
+    ["mesh.spectrum.sensing_time=\"25ms\"", "mesh.spectrum.transmitting_time=\"1s\""];
+
+fn with(mut all: Vec<Variant>, keys: &[&str]) -> Vec<Variant> {
+    for variant in &mut all {
+        variant.set.extend(keys.iter().map(|&key| key.to_owned()));
+    }
+    all
+}
+
+/// Figure 2, told.
+pub(super) fn told_sensing_and_transmitting(quick: bool) -> Vec<Variant> {
+    let curve = |time: &f64| {
+        let key = format!("mesh.spectrum.transmitting_time=\"{}ms\"", (time * 1e3).round());
+        by_sensing(&format!("T_p {time} s"), if quick { &FEW_SENSING[..2] } else { &FEW_SENSING }, &[&key])
+    };
+    TOLD_TRANSMITTING.iter().flat_map(curve).collect()
+}
+
+/// Figures 4 and 5, told.
+pub(super) fn told_over_time(quick: bool) -> Vec<Variant> {
+    with(three_sensing_times(quick), &[OFTEN])
+}
+
+/// Figure 6, told.
+pub(super) fn told_activity(_quick: bool) -> Vec<Variant> {
+    activity(true)
+}
+
+/// Figure 7, told.
+pub(super) fn told_differences(_quick: bool) -> Vec<Variant> {
+    let key = |m: f64| vec![format!("mesh.spectrum.differentiation={m:.1}")];
+    let all = TOLD_DIFFERENCES.iter().map(|&m| variant("t_s 0.025 s", Some(m), key(m))).collect();
+    with(all, &OF_FIGURE_7)
+}
+
+/// Figure 8, told.
+pub(super) fn told_one(quick: bool) -> Vec<Variant> {
+    with(with(one(quick), &OF_FIGURE_7), &["mesh.spectrum.differentiation=1.6", OFTEN])
+}
+
+/// Figures 9 and 10 with the model on, told.
+pub(super) fn told_connections(quick: bool) -> Vec<Variant> {
+    let counts = if quick { &TOLD_CONNECTIONS[..1] } else { &TOLD_CONNECTIONS[..] };
+    let point = |&count: &u32| variant(ON, Some(f64::from(count)), vec![format!("flows.0.count={count}")]);
+    counts.iter().map(point).collect()
+}
+
 /// What the applications got, kbit/s: all connections together.
 pub(super) fn throughput(run: &RunRecord) -> f64 {
     run.totals.goodput_bps / 1e3
