@@ -28,13 +28,9 @@ use super::DsaSync;
 use super::config::{Datagrams, Queues};
 use super::downlink::{COMMON_PART, Downlink, MOST_DROPS};
 use super::flow::Transport;
-use super::flow_table::Touched;
-use super::hold_buffer::{Arrived, IN_SILENCE};
-use super::recover::Gates;
-use super::round_trip::RoundTrips;
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Rewrite, Verdict};
-use crate::packet::{DatagramView, Direction, Origin, PacketView, StationId, TcpSegment};
+use crate::packet::{DatagramView, Direction, Origin, PacketView, TcpSegment};
 use crate::time::Instant;
 use crate::units::Seq;
 
@@ -69,7 +65,8 @@ impl DsaSync {
         if self.shared.config.datagrams == Datagrams::Pass {
             return Verdict::Forward(Rewrite::NONE);
         }
-        let Some(slot) = self.datagram_flow(now, datagram, out) else {
+        let DatagramView { flow, station, .. } = *datagram;
+        let Some((slot, _)) = self.touch_or_add(now, Transport::Udp, flow, station, out) else {
             debug_assert!(false, "there is always a flow that can make room");
             return Verdict::Forward(Rewrite::NONE);
         };
@@ -84,24 +81,6 @@ impl DsaSync {
         verdict
     }
 
-    /// The datagram's flow, made if need be.
-    fn datagram_flow(&mut self, now: Instant, datagram: &DatagramView<'_>, out: &mut Actions) -> Option<u32> {
-        loop {
-            match self.shared.flows.touch(Transport::Udp, datagram.flow, datagram.station) {
-                Touched::Known(slot) => return Some(slot),
-                Touched::New(slot) => {
-                    self.shared.monitor.learn_station(datagram.station);
-                    return Some(slot);
-                }
-                Touched::Full => {
-                    let oldest = self.shared.flows.oldest(Transport::Udp)?;
-                    self.shared.metrics.flow_evictions += 1;
-                    self.forget(now, oldest, out);
-                }
-            }
-        }
-    }
-
     fn on_datagram_down(
         &mut self,
         now: Instant,
@@ -109,58 +88,35 @@ impl DsaSync {
         datagram: &DatagramView<'_>,
         out: &mut Actions,
     ) -> Verdict {
-        let Self { shared, downlink, round_trips, recover, .. } = self;
+        let packet = as_packet(datagram);
         let arrival = datagram.origin == Origin::Arrival;
         if !arrival {
-            downlink.pacer.on_taken_back(datagram.len);
+            self.downlink.pacer.on_taken_back(datagram.len);
         }
-        let waits = shared.monitor.tfp(datagram.station)
-            || recover.blocks(datagram.station)
-            || downlink.datagram_must_wait(now, shared, round_trips, &recover.gates, slot, datagram.station);
+        let waits = self.shared.monitor.tfp(datagram.station) || self.waits(now, slot, &packet);
         if arrival && !waits {
-            downlink.pacer.on_sent(now, datagram.len);
+            self.downlink.pacer.on_sent(now, datagram.len);
             return Verdict::Forward(Rewrite::NONE);
         }
-        let verdict = downlink.hold_datagram(now, shared, slot, datagram, out);
+        let verdict = self.downlink.hold_datagram(now, &mut self.shared, slot, &packet, out);
         self.relieve_cut(now, out);
         verdict
     }
 }
 
 impl Downlink {
-    /// As [`must_wait`](Self::must_wait), for a datagram that arrives.
-    fn datagram_must_wait(
-        &mut self,
-        now: Instant,
-        shared: &mut Shared,
-        round_trips: &RoundTrips,
-        gates: &Gates,
-        slot: u32,
-        station: StationId,
-    ) -> bool {
-        if self.pacer.must_wait(now) {
-            return true;
-        }
-        if let Some(at) = round_trips.below_is_full(now, station) {
-            self.patient = self.patient.min(at);
-            return true;
-        }
-        self.waits_behind(now, shared, round_trips, gates, slot, station)
-    }
-
     /// Holds a datagram, in the place of older ones if need be.
     fn hold_datagram(
         &mut self,
         now: Instant,
         shared: &mut Shared,
         slot: u32,
-        datagram: &DatagramView<'_>,
+        packet: &PacketView<'_>,
         out: &mut Actions,
     ) -> Verdict {
-        let (arrival, station) = (datagram.origin == Origin::Arrival, datagram.station);
-        let packet = as_packet(datagram);
+        let arrival = packet.origin == Origin::Arrival;
         let mut drops = 0;
-        while let Some(index) = match self.in_the_way(shared, slot, &packet) {
+        while let Some(index) = match self.in_the_way(shared, slot, packet) {
             Room::Fits => None,
             // What was taken back is older than all that its own queue holds.
             Room::Without(index) if arrival || self.buffer.slot_of(index) != slot => Some(index),
@@ -170,23 +126,12 @@ impl Downlink {
                 return shared.drop_packet(DropReason::BufferFull);
             }
             drops += 1;
-            let cut = self.buffer.slot_of(index);
-            let flow = shared.flows.at(cut);
-            let transport = flow.transport;
-            let held = self.buffer.remove(flow, index);
-            shared.space.give_back_of(transport, held.len);
-            shared.discard(held.packet, DropReason::BufferFull, out);
-            self.cut.push(cut);
+            self.cut_off(shared, index, out);
         }
-        let counts = arrival && !shared.monitor.tfp(station);
-        let silences = if counts { shared.monitor.silences_of(station) } else { IN_SILENCE };
-        let flow = shared.flows.at(slot);
-        self.buffer.push(flow, slot, &packet, Arrived { at: now, silences, probe: false, front: !arrival });
-        shared.space.take_datagram(datagram.len);
-        self.note_queues(shared, station);
-        shared.metrics.holds += 1;
+        self.enqueue(now, shared, slot, packet, false);
+        shared.space.take_datagram(packet.len);
         shared.metrics.datagram_holds += 1;
-        Verdict::Hold
+        self.held(shared, slot)
     }
 
     /// If there is room for a datagram, or which packet has to go first.

@@ -118,20 +118,6 @@ impl Downlink {
                 return true;
             }
         }
-        self.waits_behind(now, shared, round_trips, gates, slot, station)
-    }
-
-    /// An arrival has to wait for what is held.
-    #[inline]
-    pub(super) fn waits_behind(
-        &mut self,
-        now: Instant,
-        shared: &mut Shared,
-        round_trips: &RoundTrips,
-        gates: &Gates,
-        slot: u32,
-        station: StationId,
-    ) -> bool {
         if self.buffer.packets() == 0 {
             return false;
         }
@@ -143,13 +129,7 @@ impl Downlink {
 
     /// Brings a station that may be sent something to the front. False if there is none.
     #[inline]
-    pub(super) fn settle(
-        &mut self,
-        now: Instant,
-        shared: &Shared,
-        round_trips: &RoundTrips,
-        gates: &Gates,
-    ) -> bool {
+    fn settle(&mut self, now: Instant, shared: &Shared, round_trips: &RoundTrips, gates: &Gates) -> bool {
         // Usually nobody has to wait, and the first in turn is served.
         let all_may = !shared.monitor.any_tfp() && gates.are_open() && round_trips.below_is_never_full();
         (all_may && self.buffer.first_has_turn()) || self.look_for_station(now, shared, round_trips, gates)
@@ -229,12 +209,33 @@ impl Downlink {
             {
                 return shared.drop_packet(DropReason::BufferFull);
             }
-            let counts = arrival && !shared.monitor.tfp(packet.station);
-            let silences = if counts { shared.monitor.silences_of(packet.station) } else { IN_SILENCE };
-            let flow = shared.flows.at(slot);
-            self.buffer.push(flow, slot, packet, Arrived { at: now, silences, probe, front: !arrival });
+            self.enqueue(now, shared, slot, packet, probe);
         }
         shared.space.take(packet.len);
+        self.held(shared, slot)
+    }
+
+    /// Puts a packet into its queue.
+    #[inline]
+    pub(super) fn enqueue(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        slot: u32,
+        packet: &PacketView<'_>,
+        probe: bool,
+    ) {
+        let arrival = packet.origin == Origin::Arrival;
+        let counts = arrival && !shared.monitor.tfp(packet.station);
+        let silences = if counts { shared.monitor.silences_of(packet.station) } else { IN_SILENCE };
+        let flow = shared.flows.at(slot);
+        self.buffer.push(flow, slot, packet, Arrived { at: now, silences, probe, front: !arrival });
+    }
+
+    /// A packet of the flow is held and booked.
+    #[inline]
+    pub(super) fn held(&self, shared: &mut Shared, slot: u32) -> Verdict {
+        // The queue may be that of the station that the flow was at before.
         let queued_at = self.buffer.station_of(shared.flows.at(slot).held_tail);
         self.note_queues(shared, queued_at);
         shared.metrics.holds += 1;
@@ -254,11 +255,12 @@ impl Downlink {
 
     /// Who shares the space changed at a station.
     #[inline]
-    pub(super) fn note_queues(&self, shared: &mut Shared, station: StationId) {
+    fn note_queues(&self, shared: &mut Shared, station: StationId) {
         shared.space.note_queues(station, self.buffer.shared_by(station));
     }
 
-    /// Drops from the longest queue of the station that has most here until the packet fits. False if it does not fit all the same.
+    /// Drops from the longest queue of the station that has most here until the packet fits. False if it does not fit
+    /// all the same.
     #[inline]
     fn make_room(
         &mut self,
@@ -276,14 +278,22 @@ impl Downlink {
             let Some(index) = self.buffer.first_of_longer(shared.flows.at(slot), slot, packet) else {
                 return false;
             };
-            let (cut, station) = (self.buffer.slot_of(index), self.buffer.station_of(index));
-            let held = self.buffer.remove(shared.flows.at(cut), index);
-            shared.space.give_back(held.len);
-            shared.discard(held.packet, DropReason::BufferFull, out);
-            self.note_queues(shared, station);
-            self.cut.push(cut);
+            self.cut_off(shared, index, out);
         }
         true
+    }
+
+    /// Drops a held packet to make room.
+    #[inline]
+    pub(super) fn cut_off(&mut self, shared: &mut Shared, index: u32, out: &mut Actions) {
+        let (cut, station) = (self.buffer.slot_of(index), self.buffer.station_of(index));
+        let flow = shared.flows.at(cut);
+        let transport = flow.transport;
+        let held = self.buffer.remove(flow, index);
+        shared.space.give_back_of(transport, held.len);
+        shared.discard(held.packet, DropReason::BufferFull, out);
+        self.note_queues(shared, station);
+        self.cut.push(cut);
     }
 
     /// Algorithm 2 lines 6 to 10: takes out the next packet that may leave now.

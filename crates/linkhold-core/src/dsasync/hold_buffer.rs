@@ -397,24 +397,19 @@ impl HoldBuffer {
         (self.queues.get(queue as usize).map_or(0, |queue| queue.weight), queue >= self.first_own())
     }
 
-    /// The first packet of the longest queue of the station that has most here, if that has more than the
+    /// For a segment: the first packet of the longest queue of the station that has most here, if that has more than the
     /// station of this flow would have with the packet; else of the longest queue of the flow's own station, if
     /// that is longer than the one that the packet would go to becomes with it.
     pub fn first_of_longer(&self, flow: &Flow, slot: u32, packet: &PacketView<'_>) -> Option<u32> {
         let (own, station) = self.queue_for(flow, slot, packet.station);
         let weight = self.weight(packet.len);
-        let longest = match flow.transport {
-            Transport::Udp => self.longest_datagrams.longest()?,
-            Transport::Tcp => {
-                let heaviest = self.heaviest.longest()?;
-                let own_station = self.stations.get(station as usize);
-                let others = &self.stations[heaviest as usize];
-                if heaviest != station && others.weight > own_station.map_or(0, |own| own.weight) + weight {
-                    return Some(self.queues[others.longest.longest()? as usize].head);
-                }
-                own_station?.longest.longest()?
-            }
-        };
+        let heaviest = self.heaviest.longest()?;
+        let own_station = self.stations.get(station as usize);
+        let others = &self.stations[heaviest as usize];
+        if heaviest != station && others.weight > own_station.map_or(0, |own| own.weight) + weight {
+            return Some(self.queues[others.longest.longest()? as usize].head);
+        }
+        let longest = own_station?.longest.longest()?;
         let own_weight = self.queues.get(own as usize).map_or(0, |queue| queue.weight);
         let queue = &self.queues[longest as usize];
         (longest != own && queue.weight > own_weight + weight).then_some(queue.head)

@@ -61,7 +61,7 @@ use crate::copies::suspects::Forwarded;
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{DatagramView, Direction, FlowKey, Origin, PacketId, PacketView, TcpFlags};
+use crate::packet::{DatagramView, Direction, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags};
 use crate::time::{Duration, Instant};
 use crate::units::Bytes;
 
@@ -183,24 +183,33 @@ impl DsaSync {
             return self.shared.flows.find(packet.flow);
         }
         let newest = self.shared.flows.touch_newest(packet.flow, packet.station);
-        if newest.is_some() { newest } else { self.touch_or_add(now, packet, out) }
+        if newest.is_some() {
+            return newest;
+        }
+        let (slot, is_new) = self.touch_or_add(now, Transport::Tcp, packet.flow, packet.station, out)?;
+        self.shared.metrics.midstream_flows += u64::from(is_new && !packet.tcp.flags.contains(TcpFlags::SYN));
+        Some(slot)
     }
 
-    /// Finds a flow that is not the one used last, or makes it.
+    /// Finds a flow, or makes it and whatever room it takes. True if it is new.
     #[inline(never)]
-    fn touch_or_add(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
+    fn touch_or_add(
+        &mut self,
+        now: Instant,
+        transport: Transport,
+        flow: &FlowKey,
+        station: StationId,
+        out: &mut Actions,
+    ) -> Option<(u32, bool)> {
         loop {
-            match self.shared.flows.touch(Transport::Tcp, packet.flow, packet.station) {
-                Touched::Known(slot) => return Some(slot),
+            match self.shared.flows.touch(transport, flow, station) {
+                Touched::Known(slot) => return Some((slot, false)),
                 Touched::New(slot) => {
-                    self.shared.monitor.learn_station(packet.station);
-                    if !packet.tcp.flags.contains(TcpFlags::SYN) {
-                        self.shared.metrics.midstream_flows += 1;
-                    }
-                    return Some(slot);
+                    self.shared.monitor.learn_station(station);
+                    return Some((slot, true));
                 }
                 Touched::Full => {
-                    let oldest = self.shared.flows.oldest(Transport::Tcp)?;
+                    let oldest = self.shared.flows.oldest(transport)?;
                     self.shared.metrics.flow_evictions += 1;
                     self.forget(now, oldest, out);
                 }
@@ -413,10 +422,12 @@ impl DsaSync {
             return Verdict::Forward(Rewrite::NONE);
         };
         let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &mut self.round_trips);
-        let here = match self.downlink.has(packet.station) {
-            _ if self.recover.gates.is_shut(packet.station) => Here::Withheld,
-            true => Here::Held,
-            false => Here::Nothing,
+        let here = if self.recover.gates.is_shut(packet.station) {
+            Here::Withheld
+        } else if self.downlink.has(packet.station) {
+            Here::Held
+        } else {
+            Here::Nothing
         };
         let believed = round_trips.on_uplink(now, shared, slot, packet, here, &mut self.downlink.pacer);
         release_kept(shared, slot, out);
