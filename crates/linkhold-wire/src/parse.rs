@@ -61,10 +61,15 @@ impl ParsedPacket {
     /// The connection, if the packet travels in `direction`.
     #[must_use]
     pub const fn flow(&self, direction: Direction) -> FlowKey {
-        match direction {
-            Direction::Downlink => FlowKey { correspondent: self.src, station: self.dst },
-            Direction::Uplink => FlowKey { correspondent: self.dst, station: self.src },
-        }
+        flow_of(self.src, self.dst, direction)
+    }
+}
+
+/// The flow of a packet from `src` to `dst` that travels in `direction`.
+const fn flow_of(src: Endpoint, dst: Endpoint, direction: Direction) -> FlowKey {
+    match direction {
+        Direction::Downlink => FlowKey { correspondent: src, station: dst },
+        Direction::Uplink => FlowKey { correspondent: dst, station: src },
     }
 }
 
@@ -85,10 +90,7 @@ impl ParsedDatagram {
     /// The flow, if the datagram travels in `direction`.
     #[must_use]
     pub const fn flow(&self, direction: Direction) -> FlowKey {
-        match direction {
-            Direction::Downlink => FlowKey { correspondent: self.src, station: self.dst },
-            Direction::Uplink => FlowKey { correspondent: self.dst, station: self.src },
-        }
+        flow_of(self.src, self.dst, direction)
     }
 }
 

@@ -344,13 +344,8 @@ impl<D: DataPath> Driver<D> {
                 debug_assert!(rewrite.is_none(), "a mechanism rewrote a datagram");
                 self.datapath.accept(arrived.id);
             }
-            Verdict::Hold => {
-                // It leaves as it came, so no copy of its bytes is needed.
-                let held = HeldPacket { station, checksum: checksum_state(arrived), bytes: None };
-                radio.stations.hold(station);
-                radio.held.insert(arrived.id, held);
-                self.datapath.hold(arrived.id);
-            }
+            // It leaves as it came, so no copy of its bytes is needed.
+            Verdict::Hold => self.hold_with(arrived, station, None),
             Verdict::Drop(_) => self.datapath.discard(arrived.id),
         }
         self.run_actions(arrived.radio);
@@ -381,10 +376,15 @@ impl<D: DataPath> Driver<D> {
 
     fn hold(&mut self, arrived: &Arrived, station: StationId) {
         let bytes = self.datapath.bytes();
-        let radio = &mut self.radios[arrived.radio];
-        let wanted = radio.keeps_copies && arrived.direction == Direction::Downlink;
+        let wanted = self.radios[arrived.radio].keeps_copies && arrived.direction == Direction::Downlink;
         let whole = bytes.len() == arrived.len as usize && !arrived.aggregate;
         let bytes = (whole && (wanted || arrived.len <= COPY_HELD_UP_TO)).then(|| bytes.into());
+        self.hold_with(arrived, station, bytes);
+    }
+
+    /// Holds a packet, with a copy of its bytes or without.
+    fn hold_with(&mut self, arrived: &Arrived, station: StationId, bytes: Option<Box<[u8]>>) {
+        let radio = &mut self.radios[arrived.radio];
         let held = HeldPacket { station, checksum: checksum_state(arrived), bytes };
         radio.stations.hold(station);
         radio.held.insert(arrived.id, held);
