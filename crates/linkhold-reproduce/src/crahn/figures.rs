@@ -53,14 +53,17 @@ fn by_sensing(stack: &str, times: &[f64], more: &[&str]) -> Vec<Variant> {
     times.iter().map(|&time| variant(stack, Some(time), keys(time))).collect()
 }
 
-pub(super) fn sensing_and_transmitting(quick: bool) -> Vec<Variant> {
-    let (sensing, transmitting) =
-        if quick { (&FEW_SENSING[..], &TRANSMITTING[1..3]) } else { (&SENSING[..9], &TRANSMITTING[..]) };
+/// Every pair of a sensing and a transmitting time.
+fn by_both(sensing: &[f64], transmitting: &[f64]) -> Vec<Variant> {
     let curve = |time: &f64| {
         let key = format!("mesh.spectrum.transmitting_time=\"{}ms\"", (time * 1e3).round());
         by_sensing(&format!("T_p {time} s"), sensing, &[&key])
     };
     transmitting.iter().flat_map(curve).collect()
+}
+
+pub(super) fn sensing_and_transmitting(quick: bool) -> Vec<Variant> {
+    if quick { by_both(&FEW_SENSING, &TRANSMITTING[1..3]) } else { by_both(&SENSING[..9], &TRANSMITTING) }
 }
 
 pub(super) fn sensing(quick: bool) -> Vec<Variant> {
@@ -95,21 +98,25 @@ pub(super) fn activity(quick: bool) -> Vec<Variant> {
     rates.iter().flat_map(|&beta| rates.iter().map(move |&alpha| point(alpha, beta))).collect()
 }
 
-pub(super) fn differences(quick: bool) -> Vec<Variant> {
-    let all = if quick { &[0.2, 1.6][..] } else { &DIFFERENCES[..] };
+fn by_difference(all: &[f64]) -> Vec<Variant> {
     let key = |m: f64| vec![format!("mesh.spectrum.differentiation={m:.1}")];
     all.iter().map(|&m| variant("t_s 0.025 s", Some(m), key(m))).collect()
 }
 
+pub(super) fn differences(quick: bool) -> Vec<Variant> {
+    by_difference(if quick { &[0.2, 1.6] } else { &DIFFERENCES })
+}
+
 pub(super) fn connections(quick: bool) -> Vec<Variant> {
     let counts = if quick { &[2, 8][..] } else { &[2, 3, 4, 5, 6, 7, 8][..] };
-    let half = |stack: &'static str, scenario: Option<&'static str>| {
-        counts.iter().map(move |&count| Variant {
-            scenario,
-            ..variant(stack, Some(f64::from(count)), vec![format!("flows.0.count={count}")])
-        })
-    };
-    half(ON, None).chain(half(OFF, Some(super::OFF))).collect()
+    let off =
+        by_connections(OFF, counts).into_iter().map(|one| Variant { scenario: Some(super::OFF), ..one });
+    by_connections(ON, counts).into_iter().chain(off).collect()
+}
+
+fn by_connections(stack: &str, counts: &[u32]) -> Vec<Variant> {
+    let point = |&count: &u32| variant(stack, Some(f64::from(count)), vec![format!("flows.0.count={count}")]);
+    counts.iter().map(point).collect()
 }
 
 /// Sensing and transmitting times, s, rates, M and connections of the same figures with senders that are told: fewer points
@@ -132,11 +139,7 @@ fn with(mut all: Vec<Variant>, keys: &[&str]) -> Vec<Variant> {
 
 /// Figure 2, told.
 pub(super) fn told_sensing_and_transmitting(quick: bool) -> Vec<Variant> {
-    let curve = |time: &f64| {
-        let key = format!("mesh.spectrum.transmitting_time=\"{}ms\"", (time * 1e3).round());
-        by_sensing(&format!("T_p {time} s"), if quick { &FEW_SENSING[..2] } else { &FEW_SENSING }, &[&key])
-    };
-    TOLD_TRANSMITTING.iter().flat_map(curve).collect()
+    by_both(if quick { &FEW_SENSING[..2] } else { &FEW_SENSING }, &TOLD_TRANSMITTING)
 }
 
 /// Figures 4 and 5, told.
@@ -151,9 +154,7 @@ pub(super) fn told_activity(_quick: bool) -> Vec<Variant> {
 
 /// Figure 7, told.
 pub(super) fn told_differences(_quick: bool) -> Vec<Variant> {
-    let key = |m: f64| vec![format!("mesh.spectrum.differentiation={m:.1}")];
-    let all = TOLD_DIFFERENCES.iter().map(|&m| variant("t_s 0.025 s", Some(m), key(m))).collect();
-    with(all, &OF_FIGURE_7)
+    with(by_difference(&TOLD_DIFFERENCES), &OF_FIGURE_7)
 }
 
 /// Figure 8, told.
@@ -163,9 +164,7 @@ pub(super) fn told_one(quick: bool) -> Vec<Variant> {
 
 /// Figures 9 and 10 with the model on, told.
 pub(super) fn told_connections(quick: bool) -> Vec<Variant> {
-    let counts = if quick { &TOLD_CONNECTIONS[..1] } else { &TOLD_CONNECTIONS[..] };
-    let point = |&count: &u32| variant(ON, Some(f64::from(count)), vec![format!("flows.0.count={count}")]);
-    counts.iter().map(point).collect()
+    by_connections(ON, if quick { &TOLD_CONNECTIONS[..1] } else { &TOLD_CONNECTIONS })
 }
 
 /// What the applications got, kbit/s: all connections together.
