@@ -10,13 +10,12 @@ import argparse
 import json
 import math
 import os
-import pathlib
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from estimates import ROOT, Estimates
+
 PAGE, SIM, QUIC = (ROOT / "docs" / name for name in ("udp.md", "udp.json", "udp-quic.json"))
-# Student's t, two-sided 95 %, by degrees of freedom.
-T95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+ESTIMATES = Estimates()
 CASES = {
     "fifo": "no mechanism, fifo of 100",
     "fq_codel": "no mechanism, `fq_codel`",
@@ -30,14 +29,11 @@ CASES = {
 
 def estimate(values, digits=3, scale=1.0):
     """Mean and half of its 95 % interval, as text."""
-    values = [value * scale for value in values if value is not None and not math.isnan(value)]
-    if not values:
+    mean, half = ESTIMATES.of([value for value in values if value is not None and not math.isnan(value)])
+    if mean is None:
         return "–"
-    mean = sum(values) / len(values)
-    if len(values) == 1:
-        return f"{mean:.{digits}f}"
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-    return f"{mean:.{digits}f} ± {T95[len(values) - 1] * deviation / math.sqrt(len(values)):.{digits}f}"
+    text = f"{mean * scale:.{digits}f}"
+    return text if half is None else f"{text} ± {half * scale:.{digits}f}"
 
 
 def measure(command, variable, path):
