@@ -6,9 +6,25 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("LINKHOLD") or str(ROOT / "target" / "release" / "linkhold")
+
+
+def this_commit():
+    """What measured numbers are of."""
+    described = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return described.stdout.strip() or "an unknown commit"
+
+
+def simulated_runs(scenario, seeds, settings=(), program=PROGRAM):
+    """The runs of `linkhold run`: each case with each seed. May be called side by side."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [program, "run", str(ROOT / scenario), "--seeds", str(seeds), "--json", "--out", folder]
+        for setting in settings:
+            command += ["--set", setting]
+        return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)["runs"]
 
 
 class Estimates:

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-from estimates import PROGRAM, ROOT
+from estimates import PROGRAM, ROOT, this_commit
 from marks import fill
 
 PAGE = ROOT / "docs" / "host.md"
@@ -55,10 +55,9 @@ def main():
     options = parser.parse_args()
     if options.check and not options.refusals:
         parser.error("--check goes with --refusals")
-    described = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     contents = {"refusals": refusals()}
     if not options.refusals:
-        contents["silences"] = silences(described.stdout.strip())
+        contents["silences"] = silences(this_commit())
     if not fill(PAGE, contents, options.check, others=("silences",) if options.refusals else ()) and options.check:
         sys.exit(f"{PAGE}: not what this kernel says: run scripts/host_page.py --refusals")
 

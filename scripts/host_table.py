@@ -15,8 +15,8 @@ import pathlib
 import statistics
 import sys
 
-from estimates import PROGRAM, ROOT
-from testbed_table import batch, beside_others, cells, measured_by, rounded, share, shown, this_commit, values, write, written_by
+from estimates import PROGRAM, ROOT, this_commit
+from testbed_table import batch, beside_others, cells, measured_by, rounded, share, shown, values, write, written_by
 
 DOCS = ROOT / "docs" / "testbed"
 SCENARIO = "scenarios/host-table.toml"

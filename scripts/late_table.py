@@ -12,12 +12,10 @@ import concurrent.futures
 import json
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 
-from estimates import PROGRAM, ROOT, Estimates
-from testbed_table import batch, rounded, this_commit
+from estimates import PROGRAM, ROOT, Estimates, simulated_runs, this_commit
+from testbed_table import OUTSIDE, batch, rounded
 
 SCENARIO = "scenarios/lateness.toml"
 PAGE, RAW = ROOT / "docs" / "late.md", ROOT / "docs" / "late.json"
@@ -29,7 +27,6 @@ ROUTERS = ("fifo", "fq_codel", "mac80211", "drop")
 CONGESTION, ALSO, ALSO_AT_MS = ("cubic", "reno"), ("reno", "bbr"), 20
 # Issue 12, fixed before measuring: least share of the limit by lateness, most delay beyond fq_codel's, most that is sent for nothing.
 AIM_SHARE, AIM_DELAY_S, AIM_DUPLICATES = {0: 0.97, 5: 0.97, 20: 0.97, 50: 0.95}, 0.025, 0.02
-OUTSIDE = "delay_p99_outside_silence_s"
 
 
 def cell(burst, rtt, late, told):
@@ -63,13 +60,8 @@ def small(run):
 def simulate(job):
     """The runs of one cell for one congestion control, by case."""
     seeds, congestion, name, settings = job
-    with tempfile.TemporaryDirectory() as folder:
-        command = [PROGRAM, "run", SCENARIO, "--seeds", str(seeds), "--json", "--out", folder, "--set", f"tcp.congestion={congestion}"]
-        for setting in settings:
-            command += ["--set", setting]
-        report = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
     cases = {}
-    for run in report["runs"]:
+    for run in simulated_runs(SCENARIO, seeds, [f"tcp.congestion={congestion}", *settings]):
         cases.setdefault(run["case"], []).append(rounded(small(run)))
     return name, congestion, cases
 

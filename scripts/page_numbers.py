@@ -9,7 +9,6 @@ linkhold-sense`, minutes on a machine that does nothing else), and fills that al
 """
 
 import argparse
-import json
 import os
 import pathlib
 import platform
@@ -17,7 +16,7 @@ import re
 import subprocess
 import sys
 
-from estimates import PROGRAM, ROOT, Estimates
+from estimates import ROOT, Estimates, simulated_runs, this_commit
 from marks import fill
 
 DOCS = ROOT / "docs"
@@ -34,13 +33,6 @@ MESH_ROWS = [
 ]
 
 
-def runs(scenario, seeds, settings=()):
-    command = [PROGRAM, "run", str(ROOT / scenario), "--seeds", str(seeds), "--json"]
-    for setting in settings:
-        command += ["--set", setting]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)["runs"]
-
-
 def values(told, case, key):
     return [run["totals"][key] for run in told if run["case"] == case]
 
@@ -50,7 +42,7 @@ def mesh(estimates):
     for words, columns in MESH_ROWS:
         shown = []
         for settings in columns:
-            mean, half = estimates.of(values(runs(MESH, MESH_SEEDS, settings), "none", "goodput_bps"))
+            mean, half = estimates.of(values(simulated_runs(MESH, MESH_SEEDS, settings), "none", "goodput_bps"))
             shown.append(f"{mean / 1e3:.0f} ± {half / 1e3:.0f} kbit/s")
         shown += [""] * (2 - len(shown))
         lines.append(f"| {words} | {' | '.join(shown)} |".replace("|  |", "| |"))
@@ -58,7 +50,7 @@ def mesh(estimates):
 
 
 def router(estimates):
-    told = runs("scenarios/told-late.toml", LATE_SEEDS)
+    told = simulated_runs("scenarios/told-late.toml", LATE_SEEDS)
     return {f"late-{case}": f"{estimates.of(values(told, case, 'limit_share'))[0]:.2f}" for case in ("both", "dsasync")}
 
 
@@ -148,10 +140,9 @@ def speed():
         number, unit = one(rf"^sense/{name}\s+time:.*\n\s+thrpt:\s+\[\S+ \S+ (\S+) (\S+) \S+ \S+\]", text)
         return f"{float(number) * units[unit]:,.0f}"
 
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False).stdout
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
     return (
-        f"\nMillions of samples a second on one core ({model[1] if model else platform.machine()}, commit {commit.strip()}): "
+        f"\nMillions of samples a second on one core ({model[1] if model else platform.machine()}, commit {this_commit()}): "
         f"{rate('cf32/everything')} of `cf32` with\neverything sensed, {rate('cf32/band')} with a band and 256-sample transforms, "
         f"{rate('cu8/band')} of `cu8` with a band.\n"
     )

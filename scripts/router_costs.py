@@ -9,7 +9,8 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from estimates import ROOT, this_commit
+
 PAGE = ROOT / "docs" / "router.md"
 OPENING, CLOSING = "<!-- measured costs -->", "<!-- /measured -->"
 LINE = re.compile(r"^(\S.*?)\s+(-?[\d.]+) (\S*)\s*\((-?[\d.]+) to (-?[\d.]+)\)$", re.MULTILINE)
@@ -75,14 +76,13 @@ def main():
     else:
         command = ["cargo", "bench", "--locked", "-p", "linkhold-linux", "--bench", "agent"]
         text = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     page = PAGE.read_text()
     before, opening, rest = page.partition(OPENING)
     _, closing, after = rest.partition(CLOSING)
     if not opening or not closing:
         sys.exit(f"{PAGE}: the costs go between {OPENING} and {CLOSING}, which are not there")
     partial = PAGE.with_name(f".{PAGE.name}.partial")
-    partial.write_text(before + block(text, commit) + after)
+    partial.write_text(before + block(text, this_commit()) + after)
     partial.replace(PAGE)
 
 

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tomllib
 
-from estimates import PROGRAM, ROOT, Estimates
+from estimates import PROGRAM, ROOT, Estimates, simulated_runs, this_commit
 
 DOCS = ROOT / "docs" / "testbed"
 RTTS = (3, 50, 100)
@@ -111,11 +111,7 @@ def simulate(program, seeds, job):
     for name in congestion:
         if name == "bbr":
             continue
-        command = [program, "run", scenario, "--seeds", str(seeds), "--json", "--set", f"tcp.congestion={name}"]
-        for override in overrides:
-            command += ["--set", override]
-        report = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
-        for run in report["runs"]:
+        for run in simulated_runs(scenario, seeds, [f"tcp.congestion={name}", *overrides], program):
             run["linux"] = {"congestion": name, "case": run["case"]}
             runs.append(run)
     return {"runs": runs}
@@ -782,13 +778,6 @@ def write(page, text):
     partial = page.with_name(f".{page.name}.partial")
     partial.write_text(text)
     partial.replace(page)
-
-
-def this_commit():
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return described.stdout.strip() or "an unknown commit"
 
 
 if __name__ == "__main__":

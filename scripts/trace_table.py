@@ -11,11 +11,9 @@ import json
 import math
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 
-from estimates import PROGRAM, ROOT, Estimates
+from estimates import ROOT, Estimates, simulated_runs
 
 SCENARIO = ROOT / "scenarios" / "traces.toml"
 PAGE, PICTURE, RAW = (ROOT / "docs" / name for name in ("traces.md", "traces.svg", "traces.json"))
@@ -59,14 +57,8 @@ def measure(seeds):
                 f"wired.rtt={rtt}ms", f"duration={seconds}s", f"flows.0.direction={direction}",
                 f"radio.trace.down={data}/{down}.down", f"radio.trace.up={data}/{up}.up",
             ]  # fmt: skip
-            with tempfile.TemporaryDirectory() as folder:
-                command = [PROGRAM, "run", str(SCENARIO), "--seeds", str(seeds), "--out", folder]
-                for setting in settings:
-                    command += ["--set", setting]
-                subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-                runs = json.loads((pathlib.Path(folder) / "run.json").read_text())["runs"]
             cell = measured[f"{name}, {rtt} ms"] = {}
-            for run in runs:
+            for run in simulated_runs(SCENARIO, seeds, settings):
                 values = cell.setdefault(run["case"], {key: [] for key in KEYS})
                 for key, value in KEYS.items():
                     values[key].append(value(run))
