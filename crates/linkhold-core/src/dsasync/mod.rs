@@ -546,6 +546,7 @@ impl DsaSync {
             self.downlink.pacer.forget_rate();
         } else {
             self.downlink.pacer.set_rate(now, rate.mul_f64(efficiency.get()), true);
+            self.recover.rate_told(now, &self.downlink.pacer);
             self.capacity.on_switch(now, &mut self.shared, old, new, out);
         }
     }

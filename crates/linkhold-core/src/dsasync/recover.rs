@@ -485,6 +485,28 @@ impl Recover {
         }
     }
 
+    /// The channel's rate was told: what is thought to be in the transmit queue takes another time now, and no answer
+    /// is waited for longer than that makes it.
+    pub fn rate_told(&mut self, now: Instant, pacer: &Pacer) {
+        let ahead = pacer.ahead(now);
+        for slot in 0..self.states.len() as u32 {
+            let state = &mut self.states[slot as usize];
+            let (word, tail) = (state.word(), state.tail());
+            let at = match &mut state.phase {
+                Phase::Quiet | Phase::Threatened { .. } => continue,
+                Phase::Probing { until } => {
+                    *until = (*until).min(now + ahead + word);
+                    *until
+                }
+                Phase::Watching { until, waits } => {
+                    *until = (*until).min(now + ahead + tail * (1 << (*waits).min(6)));
+                    *until
+                }
+            };
+            self.plan(slot, at);
+        }
+    }
+
     /// The flow has something due at that time.
     fn plan(&mut self, slot: u32, at: Instant) {
         let state = &mut self.states[slot as usize];

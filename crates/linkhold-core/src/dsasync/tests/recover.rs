@@ -228,6 +228,30 @@ fn a_copy_of_what_went_out_of_order_goes_before_what_followed_it_and_came_back()
 }
 
 #[test]
+fn a_probe_that_seemed_far_down_a_slow_queue_is_not_waited_for_longer_than_the_rate_told_later_makes_it() {
+    let tell = |b: &mut Bench, capacity| {
+        b.link(LinkEventKind::ChannelSwitched {
+            capacity: BitRate(capacity),
+            efficiency: Fraction::clamped(0.5),
+        })
+    };
+    for told in [false, true] {
+        let mut b = Bench::downloading(&recovering());
+        // 1 s a segment: the first six wait for 6 s, with the copies behind them.
+        let _ = tell(b.at(199), 16_640);
+        b.caught(20);
+        let mut actions = b.at(500).thaw(Scope::Network);
+        if told {
+            actions.extend(tell(b.at(510), 16_640_000));
+        }
+        actions.extend(b.until(800));
+        // Nobody answers, so the rest of the suspects goes unseen, and then what was held.
+        assert_eq!(let_go(&actions), if told { vec![16, 17] } else { vec![] });
+        assert_eq!(copies(&actions).is_empty(), !told);
+    }
+}
+
+#[test]
 fn originals_that_come_through_one_by_one_are_not_sent_again() {
     let mut b = Bench::downloading(&recovering());
     b.caught(20);
