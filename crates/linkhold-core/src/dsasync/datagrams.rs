@@ -131,7 +131,7 @@ impl Downlink {
         self.enqueue(now, shared, slot, packet, false);
         shared.space.take_datagram(packet.len);
         shared.metrics.datagram_holds += 1;
-        self.held(shared, slot)
+        Verdict::Hold
     }
 
     /// If there is room for a datagram, or which packet has to go first.

@@ -273,20 +273,12 @@ impl DsaSync {
             self.round_trips.on_arrival(now, flow, packet.tcp);
             flow.window.heard();
         } else {
-            self.downlink.pacer.on_taken_back(packet.len);
-            self.round_trips.on_taken_back(flow);
-            self.recover.taken_back(&mut self.shared, slot, seq, out);
+            self.on_taken_back(slot, packet, out);
         }
         // lines 5 to 7
         let silent = self.shared.monitor.tfp(packet.station);
         if arrival && !silent && !self.waits(now, slot, packet) {
-            let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
-            let sent = SentDown { end, seq_len, len: packet.len, arrived: Some(now) };
-            let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));
-            let keep = is_data(packet.tcp) && self.keep(now, slot, packet.id, &sent, out);
-            self.sent_down(now, slot, &sent);
-            self.forget_if_over(now, slot, out);
-            return if keep { Verdict::ForwardAndKeep(rewrite) } else { Verdict::Forward(rewrite) };
+            return self.pass_down(now, slot, packet, out);
         }
         let verdict = self.downlink.hold(now, &mut self.shared, slot, packet, out);
         self.relieve_cut(now, out);
@@ -301,6 +293,26 @@ impl DsaSync {
             self.release(now, out);
         }
         verdict
+    }
+
+    /// A segment came back from the transmit queue.
+    #[cold]
+    fn on_taken_back(&mut self, slot: u32, packet: &PacketView<'_>, out: &mut Actions) {
+        self.downlink.pacer.on_taken_back(packet.len);
+        self.round_trips.on_taken_back(self.shared.flows.at(slot));
+        self.recover.taken_back(&mut self.shared, slot, packet.tcp.seq, out);
+    }
+
+    /// A segment that came goes down at once.
+    #[inline(never)]
+    fn pass_down(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
+        let sent = SentDown { end, seq_len, len: packet.len, arrived: Some(now) };
+        let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));
+        let keep = is_data(packet.tcp) && self.keep(now, slot, packet.id, &sent, out);
+        self.sent_down(now, slot, &sent);
+        self.forget_if_over(now, slot, out);
+        if keep { Verdict::ForwardAndKeep(rewrite) } else { Verdict::Forward(rewrite) }
     }
 
     /// Flows lost packets to make room, so they hold less.
@@ -432,7 +444,7 @@ impl DsaSync {
         let believed = round_trips.on_uplink(now, shared, slot, packet, here, &mut self.downlink.pacer);
         release_kept(shared, slot, out);
         let pacer = &self.downlink.pacer;
-        let heard = if believed {
+        let heard = if believed && self.recover.is_on() {
             self.recover.on_uplink(now, shared, round_trips, pacer, slot, packet, out)
         } else {
             Heard::Pass
