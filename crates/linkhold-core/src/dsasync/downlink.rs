@@ -15,10 +15,9 @@
 
 use core::cell::Cell;
 
-use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Duplicates, Queues};
 use super::flow::{Flow, Transport};
-use super::hold_buffer::{Arrived, HoldBuffer, IN_SILENCE, NONE};
+use super::hold_buffer::{Arrived, HeldSegment, HoldBuffer, IN_SILENCE, NONE};
 use super::pacer::Pacer;
 use super::recover::Gates;
 use super::round_trip::{RoundTrips, SentDown};
@@ -217,7 +216,7 @@ impl Downlink {
         packet: &PacketView<'_>,
         out: &mut Actions,
     ) -> Verdict {
-        let freed = self.buffer.len_of(index);
+        let freed = self.buffer.segment(index).len;
         if !shared.space.fits(packet.len, freed) {
             return shared.drop_packet(DropReason::BufferFull);
         }
@@ -298,7 +297,7 @@ impl Downlink {
     /// Drops a held packet to make room.
     #[inline]
     pub(super) fn cut_off(&mut self, shared: &mut Shared, index: u32, out: &mut Actions) {
-        let cut = self.buffer.slot_of(index);
+        let cut = self.buffer.segment(index).slot;
         let flow = shared.flows.at(cut);
         let transport = flow.transport;
         let (held, is_last) = self.buffer.remove(flow, index);
@@ -323,13 +322,14 @@ impl Downlink {
             return None;
         }
         let index = self.buffer.next()?;
-        if !self.pacer.allows(now, self.buffer.len_of(index)) {
+        let held = *self.buffer.segment(index);
+        if !self.pacer.allows(now, held.len) {
             return None;
         }
-        if let Some(reason) = self.cut_short(now, shared, round_trips, index) {
+        if let Some(reason) = self.cut_short(now, shared, round_trips, &held) {
             return Some(Leaving { sent: Err(reason), ..self.take(shared, index) });
         }
-        self.buffer.charge(index);
+        self.buffer.charge(&held);
         Some(self.take(shared, index))
     }
 
@@ -340,33 +340,39 @@ impl Downlink {
         now: Instant,
         shared: &Shared,
         round_trips: &RoundTrips,
-        index: u32,
+        held: &HeldSegment,
     ) -> Option<DropReason> {
-        if self.is_too_old(now, shared, index) {
+        let flow = shared.flows.known(held.slot);
+        if flow.transport == Transport::Udp && Self::is_too_old(now, shared, held) {
             return Some(DropReason::TooOld);
         }
-        self.stands(now, shared, round_trips, index).then_some(DropReason::StandingQueue)
+        self.stands(now, shared, round_trips, flow, held).then_some(DropReason::StandingQueue)
     }
 
     /// The packet is dropped, because its queue stands though the radio works.
     #[inline]
-    fn stands(&mut self, now: Instant, shared: &Shared, round_trips: &RoundTrips, index: u32) -> bool {
+    fn stands(
+        &mut self,
+        now: Instant,
+        shared: &Shared,
+        round_trips: &RoundTrips,
+        flow: &Flow,
+        held: &HeldSegment,
+    ) -> bool {
         let target = shared.config.standing_limit;
         if target.is_zero() || shared.config.queues == Queues::Station {
             return false;
         }
-        if round_trips.is_held_down(shared.flows.known(self.buffer.slot_of(index))) {
+        if round_trips.is_held_down(flow) {
             return false;
         }
         // A flow that loses half its share to others has a round trip's worth of packets too many here, until
         // the clamp takes them back without a loss.
-        let target = target + shared.flows.known(self.buffer.slot_of(index)).wired.get().unwrap_or_default();
-        let (arrived, silences) = self.buffer.arrival_of(index);
-        let met_silence = silences != shared.monitor.silences_of(self.buffer.station_of(index));
-        let wait = (!met_silence).then(|| now.since(arrived));
-        let len = self.buffer.len_of(index);
-        let (codel, is_long): (&mut CoDel, bool) = self.buffer.codel_of(index);
-        codel.drops(now, target, wait, is_long, len)
+        let target = target + flow.wired.get().unwrap_or_default();
+        let (codel, station, is_long) = self.buffer.codel_of(held);
+        let met_silence = held.silences != shared.monitor.silences_of(station);
+        let wait = (!met_silence).then(|| now.since(held.arrived));
+        codel.drops(now, target, wait, is_long, held.len)
     }
 
     /// Takes out the next packet, whatever radio and pace say.
@@ -380,7 +386,7 @@ impl Downlink {
 
     #[inline]
     fn take(&mut self, shared: &mut Shared, index: u32) -> Leaving {
-        let slot = self.buffer.slot_of(index);
+        let slot = self.buffer.segment(index).slot;
         let station = self.buffer.station_of(index);
         let flow = shared.flows.at(slot);
         let transport = flow.transport;

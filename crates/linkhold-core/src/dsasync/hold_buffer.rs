@@ -361,20 +361,9 @@ impl HoldBuffer {
         older
     }
 
-    /// Length of a held packet, bytes.
-    pub fn len_of(&self, index: u32) -> u32 {
-        self.slab[index as usize].len
-    }
-
-    /// When a held packet came, and after how many silences.
-    pub fn arrival_of(&self, index: u32) -> (Instant, u64) {
-        let held = &self.slab[index as usize];
-        (held.arrived, held.silences)
-    }
-
-    /// The flow that a held packet belongs to.
-    pub fn slot_of(&self, index: u32) -> u32 {
-        self.slab[index as usize].slot
+    /// A held packet.
+    pub fn segment(&self, index: u32) -> &HeldSegment {
+        &self.slab[index as usize]
     }
 
     /// The station of the queue that a held packet is in.
@@ -382,12 +371,12 @@ impl HoldBuffer {
         StationId(self.queues[self.slab[index as usize].queue as usize].station)
     }
 
-    /// The state of CoDel of the queue that a held packet is in, and if the queue holds more than two full
-    /// packets: less is no queue that a sender could do without.
-    pub fn codel_of(&mut self, index: u32) -> (&mut CoDel, bool) {
-        let queue = &mut self.queues[self.slab[index as usize].queue as usize];
+    /// The state of CoDel of the queue that a held packet is in, the queue's station, and if the queue holds more than
+    /// two full packets: less is no queue that a sender could do without.
+    pub fn codel_of(&mut self, held: &HeldSegment) -> (&mut CoDel, StationId, bool) {
+        let queue = &mut self.queues[held.queue as usize];
         let is_long = queue.weight > 2 * u64::from(self.quantum);
-        (&mut queue.codel, is_long)
+        (&mut queue.codel, StationId(queue.station), is_long)
     }
 
     /// What all held datagrams weigh, bytes.
@@ -787,8 +776,8 @@ impl HoldBuffer {
 
     /// Charges the packet that `next` chose, which is about to leave, to its queue and station.
     #[inline]
-    pub fn charge(&mut self, index: u32) {
-        let HeldSegment { queue, len, .. } = self.slab[index as usize];
+    pub fn charge(&mut self, held: &HeldSegment) {
+        let HeldSegment { queue, len, .. } = *held;
         let from = &mut self.queues[queue as usize];
         from.deficit -= i64::from(len);
         let station = &mut self.stations[from.station as usize];

@@ -175,7 +175,7 @@ impl DsaSync {
 
     /// The packet's flow, made if need be; `None` only for a reset that goes on at once, of a flow that is
     /// not known.
-    #[inline]
+    #[inline(always)]
     fn flow_of(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
         // A reset needs no flow, and a flood of resets must evict none. But a reset that has to be held needs
         // one: without it the reset would go into the silence, or overtake packets that are held.
@@ -183,9 +183,12 @@ impl DsaSync {
             return self.shared.flows.find(packet.flow);
         }
         let newest = self.shared.flows.touch_newest(packet.flow, packet.station);
-        if newest.is_some() {
-            return newest;
-        }
+        if newest.is_some() { newest } else { self.other_flow_of(now, packet, out) }
+    }
+
+    /// The same of another flow than that of the packet before.
+    #[inline(never)]
+    fn other_flow_of(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
         let (slot, is_new) = self.touch_or_add(now, Transport::Tcp, packet.flow, packet.station, out)?;
         self.shared.metrics.midstream_flows += u64::from(is_new && !packet.tcp.flags.contains(TcpFlags::SYN));
         Some(slot)

@@ -345,13 +345,19 @@ impl RoundTrips {
     /// A segment came from the correspondent.
     #[inline]
     pub fn on_arrival(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
-        let mut believed = true;
         if tcp.flags.contains(TcpFlags::SYN) {
-            // A connection that starts anew on its ports has nothing in the radio.
-            self.account(flow, |flow| believed = flow.on_downlink(tcp));
+            self.on_syn(now, flow, tcp);
         } else {
             flow.on_downlink(tcp);
+            answer_wired(now, flow, tcp);
         }
+    }
+
+    #[cold]
+    fn on_syn(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
+        let mut believed = true;
+        // A connection that starts anew on its ports has nothing in the radio.
+        self.account(flow, |flow| believed = flow.on_downlink(tcp));
         if believed {
             answer_wired(now, flow, tcp);
         }
