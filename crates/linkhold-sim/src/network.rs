@@ -585,8 +585,8 @@ impl Network {
     #[inline(never)]
     fn carry_out(&mut self, now: Instant, id: TapId) {
         let mut actions = std::mem::take(&mut self.taps[id.get()].actions);
-        for action in actions.drain() {
-            match action {
+        for action in actions.as_slice() {
+            match *action {
                 Action::Release { packet, rewrite } => {
                     let (direction, len) = self.let_go(packet);
                     if direction == Direction::Downlink {
@@ -609,8 +609,8 @@ impl Network {
                     self.let_go(packet);
                     self.carrier.forget(packet);
                 }
-                Action::Report(report) => self.report(now, id, &report),
-                Action::InjectAck(spec) => self.inject(now, id, &spec),
+                Action::Report(ref report) => self.report(now, id, report),
+                Action::InjectAck(ref spec) => self.inject(now, id, spec),
                 Action::Reclaim { scope } => {
                     let tap = &mut self.taps[id.get()];
                     if tap.sees_queue() {
@@ -618,9 +618,10 @@ impl Network {
                     }
                 }
                 Action::RequestUplink { station, bytes } => self.request_uplink(now, id, station, bytes),
-                Action::Sender { flow, command } => self.command(id, &flow, command),
+                Action::Sender { ref flow, command } => self.command(id, flow, command),
             }
         }
+        actions.clear();
         self.taps[id.get()].actions = actions;
     }
 

@@ -143,9 +143,12 @@ impl Bdp {
         self.bin_bytes += bytes;
         self.bin_low = self.bin_low.min(outstanding);
         let time = now.since(self.bin_start);
-        if time < self.bin() {
-            return false;
-        }
+        time >= self.bin() && self.end_bin(now, time)
+    }
+
+    /// What a bin of this length measured. False if it says nothing of the radio's rate.
+    #[cold]
+    fn end_bin(&mut self, now: Instant, time: Duration) -> bool {
         let rate = self.bin_bytes as f64 / time.as_nanos() as f64;
         let busy = self.bin_low > EMPTY_RADIO;
         self.filled |= busy;

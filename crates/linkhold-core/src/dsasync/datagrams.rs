@@ -28,6 +28,7 @@ use super::DsaSync;
 use super::config::{Datagrams, Queues};
 use super::downlink::{COMMON_PART, Downlink, MOST_DROPS};
 use super::flow::Transport;
+use super::hold_buffer::HeldSegment;
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Rewrite, Verdict};
 use crate::packet::{DatagramView, Direction, Origin, PacketView, TcpSegment};
@@ -119,7 +120,7 @@ impl Downlink {
         while let Some(index) = match self.in_the_way(shared, slot, packet) {
             Room::Fits => None,
             // What was taken back is older than all that its own queue holds.
-            Room::Without(index) if arrival || self.buffer.slot_of(index) != slot => Some(index),
+            Room::Without(index) if arrival || self.buffer.segment(index).slot != slot => Some(index),
             Room::Without(_) | Room::None => return shared.drop_packet(DropReason::BufferFull),
         } {
             if drops == MOST_DROPS {
@@ -131,7 +132,7 @@ impl Downlink {
         self.enqueue(now, shared, slot, packet, false);
         shared.space.take_datagram(packet.len);
         shared.metrics.datagram_holds += 1;
-        self.held(shared, slot)
+        Verdict::Hold
     }
 
     /// If there is room for a datagram, or which packet has to go first.
@@ -157,13 +158,10 @@ impl Downlink {
         victim.map_or(Room::None, Room::Without)
     }
 
-    /// A held packet is a datagram that waited for too long.
-    #[inline]
-    pub(super) fn is_too_old(&self, now: Instant, shared: &Shared, index: u32) -> bool {
+    /// A held datagram waited for too long.
+    pub(super) fn is_too_old(now: Instant, shared: &Shared, held: &HeldSegment) -> bool {
         let max_age = shared.config.datagram_max_age;
-        shared.flows.known(self.buffer.slot_of(index)).transport == Transport::Udp
-            && !max_age.is_zero()
-            && now.since(self.buffer.arrival_of(index).0) > max_age
+        !max_age.is_zero() && now.since(held.arrived) > max_age
     }
 }
 

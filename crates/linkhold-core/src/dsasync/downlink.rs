@@ -15,10 +15,9 @@
 
 use core::cell::Cell;
 
-use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Duplicates, Queues};
 use super::flow::{Flow, Transport};
-use super::hold_buffer::{Arrived, HoldBuffer, IN_SILENCE, NONE};
+use super::hold_buffer::{Arrived, HeldSegment, HoldBuffer, IN_SILENCE, NONE};
 use super::pacer::Pacer;
 use super::recover::Gates;
 use super::round_trip::{RoundTrips, SentDown};
@@ -128,7 +127,7 @@ impl Downlink {
     }
 
     /// Brings a station that may be sent something to the front. False if there is none.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, now: Instant, shared: &Shared, round_trips: &RoundTrips, gates: &Gates) -> bool {
         // Usually nobody has to wait, and the first in turn is served.
         let all_may = !shared.monitor.any_tfp() && gates.are_open() && round_trips.below_is_never_full();
@@ -196,27 +195,43 @@ impl Downlink {
         };
         let older = if arrival && replaces { self.buffer.older_copy(flow, packet, probe) } else { None };
         if let Some(index) = older {
-            let freed = self.buffer.len_of(index);
-            // A copy that is longer, as of a sender that puts segments together, may not fit: the older one goes.
-            if self.is_over_quota(shared, slot, packet, freed) || !shared.space.fits(packet.len, freed) {
-                return shared.drop_packet(DropReason::BufferFull);
-            }
-            let older = self.buffer.replace(shared.flows.at(slot), index, packet);
-            shared.space.give_back(freed);
-            shared.discard(older, DropReason::Superseded, out);
-        } else {
-            if (arrival && self.is_over_quota(shared, slot, packet, 0))
-                || !self.make_room(shared, slot, packet, out)
-            {
-                return shared.drop_packet(DropReason::BufferFull);
-            }
-            self.enqueue(now, shared, slot, packet, probe);
+            return self.replace(shared, slot, index, packet, out);
         }
+        if (arrival && self.is_over_quota(shared, slot, packet, 0))
+            || !self.make_room(shared, slot, packet, out)
+        {
+            return shared.drop_packet(DropReason::BufferFull);
+        }
+        self.enqueue(now, shared, slot, packet, probe);
         shared.space.take(packet.len);
-        self.held(shared, slot)
+        Verdict::Hold
     }
 
-    /// Puts a packet into its queue.
+    /// The packet takes the place of an older copy.
+    #[cold]
+    fn replace(
+        &mut self,
+        shared: &mut Shared,
+        slot: u32,
+        index: u32,
+        packet: &PacketView<'_>,
+        out: &mut Actions,
+    ) -> Verdict {
+        let freed = self.buffer.segment(index).len;
+        // A copy that is longer, as of a sender that puts segments together, may not fit: the older one goes.
+        if self.is_over_quota(shared, slot, packet, freed) || !shared.space.fits(packet.len, freed) {
+            return shared.drop_packet(DropReason::BufferFull);
+        }
+        let older = self.buffer.replace(shared.flows.at(slot), index, packet);
+        shared.space.give_back(freed);
+        shared.space.take(packet.len);
+        shared.discard(older, DropReason::Superseded, out);
+        shared.metrics.holds += 1;
+        Verdict::Hold
+    }
+
+    /// Puts a packet into its queue, which is that of the station that the flow was at before if the flow holds packets
+    /// there.
     #[inline]
     pub(super) fn enqueue(
         &mut self,
@@ -230,17 +245,12 @@ impl Downlink {
         let counts = arrival && !shared.monitor.tfp(packet.station);
         let silences = if counts { shared.monitor.silences_of(packet.station) } else { IN_SILENCE };
         let flow = shared.flows.at(slot);
-        self.buffer.push(flow, slot, packet, Arrived { at: now, silences, probe, front: !arrival });
-    }
-
-    /// A packet of the flow is held and booked.
-    #[inline]
-    pub(super) fn held(&self, shared: &mut Shared, slot: u32) -> Verdict {
-        // The queue may be that of the station that the flow was at before.
-        let queued_at = self.buffer.station_of(shared.flows.at(slot).held_tail);
-        self.note_queues(shared, queued_at);
+        let how = Arrived { at: now, silences, probe, front: !arrival };
+        if self.buffer.push(flow, slot, packet, how) {
+            let queued = flow.held_tail;
+            self.note_queues(shared, queued);
+        }
         shared.metrics.holds += 1;
-        Verdict::Hold
     }
 
     /// The flow, or all flows that its station has not answered, would come to have more here than their quota, were
@@ -257,9 +267,11 @@ impl Downlink {
         others + u64::from(packet.len) > if own { quota } else { quota / COMMON_PART }
     }
 
-    /// Who shares the space changed at a station.
-    #[inline]
-    fn note_queues(&self, shared: &mut Shared, station: StationId) {
+    /// The queue that this packet is in, or was just taken out of, has come into use or run empty: others share the space
+    /// at its station now.
+    #[inline(never)]
+    fn note_queues(&self, shared: &mut Shared, index: u32) {
+        let station = self.buffer.station_of(index);
         shared.space.note_queues(station, self.buffer.shared_by(station));
     }
 
@@ -290,13 +302,15 @@ impl Downlink {
     /// Drops a held packet to make room.
     #[inline]
     pub(super) fn cut_off(&mut self, shared: &mut Shared, index: u32, out: &mut Actions) {
-        let (cut, station) = (self.buffer.slot_of(index), self.buffer.station_of(index));
+        let cut = self.buffer.segment(index).slot;
         let flow = shared.flows.at(cut);
         let transport = flow.transport;
-        let held = self.buffer.remove(flow, index);
+        let (held, is_last) = self.buffer.remove(flow, index);
         shared.space.give_back_of(transport, held.len);
         shared.discard(held.packet, DropReason::BufferFull, out);
-        self.note_queues(shared, station);
+        if is_last {
+            self.note_queues(shared, index);
+        }
         self.cut.push(cut);
     }
 
@@ -313,13 +327,14 @@ impl Downlink {
             return None;
         }
         let index = self.buffer.next()?;
-        if !self.pacer.allows(now, self.buffer.len_of(index)) {
+        let held = *self.buffer.segment(index);
+        if !self.pacer.allows(now, held.len) {
             return None;
         }
-        if let Some(reason) = self.cut_short(now, shared, round_trips, index) {
+        if let Some(reason) = self.cut_short(now, shared, round_trips, &held) {
             return Some(Leaving { sent: Err(reason), ..self.take(shared, index) });
         }
-        self.buffer.charge(index);
+        self.buffer.charge(&held);
         Some(self.take(shared, index))
     }
 
@@ -330,33 +345,39 @@ impl Downlink {
         now: Instant,
         shared: &Shared,
         round_trips: &RoundTrips,
-        index: u32,
+        held: &HeldSegment,
     ) -> Option<DropReason> {
-        if self.is_too_old(now, shared, index) {
+        let flow = shared.flows.known(held.slot);
+        if flow.transport == Transport::Udp && Self::is_too_old(now, shared, held) {
             return Some(DropReason::TooOld);
         }
-        self.stands(now, shared, round_trips, index).then_some(DropReason::StandingQueue)
+        self.stands(now, shared, round_trips, flow, held).then_some(DropReason::StandingQueue)
     }
 
     /// The packet is dropped, because its queue stands though the radio works.
     #[inline]
-    fn stands(&mut self, now: Instant, shared: &Shared, round_trips: &RoundTrips, index: u32) -> bool {
+    fn stands(
+        &mut self,
+        now: Instant,
+        shared: &Shared,
+        round_trips: &RoundTrips,
+        flow: &Flow,
+        held: &HeldSegment,
+    ) -> bool {
         let target = shared.config.standing_limit;
         if target.is_zero() || shared.config.queues == Queues::Station {
             return false;
         }
-        if round_trips.is_held_down(shared.flows.known(self.buffer.slot_of(index))) {
+        if round_trips.is_held_down(flow) {
             return false;
         }
         // A flow that loses half its share to others has a round trip's worth of packets too many here, until
         // the clamp takes them back without a loss.
-        let target = target + shared.flows.known(self.buffer.slot_of(index)).wired.get().unwrap_or_default();
-        let (arrived, silences) = self.buffer.arrival_of(index);
-        let met_silence = silences != shared.monitor.silences_of(self.buffer.station_of(index));
-        let wait = (!met_silence).then(|| now.since(arrived));
-        let len = self.buffer.len_of(index);
-        let (codel, is_long): (&mut CoDel, bool) = self.buffer.codel_of(index);
-        codel.drops(now, target, wait, is_long, len)
+        let target = target + flow.wired.get().unwrap_or_default();
+        let (codel, station, is_long) = self.buffer.codel_of(held);
+        let met_silence = held.silences != shared.monitor.silences_of(station);
+        let wait = (!met_silence).then(|| now.since(held.arrived));
+        codel.drops(now, target, wait, is_long, held.len)
     }
 
     /// Takes out the next packet, whatever radio and pace say.
@@ -370,11 +391,11 @@ impl Downlink {
 
     #[inline]
     fn take(&mut self, shared: &mut Shared, index: u32) -> Leaving {
-        let slot = self.buffer.slot_of(index);
+        let slot = self.buffer.segment(index).slot;
         let station = self.buffer.station_of(index);
         let flow = shared.flows.at(slot);
         let transport = flow.transport;
-        let held = self.buffer.remove(flow, index);
+        let (held, is_last) = self.buffer.remove(flow, index);
         // What a silence kept here says nothing of the queue that stands outside silences.
         let arrived = (held.silences == shared.monitor.silences_of(station)).then_some(held.arrived);
         let (end, seq_len, len) = (held.seq + held.seq_len, held.seq_len, held.len);
@@ -382,7 +403,9 @@ impl Downlink {
         let (tells, is_data) = (held.tells, held.is_data);
         let leaving = Leaving { packet: held.packet, slot, transport, tells, is_data, sent };
         shared.space.give_back_of(transport, len);
-        self.note_queues(shared, station);
+        if is_last {
+            self.note_queues(shared, index);
+        }
         leaving
     }
 
@@ -396,11 +419,12 @@ impl Downlink {
         let head = |flow: &mut Flow| Some(flow.held_head).filter(|&head| head != NONE);
         let transport = shared.flows.known(slot).transport;
         while let Some(index) = head(shared.flows.at(slot)) {
-            let station = self.buffer.station_of(index);
-            let held = self.buffer.remove(shared.flows.at(slot), index);
+            let (held, is_last) = self.buffer.remove(shared.flows.at(slot), index);
             shared.space.give_back_of(transport, held.len);
             shared.discard(held.packet, DropReason::FlowEvicted, out);
-            self.note_queues(shared, station);
+            if is_last {
+                self.note_queues(shared, index);
+            }
         }
         self.buffer.forget(slot);
     }

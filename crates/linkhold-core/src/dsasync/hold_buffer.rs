@@ -26,8 +26,6 @@
 //! [`Downlink`]: super::downlink::Downlink
 //! [`Queues::Station`]: super::config::Queues::Station
 
-use std::collections::VecDeque;
-
 use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Queues};
 use super::flow::{Flow, Transport};
@@ -165,6 +163,42 @@ impl List {
     }
 }
 
+/// A list of stations in turn, linked through [`Station::next`].
+#[derive(Clone, Copy, Debug)]
+struct Ring {
+    head: u32,
+    tail: u32,
+}
+
+impl Ring {
+    const EMPTY: Self = Self { head: NONE, tail: NONE };
+
+    fn push_back(&mut self, stations: &mut [Station], number: u32) {
+        stations[number as usize].next = NONE;
+        match stations.get_mut(self.tail as usize) {
+            Some(last) => last.next = number,
+            None => self.head = number,
+        }
+        self.tail = number;
+    }
+
+    fn pop_front(&mut self, stations: &[Station]) {
+        self.head = stations.get(self.head as usize).map_or(NONE, |first| first.next);
+        if self.head == NONE {
+            self.tail = NONE;
+        }
+    }
+
+    /// Nobody has a turn any more.
+    fn clear(&mut self, stations: &mut [Station]) {
+        while let Some(first) = stations.get_mut(self.head as usize) {
+            first.turn = Turn::None;
+            self.head = first.next;
+        }
+        self.tail = NONE;
+    }
+}
+
 /// Whether a station is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
@@ -184,6 +218,8 @@ struct Station {
     old: List,
     held: u32,
     turn: Turn,
+    /// The next in its ring.
+    next: u32,
     deficit: i64,
     /// What its queues weigh, bytes.
     weight: u64,
@@ -198,6 +234,7 @@ impl Station {
             old: List::EMPTY,
             held: 0,
             turn: Turn::None,
+            next: NONE,
             deficit: 0,
             weight: 0,
             links: Links::NONE,
@@ -226,8 +263,8 @@ pub(super) struct HoldBuffer {
     stations: Vec<Station>,
     /// New and old stations that hold packets and may be served, in turn. Some may have become empty or silent
     /// since.
-    fresh: VecDeque<u32>,
-    ring: VecDeque<u32>,
+    fresh: Ring,
+    ring: Ring,
     /// Stations that were silent when their turn came.
     blocked: Vec<u32>,
     /// Stations by what they hold of connections.
@@ -251,8 +288,8 @@ impl HoldBuffer {
             queues: Vec::new(),
             max_stations: config.monitor.max_stations,
             stations: Vec::new(),
-            fresh: VecDeque::new(),
-            ring: VecDeque::new(),
+            fresh: Ring::EMPTY,
+            ring: Ring::EMPTY,
             blocked: Vec::new(),
             heaviest: Longest::default(),
             longest_datagrams: Longest::default(),
@@ -324,20 +361,9 @@ impl HoldBuffer {
         older
     }
 
-    /// Length of a held packet, bytes.
-    pub fn len_of(&self, index: u32) -> u32 {
-        self.slab[index as usize].len
-    }
-
-    /// When a held packet came, and after how many silences.
-    pub fn arrival_of(&self, index: u32) -> (Instant, u64) {
-        let held = &self.slab[index as usize];
-        (held.arrived, held.silences)
-    }
-
-    /// The flow that a held packet belongs to.
-    pub fn slot_of(&self, index: u32) -> u32 {
-        self.slab[index as usize].slot
+    /// A held packet.
+    pub fn segment(&self, index: u32) -> &HeldSegment {
+        &self.slab[index as usize]
     }
 
     /// The station of the queue that a held packet is in.
@@ -345,12 +371,12 @@ impl HoldBuffer {
         StationId(self.queues[self.slab[index as usize].queue as usize].station)
     }
 
-    /// The state of CoDel of the queue that a held packet is in, and if the queue holds more than two full
-    /// packets: less is no queue that a sender could do without.
-    pub fn codel_of(&mut self, index: u32) -> (&mut CoDel, bool) {
-        let queue = &mut self.queues[self.slab[index as usize].queue as usize];
+    /// The state of CoDel of the queue that a held packet is in, the queue's station, and if the queue holds more than
+    /// two full packets: less is no queue that a sender could do without.
+    pub fn codel_of(&mut self, held: &HeldSegment) -> (&mut CoDel, StationId, bool) {
+        let queue = &mut self.queues[held.queue as usize];
         let is_long = queue.weight > 2 * u64::from(self.quantum);
-        (&mut queue.codel, is_long)
+        (&mut queue.codel, StationId(queue.station), is_long)
     }
 
     /// What all held datagrams weigh, bytes.
@@ -430,9 +456,9 @@ impl HoldBuffer {
         Some(self.queues[longest as usize].head)
     }
 
-    /// Adds a packet at the end of its queue, or at the front if it was taken back.
+    /// Adds a packet at the end of its queue, or at the front if it was taken back. True if the queue was empty.
     #[inline]
-    pub fn push(&mut self, flow: &mut Flow, slot: u32, packet: &PacketView<'_>, how: Arrived) {
+    pub fn push(&mut self, flow: &mut Flow, slot: u32, packet: &PacketView<'_>, how: Arrived) -> bool {
         let (queue, station) = self.queue_for(flow, slot, packet.station);
         self.make_room(queue, station);
         let index = if self.free == NONE { self.slab.len() as u32 } else { self.free };
@@ -490,6 +516,7 @@ impl HoldBuffer {
         self.packets += 1;
         self.enlist(queue, station);
         self.weigh(queue, total);
+        total == weight
     }
 
     /// Makes sure that the records of a queue and its station are there.
@@ -518,11 +545,11 @@ impl HoldBuffer {
             match self.kind {
                 Queues::Flow => {
                     owner.turn = Turn::New;
-                    self.fresh.push_back(station);
+                    self.fresh.push_back(&mut self.stations, station);
                 }
                 Queues::Station => {
                     owner.turn = Turn::Old;
-                    self.ring.push_back(station);
+                    self.ring.push_back(&mut self.stations, station);
                 }
             }
         }
@@ -562,8 +589,9 @@ impl HoldBuffer {
         self.heaviest.update(&mut self.stations, number, total);
     }
 
-    /// Takes a packet out of the middle of its queue. It can be looked at until the next `push`.
-    pub fn remove(&mut self, flow: &mut Flow, index: u32) -> &HeldSegment {
+    /// Takes a packet out of the middle of its queue. It can be looked at until the next `push`. True if its queue is
+    /// empty now.
+    pub fn remove(&mut self, flow: &mut Flow, index: u32) -> (&HeldSegment, bool) {
         let HeldSegment { queue, prev, next, flow_prev, flow_next, len, .. } = self.slab[index as usize];
         let weight = self.weight(len);
         let from = &mut self.queues[queue as usize];
@@ -594,13 +622,15 @@ impl HoldBuffer {
         if self.packets == 0 {
             self.reset();
         }
-        &self.slab[index as usize]
+        (&self.slab[index as usize], left == 0)
     }
 
     /// Nothing is held: nobody has a turn.
     #[inline(never)]
     fn reset(&mut self) {
-        for station in self.fresh.drain(..).chain(self.ring.drain(..)).chain(self.blocked.drain(..)) {
+        self.fresh.clear(&mut self.stations);
+        self.ring.clear(&mut self.stations);
+        for station in self.blocked.drain(..) {
             self.stations[station as usize].turn = Turn::None;
         }
         self.quantum = QUANTUM;
@@ -645,7 +675,8 @@ impl HoldBuffer {
 
     /// The station that is next in turn: the first of the new ones, or else of the old ones.
     fn first(&self) -> Option<u32> {
-        self.fresh.front().or_else(|| self.ring.front()).copied()
+        let first = if self.fresh.head == NONE { self.ring.head } else { self.fresh.head };
+        (first != NONE).then_some(first)
     }
 
     /// Brings a station to the front that holds packets, has a part of its quantum left and is not silent.
@@ -656,7 +687,7 @@ impl HoldBuffer {
             let station = &mut self.stations[number as usize];
             let next = if station.held == 0 {
                 // One that ran empty while new becomes an old one first, as a queue does (see `next`).
-                if station.turn == Turn::New && !self.ring.is_empty() { Turn::Old } else { Turn::None }
+                if station.turn == Turn::New && self.ring.head != NONE { Turn::Old } else { Turn::None }
             } else if silent(StationId(number)) {
                 Turn::Blocked
             } else if station.deficit <= 0 {
@@ -665,11 +696,11 @@ impl HoldBuffer {
             } else {
                 return true;
             };
-            let ring = if station.turn == Turn::New { &mut self.fresh } else { &mut self.ring };
-            ring.pop_front();
-            station.turn = next;
+            let turn = core::mem::replace(&mut station.turn, next);
+            let ring = if turn == Turn::New { &mut self.fresh } else { &mut self.ring };
+            ring.pop_front(&self.stations);
             match next {
-                Turn::Old => self.ring.push_back(number),
+                Turn::Old => self.ring.push_back(&mut self.stations, number),
                 Turn::Blocked => self.blocked.push(number),
                 Turn::None | Turn::New => {}
             }
@@ -677,18 +708,24 @@ impl HoldBuffer {
         false
     }
 
-    /// The first station in turn holds packets, and may be served.
+    /// The first station in turn holds packets, and may be served. One that is alone has its next quantum at once: its
+    /// turn would come round to it.
     #[inline]
-    pub fn first_has_turn(&self) -> bool {
-        let first = self.first().map(|number| &self.stations[number as usize]);
-        first.is_some_and(|station| station.held > 0 && station.deficit > 0)
+    pub fn first_has_turn(&mut self) -> bool {
+        let Some(number) = self.first() else { return false };
+        let alone = self.fresh.head == NONE && self.ring.head == self.ring.tail;
+        let station = &mut self.stations[number as usize];
+        if alone && station.held > 0 && station.deficit <= 0 {
+            station.deficit += i64::from(self.quantum);
+        }
+        station.held > 0 && station.deficit > 0
     }
 
     /// A silence is over: who was blocked has a turn again.
     pub fn unblock(&mut self) {
         for number in self.blocked.drain(..) {
             self.stations[number as usize].turn = Turn::Old;
-            self.ring.push_back(number);
+            self.ring.push_back(&mut self.stations, number);
         }
     }
 
@@ -700,7 +737,7 @@ impl HoldBuffer {
         {
             self.blocked.remove(index);
             self.stations[number as usize].turn = Turn::Old;
-            self.ring.push_back(number);
+            self.ring.push_back(&mut self.stations, number);
         }
     }
 
@@ -739,8 +776,8 @@ impl HoldBuffer {
 
     /// Charges the packet that `next` chose, which is about to leave, to its queue and station.
     #[inline]
-    pub fn charge(&mut self, index: u32) {
-        let HeldSegment { queue, len, .. } = self.slab[index as usize];
+    pub fn charge(&mut self, held: &HeldSegment) {
+        let HeldSegment { queue, len, .. } = *held;
         let from = &mut self.queues[queue as usize];
         from.deficit -= i64::from(len);
         let station = &mut self.stations[from.station as usize];

@@ -175,7 +175,7 @@ impl DsaSync {
 
     /// The packet's flow, made if need be; `None` only for a reset that goes on at once, of a flow that is
     /// not known.
-    #[inline]
+    #[inline(always)]
     fn flow_of(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
         // A reset needs no flow, and a flood of resets must evict none. But a reset that has to be held needs
         // one: without it the reset would go into the silence, or overtake packets that are held.
@@ -183,9 +183,12 @@ impl DsaSync {
             return self.shared.flows.find(packet.flow);
         }
         let newest = self.shared.flows.touch_newest(packet.flow, packet.station);
-        if newest.is_some() {
-            return newest;
-        }
+        if newest.is_some() { newest } else { self.other_flow_of(now, packet, out) }
+    }
+
+    /// The same of another flow than that of the packet before.
+    #[inline(never)]
+    fn other_flow_of(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
         let (slot, is_new) = self.touch_or_add(now, Transport::Tcp, packet.flow, packet.station, out)?;
         self.shared.metrics.midstream_flows += u64::from(is_new && !packet.tcp.flags.contains(TcpFlags::SYN));
         Some(slot)
@@ -273,20 +276,12 @@ impl DsaSync {
             self.round_trips.on_arrival(now, flow, packet.tcp);
             flow.window.heard();
         } else {
-            self.downlink.pacer.on_taken_back(packet.len);
-            self.round_trips.on_taken_back(flow);
-            self.recover.taken_back(&mut self.shared, slot, packet.tcp, out);
+            self.on_taken_back(slot, packet, out);
         }
         // lines 5 to 7
         let silent = self.shared.monitor.tfp(packet.station);
         if arrival && !silent && !self.waits(now, slot, packet) {
-            let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
-            let sent = SentDown { end, seq_len, len: packet.len, arrived: Some(now) };
-            let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));
-            let keep = is_data(packet.tcp) && self.keep(now, slot, packet.id, &sent, out);
-            self.sent_down(now, slot, &sent);
-            self.forget_if_over(now, slot, out);
-            return if keep { Verdict::ForwardAndKeep(rewrite) } else { Verdict::Forward(rewrite) };
+            return self.pass_down(now, slot, packet, out);
         }
         let verdict = self.downlink.hold(now, &mut self.shared, slot, packet, out);
         self.relieve_cut(now, out);
@@ -301,6 +296,26 @@ impl DsaSync {
             self.release(now, out);
         }
         verdict
+    }
+
+    /// A segment came back from the transmit queue.
+    #[cold]
+    fn on_taken_back(&mut self, slot: u32, packet: &PacketView<'_>, out: &mut Actions) {
+        self.downlink.pacer.on_taken_back(packet.len);
+        self.round_trips.on_taken_back(self.shared.flows.at(slot));
+        self.recover.taken_back(&mut self.shared, slot, packet.tcp, out);
+    }
+
+    /// A segment that came goes down at once.
+    #[inline(never)]
+    fn pass_down(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
+        let (end, seq_len) = (packet.tcp.seq_end(), packet.tcp.seq_len());
+        let sent = SentDown { end, seq_len, len: packet.len, arrived: Some(now) };
+        let rewrite = pass_downlink(now, &mut self.shared, &self.round_trips, slot, tells(packet));
+        let keep = is_data(packet.tcp) && self.keep(now, slot, packet.id, &sent, out);
+        self.sent_down(now, slot, &sent);
+        self.forget_if_over(now, slot, out);
+        if keep { Verdict::ForwardAndKeep(rewrite) } else { Verdict::Forward(rewrite) }
     }
 
     /// Flows lost packets to make room, so they hold less.
@@ -435,7 +450,7 @@ impl DsaSync {
         let believed = round_trips.on_uplink(now, shared, slot, packet, here, &mut self.downlink.pacer);
         release_kept(shared, slot, out);
         let pacer = &self.downlink.pacer;
-        let heard = if believed {
+        let heard = if believed && self.recover.is_on() {
             self.recover.on_uplink(now, shared, round_trips, pacer, slot, packet, out)
         } else {
             Heard::Pass

@@ -78,6 +78,7 @@ impl Pacer {
     }
 
     /// The channel drains at this rate from now on; so does what was sent down before.
+    #[cold]
     pub fn set_rate(&mut self, now: Instant, rate: BitRate, told: bool) {
         if rate.as_bps() > 0 && rate != self.rate {
             // Converts queued bytes from time at the old rate to time at the new one.

@@ -332,7 +332,7 @@ impl Recover {
     }
 
     /// Sends the next copy that may leave now. False if there is none.
-    #[inline]
+    #[inline(never)]
     pub fn send_next(
         &mut self,
         now: Instant,

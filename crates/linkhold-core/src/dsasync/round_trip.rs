@@ -311,10 +311,15 @@ impl RoundTrips {
             && now.since(flow.heard.max(self.silence_ended)) > GONE
             && !shared.monitor.tfp(flow.station)
         {
-            let flow = shared.flows.at(slot);
-            let _ = self.account(flow, Flow::write_off);
-            self.stations.at(flow.station).gone = true;
+            self.write_off(shared.flows.at(slot));
         }
+    }
+
+    /// The flow's station is gone.
+    #[cold]
+    fn write_off(&mut self, flow: &mut Flow) {
+        let _ = self.account(flow, Flow::write_off);
+        self.stations.at(flow.station).gone = true;
     }
 
     /// Changes a flow so that its outstanding bytes may change, and keeps the sum. Answers the bytes before
@@ -340,13 +345,19 @@ impl RoundTrips {
     /// A segment came from the correspondent.
     #[inline]
     pub fn on_arrival(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
-        let mut believed = true;
         if tcp.flags.contains(TcpFlags::SYN) {
-            // A connection that starts anew on its ports has nothing in the radio.
-            self.account(flow, |flow| believed = flow.on_downlink(tcp));
+            self.on_syn(now, flow, tcp);
         } else {
             flow.on_downlink(tcp);
+            answer_wired(now, flow, tcp);
         }
+    }
+
+    #[cold]
+    fn on_syn(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
+        let mut believed = true;
+        // A connection that starts anew on its ports has nothing in the radio.
+        self.account(flow, |flow| believed = flow.on_downlink(tcp));
         if believed {
             answer_wired(now, flow, tcp);
         }
@@ -423,10 +434,17 @@ impl RoundTrips {
     /// connection has here, one packet each [`PATIENCE`]. A station that reports a hole opens the gate itself,
     /// but not every station does. Where the station was merely away, each timeout lets no more go down than
     /// should lie there.
+    #[inline]
     pub fn counts_anew(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) -> bool {
+        !self.below_is_never_full() && self.repairs(now, flow, tcp)
+    }
+
+    /// The same where the gate below may be shut.
+    #[inline(never)]
+    fn repairs(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) -> bool {
         let Some(acked) = flow.acked.filter(|&acked| tcp.seq_end().after(acked)) else { return false };
         let is_again = tcp.seq_len() > 0 && flow.down_sent.is_some_and(|sent| !tcp.seq_end().after(sent));
-        if !is_again || !self.keeps_short || flow.outstanding() == 0 || self.untold(flow.station).is_none() {
+        if !is_again || flow.outstanding() == 0 || self.untold(flow.station).is_none() {
             return false;
         }
         let newest = flow.down_max;

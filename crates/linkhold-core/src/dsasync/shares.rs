@@ -40,13 +40,7 @@ impl Shares {
     /// Counts a packet of the flow or station that the tally belongs to.
     pub fn add(&mut self, now: Instant, len: u32, tally: &mut Tally) {
         if now.since(self.epoch_start) >= EPOCH && self.total >= EPOCH_BYTES {
-            let shares = self.total as f64 / self.largest.max(1) as f64;
-            // Half the old value: one epoch is often one burst of one flow.
-            self.count = f64::midpoint(self.count, shares).max(1.0);
-            self.epoch = self.epoch.wrapping_add(1);
-            self.epoch_start = now;
-            self.total = 0;
-            self.largest = 0;
+            self.end_epoch(now);
         }
         if tally.epoch != self.epoch {
             *tally = Tally { epoch: self.epoch, bytes: 0 };
@@ -54,6 +48,17 @@ impl Shares {
         tally.bytes = tally.bytes.saturating_add(len);
         self.total += u64::from(len);
         self.largest = self.largest.max(u64::from(tally.bytes));
+    }
+
+    #[cold]
+    fn end_epoch(&mut self, now: Instant) {
+        let shares = self.total as f64 / self.largest.max(1) as f64;
+        // Half the old value: one epoch is often one burst of one flow.
+        self.count = f64::midpoint(self.count, shares).max(1.0);
+        self.epoch = self.epoch.wrapping_add(1);
+        self.epoch_start = now;
+        self.total = 0;
+        self.largest = 0;
     }
 
     /// As how many equal flows they count; at least 1.

@@ -67,6 +67,7 @@ impl UplinkPath {
 
     /// Hands an uplink packet to the shaper.
     #[expect(clippy::too_many_arguments, reason = "two of them are other parts that it reads")]
+    #[inline(never)]
     pub fn shape(
         &mut self,
         now: Instant,

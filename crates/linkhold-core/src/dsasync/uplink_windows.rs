@@ -102,9 +102,21 @@ pub(super) fn tell_station(
     packet: &PacketView<'_>,
     out: &mut Actions,
 ) {
-    if packet.tcp.payload_len == 0 || shared.monitor.tfp(packet.station) {
-        return;
+    if packet.tcp.payload_len > 0 && !round_trips.bdp.is_told() && !shared.monitor.tfp(packet.station) {
+        tell_how_far(now, shared, round_trips, slot, packet, out);
     }
+}
+
+/// The same where nobody tells the rate.
+#[inline(never)]
+fn tell_how_far(
+    now: Instant,
+    shared: &mut Shared,
+    round_trips: &mut RoundTrips,
+    slot: u32,
+    packet: &PacketView<'_>,
+    out: &mut Actions,
+) {
     let local = round_trips.usual_radio_part(packet.station).unwrap_or_default();
     let flow = shared.flows.at(slot);
     let Some(untold) = round_trips.untold_at(packet.station) else { return };

@@ -133,7 +133,7 @@ impl Windows {
         }
     }
 
-    /// Algorithm 1 lines 10 to 25, for a packet that was just held or dropped.
+    /// Algorithm 1 lines 10 to 25, for a packet that was just held or dropped. Usually there is nothing to close.
     #[inline]
     pub fn close_as_needed(
         &mut self,
@@ -144,17 +144,36 @@ impl Windows {
         out: &mut Actions,
     ) {
         if shared.space.runs_low() {
-            // lines 11 to 15
-            for slot in 0..shared.flows.slot_count() {
-                if shared.flows.get(slot).is_some_and(|flow| takes_space(shared, flow)) {
-                    self.close(now, shared, slot, out);
-                }
+            return self.close_for_space(now, shared, out);
+        }
+        let flow = shared.flows.known(slot);
+        let may_close =
+            flow.window.is_closed() || takes_space(shared, flow) || shared.monitor.tfp(packet.station);
+        if may_close && packet.origin == Origin::Arrival {
+            self.close_one(now, shared, slot, packet, out);
+        }
+    }
+
+    /// Lines 11 to 15.
+    #[cold]
+    fn close_for_space(&mut self, now: Instant, shared: &mut Shared, out: &mut Actions) {
+        for slot in 0..shared.flows.slot_count() {
+            if shared.flows.get(slot).is_some_and(|flow| takes_space(shared, flow)) {
+                self.close(now, shared, slot, out);
             }
-            return;
         }
-        if packet.origin == Origin::TransmitQueue {
-            return;
-        }
+    }
+
+    /// Lines 16 to 25.
+    #[inline(never)]
+    fn close_one(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        slot: u32,
+        packet: &PacketView<'_>,
+        out: &mut Actions,
+    ) {
         let flow = shared.flows.known(slot);
         if flow.window.is_closed() {
             // lines 22 to 24; also when only this flow was closed.
@@ -250,6 +269,7 @@ impl Windows {
     }
 
     /// Opens every closed window that nothing keeps closed any more.
+    #[inline(never)]
     pub fn reopen_all(
         &mut self,
         now: Instant,

@@ -18,8 +18,8 @@ use crate::time::Instant;
 use crate::units::Seq;
 
 impl Recover {
-    /// A believed segment came from the station.
-    #[inline]
+    /// A believed segment came from the station, where copies are kept.
+    #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "three of them are other parts that it reads")]
     pub fn on_uplink(
         &mut self,
@@ -31,9 +31,6 @@ impl Recover {
         packet: &PacketView<'_>,
         out: &mut Actions,
     ) -> Heard {
-        if !self.on {
-            return Heard::Pass;
-        }
         let tcp = packet.tcp;
         *self.heard.at(packet.station) = now;
         let heard_any = core::mem::replace(&mut self.heard_any, now);
