@@ -16,7 +16,8 @@ import statistics
 import sys
 
 from estimates import PROGRAM, ROOT, this_commit
-from testbed_table import batch, beside_others, cells, measured_by, rounded, share, shown, values, write, written_by
+from marks import write
+from testbed_table import batch, beside_others, cells, measured_by, rounded, share, shown, values, written_by
 
 DOCS = ROOT / "docs" / "testbed"
 SCENARIO = "scenarios/host-table.toml"

@@ -13,11 +13,11 @@ import pathlib
 import re
 import sys
 
-from reproduction_tables import DIRECTIONS, PAGES, cell, measured_claim, number, table
+from marks import between, write
+from reproduction_tables import CASES, DIRECTIONS, PAGES, cell, measured_claim, number, table
 from reproduction_tables import verdict as judged
 
 OPENING, CLOSING = "<!-- kernel -->", "<!-- /kernel -->"
-CASES = ("regular", "dsasync-paper", "dsasync")
 RAN = ("kernel", "simulator")
 # Figure, metric, title: the tables of points under the claims.
 POINTS = (
@@ -160,14 +160,6 @@ def section(reports):
     return "\n\n".join(blocks + conditions(reports[0]))
 
 
-def filled(page, text):
-    before, opening, rest = page.read_text().partition(OPENING)
-    _, closing, after = rest.partition(CLOSING)
-    if not (opening and closing):
-        sys.exit(f"{page}: its tables go between {OPENING} and {CLOSING}, which are not there")
-    return f"{before}{OPENING}\n{text}\n{CLOSING}{after}"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("reports", nargs="+", type=pathlib.Path, metavar="FILE", help="reproduce.json of a run with --stack linux")
@@ -181,10 +173,7 @@ def main():
     if len(papers) != 1:
         sys.exit(f"the reports are of {', '.join(sorted(papers))}; a page is one paper's")
     page = options.pages / papers.pop() / "README.md"
-    text = filled(page, section(reports))
-    partial = page.with_name(f".{page.name}.partial")
-    partial.write_text(text)
-    partial.replace(page)
+    write(page, between(page, OPENING, CLOSING, section(reports)))
 
 
 if __name__ == "__main__":

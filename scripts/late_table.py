@@ -133,7 +133,7 @@ class Page:
             "| | told, late | share of the limit: met, undecided, missed | least share | p99 outside silences beyond fq_codel's, at most | sent for nothing, at most |",
             "|---|---|---|---|---|---|",
         ]
-        for mechanism in ("dsasync", "copies"):
+        for mechanism in ("dsasync", "no-copies"):
             for told in TOLD:
                 for late in LATE_MS:
                     counts, (least, where), delay, twice = self.verdicts(mechanism, told, late)
@@ -149,11 +149,11 @@ class Page:
             for rtt in RTTS:
                 for congestion in CONGESTION:
                     lines += [f"## Bursts of {burst} s, {rtt} ms, {congestion}", ""]
-                    lines += ["| router, told late by | no mechanism | dsasync | copies | dsasync, rate untold | copies, rate untold |", "|---|---|---|---|---|---|"]
+                    lines += ["| router, told late by | no mechanism | dsasync, rate untold | dsasync | no-copies, rate untold | no-copies |", "|---|---|---|---|---|---|"]
                     for router in ROUTERS:
                         for late in LATE_MS:
                             row = [f"{router}, {late} ms"]
-                            for case, told in ((router, "told"), (f"dsasync-{router}", "told"), (f"copies-{router}", "told"), (f"dsasync-{router}", "untold"), (f"copies-{router}", "untold")):
+                            for case, told in ((router, "told"), (f"dsasync-{router}", "untold"), (f"dsasync-{router}", "told"), (f"no-copies-{router}", "untold"), (f"no-copies-{router}", "told")):
                                 name = cell(burst, rtt, late, told)
                                 shown = f"{number(self.of(congestion, name, case, 'share'))}, {number(self.of(congestion, name, case, 'outside'), 1e3, 0).split(' ')[0]} ms"
                                 kernel, _ = self.of(congestion, name, case, "share", stack="kernel")
@@ -197,7 +197,7 @@ routers: a FIFO of 100 packets, fq_codel, fq_codel as Wi-Fi has it (mac80211), a
 burst's beginning and end late by what the row says (nobody knows before; until then the radio sends into the burst, and what it sends collides and
 is given up), and the channel's exact rate or no rate. The row of 0 ms with the rate told is an oracle.
 
-- `dsasync`: the default; `copies`: the same with `recover = true`, which keeps copies and sends again what a silence took before it was told.
+- `dsasync`: the default, which keeps copies and sends again what a silence took before it was told; `no-copies`: the same with `recover = false`.
 
 A cell is goodput as a share of the limit (what a perfect transport would carry in the time that is not silent), and the 99th percentile of delay of
 segments that met no silence.

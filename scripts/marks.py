@@ -39,7 +39,21 @@ def fill(page, contents, check, others=()):
             if old != new:
                 print(f"- {old}\n+ {new}", file=sys.stderr)
         return False
-    partial = page.with_name(f".{page.name}.partial")
-    partial.write_text(now)
-    partial.replace(page)
+    write(page, now)
     return True
+
+
+def between(page, opening, closing, text):
+    """The page with `text` in place of what stands between `opening` and `closing`."""
+    before, opened, rest = page.read_text().partition(opening)
+    _, closed, after = rest.partition(closing)
+    if not (opened and closed):
+        sys.exit(f"{page}: its measured part goes between {opening} and {closing}, which are not there")
+    return f"{before}{opening}\n{text}\n{closing}{after}"
+
+
+def write(page, text):
+    """Writes the whole page or nothing."""
+    partial = page.with_name(f".{page.name}.partial")
+    partial.write_text(text)
+    partial.replace(page)

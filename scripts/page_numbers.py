@@ -51,7 +51,7 @@ def mesh(estimates):
 
 def router(estimates):
     told = simulated_runs("scenarios/told-late.toml", LATE_SEEDS)
-    return {f"late-{case}": f"{estimates.of(values(told, case, 'limit_share'))[0]:.2f}" for case in ("both", "dsasync")}
+    return {f"late-{case}": f"{estimates.of(values(told, case, 'limit_share'))[0]:.2f}" for case in ("both", "dsasync", "no-copies")}
 
 
 def block(lines):
@@ -160,7 +160,7 @@ def main():
     estimates, text = Estimates(), options.printed.read_text() if options.printed else printed()
     pages = {
         "mesh.md": (mesh(estimates), ()),
-        "router.md": (router(estimates), ("costs",)),
+        "router.md": (router(estimates), ("costs", "wifi")),
         "lookahead.md": (lookahead(text), ()),
         "sense.md": (sense(text), ("speed",)),
     }

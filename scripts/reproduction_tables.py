@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 
+from marks import between, write
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ROOT / "reproductions"
 OPENING, CLOSING = "<!-- measured -->", "<!-- /measured -->"
@@ -513,15 +515,6 @@ PAPERS = {
 }
 
 
-def filled(page, text):
-    """The page with `text` between its marks."""
-    before, opening, rest = page.read_text().partition(OPENING)
-    _, closing, after = rest.partition(CLOSING)
-    if not (opening and closing):
-        sys.exit(f"{page}: its tables go between {OPENING} and {CLOSING}, which are not there")
-    return f"{before}{OPENING}\n{text}\n{CLOSING}{after}"
-
-
 def report(options, paper):
     """The report of a finished run, or of one that is made now."""
     if options.json:
@@ -543,11 +536,9 @@ def fill(options, paper):
     if missing:
         sys.exit(f"the report lacks {', '.join(missing)}; it must be of all of `linkhold reproduce {paper}`")
     # All pages or none: a report that does not fit them stops here.
-    done = {pages / name: filled(pages / name, text) for name, text in PAPERS[paper](figures).items()}
+    done = {pages / name: between(pages / name, OPENING, CLOSING, text) for name, text in PAPERS[paper](figures).items()}
     for page, text in done.items():
-        partial = page.with_name(f".{page.name}.partial")
-        partial.write_text(text)
-        partial.replace(page)
+        write(page, text)
 
 
 def main():

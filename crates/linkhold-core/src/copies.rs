@@ -39,6 +39,8 @@ struct Copy {
     standing: Standing,
     /// Its sender has sent it again.
     by_sender: bool,
+    /// It went down after something with a higher number had.
+    out_of_order: bool,
 }
 
 /// What is thought of a segment that has not been acknowledged.
@@ -68,6 +70,7 @@ impl Copy {
             tries: 0,
             standing: Standing::Fine,
             by_sender: false,
+            out_of_order: false,
         }
     }
 
@@ -127,6 +130,8 @@ pub(crate) struct Copies {
     likely: Option<(u64, Instant)>,
     /// No segment is acknowledged sooner after it was sent.
     least_round_trip: Duration,
+    /// Some of the copies may be of what went down out of order.
+    any_out_of_order: bool,
 }
 
 impl Copies {

@@ -66,6 +66,7 @@ fn config() -> impl Strategy<Value = DsaSyncConfig> {
                     queues: if by_flow { Queues::Flow } else { Queues::Station },
                     max_held_packets: if small { 40 } else { 131_072 },
                     max_flows,
+                    recover: false,
                     transmit_queue: Duration::from_millis(if short { 2 } else { 0 }),
                     ..DsaSyncConfig::default().with_b_alloc(Bytes(b_alloc))
                 }

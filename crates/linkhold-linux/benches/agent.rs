@@ -45,7 +45,7 @@ type Outcome = Result<(), Failure>;
 
 const AT_24: &str = "[channel]\ncapacity = \"24Mbit/s\"\n";
 const FAST: &str = "[channel]\ncapacity = \"100Gbit/s\"\n";
-const COPIES: &str = "[mechanism]\nname = \"dsasync\"\nrecover = true\n";
+const NO_COPIES: &str = "[mechanism]\nname = \"dsasync\"\nrecover = false\n";
 /// Beside the messages, bytes per second: 20 Mb/s.
 const BESIDE: u32 = 2_500_000;
 
@@ -181,12 +181,12 @@ fn at_24_mbps(&Extent { rounds, time, .. }: &Extent) -> Outcome {
     };
     let (mut plain, mut managed, mut cost) = (Vec::new(), Vec::new(), Vec::new());
     let (mut plain_trip, mut managed_trip, mut added) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut share, mut copies_share, mut copies_goodput) = (Vec::new(), Vec::new(), Vec::new());
-    let with_copies = format!("{AT_24}{COPIES}");
+    let (mut share, mut bare_share, mut bare_goodput) = (Vec::new(), Vec::new(), Vec::new());
+    let no_copies = format!("{AT_24}{NO_COPIES}");
     for _ in 0..rounds {
         let (a, trip_a) = (goodput(), round_trip(&path, time)?);
         let [b, trip_b, share_b] = managed_at_24(&path, AT_24, time, goodput)?;
-        let [c, _, share_c] = managed_at_24(&path, &with_copies, time, goodput)?;
+        let [c, _, share_c] = managed_at_24(&path, &no_copies, time, goodput)?;
         plain.push(a);
         managed.push(b);
         cost.push((1.0 - b / a) * 100.0);
@@ -194,8 +194,8 @@ fn at_24_mbps(&Extent { rounds, time, .. }: &Extent) -> Outcome {
         managed_trip.push(trip_b);
         added.push((trip_b - trip_a) / 2.0);
         share.push(share_b);
-        copies_share.push(share_c);
-        copies_goodput.push(c);
+        bare_share.push(share_c);
+        bare_goodput.push(c);
     }
     println!("\nAt 24 Mb/s, {rounds} rounds of {time:?} each way, in turns:");
     line("goodput, plain router", "Mb/s", &plain);
@@ -204,9 +204,9 @@ fn at_24_mbps(&Extent { rounds, time, .. }: &Extent) -> Outcome {
     line("round trip beside 20 Mb/s, plain router", "ms", &plain_trip);
     line("round trip beside 20 Mb/s, agent", "ms", &managed_trip);
     line("added delay one way, of each pair", "ms", &added);
-    line("goodput, agent with copies", "Mb/s", &copies_goodput);
+    line("goodput, agent without copies", "Mb/s", &bare_goodput);
     line("processor of the agent beside 20 Mb/s", "%", &share);
-    line("processor of the agent with copies", "%", &copies_share);
+    line("processor of the agent without copies", "%", &bare_share);
     Ok(())
 }
 
@@ -289,14 +289,14 @@ fn at_full_rate(&Extent { rounds, time, .. }: &Extent) -> Outcome {
     let (mut plain, mut passing, mut managed) = (Vec::new(), Vec::new(), Vec::new());
     let (mut passing_share, mut managed_share) = (Vec::new(), Vec::new());
     let (mut copying, mut copying_share) = (Vec::new(), Vec::new());
-    let (mut recovering, mut recovering_share) = (Vec::new(), Vec::new());
-    let with_copies = format!("{FAST}{COPIES}");
+    let (mut bare, mut bare_share) = (Vec::new(), Vec::new());
+    let no_copies = format!("{FAST}{NO_COPIES}");
     for _ in 0..rounds {
         let before = rate();
         let b = with_agent(&path, "[mechanism]\nname = \"none\"\n", rate);
         let c = with_agent(&path, FAST, rate);
         let d = with_agent(&path, "[mechanism]\nname = \"local-recovery\"\n", rate);
-        let e = with_agent(&path, &with_copies, rate);
+        let e = with_agent(&path, &no_copies, rate);
         let a = f64::midpoint(before, rate());
         plain.push(a);
         passing.push(b);
@@ -305,19 +305,19 @@ fn at_full_rate(&Extent { rounds, time, .. }: &Extent) -> Outcome {
         managed_share.push(c / a);
         copying.push(d);
         copying_share.push(d / a);
-        recovering.push(e);
-        recovering_share.push(e / a);
+        bare.push(e);
+        bare_share.push(e / a);
     }
     println!("\nAt full rate, one flow with segmentation offload, {rounds} rounds of {time:?}:");
     line("plain forwarding", "Gb/s", &plain);
     line("agent, mechanism none", "Gb/s", &passing);
     line("agent, DSASync", "Gb/s", &managed);
     line("agent, local recovery", "Gb/s", &copying);
-    line("agent, DSASync with copies", "Gb/s", &recovering);
+    line("agent, DSASync without copies", "Gb/s", &bare);
     line("share of plain, mechanism none", "", &passing_share);
     line("share of plain, DSASync", "", &managed_share);
     line("share of plain, local recovery", "", &copying_share);
-    line("share of plain, DSASync with copies", "", &recovering_share);
+    line("share of plain, DSASync without copies", "", &bare_share);
     Ok(())
 }
 

@@ -73,7 +73,7 @@ fn a_chain_does_what_taps_of_their_own_do() {
     let both_ways = format!("{down}[[flows]]\ndirection = \"uplink\"\nstation = 1\n");
     for flows in [down, &both_ways] {
         for mechanisms in [
-            r#"[{ name = "dsasync" }, { name = "local-recovery" }]"#,
+            r#"[{ name = "dsasync", recover = false }, { name = "local-recovery" }]"#,
             r#"[{ name = "dsasync", preset = "paper" }, { name = "local-recovery" }]"#,
         ] {
             for seed in 1..=3 {

@@ -52,7 +52,7 @@ fn base_station(settings: impl Into<PlacedMechanism>) -> PlacedMechanism {
 
 #[test]
 fn downlink_losses_of_a_burst_told_late_are_repaired_before_the_sender_reduces() {
-    let dsasync = || base_station(DsaSyncConfig::default());
+    let dsasync = || base_station(DsaSyncConfig { recover: false, ..DsaSyncConfig::default() });
     let plain = run(Direction::Downlink, vec![dsasync()]);
     let repaired = run(Direction::Downlink, vec![dsasync(), base_station(LocalRecoveryConfig::default())]);
     let local = &repaired.mechanisms[1];

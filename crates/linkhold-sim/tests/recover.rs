@@ -49,7 +49,11 @@ fn run(scenario: &ResolvedScenario, seed: u64) -> RunRecord {
 }
 
 fn with_copies() -> DsaSyncConfig {
-    DsaSyncConfig { recover: true, ..DsaSyncConfig::default() }
+    DsaSyncConfig::default()
+}
+
+fn without_copies() -> DsaSyncConfig {
+    DsaSyncConfig { recover: false, ..DsaSyncConfig::default() }
 }
 
 fn routers() -> [QueueConfig; 3] {
@@ -86,7 +90,7 @@ fn a_download_keeps_the_limit_though_every_burst_is_noticed_late() {
 #[test]
 fn without_copies_it_does_not() {
     for seed in SEEDS {
-        let run = run(&late(Congestion::Cubic, 20, QueueConfig::fifo(100), DsaSyncConfig::default()), seed);
+        let run = run(&late(Congestion::Cubic, 20, QueueConfig::fifo(100), without_copies()), seed);
         assert!(run.totals.limit_share < 0.8, "{:.3}", run.totals.limit_share);
     }
 }
@@ -95,7 +99,7 @@ fn without_copies_it_does_not() {
 fn where_silences_are_told_at_once_nothing_is_sent_twice() {
     for router in routers() {
         for seed in SEEDS {
-            let [with, without] = [with_copies(), DsaSyncConfig::default()]
+            let [with, without] = [with_copies(), without_copies()]
                 .map(|mechanism| run(&late(Congestion::Cubic, 0, router, mechanism), seed));
             assert_eq!(with.mechanisms[0].counter("copies_sent"), 0);
             // A word that is waited for may take a release along, no more.

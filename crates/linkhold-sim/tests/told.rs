@@ -74,7 +74,7 @@ const LISTENERS: [&str; 5] = [
     "mechanism = \"dsasync\"",
     "mechanism = { name = \"dsasync\", preset = \"paper\" }",
     "mechanism = \"local-recovery\"",
-    "mechanisms = [{ name = \"dsasync\" }, { name = \"local-recovery\" }]",
+    "mechanisms = [{ name = \"dsasync\", recover = false }, { name = \"local-recovery\" }]",
     "mechanism = { name = \"cr-aware\", at = \"correspondent\" }",
 ];
 

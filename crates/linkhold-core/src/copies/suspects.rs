@@ -32,6 +32,8 @@ pub(crate) struct Forwarded {
     pub bytes: u32,
     /// Its sender has sent it before.
     pub again: bool,
+    /// Something with a higher number has gone down before.
+    pub out_of_order: bool,
 }
 
 /// What [`Copies::remember`] did.
@@ -72,7 +74,7 @@ impl Copies {
     pub fn remember(&mut self, now: Instant, segment: &Forwarded, most: usize) -> Remembered {
         self.order += 1;
         let order = self.order;
-        let Forwarded { id, seq, end, bytes, again } = *segment;
+        let Forwarded { id, seq, end, bytes, again, out_of_order } = *segment;
         let newest = self.list.back().is_none_or(|last| !seq.before(last.end));
         if !newest && self.sent_by_sender(now, seq, end, order) {
             return Remembered::No;
@@ -81,7 +83,8 @@ impl Copies {
         if far || self.list.len() >= most {
             return Remembered::No;
         }
-        let copy = Copy { by_sender: again, ..Copy::new(now, id, (seq, end), bytes, order) };
+        let copy = Copy { by_sender: again, out_of_order, ..Copy::new(now, id, (seq, end), bytes, order) };
+        self.any_out_of_order = out_of_order || (self.any_out_of_order && !self.list.is_empty());
         if newest {
             self.list.push_back(copy);
         } else {
@@ -282,14 +285,41 @@ impl Copies {
     }
 
     /// What begins at `seq` came back from the transmit queue: it has not been sent, and will go as it is. No copy
-    /// of what follows it may go before it.
+    /// of what follows it may go before it. That is what has a higher number, and what went down after it though
+    /// its number is lower.
     pub fn taken_back(&mut self, seq: Seq, out: &mut Actions) -> Done {
         let mut done = Done::default();
         let from = self.list.partition_point(|copy| copy.seq.before(seq));
+        if self.any_out_of_order {
+            self.forget_stragglers(from, seq, &mut done, out);
+            return done;
+        }
         for copy in self.list.drain(from..) {
             done.freed += u64::from(copy.bytes);
             out.push(Action::Forget { packet: copy.id });
         }
         done
+    }
+
+    /// The same if some copies are of what went down out of order; `from` is the first place with that number or a
+    /// higher one.
+    #[cold]
+    fn forget_stragglers(&mut self, from: usize, seq: Seq, done: &mut Done, out: &mut Actions) {
+        // If its sender has sent it again, either transmission may have come back, or one of which no copy was kept.
+        let since =
+            self.list.get(from).filter(|copy| copy.seq == seq && !copy.by_sender).map(|copy| copy.kept);
+        let (mut place, mut any) = (0, false);
+        self.list.retain(|copy| {
+            let is_after = place >= from;
+            place += 1;
+            let follows = is_after || (copy.out_of_order && since.is_none_or(|since| copy.kept > since));
+            if follows {
+                done.freed += u64::from(copy.bytes);
+                out.push(Action::Forget { packet: copy.id });
+            }
+            any |= copy.out_of_order && !follows;
+            !follows
+        });
+        self.any_out_of_order = any;
     }
 }

@@ -209,7 +209,10 @@ pub struct DsaSyncConfig {
 
 impl Default for DsaSyncConfig {
     /// The recommended settings: `freeze+nudge` with windows closed only when space runs low, window clamp
-    /// always, 2 ms in the transmit queue, no uplink shaping.
+    /// always, 2 ms in the transmit queue, copies of what went down, no uplink shaping.
+    ///
+    /// There are copies, because a real radio notices a silence late: what it sent until then is gone, and its
+    /// sender takes the loss for congestion (docs/late.md).
     ///
     /// There is no uplink shaping, because an ACK kept back is data that comes later: the clamp leaves one
     /// round trip plus 5 ms of data in flight, so ACKs delayed by a silence's length would let the radio run
@@ -228,7 +231,7 @@ impl Default for DsaSyncConfig {
             datagrams: Datagrams::Hold,
             datagram_max_age: Duration::from_secs(1),
             datagram_quota: Bytes(8_000_000),
-            recover: false,
+            recover: true,
             longest_lateness: Duration::from_millis(50),
             copies: Bytes(4_000_000),
             duplicates: Duplicates::Adaptive,
@@ -270,6 +273,7 @@ impl DsaSyncConfig {
             max_held_packets: 1_048_576,
             queues: Queues::Station,
             datagrams: Datagrams::Pass,
+            recover: false,
             duplicates: Duplicates::ReplaceOlder,
             uplink: UplinkConfig {
                 mode: UplinkMode::Pooled,
@@ -293,6 +297,7 @@ impl DsaSyncConfig {
             transmit_queue: Duration::ZERO,
             // A sender that no window holds down keeps a queue here, which is what this preset is to show.
             standing_limit: Duration::ZERO,
+            recover: false,
             ..Self::default()
         }
     }

@@ -197,7 +197,8 @@ impl Downlink {
         if let Some(index) = older {
             return self.replace(shared, slot, index, packet, out);
         }
-        if (arrival && self.is_over_quota(shared, slot, packet)) || !self.make_room(shared, slot, packet, out)
+        if (arrival && self.is_over_quota(shared, slot, packet, 0))
+            || !self.make_room(shared, slot, packet, out)
         {
             return shared.drop_packet(DropReason::BufferFull);
         }
@@ -217,7 +218,8 @@ impl Downlink {
         out: &mut Actions,
     ) -> Verdict {
         let freed = self.buffer.segment(index).len;
-        if !shared.space.fits(packet.len, freed) {
+        // A copy that is longer, as of a sender that puts segments together, may not fit: the older one goes.
+        if self.is_over_quota(shared, slot, packet, freed) || !shared.space.fits(packet.len, freed) {
             return shared.drop_packet(DropReason::BufferFull);
         }
         let older = self.buffer.replace(shared.flows.at(slot), index, packet);
@@ -251,15 +253,18 @@ impl Downlink {
         shared.metrics.holds += 1;
     }
 
-    /// The flow, or all flows that its station has not answered, would have more here than their quota.
+    /// The flow, or all flows that its station has not answered, would come to have more here than their quota, were
+    /// the packet held in place of one of `freed` bytes, which is 0 if there is none.
     #[inline]
-    fn is_over_quota(&self, shared: &mut Shared, slot: u32, packet: &PacketView<'_>) -> bool {
+    fn is_over_quota(&self, shared: &mut Shared, slot: u32, packet: &PacketView<'_>, freed: u32) -> bool {
         let quota = shared.config.flow_quota.0;
-        if quota == 0 || shared.config.queues == Queues::Station {
+        // What adds nothing may be held: the queue can be over its quota by what came back from below.
+        if quota == 0 || shared.config.queues == Queues::Station || packet.len <= freed {
             return false;
         }
         let (weight, own) = self.buffer.weight_before(shared.flows.at(slot), slot, packet.station);
-        weight + u64::from(packet.len) > if own { quota } else { quota / COMMON_PART }
+        let others = if freed == 0 { weight } else { weight - self.buffer.weight(freed) };
+        others + u64::from(packet.len) > if own { quota } else { quota / COMMON_PART }
     }
 
     /// The queue that this packet is in, or was just taken out of, has come into use or run empty: others share the space

@@ -140,6 +140,8 @@ pub(super) struct Flow {
     pub down_max: Option<Seq>,
     /// End of the highest segment handed to the radio.
     pub down_sent: Option<Seq>,
+    /// Highest number at which a segment handed to the radio begins, empty ones counted.
+    pub down_begun: Option<Seq>,
     /// Bytes above `acked` that duplicate ACKs say have arrived.
     credited: u32,
     /// Latest sequence number the correspondent acknowledged.
@@ -208,6 +210,7 @@ impl Flow {
             told_edge: None,
             down_max: None,
             down_sent: None,
+            down_begun: None,
             credited: 0,
             correspondent_acked: None,
             has_data: false,
@@ -420,6 +423,15 @@ impl Flow {
             }
         }
         true
+    }
+
+    /// Notes that a segment goes to the radio that begins at `seq`. One beyond all that was learned of was not
+    /// believed.
+    #[inline]
+    pub fn note_begun(&mut self, seq: Seq) {
+        if self.down_max.is_some_and(|highest| !seq.after(highest)) {
+            self.down_begun = Some(self.down_begun.map_or(seq, |old| old.max(seq)));
+        }
     }
 
     /// Counts a duplicate ACK as a segment that arrived above a hole (RFC 5681 section 2; with SACK the

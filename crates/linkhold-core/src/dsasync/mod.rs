@@ -303,7 +303,7 @@ impl DsaSync {
     fn on_taken_back(&mut self, slot: u32, packet: &PacketView<'_>, out: &mut Actions) {
         self.downlink.pacer.on_taken_back(packet.len);
         self.round_trips.on_taken_back(self.shared.flows.at(slot));
-        self.recover.taken_back(&mut self.shared, slot, packet.tcp.seq, out);
+        self.recover.taken_back(&mut self.shared, slot, packet.tcp, out);
     }
 
     /// A segment that came goes down at once.
@@ -341,6 +341,7 @@ impl DsaSync {
     #[inline]
     fn sent_down(&mut self, now: Instant, slot: u32, sent: &SentDown) {
         let ahead = self.downlink.pacer.on_sent(now, sent.len);
+        self.shared.flows.at(slot).note_begun(sent.end - sent.seq_len);
         self.round_trips.on_sent(now, &mut self.shared, slot, sent, ahead);
     }
 
@@ -368,8 +369,10 @@ impl DsaSync {
         out: &mut Actions,
     ) -> bool {
         let SentDown { end, seq_len, len: bytes, .. } = *sent;
-        let again = self.shared.flows.known(slot).down_sent.is_some_and(|highest| !end.after(highest));
-        let segment = Forwarded { id: packet, seq: end - seq_len, end, bytes, again };
+        let (flow, seq) = (self.shared.flows.known(slot), end - seq_len);
+        let again = flow.down_sent.is_some_and(|highest| !end.after(highest));
+        let out_of_order = flow.down_begun.is_some_and(|highest| seq.before(highest));
+        let segment = Forwarded { id: packet, seq, end, bytes, again, out_of_order };
         self.recover.keep(now, &mut self.shared, &self.round_trips, slot, &segment, out)
     }
 
@@ -558,6 +561,7 @@ impl DsaSync {
             self.downlink.pacer.forget_rate();
         } else {
             self.downlink.pacer.set_rate(now, rate.mul_f64(efficiency.get()), true);
+            self.recover.rate_told(now, &self.downlink.pacer);
             self.capacity.on_switch(now, &mut self.shared, old, new, out);
         }
     }

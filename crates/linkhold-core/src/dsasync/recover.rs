@@ -55,7 +55,7 @@ use super::windows::Windows;
 use crate::action::Actions;
 use crate::copies::suspects::{Forwarded, Judging, Remembered, Resent};
 use crate::link_event::Scope;
-use crate::packet::StationId;
+use crate::packet::{StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
@@ -319,10 +319,16 @@ impl Recover {
     }
 
     /// A segment came back from the transmit queue.
-    pub fn taken_back(&mut self, shared: &mut Shared, slot: u32, seq: Seq, out: &mut Actions) {
-        if let Some(state) = self.states.get_mut(slot as usize) {
-            shared.metrics.count(state.copies.taken_back(seq, out));
-        }
+    pub fn taken_back(&mut self, shared: &mut Shared, slot: u32, tcp: &TcpSegment, out: &mut Actions) {
+        let Some(state) = self.states.get_mut(slot as usize) else { return };
+        // The number of a SYN or RST may be from nowhere and place it anywhere. All copies are of what followed a SYN
+        // (its arrival lets go of all), and what follows an RST needs no copies.
+        let done = if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
+            state.copies.clear(out)
+        } else {
+            state.copies.taken_back(tcp.seq, out)
+        };
+        shared.metrics.count(done);
     }
 
     /// Sends the next copy that may leave now. False if there is none.
@@ -476,6 +482,28 @@ impl Recover {
             }
             self.join_line(slot);
             self.plan(slot, until);
+        }
+    }
+
+    /// The channel's rate was told: what is thought to be in the transmit queue takes another time now, and no answer
+    /// is waited for longer than that makes it.
+    pub fn rate_told(&mut self, now: Instant, pacer: &Pacer) {
+        let ahead = pacer.ahead(now);
+        for slot in 0..self.states.len() as u32 {
+            let state = &mut self.states[slot as usize];
+            let (word, tail) = (state.word(), state.tail());
+            let at = match &mut state.phase {
+                Phase::Quiet | Phase::Threatened { .. } => continue,
+                Phase::Probing { until } => {
+                    *until = (*until).min(now + ahead + word);
+                    *until
+                }
+                Phase::Watching { until, waits } => {
+                    *until = (*until).min(now + ahead + tail * (1 << (*waits).min(6)));
+                    *until
+                }
+            };
+            self.plan(slot, at);
         }
     }
 

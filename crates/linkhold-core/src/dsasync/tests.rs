@@ -54,6 +54,7 @@ fn plain(mode: Mode) -> DsaSyncConfig {
         transmit_queue: Duration::ZERO,
         uplink: uplink::UplinkConfig { mode: UplinkMode::Off, ..Default::default() },
         reclaim: false,
+        recover: false,
         ..DsaSyncConfig::default()
     }
 }

@@ -128,9 +128,11 @@ mod tests {
             config.channels.iter().map(|one| one.as_ref().map(|one| one.capacity.as_bps())).collect()
         };
         assert_eq!(capacities(text), [None, Some(20_000_000)]);
-        let all = format!("{text}[channel]\ncapacity = \"1Gbit/s\"\n");
+        let all = format!(
+            "{text}[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\nrecover = false\n"
+        );
         assert_eq!(capacities(&all), [Some(1_000_000_000), Some(20_000_000)]);
-        // A slow radio has its aggregates split, a fast one beside it has not.
+        // Where nothing is copied a slow radio has its aggregates split, a fast one beside it has not.
         let queues = parse(&all).unwrap().queues();
         assert_eq!(
             (queues.split_aggregates.clone(), queues.queue_numbers()),
@@ -140,12 +142,14 @@ mod tests {
 
     #[test]
     fn several_mechanisms_stand_in_the_files_order_and_need_what_all_need() {
-        let both = "mechanisms = [{ name = \"dsasync\" }, { name = \"local-recovery\" }]\n";
+        let both = "mechanisms = [{ name = \"dsasync\", recover = false }, { name = \"local-recovery\" }]\n";
         let config = parse(&format!("{SMALLEST}{both}")).unwrap();
         assert_eq!(config.mechanism_name(), "dsasync+local-recovery");
         let alone = |name: &str| parse(&format!("{SMALLEST}mechanism = \"{name}\"\n")).unwrap();
         assert!(config.queues().max_packets >= alone("dsasync").queues().max_packets);
-        assert!(config.queues().whole_downlink && !alone("dsasync").queues().whole_downlink);
+        let no_copies =
+            parse(&format!("{SMALLEST}mechanism = {{ name = \"dsasync\", recover = false }}\n")).unwrap();
+        assert!(config.queues().whole_downlink && !no_copies.queues().whole_downlink);
         assert!(config.build_mechanism(1).is_ok());
     }
 

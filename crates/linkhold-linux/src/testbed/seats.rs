@@ -236,6 +236,7 @@ impl Daemons {
 #[cfg(test)]
 mod tests {
     use linkhold_core::registry::{entries, find};
+    use linkhold_core::settings::Value;
     use linkhold_scenario::HostFreeze;
 
     use super::super::daemon_config::tests::scenario;
@@ -276,10 +277,12 @@ mod tests {
                         host can run";
         assert!(told_of.starts_with(expected), "{told_of}");
         let both = |names: [&str; 2]| names.map(|name| placed(name, Place::BaseStation)).to_vec();
-        let together = with(both(["dsasync", "local-recovery"]));
+        let mut no_copies = placed("dsasync", Place::BaseStation);
+        no_copies.settings.set("recover", &Value::Truth(false)).expect("a setting");
+        let together = with(vec![no_copies, placed("local-recovery", Place::BaseStation)]);
         assert_eq!(Seats::of(&together).unwrap().agent.len(), 2);
         let refused = told(both(["local-recovery", "dsasync"]));
-        assert!(refused.ends_with("write it last, next to the radio"), "{refused}");
+        assert!(refused.contains("write it last, next to the radio"), "{refused}");
         let two = told(vec![placed("cr-aware", Place::Stations), placed("snr-gate", Place::Stations)]);
         assert!(two.contains("has cr-aware and snr-gate at \"stations\""), "{two}");
     }

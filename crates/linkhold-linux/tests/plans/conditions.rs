@@ -183,7 +183,7 @@ pub const TOLD_LATE_SEVERAL: Conditions = Conditions {
     name: "told late, several",
     scenario: Source::File("told-late.toml"),
     set: &["duration=13s", "warm_up=3s"],
-    cases: &["dsasync", "both"],
+    cases: &["no-copies", "both"],
     congestion: CUBIC,
     seeds: &[2],
 };

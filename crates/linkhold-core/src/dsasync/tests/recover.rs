@@ -162,6 +162,95 @@ fn a_silence_noticed_late_sends_two_suspects_first_then_the_rest_then_what_was_h
     assert!(last_copy < first_held);
 }
 
+/// Numbers of the copies that were let go of, in order.
+fn forgotten(actions: &[Action]) -> Vec<u64> {
+    actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Forget { packet } => Some(packet.0),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn no_copy_goes_before_a_syn_or_rst_that_came_back() {
+    for flags in [TcpFlags::SYN, TcpFlags::RST] {
+        // Its number is a stranger's, ahead of the connection's or behind.
+        for seq in [12 * MSS, 1 << 30, 3 << 30] {
+            let mut b = Bench::downloading(&recovering());
+            let from_nowhere = TcpSegment { seq: Seq(seq), flags, ..TcpSegment::default() };
+            let _ = b.at(200).packet(Direction::Downlink, Origin::Arrival, 50, F, &from_nowhere);
+            // After an RST the connection is known anew only from what the station says of it.
+            let _ = b.sack(902, 10, &[]);
+            assert_eq!(b.at(201).segment(10).0, KEPT);
+            assert!(copies(&b.until(220)).is_empty());
+            b.freeze(Scope::Network);
+            let back = b.packet(Direction::Downlink, Origin::TransmitQueue, 50, F, &from_nowhere);
+            assert_eq!((back.0, forgotten(&back.1)), (Verdict::Hold, vec![10]), "{flags:?} {seq}");
+            let actions = b.returns();
+            assert_eq!((copies(&actions), let_go(&actions)), (vec![], vec![50]), "{flags:?} {seq}");
+        }
+    }
+}
+
+#[test]
+fn no_copy_goes_before_what_came_back_though_its_number_is_lower() {
+    let mut b = Bench::downloading(&recovering());
+    b.at(200);
+    // 10 was lost on its way here and comes last, and only it was lost below.
+    for n in [11, 12, 10] {
+        assert_eq!(b.segment(n).0, KEPT);
+    }
+    assert!(copies(&b.until(220)).is_empty());
+    b.freeze(Scope::Network);
+    assert_eq!(forgotten(&b.back(12, F, 12 * MSS).1), [10, 12]);
+    assert_eq!(forgotten(&b.back(11, F, 11 * MSS).1), [11]);
+    let actions = b.returns();
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![], vec![11, 12]));
+}
+
+#[test]
+fn a_copy_of_what_went_out_of_order_goes_before_what_followed_it_and_came_back() {
+    let mut b = Bench::downloading(&recovering());
+    b.at(200);
+    for n in [11, 10, 12] {
+        assert_eq!(b.segment(n).0, KEPT);
+    }
+    assert!(copies(&b.until(220)).is_empty());
+    b.freeze(Scope::Network);
+    assert_eq!(forgotten(&b.back(12, F, 12 * MSS).1), [12]);
+    let actions = b.returns();
+    // Both suspects are on their way before it, so nothing keeps it back.
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![10, 11], vec![12]));
+    let is_copy = |action: &Action| matches!(action, Action::SendCopy { .. });
+    assert!(actions[..2].iter().all(is_copy), "{actions:?}");
+}
+
+#[test]
+fn a_probe_that_seemed_far_down_a_slow_queue_is_not_waited_for_longer_than_the_rate_told_later_makes_it() {
+    let tell = |b: &mut Bench, capacity| {
+        b.link(LinkEventKind::ChannelSwitched {
+            capacity: BitRate(capacity),
+            efficiency: Fraction::clamped(0.5),
+        })
+    };
+    for told in [false, true] {
+        let mut b = Bench::downloading(&recovering());
+        // 1 s a segment: the first six wait for 6 s, with the copies behind them.
+        let _ = tell(b.at(199), 16_640);
+        b.caught(20);
+        let mut actions = b.at(500).thaw(Scope::Network);
+        if told {
+            actions.extend(tell(b.at(510), 16_640_000));
+        }
+        actions.extend(b.until(800));
+        // Nobody answers, so the rest of the suspects goes unseen, and then what was held.
+        assert_eq!(let_go(&actions), if told { vec![16, 17] } else { vec![] });
+        assert_eq!(copies(&actions).is_empty(), !told);
+    }
+}
+
 #[test]
 fn originals_that_come_through_one_by_one_are_not_sent_again() {
     let mut b = Bench::downloading(&recovering());

@@ -194,6 +194,31 @@ fn a_flow_has_a_quota_and_flows_that_nobody_answered_an_eighth_of_it_together() 
 }
 
 #[test]
+fn a_longer_copy_of_a_held_segment_is_held_to_the_quota_too() {
+    let config = DsaSyncConfig { flow_quota: Bytes(16_640), ..plain(Mode::Hold) };
+    let mut b = Bench::new(&config);
+    b.open(1, 50_000);
+    b.at(10).freeze(Scope::Network);
+    let full = Verdict::Drop(DropReason::BufferFull);
+    let superseded = |id| Action::Discard { packet: PacketId(id), reason: DropReason::Superseded };
+    // The quota of flows that nobody answered is 2080 bytes, and 40 are headers.
+    assert_eq!(b.down(10, 20, 1000, MSS), (Verdict::Hold, vec![]));
+    assert_eq!(b.down(11, 20, 1000, 2041), (full, vec![]));
+    assert_eq!(b.down(12, 20, 1000, 2040), (Verdict::Hold, vec![superseded(10)]));
+    // Another of the same length adds nothing.
+    assert_eq!(b.down(13, 20, 1000, 2040), (Verdict::Hold, vec![superseded(12)]));
+    // A flow's own is 16,640 bytes.
+    assert_eq!(b.down(30, 1, 1000, 15_000), (Verdict::Hold, vec![]));
+    assert_eq!(b.down(31, 1, 16_000, MSS), (Verdict::Hold, vec![]));
+    assert_eq!(b.down(32, 1, 16_000, 1561), (full, vec![]));
+    assert_eq!(b.down(33, 1, 16_000, 1560), (Verdict::Hold, vec![superseded(31)]));
+    b.room(9);
+    let mut leaves = released(&b.at(20).thaw(Scope::Network));
+    leaves.sort_unstable();
+    assert_eq!(leaves, [13, 30, 33]);
+}
+
+#[test]
 fn a_queue_that_stands_is_cut_but_what_a_silence_kept_is_not() {
     for silence in [false, true] {
         let mut b =

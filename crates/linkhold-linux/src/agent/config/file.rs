@@ -317,7 +317,7 @@ pub fn others_can_follow(settings: &MechanismSettings) -> Result<(), ValueError>
     }
     let name = settings.name();
     let what = format!("{name} keeps copies of what goes to the radio, and another changes it afterwards");
-    Err(ValueError::new(what, "write it last, next to the radio"))
+    Err(ValueError::new(what, "write it last, next to the radio (dsasync keeps none with recover = false)"))
 }
 
 /// The mechanisms, from the wire to the radio.
@@ -327,8 +327,8 @@ fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
     }
     let stated =
         one_or_several(file.mechanism.as_ref(), file.mechanisms.as_ref(), reader).unwrap_or_default();
-    let mut all: Vec<MechanismSettings> = Vec::new();
-    for (number, value) in stated.iter().enumerate() {
+    let mut all: Vec<(&Spot, MechanismSettings)> = Vec::new();
+    for value in stated {
         if file.mechanisms.is_some() && matches!(value.value, MechanismValue::None) {
             let right = "remove it: where no mechanism stands packets pass";
             reader.report(&value.spot, "\"none\" is no mechanism of a list", right);
@@ -339,17 +339,18 @@ fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
         if let Err(error) = runs_on_a_router(name, placed.settings.entry().places, placed.place) {
             reader.report(&value.spot, error.what, error.right);
         }
-        if all.iter().any(|other| other.name() == name) {
+        if all.iter().any(|(_, other)| other.name() == name) {
             reader.report(&value.spot, format!("{name} stands in the list already"), "keep one of them");
+            continue;
         }
-        if number + 1 < stated.len()
-            && let Err(error) = others_can_follow(&placed.settings)
-        {
-            reader.report(&value.spot, error.what, error.right);
-        }
-        all.push(placed.settings);
+        all.push((&value.spot, placed.settings));
     }
-    all
+    for (spot, settings) in all.iter().rev().skip(1) {
+        if let Err(error) = others_can_follow(settings) {
+            reader.report(spot, error.what, error.right);
+        }
+    }
+    all.into_iter().map(|(_, settings)| settings).collect()
 }
 
 /// Checks what no single key can, and fills in the configuration; `None` after a report.
