@@ -61,8 +61,8 @@ struct Connection {
     snd_nxt: Seq,
     /// What the sender has been told.
     told: Seq,
-    /// What the sender sent again: first and last number.
-    again: Vec<(Seq, Seq)>,
+    /// What the sender sent again: when, and first and last number.
+    again: Vec<(Instant, Seq, Seq)>,
     rcv_nxt: Seq,
     /// What arrived out of order, and the block that arrived last first.
     beyond: Vec<(Seq, Seq)>,
@@ -209,7 +209,7 @@ impl World {
     }
 
     /// An ACK is thrown away: the sender has been told all that it acknowledged, and no D-SACK is lost that
-    /// could be of its own copy.
+    /// could be of its own copy. What the sender sent again after the ACK had come is not what the ACK tells of.
     fn thrown_away(&mut self, packet: Packet) {
         assert_eq!(packet.direction, Direction::Uplink, "data is thrown away though there is space");
         let flow = &self.flows[packet.flow];
@@ -218,7 +218,9 @@ impl World {
         for block in packet.tcp.sack.as_slice() {
             assert!(!block.right.after(flow.told), "a block is lost");
             if !block.right.after(packet.tcp.ack) {
-                let own = |&(seq, end): &(Seq, Seq)| seq.before(block.right) && block.left.before(end);
+                let own = |&(at, seq, end): &(Instant, Seq, Seq)| {
+                    at < packet.since && seq.before(block.right) && block.left.before(end)
+                };
                 assert!(!flow.again.iter().any(own), "the sender's own D-SACK is lost");
             }
         }
@@ -342,7 +344,7 @@ impl World {
         let unknown = at.snd_nxt.minus(at.told) as u32 / MSS;
         if unknown > 0 {
             let seq = at.told + nth % unknown * MSS;
-            self.flows[flow].again.push((seq, seq + MSS));
+            self.flows[flow].again.push((self.now, seq, seq + MSS));
             self.sender_again += 1;
             self.send(flow, seq);
         }
