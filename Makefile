@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table late-table host-table host-page page-numbers sense-speed router-costs clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table late-table host-table host-page page-numbers sense-speed router-costs clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ router-page: setup ## Run the commands of docs/router.md in network namespaces a
 test-wifi: ## The agent on real Wi-Fi in an emulated machine (as root; fetches a kernel with apt once); skips with its reason
 	$(CARGO) test --locked --workspace $(STRUCT_OPS) --test command --no-run
 	scripts/wifi/run.sh $(or $(CARGO_TARGET_DIR),target)/debug/linkhold
+
+wifi-page: build ## Measure what the agent is worth on that Wi-Fi and fill docs/router.md with it (as root, on a quiet machine, 15 min)
+	LINKHOLD=$(LINKHOLD) scripts/wifi_page.py
 
 repeat-linux: setup ## Tests that compare order or time 100 times each, then the namespace suite 10 times free and 10 times beside load (as root)
 	scripts/repeat_tests.sh order 100

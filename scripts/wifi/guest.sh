@@ -1,8 +1,10 @@
 #!/bin/bash
 # What runs in the virtual machine of `make test-wifi`: two access points, three stations, the agent between wire and
-# air, and everything that silences a radio. It measures and records; check.py judges. Usage: guest.sh LINKHOLD FOLDER
+# air, and everything that silences a radio. It measures and records; check.py judges.
+#   guest.sh LINKHOLD FOLDER           what `make test-wifi` judges
+#   guest.sh LINKHOLD FOLDER ROUNDS    downloads through channel switches alone, with the agent and without in turns
 set -u
-LINKHOLD=/run/program FOLDER=$2 HERE=$(dirname "$0")
+LINKHOLD=/run/program FOLDER=$2 HERE=$(dirname "$0") ROUNDS=${3:-}
 : > "$FOLDER/booted"
 # Files lie in memory until the end: what goes to the host's file system may take as long as the host likes, be it a
 # line of a log or a page of a program.
@@ -93,6 +95,30 @@ station 2 linkhold 2412 10.91.2
 until_true 200 stations wlan0 2 || fail "the stations do not associate"
 ip netns exec ch busybox ping -qc 2 10.91.2.11 > /dev/null || fail "no way to the station"
 ip netns exec ch iperf3 -s -D
+printf '%s\n' 'wired = ["wired0"]' 'radio = ["wlan0", "wlan3"]' '[datapath]' 'backend = "nftables"' > /run/agent.toml
+start_agent() {
+  LINKHOLD_LOG=debug $LINKHOLD agent --config /run/agent.toml >> "$OUT/agent.txt" 2>&1 &
+  agent=$!
+  until_true 100 "$LINKHOLD" status || fail "the agent does not answer: $(tail -n 5 "$OUT/agent.txt")"
+}
+stop_agent() {
+  kill $agent
+  wait $agent || fail "the agent's end"
+}
+for round in $(seq 1 "${ROUNDS:-0}"); do
+  for longer in 0 30; do
+    tc -n ch qdisc replace dev eth0 root netem delay ${longer}ms limit 5000 || fail "no longer round trip"
+    switches "$longer-$round-without"
+    start_agent
+    switches "$longer-$round-with"
+    $LINKHOLD status --json > "$OUT/status-$longer-$round.json" || fail "status"
+    stop_agent
+  done
+done
+if [[ $ROUNDS ]]; then
+  : > "$OUT/passed"
+  exit
+fi
 mount -t tracefs none /sys/kernel/tracing || fail "no trace"
 python3 "$HERE/record.py" "$OUT" &
 record=$!
@@ -103,10 +129,7 @@ mark "doctor"
 $LINKHOLD doctor agent > "$OUT/doctor" || fail "doctor: $(cat "$OUT/doctor")"
 mark "without"
 switches without
-printf '%s\n' 'wired = ["wired0"]' 'radio = ["wlan0", "wlan3"]' '[datapath]' 'backend = "nftables"' > /run/agent.toml
-LINKHOLD_LOG=debug $LINKHOLD agent --config /run/agent.toml > "$OUT/agent.txt" 2>&1 &
-agent=$!
-until_true 100 "$LINKHOLD" status || fail "the agent does not answer: $(tail -n 5 "$OUT/agent.txt")"
+start_agent
 nft list ruleset > "$OUT/ruleset"
 mark "with"
 switches with
@@ -157,8 +180,7 @@ sleep 0.5
 $LINKHOLD status > "$OUT/status" || fail "status"
 $LINKHOLD status --json > "$OUT/status.json" || fail "status"
 mark "end"
-kill $agent
-wait $agent || fail "the agent's end"
+stop_agent
 nft list ruleset > "$OUT/ruleset-after"
 cp /sys/kernel/tracing/trace "$OUT/trace"
 pkill -P $record
