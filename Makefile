@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table late-table host-table host-page page-numbers sense-speed router-costs clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table late-table host-table host-page page-numbers sense-speed sense-beside router-costs clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -127,6 +127,9 @@ page-numbers: build ## Fill docs/mesh.md, lookahead.md, sense.md and router.md w
 
 sense-speed: ## Measure how fast `linkhold sense` is and fill docs/sense.md with it (on a quiet machine)
 	CARGO="$(CARGO)" scripts/page_numbers.py --speed
+
+sense-beside: setup ## Measure how soon an agent and a host hear of `linkhold sense` and fill docs/sense.md with it (as root, 50 runs)
+	CARGO="$(CARGO)" scripts/page_numbers.py --beside 50
 
 router-costs: setup ## Measure what the agent costs and fill docs/router.md with it (as root, on a quiet machine)
 	scripts/router_costs.py

@@ -262,7 +262,10 @@ impl Recover {
         }
         let station = flow.station;
         let radio = round_trips.radio_part(station);
-        let bound = Self::bound(shared, radio);
+        // The bound is never less than this, so that it is seldom worked out.
+        let least = LEAST_COPIES.min(shared.config.copies.0);
+        let few = shared.metrics.kept_bytes + u64::from(segment.bytes) <= least;
+        let bound = if few { least } else { Self::bound(shared, radio) };
         if !self.make_room(now, shared, u64::from(segment.bytes), bound, out) {
             return false;
         }
