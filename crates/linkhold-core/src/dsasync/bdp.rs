@@ -212,6 +212,11 @@ impl Bdp {
         self.is_told().then_some(rate)
     }
 
+    /// Among how many equal stations the cell is shared.
+    pub fn stations(&self) -> f64 {
+        self.stations.count()
+    }
+
     /// What stations acknowledge in this time where they acknowledge most, bytes.
     pub fn carried_in(&self, time: Duration) -> f64 {
         self.fastest() * time.as_nanos() as f64
