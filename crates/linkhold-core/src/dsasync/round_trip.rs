@@ -280,7 +280,6 @@ impl RoundTrips {
     }
 
     /// The same where several stations have traffic.
-
     #[inline(never)]
     fn full_cell(&self, now: Instant) -> Option<Instant> {
         if self.below_is_never_full() || !self.cell.is_full(self.outstanding) {
