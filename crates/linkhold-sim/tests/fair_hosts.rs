@@ -13,10 +13,9 @@
 //! - Never more than B_alloc is held, also where that is short; and no packet is dropped for a standing queue
 //!   within 100 ms of a silence's end.
 //!
-//! Where the rate is told, all are met but one: beside 16 flows at its own host, over a radio with silences, a
-//! sparse flow's 95th percentile is 191 ms. Where it is not told, the first and the third are not met (0.61 to
-//! 0.85 for the 16 flows; up to 94 ms). What is printed is what there is; for these the bounds below only keep it
-//! from becoming worse.
+//! All are met where the rate is told and where it is not, but that a sparse flow beside 16 flows at its own host
+//! waits up to 11.7 ms (told, with silences) and 14.1 ms (untold, 3 ms, with silences). For these cells the bound
+//! below only keeps it from becoming worse.
 
 mod common;
 
@@ -109,8 +108,7 @@ fn a_host_with_sixteen_flows_has_as_much_as_a_host_with_one() {
             let record = run(condition.scenario(vec![bulk(&[0], 16), bulk(&[1], 1)]), seed);
             let (many, limit) = (part(&record, 0), record.totals.limit_share);
             println!("{condition:?}, seed {seed}: 16 flows {many:.3}, {limit:.3} of the limit together");
-            let most = if condition.rate == Rate::Told { 0.03 } else { 0.38 };
-            if (many - 0.5).abs() > most || limit < 0.88 {
+            if (many - 0.5).abs() > 0.03 || limit < 0.93 {
                 failures.push(format!("{condition:?}, seed {seed}: {many:.3}, {limit:.3} of the limit"));
             }
         }
@@ -146,9 +144,8 @@ fn a_sparse_flow_hardly_waits_beside_hosts_with_many_and_with_one() {
             let above = (flow.delay_p95_outside_silence_s - flow.delay_min_s) * 1e3;
             println!("{condition:?}, station {station}: p95 {above:.2} ms above the least");
             let most = match (condition.rate, condition.silent, station) {
-                (Rate::Told, false, _) | (Rate::Told, true, 2) => 10.0,
-                (Rate::Told, true, _) => 220.0,
-                (Rate::Untold, _, _) => 110.0,
+                (_, _, 2) | (Rate::Told, false, _) => 10.0,
+                _ => 16.0,
             };
             if above.is_nan() || above > most {
                 failures.push(format!("{condition:?}, station {station}: {above:.2} ms"));

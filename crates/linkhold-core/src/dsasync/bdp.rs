@@ -85,10 +85,12 @@ const DAMPING: f64 = 2.0;
 /// Room that pacing by the estimate leaves to discover a higher one (BBR's pacing gain while it probes).
 const PACING_GAIN: f64 = 1.25;
 
-/// Slowest pace that an estimate may set: a full packet each 0.1 s. A lower estimate was measured while a
-/// station was away unannounced. Held packets must not wait for seconds because of it, and the estimate could
-/// not rise while so little is let go.
-const LEAST_PACE: BitRate = BitRate(120_000);
+/// Slowest pace that an estimate may set: a full packet each 10 ms. A lower estimate was measured while a station
+/// was away unannounced, or while all waited for what was lost. Held packets must not wait for seconds because of
+/// it, and it could not rise while so little is let go: senders' copies count as nothing delivered. On a radio
+/// that really is slower, what may be outstanding below ([`Untold::most_below`](super::untold::Untold::most_below))
+/// holds packets back, not the pace.
+const LEAST_PACE: BitRate = BitRate(1_200_000);
 
 /// The clamp's cell-wide part.
 #[derive(Debug)]
@@ -213,6 +215,11 @@ impl Bdp {
             self.bytes_per_ns
         };
         self.is_told().then_some(rate)
+    }
+
+    /// Among how many equal stations the cell is shared.
+    pub fn stations(&self) -> f64 {
+        self.stations.count()
     }
 
     /// What stations acknowledge in this time where they acknowledge most, bytes.

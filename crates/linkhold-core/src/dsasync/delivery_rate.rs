@@ -167,22 +167,40 @@ impl Rates {
 
 /// How much is acknowledged together: a radio that sends ACKs in bunches must have that much under way, or it
 /// runs dry between them. It is the mean over bytes, so that a large bunch counts as often as it has bytes.
+///
+/// A bunch is as large as it was ahead of the slow rate, and ends where that has caught up: ACKs of sixteen
+/// flows come within a millisecond of each other all the time, and are no bunch for it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bunches {
+    began: Instant,
     last: Instant,
     bytes: u64,
+    /// The most that it was ahead, bytes.
+    most: f64,
     mean: f64,
 }
 
 impl Bunches {
-    fn on_acked(&mut self, now: Instant, bytes: u64) {
-        if now.since(self.last) > TOGETHER {
-            let size = self.bytes as f64;
+    /// So many bytes were acknowledged, the slow rate being `rate`, bytes/ns.
+    fn on_acked(&mut self, now: Instant, bytes: u64, rate: f64) {
+        if now.since(self.last) > TOGETHER || self.ahead(now, rate) <= 0.0 {
+            let size = self.most;
             self.mean += (size - self.mean) * size / (size + BUNCH_MEMORY);
-            self.bytes = 0;
+            self.began = now;
+            self.forget();
         }
         self.last = now;
         self.bytes += bytes;
+        self.most = self.most.max(self.ahead(now, rate));
+    }
+
+    fn ahead(&self, now: Instant, rate: f64) -> f64 {
+        self.bytes as f64 - rate * now.since(self.began).as_nanos() as f64
+    }
+
+    /// What was acknowledged last was no bunch.
+    fn forget(&mut self) {
+        (self.bytes, self.most) = (0, 0.0);
     }
 }
 
@@ -292,7 +310,7 @@ impl DeliveryRate {
         if bytes == 0 {
             return;
         }
-        self.bunches.on_acked(now, bytes);
+        self.bunches.on_acked(now, bytes, self.rates.slow());
         self.sample.bytes += bytes;
         let sample = self.sample;
         let between_acks = now.since(sample.began);
@@ -327,7 +345,7 @@ impl DeliveryRate {
     /// A silence begins or ends: what is measured across it says nothing.
     pub fn interrupt(&mut self, now: Instant) {
         self.sample = Sample { began: now, sent: now, bytes: 0, limited: false };
-        self.bunches.bytes = 0;
+        self.bunches.forget();
     }
 
     /// What should be under way for ACKs that come in bunches, bytes: two bunches, one that passes and one to

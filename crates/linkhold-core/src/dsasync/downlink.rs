@@ -106,7 +106,8 @@ impl Downlink {
         if self.pacer.must_wait(now) {
             return true;
         }
-        if let Some(at) = round_trips.below_is_full(now, station) {
+        let full = round_trips.below_is_full(now, station).or_else(|| round_trips.cell_is_full(now));
+        if let Some(at) = full {
             // What is sent again adds nothing to what is under way, and may be what its station waits for.
             let flow = shared.flows.known(slot);
             let is_again = packet.tcp.seq_len() > 0
@@ -156,16 +157,27 @@ impl Downlink {
         found
     }
 
+    /// Enough is outstanding below, for all stations together.
+    #[inline]
+    fn waits_for_cell(&mut self, now: Instant, round_trips: &RoundTrips) -> bool {
+        let full = round_trips.cell_is_full(now);
+        if let Some(at) = full {
+            self.patient = self.patient.min(at);
+        }
+        full.is_some()
+    }
+
     /// The station acknowledged something, so it may be sent something again.
     #[inline]
     pub fn relieve(&mut self, now: Instant, round_trips: &RoundTrips, station: StationId) -> bool {
+        let cell = self.patient < Instant::FAR_FUTURE && self.packets() > 0 && round_trips.is_shared();
         let relieved = self.patient < Instant::FAR_FUTURE
             && self.has(station)
             && round_trips.below_is_full(now, station).is_none();
         if relieved {
             self.buffer.unblock_one(station);
         }
-        relieved
+        relieved || cell
     }
 
     /// Time has come for stations below which enough is outstanding.
@@ -328,7 +340,7 @@ impl Downlink {
         }
         let index = self.buffer.next()?;
         let held = *self.buffer.segment(index);
-        if !self.pacer.allows(now, held.len) {
+        if !self.pacer.allows(now, held.len) || self.waits_for_cell(now, round_trips) {
             return None;
         }
         if let Some(reason) = self.cut_short(now, shared, round_trips, &held) {
@@ -445,7 +457,9 @@ impl Downlink {
         if self.unfinished {
             return Some(now);
         }
-        let at = self.pacer.next_time().filter(|_| self.settle(now, shared, round_trips, gates));
+        let at = self.pacer.next_time();
+        let at = at.filter(|_| self.settle(now, shared, round_trips, gates));
+        let at = at.filter(|_| !self.waits_for_cell(now, round_trips));
         Some(at.unwrap_or(Instant::FAR_FUTURE).min(self.patient)).filter(|&at| at < Instant::FAR_FUTURE)
     }
 }

@@ -144,6 +144,10 @@ pub(super) struct Flow {
     pub down_begun: Option<Seq>,
     /// Bytes above `acked` that duplicate ACKs say have arrived.
     credited: u32,
+    /// Bytes above `acked` that were sent again and are thought to be under way.
+    again: u32,
+    /// Bytes that the latest ACK lets be taken for lost.
+    pub lost: u32,
     /// Latest sequence number the correspondent acknowledged.
     correspondent_acked: Option<Seq>,
     /// The correspondent has sent data, so there is something to stop.
@@ -212,6 +216,8 @@ impl Flow {
             down_sent: None,
             down_begun: None,
             credited: 0,
+            again: 0,
+            lost: 0,
             correspondent_acked: None,
             has_data: false,
             ending: Ending::None,
@@ -440,7 +446,9 @@ impl Flow {
     fn credit(&mut self, tcp: &TcpSegment) {
         let (Some(acked), Some(sent)) = (self.acked, self.down_sent) else { return };
         if tcp.ack.after(acked) {
-            self.credited = self.credited.saturating_sub(tcp.ack.minus(acked) as u32);
+            let advance = tcp.ack.minus(acked) as u32;
+            self.credited = self.credited.saturating_sub(advance);
+            self.again = if tcp.sack.is_empty() { 0 } else { self.again.saturating_sub(advance) };
         } else if tcp.ack == acked
             && tcp.is_pure_ack()
             && (!tcp.sack.is_empty() || (!self.handshake.sack() && tcp.window == self.offer))
@@ -448,6 +456,36 @@ impl Flow {
             let above = u32::try_from(sent.minus(acked)).unwrap_or(0);
             self.credited = self.credited.saturating_add(self.handshake.mss).min(above);
         }
+    }
+
+    /// Takes what lies below the highest SACK block for delivered or lost, but for what was sent again since:
+    /// a hop keeps the order of what it does not lose.
+    pub fn pass_holes(&mut self, tcp: &TcpSegment) {
+        self.lost = 0;
+        let (Some(acked), Some(sent)) = (self.acked, self.down_sent) else { return };
+        let above = |right: &Seq| right.after(acked) && !right.after(sent);
+        let Some(highest) =
+            tcp.sack.as_slice().iter().map(|block| block.right).filter(above).reduce(Seq::max)
+        else {
+            return;
+        };
+        let passed = u32::try_from(highest.minus(acked)).unwrap_or(0).saturating_sub(self.again);
+        self.lost = passed.saturating_sub(self.credited);
+        self.credited += self.lost;
+    }
+
+    /// What was sent before goes down again: it is under way once more.
+    pub fn sent_again(&mut self, bytes: u32) {
+        let bytes = bytes.min(self.credited);
+        self.credited -= bytes;
+        self.again = self.again.saturating_add(bytes);
+    }
+
+    /// What went down came back from the transmit queue.
+    pub fn taken_back(&mut self, bytes: u32) {
+        let (Some(acked), Some(sent)) = (self.acked, self.down_sent) else { return };
+        let above = u32::try_from(sent.minus(acked)).unwrap_or(0);
+        self.credited = self.credited.saturating_add(bytes).min(above);
     }
 
     /// Notes that the correspondent was told a window whose right edge is this far. An edge told never
@@ -492,6 +530,7 @@ impl Flow {
     pub fn write_off(&mut self) {
         let outstanding = u32::try_from(self.outstanding()).unwrap_or(u32::MAX);
         self.credited = self.credited.saturating_add(outstanding);
+        self.again = 0;
     }
 
     /// A window probe: Linux sends an empty segment just below what is acknowledged (`tcp_xmit_probe_skb`),

@@ -14,7 +14,8 @@
 //!
 //! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. A station: empty → new → old
 //! → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
-//! nothing, so that its order is kept.
+//! nothing, so that its order is kept; from the common queue it moves to its own, with all that it holds, when its
+//! station has answered. (A flow that always holds something would stay among strangers for ever.)
 //!
 //! Room is made by the longest queue of the station that has most here, so that a station cannot push another
 //! out by its number of flows. A packet counts with its bytes, but at least as many as there are in the buffer
@@ -456,9 +457,11 @@ impl HoldBuffer {
         Some(self.queues[longest as usize].head)
     }
 
-    /// Adds a packet at the end of its queue, or at the front if it was taken back. True if the queue was empty.
+    /// Adds a packet at the end of its queue, or at the front if it was taken back. True if queues came into
+    /// use or ran empty by it.
     #[inline]
     pub fn push(&mut self, flow: &mut Flow, slot: u32, packet: &PacketView<'_>, how: Arrived) -> bool {
+        let moved = flow.held > 0 && flow.is_answered() && self.leave_common(flow, slot);
         let (queue, station) = self.queue_for(flow, slot, packet.station);
         self.make_room(queue, station);
         let index = if self.free == NONE { self.slab.len() as u32 } else { self.free };
@@ -516,7 +519,50 @@ impl HoldBuffer {
         self.packets += 1;
         self.enlist(queue, station);
         self.weigh(queue, total);
-        total == weight
+        moved || total == weight
+    }
+
+    /// An answered flow that holds packets leaves the common queue. True if it was in that.
+    #[inline]
+    fn leave_common(&mut self, flow: &Flow, slot: u32) -> bool {
+        let from = self.slab[flow.held_tail as usize].queue;
+        let leaves = self.kind == Queues::Flow && from < self.first_own();
+        if leaves {
+            self.move_to_own(flow, from, self.first_own() + slot);
+        }
+        leaves
+    }
+
+    /// Moves all that a flow holds from one queue to another, empty one.
+    #[inline(never)]
+    fn move_to_own(&mut self, flow: &Flow, from: u32, to: u32) {
+        let station = self.queues[from as usize].station;
+        self.make_room(to, station);
+        self.queues[to as usize].transport = flow.transport;
+        let mut index = flow.held_head;
+        while let Some(&HeldSegment { prev, next, flow_next, .. }) = self.slab.get(index as usize) {
+            let queue = &mut self.queues[from as usize];
+            match self.slab.get_mut(prev as usize) {
+                Some(other) => other.next = next,
+                None => queue.head = next,
+            }
+            match self.slab.get_mut(next as usize) {
+                Some(other) => other.prev = prev,
+                None => queue.tail = prev,
+            }
+            let queue = &mut self.queues[to as usize];
+            let prev = join(&mut queue.tail, &mut queue.head, index);
+            if let Some(other) = self.slab.get_mut(prev as usize) {
+                other.next = index;
+            }
+            let held = &mut self.slab[index as usize];
+            (held.queue, held.prev, held.next) = (to, prev, NONE);
+            index = flow_next;
+        }
+        self.begin_anew(to, station);
+        let (left, moved) = (self.queues[from as usize].weight - flow.held_weight, flow.held_weight);
+        self.weigh(from, left);
+        self.weigh(to, moved);
     }
 
     /// Makes sure that the records of a queue and its station are there.

@@ -16,7 +16,7 @@
 //! | 5, loss of capacity | `Capacity` | `capacity.rs` |
 //! | beside the paper: what a silence took before it was noticed | `Recover` | `recover.rs` |
 //! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs`, `bdp.rs` |
-//! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `delivery_rate.rs`, `shares.rs`, `uplink_windows.rs` |
+//! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `shares.rs`, `uplink_windows.rs` |
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
 //!
 //! A station: forwarding → silent (TFP: hold) → draining (silence over, queue not yet empty) → forwarding.
@@ -28,6 +28,7 @@
 
 mod bdp;
 mod capacity;
+mod cell;
 mod codel;
 pub mod config;
 mod datagrams;
@@ -302,7 +303,7 @@ impl DsaSync {
     #[cold]
     fn on_taken_back(&mut self, slot: u32, packet: &PacketView<'_>, out: &mut Actions) {
         self.downlink.pacer.on_taken_back(packet.len);
-        self.round_trips.on_taken_back(self.shared.flows.at(slot));
+        self.round_trips.on_taken_back(self.shared.flows.at(slot), packet.tcp);
         self.recover.taken_back(&mut self.shared, slot, packet.tcp, out);
     }
 
@@ -379,7 +380,13 @@ impl DsaSync {
     /// Sends the copies that may go, then Algorithm 2 lines 6 to 10 and lines 1 to 5.
     fn release(&mut self, now: Instant, out: &mut Actions) {
         while self.recover.has_line()
-            && self.recover.send_next(now, &mut self.shared, &mut self.downlink.pacer, out)
+            && self.recover.send_next(
+                now,
+                &mut self.shared,
+                &mut self.round_trips,
+                &mut self.downlink.pacer,
+                out,
+            )
         {}
         if self.recover.take_opened() {
             self.downlink.unblock();

@@ -34,6 +34,11 @@ impl<T: Default> PerStation<T> {
         &mut self.records[index]
     }
 
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
     /// Every record that there is.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.records.iter()

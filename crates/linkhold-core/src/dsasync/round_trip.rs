@@ -16,12 +16,16 @@
 //!   says nothing for [`GONE`] though the radio works is taken to be gone: its bytes are written off. So are
 //!   those of a flow whose sender had a timeout, if they keep what it sends again from going down
 //!   ([`RoundTrips::counts_anew`]).
+//!   Where nobody tells the rate, what lies below the highest SACK block is taken for delivered or lost, since one
+//!   hop keeps the order of what it does not lose; what is sent again, by its sender or from a copy, is under way
+//!   once more, and what comes back from the transmit queue is not. Else a hole would shut the gate below.
 //! - **Where nobody tells the rate**, each station has an [`Untold`] that is told what goes down, what is
 //!   acknowledged and what comes up.
 //!
 //! A silence within a radio probe's time spoils the sample.
 
 use super::bdp::{Bdp, MinFilter};
+use super::cell::{Cell, Sum};
 use super::config::{Clamp, DsaSyncConfig, Mode};
 use super::flow::{Flow, Watched};
 use super::pacer::Pacer;
@@ -112,6 +116,8 @@ pub(super) struct RoundTrips {
     outstanding: u64,
     stations: PerStation<Station>,
     limits: Limits,
+    /// What several stations may have below together.
+    cell: Cell,
     /// Windows are held down by the measured rate where none is told.
     measures: bool,
     /// Nothing more goes down than the measured rate needs.
@@ -144,9 +150,8 @@ struct Station {
     heard: Instant,
     /// What it had to acknowledge was written off, and it has said nothing since: nothing is kept for it.
     gone: bool,
-    /// It reports a hole: what is lost below is never acknowledged, so what it has not acknowledged says nothing of
-    /// what lies below, and what its sender sends again waits behind all that its connection has here.
-    misses: bool,
+    /// What lies below of it does not count in the cell's limit.
+    aside: bool,
     /// Among how many of its flows its part is shared where the rate is told, and what it is sent of the cell's
     /// bytes.
     flows: Shares,
@@ -162,6 +167,13 @@ struct Station {
     any: MinFilter,
 }
 
+impl Station {
+    /// Radio part of its base round trip; `None` until something of it was measured.
+    fn least(&self) -> Option<Duration> {
+        self.empty.get().or_else(|| self.any.get())
+    }
+}
+
 impl RoundTrips {
     pub fn new(config: &DsaSyncConfig) -> Self {
         Self {
@@ -169,6 +181,7 @@ impl RoundTrips {
             outstanding: 0,
             stations: PerStation::new(config.monitor.max_stations),
             limits: Limits::new(config),
+            cell: Cell::default(),
             measures: config.clamp == Clamp::Always && config.mode != Mode::Hold,
             keeps_short: config.clamp == Clamp::Always && !config.transmit_queue.is_zero(),
             transmit_queue: config.transmit_queue,
@@ -181,8 +194,7 @@ impl RoundTrips {
     /// Radio part of the station's base round trip; `None` until something of it was measured.
     #[inline]
     pub fn radio_part(&self, station: StationId) -> Option<Duration> {
-        let part = self.stations.get(station)?;
-        part.empty.get().or_else(|| part.any.get())
+        self.stations.get(station)?.least()
     }
 
     /// Radio part of a round trip without a queue as it usually is, where the least is too short to plan
@@ -235,17 +247,45 @@ impl RoundTrips {
     /// The same where nobody tells the rate.
     #[inline(never)]
     fn full_below(&self, now: Instant, station: StationId) -> Option<Instant> {
+        let shared = self.cell.limit();
         let fair = match self.waiting {
-            0 | 1 => f64::INFINITY,
-            stations => self.bdp.carried_in(Duration::from_nanos(1)) / f64::from(stations),
+            stations @ 2.. if shared.is_none() => {
+                self.bdp.carried_in(Duration::from_nanos(1)) / f64::from(stations)
+            }
+            _ => f64::INFINITY,
         };
         let queued = self.bdp.carried_in(self.transmit_queue);
-        let most = self.untold(station)?.most_below(self.usual_radio_part(station)?, queued, fair)?;
+        let untold = self.untold(station)?;
+        let own = untold.most_below(self.usual_radio_part(station)?, queued, fair)?;
+        let most = shared.map_or(own, |cell| own.max(cell.most_of_one + untold.delayed() as u64));
         let record = self.stations.get(station)?;
-        if record.outstanding < most || record.gone || record.misses {
+        if record.outstanding < most || record.gone {
             return None;
         }
         let patient = record.heard.max(self.silence_ended) + PATIENCE;
+        (now < patient).then_some(patient)
+    }
+
+    /// Nothing may go down to any station before this time, unless one acknowledges something first: as much
+    /// as the rates of all need is outstanding below. `None`: something may go down, as far as that goes.
+    #[inline(always)]
+    pub fn cell_is_full(&self, now: Instant) -> Option<Instant> {
+        if self.is_shared() { self.full_cell(now) } else { None }
+    }
+
+    /// Several stations have traffic whose rate nobody tells.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.cell.limit().is_some()
+    }
+
+    /// The same where several stations have traffic.
+    #[inline(never)]
+    fn full_cell(&self, now: Instant) -> Option<Instant> {
+        if self.below_is_never_full() || !self.cell.is_full(self.outstanding) {
+            return None;
+        }
+        let patient = self.cell.heard.max(self.silence_ended) + PATIENCE;
         (now < patient).then_some(patient)
     }
 
@@ -258,7 +298,7 @@ impl RoundTrips {
     /// The window of a flow by the rate that was measured, bytes; `None` where it is told, or not known yet.
     pub fn measured_window(&self, flow: &Flow, wired: Duration) -> Option<u32> {
         let local = self.usual_radio_part(flow.station)?;
-        self.untold(flow.station)?.window(wired, local, flow.handshake.mss)
+        self.untold(flow.station)?.window(wired, local, flow.handshake.mss, self.cell.limit())
     }
 
     /// The flow is held down by the measured rate, and keeps to it. When such a rate falls, what is under way
@@ -336,7 +376,14 @@ impl RoundTrips {
         if old != flow.station || bytes != booked {
             let from = self.stations.at(old);
             from.outstanding = from.outstanding.saturating_sub(u64::from(bytes));
-            self.stations.at(flow.station).outstanding += u64::from(booked);
+            if from.aside {
+                self.cell.take_back(u64::from(bytes));
+            }
+            let to = self.stations.at(flow.station);
+            to.outstanding += u64::from(booked);
+            if to.aside {
+                self.cell.put_aside(u64::from(booked));
+            }
             flow.booked = (flow.station, booked);
         }
         (before, after)
@@ -375,9 +422,11 @@ impl RoundTrips {
     ) {
         let flow = shared.flows.at(slot);
         let told = self.bdp.is_told();
-        if told && flow.is_answered() {
+        if flow.is_answered() && (told || self.measures) {
             let record = self.stations.at(flow.station);
-            record.flows.add(now, sent.len, &mut flow.share);
+            if told {
+                record.flows.add(now, sent.len, &mut flow.share);
+            }
             self.bdp.on_sent(now, sent.len, &mut record.share);
         }
         // A segment beyond all that was learned of is one that was not believed.
@@ -385,6 +434,10 @@ impl RoundTrips {
             || flow.down_sent.is_some_and(|highest| !sent.end.after(highest))
             || flow.down_max.is_none_or(|highest| sent.end.after(highest))
         {
+            let sent_before = flow.down_sent.is_some_and(|highest| !sent.end.after(highest));
+            if sent_before && flow.acked.is_some_and(|acked| sent.end.after(acked)) {
+                self.on_sent_again(flow, sent.seq_len);
+            }
             return;
         }
         let told_empty = told && ahead.is_zero();
@@ -392,6 +445,7 @@ impl RoundTrips {
         let station = flow.station;
         let under_way = self.stations.get(station).map_or(0, |record| record.outstanding);
         let below_was_full = self.below_is_full(now, station).is_some();
+        let cell_was_full = self.cell_is_full(now).is_some();
         if !told {
             self.measure_sent(now, flow, sent, under_way);
         }
@@ -407,6 +461,9 @@ impl RoundTrips {
         if under_way == 0 || (!below_was_full && self.below_is_full(now, station).is_some()) {
             // Its patience begins with the first segment, and anew with one that goes beyond.
             self.stations.at(station).heard = now;
+        }
+        if !cell_was_full && self.cell.is_full(self.outstanding) {
+            self.cell.heard = now;
         }
         let departure = Departure { at: now, end: sent.end, ahead };
         let silences = shared.monitor.silences();
@@ -484,9 +541,15 @@ impl RoundTrips {
         untold.look(now, dry);
     }
 
-    /// A packet that had been sent down came back: its flow's probe is void.
-    pub fn on_taken_back(&mut self, flow: &mut Flow) {
+    /// A packet that had been sent down came back: its flow's probe is void, and where nobody tells the rate it is
+    /// not below any more.
+    pub fn on_taken_back(&mut self, flow: &mut Flow, tcp: &TcpSegment) {
         flow.radio_probe = None;
+        let was_sent = flow.down_sent.is_some_and(|highest| !tcp.seq_end().after(highest));
+        let is_out = flow.acked.is_some_and(|acked| !tcp.seq.before(acked));
+        if !self.bdp.is_told() && was_sent && is_out {
+            let _ = self.account(flow, |flow| flow.taken_back(tcp.seq_len()));
+        }
     }
 
     /// A segment came from the station. False if it is not believed.
@@ -504,19 +567,30 @@ impl RoundTrips {
         self.look_for_gone(now, shared);
         let flow = shared.flows.at(slot);
         let mut believed = true;
-        let (before, after) = self.account(flow, |flow| believed = flow.on_uplink(packet.tcp));
+        let told = self.bdp.is_told();
+        let (before, after) = self.account(flow, |flow| {
+            believed = flow.on_uplink(packet.tcp);
+            if !told && believed {
+                flow.pass_holes(packet.tcp);
+            }
+        });
         if !believed {
             return false;
         }
         flow.heard = now;
         let record = self.stations.at(packet.station);
-        record.misses = !packet.tcp.sack.is_empty();
-        let delivered = before.saturating_sub(after);
+        let lost = if told { 0 } else { flow.lost };
+        let delivered = before.saturating_sub(after).saturating_sub(u64::from(lost));
         if delivered > 0 {
             (record.heard, record.gone) = (now, false);
+            self.cell.heard = now;
             if let Some(watched) = &mut flow.watched {
                 watched.progressed = now;
             }
+        }
+        if delivered > 0 && !self.below_is_never_full() {
+            self.set_aside(packet.station, false);
+            self.look_at_cell(now);
         }
         // What comes up while nothing may go down says nothing of the rate.
         if !silent && here != Here::Withheld && !self.bdp.is_told() {
@@ -555,8 +629,57 @@ impl RoundTrips {
         true
     }
 
+    /// What had gone down goes down again: sent again by its sender, from a copy, or after it came back.
+    pub fn on_sent_again(&mut self, flow: &mut Flow, bytes: u32) {
+        if !self.bdp.is_told() {
+            let _ = self.account(flow, |flow| flow.sent_again(bytes));
+        }
+    }
+
+    /// What lies below of the station counts, or does not.
+    fn set_aside(&mut self, station: StationId, aside: bool) {
+        let record = self.stations.at(station);
+        if record.aside != aside {
+            record.aside = aside;
+            if aside {
+                self.cell.put_aside(record.outstanding);
+            } else {
+                self.cell.take_back(record.outstanding);
+            }
+        }
+    }
+
+    /// Looks at the next station, in the order of their numbers, and at times at all: what all of them need
+    /// below.
+    #[inline(never)]
+    fn look_at_cell(&mut self, now: Instant) {
+        let ended = self.silence_ended;
+        if let Some(number) = self.cell.next(self.stations.len()) {
+            let station = StationId(number);
+            let record = self.stations.at(station);
+            if record.outstanding > 0 && !record.aside && Cell::is_stale(now, record.heard.max(ended)) {
+                self.set_aside(station, true);
+            }
+        }
+        if !self.cell.is_due(now) {
+            return;
+        }
+        let mut sum = Sum::NONE;
+        for record in self.stations.iter() {
+            let local = record.usual.or_else(|| record.least());
+            let active = Cell::is_active(now, record.outstanding, record.heard.max(ended));
+            if let Some(untold) = &record.untold
+                && let (Some(needs), Some(local), true) = (untold.needs(), local, active)
+            {
+                sum.add(needs, local);
+            }
+        }
+        self.cell.set(&sum, self.bdp.carried_in(self.transmit_queue), self.bdp.stations());
+    }
+
     /// The station's number goes to another.
     pub fn forget_station(&mut self, station: StationId) {
+        self.set_aside(station, false);
         self.stations.forget(station);
     }
 
@@ -566,6 +689,9 @@ impl RoundTrips {
         let (station, bytes) = flow.booked;
         let record = self.stations.at(station);
         record.outstanding = record.outstanding.saturating_sub(u64::from(bytes));
+        if record.aside {
+            self.cell.take_back(u64::from(bytes));
+        }
     }
 }
 

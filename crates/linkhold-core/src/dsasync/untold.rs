@@ -11,9 +11,8 @@
 //!   where several share it, each has enough there for its next turn. Each further flow of the station adds half
 //!   a packet: a receiver that delays its ACK (RFC 1122 section 4.2.3.2) leaves every second segment of a flow
 //!   unacknowledged though it arrived, and with the gate shut for those, the segments that it waits for would
-//!   wait here. While several stations wait here, each counts with no more than an equal part of the cell's
-//!   rate: a router that serves who came first gives each what it has there, so one that had more would keep
-//!   it. The rest waits in the hold buffer. If
+//!   wait here. Where several stations have traffic, all of them together have a limit, and windows allow for
+//!   what waits below of the others ([`cell`](super::cell)). The rest waits in the hold buffer. If
 //!   the station says nothing for [`PATIENCE`], one packet goes down all the same.
 //! - **Downlink window**, of all connections of the station together: `max(4 MSS, forecast + waits)`, with
 //!   `forecast = slow · wired round trip` and `waits = (slow + fast) / 2 · (local round trip + margin)`. What an
@@ -33,6 +32,7 @@
 //!
 //! Nothing is held down before the radio was busy for the length of a sample.
 
+use super::cell::{Limit, Needs};
 use super::config::DsaSyncConfig;
 use super::delivery_rate::{DeliveryRate, Rates};
 use super::shares::Shares;
@@ -197,19 +197,30 @@ impl Untold {
         self.rate.is_filled().then(|| needed as u64 + bunches as u64)
     }
 
+    /// What the station needs below where it shares the cell; `None` before its rate is known.
+    pub fn needs(&self) -> Option<Needs> {
+        let rate = self.rate.rates.fast().max(self.rate.rates.slow());
+        let (delayed, bunches) = (self.delayed(), self.rate.for_bunches() as f64);
+        self.rate.is_filled().then_some(Needs { rate, delayed, bunches })
+    }
+
     /// What of the station's further flows has arrived and is not acknowledged, because ACKs are delayed, bytes.
-    fn delayed(&self) -> f64 {
+    pub fn delayed(&self) -> f64 {
         (self.shares.count() - 1.0) * FULL_PACKET / 2.0
     }
 
     /// The window of one of the station's connections with this wired round trip, bytes; `None` before the
-    /// rate is known.
-    pub fn window(&self, wired: Duration, local: Duration, mss: u32) -> Option<u32> {
-        let (fast, slow) = (self.rate.rates.fast(), self.rate.rates.slow());
+    /// rate is known. Where the station shares the cell, `shared` says how.
+    pub fn window(&self, wired: Duration, local: Duration, mss: u32, shared: Option<&Limit>) -> Option<u32> {
+        let (mut fast, mut slow) = (self.rate.rates.fast(), self.rate.rates.slow());
+        let mut waits = local.as_nanos() as f64 + self.margin.nanos;
+        if let Some(cell) = shared {
+            (fast, slow) = (fast.max(cell.fair), slow.max(cell.fair));
+            waits = local.min(cell.local).as_nanos() as f64 + self.margin.nanos + cell.below;
+        }
         let segment = mss.clamp(536, 9000);
-        let forecast = slow * wired.as_nanos() as f64;
-        let waits = f64::midpoint(fast, slow) * (local.as_nanos() as f64 + self.margin.nanos);
-        let bytes = (forecast + waits).max(f64::from(4 * segment)) / self.shares.count();
+        let bytes = slow * wired.as_nanos() as f64 + f64::midpoint(fast, slow) * waits;
+        let bytes = bytes.max(f64::from(4 * segment)) / self.shares.count();
         // One segment more, because a delayed ACK leaves one arrived segment untold.
         self.rate.is_filled().then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
     }

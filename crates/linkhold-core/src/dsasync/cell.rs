@@ -1,0 +1,199 @@
+//! What may be outstanding below for all stations of a cell together, where nobody tells the rate.
+//!
+//! Beside the paper (`dsasync`). Sees what is measured of each station ([`Untold`](super::untold::Untold));
+//! answers how much all of them may have below, and the windows' common terms.
+//!
+//! A station alone is held to what its own rate needs below. Where several have traffic that is not enough: a
+//! router that serves who came first gives each what it has there, and ACKs open each station's gate by what it
+//! got. A share, once uneven, would confirm itself. With one limit for all, who goes next is the deficit round
+//! robin's choice, and the standing queue waits in the hold buffer.
+//!
+//! - **Limit**: the rates' sum · the least local round trip, the transmit queue's time at the most that the cell
+//!   carried, a packet, and of each station what is acknowledged together and what delayed ACKs leave
+//!   unacknowledged. The most that the cell carried is remembered for 10 s at least, so that a low estimate
+//!   cannot confirm itself.
+//! - **Least local round trip**: stations share one radio, and a station whose segments seldom find it empty
+//!   knows that time from the few that did, whose ACKs were delayed.
+//! - **Windows**: a station's window is that of an equal part at least, as where the rate is told
+//!   ([`Shares`](super::shares::Shares)), with time for what lies below of all. Otherwise a station with few
+//!   flows would have too small a window ever to wait here, and its turn would go to others.
+//! - **Aside**: a station that says nothing for [`STALE`], though others do, does not count: it may be away
+//!   unannounced, and must not stop the others.
+
+use crate::time::{Duration, Instant};
+
+/// A station with something outstanding that acknowledges nothing for this long does not count among what lies
+/// below. Longer than Linux delays an ACK (40 ms, `TCP_DELACK_MIN`; from memory, not checked).
+const STALE: Duration = Duration::from_millis(50);
+
+/// The limit is made anew after this time.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A station with nothing outstanding for this long has no traffic.
+const ACTIVE: Duration = Duration::from_secs(1);
+
+/// Bytes of a full packet.
+const FULL_PACKET: f64 = 1500.0;
+
+/// What a station needs below.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needs {
+    /// What it takes, bytes/ns.
+    pub rate: f64,
+    /// What it leaves unacknowledged though it arrived, bytes.
+    pub delayed: f64,
+    /// What it acknowledges together, bytes.
+    pub bunches: f64,
+}
+
+/// What several stations may have below.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    /// Of all stations, bytes.
+    most: u64,
+    /// Of one station, less what it leaves unacknowledged though it arrived, bytes.
+    pub most_of_one: u64,
+    /// Local round trip.
+    pub local: Duration,
+    /// The time that a packet waits below, ns.
+    pub below: f64,
+    /// Rate of an equal part, bytes/ns.
+    pub fair: f64,
+}
+
+/// Adds up what the stations need.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sum {
+    stations: u32,
+    rate: f64,
+    delayed: f64,
+    bunches: f64,
+    local: Duration,
+}
+
+impl Sum {
+    pub const NONE: Self =
+        Self { stations: 0, rate: 0.0, delayed: 0.0, bunches: 0.0, local: Duration::from_secs(1) };
+
+    /// Adds a station with this local round trip.
+    pub fn add(&mut self, needs: Needs, local: Duration) {
+        self.stations += 1;
+        self.rate += needs.rate;
+        self.delayed += needs.delayed;
+        self.bunches += needs.bunches;
+        self.local = self.local.min(local);
+    }
+
+    /// The limit, with `queued` bytes in the transmit queue, among as many equal stations as `count` says;
+    /// `None` for fewer than two stations.
+    fn limit(&self, queued: f64, count: f64) -> Option<Limit> {
+        if self.stations < 2 || self.rate <= 0.0 {
+            return None;
+        }
+        let waits = queued + FULL_PACKET + self.bunches;
+        let needed = self.rate * self.local.as_nanos() as f64 + waits;
+        Some(Limit {
+            most: (needed + self.delayed) as u64,
+            most_of_one: needed as u64,
+            local: self.local,
+            below: waits / self.rate,
+            fair: self.rate / count.max(1.0),
+        })
+    }
+}
+
+/// The cell's stations together.
+#[derive(Debug, Default)]
+pub(super) struct Cell {
+    limit: Option<Limit>,
+    /// What lies below of stations that do not count, bytes.
+    aside: u64,
+    /// When a station last acknowledged something new, or the limit was reached.
+    pub heard: Instant,
+    /// When the limit is made anew.
+    due: Instant,
+    /// The station that was last looked at.
+    hand: u32,
+}
+
+impl Cell {
+    /// The limit; `None` while fewer than two stations have traffic.
+    #[inline]
+    pub fn limit(&self) -> Option<&Limit> {
+        self.limit.as_ref()
+    }
+
+    /// Of so many bytes outstanding in all, enough lies below.
+    #[inline]
+    pub fn is_full(&self, outstanding: u64) -> bool {
+        self.limit.is_some_and(|limit| outstanding.saturating_sub(self.aside) >= limit.most)
+    }
+
+    /// Bytes of a station that does not count go down.
+    pub fn put_aside(&mut self, bytes: u64) {
+        self.aside += bytes;
+    }
+
+    /// Bytes of a station that does not count are below no more, or it counts again.
+    pub fn take_back(&mut self, bytes: u64) {
+        self.aside = self.aside.saturating_sub(bytes);
+    }
+
+    /// The station of `stations` that is looked at next.
+    pub fn next(&mut self, stations: usize) -> Option<u32> {
+        self.hand = if self.hand as usize + 1 >= stations { 0 } else { self.hand + 1 };
+        ((self.hand as usize) < stations).then_some(self.hand)
+    }
+
+    /// True if a station that was last heard then is to be put aside.
+    pub fn is_stale(now: Instant, heard: Instant) -> bool {
+        now.since(heard) > STALE
+    }
+
+    /// True if a station with so much outstanding that was last heard then has traffic.
+    pub fn is_active(now: Instant, outstanding: u64, heard: Instant) -> bool {
+        outstanding > 0 || now.since(heard) <= ACTIVE
+    }
+
+    /// True if the limit is to be made anew; it is not again for some time.
+    pub fn is_due(&mut self, now: Instant) -> bool {
+        let due = self.due <= now;
+        if due {
+            self.due = now + LOOK;
+        }
+        due
+    }
+
+    /// Makes the limit anew; see [`Sum::limit`].
+    pub fn set(&mut self, sum: &Sum, queued: f64, count: f64) {
+        self.limit = sum.limit(queued, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MBIT_12: Needs = Needs { rate: 0.0015, delayed: 0.0, bunches: 3000.0 };
+
+    #[test]
+    fn one_station_has_no_limit_and_two_have_one_together() {
+        let (mut sum, mut cell) = (Sum::NONE, Cell::default());
+        sum.add(MBIT_12, Duration::from_millis(2));
+        cell.set(&sum, 6000.0, 1.0);
+        assert!(cell.limit().is_none() && !cell.is_full(u64::MAX));
+        // The second one's ACKs were delayed, and it has flows of which a half is not acknowledged.
+        sum.add(Needs { delayed: 11_250.0, ..MBIT_12 }, Duration::from_millis(28));
+        cell.set(&sum, 6000.0, 2.0);
+        let limit = *cell.limit().unwrap();
+        assert_eq!(limit.most_of_one, 6000 + 6000 + 1500 + 6000);
+        assert_eq!(limit.most, limit.most_of_one + 11_250);
+        assert!((limit.fair - 0.0015).abs() < 1e-9 && (limit.below - 4.5e6).abs() < 1.0);
+        assert!(!cell.is_full(limit.most - 1) && cell.is_full(limit.most));
+        // What lies below of a station that says nothing does not count.
+        cell.put_aside(5000);
+        assert!(!cell.is_full(limit.most + 4999) && cell.is_full(limit.most + 5000));
+        cell.take_back(5000);
+        assert!(cell.is_full(limit.most));
+    }
+}
