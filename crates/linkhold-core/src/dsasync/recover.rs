@@ -305,11 +305,15 @@ impl Recover {
         out: &mut Actions,
     ) -> bool {
         for _ in 0..MOST_LET_GO {
-            let full = shared.metrics.kept_bytes + bytes > bound || self.order.len() >= MOST_COPIES;
+            let most = shared.metrics.kept_bytes + bytes;
+            let full = most > bound || self.order.len() >= MOST_COPIES;
             let Some(&Kept { slot, seq, number }) = self.order.front() else { return !full };
             let Some(state) = self.states.get_mut(slot as usize) else { return false };
+            let fits = most <= shared.config.copies.0 && self.order.len() < MOST_COPIES;
             match state.copies.since(seq, number) {
                 None => {}
+                // It may be what a silence took, and wait for its turn. The bound counts no time of waiting.
+                Some(_) if fits && state.phase != Phase::Quiet => return true,
                 // In a silence copies do not age.
                 Some(since) if full || (now.since(since) > LONGEST_KEPT && state.phase == Phase::Quiet) => {
                     shared.metrics.count(state.copies.let_go(seq, number, out));
