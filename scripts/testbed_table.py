@@ -21,6 +21,7 @@ import sys
 import tomllib
 
 from estimates import PROGRAM, ROOT, Estimates, simulated_runs, this_commit
+from marks import write
 
 DOCS = ROOT / "docs" / "testbed"
 RTTS = (3, 50, 100)
@@ -34,16 +35,14 @@ LONG = ["radio.primary_user.on_mean=2s", "radio.primary_user.off_mean=8s", "dura
 GRID = [(f"burst0.3-rtt{rtt}", TABLE, ["reno", "cubic", "bbr"], [f"wired.rtt={rtt}ms"]) for rtt in RTTS]
 GRID += [(f"burst2-rtt{rtt}", TABLE, ["cubic"], [f"wired.rtt={rtt}ms", *LONG]) for rtt in RTTS]
 # What the front page's cell is worth where less is told: in the file's order, and how `told_words` calls it.
-UNTOLD, LATE, LATE_COPIES, LATE_MS = "untold-rtt100", "late-rtt100", "late-copies-rtt100", 20
+LATE_UNTOLD, LATE, UNTOLD, LATE_NO_COPIES = "late-untold-rtt100", "late-rtt100", "untold-rtt100", "late-no-copies-rtt100"
+LATE_MS = 20
+AT_100, LATER = "wired.rtt=100ms", f"radio.primary_user.detection_delay={LATE_MS}ms"
 TOLD = [
-    (UNTOLD, TABLE, ["cubic"], ["wired.rtt=100ms", "radio.rate_told=false"]),
-    (LATE, TABLE, ["cubic"], ["wired.rtt=100ms", f"radio.primary_user.detection_delay={LATE_MS}ms"]),
-    (
-        LATE_COPIES,
-        TABLE,
-        ["cubic"],
-        ["wired.rtt=100ms", f"radio.primary_user.detection_delay={LATE_MS}ms", "dsasync.recover=true"],
-    ),
+    (LATE_UNTOLD, TABLE, ["cubic"], [AT_100, LATER, "radio.rate_told=false"]),
+    (LATE, TABLE, ["cubic"], [AT_100, LATER]),
+    (UNTOLD, TABLE, ["cubic"], [AT_100, "radio.rate_told=false"]),
+    (LATE_NO_COPIES, TABLE, ["cubic"], [AT_100, LATER, "dsasync.recover=false"]),
 ]
 OTHERS = [
     ("clean", "scenarios/clean.toml", ["reno", "cubic", "bbr"], ["duration=25s"]),
@@ -155,7 +154,7 @@ def told_words(scenarios):
     return [
         "**What was told.** In every cell with a mechanism the agent knew the channel's exact rate and was told of every silence at its",
         f"first moment. {ahead}These are the best conditions: at 100 ms with cubic and bursts of 0.3 s, over fq_codel, the default carries",
-        f"{told['rate_untold']} of the limit where nobody tells the rate, and {told['late']} where the rate is told, but each burst {told['late_ms']} ms late",
+        f"{told['late_untold']} of the limit where each burst is told {told['late_ms']} ms late and nobody tells the rate, and {told['late']} where the rate is told",
         "([told.md](told.md)).",
         "",
     ]
@@ -170,12 +169,12 @@ def told_json(reports):
     kept = {
         "what": "Goodput of dsasync over fq_codel as a share of the limit, on the kernel, where less is told than in table.md",
         "measured": "by make testbed-table (told.md): cubic, 100 ms round trip, bursts of 0.3 s and sensing",
-        "rate_untold": of(UNTOLD),
         "late_ms": LATE_MS,
+        "late_untold": of(LATE_UNTOLD),
         "late": of(LATE),
+        "rate_untold": of(UNTOLD),
+        "late_no_copies": of(LATE_NO_COPIES),
     }
-    if LATE_COPIES in reports:
-        kept["late_copies"] = of(LATE_COPIES)
     return json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -185,10 +184,10 @@ def told_page(reports, written):
         "",
         written,
         "",
-        f"The cell of [table.md](table.md) with cubic at 100 ms and bursts of 0.3 s ([`{TABLE}`](../../{TABLE})), once where nobody tells the",
-        f"agent the channel's rate (`radio.rate_told = false`), once where it hears of each burst {LATE_MS} ms late",
-        f"(`radio.primary_user.detection_delay`), so that {LATE_MS} ms of packets are sent into the burst and collide, and once so with copies at the",
-        "base station (`recover = true` in every mode); the sensing is told ahead in all.",
+        f"The cell of [table.md](table.md) with cubic at 100 ms and bursts of 0.3 s ([`{TABLE}`](../../{TABLE})). First as most radios are:",
+        f"the base station hears of each burst {LATE_MS} ms late (`radio.primary_user.detection_delay`), so that {LATE_MS} ms of packets are sent into the",
+        "burst and collide, and nobody tells it the channel's rate (`radio.rate_told = false`). Then with one of the two told, and last with no copies at",
+        "the base station (`recover = false`). The sensing is told ahead in all.",
         "What the plain routers carry does not depend on what is told, but on how soon the radio itself falls silent.",
         "Columns and cases are those of table.md.",
         "",
@@ -196,9 +195,10 @@ def told_page(reports, written):
         "",
     ]
     titles = {
-        UNTOLD: "Nobody tells the rate",
+        LATE_UNTOLD: f"Each burst {LATE_MS} ms late, and nobody tells the rate",
         LATE: f"Each burst {LATE_MS} ms late, the rate told",
-        LATE_COPIES: f"Each burst {LATE_MS} ms late, the rate told, with copies (`recover = true`)",
+        UNTOLD: "Each burst at once, and nobody tells the rate",
+        LATE_NO_COPIES: f"Each burst {LATE_MS} ms late, the rate told, without copies (`recover = false`)",
     }
     for part, report in reports.items():
         page += [f"## {titles[part]}", "", *cell_table(report, "cubic"), ""]
@@ -565,7 +565,8 @@ def simulator_page(rows, written):
         "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences.",
         "The error is (simulated - measured) / measured, in the means over the seeds. Neither mechanism sees the router's queue. The simulator's",
         "mechanism learns of a silence at once, the testbed's agent a little later; over a router that drops, the delay costs the agent packets.",
-        f"In {UNTOLD} nobody tells the rate, in {LATE} each burst is told {LATE_MS} ms late, in {LATE_COPIES} too, with copies ([told.md](told.md)).",
+        f"In {UNTOLD} nobody tells the rate, in {LATE} each burst is told {LATE_MS} ms late, in {LATE_UNTOLD} both, in {LATE_NO_COPIES} each burst is",
+        "late and the base station keeps no copies ([told.md](told.md)).",
         "",
     ]
     errors = {"plain routers": [], "with DSASync": [], "told less, any": []}
@@ -573,7 +574,7 @@ def simulator_page(rows, written):
     for name, cc, case, model, error, simulated_delay, runs in rows:
         # As the row shows it, so that the summary follows from the rows.
         kind = "with DSASync" if runs[0]["mechanisms"] else "plain routers"
-        errors["told less, any" if name in (UNTOLD, LATE, LATE_COPIES) else kind].append(abs(float(error.rstrip("%"))) / 100)
+        errors["told less, any" if name in (LATE_UNTOLD, LATE, UNTOLD, LATE_NO_COPIES) else kind].append(abs(float(error.rstrip("%"))) / 100)
         real = statistics.fmean(values(runs, share))
         shown_rows.append((name, cc, case, model, f"{real:.3f}", error, simulated_delay, milliseconds(runs, total(OUTSIDE))))
     every = [error for found in errors.values() for error in found]
@@ -772,12 +773,6 @@ def rewrite(docs, check):
             differ.append(str(docs / name))
     if differ:
         sys.exit(f"{', '.join(differ)}: not what raw.json says: run scripts/testbed_table.py --raw")
-
-
-def write(page, text):
-    partial = page.with_name(f".{page.name}.partial")
-    partial.write_text(text)
-    partial.replace(page)
 
 
 if __name__ == "__main__":
