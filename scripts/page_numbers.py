@@ -168,7 +168,9 @@ def beside(runs):
 
     def spread(values):
         low, *_, high = statistics.quantiles(values, n=20)
-        return f"{statistics.median(values):.0f} ms in the median ({low:.0f} to {high:.0f} in nine of ten, {max(values):.0f} at most)"
+        # Few values say nothing of the twentieth part at each end.
+        middle = f"{low:.0f} to {high:.0f} in nine of ten, " if len(values) > 40 else ""
+        return f"{statistics.median(values):.0f} ms in the median ({middle}{max(values):.0f} at most)"
 
     return (
         f"\nIn {runs} runs of it, {len(starts)} bursts, all of which became silences (commit {this_commit()}), from the first sample of a burst to seeing the silence in the\n"

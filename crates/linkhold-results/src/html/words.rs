@@ -236,8 +236,12 @@ mod tests {
         let number = |key: &str| told[key].as_str().unwrap();
         for wanted in [
             "at its first moment".to_owned(),
-            format!("{} of the limit where nobody told it the rate", number("rate_untold")),
-            format!("{} where it was told, but each burst {}\u{a0}ms late", number("late"), told["late_ms"]),
+            format!(
+                "{} of the limit where each burst was told {}\u{a0}ms late and nobody told it the rate",
+                number("late_untold"),
+                told["late_ms"]
+            ),
+            format!("{} where the rate was told, too", number("late")),
         ] {
             assert!(text.contains(&wanted), "{wanted} in {text}");
         }
