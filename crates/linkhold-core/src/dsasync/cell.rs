@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const ACTIVE: Duration = Duration::from_secs(1);
 
 /// Bytes of a full packet.
-const FULL_PACKET: f64 = 1500.0;
+pub(super) const FULL_PACKET: f64 = 1500.0;
 
 /// What a station needs below.
 #[derive(Clone, Copy, Debug)]

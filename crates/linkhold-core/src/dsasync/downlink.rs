@@ -110,9 +110,7 @@ impl Downlink {
         if let Some(at) = full {
             // What is sent again adds nothing to what is under way, and may be what its station waits for.
             let flow = shared.flows.known(slot);
-            let is_again = packet.tcp.seq_len() > 0
-                && flow.held == 0
-                && flow.down_sent.is_some_and(|sent| !packet.tcp.seq_end().after(sent));
+            let is_again = packet.tcp.seq_len() > 0 && flow.held == 0 && flow.was_sent(packet.tcp.seq_end());
             if !is_again {
                 self.patient = self.patient.min(at);
                 return true;
@@ -170,14 +168,14 @@ impl Downlink {
     /// The station acknowledged something, so it may be sent something again.
     #[inline]
     pub fn relieve(&mut self, now: Instant, round_trips: &RoundTrips, station: StationId) -> bool {
-        let cell = self.patient < Instant::FAR_FUTURE && self.packets() > 0 && round_trips.is_shared();
-        let relieved = self.patient < Instant::FAR_FUTURE
-            && self.has(station)
-            && round_trips.below_is_full(now, station).is_none();
+        if self.patient == Instant::FAR_FUTURE {
+            return false;
+        }
+        let relieved = self.has(station) && round_trips.below_is_full(now, station).is_none();
         if relieved {
             self.buffer.unblock_one(station);
         }
-        relieved || cell
+        relieved || (self.packets() > 0 && round_trips.is_shared())
     }
 
     /// Time has come for stations below which enough is outstanding.

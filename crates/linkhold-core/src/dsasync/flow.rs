@@ -515,6 +515,12 @@ impl Flow {
         }
     }
 
+    /// What ends at `end` was handed to the radio before.
+    #[inline]
+    pub fn was_sent(&self, end: Seq) -> bool {
+        self.down_sent.is_some_and(|highest| !end.after(highest))
+    }
+
     /// Bytes handed to the radio that the station has not acknowledged, cumulatively or by duplicate ACKs.
     #[inline]
     pub fn outstanding(&self) -> u64 {

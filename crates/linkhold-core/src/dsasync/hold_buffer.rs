@@ -126,6 +126,31 @@ const EMPTY: Queue = Queue {
     codel: CoDel::NEW,
 };
 
+impl Queue {
+    /// Takes out the packet between these two, either of which may be none.
+    #[inline]
+    fn unlink(&mut self, slab: &mut [HeldSegment], prev: u32, next: u32) {
+        match slab.get_mut(prev as usize) {
+            Some(other) => other.next = next,
+            None => self.head = next,
+        }
+        match slab.get_mut(next as usize) {
+            Some(other) => other.prev = prev,
+            None => self.tail = prev,
+        }
+    }
+
+    /// Makes a packet the last, and answers the one before it. Its own links are still to be set.
+    #[inline]
+    fn append(&mut self, slab: &mut [HeldSegment], index: u32) -> u32 {
+        let prev = join(&mut self.tail, &mut self.head, index);
+        if let Some(other) = slab.get_mut(prev as usize) {
+            other.next = index;
+        }
+        prev
+    }
+}
+
 impl Linked for Queue {
     fn links(&mut self) -> &mut Links {
         &mut self.links
@@ -483,11 +508,8 @@ impl HoldBuffer {
                 other.flow_prev = index;
             }
         } else {
-            prev = join(&mut to.tail, &mut to.head, index);
+            prev = to.append(&mut self.slab, index);
             flow_prev = join(&mut flow.held_tail, &mut flow.held_head, index);
-            if let Some(other) = self.slab.get_mut(prev as usize) {
-                other.next = index;
-            }
             if let Some(other) = self.slab.get_mut(flow_prev as usize) {
                 other.flow_next = index;
             }
@@ -541,20 +563,8 @@ impl HoldBuffer {
         self.queues[to as usize].transport = flow.transport;
         let mut index = flow.held_head;
         while let Some(&HeldSegment { prev, next, flow_next, .. }) = self.slab.get(index as usize) {
-            let queue = &mut self.queues[from as usize];
-            match self.slab.get_mut(prev as usize) {
-                Some(other) => other.next = next,
-                None => queue.head = next,
-            }
-            match self.slab.get_mut(next as usize) {
-                Some(other) => other.prev = prev,
-                None => queue.tail = prev,
-            }
-            let queue = &mut self.queues[to as usize];
-            let prev = join(&mut queue.tail, &mut queue.head, index);
-            if let Some(other) = self.slab.get_mut(prev as usize) {
-                other.next = index;
-            }
+            self.queues[from as usize].unlink(&mut self.slab, prev, next);
+            let prev = self.queues[to as usize].append(&mut self.slab, index);
             let held = &mut self.slab[index as usize];
             (held.queue, held.prev, held.next) = (to, prev, NONE);
             index = flow_next;
@@ -641,14 +651,7 @@ impl HoldBuffer {
         let HeldSegment { queue, prev, next, flow_prev, flow_next, len, .. } = self.slab[index as usize];
         let weight = self.weight(len);
         let from = &mut self.queues[queue as usize];
-        match self.slab.get_mut(prev as usize) {
-            Some(other) => other.next = next,
-            None => from.head = next,
-        }
-        match self.slab.get_mut(next as usize) {
-            Some(other) => other.prev = prev,
-            None => from.tail = prev,
-        }
+        from.unlink(&mut self.slab, prev, next);
         match self.slab.get_mut(flow_prev as usize) {
             Some(other) => other.flow_next = flow_next,
             None => flow.held_head = flow_next,

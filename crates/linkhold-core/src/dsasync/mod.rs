@@ -371,7 +371,7 @@ impl DsaSync {
     ) -> bool {
         let SentDown { end, seq_len, len: bytes, .. } = *sent;
         let (flow, seq) = (self.shared.flows.known(slot), end - seq_len);
-        let again = flow.down_sent.is_some_and(|highest| !end.after(highest));
+        let again = flow.was_sent(end);
         let out_of_order = flow.down_begun.is_some_and(|highest| seq.before(highest));
         let segment = Forwarded { id: packet, seq, end, bytes, again, out_of_order };
         self.recover.keep(now, &mut self.shared, &self.round_trips, slot, &segment, out)

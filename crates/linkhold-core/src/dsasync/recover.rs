@@ -129,6 +129,11 @@ pub(super) struct Recover {
     hidden: u64,
 }
 
+/// How long the station is waited for that has not answered so often.
+fn backed_off(tail: Duration, waits: u8) -> Duration {
+    tail * (1 << waits.min(6))
+}
+
 impl Recover {
     pub fn new(config: &DsaSyncConfig) -> Self {
         Self {
@@ -305,17 +310,15 @@ impl Recover {
         out: &mut Actions,
     ) -> bool {
         for _ in 0..MOST_LET_GO {
-            let most = shared.metrics.kept_bytes + bytes;
-            let full = most > bound || self.order.len() >= MOST_COPIES;
-            let Some(&Kept { slot, seq, number }) = self.order.front() else { return !full };
+            let fits = |bound| shared.metrics.kept_bytes + bytes <= bound && self.order.len() < MOST_COPIES;
+            let Some(&Kept { slot, seq, number }) = self.order.front() else { return fits(bound) };
             let Some(state) = self.states.get_mut(slot as usize) else { return false };
-            let fits = most <= shared.config.copies.0 && self.order.len() < MOST_COPIES;
+            // What a silence took waits for its turn: it does not age, and the bound counts no time of waiting.
+            let quiet = state.phase == Phase::Quiet;
+            let fits = fits(if quiet { bound } else { shared.config.copies.0 });
             match state.copies.since(seq, number) {
                 None => {}
-                // It may be what a silence took, and wait for its turn. The bound counts no time of waiting.
-                Some(_) if fits && state.phase != Phase::Quiet => return true,
-                // In a silence copies do not age.
-                Some(since) if full || (now.since(since) > LONGEST_KEPT && state.phase == Phase::Quiet) => {
+                Some(since) if !fits || (quiet && now.since(since) > LONGEST_KEPT) => {
                     shared.metrics.count(state.copies.let_go(seq, number, out));
                 }
                 Some(_) => return true,
@@ -508,7 +511,7 @@ impl Recover {
                     *until
                 }
                 Phase::Watching { until, waits } => {
-                    *until = (*until).min(now + ahead + tail * (1 << (*waits).min(6)));
+                    *until = (*until).min(now + ahead + backed_off(tail, *waits));
                     *until
                 }
             };
@@ -556,7 +559,7 @@ impl Recover {
                     until = until.max(now + tail);
                 } else if until <= now {
                     waits += 1;
-                    until = now + tail * (1 << waits.min(6));
+                    until = now + backed_off(tail, waits);
                     due += if waits > TRIES { 0 } else { state.copies.line_up(PROBES, TRIES) };
                     given_up = due == 0;
                 }

@@ -374,11 +374,7 @@ impl RoundTrips {
         let (old, bytes) = flow.booked;
         let booked = u32::try_from(after).unwrap_or(u32::MAX);
         if old != flow.station || bytes != booked {
-            let from = self.stations.at(old);
-            from.outstanding = from.outstanding.saturating_sub(u64::from(bytes));
-            if from.aside {
-                self.cell.take_back(u64::from(bytes));
-            }
+            self.unbook(old, bytes);
             let to = self.stations.at(flow.station);
             to.outstanding += u64::from(booked);
             if to.aside {
@@ -387,6 +383,16 @@ impl RoundTrips {
             flow.booked = (flow.station, booked);
         }
         (before, after)
+    }
+
+    /// Bytes that were booked for a station are outstanding there no more.
+    #[inline]
+    fn unbook(&mut self, station: StationId, bytes: u32) {
+        let record = self.stations.at(station);
+        record.outstanding = record.outstanding.saturating_sub(u64::from(bytes));
+        if record.aside {
+            self.cell.take_back(u64::from(bytes));
+        }
     }
 
     /// A segment came from the correspondent.
@@ -429,13 +435,10 @@ impl RoundTrips {
             }
             self.bdp.on_sent(now, sent.len, &mut record.share);
         }
+        let was_sent = flow.was_sent(sent.end);
         // A segment beyond all that was learned of is one that was not believed.
-        if sent.seq_len == 0
-            || flow.down_sent.is_some_and(|highest| !sent.end.after(highest))
-            || flow.down_max.is_none_or(|highest| sent.end.after(highest))
-        {
-            let sent_before = flow.down_sent.is_some_and(|highest| !sent.end.after(highest));
-            if sent_before && flow.acked.is_some_and(|acked| sent.end.after(acked)) {
+        if sent.seq_len == 0 || was_sent || flow.down_max.is_none_or(|highest| sent.end.after(highest)) {
+            if was_sent && flow.acked.is_some_and(|acked| sent.end.after(acked)) {
                 self.on_sent_again(flow, sent.seq_len);
             }
             return;
@@ -500,7 +503,7 @@ impl RoundTrips {
     #[inline(never)]
     fn repairs(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) -> bool {
         let Some(acked) = flow.acked.filter(|&acked| tcp.seq_end().after(acked)) else { return false };
-        let is_again = tcp.seq_len() > 0 && flow.down_sent.is_some_and(|sent| !tcp.seq_end().after(sent));
+        let is_again = tcp.seq_len() > 0 && flow.was_sent(tcp.seq_end());
         if !is_again || flow.outstanding() == 0 || self.untold(flow.station).is_none() {
             return false;
         }
@@ -545,7 +548,7 @@ impl RoundTrips {
     /// not below any more.
     pub fn on_taken_back(&mut self, flow: &mut Flow, tcp: &TcpSegment) {
         flow.radio_probe = None;
-        let was_sent = flow.down_sent.is_some_and(|highest| !tcp.seq_end().after(highest));
+        let was_sent = flow.was_sent(tcp.seq_end());
         let is_out = flow.acked.is_some_and(|acked| !tcp.seq.before(acked));
         if !self.bdp.is_told() && was_sent && is_out {
             let _ = self.account(flow, |flow| flow.taken_back(tcp.seq_len()));
@@ -687,11 +690,7 @@ impl RoundTrips {
     pub fn forget(&mut self, flow: &Flow) {
         self.outstanding -= flow.outstanding();
         let (station, bytes) = flow.booked;
-        let record = self.stations.at(station);
-        record.outstanding = record.outstanding.saturating_sub(u64::from(bytes));
-        if record.aside {
-            self.cell.take_back(u64::from(bytes));
-        }
+        self.unbook(station, bytes);
     }
 }
 

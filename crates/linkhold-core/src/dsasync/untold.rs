@@ -32,7 +32,7 @@
 //!
 //! Nothing is held down before the radio was busy for the length of a sample.
 
-use super::cell::{Limit, Needs};
+use super::cell::{FULL_PACKET, Limit, Needs};
 use super::config::DsaSyncConfig;
 use super::delivery_rate::{DeliveryRate, Rates};
 use super::shares::Shares;
@@ -50,9 +50,6 @@ const FIRST_MARGIN: Duration = Duration::from_millis(30);
 
 /// Time between two looks at the radio counts up to this.
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
-
-/// Bytes of a full packet.
-const FULL_PACKET: f64 = 1500.0;
 
 /// Two full packets: as little is nothing.
 const NEXT_TO_NOTHING: f64 = 2.0 * FULL_PACKET;
@@ -187,10 +184,15 @@ impl Untold {
         }
     }
 
+    /// What the station takes, bytes/ns: the greater of both rates.
+    fn taken(&self) -> f64 {
+        self.rate.rates.fast().max(self.rate.rates.slow())
+    }
+
     /// Most that may be outstanding below the base station, bytes, of which `queued` may wait in the router's
     /// queue; `None` before the rate is known. The station counts with a rate of at most `fair`, bytes/ns.
     pub fn most_below(&self, local: Duration, queued: f64, fair: f64) -> Option<u64> {
-        let rate = self.rate.rates.fast().max(self.rate.rates.slow());
+        let rate = self.taken();
         let part = if rate > fair { fair / rate } else { 1.0 };
         let needed = rate * part * local.as_nanos() as f64 + queued + FULL_PACKET + self.delayed();
         let bunches = self.rate.for_bunches() as f64 * part;
@@ -199,7 +201,7 @@ impl Untold {
 
     /// What the station needs below where it shares the cell; `None` before its rate is known.
     pub fn needs(&self) -> Option<Needs> {
-        let rate = self.rate.rates.fast().max(self.rate.rates.slow());
+        let rate = self.taken();
         let (delayed, bunches) = (self.delayed(), self.rate.for_bunches() as f64);
         self.rate.is_filled().then_some(Needs { rate, delayed, bunches })
     }
