@@ -239,11 +239,8 @@ def judge_counters(run, findings):
     findings.equal("events lost", status["nl80211"]["lost"], 0)
     findings.equal("packets held at the end", status["packets"]["held"], 0)
     findings.hold(f"packets held in silences: {status['packets']['holds']}", status["packets"]["holds"] > 0)
-    packets = status["packets"]
-    left = packets["released"] + sum(count for name, count in packets.items() if name.startswith("dropped_"))
-    # A SACK that tells of a repair may be dropped with or without having been held.
-    least = left - packets["dropped_repaired_here"]
-    findings.hold(f"{least} to {left} held packets left, of {packets['holds']}", least <= packets["holds"] <= left)
+    left = status["packets"]["released"] + status["driver"]["discarded"]
+    findings.equal("held packets that left", left, status["packets"]["holds"])
     findings.equal("windows left closed", status["windows"]["closed_now"], 0)
     for part, name in (("packets", "verdict_errors"), ("windows", "inject_errors"), ("driver", "unknown_packets")):
         findings.equal(name, status[part][name], 0)

@@ -34,7 +34,7 @@ fn status() -> Value {
             { "name": "wlan0", "index": 3, "serving": true, "events": 12 },
             { "name": "wlan1", "serving": false, "events": 0 }
         ] },
-        "driver": { "unparsed": 0, "rewrites_by_ack": 0, "rewrites_skipped": 0, "unknown_packets": 0, "copies_missing": 0 },
+        "driver": { "unparsed": 0, "rewrites_by_ack": 0, "rewrites_skipped": 0, "unknown_packets": 0, "copies_missing": 0, "discarded": 3 },
         "untracked_events": 0, "processor": 1, "troubles": [], "radios": []
     })
 }

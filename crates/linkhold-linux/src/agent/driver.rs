@@ -47,6 +47,10 @@ pub struct DriverCounters {
     /// again.
     #[serde(default)]
     pub copies_missing: u64,
+    /// Held packets that were thrown away. With those that were released and those that are held they are all that
+    /// mechanisms ever held.
+    #[serde(default)]
+    pub discarded: u64,
 }
 
 /// A held packet, as far as the agent needs it.
@@ -432,6 +436,7 @@ impl<D: DataPath> Driver<D> {
                 Action::Discard { packet, reason: _ } => {
                     if self.take_held(radio, packet).is_some() {
                         self.datapath.discard_held(packet);
+                        self.counters.discarded += 1;
                     } else {
                         self.counters.unknown_packets += 1;
                     }
