@@ -9,7 +9,9 @@ MARK = re.compile(r"<!-- measured (\S+) -->.*?<!-- /measured -->", re.DOTALL)
 
 def filled(page, text, contents, others=()):
     """`text` with its marks filled. Each mark must have its content or be one of `others`, whose scripts fill them, and each
-    content its mark."""
+    content its mark. Where `others` is None, all further marks are others'."""
+    if others is None:
+        others = [name for name in MARK.findall(text) if name not in contents]
     names = [name for name in MARK.findall(text) if name not in others]
     for name in names:
         if name not in contents:

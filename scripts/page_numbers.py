@@ -188,10 +188,10 @@ def main():
     parser.add_argument("--beside", type=int, metavar="RUNS", help="measure and fill how soon `linkhold sense` is heard only (as root)")
     options = parser.parse_args()
     if options.speed:
-        fill(DOCS / "sense.md", {"speed": speed()}, False, others=("rates", "neighbour", "neighbour-without", "beside"))
+        fill(DOCS / "sense.md", {"speed": speed()}, False, others=None)
         return
     if options.beside:
-        fill(DOCS / "sense.md", {"beside": beside(options.beside)}, False, others=("rates", "neighbour", "neighbour-without", "speed"))
+        fill(DOCS / "sense.md", {"beside": beside(options.beside)}, False, others=None)
         return
     estimates, text = Estimates(), options.printed.read_text() if options.printed else printed()
     pages = {

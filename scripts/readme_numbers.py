@@ -24,8 +24,8 @@ DOCS = ROOT / "docs" / "testbed"
 FAR, NEAR, LATE_UNTOLD, LATE = "burst0.3-rtt100", "burst0.3-rtt3", "late-untold-rtt100", "late-rtt100"
 # What the base station is told, from least to most.
 COLUMNS = {
-    LATE_UNTOLD: "each burst 20 ms late, rate untold",
-    LATE: "each burst 20 ms late, rate told",
+    LATE_UNTOLD: "each burst {late_ms} late, rate untold",
+    LATE: "each burst {late_ms} late, rate told",
     FAR: "everything told at once",
 }
 ROWS = {
@@ -37,8 +37,9 @@ ROWS = {
 }
 
 
-def table(measured):
-    lines = [f"| the base station | {' | '.join(COLUMNS.values())} |", "|---" * (1 + len(COLUMNS)) + "|"]
+def table(measured, late_ms):
+    columns = [words.format(late_ms=late_ms) for words in COLUMNS.values()]
+    lines = [f"| the base station | {' | '.join(columns)} |", "|---" * (1 + len(COLUMNS)) + "|"]
     for case, words in ROWS.items():
         cells = []
         for part in COLUMNS:
@@ -76,12 +77,12 @@ def model_error(docs):
 
 
 def contents(docs):
-    measured = Measured(docs)
+    measured, late_ms = Measured(docs), f"{told(docs, 'late_ms')} ms"
     return {
-        "table": table(measured),
+        "table": table(measured, late_ms),
         "near": near(measured),
         "silent": silent(measured),
-        "late-ms": f"{told(docs, 'late_ms')} ms",
+        "late-ms": late_ms,
         "late-no-copies": told(docs, "late_no_copies"),
         "model-error": model_error(docs),
     }

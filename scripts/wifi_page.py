@@ -18,7 +18,6 @@ from estimates import PROGRAM, ROOT, this_commit
 from marks import fill
 
 PAGE = ROOT / "docs" / "router.md"
-ALSO_THERE = ("costs", "late-both", "late-dsasync", "late-no-copies")
 FOLDER = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "wifi"
 LONGER_MS = (0, 30)
 # Fixed before measuring. Aimed at (issue 12): at least as many bytes in every pair, with at most this share of the retransmissions.
@@ -77,7 +76,7 @@ def main():
     if not (out / "done").exists():
         sys.exit(f"{out}: the machine left no result; scripts/wifi/run.sh says why")
     measured = downloads(out, options.rounds)
-    fill(PAGE, {"wifi": block(measured, options.rounds, this_commit())}, False, others=ALSO_THERE)
+    fill(PAGE, {"wifi": block(measured, options.rounds, this_commit())}, False, others=None)
     without, having = (sum(pair[index][1] for pairs in measured.values() for pair in pairs) for index in (0, 1))
     print(f"retransmissions in {options.rounds} rounds: {without} without the agent, {having} with it")
     if having > without * MOST_REPEATED:
