@@ -372,8 +372,8 @@ proptest! {
             off_mean: ms(off),
             detection_delay: ms(delay),
             end_detection_delay: ms(delay / 2),
- fixed: false,
-});
+            fixed: false,
+        });
         config.station_sensing = quiet
             .map(|(period, duration)| StationSensing {
                 station: StationId(1),
