@@ -123,3 +123,28 @@ fn a_steady_radio_whose_rate_nobody_tells_is_full_without_a_queue_both_ways() {
         assert!(delay <= 0.03 && delay <= 0.25 * plain_delay, "{direction:?}: {delay} s of {plain_delay} s");
     }
 }
+
+/// Plan: one download with Reno over a radio whose rate nobody tells, on which bursts fall into the first
+/// slow start (seed 10: two of them in the first two seconds).
+/// Check: what was held goes down as fast as the radio takes it, the rate is found, and the window with it. When
+/// the time before a connection's first ACK counted as the radio's, held packets left 10 ms apart, the rate was
+/// found after 3.4 s, and what the sender had let go by then waited for 0.67 s.
+#[test]
+fn bursts_in_the_first_slow_start_leave_no_queue() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/lateness.toml");
+    let settings = ["radio.rate_told=false".to_owned(), "tcp.congestion=reno".to_owned()];
+    let cases = Scenario::load(&file, &settings).expect("the scenario is valid").cases();
+    for seed in 8..=12 {
+        for case in cases.iter().filter(|case| case.name.starts_with("dsasync")) {
+            let (record, _) = run_case(case, seed).expect("it can run");
+            let (name, share) = (&case.name, record.totals.limit_share);
+            let delay = record.totals.delay_p99_outside_silence_s;
+            println!(
+                "{name}, seed {seed}: {share:.4} of the limit, p99 outside silences {:.1} ms",
+                delay * 1e3
+            );
+            // A wired way of 50 ms, the radio's 2, and a standing queue of 30 at most.
+            assert!(share >= 0.99 && delay <= 0.082, "{name}, seed {seed}: {share}, {delay} s");
+        }
+    }
+}

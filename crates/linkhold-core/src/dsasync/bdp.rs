@@ -127,7 +127,7 @@ impl Bdp {
             stations: Shares::default(),
             bin_start: Instant::ZERO,
             bin_bytes: 0,
-            bin_low: u64::MAX,
+            bin_low: 0,
             fastest: [0.0; 2],
             fastest_since: Instant::ZERO,
             filled: false,
@@ -145,16 +145,16 @@ impl Bdp {
         self.bin_bytes += bytes;
         self.bin_low = self.bin_low.min(outstanding);
         let time = now.since(self.bin_start);
-        time >= self.bin() && self.end_bin(now, time)
+        time >= self.bin() && self.end_bin(now, time, outstanding)
     }
 
     /// What a bin of this length measured. False if it says nothing of the radio's rate.
     #[cold]
-    fn end_bin(&mut self, now: Instant, time: Duration) -> bool {
+    fn end_bin(&mut self, now: Instant, time: Duration, outstanding: u64) -> bool {
         let rate = self.bin_bytes as f64 / time.as_nanos() as f64;
         let busy = self.bin_low > EMPTY_RADIO;
         self.filled |= busy;
-        self.restart_bin(now);
+        self.restart_bin(now, outstanding);
         if !busy && rate <= self.fastest() {
             return false;
         }
@@ -174,11 +174,13 @@ impl Bdp {
         Duration::from_nanos(self.base as u64).max(LEAST_BIN).min(BIN)
     }
 
-    /// A silence begins or ends: what was delivered across it says nothing of the radio's rate.
-    pub fn restart_bin(&mut self, now: Instant) {
+    /// A silence begins or ends: what was delivered across it says nothing of the radio's rate. A bin that begins
+    /// with next to nothing in the radio is not one in which it was busy: before the first ACK of a connection,
+    /// or of what a silence held, lies a time in which there was nothing to deliver.
+    pub fn restart_bin(&mut self, now: Instant, outstanding: u64) {
         self.bin_start = now;
         self.bin_bytes = 0;
-        self.bin_low = u64::MAX;
+        self.bin_low = outstanding;
     }
 
     /// A segment was this long in the radio, with no silence in between. The trim moves once in two base

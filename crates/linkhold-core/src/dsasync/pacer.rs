@@ -31,6 +31,9 @@ const SAMPLES: u8 = 4;
 /// The longest time that one correction makes up for.
 const CORRECTION_SPAN: Duration = Duration::from_millis(50);
 
+/// A pace that is doubled grows no further than this.
+const FASTEST: BitRate = BitRate::from_mbps(10_000);
+
 /// How fast packets may go down.
 ///
 /// `drained` is the estimated time at which the radio will have sent all that went down: the bytes at the
@@ -182,6 +185,15 @@ impl Pacer {
         }
         self.samples = 0;
         self.corrected = now;
+    }
+
+    /// The radio ran dry, and what is held waits for its time alone: the pace, which is an estimate, is too low.
+    #[cold]
+    pub fn hurry(&mut self, now: Instant) {
+        if self.is_timed() && self.most.is_none() && self.paused.is_none() && self.drained > now {
+            let faster = BitRate(self.rate.as_bps().saturating_mul(2).min(FASTEST.as_bps()));
+            self.set_rate(now, faster.max(self.rate), false);
+        }
     }
 
     /// A packet came back from the transmit queue.
@@ -371,6 +383,32 @@ mod tests {
             assert_eq!(released, 4);
             assert!(pacer.drained.since(now) <= Duration::from_millis(3));
         }
+    }
+
+    #[test]
+    fn an_estimate_at_which_the_radio_runs_dry_is_doubled_and_a_rate_that_is_told_is_not() {
+        let mut pacer = Pacer::new(BitRate::from_mbps(1000), Duration::from_millis(2));
+        let now = Instant::from_millis(100);
+        pacer.set_rate(now, BitRate::from_mbps(1), false);
+        pacer.on_sent(now, 1500);
+        assert_eq!(pacer.next_time(), Some(Instant::from_millis(110)));
+        pacer.hurry(now);
+        assert_eq!(pacer.next_time(), Some(Instant::from_millis(105)));
+        // Nothing waits for its time.
+        let later = Instant::from_millis(200);
+        pacer.hurry(later);
+        pacer.on_sent(later, 1500);
+        assert_eq!(pacer.next_time(), Some(Instant::from_millis(204)));
+        for _ in 0..100 {
+            pacer.hurry(later);
+            pacer.on_sent(later, 1500);
+        }
+        assert_eq!(pacer.rate, FASTEST);
+        let mut told = short();
+        told.on_sent(now, 15_000);
+        let due = told.next_time();
+        told.hurry(now);
+        assert_eq!(told.next_time(), due);
     }
 
     #[test]

@@ -319,7 +319,7 @@ impl RoundTrips {
 
     /// A silence begins or ends: what is measured across it says nothing.
     pub fn interrupt(&mut self, now: Instant) {
-        self.bdp.restart_bin(now);
+        self.bdp.restart_bin(now, self.outstanding);
         self.interrupt_untold(now);
     }
 
@@ -604,6 +604,9 @@ impl RoundTrips {
             && let Some(pace) = self.bdp.pace()
         {
             pacer.set_rate(now, pace, false);
+        }
+        if !silent && here == Here::Held && delivered > 0 && !told && self.outstanding <= EMPTY_RADIO {
+            pacer.hurry(now);
         }
         let (Some(probe), Some(acked)) = (&flow.radio_probe, flow.acked) else { return true };
         if acked.before(probe.first.end) {

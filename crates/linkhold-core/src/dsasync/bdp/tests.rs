@@ -62,6 +62,23 @@ fn a_rate_that_is_not_told_paces_and_clamps_nothing() {
 }
 
 #[test]
+fn the_time_before_the_first_ack_is_not_the_radios() {
+    let mut bdp = Bdp::new(Duration::from_millis(20));
+    // Ten segments went down to an empty radio, and the first of them is acknowledged.
+    bdp.on_delivered(Instant::from_millis(150), 1448, 13_032);
+    assert_eq!(bdp.pace(), None);
+    for at in 151..300 {
+        bdp.on_delivered(Instant::from_millis(at), 1448, 13_032);
+    }
+    assert!(bdp.pace().is_some_and(|pace| pace.as_bps() > 11_000_000), "{:?}", bdp.pace());
+    // The same after a silence.
+    bdp = Bdp::new(Duration::from_millis(20));
+    bdp.restart_bin(Instant::from_millis(100), 0);
+    bdp.on_delivered(Instant::from_millis(300), 1448, 13_032);
+    assert_eq!(bdp.pace(), None);
+}
+
+#[test]
 fn a_station_that_was_away_unannounced_does_not_stop_the_pace() {
     let mut bdp = Bdp::new(Duration::from_millis(20));
     for minute in 0..5 {
