@@ -138,10 +138,15 @@ fn a_sparse_flow_hardly_waits_beside_hosts_with_many_and_with_one() {
     for condition in Condition::all() {
         // At a host of its own, and at the host with 16 flows.
         for station in [2, 0] {
-            let flows = vec![bulk(&[0], 16), bulk(&[1], 1), sparse(station)];
-            let record = run(condition.scenario(flows), 1);
-            let flow = record.flows.last().expect("it has flows");
-            let above = (flow.delay_p95_outside_silence_s - flow.delay_min_s) * 1e3;
+            // With silences it is 8 to 13 ms from seed to seed where it is 10 in the mean.
+            let seeds = if condition.silent { 8 } else { 1 };
+            let mut above = 0.0;
+            for seed in 1..=seeds {
+                let flows = vec![bulk(&[0], 16), bulk(&[1], 1), sparse(station)];
+                let record = run(condition.scenario(flows), seed);
+                let flow = record.flows.last().expect("it has flows");
+                above += (flow.delay_p95_outside_silence_s - flow.delay_min_s) * 1e3 / seeds as f64;
+            }
             println!("{condition:?}, station {station}: p95 {above:.2} ms above the least");
             let most = match (condition.rate, condition.silent, station) {
                 (_, _, 2) | (Rate::Told, false, _) => 10.0,

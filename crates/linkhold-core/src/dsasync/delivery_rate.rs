@@ -18,6 +18,9 @@
 //!   they are told, half of the slow rate is enough: most such samples were dry for a moment only, and with
 //!   the fast ones alone the rate would be too high. The window is always more than the rate needs, so this
 //!   lowers no rate for long.
+//! - A sample with a queue all through is not limited, whatever the slow rate says of it: by Little's law, one in which
+//!   more than twice what it delivered in a local round trip was always under way. Judged by the slow rate alone, one
+//!   that is too high finds every station dry and hears of nothing lower, while a queue stands at the router.
 //! - The longer of the two times is taken over a whole window. Taken for each sample it would add up to more
 //!   than has passed wherever data and ACKs come in bursts, and the rate would be too low by it.
 //! - Samples are laid end to end into windows, rather than kept as a maximum. A link that varies is not used
@@ -42,6 +45,10 @@ const LEAST: Duration = Duration::from_millis(8);
 
 /// A limited sample counts if it is above this part of the slow rate, where the senders use their windows up.
 const LEAST_PART: f64 = 0.5;
+
+/// A sample with always more than so many times under way of what it delivered in a local round trip had a queue. One
+/// would be enough, if what passes in 8 ms were no more uneven than what passes in a round trip.
+const QUEUED: f64 = 2.0;
 
 /// A sample longer than this says that the station was away unannounced rather than what its link carries.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -253,8 +260,22 @@ struct Sample {
     began: Instant,
     sent: Instant,
     bytes: u64,
-    /// The station ran dry since.
+    /// The least that was under way since, bytes.
+    low: u64,
+    /// The station ran dry since, by the slow rate.
     limited: bool,
+}
+
+/// What is under way to a station once an ACK came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnderWay {
+    pub bytes: u64,
+    /// That is next to nothing, by the slow rate.
+    pub dry: bool,
+    /// Round trip to the station without a queue.
+    pub local: Duration,
+    /// As little as this is next to nothing at any rate, bytes.
+    pub few: f64,
 }
 
 /// The delivery rate of one station.
@@ -295,18 +316,20 @@ impl DeliveryRate {
     pub fn on_sent(&mut self, now: Instant, bytes: u64, outstanding: u64, dry: bool) {
         if outstanding == 0 {
             // Nothing was under way: neither time between ACKs nor between departures began before this.
-            self.sample = Sample { began: now, sent: now, bytes: 0, limited: true };
+            self.sample = Sample { began: now, sent: now, bytes: 0, low: 0, limited: true };
         }
         self.sample.limited |= dry;
+        self.sample.low = self.sample.low.min(outstanding);
         self.departures.add(now, self.sent);
         self.sent += bytes;
     }
 
-    /// `bytes` more of the station's connections are known to have arrived, and `outstanding` are still under
-    /// way. `dry`: that is next to nothing.
+    /// `bytes` more of the station's connections are known to have arrived, and so much is still under way.
     #[inline]
-    pub fn on_acked(&mut self, now: Instant, bytes: u64, outstanding: u64, dry: bool) {
+    pub fn on_acked(&mut self, now: Instant, bytes: u64, under_way: UnderWay) {
+        let UnderWay { bytes: outstanding, dry, local, few } = under_way;
         self.sample.limited |= dry;
+        self.sample.low = self.sample.low.min(outstanding);
         if bytes == 0 {
             return;
         }
@@ -318,13 +341,14 @@ impl DeliveryRate {
             return;
         }
         let sent = self.departures.of(self.sent.saturating_sub(outstanding)).unwrap_or(now);
-        self.sample = Sample { began: now, sent, bytes: 0, limited: dry };
+        self.sample = Sample { began: now, sent, bytes: 0, low: outstanding, limited: dry };
         let between_departures = sent.since(sample.sent);
         let time = between_acks.max(between_departures);
         if time > LONGEST || sample.began == Instant::ZERO {
             return;
         }
-        if !sample.limited {
+        let passing = sample.bytes as f64 / between_acks.as_nanos() as f64 * local.as_nanos() as f64;
+        if !sample.limited || sample.low as f64 > QUEUED * passing + few {
             if !self.filled {
                 // What was measured until now was the senders' rate.
                 let length = |window: &Window| Duration::from_nanos(window.length);
@@ -344,7 +368,7 @@ impl DeliveryRate {
 
     /// A silence begins or ends: what is measured across it says nothing.
     pub fn interrupt(&mut self, now: Instant) {
-        self.sample = Sample { began: now, sent: now, bytes: 0, limited: false };
+        self.sample = Sample { began: now, sent: now, bytes: 0, low: u64::MAX, limited: false };
         self.bunches.forget();
     }
 

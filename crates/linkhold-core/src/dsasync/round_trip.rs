@@ -539,9 +539,10 @@ impl RoundTrips {
         let left = self.stations.get(station).map_or(0, |record| record.outstanding);
         let local = self.usual_radio_part(station).unwrap_or_default();
         let Some(untold) = self.untold_at(station) else { return };
-        let dry = here == Here::Nothing && untold.is_dry(left, local);
-        untold.rate.on_acked(now, delivered, left, dry);
-        untold.look(now, dry);
+        let mut under_way = untold.under_way(left, local);
+        under_way.dry &= here == Here::Nothing;
+        untold.rate.on_acked(now, delivered, under_way);
+        untold.look(now, under_way.dry);
     }
 
     /// A packet that had been sent down came back: its flow's probe is void, and where nobody tells the rate it is

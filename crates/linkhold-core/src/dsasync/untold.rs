@@ -34,7 +34,7 @@
 
 use super::cell::{FULL_PACKET, Limit, Needs};
 use super::config::DsaSyncConfig;
-use super::delivery_rate::{DeliveryRate, Rates};
+use super::delivery_rate::{DeliveryRate, Rates, UnderWay};
 use super::shares::Shares;
 use crate::time::{Duration, Instant};
 
@@ -168,8 +168,14 @@ impl Untold {
     /// True if the station has next to nothing left to send of what is outstanding below, its round trip
     /// without a queue being `local`.
     pub fn is_dry(&self, outstanding: u64, local: Duration) -> bool {
+        self.under_way(outstanding, local).dry
+    }
+
+    /// The same, with all that a sample is judged by.
+    pub fn under_way(&self, outstanding: u64, local: Duration) -> UnderWay {
+        let few = NEXT_TO_NOTHING + self.delayed();
         let passing = self.rate.rates.slow() * local.as_nanos() as f64;
-        outstanding as f64 <= passing + NEXT_TO_NOTHING + self.delayed()
+        UnderWay { bytes: outstanding, dry: outstanding as f64 <= passing + few, local, few }
     }
 
     /// The station acknowledged something, outside silences.

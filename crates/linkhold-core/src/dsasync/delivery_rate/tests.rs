@@ -12,6 +12,11 @@ fn new() -> DeliveryRate {
     DeliveryRate::new(Duration::from_millis(80), Duration::from_millis(500))
 }
 
+/// So much is left under way, 20 ms from the station.
+fn way(bytes: u64, dry: bool) -> UnderWay {
+    UnderWay { bytes, dry, local: Duration::from_millis(20), few: 3000.0 }
+}
+
 /// A link that carries `rate` bytes/ms: a segment of 1000 bytes goes down each `1000 / rate` ms, and is
 /// acknowledged 20 ms later, with `dry` said of every ACK.
 fn steady(rate: &mut DeliveryRate, from: u64, to: u64, every: u64, dry: bool) {
@@ -23,7 +28,7 @@ fn steady(rate: &mut DeliveryRate, from: u64, to: u64, every: u64, dry: bool) {
         }
         if ms >= from + 20 && (ms - 20) % every == 0 && acked < sent {
             acked += 1000;
-            rate.on_acked(at(ms), 1000, sent - acked, dry);
+            rate.on_acked(at(ms), 1000, way(sent - acked, dry));
         }
     }
 }
@@ -50,6 +55,28 @@ fn a_busy_link_is_measured_and_a_dry_one_only_if_it_is_faster() {
 }
 
 #[test]
+fn a_rate_that_is_too_high_is_found_out_by_the_queue() {
+    let mut rate = new();
+    steady(&mut rate, 0, 2000, 1, false);
+    // A tenth passes from now on, and 100 segments are always under way: less than passed in a round trip of
+    // 113 ms at the old rate, and so nothing, by that.
+    let passed = |rate: &mut DeliveryRate, from: u64, under_way: u64| {
+        for ms in (from..from + 3000).step_by(10) {
+            rate.on_sent(at(ms), 1000, under_way - 1000, true);
+            rate.on_acked(at(ms + 1), 1000, way(under_way, true));
+        }
+        per_ms(rate.rates.slow())
+    };
+    let slow = passed(&mut rate, 2000, 100_000);
+    assert!((90.0..=120.0).contains(&slow), "{slow}");
+    // With as much under way as passes in two round trips it may be the sender that is slow.
+    let mut rate = new();
+    steady(&mut rate, 0, 2000, 1, false);
+    let slow = passed(&mut rate, 2000, 4000);
+    assert!((900.0..=1100.0).contains(&slow), "{slow}");
+}
+
+#[test]
 fn nothing_is_known_before_the_link_was_busy_and_then_the_senders_own_rate_does_not_count() {
     let mut rate = new();
     steady(&mut rate, 0, 1000, 10, true);
@@ -71,7 +98,7 @@ fn acks_that_come_together_do_not_make_a_link_faster() {
         if ms % 30 == 29 {
             while acked + 5000 < sent {
                 acked += 1000;
-                rate.on_acked(at(ms), 1000, sent - acked, false);
+                rate.on_acked(at(ms), 1000, way(sent - acked, false));
             }
         }
     }
@@ -111,7 +138,7 @@ fn acks_that_were_kept_back_count_with_the_time_in_which_their_data_left() {
     }
     for ms in 1300..1320 {
         left -= 15_000;
-        rate.on_acked(at(ms), 15_000, left, false);
+        rate.on_acked(at(ms), 15_000, way(left, false));
     }
     let fast = per_ms(rate.rates.fast());
     assert!((800.0..=1250.0).contains(&fast), "{fast}");
@@ -159,7 +186,7 @@ proptest! {
                 2 => {
                     let more = bytes.min(sent - acked);
                     acked += more;
-                    rate.on_acked(at(now), more, sent - acked, dry);
+                    rate.on_acked(at(now), more, way(sent - acked, dry));
                 }
                 _ => rate.interrupt(at(now)),
             }

@@ -37,9 +37,9 @@ fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u6
             let newly = acks.pop_front().unwrap() - acked;
             acked += newly;
             if newly > 0 {
-                let dry = untold.is_dry(arrived - acked, ms(LOCAL));
-                untold.rate.on_acked(now, newly, arrived - acked, dry);
-                untold.look(now, dry);
+                let under_way = untold.under_way(arrived - acked, ms(LOCAL));
+                untold.rate.on_acked(now, newly, under_way);
+                untold.look(now, under_way.dry);
                 // What has no window yet is in slow start: ten segments, doubling each round trip.
                 let free = (14_480u64 << (at / wired as u64).min(6)).min(1_000_000);
                 let window = untold.window(ms(wired as u64), ms(LOCAL), 1448, None).map_or(free, u64::from);
