@@ -148,3 +148,30 @@ fn bursts_in_the_first_slow_start_leave_no_queue() {
         }
     }
 }
+
+/// Plan: uploads over a recorded link, entered at different places, so that the handshake takes 20 to 150 ms.
+/// Check: the local round trip is found all the same, and the queue at the station is as short. By the handshake
+/// alone, the 95th percentile of its wait was between 50 and 150 ms.
+#[test]
+fn an_upload_is_not_judged_by_its_handshake() {
+    let Some(folder) = recordings() else {
+        println!("skipped: no recordings; set LINKHOLD_DATA to their folder");
+        return;
+    };
+    let path = |end: &str| folder.join(format!("Verizon-LTE-short.{end}")).display().to_string();
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/traces.toml");
+    let settings = [
+        format!("radio.trace.down={}", path("down")),
+        format!("radio.trace.up={}", path("up")),
+        "flows.0.direction=uplink".to_owned(),
+        "duration=60s".to_owned(),
+    ];
+    let cases = Scenario::load(&file, &settings).expect("the scenario is valid").cases();
+    let case = cases.iter().find(|case| case.name == "dsasync").expect("the scenario has the case");
+    for seed in 1..=6 {
+        let (record, _) = run_case(case, seed).expect("it can run");
+        let (share, delay) = (record.totals.limit_share, record.flows[0].queueing_delay_p95_s);
+        println!("seed {seed}: {share:.3} of the limit, p95 of queueing {:.0} ms", delay * 1e3);
+        assert!(share >= 0.9 && delay <= 0.1, "seed {seed}: {share}, {delay} s");
+    }
+}

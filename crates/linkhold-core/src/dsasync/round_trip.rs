@@ -165,6 +165,8 @@ struct Station {
     empty: MinFilter,
     /// All segments.
     any: MinFilter,
+    /// From a timestamp that went down to data from the station that repeats it.
+    echoed: MinFilter,
 }
 
 impl Station {
@@ -202,6 +204,21 @@ impl RoundTrips {
     #[inline]
     pub fn usual_radio_part(&self, station: StationId) -> Option<Duration> {
         self.stations.get(station)?.usual.or_else(|| self.radio_part(station))
+    }
+
+    /// Radio part of a round trip that begins with an ACK and ends with data from the station. In an upload nothing
+    /// else goes down that would be answered, and the handshake alone says too little. A station without timestamps
+    /// has its usual one.
+    #[inline]
+    pub fn uplink_radio_part(&self, station: StationId) -> Option<Duration> {
+        let echoed = self.stations.get(station)?.echoed.get();
+        let usual = self.usual_radio_part(station)?;
+        Some(echoed.map_or(usual, |echoed| echoed.min(usual)))
+    }
+
+    /// A timestamp that went down to the station came back after this time.
+    pub fn on_echo(&mut self, now: Instant, station: StationId, took: Duration) {
+        self.stations.at(station).echoed.add(now, took);
     }
 
     /// As [`radio_part`](Self::radio_part), only if the radio was empty when it was measured.

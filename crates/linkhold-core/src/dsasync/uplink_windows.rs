@@ -22,6 +22,9 @@ use crate::packet::{Direction, PacketView, TcpTimestamp};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
+/// A timestamp that nobody repeated for this long was lost, or its station had nothing to send.
+const ECHO_LIFE: Duration = Duration::from_secs(1);
+
 /// While ACKs pass down at least this often, none is made up.
 const ACKS_PASS: Duration = Duration::from_millis(5);
 
@@ -37,6 +40,18 @@ pub(super) struct UpWindow {
     /// When it was told one.
     told: Instant,
     share: Tally,
+    /// The newest timestamp that went down to the station, and one that it may answer yet.
+    newest: Option<u32>,
+    echo: Option<Echo>,
+}
+
+/// A timestamp that went down for the first time: what the station sends once it has it repeats it (RFC 7323).
+#[derive(Clone, Copy, Debug)]
+struct Echo {
+    value: u32,
+    at: Instant,
+    /// Silences of the station until then.
+    silences: u64,
 }
 
 impl UpWindow {
@@ -45,12 +60,35 @@ impl UpWindow {
         self.edge = Some(self.edge.map_or(edge, |old| old.max(edge)));
         self.told = now;
     }
+
+    /// The correspondent's newest timestamp goes down. An answer to one that went down before could have been under
+    /// way already.
+    fn begin_echo(&mut self, now: Instant, silences: u64) {
+        let Some(TcpTimestamp { value, .. }) = self.timestamp else { return };
+        let is_new = self.newest.is_none_or(|newest| (value.wrapping_sub(newest) as i32) > 0);
+        self.newest = self.newest.filter(|_| !is_new).or(Some(value));
+        if is_new && self.echo.is_none_or(|echo| now.since(echo.at) > ECHO_LIFE) {
+            self.echo = Some(Echo { value, at: now, silences });
+        }
+    }
+
+    /// Data came up with this timestamp. Answers the time since the one that it repeats went down, in which the
+    /// station had `silences`.
+    fn end_echo(&mut self, now: Instant, timestamp: Option<TcpTimestamp>, silences: u64) -> Option<Duration> {
+        let (echo, TcpTimestamp { echo: repeated, .. }) = (self.echo?, timestamp?);
+        let distance = repeated.wrapping_sub(echo.value) as i32;
+        if distance < 0 {
+            return None;
+        }
+        self.echo = None;
+        (distance == 0 && silences == echo.silences).then(|| now.since(echo.at))
+    }
 }
 
 /// How far the station may send by what is measured: the right edge. `None`: nothing is held down.
 fn wanted_edge(round_trips: &RoundTrips, flow: &Flow) -> Option<Seq> {
     let untold = round_trips.untold(flow.station)?;
-    let (next, local) = (flow.up_next?, round_trips.usual_radio_part(flow.station)?);
+    let (next, local) = (flow.up_next?, round_trips.uplink_radio_part(flow.station)?);
     let ahead = untold.ahead(local, flow.handshake.mss)?;
     Some(next + ahead)
 }
@@ -85,6 +123,7 @@ pub(super) fn pass_downlink(
         window = field(told.max(wanted), ack, offer, shift);
     }
     up.note(now, ack, window, shift);
+    up.begin_echo(now, shared.monitor.silences_of(flow.station));
     if window == offer {
         return Rewrite::NONE;
     }
@@ -117,10 +156,14 @@ fn tell_how_far(
     packet: &PacketView<'_>,
     out: &mut Actions,
 ) {
-    let local = round_trips.usual_radio_part(packet.station).unwrap_or_default();
     let flow = shared.flows.at(slot);
-    let Some(untold) = round_trips.untold_at(packet.station) else { return };
     let up = flow.up.get_or_insert_with(Box::default);
+    let silences = shared.monitor.silences_of(packet.station);
+    if let Some(took) = up.end_echo(now, packet.tcp.timestamp, silences) {
+        round_trips.on_echo(now, packet.station, took);
+    }
+    let local = round_trips.uplink_radio_part(packet.station).unwrap_or_default();
+    let Some(untold) = round_trips.untold_at(packet.station) else { return };
     let allowed = match (up.edge, flow.up_next) {
         (Some(edge), Some(next)) => u64::try_from(edge.minus(next)).unwrap_or(0),
         (None, _) | (_, None) => u64::MAX,
@@ -148,6 +191,7 @@ fn tell_how_far(
     let key = flow.key;
     if let Some(up) = &mut flow.up {
         up.note(now, ack, window, shift);
+        up.begin_echo(now, silences);
     }
     out.push(Action::InjectAck(AckSpec {
         flow: key,
@@ -159,4 +203,59 @@ fn tell_how_far(
         ece: false,
     }));
     shared.metrics.acks_injected += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What happens at a time, ms.
+    #[derive(Clone, Copy)]
+    enum Step {
+        /// An ACK with this timestamp goes down.
+        Down(u32),
+        /// Data comes up that repeats this one.
+        Up(u32),
+        Silence,
+    }
+    use Step::{Down, Silence, Up};
+
+    #[test]
+    fn a_local_round_trip_is_from_the_first_of_a_timestamp_to_its_first_answer() {
+        const TOP: u32 = u32::MAX;
+        type Row<'a> = (&'a [(u64, Step)], &'a [u64]);
+        // (steps, times measured, ms)
+        let rows: [Row<'_>; 7] = [
+            (&[(0, Down(7)), (30, Up(7)), (31, Up(7)), (40, Down(9)), (65, Up(9))], &[30, 25]),
+            // What repeats an older one was under way already.
+            (&[(0, Down(7)), (5, Up(6)), (30, Up(7))], &[30]),
+            // A second ACK with the same tick may be answered because of the first.
+            (&[(0, Down(7)), (30, Up(7)), (31, Down(7)), (32, Up(7)), (33, Down(8)), (60, Up(8))], &[30, 27]),
+            // Answered only with a later one: nothing is known of this one, and the next one is taken.
+            (&[(0, Down(7)), (10, Down(8)), (35, Up(8)), (40, Down(9)), (60, Up(9))], &[20]),
+            (&[(0, Down(7)), (10, Silence), (500, Up(7)), (600, Down(8)), (630, Up(8))], &[30]),
+            // Never answered.
+            (&[(0, Down(7)), (1500, Down(8)), (1530, Up(8))], &[30]),
+            // Timestamps wrap around, and what is old comes again.
+            (&[(0, Down(TOP)), (20, Up(TOP)), (30, Down(3)), (31, Down(TOP)), (50, Up(3))], &[20, 20]),
+        ];
+        for (number, (steps, expected)) in rows.iter().enumerate() {
+            let (mut up, mut silences, mut measured) = (UpWindow::default(), 0, Vec::new());
+            for &(ms, step) in *steps {
+                let now = Instant::from_millis(1000 + ms);
+                match step {
+                    Down(value) => {
+                        up.timestamp = Some(TcpTimestamp { value, echo: 0 });
+                        up.begin_echo(now, silences);
+                    }
+                    Up(echo) => {
+                        measured.extend(up.end_echo(now, Some(TcpTimestamp { value: 0, echo }), silences));
+                    }
+                    Silence => silences += 1,
+                }
+            }
+            let expected: Vec<_> = expected.iter().map(|&ms| Duration::from_millis(ms)).collect();
+            assert_eq!(measured, expected, "row {number}");
+        }
+    }
 }
