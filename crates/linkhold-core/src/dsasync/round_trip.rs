@@ -265,11 +265,12 @@ impl RoundTrips {
     #[inline(never)]
     fn full_below(&self, now: Instant, station: StationId) -> Option<Instant> {
         let shared = self.cell.limit();
-        let fair = match self.waiting {
-            stations @ 2.. if shared.is_none() => {
-                self.bdp.carried_in(Duration::from_nanos(1)) / f64::from(stations)
+        let fair = match (shared, self.waiting) {
+            (Some(_), _) => Some(f64::INFINITY),
+            (None, stations @ 2..) => {
+                Some(self.bdp.carried_in(Duration::from_nanos(1)) / f64::from(stations))
             }
-            _ => f64::INFINITY,
+            (None, _) => None,
         };
         let queued = self.bdp.carried_in(self.transmit_queue);
         let untold = self.untold(station)?;

@@ -6,8 +6,10 @@
 //! come from [`DeliveryRate`].
 //!
 //! - **Below** the base station lies no more than rate · local round trip, the transmit queue's time at the
-//!   most that the cell ever carried, what is acknowledged together, and a packet. Where one station has the
-//!   radio to itself, the router's own queue is then shorter than the 5 ms for which CoDel leaves it alone;
+//!   most that the cell ever carried, what is acknowledged together, and a packet. Where one station has the radio to
+//!   itself, only the more of the transmit queue's time and of what is acknowledged together counts: either keeps the
+//!   radio busy until the next ACK, and the router's own queue is then shorter than the 5 ms for which CoDel leaves
+//!   it alone. With both, real hosts' ACKs, of which some come together, kept it above, and CoDel dropped ten packets a run;
 //!   where several share it, each has enough there for its next turn. Each further flow of the station adds half
 //!   a packet: a receiver that delays its ACK (RFC 1122 section 4.2.3.2) leaves every second segment of a flow
 //!   unacknowledged though it arrived, and with the gate shut for those, the segments that it waits for would
@@ -196,13 +198,15 @@ impl Untold {
     }
 
     /// Most that may be outstanding below the base station, bytes, of which `queued` may wait in the router's
-    /// queue; `None` before the rate is known. The station counts with a rate of at most `fair`, bytes/ns.
-    pub fn most_below(&self, local: Duration, queued: f64, fair: f64) -> Option<u64> {
+    /// queue; `None` before the rate is known. Where it is not alone, the station counts with a rate of at most
+    /// `fair`, bytes/ns.
+    pub fn most_below(&self, local: Duration, queued: f64, fair: Option<f64>) -> Option<u64> {
         let rate = self.taken();
-        let part = if rate > fair { fair / rate } else { 1.0 };
-        let needed = rate * part * local.as_nanos() as f64 + queued + FULL_PACKET + self.delayed();
+        let part = fair.map_or(1.0, |fair| if rate > fair { fair / rate } else { 1.0 });
+        let needed = rate * part * local.as_nanos() as f64 + FULL_PACKET + self.delayed();
         let bunches = self.rate.for_bunches() as f64 * part;
-        self.rate.is_filled().then(|| needed as u64 + bunches as u64)
+        let waits = if fair.is_some() { queued + bunches } else { queued.max(bunches) };
+        self.rate.is_filled().then_some((needed + waits) as u64)
     }
 
     /// What the station needs below where it shares the cell; `None` before its rate is known.

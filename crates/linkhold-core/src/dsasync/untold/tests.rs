@@ -150,7 +150,7 @@ fn the_window_is_forecast_and_margin_shared_by_the_stations_flows() {
     let ms = Duration::from_millis;
     let mut untold = untold(0.1);
     assert_eq!(
-        (untold.window(ms(100), ms(4), 1448, None), untold.most_below(ms(4), 5000.0, f64::INFINITY)),
+        (untold.window(ms(100), ms(4), 1448, None), untold.most_below(ms(4), 5000.0, None)),
         (None, None)
     );
     let _ = run(&mut untold, 100, 60, |_| 1000);
@@ -161,13 +161,35 @@ fn the_window_is_forecast_and_margin_shared_by_the_stations_flows() {
     untold.shares.count = 4.0;
     let part = f64::from(untold.window(ms(100), ms(4), 1448, None).unwrap()) - 1448.0;
     assert!(((window - 1448.0) / part - 4.0).abs() < 0.01);
-    let below = untold.most_below(ms(4), 5000.0, f64::INFINITY).unwrap();
+    let below = untold.most_below(ms(4), 5000.0, Some(f64::INFINITY)).unwrap();
     assert!((11_250..=22_250).contains(&below), "{below}");
     // Half of the rate, because another station waits: half of what is beside the queue and the packets. And
     // three flows less, half a packet each.
     let fair = untold.rate.rates.fast().max(untold.rate.rates.slow()) / 2.0;
-    let half = untold.most_below(ms(4), 5000.0, fair).unwrap();
+    let half = untold.most_below(ms(4), 5000.0, Some(fair)).unwrap();
     assert!((below - 8750).abs_diff(2 * (half - 8750)) <= 4, "{half} of {below}");
     untold.shares.count = 1.0;
-    assert_eq!(untold.most_below(ms(4), 5000.0, f64::INFINITY), Some(below - 2250));
+    assert_eq!(untold.most_below(ms(4), 5000.0, Some(f64::INFINITY)), Some(below - 2250));
+}
+
+#[test]
+fn acks_that_come_together_add_to_what_lies_below_only_beyond_the_transmit_queues_time() {
+    let mut most = Vec::new();
+    // 1.5 MB/s, 2 ms away, of which `together` ms are acknowledged at once.
+    for together in [1, 2, 10] {
+        let mut untold = untold(0.1);
+        let at = |ms: u64| Instant::from_millis(1000 + ms);
+        for ms in 0..3000 {
+            untold.rate.on_sent(at(ms), 1500, 20_000, false);
+            if ms % together == together - 1 {
+                let under_way = untold.under_way(20_000, Duration::from_millis(2));
+                untold.rate.on_acked(at(ms), 1500 * together, UnderWay { dry: false, ..under_way });
+            }
+        }
+        most.push(untold.most_below(Duration::from_millis(2), 3000.0, None).expect("it is known"));
+    }
+    let [alone, pairs, bunches] = most[..] else { unreachable!("three rows") };
+    // 3000 bytes of the round trip, as many of the transmit queue, and a packet.
+    assert!((7000..8000).contains(&alone) && alone.abs_diff(pairs) < 500, "{most:?}");
+    assert!(bunches > alone + 10_000, "{most:?}");
 }
