@@ -9,13 +9,14 @@
 //!   most that the cell ever carried, what is acknowledged together, and a packet. Where one station has the radio to
 //!   itself, only the more of the transmit queue's time and of what is acknowledged together counts: either keeps the
 //!   radio busy until the next ACK, and the router's own queue is then shorter than the 5 ms for which CoDel leaves
-//!   it alone. With both, real hosts' ACKs, of which some come together, kept it above, and CoDel dropped ten packets a run;
-//!   where several share it, each has enough there for its next turn. Each further flow of the station adds half
-//!   a packet: a receiver that delays its ACK (RFC 1122 section 4.2.3.2) leaves every second segment of a flow
-//!   unacknowledged though it arrived, and with the gate shut for those, the segments that it waits for would
-//!   wait here. Where several stations have traffic, all of them together have a limit, and windows allow for
-//!   what waits below of the others ([`cell`](super::cell)). The rest waits in the hold buffer. If
-//!   the station says nothing for [`PATIENCE`], one packet goes down all the same.
+//!   it alone. With both, real hosts' ACKs, of which some come together, kept it above, and CoDel dropped ten
+//!   packets a run. Where several share the radio, each has enough below for its next turn. Each further
+//!   flow of the station adds half a packet: a receiver that delays its ACK (RFC 1122 section 4.2.3.2)
+//!   leaves every second segment of a flow unacknowledged though it arrived, and with the gate shut for
+//!   those, the segments that it waits for would wait here. Where several stations have traffic, all of
+//!   them together have a limit, and windows allow for what waits below of the others
+//!   ([`cell`](super::cell)). The rest waits in the hold buffer. If the station says nothing for
+//!   [`PATIENCE`], one packet goes down all the same.
 //! - **Downlink window**, of all connections of the station together: `max(4 MSS, forecast + waits)`, with
 //!   `forecast = slow · wired round trip` and `waits = (slow + fast) / 2 · (local round trip + margin)`. What an
 //!   ACK lets go arrives a wired round trip later, so the first part is a forecast of what passes until then.
