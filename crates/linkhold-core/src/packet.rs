@@ -6,6 +6,7 @@
 //! The driver owns the packet; a mechanism that wants to keep one remembers its [`PacketId`]. The same types
 //! describe simulated segments and packets parsed from a wire, so a mechanism cannot tell the two apart.
 
+use core::cmp::Ordering;
 use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
@@ -138,6 +139,14 @@ pub struct TcpTimestamp {
     pub value: u32,
     /// TSecr: the value it echoes.
     pub echo: u32,
+}
+
+impl TcpTimestamp {
+    /// Whether it echoes a value before this one (`Less`), this very one, or a later one; clocks wrap around.
+    #[must_use]
+    pub fn echo_against(self, value: u32) -> Ordering {
+        (self.echo.wrapping_sub(value) as i32).cmp(&0)
+    }
 }
 
 /// One SACK block (RFC 2018 section 3): bytes `left .. right` have arrived.

@@ -12,13 +12,13 @@
 
 mod common;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::Trace;
-use linkhold_scenario::Scenario;
+use linkhold_scenario::{Case, Scenario};
 use linkhold_sim::{NoObserver, Simulation, run_case};
 use linkhold_tcp::{Congestion, TcpConfig};
 
@@ -46,23 +46,30 @@ fn offered(trace: &Trace, threshold: Duration) -> Vec<Option<f64>> {
     offered
 }
 
-/// Errors of the estimates in one run, as shares of the truth, in order.
-fn errors(folder: &std::path::Path, name: &str, set: &[&str]) -> Vec<f64> {
-    let path = |end: &str| folder.join(format!("{name}.{end}")).display().to_string();
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/traces.toml");
-    let mut settings = vec![
-        format!("radio.trace.down={}", path("down")),
-        format!("radio.trace.up={}", path("up")),
-        "radio.trace.random_start=false".to_owned(),
-        "duration=118s".to_owned(),
-    ];
+/// The cases of a scenario of ours with these settings.
+fn cases(scenario: &str, settings: &[String]) -> Vec<Case> {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(scenario);
+    Scenario::load(&file, settings).expect("the scenario is valid").cases()
+}
+
+/// The case `dsasync` over this recording.
+fn recorded(folder: &Path, name: &str, set: &[&str]) -> Case {
+    let of = |end: &str| format!("radio.trace.{end}={}", folder.join(format!("{name}.{end}")).display());
+    let mut settings = vec![of("down"), of("up")];
     settings.extend(set.iter().map(|&set| set.to_owned()));
-    let cases = Scenario::load(&file, &settings).expect("the scenario is valid").cases();
-    let case = cases.iter().find(|case| case.name == "dsasync").expect("the scenario has the case");
-    let trace = Trace::parse(&std::fs::read(path("down")).expect("readable")).expect("a trace");
+    let mut cases = cases("traces.toml", &settings).into_iter();
+    cases.find(|case| case.name == "dsasync").expect("the scenario has the case")
+}
+
+/// Errors of the estimates in one run, as shares of the truth, in order.
+fn errors(folder: &Path, name: &str, set: &[&str]) -> Vec<f64> {
+    let set = [&["radio.trace.random_start=false", "duration=118s"], set].concat();
+    let case = recorded(folder, name, &set);
+    let down = folder.join(format!("{name}.down"));
+    let trace = Trace::parse(&std::fs::read(down).expect("readable")).expect("a trace");
     let offered = offered(&trace, Duration::from_millis(100));
     let mut watches = NoObserver;
-    let mut run = Simulation::new(case, 1, &mut watches).expect("it can run");
+    let mut run = Simulation::new(&case, 1, &mut watches).expect("it can run");
     let mut errors = Vec::new();
     for ms in (5_000..118_000u64).step_by(100) {
         run.advance(Instant::from_millis(ms));
@@ -131,9 +138,8 @@ fn a_steady_radio_whose_rate_nobody_tells_is_full_without_a_queue_both_ways() {
 /// found after 3.4 s, and what the sender had let go by then waited for 0.67 s.
 #[test]
 fn bursts_in_the_first_slow_start_leave_no_queue() {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/lateness.toml");
     let settings = ["radio.rate_told=false".to_owned(), "tcp.congestion=reno".to_owned()];
-    let cases = Scenario::load(&file, &settings).expect("the scenario is valid").cases();
+    let cases = cases("lateness.toml", &settings);
     for seed in 8..=12 {
         for case in cases.iter().filter(|case| case.name.starts_with("dsasync")) {
             let (record, _) = run_case(case, seed).expect("it can run");
@@ -158,18 +164,9 @@ fn an_upload_is_not_judged_by_its_handshake() {
         println!("skipped: no recordings; set LINKHOLD_DATA to their folder");
         return;
     };
-    let path = |end: &str| folder.join(format!("Verizon-LTE-short.{end}")).display().to_string();
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/traces.toml");
-    let settings = [
-        format!("radio.trace.down={}", path("down")),
-        format!("radio.trace.up={}", path("up")),
-        "flows.0.direction=uplink".to_owned(),
-        "duration=60s".to_owned(),
-    ];
-    let cases = Scenario::load(&file, &settings).expect("the scenario is valid").cases();
-    let case = cases.iter().find(|case| case.name == "dsasync").expect("the scenario has the case");
+    let case = recorded(&folder, "Verizon-LTE-short", &["flows.0.direction=uplink", "duration=60s"]);
     for seed in 1..=6 {
-        let (record, _) = run_case(case, seed).expect("it can run");
+        let (record, _) = run_case(&case, seed).expect("it can run");
         let (share, delay) = (record.totals.limit_share, record.flows[0].queueing_delay_p95_s);
         println!("seed {seed}: {share:.3} of the limit, p95 of queueing {:.0} ms", delay * 1e3);
         assert!(share >= 0.9 && delay <= 0.1, "seed {seed}: {share}, {delay} s");

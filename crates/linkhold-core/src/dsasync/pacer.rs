@@ -191,8 +191,8 @@ impl Pacer {
     #[cold]
     pub fn hurry(&mut self, now: Instant) {
         if self.is_timed() && self.most.is_none() && self.paused.is_none() && self.drained > now {
-            let faster = BitRate(self.rate.as_bps().saturating_mul(2).min(FASTEST.as_bps()));
-            self.set_rate(now, faster.max(self.rate), false);
+            let doubled = BitRate(self.rate.as_bps().saturating_mul(2));
+            self.set_rate(now, doubled.min(FASTEST).max(self.rate), false);
         }
     }
 

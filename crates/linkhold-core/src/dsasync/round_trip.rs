@@ -24,6 +24,8 @@
 //!
 //! A silence within a radio probe's time spoils the sample.
 
+use core::cmp::Ordering;
+
 use super::bdp::{Bdp, MinFilter};
 use super::cell::{Cell, Sum};
 use super::config::{Clamp, DsaSyncConfig, Mode};
@@ -749,11 +751,11 @@ fn answer_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
         Answer::Timestamp(value) => {
             // Only a segment that this very ACK set off: one that echoes a later tick says nothing of it.
             let Some(timestamp) = tcp.timestamp else { return };
-            let distance = timestamp.echo.wrapping_sub(value) as i32;
-            if distance > 0 {
+            let order = timestamp.echo_against(value);
+            if order == Ordering::Greater {
                 flow.wired_probe = None;
             }
-            distance == 0
+            order == Ordering::Equal
         }
         Answer::Sequence(end) => tcp.flags.contains(TcpFlags::ACK) && !tcp.ack.before(end),
     };

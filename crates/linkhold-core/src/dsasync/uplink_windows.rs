@@ -13,17 +13,16 @@
 //! A station is never told a window larger than the correspondent offered last, or a right edge below one
 //! it was told before. Flows that are signed or whose window scale is unknown are left alone.
 
+use core::cmp::Ordering;
+
 use super::flow::Flow;
-use super::round_trip::RoundTrips;
+use super::round_trip::{PROBE_LIFE, RoundTrips};
 use super::shared::Shared;
 use super::shares::Tally;
 use crate::action::{AckSpec, Action, Actions, Rewrite};
 use crate::packet::{Direction, PacketView, TcpTimestamp};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
-
-/// A timestamp that nobody repeated for this long was lost, or its station had nothing to send.
-const ECHO_LIFE: Duration = Duration::from_secs(1);
 
 /// While ACKs pass down at least this often, none is made up.
 const ACKS_PASS: Duration = Duration::from_millis(5);
@@ -66,8 +65,11 @@ impl UpWindow {
     fn begin_echo(&mut self, now: Instant, silences: u64) {
         let Some(TcpTimestamp { value, .. }) = self.timestamp else { return };
         let is_new = self.newest.is_none_or(|newest| (value.wrapping_sub(newest) as i32) > 0);
-        self.newest = self.newest.filter(|_| !is_new).or(Some(value));
-        if is_new && self.echo.is_none_or(|echo| now.since(echo.at) > ECHO_LIFE) {
+        if !is_new {
+            return;
+        }
+        self.newest = Some(value);
+        if self.echo.is_none_or(|echo| now.since(echo.at) > PROBE_LIFE) {
             self.echo = Some(Echo { value, at: now, silences });
         }
     }
@@ -75,13 +77,13 @@ impl UpWindow {
     /// Data came up with this timestamp. Answers the time since the one that it repeats went down, in which the
     /// station had `silences`.
     fn end_echo(&mut self, now: Instant, timestamp: Option<TcpTimestamp>, silences: u64) -> Option<Duration> {
-        let (echo, TcpTimestamp { echo: repeated, .. }) = (self.echo?, timestamp?);
-        let distance = repeated.wrapping_sub(echo.value) as i32;
-        if distance < 0 {
+        let echo = self.echo?;
+        let order = timestamp?.echo_against(echo.value);
+        if order == Ordering::Less {
             return None;
         }
         self.echo = None;
-        (distance == 0 && silences == echo.silences).then(|| now.since(echo.at))
+        (order == Ordering::Equal && silences == echo.silences).then(|| now.since(echo.at))
     }
 }
 
