@@ -77,6 +77,8 @@ pub(super) struct Sender<'a> {
     prior_ssthresh: u32,
     prr_delivered: u32,
     prr_out: u32,
+    /// The window that the reduction under way set last, segments: 0 before it has set one.
+    pub prr_window: u32,
     retransmits: u32,
     rto_ms: u64,
     timer_ms: Option<u64>,
@@ -125,6 +127,7 @@ impl<'a> Sender<'a> {
             prior_ssthresh: 0,
             prr_delivered: 0,
             prr_out: 0,
+            prr_window: 0,
             retransmits: 0,
             rto_ms: RTO_MS,
             timer_ms: None,
@@ -398,7 +401,7 @@ impl<'a> Sender<'a> {
         self.undo_possible = by_loss;
         self.high_seq = self.board.snd_nxt;
         self.board.prior_cwnd = self.board.cwnd;
-        (self.prr_delivered, self.prr_out) = (0, 0);
+        (self.prr_delivered, self.prr_out, self.prr_window) = (0, 0, 0);
         self.board.ssthresh = self.call(Call::Ssthresh, 0);
         self.reductions += 1;
         self.set_state(state);
@@ -429,7 +432,8 @@ impl<'a> Sender<'a> {
             room.min(behind.max(i64::from(delivered)) + i64::from(!found))
         };
         let send = send.max(i64::from(self.prr_out == 0));
-        self.board.cwnd = (i64::from(in_flight) + send).max(1) as u32;
+        self.prr_window = (i64::from(in_flight) + send).max(1) as u32;
+        self.board.cwnd = self.prr_window;
     }
 
     /// tcp_end_cwnd_reduction, whose event comes even where the window stays.
