@@ -37,7 +37,7 @@ use crate::node::Node;
 use crate::packets::{Cargo, Packet, Packets};
 use crate::places::Places;
 use crate::routing::search::HopChannels;
-use crate::routing::{Data, Message, RouteAction, RouteDrop, Router};
+use crate::routing::{Message, RouteAction, RouteDrop, Router};
 use crate::spectrum::Spectrum;
 use crate::watched::{RouteNews, Watched};
 
@@ -230,6 +230,7 @@ impl Mesh {
                 destination,
                 to: None,
                 channel: None,
+                since: now,
                 hops: 0,
                 arrived: false,
             };
@@ -547,7 +548,7 @@ impl Nodes {
     /// Asks a node's router about a packet of data.
     fn route(&mut self, now: Instant, node: Node, id: PacketId, from: Option<Node>) {
         let Some(packet) = self.packets.get(id) else { return };
-        let data = Data { packet: id, source: packet.source, destination: packet.destination };
+        let data = packet.as_data(id);
         self.look(now, node);
         let router = &mut self.states[node.get()].router;
         router.on_packet(now, data, from, &self.local, &mut self.actions);
@@ -623,6 +624,7 @@ impl Nodes {
             destination: to.unwrap_or(node),
             to,
             channel,
+            since: now,
             hops: 0,
             arrived: false,
         };
@@ -672,7 +674,7 @@ impl Nodes {
         let Some(packet) = self.packets.get(id) else { return };
         let Some(to) = packet.to else { return };
         let lost = matches!(packet.cargo, Cargo::Data(_)) && !packet.arrived;
-        let data = Data { packet: id, source: packet.source, destination: packet.destination };
+        let data = packet.as_data(id);
         let lost = lost.then_some(data);
         if lost.is_none() {
             self.packets.remove(id);

@@ -1,10 +1,11 @@
 //! The packets inside a mesh, by token.
 
 use linkhold_core::packet::PacketId;
+use linkhold_core::time::Instant;
 use linkhold_radio::Frame;
 
 use crate::node::Node;
-use crate::routing::Message;
+use crate::routing::{Data, Message};
 
 /// What a packet carries.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Packet {
     /// The channel that its router chose for it, or the one that this copy of a broadcast is for. Only where nodes have
     /// a channel each.
     pub(crate) channel: Option<u8>,
+    /// When its source sent it.
+    pub(crate) since: Instant,
     /// Hops that it has come over.
     pub(crate) hops: u8,
     /// Data: the next hop has it. Only the acknowledgment is missing.
@@ -33,6 +36,11 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    /// What a router sees of it.
+    pub(crate) fn as_data(&self, id: PacketId) -> Data {
+        Data { packet: id, source: self.source, destination: self.destination, since: self.since }
+    }
+
     /// Bytes from the IP header on.
     pub(crate) fn len(&self) -> u32 {
         match &self.cargo {

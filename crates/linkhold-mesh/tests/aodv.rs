@@ -164,6 +164,19 @@ fn a_source_may_keep_the_packet_that_its_neighbour_did_not_take() {
     assert_eq!(net.delivered(2), Some(5));
 }
 
+/// Every node of a route answers requests, and takes no packet.
+#[test]
+fn a_source_keeps_its_packet_for_half_a_minute_and_no_longer() {
+    let config = AodvConfig { salvage: true, ..AodvConfig::default() };
+    let mut net = net(line(2, 200.0), &config, 1);
+    net.takes_data = false;
+    net.send(1, 0, 1);
+    net.run_for(29_900);
+    assert_eq!(net.fates[&1], Fate::Pending);
+    net.run_for(1_000);
+    assert_eq!(net.fates[&1], Fate::Dropped(RouteDrop::LinkBroken));
+}
+
 fn repairing() -> AodvConfig {
     AodvConfig { local_repair: true, ..AodvConfig::default() }
 }

@@ -1,7 +1,7 @@
 //! What a router asks of its driver.
 
 use linkhold_core::packet::PacketId;
-use linkhold_core::time::Duration;
+use linkhold_core::time::{Duration, Instant};
 
 use super::message::Message;
 use crate::Node;
@@ -15,6 +15,19 @@ pub struct Data {
     pub source: Node,
     /// The node that it is for.
     pub destination: Node,
+    /// When its source sent it.
+    pub since: Instant,
+}
+
+/// A packet of a node's own is kept for a new route (`salvage`) for so long after it was sent, and then dropped: ns-2's
+/// queue of packets that wait for routes keeps them so long. On a lossy hop it would otherwise be kept for ever.
+pub(super) const SALVAGED_FOR: Duration = Duration::from_secs(30);
+
+impl Data {
+    /// The node may keep the packet, which its next hop did not take.
+    pub(super) fn is_kept(&self, now: Instant, me: Node) -> bool {
+        self.source == me && now.since(self.since) < SALVAGED_FOR
+    }
 }
 
 /// What the driver does, in the order of the list.

@@ -61,13 +61,19 @@ impl Held {
 mod tests {
     use super::*;
     use linkhold_core::packet::PacketId;
+    use linkhold_core::time::Instant;
 
     #[test]
     fn the_oldest_makes_room_and_packets_leave_in_order() {
         let mut held = Held::new(3);
         let mut out = Vec::new();
         for (packet, destination) in [(0, 1), (1, 2), (2, 1), (3, 1)] {
-            let data = Data { packet: PacketId(packet), source: Node(0), destination: Node(destination) };
+            let data = Data {
+                packet: PacketId(packet),
+                source: Node(0),
+                destination: Node(destination),
+                since: Instant::ZERO,
+            };
             held.push(data, &mut out);
         }
         assert_eq!(out, [RouteAction::Drop { packet: PacketId(0), reason: RouteDrop::BufferFull }]);

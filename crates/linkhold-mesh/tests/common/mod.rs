@@ -75,6 +75,8 @@ pub struct Net {
     pub loss: f64,
     /// Share of unicasts that arrive although the MAC reports a failure.
     pub lost_ack: f64,
+    /// Whether frames with data arrive.
+    pub takes_data: bool,
     /// Up to so much more delay for each frame, so that frames overtake each other.
     pub spread: Duration,
     pub fates: BTreeMap<u64, Fate>,
@@ -115,6 +117,7 @@ impl Net {
             range,
             loss: 0.0,
             lost_ack: 0.0,
+            takes_data: true,
             spread: Duration::ZERO,
             fates: BTreeMap::new(),
             messages: 0,
@@ -172,7 +175,7 @@ impl Net {
     /// `source` sends a packet.
     pub fn send(&mut self, packet: u64, source: u32, destination: u32) {
         let (source, destination) = (Node(source), Node(destination));
-        let data = Data { packet: PacketId(packet), source, destination };
+        let data = Data { packet: PacketId(packet), source, destination, since: self.now };
         self.fates.insert(packet, Fate::Pending);
         self.packets.insert(packet, (data, 0));
         self.call(source, |router, now, around, out| router.on_packet(now, data, None, around, out));
@@ -340,6 +343,7 @@ impl Net {
 
     fn unicast(&mut self, node: Node, to: Node, channel: Option<u8>, data: Option<Data>, arrival: Event) {
         let arrives = self.hears(node, to, channel) && self.stream.unit() >= self.loss;
+        let arrives = arrives && (self.takes_data || data.is_none());
         if arrives {
             let delay = self.delay();
             self.post(delay, arrival);

@@ -41,8 +41,8 @@ pub struct AodvConfig {
     pub local_repair: bool,
     /// `LOCAL_ADD_TTL`: how much further than half the way back, or the way that was left, such a request goes, hops.
     pub local_add_ttl: u8,
-    /// A packet of this node's own that the next hop did not take waits for a new route; otherwise, as in
-    /// ns-2, it is dropped.
+    /// A packet of this node's own that the next hop did not take waits for a new route until 30 s after it was sent;
+    /// otherwise, as in ns-2, it is dropped.
     pub salvage: bool,
     /// Longest random delay before a broadcast is passed on (ns-2: 10 ms).
     pub jitter: Duration,

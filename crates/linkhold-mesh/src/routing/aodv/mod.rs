@@ -33,7 +33,7 @@
 //! - A RERR for a packet without a route goes to the node that sent the packet on; the RFC's precursors may
 //!   be forgotten by then.
 //! - A packet that the next hop did not take is dropped, as ns-2 does; with `salvage` the source keeps its
-//!   own.
+//!   own, for 30 s at most.
 //! - Local repair: only the route of the packet that failed is repaired; the other routes over that neighbour end with
 //!   a RERR (the RFC lets a node repair them too). The discovery period is `RING_TRAVERSAL_TIME` of the request's TTL. A
 //!   source that hears of a longer route (N flag) keeps it (the RFC lets it seek anew). What keeps it free of loops is
@@ -139,7 +139,7 @@ impl Aodv {
 
     /// A data packet of this node (`from` is `None`) or one to pass on.
     pub fn on_packet(&mut self, now: Instant, data: Data, from: Option<Node>, out: &mut Vec<RouteAction>) {
-        let Data { packet, source, destination } = data;
+        let Data { packet, source, destination, .. } = data;
         if destination == self.me {
             out.push(RouteAction::Drop { packet, reason: RouteDrop::AtDestination });
             return;
@@ -186,7 +186,7 @@ impl Aodv {
         let repairs = data.is_some_and(|data| self.repair(now, to, data, out));
         self.break_link(now, to, out);
         let Some(data) = data.filter(|_| !repairs) else { return };
-        if data.source == self.me && self.config.salvage {
+        if self.config.salvage && data.is_kept(now, self.me) {
             self.on_packet(now, data, None, out);
         } else {
             out.push(RouteAction::Drop { packet: data.packet, reason: RouteDrop::LinkBroken });

@@ -33,8 +33,8 @@ pub struct SearchConfig {
     pub route_timeout: Duration,
     /// On which channels a request looks for relays.
     pub hops: HopChannels,
-    /// A packet of this node's own that the next hop did not take waits for a new route; otherwise it is
-    /// dropped.
+    /// A packet of this node's own that the next hop did not take waits for a new route until 30 s after it was sent;
+    /// otherwise it is dropped.
     pub salvage: bool,
     /// Longest random delay before a broadcast is passed on.
     pub jitter: Duration,

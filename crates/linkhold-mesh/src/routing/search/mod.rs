@@ -173,7 +173,7 @@ impl Search {
         around: &S,
         out: &mut Vec<RouteAction>,
     ) {
-        let Data { packet, source, destination } = data;
+        let Data { packet, source, destination, .. } = data;
         if destination == self.me {
             out.push(RouteAction::Drop { packet, reason: RouteDrop::AtDestination });
             return;
@@ -227,7 +227,7 @@ impl Search {
             }
         }
         let Some(data) = data else { return };
-        if data.source == self.me && self.config.salvage {
+        if self.config.salvage && data.is_kept(now, self.me) {
             self.on_packet(now, data, None, around, out);
         } else {
             out.push(RouteAction::Drop { packet: data.packet, reason: RouteDrop::LinkBroken });
