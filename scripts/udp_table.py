@@ -121,7 +121,7 @@ def page(sim, quic_data):
         "Written by `scripts/udp_table.py`; do not edit. Intervals are 95 % (Student's t over the runs).", "",
         "`dsasync` holds a datagram that goes down in a silence and paces it beside segments, in the same queues ([`datagrams.rs`](../crates/linkhold-core/src/dsasync/datagrams.rs)).",
         "There is no window and no acknowledgment to manage: nothing can be said to the sender. A datagram that waited for longer than `datagram_max_age`",
-        "(1 s) is dropped and counted as `too_old`; all of them together weigh at most `datagram_quota` (8 MB), and what they take closes no window.", "",
+        "(1 s) is dropped and counted as `too_old`; all of them together weigh at most `datagram_quota` (8 MB, or a quarter of what the buffer has at present if that is less), and what they take closes no window.", "",
         "## Simulator", "",
         "One CUBIC download (Linux profile) and one UDP flow at the same station, 24 Mbit/s, router's queue not visible (fifo of 100 below the mechanism unless named), 20 s counted,",
         "5 seeds. **`dsasync` is told** the channel's rate exactly, and each silence as it begins and as it ends; the rows without a mechanism are told nothing.",

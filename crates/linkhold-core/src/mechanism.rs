@@ -196,6 +196,9 @@ pub struct Metrics {
     pub held_bytes: u64,
     /// Most bytes held at once so far.
     pub held_bytes_peak: u64,
+    /// Gauge: most bytes that may be held at present; 0: the mechanism has no such limit.
+    #[serde(default)]
+    pub held_bytes_limit: u64,
     /// Packets answered with `Hold`.
     pub holds: u64,
     /// Held packets released.
@@ -259,6 +262,7 @@ impl Metrics {
             held_packets: self.held_packets + other.held_packets,
             held_bytes: self.held_bytes + other.held_bytes,
             held_bytes_peak: self.held_bytes_peak + other.held_bytes_peak,
+            held_bytes_limit: self.held_bytes_limit + other.held_bytes_limit,
             holds: self.holds + other.holds,
             released: self.released + other.released,
             dropped,

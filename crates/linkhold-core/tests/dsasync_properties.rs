@@ -326,7 +326,7 @@ fn the_worlds_reach_every_part() {
     let mut runner = TestRunner::deterministic();
     let worlds = (config(), plans(), steps_with_hogs(200));
     let mut total = Metrics::default();
-    for _ in 0..200 {
+    for _ in 0..400 {
         let (config, plans, steps) = worlds.new_tree(&mut runner).expect("a world").current();
         let config = with_copies(config, false);
         let mut dsasync = agent(&config);
@@ -367,6 +367,6 @@ fn the_worlds_reach_every_part() {
         ("silences", total.silences),
     ];
     for (name, count) in counts {
-        assert!(count >= 10, "{name}: {count} in 200 worlds: {counts:?}");
+        assert!(count >= 10, "{name}: {count} in 400 worlds: {counts:?}");
     }
 }

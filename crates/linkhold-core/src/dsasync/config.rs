@@ -121,6 +121,9 @@ pub struct DsaSyncConfig {
     pub close_at: CloseAt,
     /// B_alloc: most bytes held at once, downlink and uplink together.
     pub b_alloc: Bytes,
+    /// Of B_alloc as much is used as silences of the length seen take ([`allocation`](super::allocation)). Thresholds and
+    /// quotas have the same part of it.
+    pub dynamic_buffer: bool,
     /// B_high: windows closed for lack of space reopen when more than this is free. B_alloc > B_high.
     pub b_high: Bytes,
     /// B_low: windows close when less than this is free. B_high > B_low.
@@ -132,6 +135,10 @@ pub struct DsaSyncConfig {
     /// Most bytes held of one flow ([`Queues::Flow`]); zero: no limit but B_alloc. The window of a flow that
     /// holds half of it is closed. Flows that their station has not answered share an eighth of it.
     pub flow_quota: Bytes,
+    /// Most bytes held of one station's connections ([`Queues::Flow`]); zero: no limit but B_alloc. Beyond it the
+    /// longest of the station's queues gives way. What it leaves free others find at once, and lies within B_low: the
+    /// windows of whoever holds so much are closed before.
+    pub station_quota: Bytes,
     /// A flow's queue in which packets wait for longer than this and the flow's wired round trip, all through
     /// 100 ms and not because a silence kept what is before them, loses packets as CoDel would have it (RFC
     /// 8289; [`Queues::Flow`]); zero: never. It is four times the standing queue that the clamp leaves, so that
@@ -222,11 +229,13 @@ impl Default for DsaSyncConfig {
             mode: Mode::FreezeNudge,
             close_at: CloseAt::SpaceLow,
             b_alloc: Bytes(64_000_000),
+            dynamic_buffer: true,
             b_high: Bytes(32_000_000),
             b_low: Bytes(16_000_000),
             max_held_packets: 131_072,
             queues: Queues::Flow,
             flow_quota: Bytes(32_000_000),
+            station_quota: Bytes(56_000_000),
             standing_limit: Duration::from_millis(20),
             datagrams: Datagrams::Hold,
             datagram_max_age: Duration::from_secs(1),
@@ -268,6 +277,7 @@ impl DsaSyncConfig {
             mode: Mode::Freeze,
             close_at: CloseAt::UsedUp,
             b_alloc: Bytes(500_000_000),
+            dynamic_buffer: false,
             b_high: Bytes(499_000_000),
             b_low: Bytes(400_000_000),
             max_held_packets: 1_048_576,
@@ -292,6 +302,7 @@ impl DsaSyncConfig {
     pub fn hold_only() -> Self {
         Self {
             mode: Mode::Hold,
+            dynamic_buffer: false,
             capacity: CapacityResponse::Off,
             clamp: Clamp::Off,
             transmit_queue: Duration::ZERO,
@@ -308,8 +319,8 @@ impl DsaSyncConfig {
         Self { mode, close_at: CloseAt::UsedUp, ..Self::default() }
     }
 
-    /// `self` with B_alloc set, B_high and B_low at half and a quarter of it, a flow's quota at half and that of
-    /// datagrams at an eighth.
+    /// `self` with B_alloc set, B_high and B_low at half and a quarter of it, a flow's quota at half, that of
+    /// a station at seven eighths and that of datagrams at an eighth.
     #[must_use]
     pub fn with_b_alloc(self, b_alloc: Bytes) -> Self {
         Self {
@@ -317,6 +328,7 @@ impl DsaSyncConfig {
             b_high: Bytes(b_alloc.0 / 2),
             b_low: Bytes(b_alloc.0 / 4),
             flow_quota: Bytes(b_alloc.0 / 2),
+            station_quota: Bytes(b_alloc.0 - b_alloc.0 / 8),
             datagram_quota: Bytes(b_alloc.0 / 8),
             ..self
         }

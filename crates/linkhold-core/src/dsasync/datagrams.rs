@@ -94,7 +94,11 @@ impl DsaSync {
         if !arrival {
             self.downlink.pacer.on_taken_back(datagram.len);
         }
-        let waits = self.shared.monitor.tfp(datagram.station) || self.waits(now, slot, &packet);
+        let silent = self.shared.monitor.tfp(datagram.station);
+        if silent {
+            self.shared.allot_more(now);
+        }
+        let waits = silent || self.waits(now, slot, &packet);
         if arrival && !waits {
             self.downlink.pacer.on_sent(now, datagram.len);
             return Verdict::Forward(Rewrite::NONE);
@@ -138,7 +142,10 @@ impl Downlink {
     /// If there is room for a datagram, or which packet has to go first.
     fn in_the_way(&self, shared: &mut Shared, slot: u32, packet: &PacketView<'_>) -> Room {
         let weight = self.buffer.weight(packet.len);
-        let quota = shared.config.datagram_quota.0;
+        let whole = shared.config.datagram_quota.0;
+        // Of a buffer that is not all allotted the double part: what comes at the radio's rate is to fit, and no window is
+        // closed for it.
+        let quota = shared.space.part(whole.saturating_mul(2)).min(whole);
         let full =
             !shared.space.fits(packet.len, 0) || self.buffer.packets() >= shared.config.max_held_packets;
         let flow = shared.flows.at(slot);

@@ -17,7 +17,7 @@ use core::cell::Cell;
 
 use super::config::{DsaSyncConfig, Duplicates, Queues};
 use super::flow::{Flow, Transport};
-use super::hold_buffer::{Arrived, HeldSegment, HoldBuffer, IN_SILENCE, NONE};
+use super::hold_buffer::{Among, Arrived, HeldSegment, HoldBuffer, IN_SILENCE, NONE};
 use super::pacer::Pacer;
 use super::recover::Gates;
 use super::round_trip::{RoundTrips, SentDown};
@@ -267,7 +267,7 @@ impl Downlink {
     /// the packet held in place of one of `freed` bytes, which is 0 if there is none.
     #[inline]
     fn is_over_quota(&self, shared: &mut Shared, slot: u32, packet: &PacketView<'_>, freed: u32) -> bool {
-        let quota = shared.config.flow_quota.0;
+        let quota = shared.space.part(shared.config.flow_quota.0);
         // What adds nothing may be held: the queue can be over its quota by what came back from below.
         if quota == 0 || shared.config.queues == Queues::Station || packet.len <= freed {
             return false;
@@ -275,6 +275,19 @@ impl Downlink {
         let (weight, own) = self.buffer.weight_before(shared.flows.at(slot), slot, packet.station);
         let others = if freed == 0 { weight } else { weight - self.buffer.weight(freed) };
         others + u64::from(packet.len) > if own { quota } else { quota / COMMON_PART }
+    }
+
+    /// The flow's station would come to have more here than its quota, were the packet held too.
+    #[inline]
+    fn is_station_over_quota(&self, shared: &mut Shared, slot: u32, packet: &PacketView<'_>) -> bool {
+        let quota = shared.space.part(shared.config.station_quota.0);
+        // Most often all that is here is less, whoever has it.
+        let most = shared.space.held() + u64::from(self.buffer.packets()) * self.buffer.weight(0);
+        if quota == 0 || most + u64::from(packet.len) <= quota || shared.config.queues == Queues::Station {
+            return false;
+        }
+        let held = self.buffer.station_weight(shared.flows.at(slot), slot, packet.station);
+        held + u64::from(packet.len) > quota
     }
 
     /// The queue that this packet is in, or was just taken out of, has come into use or run empty: others share the space
@@ -285,7 +298,8 @@ impl Downlink {
         shared.space.note_queues(station, self.buffer.shared_by(station));
     }
 
-    /// Drops from the longest queue of the station that has most here until the packet fits. False if it does not fit
+    /// Drops from the longest queue of the station that has most here until the packet fits, and from that of its own
+    /// station until that is within its quota. False if it does not fit
     /// all the same.
     #[inline]
     fn make_room(
@@ -296,17 +310,21 @@ impl Downlink {
         out: &mut Actions,
     ) -> bool {
         let mut drops = 0;
-        while !shared.space.fits(packet.len, 0) || self.buffer.packets() >= shared.config.max_held_packets {
+        loop {
+            let is_full =
+                !shared.space.fits(packet.len, 0) || self.buffer.packets() >= shared.config.max_held_packets;
+            if !is_full && !self.is_station_over_quota(shared, slot, packet) {
+                return true;
+            }
             if shared.config.queues == Queues::Station || drops == MOST_DROPS {
                 return false;
             }
             drops += 1;
-            let Some(index) = self.buffer.first_of_longer(shared.flows.at(slot), slot, packet) else {
-                return false;
-            };
+            let flow = shared.flows.at(slot);
+            let among = if is_full { Among::All } else { Among::OwnStation };
+            let Some(index) = self.buffer.first_of_longer(flow, slot, packet, among) else { return false };
             self.cut_off(shared, index, out);
         }
-        true
     }
 
     /// Drops a held packet to make room.

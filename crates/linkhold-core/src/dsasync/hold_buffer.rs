@@ -84,6 +84,13 @@ pub(super) struct Arrived {
     pub front: bool,
 }
 
+/// Whose packets may give way to a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Among {
+    All,
+    OwnStation,
+}
+
 /// Where a queue stands among its station's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -449,16 +456,31 @@ impl HoldBuffer {
         (self.queues.get(queue as usize).map_or(0, |queue| queue.weight), queue >= self.first_own())
     }
 
-    /// For a segment: the first packet of the longest queue of the station that has most here, if that has more than the
-    /// station of this flow would have with the packet; else of the longest queue of the flow's own station, if
+    /// What connections of the station weigh whose queue a packet of this flow would go to.
+    pub fn station_weight(&self, flow: &Flow, slot: u32, station: StationId) -> u64 {
+        let (_, station) = self.queue_for(flow, slot, station);
+        self.stations.get(station as usize).map_or(0, |station| station.weight)
+    }
+
+    /// For a segment: among all, the first packet of the longest queue of the station that has most here, if that has more
+    /// than the station of this flow would have with the packet; else of the longest queue of the flow's own station, if
     /// that is longer than the one that the packet would go to becomes with it.
-    pub fn first_of_longer(&self, flow: &Flow, slot: u32, packet: &PacketView<'_>) -> Option<u32> {
+    pub fn first_of_longer(
+        &self,
+        flow: &Flow,
+        slot: u32,
+        packet: &PacketView<'_>,
+        among: Among,
+    ) -> Option<u32> {
         let (own, station) = self.queue_for(flow, slot, packet.station);
         let weight = self.weight(packet.len);
         let heaviest = self.heaviest.longest()?;
         let own_station = self.stations.get(station as usize);
         let others = &self.stations[heaviest as usize];
-        if heaviest != station && others.weight > own_station.map_or(0, |own| own.weight) + weight {
+        if among == Among::All
+            && heaviest != station
+            && others.weight > own_station.map_or(0, |own| own.weight) + weight
+        {
             return Some(self.queues[others.longest.longest()? as usize].head);
         }
         let longest = own_station?.longest.longest()?;

@@ -15,6 +15,7 @@
 //! | 3 and 4, uplink shaping | `UplinkPath` | `uplink_path.rs`, `uplink.rs` |
 //! | 5, loss of capacity | `Capacity` | `capacity.rs` |
 //! | beside the paper: what a silence took before it was noticed | `Recover` | `recover.rs` |
+//! | section VI's remarks: a buffer sized by the silences | `Shared` | `allocation.rs` |
 //! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs`, `bdp.rs` |
 //! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `shares.rs`, `uplink_windows.rs` |
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
@@ -26,6 +27,7 @@
 //! periodic timer. Nothing is taken back from the transmit queue (line 11) for a cause of silences whose ends
 //! are noticed more than 2 ms late.
 
+mod allocation;
 mod bdp;
 mod capacity;
 mod cell;
@@ -284,6 +286,9 @@ impl DsaSync {
         if arrival && !silent && !self.waits(now, slot, packet) {
             return self.pass_down(now, slot, packet, out);
         }
+        if silent {
+            self.shared.allot_more(now);
+        }
         let verdict = self.downlink.hold(now, &mut self.shared, slot, packet, out);
         self.relieve_cut(now, out);
         if self.shared.config.mode != Mode::Hold {
@@ -536,6 +541,7 @@ impl DsaSync {
                     self.downlink.pacer.resume(now);
                 }
                 self.downlink.unblock();
+                self.shared.silence_ended(now);
                 self.recover.silence_ended(now, &self.shared, &self.downlink.pacer);
                 self.round_trips.interrupt(now);
                 self.round_trips.silence_ended(now);
@@ -546,6 +552,7 @@ impl DsaSync {
     }
 
     fn silence_began(&mut self, now: Instant, scope: Scope, cause: Option<Cause>, out: &mut Actions) {
+        self.shared.silence_began(now, self.downlink.pacer.rate());
         self.recover.silence_began(now, &self.shared, scope);
         self.round_trips.interrupt(now);
         if scope == Scope::Network {
@@ -568,6 +575,7 @@ impl DsaSync {
             self.downlink.pacer.forget_rate();
         } else {
             self.downlink.pacer.set_rate(now, rate.mul_f64(efficiency.get()), true);
+            self.shared.rate_changed(self.downlink.pacer.rate());
             self.recover.rate_told(now, &self.downlink.pacer);
             self.capacity.on_switch(now, &mut self.shared, old, new, out);
         }
@@ -701,6 +709,7 @@ impl Mechanism for DsaSync {
                 + self.windows.kept.count(&self.shared) as u64,
             held_bytes: self.shared.space.held(),
             held_bytes_peak: self.shared.space.peak(),
+            held_bytes_limit: self.shared.space.allotted(),
             flows: self.shared.flows.len() as u64,
             silences: self.shared.monitor.silences(),
             untracked_events: self.shared.monitor.untracked_events(),

@@ -97,6 +97,11 @@ impl Pacer {
         self.most = self.short.filter(|_| told);
     }
 
+    /// The rate at which packets go down.
+    pub fn rate(&self) -> BitRate {
+        self.rate
+    }
+
     /// The driver sees its transmit queue: so many packets and bytes fit.
     pub fn set_room(&mut self, packets: u32, bytes: Bytes) {
         self.room = Some((packets, bytes.0));

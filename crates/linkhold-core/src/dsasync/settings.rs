@@ -47,8 +47,10 @@ impl Registered for DsaSyncConfig {
         /// When windows are closed.
         close_at: CloseAt => close_at;
         /// B_alloc: most bytes held at once. Stated alone, B_high and B_low become a half and a quarter of
-        /// it, and flow_quota a half.
+        /// it, flow_quota a half, station_quota seven eighths, and datagram_quota an eighth.
         b_alloc: Positive<Bytes> => b_alloc, |config, b_alloc| *config = config.with_b_alloc(b_alloc);
+        /// Use of b_alloc only what silences of the length seen take.
+        dynamic_buffer: bool => dynamic_buffer;
         /// B_high: windows closed for lack of space reopen when more than this is free; below B_alloc.
         b_high: Positive<Bytes> => b_high;
         /// B_low: windows close when less than this is free; below B_high.
@@ -59,6 +61,8 @@ impl Registered for DsaSyncConfig {
         queues: Queues => queues;
         /// Most bytes held of one flow (queues = "flow"); 0 bytes: no limit but b_alloc.
         flow_quota: Bytes => flow_quota;
+        /// Most bytes held of one station's connections (queues = "flow"); 0 bytes: no limit but b_alloc.
+        station_quota: Bytes => station_quota;
         /// A flow's queue that stands longer than this outside silences is cut (queues = "flow"); 0s: never.
         standing_limit: Duration => standing_limit;
         /// What happens to UDP datagrams that go down.

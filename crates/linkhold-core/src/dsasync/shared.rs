@@ -1,6 +1,7 @@
 //! What every part of DSASync needs: settings, link monitor, flow table, counters, and the space for held
 //! packets.
 
+use super::allocation::Allocation;
 use super::config::DsaSyncConfig;
 use super::flow::Transport;
 use super::flow_table::FlowTable;
@@ -9,6 +10,8 @@ use crate::action::{AckSpec, Action, Actions, DropReason, Verdict};
 use crate::link_monitor::LinkMonitor;
 use crate::mechanism::Metrics;
 use crate::packet::{Direction, PacketId, StationId};
+use crate::time::Instant;
+use crate::units::BitRate;
 
 /// The state that no single part owns. Each part gets it as an argument.
 #[derive(Debug)]
@@ -17,6 +20,7 @@ pub(super) struct Shared {
     pub monitor: LinkMonitor,
     pub flows: FlowTable,
     pub space: Space,
+    allocation: Allocation,
     /// Counters. The gauges in it are filled in when somebody asks.
     pub metrics: Metrics,
 }
@@ -28,7 +32,45 @@ impl Shared {
             monitor: LinkMonitor::new(&config.monitor),
             flows: FlowTable::new(config.max_flows, config.flow_seed),
             space: Space::new(config),
+            allocation: Allocation::new(),
             metrics: Metrics::default(),
+        }
+    }
+
+    /// A silence begins, of a channel that carries `rate` otherwise: B_alloc follows the silences seen.
+    #[cold]
+    pub fn silence_began(&mut self, now: Instant, rate: BitRate) {
+        self.allocation.silence_began(now, rate);
+        self.allot(now);
+    }
+
+    /// The channel carries so much from now on.
+    pub fn rate_changed(&mut self, rate: BitRate) {
+        self.allocation.rate_changed(rate);
+    }
+
+    /// A silence is over.
+    #[cold]
+    pub fn silence_ended(&mut self, now: Instant) {
+        self.allocation.silence_ended(now);
+        self.allot(now);
+    }
+
+    fn allot(&mut self, now: Instant) {
+        if self.config.dynamic_buffer
+            && let Some(wanted) = self.allocation.wanted(now)
+        {
+            self.space.allot(wanted);
+        }
+    }
+
+    /// A packet comes in a silence, which may be longer than those seen.
+    #[cold]
+    pub fn allot_more(&mut self, now: Instant) {
+        if self.config.dynamic_buffer
+            && let Some(wanted) = self.allocation.wanted(now)
+        {
+            self.space.allot_more(wanted);
         }
     }
 
@@ -75,8 +117,19 @@ enum Level {
     Low,
 }
 
+/// B_alloc and its thresholds as they are set, bytes.
+#[derive(Clone, Copy, Debug)]
+struct Whole {
+    alloc: u64,
+    low: u64,
+    high: u64,
+}
+
 /// B_alloc and how much of it is in use, over both directions and the kept-back ACKs. Datagrams fill it as well, up
 /// to their quota, but no window is closed for their sake: the levels count the rest.
+///
+/// Thresholds and quotas are those of the whole of B_alloc. What is allotted at present may be less; each of them has
+/// the same part of it.
 ///
 /// Level: plenty → low (B_free < B_low) → plenty (B_free > B_high).
 #[derive(Debug)]
@@ -85,9 +138,11 @@ pub(super) struct Space {
     /// Of it, datagrams.
     datagrams: u64,
     peak: u64,
+    /// What is allotted of B_alloc at present.
     alloc: u64,
     low: u64,
     high: u64,
+    whole: Whole,
     level: Level,
     /// Stations that hold packets in the hold buffer.
     stations: u32,
@@ -104,10 +159,38 @@ impl Space {
             alloc: config.b_alloc.0,
             low: config.b_low.0,
             high: config.b_high.0,
+            whole: Whole { alloc: config.b_alloc.0, low: config.b_low.0, high: config.b_high.0 },
             level: Level::Plenty,
             stations: 0,
             queues: PerStation::new(config.monitor.max_stations),
         }
+    }
+
+    /// Allots so much, at most B_alloc; of what is in use no more than half is to be missing.
+    fn allot(&mut self, wanted: u64) {
+        self.alloc = wanted.max(self.held.saturating_mul(2)).min(self.whole.alloc);
+        (self.low, self.high) = (self.part(self.whole.low), self.part(self.whole.high));
+    }
+
+    /// Allots so much, if it is more than there is.
+    fn allot_more(&mut self, wanted: u64) {
+        if wanted > self.alloc && self.alloc < self.whole.alloc {
+            self.allot(wanted);
+        }
+    }
+
+    /// What is allotted of B_alloc at present, bytes.
+    pub fn allotted(&self) -> u64 {
+        self.alloc
+    }
+
+    /// What of a quota or threshold is there at present, bytes.
+    pub fn part(&self, of_whole: u64) -> u64 {
+        if self.alloc == self.whole.alloc {
+            return of_whole;
+        }
+        let part = u128::from(of_whole) * u128::from(self.alloc) / u128::from(self.whole.alloc);
+        u64::try_from(part).unwrap_or(u64::MAX)
     }
 
     /// Notes how many stations hold packets in the hold buffer, and in how many queues this one does.

@@ -466,7 +466,7 @@ fn takes_space(shared: &Shared, flow: &Flow) -> bool {
     match shared.config.queues {
         Queues::Station => shared.space.is_low(),
         Queues::Flow => {
-            let quota = shared.config.flow_quota.0;
+            let quota = shared.space.part(shared.config.flow_quota.0);
             (shared.space.is_low() && flow.held_weight >= shared.space.share(flow.station))
                 || (quota > 0 && flow.held_weight > quota / 2)
         }
@@ -478,7 +478,7 @@ fn lacks_space(shared: &Shared, flow: &Flow) -> bool {
     match shared.config.queues {
         Queues::Station => shared.space.is_low(),
         Queues::Flow => {
-            let quota = shared.config.flow_quota.0;
+            let quota = shared.space.part(shared.config.flow_quota.0);
             (shared.space.is_low() && flow.held_weight > shared.space.share(flow.station) / 2)
                 || (quota > 0 && flow.held_weight > quota / 4)
         }

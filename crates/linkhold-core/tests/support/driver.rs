@@ -564,15 +564,22 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         [flow.held, self.flows.iter().filter(unanswered).map(|flow| flow.held).sum()]
     }
 
+    /// What of a quota or threshold there is at present: B_alloc follows the silences seen.
+    fn allotted(&self, of_whole: u64) -> u64 {
+        let limit = u128::from(self.mechanism.metrics().held_bytes_limit);
+        (u128::from(of_whole) * limit / u128::from(self.world.b_alloc)) as u64
+    }
+
     /// An arrival of the flow was held: the flow keeps to its quota, and all flows of a station that it has
     /// not answered keep to an eighth of one. What came back from the transmit queue may exceed it, but then
     /// nothing is added.
     fn check_quota(&self, index: usize, before: [u64; 2]) {
         let Some(shares) = self.world.shares else { return };
         let [own, common] = self.held_by(index);
-        assert!(own <= shares.quota.max(before[0]), "flow {index} holds {own} bytes");
+        let quota = self.allotted(shares.quota);
+        assert!(own <= quota.max(before[0]), "flow {index} holds {own} bytes");
         if !self.flows[index].answered {
-            assert!(common <= (shares.quota / 8).max(before[1]), "unanswered flows hold {common} bytes");
+            assert!(common <= (quota / 8).max(before[1]), "unanswered flows hold {common} bytes");
         }
     }
 
@@ -586,9 +593,13 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             self.flows.iter().filter(|flow| flow.held > 0).map(|flow| flow.station()).collect();
         let stations = holding.iter().collect::<BTreeSet<_>>().len().max(1) as u64;
         let flows = holding.iter().filter(|&&station| station == own).count().max(1) as u64;
-        let least = (shares.half / (stations * flows)).min(shares.quota / 2);
+        let least = self.allotted((shares.half / (stations * flows)).min(shares.quota / 2));
         let weight = self.flows[index].held_weight;
-        assert!(weight >= least, "flow {index} is closed though it holds {weight} bytes only, of {least}");
+        // The part is rounded down in several places.
+        assert!(
+            weight + 2 >= least,
+            "flow {index} is closed though it holds {weight} bytes only, of {least}"
+        );
     }
 
     fn hold(&mut self, id: PacketId) {
@@ -828,8 +839,14 @@ impl<'m, M: Mechanism> Driver<'m, M> {
     }
 
     fn check_gauges(&self) {
-        assert!(self.held_bytes <= self.world.b_alloc, "{} bytes held", self.held_bytes);
         let metrics = self.mechanism.metrics();
+        assert!(self.held_bytes <= self.world.b_alloc, "{} bytes held", self.held_bytes);
+        assert!(
+            self.held_bytes <= metrics.held_bytes_limit && metrics.held_bytes_limit <= self.world.b_alloc,
+            "{} bytes held, {} allotted",
+            self.held_bytes,
+            metrics.held_bytes_limit
+        );
         assert_eq!(metrics.held_bytes, self.held_bytes);
         assert_eq!(metrics.kept_bytes, self.kept.values().map(|packet| u64::from(packet.len)).sum::<u64>());
         assert!(metrics.kept_bytes <= self.world.most_kept, "{} bytes of copies", metrics.kept_bytes);

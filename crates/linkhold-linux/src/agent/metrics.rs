@@ -79,6 +79,7 @@ impl Exporter {
             ("linkhold_held_packets", "Packets held now", packets.held as f64),
             ("linkhold_held_bytes", "Bytes held now", packets.held_bytes as f64),
             ("linkhold_held_bytes_peak", "Most bytes held at once", packets.held_bytes_peak as f64),
+            ("linkhold_held_bytes_limit", "Most bytes that may be held now", packets.held_bytes_limit as f64),
             ("linkhold_windows_closed", "Flows whose window is closed now", windows.closed_now as f64),
         ];
         for (name, description, value) in gauges {

@@ -143,6 +143,9 @@ pub struct Packets {
     pub held_bytes: u64,
     /// Most bytes held at once.
     pub held_bytes_peak: u64,
+    /// Most bytes that may be held at present.
+    #[serde(default)]
+    pub held_bytes_limit: u64,
     /// Held so far.
     pub holds: u64,
     /// Released so far.
@@ -188,6 +191,7 @@ impl Packets {
             held: metrics.held_packets,
             held_bytes: metrics.held_bytes,
             held_bytes_peak: metrics.held_bytes_peak,
+            held_bytes_limit: metrics.held_bytes_limit,
             holds: metrics.holds,
             released: metrics.released,
             kept_bytes: metrics.kept_bytes,
@@ -313,8 +317,11 @@ impl fmt::Display for Status {
         writeln!(f, "flows       {:>12}   {} stations", self.flows, self.stations)?;
         writeln!(
             f,
-            "held        {:>12}   packets now, {} bytes (peak {} bytes)",
-            self.packets.held, self.packets.held_bytes, self.packets.held_bytes_peak
+            "held        {:>12}   packets now, {} bytes (peak {} bytes, room for {})",
+            self.packets.held,
+            self.packets.held_bytes,
+            self.packets.held_bytes_peak,
+            self.packets.held_bytes_limit
         )?;
         writeln!(
             f,

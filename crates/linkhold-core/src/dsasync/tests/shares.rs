@@ -193,6 +193,65 @@ fn a_flow_has_a_quota_and_flows_that_nobody_answered_an_eighth_of_it_together() 
     assert_eq!(held, 2);
 }
 
+/// Flows 1 and 2 are of one station, flow 100 of another.
+#[test]
+fn beyond_its_quota_a_station_makes_room_itself_by_its_longest_queue() {
+    let config = DsaSyncConfig { station_quota: Bytes(6 * 1040), dynamic_buffer: false, ..plain(Mode::Hold) };
+    let mut b = Bench::new(&config);
+    for flow in [1, 2, 100] {
+        b.open(flow, 50_000);
+    }
+    b.at(10).freeze(Scope::Network);
+    let seq = |n: u64| 1000 + n as u32 * MSS;
+    for n in 0..6 {
+        assert_eq!(b.down(10 + n, 1, seq(n), MSS), (Verdict::Hold, vec![]));
+    }
+    let full = Verdict::Drop(DropReason::BufferFull);
+    assert_eq!(b.down(16, 1, seq(6), MSS), (full, vec![]), "no other queue of its station is longer");
+    let dropped = |id| Action::Discard { packet: PacketId(id), reason: DropReason::BufferFull };
+    assert_eq!(b.down(20, 2, seq(0), MSS), (Verdict::Hold, vec![dropped(10)]));
+    // Another station has its own quota, and takes nothing from this one.
+    for n in 0..6 {
+        assert_eq!(b.down(30 + n, 100, seq(n), MSS), (Verdict::Hold, vec![]));
+    }
+    assert_eq!(b.down(36, 100, seq(6), MSS), (full, vec![]));
+}
+
+/// 8.32 Mbit/s are 1040 bytes a millisecond.
+#[test]
+fn the_buffer_follows_the_silences_seen_within_b_alloc() {
+    let limit = |b: &Bench| b.agent.metrics().held_bytes_limit;
+    let wanted = |ms: u64| 1_000_000 + 4 * 1040 * (ms + 250);
+    let mut b = Bench::new(&plain(Mode::Hold));
+    told(&mut b);
+    b.open(1, 50_000);
+    assert_eq!(limit(&b), 64_000_000, "all of it, as long as no silence was seen");
+    b.at(1000).freeze(Scope::Network);
+    assert_eq!(limit(&b), wanted(0));
+    // What comes at twice the rate fits, and nothing is dropped for it: the buffer grows with the silence.
+    for n in 0..4000u64 {
+        b.now = Instant::from_nanos(1_000_000_000 + n * 500_000);
+        assert_eq!(b.down(10 + n, 1, 1000 + n as u32 * MSS, MSS).0, Verdict::Hold, "packet {n}");
+        assert!(limit(&b) >= 2 * b.agent.metrics().held_bytes);
+    }
+    b.at(3000).thaw(Scope::Network);
+    assert_eq!(limit(&b), wanted(2000));
+    for _ in 0..5 {
+        b.room(5000);
+    }
+    assert_eq!(b.agent.metrics().held_packets, 0);
+    // A hog at twenty times the rate gets no more than its quota of it, half.
+    b.at(9000).freeze(Scope::Network);
+    let hog = |n: u64| 4_001_000 + n as u32 * MSS;
+    let held = (0..10_000).filter(|&n| b.down(5000 + n, 1, hog(n), MSS).0 == Verdict::Hold).count() as u64;
+    assert_eq!(held, wanted(2000) / 2 / 1040);
+    // One that follows no silence is fixed.
+    let mut b = Bench::new(&DsaSyncConfig { dynamic_buffer: false, ..plain(Mode::Hold) });
+    b.at(10).freeze(Scope::Network);
+    b.at(20).thaw(Scope::Network);
+    assert_eq!(limit(&b), 64_000_000);
+}
+
 #[test]
 fn a_longer_copy_of_a_held_segment_is_held_to_the_quota_too() {
     let config = DsaSyncConfig { flow_quota: Bytes(16_640), ..plain(Mode::Hold) };
