@@ -26,8 +26,9 @@ const REMEMBERED: usize = 8;
 const FACTOR: u64 = 4;
 const LONGER: Duration = Duration::from_millis(250);
 
-/// Bytes that are there whatever rate and silences are: the initial windows (RFC 6928) of some sixty connections.
-const LEAST: u64 = 1_000_000;
+/// Bytes that are there whatever rate and silences are. A sixteenth, which is what connections of one station may have
+/// that it has not answered, is the initial windows (RFC 6928) of 17: a browser opens several at once.
+const LEAST: u64 = 4_000_000;
 
 /// The silences seen.
 #[derive(Clone, Debug)]

@@ -189,8 +189,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 }
             }
             Step::Probe { flow } => {
-                let tcp = self.flow(flow).probe();
-                self.packet(flow, Direction::Downlink, tcp, 52);
+                if let Some(tcp) = self.flow(flow).probe() {
+                    self.packet(flow, Direction::Downlink, tcp, 52);
+                }
             }
             Step::End { flow, reset } => {
                 if let Some(tcp) = self.flow(flow).end(reset) {
@@ -504,7 +505,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             }
             Verdict::ForwardAndKeep(rewrite) => {
                 assert_eq!(origin, Origin::Arrival, "what comes back from the queue is not kept");
-                let sent = self.keep(id);
+                let sent = self.keep(id, rewrite);
                 self.leave(sent, rewrite, false);
             }
             Verdict::Drop(_) => {
@@ -517,9 +518,10 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         }
     }
 
-    /// The driver keeps a packet that goes on; what goes is another one. Answers its number.
-    fn keep(&mut self, id: PacketId) -> PacketId {
-        let packet = self.packets.remove(&id).expect("it was handed in");
+    /// The driver keeps a packet as it goes on; what goes is another one. Answers its number.
+    fn keep(&mut self, id: PacketId, rewrite: Rewrite) -> PacketId {
+        let mut packet = self.packets.remove(&id).expect("it was handed in");
+        packet.tcp.window = rewrite.window.unwrap_or(packet.tcp.window);
         assert_eq!(packet.direction, Direction::Downlink, "a copy of an ACK");
         self.kept.insert(id, packet);
         self.twin(packet)
@@ -540,6 +542,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 && other.direction == Direction::Downlink
                 && other.held
                 && !other.again
+                && !other.forged
                 && other.rank < packet.rank
         };
         assert!(!self.packets.values().any(earlier), "a copy goes before what has not been sent");
@@ -750,7 +753,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 Action::ReleaseAndKeep { packet: id, rewrite } => {
                     let packet = self.let_go(id);
                     self.note(packet.flow, || format!("{id:?}: released and kept {rewrite:?}"));
-                    let sent = self.keep(id);
+                    let sent = self.keep(id, rewrite);
                     self.leave(sent, rewrite, true);
                 }
                 Action::SendCopy { packet: id } => self.send_copy(id),

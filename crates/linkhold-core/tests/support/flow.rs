@@ -71,6 +71,8 @@ pub struct Flow {
     pub over: bool,
     /// The station has left: it says nothing more.
     pub gone: bool,
+    /// The correspondent has reset it: whoever saw that knows it no more.
+    pub reset: bool,
     /// The station has acknowledged something after the handshake.
     pub answered: bool,
     /// Held downlink packets: bytes, and what they weigh in the hold buffer.
@@ -118,6 +120,7 @@ impl Flow {
             clock: 1,
             over: false,
             gone: false,
+            reset: false,
             answered: false,
             held: 0,
             held_weight: 0,
@@ -278,10 +281,10 @@ impl Flow {
         Some(self.data(seq, MSS, TcpFlags::default()))
     }
 
-    /// A window probe as Linux sends it: empty, one below what is acknowledged.
-    pub fn probe(&mut self) -> TcpSegment {
-        let seq = self.told.ack - 1;
-        self.data(seq, 0, TcpFlags::default())
+    /// A window probe as Linux sends it: empty, one below what is acknowledged. Nobody asks for a window before one was
+    /// told.
+    pub fn probe(&mut self) -> Option<TcpSegment> {
+        self.told.any.then(|| self.data(self.told.ack - 1, 0, TcpFlags::default()))
     }
 
     /// Ends the connection from the correspondent: FIN with everything sent, or RST.
@@ -290,6 +293,7 @@ impl Flow {
             return None;
         }
         self.over = true;
+        self.reset = reset;
         let flags = if reset { TcpFlags::RST } else { TcpFlags::FIN };
         Some(self.data(self.snd_nxt, 0, flags))
     }

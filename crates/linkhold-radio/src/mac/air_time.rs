@@ -63,8 +63,8 @@ struct Exchange {
     slot: u64,
     /// The largest backoff of a first transmission, slots: a power of two less one.
     window: u64,
-    /// A longer IP packet goes behind RTS and CTS, which take `asking`, ns.
-    asks_above: u32,
+    /// A longer frame goes behind RTS and CTS, which take `asking`, ns.
+    rts_threshold: u32,
     asking: u64,
 }
 
@@ -85,17 +85,18 @@ impl Exchange {
             unit: phy.unit().as_nanos(),
             slot: phy.slot().as_nanos(),
             window: phy.cw_min().into(),
-            asks_above: config.rts_threshold.saturating_sub(AROUND_IP),
+            rts_threshold: config.rts_threshold,
             asking: config.asking(rate).as_nanos(),
         })
     }
 
     #[inline]
     fn without_backoff(&self, len: u64) -> u64 {
-        let bits = self.extra_bits + 8 * (len + u64::from(AROUND_IP));
+        let frame = len + u64::from(AROUND_IP);
+        let bits = self.extra_bits + 8 * frame;
         // A last symbol is filled with pad bits (equation 17-11).
         let units = self.divide.round_up(bits * self.scale);
-        let asking = if len > u64::from(self.asks_above) { self.asking } else { 0 };
+        let asking = if frame > u64::from(self.rts_threshold) { self.asking } else { 0 };
         self.fixed + units * self.unit + asking
     }
 }

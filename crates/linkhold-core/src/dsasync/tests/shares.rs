@@ -221,7 +221,7 @@ fn beyond_its_quota_a_station_makes_room_itself_by_its_longest_queue() {
 #[test]
 fn the_buffer_follows_the_silences_seen_within_b_alloc() {
     let limit = |b: &Bench| b.agent.metrics().held_bytes_limit;
-    let wanted = |ms: u64| 1_000_000 + 4 * 1040 * (ms + 250);
+    let wanted = |ms: u64| 4_000_000 + 4 * 1040 * (ms + 250);
     let mut b = Bench::new(&plain(Mode::Hold));
     told(&mut b);
     b.open(1, 50_000);
