@@ -20,7 +20,7 @@ fn status() -> Value {
         "channel": { "capacity_bps": 24_000_000, "efficiency": 0.65 },
         "flows": 3, "stations": 2,
         "packets": {
-            "seen": 1000, "held": 9, "held_bytes": 13_500, "held_bytes_peak": 20_000, "holds": 40, "released": 31,
+            "seen": 1000, "held": 9, "held_bytes": 13_500, "held_bytes_peak": 20_000, "held_bytes_limit": 1_500_000, "holds": 40, "released": 31,
             "rewritten": 5, "dropped_buffer_full": 1, "dropped_superseded": 2, "dropped_flow_evicted": 0,
             "dropped_standing_queue": 0, "dropped_repaired_here": 0, "dropped_too_old": 0, "datagrams": 7, "datagram_holds": 2, "kept_bytes": 0, "copies_sent": 0,
             "verdict_errors": 0
@@ -78,7 +78,7 @@ fn text_says_what_matters() {
     for part in [
         "agent roof (dsasync), up 12 s, nfqueue by iptables: silent",
         "24   Mbit/s, 65 % of it",
-        "9   packets now, 13500 bytes (peak 20000 bytes)",
+        "9   packets now, 13500 bytes (peak 20000 bytes, room for 1500000)",
         "1   closed now; 4 closed, 3 reopened, 6 made smaller so far",
         "7   begun, in 5 periods; 1 under way, 0 announced, 1 ended by events, 3 by the clock, 2 that nobody ended",
         "40 held so far, 5 rewritten, 3 dropped",
