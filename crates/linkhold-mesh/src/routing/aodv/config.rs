@@ -135,11 +135,14 @@ impl AodvConfig {
         self.active_route_timeout * 2
     }
 
-    /// `DELETE_PERIOD`: an invalid route is remembered so long.
+    /// `DELETE_PERIOD`: an invalid route is remembered so long, which has to be longer than a node upstream may go on using
+    /// it unheard. Section 10 looks at `ACTIVE_ROUTE_TIMEOUT` and `HELLO_INTERVAL` only; where these are short, the way back
+    /// of a request is kept for longer (section 6.5), and the request may be under way as long again.
     #[must_use]
     pub fn delete_period(&self) -> Duration {
         let hello = self.hello.map_or(Duration::ZERO, |hello| hello.interval);
-        self.active_route_timeout.max(hello) * self.delete_factor
+        let recommended = self.active_route_timeout.max(hello) * self.delete_factor;
+        recommended.max(self.path_discovery_time() * 2)
     }
 
     /// `MAX_REPAIR_TTL`: a route is repaired locally if its destination was no further, hops.
@@ -184,6 +187,8 @@ mod tests {
         assert_eq!(config.delete_period(), Duration::from_secs(50));
         assert_eq!(AodvConfig::with_hello().my_route_timeout(), Duration::from_secs(6));
         assert_eq!(AodvConfig::with_hello().delete_period(), Duration::from_secs(15));
+        let short = AodvConfig { active_route_timeout: Duration::from_secs(1), ..config };
+        assert_eq!(short.delete_period(), Duration::from_millis(11_200));
         assert_eq!(config.ring_traversal_time(1), Duration::from_millis(240));
         assert_eq!(config.reverse_lifetime(5), Duration::from_millis(5200));
         assert_eq!((config.max_repair_ttl(), config.repair_ttl(2, 9), config.repair_ttl(3, 1)), (10, 6, 5));

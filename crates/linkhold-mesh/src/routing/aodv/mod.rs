@@ -145,9 +145,13 @@ impl Aodv {
             return;
         }
         let until = now + self.config.active_route_timeout;
-        // Section 6.2: a packet keeps the routes to both ends, to the next hop and to the last one.
-        for node in [Some(source), from].into_iter().flatten() {
-            self.table.refresh(now, node, until);
+        // Section 6.2: a packet keeps the routes to both ends, to the next hop and to the last one. That to its source only
+        // if it came along it: another next hop would not know that it is used, and forget it.
+        if let Some(from) = from {
+            if self.next_hop(now, source) == Some(from) {
+                self.table.refresh(now, source, until);
+            }
+            self.table.refresh(now, from, until);
         }
         self.table.refresh(now, destination, until);
         match (self.next_hop(now, destination), from) {
