@@ -5,12 +5,17 @@ Each prints one line of JSON at its end: what the server's recovery (RFC 9002) c
 Needs aioquic (https://pypi.org/project/aioquic; 1.7.2 was used) in the Python that runs it. The namespace test
 `a_quic_download_crosses_silences` runs both ends; LINKHOLD_QUIC_PYTHON names the Python.
 
-    quic_transfer.py serve ADDRESS PORT
+    quic_transfer.py serve ADDRESS PORT [MS]
     quic_transfer.py fetch ADDRESS PORT BYTES
+
+With MS, each datagram takes so many milliseconds longer to the server and from it: the path's round trip is longer by twice
+that. (The development kernel has no netem.)
 """
 
 import asyncio
+import collections
 import datetime
+import functools
 import hashlib
 import json
 import signal
@@ -21,6 +26,7 @@ import time
 from pathlib import Path
 
 from aioquic.asyncio import QuicConnectionProtocol, connect, serve
+from aioquic.asyncio.server import QuicServer
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import StreamDataReceived
@@ -57,6 +63,35 @@ def count_recovery():
 
     QuicPacketRecovery.on_loss_detection_timeout, QuicPacketRecovery._on_packets_lost = on_timeout, on_lost
     QuicConnection.datagrams_to_send, QuicConnection.receive_datagram = to_send, received
+
+
+class Later:
+    """Makes a call some seconds later; calls stay in order."""
+
+    def __init__(self, call, seconds):
+        self.call, self.seconds, self.waiting = call, seconds, collections.deque()
+
+    def __call__(self, *args):
+        self.waiting.append(args)
+        asyncio.get_running_loop().call_later(self.seconds, self.next)
+
+    def next(self):
+        self.call(*self.waiting.popleft())
+
+
+def lengthen_path(seconds):
+    """The server sends and hears each datagram so many seconds later."""
+    made, received = QuicServer.connection_made, QuicServer.datagram_received
+
+    def connection_made(self, transport):
+        transport.sendto = Later(transport.sendto, seconds)
+        self.heard_later = Later(functools.partial(received, self), seconds)
+        made(self, transport)
+
+    def datagram_received(self, data, addr):
+        self.heard_later(data, addr)
+
+    QuicServer.connection_made, QuicServer.datagram_received = connection_made, datagram_received
 
 
 def content(length):
@@ -129,7 +164,9 @@ async def run_client(address, port, length):
 def main():
     count_recovery()
     match sys.argv[1:]:
-        case ["serve", address, port]:
+        case ["serve", address, port, *ms] if len(ms) < 2:
+            if ms:
+                lengthen_path(float(ms[0]) / 1e3)
             asyncio.run(run_server(address, int(port)))
         case ["fetch", address, port, length]:
             asyncio.run(run_client(address, int(port), int(length)))

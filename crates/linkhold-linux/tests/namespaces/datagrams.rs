@@ -114,7 +114,8 @@ const PYTHON: &str = "LINKHOLD_QUIC_PYTHON";
 /// Environment variable: the file to which the downloads' numbers go, as JSON.
 const OUT: &str = "LINKHOLD_QUIC_OUT";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/quic_transfer.py");
-const QUIC_BYTES: u64 = 40_000_000;
+/// By how much the path is longer one way, ms, and bytes of a download.
+const QUIC_PATHS: [(u32, u64); 3] = [(0, 40_000_000), (25, 20_000_000), (50, 10_000_000)];
 const RUNS: usize = 5;
 /// The radio is silent for 0.3 s of each second.
 const SILENT: Duration = Duration::from_millis(300);
@@ -128,10 +129,21 @@ fn script(netns: &NetNs, python: &str, args: &[&str]) -> Command {
 }
 
 /// One download; its numbers.
-fn download(path: &Path, python: &str, agent: Option<&AgentProcess>, radio: &Radio, port: u16) -> Value {
+fn download(
+    path: &Path,
+    python: &str,
+    agent: Option<&AgentProcess>,
+    radio: &Radio,
+    port: u16,
+    (longer_ms, bytes): (u32, u64),
+) -> Value {
     let (server_addr, port) = (Path::CH_V4.to_string(), port.to_string());
-    let mut server: Child =
-        script(&path.ch, python, &["serve", &server_addr, &port]).spawn().expect("start the server");
+    let longer = longer_ms.to_string();
+    let mut args = vec!["serve", &server_addr, &port];
+    if longer_ms > 0 {
+        args.push(&longer);
+    }
+    let mut server: Child = script(&path.ch, python, &args).spawn().expect("start the server");
     let mut said = BufReader::new(server.stdout.take().expect("piped"));
     let mut line = String::new();
     said.read_line(&mut line).expect("the server says that it is ready");
@@ -154,7 +166,7 @@ fn download(path: &Path, python: &str, agent: Option<&AgentProcess>, radio: &Rad
             }
             count
         });
-        let args = ["fetch", &server_addr, &port, &QUIC_BYTES.to_string()];
+        let args = ["fetch", &server_addr, &port, &bytes.to_string()];
         let output = script(&path.sh, python, &args).output().expect("run the client");
         done.store(true, Ordering::SeqCst);
         (output, silences.join().expect("the silences' thread"))
@@ -165,12 +177,10 @@ fn download(path: &Path, python: &str, agent: Option<&AgentProcess>, radio: &Rad
     server.wait().expect("the server ends");
     let client: Value = serde_json::from_slice(&output.stdout).expect("the client's numbers");
     let server: Value = serde_json::from_str(counts.trim()).expect("the server's numbers");
-    assert_eq!(
-        (&client["right"], &client["bytes"]),
-        (&json!(true), &json!(QUIC_BYTES)),
-        "every byte arrives"
-    );
-    json!({ "agent": agent.is_some(), "silences": silences, "client": client, "server": server })
+    assert_eq!((&client["right"], &client["bytes"]), (&json!(true), &json!(bytes)), "every byte arrives");
+    json!({
+        "agent": agent.is_some(), "longer_ms": longer_ms, "bytes": bytes, "silences": silences, "client": client, "server": server,
+    })
 }
 
 /// QUIC downloads with and without the agent, in turns. The agent is told the rate at which it paces, and each
@@ -180,25 +190,29 @@ pub fn quic_downloads() -> Outcome {
     let path = Path::build()?;
     let radio = Radio::replace_veth(&path)?;
     let mut runs = Vec::new();
-    for run in 0..RUNS {
-        for (with_agent, port) in [(false, 7000 + run as u16), (true, 7100 + run as u16)] {
-            let agent = with_agent.then(|| {
-                let channel = "[channel]\ncapacity = \"100Mbit/s\"\nefficiency = 1.0\n";
-                AgentProcess::start(&path, &format!("{channel}[mechanism]\nname = \"dsasync\"\n"))
-            });
-            let mut numbers = download(&path, &python, agent.as_ref(), &radio, port);
-            if let Some(agent) = &agent {
-                let packets = agent.status().packets;
-                assert!(packets.datagram_holds > 0, "the agent held nothing: {}", agent.log());
-                numbers["holds"] = json!(packets.datagram_holds);
-                numbers["dropped"] = json!(packets.dropped());
+    for (part, long) in QUIC_PATHS.into_iter().enumerate() {
+        for run in 0..RUNS {
+            for with_agent in [false, true] {
+                let port = 7000 + (part * 100 + run * 2 + usize::from(with_agent)) as u16;
+                let agent = with_agent.then(|| {
+                    let channel = "[channel]\ncapacity = \"100Mbit/s\"\nefficiency = 1.0\n";
+                    AgentProcess::start(&path, &format!("{channel}[mechanism]\nname = \"dsasync\"\n"))
+                });
+                let mut numbers = download(&path, &python, agent.as_ref(), &radio, port, long);
+                if let Some(agent) = &agent {
+                    let packets = agent.status().packets;
+                    assert!(packets.datagram_holds > 0, "the agent held nothing: {}", agent.log());
+                    numbers["holds"] = json!(packets.datagram_holds);
+                    numbers["dropped"] = json!(packets.dropped());
+                }
+                println!("{numbers}");
+                runs.push(numbers);
             }
-            println!("{numbers}");
-            runs.push(numbers);
         }
     }
     if let Ok(out) = std::env::var(OUT) {
-        let text = json!({ "bytes": QUIC_BYTES, "silent_s": SILENT.as_secs_f64(), "on_air_s": ON_AIR.as_secs_f64(), "runs": runs });
+        let text =
+            json!({ "silent_s": SILENT.as_secs_f64(), "on_air_s": ON_AIR.as_secs_f64(), "runs": runs });
         std::fs::write(out, format!("{text}\n"))?;
     }
     Ok(())
