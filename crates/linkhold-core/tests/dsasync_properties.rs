@@ -313,6 +313,7 @@ proptest! {
             let mut dsasync = agent(&ample);
             let world = World { no_queue: true, ..world(&ample, None, 0) };
             let mut driver = Driver::new(&mut dsasync, world, &plans);
+            driver.writes_journal = true;
             driver.run(&steps, |flow| others || flow.plan.station == station);
             driver.journal
         });

@@ -89,6 +89,8 @@ pub(super) struct Watched {
     pub edge_due: Option<(Seq, Instant)>,
     /// When the station last acknowledged something new, or began to owe that.
     pub progressed: Instant,
+    /// When a segment of it last went down.
+    pub sent: Instant,
     /// The sender had a timeout: end of the highest segment that it had sent by then. Until that is
     /// acknowledged it repairs what was lost.
     pub repairs_to: Option<Seq>,

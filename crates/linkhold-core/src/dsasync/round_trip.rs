@@ -18,7 +18,10 @@
 //!   ([`RoundTrips::counts_anew`]).
 //!   Where nobody tells the rate, what lies below the highest SACK block is taken for delivered or lost, since one
 //!   hop keeps the order of what it does not lose; what is sent again, by its sender or from a copy, is under way
-//!   once more, and what comes back from the transmit queue is not. Else a hole would shut the gate below.
+//!   once more, and what comes back from the transmit queue is not. Else a hole would shut the gate below. For the
+//!   same reason a flow's bytes are written off that its station has not acknowledged for 50 ms, though it has what went
+//!   down to it later: where one of several hosts behind a station leaves, its senders' timeouts would keep the gate
+//!   shut for the others.
 //! - **Where nobody tells the rate**, each station has an [`Untold`] that is told what goes down, what is
 //!   acknowledged and what comes up.
 //!
@@ -27,7 +30,7 @@
 use core::cmp::Ordering;
 
 use super::bdp::{Bdp, MinFilter};
-use super::cell::{Cell, Sum};
+use super::cell::{Cell, STALE, Sum};
 use super::config::{Clamp, DsaSyncConfig, Mode};
 use super::flow::{Flow, Watched};
 use super::pacer::Pacer;
@@ -152,6 +155,8 @@ struct Station {
     heard: Instant,
     /// What it had to acknowledge was written off, and it has said nothing since: nothing is kept for it.
     gone: bool,
+    /// What went down to it before has come through or is lost, if the hop keeps the order.
+    passed: Instant,
     /// What lies below of it does not count in the cell's limit.
     aside: bool,
     /// Among how many of its flows its part is shared where the rate is told, and what it is sent of the cell's
@@ -361,25 +366,38 @@ impl RoundTrips {
 
     /// Looks at the next flow, in slot order: one an uplink packet, so that each is looked at again and
     /// again, and no packet costs more than another. Writes off what is outstanding of one whose station is
-    /// gone.
+    /// gone, or that cannot be below any more.
     #[inline]
     fn look_for_gone(&mut self, now: Instant, shared: &mut Shared) {
         let slot = self.hand;
         self.hand = if slot + 1 >= shared.flows.slot_count() { 0 } else { slot + 1 };
         let Some(flow) = shared.flows.get(slot) else { return };
-        if flow.outstanding() > 0
-            && now.since(flow.heard.max(self.silence_ended)) > GONE
-            && !shared.monitor.tfp(flow.station)
-        {
-            self.write_off(shared.flows.at(slot));
+        if flow.outstanding() > 0 && !shared.monitor.tfp(flow.station) {
+            let gone = now.since(flow.heard.max(self.silence_ended)) > GONE;
+            if gone || self.has_passed(now, flow) {
+                self.write_off(shared.flows.at(slot), gone);
+            }
         }
     }
 
-    /// The flow's station is gone.
+    /// The flow's station has acknowledged what went down after all of the flow, and nothing of it.
+    #[inline]
+    fn has_passed(&self, now: Instant, flow: &Flow) -> bool {
+        if self.bdp.is_told() {
+            return false;
+        }
+        // What went down while the rate was told is not watched.
+        let (sent, progressed) =
+            flow.watched.as_ref().map_or((flow.heard, flow.heard), |it| (it.sent, it.progressed));
+        let passed = self.stations.get(flow.station).is_some_and(|record| record.passed > sent);
+        passed && now.since(sent.max(progressed).max(self.silence_ended)) > STALE
+    }
+
+    /// Nothing of the flow is below; `gone`: nor its station on the air.
     #[cold]
-    fn write_off(&mut self, flow: &mut Flow) {
+    fn write_off(&mut self, flow: &mut Flow, gone: bool) {
         let _ = self.account(flow, Flow::write_off);
-        self.stations.at(flow.station).gone = true;
+        self.stations.at(flow.station).gone |= gone;
     }
 
     /// Changes a flow so that its outstanding bytes may change, and keeps the sum. Answers the bytes before
@@ -459,7 +477,7 @@ impl RoundTrips {
         // A segment beyond all that was learned of is one that was not believed.
         if sent.seq_len == 0 || was_sent || flow.down_max.is_none_or(|highest| sent.end.after(highest)) {
             if was_sent && flow.acked.is_some_and(|acked| sent.end.after(acked)) {
-                self.on_sent_again(flow, sent.seq_len);
+                self.on_sent_again(now, flow, sent.seq_len);
             }
             return;
         }
@@ -546,7 +564,9 @@ impl RoundTrips {
         let Some(untold) = self.untold_at(flow.station) else { return };
         let bytes = flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
         untold.rate.on_sent(now, bytes, under_way, untold.is_dry(under_way, local));
-        flow.watched.get_or_insert_with(|| Box::new(Watched { progressed: now, ..Watched::default() }));
+        flow.watched
+            .get_or_insert_with(|| Box::new(Watched { progressed: now, ..Watched::default() }))
+            .sent = now;
         if flow.is_answered() {
             untold.shares.add(now, sent.len, &mut flow.share);
         }
@@ -633,6 +653,9 @@ impl RoundTrips {
         if acked.before(probe.first.end) {
             return true;
         }
+        let newest = probe.next.filter(|next| !acked.before(next.end)).unwrap_or(probe.first);
+        let record = self.stations.at(packet.station);
+        record.passed = record.passed.max(newest.at);
         if !silent && probe.silences == shared.monitor.silences() {
             let part = self.stations.at(packet.station);
             let took = now.since(probe.first.at);
@@ -657,9 +680,12 @@ impl RoundTrips {
     }
 
     /// What had gone down goes down again: sent again by its sender, from a copy, or after it came back.
-    pub fn on_sent_again(&mut self, flow: &mut Flow, bytes: u32) {
+    pub fn on_sent_again(&mut self, now: Instant, flow: &mut Flow, bytes: u32) {
         if !self.bdp.is_told() {
             let _ = self.account(flow, |flow| flow.sent_again(bytes));
+            if let Some(watched) = &mut flow.watched {
+                watched.sent = now;
+            }
         }
     }
 

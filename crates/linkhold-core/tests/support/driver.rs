@@ -82,6 +82,7 @@ pub struct Driver<'m, M: Mechanism> {
     held: [u64; 2],
     /// What each flow met, in order.
     pub journal: Vec<Vec<String>>,
+    pub writes_journal: bool,
 }
 
 fn slot(direction: Direction) -> usize {
@@ -102,6 +103,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             counters: vec![0; flows.len()],
             left: vec![[None; 2]; flows.len()],
             journal: vec![Vec::new(); flows.len()],
+            writes_journal: false,
             flows,
             packets: BTreeMap::new(),
             kept: BTreeMap::new(),
@@ -906,6 +908,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
     }
 
     fn note(&mut self, flow: usize, text: impl FnOnce() -> String) {
+        if !self.writes_journal {
+            return;
+        }
         let entry = format!("{} {}", self.now, text());
         self.journal[flow].push(entry);
     }

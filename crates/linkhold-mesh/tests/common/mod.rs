@@ -108,6 +108,7 @@ impl Net {
     pub fn new(routers: Vec<Router>, places: Vec<Point>, range: f64, seed: u64) -> Self {
         let count = routers.len();
         assert_eq!(count, places.len());
+        assert!(count <= 128, "`check_loops` has a bit for each");
         let mut net = Self {
             now: Instant::ZERO,
             routers,
@@ -227,12 +228,13 @@ impl Net {
     fn check_loops(&self) {
         let count = self.routers.len();
         for destination in 0..count {
-            // Nodes whose way is known to end. A node of AODV asks for no source: what follows it is known with it.
-            let mut ends = vec![false; count];
+            // Nodes whose way is known to end, a bit each. A node of AODV asks for no source: what follows it is known
+            // with it.
+            let mut ends = 0u128;
             for source in 0..count {
                 let mut at = source;
                 let mut hops = 0;
-                while at != destination && !ends[at] {
+                while at != destination && ends >> at & 1 == 0 {
                     let router = &self.routers[at];
                     let next = router.next_hop(self.now, Node(source as u32), Node(destination as u32));
                     let Some(next) = next else { break };
@@ -240,7 +242,7 @@ impl Net {
                     hops += 1;
                     assert!(hops < count, "a loop from {source} to {destination}, at {at}");
                 }
-                ends[source] = matches!(self.routers[source], Router::Aodv(_));
+                ends |= u128::from(matches!(self.routers[source], Router::Aodv(_))) << source;
             }
         }
     }

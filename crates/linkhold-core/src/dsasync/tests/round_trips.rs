@@ -186,6 +186,38 @@ fn what_a_station_that_left_has_not_acknowledged_is_written_off() {
     assert_eq!(b.agent.round_trips.outstanding(), 0);
 }
 
+/// Where nobody tells the rate, a connection that its station left has nothing below any more once the station has what
+/// went down later, on another connection; a delayed ACK is waited for.
+#[test]
+fn what_the_station_must_have_or_never_gets_is_below_no_more() {
+    let mut b = Bench::new(&DsaSyncConfig { clamp: Clamp::Always, ..plain(Mode::FreezeNudge) });
+    b.open(101, 50_000);
+    b.open(102, 50_000);
+    for n in 0..3 {
+        let _ = b.at(1000).down(10, 101, 1000 + n * MSS, MSS);
+    }
+    assert_eq!(b.agent.round_trips.outstanding(), 3_000);
+    let mut acked = 1000;
+    // Each answer is 3 ms later; what goes down first is none that the connection left could be behind.
+    for (at, outstanding) in [(1001, 3_000), (1020, 3_000), (1040, 3_000), (1055, 0), (1070, 0)] {
+        let _ = b.at(at).down(11, 102, acked, MSS);
+        acked += MSS;
+        for turn in 0..2 {
+            let _ = b.at(at + 3 + turn).ack(12, 102, acked, 50_000);
+        }
+        assert_eq!(b.agent.round_trips.outstanding(), outstanding, "after {at} ms");
+    }
+    // Its sender has a timeout: that counts, until the station has what went down after it.
+    let _ = b.at(1200).down(10, 101, 1000, MSS);
+    let _ = b.at(1201).down(11, 102, acked, MSS);
+    acked += MSS;
+    assert_eq!(b.agent.round_trips.outstanding(), 2_000);
+    for at in [1204, 1205, 1252, 1253] {
+        let _ = b.at(at).ack(12, 102, acked, 50_000);
+        assert_eq!(b.agent.round_trips.outstanding(), if at > 1250 { 0 } else { 1_000 }, "at {at} ms");
+    }
+}
+
 #[test]
 fn a_radio_that_is_never_empty_is_measured_too() {
     let mut b = Bench::new(&DsaSyncConfig {
