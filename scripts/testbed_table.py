@@ -164,7 +164,7 @@ def told_json(reports):
     """What the default carries where less is told: what the pages, the README and the HTML report quote."""
 
     def of(part):
-        return shown(values(cells(reports[part])["cubic", "dsasync"], share), digits=2)
+        return shown(values(cells(reports[part])["cubic", "dsasync"], share), digits=3)
 
     kept = {
         "what": "Goodput of dsasync over fq_codel as a share of the limit, on the kernel, where less is told than in table.md",
