@@ -92,7 +92,10 @@ pub struct Net {
     events: BTreeMap<u64, Event>,
     epoch: u64,
     /// How often a router was called.
-    calls: u64,
+    /// Destinations whose routes may have changed in this event, a bit each.
+    changed: u128,
+    before: Vec<Option<Node>>,
+    after: Vec<Option<Node>>,
     stream: Stream,
 }
 
@@ -129,7 +132,9 @@ impl Net {
             queue: BinaryHeap::new(),
             events: BTreeMap::new(),
             epoch: 0,
-            calls: 0,
+            changed: 0,
+            before: Vec::new(),
+            after: Vec::new(),
             stream: Stream::new(seed, "test-net", 0),
         };
         for node in 0..count as u32 {
@@ -182,7 +187,7 @@ impl Net {
         self.call(source, |router, now, around, out| router.on_packet(now, data, None, around, out));
     }
 
-    /// Handles every event until `end`, and looks for loops after each that called a router.
+    /// Handles every event until `end`, and looks for loops to where it may have changed routes.
     pub fn run(&mut self, end: Instant) {
         while let Some(&Reverse((at, epoch))) = self.queue.peek() {
             if at > end {
@@ -192,13 +197,11 @@ impl Net {
             let event = self.events.remove(&epoch).expect("each event is queued once");
             assert!(at >= self.now);
             self.now = at;
-            let calls = self.calls;
+            self.changed = 0;
             self.handle(event);
             self.events_handled += 1;
             // Time alone only takes routes away.
-            if self.calls != calls {
-                self.check_loops();
-            }
+            self.check_loops();
         }
         self.now = end;
     }
@@ -225,9 +228,20 @@ impl Net {
         Some(path)
     }
 
+    /// Where a node sends what is for each destination; false if that depends on who sent it.
+    fn next_hops(&self, node: Node, hops: &mut Vec<Option<Node>>) -> bool {
+        let router = &self.routers[node.get()];
+        hops.clear();
+        hops.extend(
+            (0..self.routers.len() as u32)
+                .map(|destination| router.next_hop(self.now, node, Node(destination))),
+        );
+        matches!(router, Router::Aodv(_))
+    }
+
     fn check_loops(&self) {
         let count = self.routers.len();
-        for destination in 0..count {
+        for destination in (0..count).filter(|destination| self.changed >> destination & 1 == 1) {
             // Nodes whose way is known to end, a bit each. A node of AODV asks for no source: what follows it is known
             // with it.
             let mut ends = 0u128;
@@ -280,10 +294,16 @@ impl Net {
     }
 
     fn call(&mut self, node: Node, step: impl FnOnce(&mut Router, Instant, &Around, &mut Vec<RouteAction>)) {
-        self.calls += 1;
         let around = self.around(node);
         let mut out = Vec::new();
+        let (mut before, mut after) = (std::mem::take(&mut self.before), std::mem::take(&mut self.after));
+        let known = self.next_hops(node, &mut before);
         step(&mut self.routers[node.get()], self.now, &around, &mut out);
+        self.next_hops(node, &mut after);
+        for (destination, (old, new)) in before.iter().zip(&after).enumerate() {
+            self.changed |= u128::from(!known || old != new) << destination;
+        }
+        (self.before, self.after) = (before, after);
         for action in out {
             self.act(node, action);
         }
