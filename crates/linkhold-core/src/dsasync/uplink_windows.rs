@@ -117,6 +117,7 @@ pub(super) fn pass_downlink(
         return Rewrite::NONE;
     }
     let wanted = wanted_edge(round_trips, flow);
+    let newest = flow.correspondent_acked().map_or(ack, |acked| acked.max(ack));
     let Some(up) = &mut flow.up else { return Rewrite::NONE };
     let Some(shift) = up.shift else { return Rewrite::NONE };
     let mut window = offer;
@@ -124,7 +125,10 @@ pub(super) fn pass_downlink(
     if let (Some(wanted), Some(told)) = (wanted, up.edge) {
         window = field(told.max(wanted), ack, offer, shift);
     }
-    up.note(now, ack, window, shift);
+    // What went down before anything was noted told all of the correspondent's windows, and this one may have come back
+    // from the transmit queue.
+    let told = if up.edge.is_none() { newest } else { ack };
+    up.note(now, told, window, shift);
     up.begin_echo(now, shared.monitor.silences_of(flow.station));
     if window == offer {
         return Rewrite::NONE;
