@@ -412,6 +412,12 @@ impl Windows {
             }
             return rewrite;
         }
+        let flow = shared.flows.at(slot);
+        if flow.window.is_closed() && !flow.counts {
+            // Data sent again is older than the ACK that closed the window: the correspondent does not take its window
+            // (RFC 9293 section 3.10.7.4), and the one that reopens it is still to come.
+            return rewrite;
+        }
         self.mark_open(shared, slot);
         let flow = shared.flows.at(slot);
         if let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) {
