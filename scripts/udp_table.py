@@ -77,6 +77,10 @@ def quic_paths(data):
     return list(dict.fromkeys(run["longer_ms"] for run in data["runs"]))
 
 
+def path_name(longer):
+    return f"{2 * longer} ms longer" if longer else "short"
+
+
 def quic(data):
     body = []
     for longer in quic_paths(data):
@@ -89,7 +93,7 @@ def quic(data):
             really = [run["server"]["sent"] - run["client"]["received"] for run in of]
             spurious = [max(0, run["server"]["lost"] - lost) for run, lost in zip(of, really)]
             body.append([
-                f"{2 * longer} ms longer" if longer else "short", f"{of[0]['bytes'] / 1e6:.0f}", "agent" if agent else "router alone",
+                path_name(longer), f"{of[0]['bytes'] / 1e6:.0f}", "agent" if agent else "router alone",
                 column(lambda run: run["client"]["seconds"], 2), column(lambda run: run["silences"]), estimate(map(float, really), 0),
                 column(lambda run: run["server"]["lost"]), estimate(map(float, spurious), 0), column(lambda run: run["server"]["ptos"], 1),
                 column(lambda run: run["server"]["persistent"], 1), column(lambda run: run["holds"], 0) if agent else "–",
@@ -108,8 +112,7 @@ def quic_verdicts(data):
         middle, half = ESTIMATES.of(ratios)
         low, high = math.exp(middle - half), math.exp(middle + half)
         word = "less time" if high < 1 else "more time" if low > 1 else "undecided"
-        path = f"{2 * longer} ms longer" if longer else "short"
-        said.append(f"{path}: {math.exp(middle):.2f} ({low:.2f} to {high:.2f}), {word}")
+        said.append(f"{path_name(longer)}: {math.exp(middle):.2f} ({low:.2f} to {high:.2f}), {word}")
     return "Time with the agent over time without it, geometric mean over pairs of runs with its 95 % interval: " + "; ".join(said) + "."
 
 

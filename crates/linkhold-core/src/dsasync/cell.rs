@@ -23,7 +23,8 @@
 use crate::time::{Duration, Instant};
 
 /// A station with something outstanding that acknowledges nothing for this long does not count among what lies
-/// below, nor does a flow whose station has acknowledged what it was sent later. Longer than Linux delays an ACK (40 ms, `TCP_DELACK_MIN`; from memory, not checked).
+/// below, nor does a flow whose station has acknowledged what it was sent later. Longer than Linux delays an ACK
+/// (40 ms, `TCP_DELACK_MIN`; from memory, not checked).
 pub(super) const STALE: Duration = Duration::from_millis(50);
 
 /// The limit is made anew after this time.
