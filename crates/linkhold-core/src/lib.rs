@@ -7,6 +7,7 @@
 
 pub mod action;
 pub mod chain;
+pub mod closed_window;
 pub(crate) mod copies;
 pub mod cr_aware;
 pub mod dsasync;

@@ -176,7 +176,7 @@ fn a_gate_stands_at_the_stations_with_the_settings_that_the_case_states() {
     assert_eq!(placed.place.name(), "stations");
     let MechanismSettings::SnrGate(settings) = &placed.settings else { panic!("{placed:?}") };
     let lost_signal = Duration::from_secs(2);
-    assert_eq!(*settings, SnrGateConfig { threshold: -1.5, lost_signal, ..SnrGateConfig::default() });
+    assert_eq!(*settings, SnrGateConfig { threshold: -1.5, lost_signal, ..SnrGateConfig::paper() });
     assert_eq!(settings.rule, Rule::Threshold);
     for (more, message) in [
         ("at = \"base-station\"", "snr-gate cannot stand at \"base-station\"; it can stand at \"stations\""),

@@ -16,6 +16,15 @@ pub enum Rule {
     Adaptive,
 }
 
+/// The window that stops a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// It ends with what was sent; zero where nothing is under way or a SYN was not seen.
+    Full,
+    /// The paper's: zero.
+    Zero,
+}
+
 /// Settings of [`SnrGate`](super::SnrGate).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SnrGateConfig {
@@ -37,6 +46,8 @@ pub struct SnrGateConfig {
     pub least: f64,
     /// See `least`.
     pub most: f64,
+    /// The window behind a shut gate.
+    pub closed: Closed,
     /// A gate that stood shut this long opens.
     pub max_gate: Duration,
     /// A shut gate that has heard no sample for this long opens.
@@ -63,6 +74,7 @@ impl Default for SnrGateConfig {
             target_loss: Fraction::clamped(0.02),
             least: 0.0,
             most: 30.0,
+            closed: Closed::Full,
             // Longer than a walk past an obstacle takes, and short of what a user takes for a dead connection.
             max_gate: Duration::from_secs(10),
             // Ten samples of the paper's.
@@ -74,6 +86,12 @@ impl Default for SnrGateConfig {
 }
 
 impl SnrGateConfig {
+    /// The paper's: zero windows.
+    #[must_use]
+    pub fn paper() -> Self {
+        Self { closed: Closed::Zero, ..Self::default() }
+    }
+
     /// Hysteresis around a threshold at which CCK-5.5 loses a tenth of 1000-byte packets.
     #[must_use]
     pub fn hysteresis() -> Self {

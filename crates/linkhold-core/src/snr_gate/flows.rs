@@ -1,10 +1,12 @@
 //! The connections of the host, as the gate knows them by watching them pass.
 //!
 //! What is kept of a connection is what a repeated ACK needs: the receiver's last ACK number, window and
-//! timestamp, and where its own sequence numbers stand.
+//! timestamp, and where its own sequence numbers stand; and for a window that ends with what was sent, its scale.
 
+use super::config::Closed;
 use super::decision::Bin;
 use crate::action::AckSpec;
+use crate::closed_window::Scale;
 use crate::packet::{Direction, FlowKey, TcpFlags, TcpSegment, TcpTimestamp};
 use crate::units::Seq;
 
@@ -16,8 +18,8 @@ const MARKS: usize = 16;
 pub(super) enum Told {
     /// The receiver's own window.
     Open,
-    /// Zero, by the gate.
-    Zero,
+    /// A closed one, by the gate.
+    Closed,
 }
 
 /// A segment of the host.
@@ -43,6 +45,7 @@ pub(super) struct Flow {
     next: Option<Seq>,
     /// End of the highest segment that the host sent.
     sent: Option<Seq>,
+    scale: Scale,
     /// The host has sent data, so there is something to stop.
     has_data: bool,
     /// A segment was signed ([`TcpSegment::signed`]): no header is touched.
@@ -51,8 +54,8 @@ pub(super) struct Flow {
     fin: Option<Seq>,
     reset: bool,
     /// A SYN on a connection under way: the number that a SYN-ACK has to acknowledge if the other end takes
-    /// it for a new connection.
-    rival: Option<Seq>,
+    /// it for a new connection, and the scale that the SYN told.
+    rival: Option<(Seq, Scale)>,
     pub told: Told,
     /// Where the signal changed: first sequence number sent at each strength, oldest first.
     marks: [(Seq, Bin); MARKS],
@@ -68,6 +71,7 @@ impl Flow {
             timestamp: None,
             next: None,
             sent: None,
+            scale: Scale::default(),
             has_data: false,
             signed: false,
             fin: None,
@@ -99,34 +103,47 @@ impl Flow {
         self.offer > 0
     }
 
-    /// The receiver's last ACK, with no window or with that which came with it.
-    pub fn repeated(&self, open: bool) -> Option<AckSpec> {
+    /// The window field that stops the host, on a segment of the receiver that acknowledges `acked` and offers so
+    /// much.
+    pub fn closed_window(&self, closed: Closed, acked: Seq, offer: u16) -> u16 {
+        match closed {
+            Closed::Zero => 0,
+            Closed::Full => self.scale.full(self.sent, acked, offer),
+        }
+    }
+
+    /// The receiver's last ACK, with the window that came with it.
+    pub fn repeated(&self) -> Option<AckSpec> {
         Some(AckSpec {
             flow: self.key,
             direction: Direction::Downlink,
             seq: self.next?,
             ack: self.acked?,
-            window: if open { self.offer } else { 0 },
+            window: self.offer,
             timestamp: self.timestamp,
             ece: false,
         })
     }
 
     /// A SYN begins the connection anew, if nothing is under way; otherwise the other end has to take it
-    /// first. False if the segment is not believed.
-    fn on_syn(&mut self, tcp: &TcpSegment) -> bool {
+    /// first. `said` is its scale and nothing else. False if the segment is not believed.
+    fn on_syn(&mut self, tcp: &TcpSegment, said: Scale) -> bool {
         if tcp.flags.contains(TcpFlags::ACK) {
-            if self.rival == Some(tcp.ack) {
-                *self = Self { told: self.told, sent: Some(tcp.ack), ..Self::new(self.key) };
-                return true;
+            if let Some((acked, scale)) = self.rival
+                && acked == tcp.ack
+            {
+                *self = Self { told: self.told, sent: Some(tcp.ack), scale, ..Self::new(self.key) };
+            } else if self.is_under_way() {
+                return false;
             }
-            return !self.is_under_way();
-        }
-        if self.is_under_way() {
-            self.rival = Some(tcp.seq_end());
+        } else if self.is_under_way() {
+            self.rival = Some((tcp.seq_end(), said));
             return false;
+        } else {
+            *self = Self { told: self.told, ..Self::new(self.key) };
         }
-        *self = Self { told: self.told, ..Self::new(self.key) };
+        self.scale =
+            Scale { local: said.local.or(self.scale.local), remote: said.remote.or(self.scale.remote) };
         true
     }
 
@@ -138,7 +155,7 @@ impl Flow {
             return;
         }
         let is_syn = tcp.flags.contains(TcpFlags::SYN);
-        if is_syn && !self.on_syn(tcp) {
+        if is_syn && !self.on_syn(tcp, Scale { local: None, remote: Some(tcp.syn.window_scale) }) {
             return;
         }
         self.signed |= tcp.signed;
@@ -164,7 +181,8 @@ impl Flow {
             self.reset = true;
             return Sent::Nothing;
         }
-        if tcp.flags.contains(TcpFlags::SYN) && !self.on_syn(tcp) {
+        let is_syn = tcp.flags.contains(TcpFlags::SYN);
+        if is_syn && !self.on_syn(tcp, Scale { local: Some(tcp.syn.window_scale), remote: None }) {
             return Sent::Nothing;
         }
         self.signed |= tcp.signed;

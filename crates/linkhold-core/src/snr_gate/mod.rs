@@ -1,9 +1,14 @@
 //! The SNR gate: keeps the senders of its own host from sending while the radio's signal is bad.
 //!
 //! Paper: `activation` (Lilakiatsakun and Seneviratne), sections 3.1 (collecting process, decision process) and
-//! 3.2 (control layer). Sees samples of the SNR and the packets of its host; emits zero windows: ACKs that pass
-//! to the host's sender have their window set to 0, and an ACK of the gate's own, which repeats the
-//! receiver's last, closes at once. Another one, with the receiver's last window, opens.
+//! 3.2 (control layer). Sees samples of the SNR and the packets of its host; emits closed windows: ACKs that pass
+//! to the host's sender have their window closed, and ACKs of the gate's own, which repeat the
+//! receiver's last, close at once. Another one, with the receiver's last window, opens.
+//!
+//! Closed is full ([`Closed`]): the window ends with what was sent. The paper's is zero, which a sender must obey as
+//! well, but behind which Linux reduces ssthresh at each timeout and counts none (`tcp_retransmit_timer`). Linux takes
+//! a smaller window without new data only if it is zero, and then any larger one (`tcp_may_update_window`), so closing
+//! takes two ACKs where something is under way. What both cost is in docs/host.md and docs/testbed/host.md.
 //!
 //! The gate: open → shut → open. If it stood shut for `max_gate`, or no sample came for `lost_signal`, it is
 //! overruled: open whatever the signal, until the decision is to send again. A gate whose source of samples
@@ -13,13 +18,13 @@
 //! - *Segments sent before the gate shut* are in the driver's queue and go out, as section 3.2 says. So do
 //!   retransmissions: a sender's timeout asks for them, and a bad signal is not always too bad.
 //! - *Window probes* pass. A probe is a frame of 40 bytes, of which noise spoils few (at 4 dB CCK-5.5 loses
-//!   1 % of them and 13 % of full packets); its answer comes back with window 0 and keeps the connection
+//!   1 % of them and 13 % of full packets); its answer comes back with a closed window and keeps the connection
 //!   alive. To answer it here, the gate would have to drop it, and its byte with it.
 //! - *Senders before Linux 6.6* ignore a zero window that repeats sequence and ACK number (RFC 9293 takes it).
-//!   They stop with the next ACK that acknowledges something, whose window is set to 0 on its way.
+//!   They stop with the next ACK that acknowledges something, whose window is closed on its way.
 //! - *No new ACK*: a repeated ACK is a duplicate to a sender that ignored its window. There is one for each
-//!   closing and one for each opening, so three in a row, which a sender without SACK would take for a loss,
-//!   need two gates within a round trip.
+//!   closing (two if it is full) and one for each opening. Three duplicates in a row are what a sender without SACK
+//!   takes for a loss; since these change the window, they are none to one that obeys RFC 5681 section 2.
 //!
 //! A receiver's own zero window stays its own. Signed connections are left alone. [`Metrics::silences`] counts
 //! how often the gate shut.
@@ -34,14 +39,14 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use crate::action::{Action, Actions, Rewrite, Verdict};
+use crate::action::{AckSpec, Action, Actions, Rewrite, Verdict};
 use crate::flows::{Flows, Seen};
 use crate::link_event::{LinkEvent, LinkEventKind};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{Direction, PacketView, TcpFlags};
 use crate::time::Instant;
 
-pub use config::{Rule, SnrGateConfig};
+pub use config::{Closed, Rule, SnrGateConfig};
 use decision::{Bin, Decision, Order};
 use flows::{Flow, Sent, Told};
 use samples::Samples;
@@ -94,7 +99,7 @@ impl SnrGate {
         self.gate = Gate::Shut { until: now + self.config.max_gate };
         self.metrics.silences += 1;
         for (_, flow) in self.flows.iter_mut() {
-            close(flow, &mut self.metrics, out);
+            close(flow, self.config.closed, &mut self.metrics, out);
         }
     }
 
@@ -140,21 +145,28 @@ impl SnrGate {
     }
 }
 
-/// Tells the sender of a connection a window of zero, unless it knows or cannot be told.
-fn close(flow: &mut Flow, metrics: &mut Metrics, out: &mut Actions) {
-    if flow.told == Told::Zero || !flow.is_gated() || !flow.has_window() {
+/// Tells the sender of a connection a closed window, unless it knows or cannot be told.
+fn close(flow: &mut Flow, closed: Closed, metrics: &mut Metrics, out: &mut Actions) {
+    if flow.told == Told::Closed || !flow.is_gated() || !flow.has_window() {
         return;
     }
-    if let Some(ack) = flow.repeated(false) {
-        out.push(Action::InjectAck(ack));
-        metrics.acks_injected += 1;
+    if let Some(ack) = flow.repeated() {
+        let mut tell = |window| {
+            out.push(Action::InjectAck(AckSpec { window, ..ack }));
+            metrics.acks_injected += 1;
+        };
+        tell(0);
+        let window = flow.closed_window(closed, ack.ack, ack.window);
+        if window > 0 {
+            tell(window);
+        }
         note_closed(flow, metrics);
     }
 }
 
 fn note_closed(flow: &mut Flow, metrics: &mut Metrics) {
     if flow.told == Told::Open {
-        flow.told = Told::Zero;
+        flow.told = Told::Closed;
         metrics.windows_closed += 1;
         metrics.windows_closed_now += 1;
     }
@@ -171,7 +183,7 @@ fn reopen(flow: &mut Flow, metrics: &mut Metrics, out: &mut Actions) {
     // A receiver that has closed its window itself opens it itself, and after the end nobody listens.
     if flow.is_gated()
         && flow.has_window()
-        && let Some(ack) = flow.repeated(true)
+        && let Some(ack) = flow.repeated()
     {
         out.push(Action::InjectAck(ack));
         metrics.acks_injected += 1;
@@ -185,7 +197,7 @@ impl Mechanism for SnrGate {
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         self.metrics.packets += 1;
-        let shut = self.is_shut();
+        let (shut, closed) = (self.is_shut(), self.config.closed);
         let bin = self.samples.level(self.config.averaged).map(Bin::of);
         let Seen { value: flow, evicted, .. } = self.flows.see(now, packet.flow, || Flow::new(*packet.flow));
         if let Some((_, mut evicted)) = evicted {
@@ -197,20 +209,19 @@ impl Mechanism for SnrGate {
                 flow.on_receiver(packet.tcp);
                 let tells_window = packet.tcp.flags.contains(TcpFlags::ACK)
                     && !packet.tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
-                if !tells_window || !flow.is_gated() {
-                    Verdict::Forward(Rewrite::NONE)
-                } else if shut && packet.tcp.window > 0 {
-                    note_closed(flow, &mut self.metrics);
-                    Verdict::Forward(Rewrite::window(0))
-                } else {
-                    Verdict::Forward(Rewrite::NONE)
+                if !shut || !tells_window || !flow.is_gated() || packet.tcp.window == 0 {
+                    return Verdict::Forward(Rewrite::NONE);
                 }
+                note_closed(flow, &mut self.metrics);
+                let window = flow.closed_window(closed, packet.tcp.ack, packet.tcp.window);
+                let changes = window != packet.tcp.window;
+                Verdict::Forward(if changes { Rewrite::window(window) } else { Rewrite::NONE })
             }
             Direction::Uplink => {
                 let sent = flow.on_sender(packet.tcp, bin);
                 if shut {
                     // A connection that began, or first sent data, behind a shut gate.
-                    close(flow, &mut self.metrics, out);
+                    close(flow, closed, &mut self.metrics, out);
                 }
                 self.learn(sent, bin);
                 Verdict::Forward(Rewrite::NONE)

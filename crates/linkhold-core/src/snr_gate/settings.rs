@@ -1,7 +1,7 @@
 //! The SNR gate as the registry knows it: its presets, its settings with their names in files, and how it is
 //! built.
 
-use super::{Rule, SnrGate, SnrGateConfig};
+use super::{Closed, Rule, SnrGate, SnrGateConfig};
 use crate::mechanism::{Mechanism, Place};
 use crate::quantity::ValueError;
 use crate::settings::{
@@ -22,7 +22,11 @@ impl Registered for SnrGateConfig {
             doc: "The rule of the paper, on single samples: it costs least where no rule helps.",
             make: Self::default,
         },
-        Preset { name: "paper", doc: "The rule of the paper at 5 dB.", make: Self::default },
+        Preset {
+            name: "paper",
+            doc: "The rule of the paper at 5 dB, and its zero windows.",
+            make: Self::paper,
+        },
         Preset { name: "hysteresis", doc: "A threshold with a margin.", make: Self::hysteresis },
         Preset { name: "adaptive", doc: "A threshold that follows what gets lost.", make: Self::adaptive },
     ];
@@ -46,6 +50,8 @@ impl Registered for SnrGateConfig {
         least: Decibels => least;
         /// rule = "adaptive": the highest threshold.
         most: Decibels => most;
+        /// The window behind a shut gate.
+        closed: Closed => closed;
         /// A gate that stood shut this long opens.
         max_gate: Positive<Duration> => max_gate;
         /// A shut gate that has heard no sample for this long opens.
@@ -85,4 +91,9 @@ words!(Rule {
     "threshold" => Threshold, "The paper's: stop if the signal falls and is below the threshold, send above it.";
     "hysteresis" => Hysteresis, "Stop below the threshold whoever moves, send from a margin above it.";
     "adaptive" => Adaptive, "Hysteresis, with a threshold that follows what gets lost.";
+});
+
+words!(Closed {
+    "full" => Full, "It ends with what was sent; zero where nothing is under way or a SYN was not seen.";
+    "zero" => Zero, "The paper's. Behind it Linux reduces ssthresh at each timeout.";
 });

@@ -140,6 +140,33 @@ fn acks_that_pass_a_shut_gate_lose_their_window_and_the_last_one_is_what_reopens
 }
 
 #[test]
+fn a_full_window_ends_with_what_was_sent_and_the_papers_is_zero() {
+    for (closed, at_once, passing) in [(Closed::Full, 2000, 1000), (Closed::Zero, 0, 0)] {
+        let mut host = Host::new(SnrGateConfig { closed, ..plain() });
+        let syn = TcpSegment { seq: Seq(999), flags: TcpFlags::SYN, ..TcpSegment::default() };
+        let _ = host.up(syn);
+        let flags = TcpFlags::SYN | TcpFlags::ACK;
+        let _ = host.down(TcpSegment { seq: Seq(499), ack: Seq(1000), window: 9000, flags, ..syn });
+        let _ = (host.up(data(1000)), host.up(data(2000)));
+        let expected: Vec<Action> = [0, at_once]
+            .into_iter()
+            .take(1 + usize::from(at_once > 0))
+            .map(|window| told(1000, window))
+            .collect();
+        assert_eq!(host.snr(3.0), expected, "{closed:?}");
+        // A retransmission sends nothing new; what is acknowledged is no longer under way.
+        let _ = host.up(data(1000));
+        let middle = TcpSegment { seq: Seq(500), ack: Seq(2000), window: 8000, ..ack() };
+        assert_eq!(host.down(middle), Verdict::Forward(Rewrite::window(passing)), "{closed:?}");
+        // A receiver whose window is smaller still is the one that stops its sender.
+        let full = TcpSegment { window: 900, ..middle };
+        let keeps = if closed == Closed::Full { KEEP } else { Verdict::Forward(Rewrite::window(0)) };
+        assert_eq!(host.down(full), keeps, "{closed:?}");
+        assert_eq!(host.snr(9.0), [told(2000, 900)]);
+    }
+}
+
+#[test]
 fn data_retransmissions_and_probes_of_the_host_pass_a_shut_gate() {
     let mut host = Host::sending(plain());
     host.snr(3.0);
@@ -167,7 +194,8 @@ fn a_connection_that_starts_behind_a_shut_gate_is_stopped_with_its_first_data() 
     assert_eq!(host.down(answer), KEEP, "a SYN's window is not the gate's to change");
     assert!(host.out.is_empty());
     assert_eq!(host.up(data(1000)), KEEP);
-    assert_eq!(host.out.drain().collect::<Vec<_>>(), [told(1000, 0)]);
+    // The window ends with the 1000 bytes sent, in steps of 8.
+    assert_eq!(host.out.drain().collect::<Vec<_>>(), [told(1000, 0), told(1000, 125)]);
     // The SYN's window was not scaled; an ACK that repeats it is.
     assert_eq!(host.snr(9.0), [told(1000, 300)]);
 }
@@ -311,16 +339,17 @@ fn a_connection_anew_on_the_same_ports_is_gated_by_its_own_numbers() {
     let answer = TcpSegment {
         seq: Seq(80_000),
         ack: Seq(70_001),
-        window: 200,
+        window: 2000,
         flags: TcpFlags::SYN | TcpFlags::ACK,
         ..TcpSegment::default()
     };
     let _ = host.down(answer);
     let _ = host.up(data(70_001));
-    let [Action::InjectAck(spec)] = host.snr(3.0)[..] else { panic!("one ACK") };
-    assert_eq!((spec.seq, spec.ack, spec.window), (Seq(80_001), Seq(70_001), 0));
+    let [Action::InjectAck(zero), Action::InjectAck(full)] = host.snr(3.0)[..] else { panic!("two ACKs") };
+    assert_eq!((zero.seq, zero.ack, zero.window), (Seq(80_001), Seq(70_001), 0));
+    assert_eq!(full, AckSpec { window: 1000, ..zero });
     // A SYN that nobody answers changes nothing.
     let _ = host.up(TcpSegment { seq: Seq(5), ..syn });
     let [Action::InjectAck(spec)] = host.snr(9.0)[..] else { panic!("one ACK") };
-    assert_eq!((spec.ack, spec.window), (Seq(70_001), 200));
+    assert_eq!((spec.ack, spec.window), (Seq(70_001), 2000));
 }

@@ -30,6 +30,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use linkhold_core::action::{AckSpec, Action, Actions, Report, Resend, Rewrite, SenderCommand, Verdict};
+use linkhold_core::closed_window::Scale;
 use linkhold_core::link_event::LinkEvent;
 use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::packet::{Direction, FlowKey, PacketView, TcpFlags, TcpSegment, TcpTimestamp};
@@ -64,24 +65,6 @@ struct Flow {
     last_seen: Instant,
     frozen: bool,
     signed: bool,
-}
-
-/// What the SYNs said of window scaling (RFC 7323 section 2): the option of each, once the SYN was seen.
-#[derive(Clone, Copy, Debug, Default)]
-struct Scale {
-    local: Option<Option<u8>>,
-    remote: Option<Option<u8>>,
-}
-
-impl Scale {
-    /// The shift of the windows that the far end tells; `None` if a SYN was not seen.
-    fn shift(self) -> Option<u32> {
-        match (self.local?, self.remote?) {
-            // RFC 7323 section 2.3: a larger shift counts as 14.
-            (Some(_), Some(shift)) => Some(u32::from(shift.min(14))),
-            (None, _) | (_, None) => Some(0),
-        }
-    }
 }
 
 /// A mechanism's freezes and thaws, as window updates to the local stack.
@@ -134,7 +117,7 @@ impl<M: Mechanism> WindowSenders<M> {
             }
             Direction::Downlink => {
                 let tells = flow.hear(tcp);
-                let closed = flow.closed_window(tcp.ack, tcp.window);
+                let closed = flow.scale.full(flow.sent, tcp.ack, tcp.window);
                 (tells && flow.frozen && self.closes && !flow.signed && closed != tcp.window)
                     .then_some(closed)
             }
@@ -167,7 +150,7 @@ impl<M: Mechanism> WindowSenders<M> {
                             metrics.windows_closed += 1;
                             metrics.acks_injected += 1;
                             out.push(told.repeated(key, 0));
-                            let closed = flow.closed_window(told.ack, told.window);
+                            let closed = flow.scale.full(flow.sent, told.ack, told.window);
                             if closed != 0 {
                                 metrics.acks_injected += 1;
                                 out.push(told.repeated(key, closed));
@@ -238,14 +221,6 @@ impl Flow {
             self.told = Some(Told { seq, ack: tcp.ack, window: tcp.window, timestamp: tcp.timestamp });
         }
         true
-    }
-
-    /// The window that lets nothing new out, behind an acknowledgment that offers so much: it ends with what is
-    /// sent. Zero where nothing is under way, or where the shift is not known.
-    fn closed_window(&self, ack: Seq, offered: u16) -> u16 {
-        let (Some(sent), Some(shift)) = (self.sent, self.scale.shift()) else { return 0 };
-        let under_way = u32::try_from(sent.minus(ack)).unwrap_or(0);
-        u16::try_from(under_way >> shift).unwrap_or(u16::MAX).min(offered)
     }
 
     fn usable(&self) -> Option<Told> {
