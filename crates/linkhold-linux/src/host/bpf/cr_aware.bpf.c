@@ -19,6 +19,11 @@
  * - the retransmission timer runs on and backs off; each expiry sends one segment. The acknowledgment that
  *   user space injects at the thaw resumes transmission (host/senders.rs).
  * - samples of the round trip that span the silence reach the estimate.
+ * - at the thaw one segment is sent again at once, and the others with the first acknowledgment that brings news. All at
+ *   once, they find the interface's queue as the silence left it, and what it has no room for is lost again. Where the next
+ *   acknowledgment proves the timeout spurious, Linux takes the loss marks back and keeps the marks of the retransmissions
+ *   (tcp_undo_cwnd_reduction), so a segment that was lost both times is sent again by the next timeout only, of
+ *   6 s after a silence of 2 s. One of four CUBIC senders in a row stood still for that reason.
  * - in fast recovery the window follows PRR (RFC 6937) up to the kept one, instead of being put back at once:
  *   there is no call between PRR and the transmissions that it allows.
  * An ECN echo in a silence counts as a loss does: the callback cannot tell them apart.
@@ -69,6 +74,10 @@ struct kept {
 	__u32 mended;   /* sequence number: what is before it was sent before the thaw */
 	__u32 owed;     /* the kernel runs a reduction on our threshold, and its end has to put the kept ones back */
 	__u32 ifindex;  /* the radio */
+	__u32 una;      /* snd_una at the last timeout, and how much beyond it had arrived then */
+	__u32 sacked;
+	__u32 probed;   /* all is acknowledged, but a loss probe from before the thaw is not judged */
+	__u32 zero;
 	__u64 since;    /* start of the last silence that the socket met; silences are told apart by it */
 	__u64 thawed;   /* when the end of that silence was seen */
 	/* The last call outside a silence, on both clocks. */
@@ -209,6 +218,17 @@ static __always_inline void leave_out_silence(struct sock *sk, struct kept *kept
 	ca->epoch_start = before((__u32)jiffies, start) ? (__u32)jiffies : start;
 }
 
+/* An ACK begins, or has been looked through. A loss probe is judged between the two (tcp_process_tlp_ack), after all that was
+ * sent before the thaw is acknowledged: what arrived may have been the probe, in place of what the silence lost. The
+ * kernel takes the mark of the probe away before it asks for the threshold, so this has to be remembered. */
+static __always_inline void settle_probe(struct sock *sk)
+{
+	struct kept *kept = bpf_sk_storage_get(&linkhold_sock, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (kept && !tcp_sk(sk)->tlp_high_seq)
+		kept->probed = 0;
+}
+
 /* Brings a socket's phase up to date. `intact`: nothing has reduced the window since the last call, so the
  * window is the one to keep. */
 static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubic)
@@ -252,8 +272,12 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 	kept->seen_ns = now;
 	kept->seen_jiffies = bpf_jiffies64();
 	if (kept->phase == MENDING && !before(tp->snd_una, kept->mended)) {
-		kept->phase = SENDING;
-		COUNT(mended);
+		if (tp->tlp_high_seq && !before(kept->mended, tp->tlp_high_seq))
+			kept->probed = 1;
+		if (!kept->probed) {
+			kept->phase = SENDING;
+			COUNT(mended);
+		}
 	}
 	return kept;
 }
@@ -275,6 +299,13 @@ static __always_inline void meet(struct sock *sk)
 
 	if (silence && silence->until <= bpf_ktime_get_ns())
 		kept->since = silence->since;
+}
+
+/* The same at an ACK, before and after a loss probe is judged by it. */
+static __always_inline struct kept *look_at_ack(struct sock *sk, bool cubic)
+{
+	settle_probe(sk);
+	return look(sk, true, cubic);
 }
 
 /* While sending, what a call leaves is the window to keep. */
@@ -317,6 +348,8 @@ static __always_inline bool keep_state(struct sock *sk, __u8 new_state, bool cub
 		}
 		/* tcp_enter_loss has just set the window to one segment. Nobody sends before the next ACK. */
 		put_back(sk, kept);
+		kept->una = tcp_sk(sk)->snd_una;
+		kept->sacked = tcp_sk(sk)->sacked_out;
 		return true;
 	}
 	if (kept->owed && (new_state == TCP_CA_Open || new_state == TCP_CA_Disorder)) {
@@ -357,10 +390,28 @@ static __always_inline bool keep_event(struct sock *sk, enum tcp_ca_event event,
 	return true;
 }
 
-/* An ACK arrived; true if the window must not grow by it. */
+/* An ACK arrived, and the kernel has not sent anything for it. After a timeout in a silence, one that brings no news, such as
+ * the one injected at the thaw, lets out one segment. */
+static __always_inline void hold_back(struct sock *sk, bool cubic)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (ca_state(sk) != TCP_CA_Loss)
+		return;
+	struct kept *kept = look(sk, true, cubic);
+
+	if (!shields(kept) || !kept->owed)
+		return;
+	__u32 in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	bool news = tp->snd_una != kept->una || tp->sacked_out != kept->sacked;
+
+	tp->snd_cwnd = news || in_flight >= kept->cwnd ? kept->cwnd : in_flight + 1;
+}
+
+/* An ACK moved the stream on; true if the window must not grow by it. */
 static __always_inline bool keep_window(struct sock *sk, bool cubic)
 {
-	struct kept *kept = look(sk, true, cubic);
+	struct kept *kept = look_at_ack(sk, cubic);
 
 	/* An undo can end fast recovery without CA_EVENT_COMPLETE_CWR. */
 	if (kept && kept->owed && !reducing(sk)) {
@@ -420,10 +471,16 @@ void BPF_PROG(cubic_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		cubictcp_cwnd_event(sk, event);
 }
 
+SEC("struct_ops/cubic_in_ack_event")
+void BPF_PROG(cubic_in_ack_event, struct sock *sk, __u32 flags)
+{
+	hold_back(sk, true);
+}
+
 SEC("struct_ops/cubic_acked")
 void BPF_PROG(cubic_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct kept *kept = look(sk, true, true);
+	struct kept *kept = look_at_ack(sk, true);
 
 	remember(sk, kept);
 	/* Round trips through the silence would end slow start (HyStart). */
@@ -446,6 +503,7 @@ struct tcp_congestion_ops linkhold_cubic = {
 	.cong_avoid = (void *)cubic_cong_avoid,
 	.set_state = (void *)cubic_set_state,
 	.cwnd_event = (void *)cubic_cwnd_event,
+	.in_ack_event = (void *)cubic_in_ack_event,
 	.pkts_acked = (void *)cubic_acked,
 	.undo_cwnd = (void *)cubic_undo_cwnd,
 	.flags = TCP_CONG_NON_RESTRICTED,
@@ -485,10 +543,16 @@ void BPF_PROG(reno_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	keep_event(sk, event, false);
 }
 
+SEC("struct_ops/reno_in_ack_event")
+void BPF_PROG(reno_in_ack_event, struct sock *sk, __u32 flags)
+{
+	hold_back(sk, false);
+}
+
 SEC("struct_ops/reno_acked")
 void BPF_PROG(reno_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	remember(sk, look(sk, true, false));
+	remember(sk, look_at_ack(sk, false));
 }
 
 SEC("struct_ops/reno_undo_cwnd")
@@ -506,6 +570,7 @@ struct tcp_congestion_ops linkhold_reno = {
 	.cong_avoid = (void *)reno_cong_avoid,
 	.set_state = (void *)reno_set_state,
 	.cwnd_event = (void *)reno_cwnd_event,
+	.in_ack_event = (void *)reno_in_ack_event,
 	.pkts_acked = (void *)reno_acked,
 	.undo_cwnd = (void *)reno_undo_cwnd,
 	.flags = TCP_CONG_NON_RESTRICTED,

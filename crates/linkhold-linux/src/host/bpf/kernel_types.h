@@ -69,6 +69,11 @@ struct tcp_sock {
 	__u32 snd_cwnd_stamp; /* jiffies */
 	__u32 snd_nxt;
 	__u32 snd_una;
+	__u32 packets_out;
+	__u32 sacked_out;
+	__u32 lost_out;
+	__u32 retrans_out;
+	__u32 tlp_high_seq; /* snd_nxt when a loss probe was sent, until it is answered; 0: none is out */
 };
 
 /* net/ipv4/tcp_cubic.c: what CUBIC keeps in icsk_ca_priv. */

@@ -34,9 +34,14 @@ struct board {
 	__u32 epoch_start;
 	/* The radio's index; the map knows no other. */
 	__u32 radio;
+	/* Segments: sent and not acknowledged; of these arrived, lost, and sent again and under way. */
+	__u32 packets_out;
+	__u32 sacked_out;
+	__u32 lost_out;
+	__u32 retrans_out;
+	__u32 tlp_high_seq;
 	/* The socket's storage. */
 	__u32 stored;
-	__u32 zero;
 	struct kept kept;
 	struct counts counts;
 };
@@ -150,7 +155,7 @@ void cubictcp_acked(struct sock *sk, const struct ack_sample *sample)
 }
 
 /* The calls, numbered as in mod.rs. The program's are first; `plain` are the stand-ins themselves, without it. */
-enum call { INIT, SSTHRESH, CONG_AVOID, SET_STATE, CWND_EVENT, ACKED, UNDO_CWND };
+enum call { INIT, SSTHRESH, CONG_AVOID, SET_STATE, CWND_EVENT, ACKED, UNDO_CWND, IN_ACK_EVENT };
 
 static __u32 shielded(struct tcp_congestion_ops *ops, struct sock *sk, __u32 call, __u32 with)
 {
@@ -176,6 +181,9 @@ static __u32 shielded(struct tcp_congestion_ops *ops, struct sock *sk, __u32 cal
 		return 0;
 	case UNDO_CWND:
 		return ops->undo_cwnd(sk);
+	case IN_ACK_EVENT:
+		ops->in_ack_event(sk, with);
+		return 0;
 	default:
 		return 0;
 	}
@@ -228,6 +236,11 @@ __attribute__((visibility("default"))) __u32 linkhold_call(struct board *on, __u
 	tcp.snd_cwnd_stamp = on->cwnd_stamp;
 	tcp.snd_nxt = on->snd_nxt;
 	tcp.snd_una = on->snd_una;
+	tcp.packets_out = on->packets_out;
+	tcp.sacked_out = on->sacked_out;
+	tcp.lost_out = on->lost_out;
+	tcp.retrans_out = on->retrans_out;
+	tcp.tlp_high_seq = on->tlp_high_seq;
 	cubic_of(sk)->epoch_start = on->epoch_start;
 	answer = shield ? shielded(cubic ? &linkhold_cubic : &linkhold_reno, sk, call, with) :
 			  plain(cubic, sk, call, with);

@@ -22,6 +22,10 @@ pub(super) struct Kept {
     pub mended: u32,
     pub owed: u32,
     pub ifindex: u32,
+    pub una: u32,
+    pub sacked: u32,
+    pub probed: u32,
+    pub zero: u32,
     pub since: u64,
     pub thawed: u64,
     pub seen_ns: u64,
@@ -64,8 +68,12 @@ pub(super) struct Board {
     pub cwnd_cnt: u32,
     pub epoch_start: u32,
     pub radio: u32,
+    pub packets_out: u32,
+    pub sacked_out: u32,
+    pub lost_out: u32,
+    pub retrans_out: u32,
+    pub tlp_high_seq: u32,
     pub stored: u32,
-    pub zero: u32,
     pub kept: Kept,
     pub counts: Counts,
 }
@@ -81,6 +89,7 @@ pub(super) enum Call {
     CwndEvent = 4,
     Acked = 5,
     UndoCwnd = 6,
+    InAckEvent = 7,
 }
 
 type CallFn = unsafe extern "C" fn(*mut Board, u32, u32, u32, u32) -> u32;

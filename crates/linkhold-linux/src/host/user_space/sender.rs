@@ -1,7 +1,7 @@
 //! The kernel's sender as a congestion control sees it: which calls come, in which order, and what the kernel does
 //! to the window between them.
 //!
-//! Sources: RFC 6675 and RFC 8985 (what counts as lost; here: three segments sent later have arrived), RFC 6937 (PRR), RFC 5681
+//! Sources: RFC 6675 and RFC 8985 (what counts as lost; here: three segments sent later have arrived; loss probes), RFC 6937 (PRR), RFC 5681
 //! section 4.1 (restart after idle time), RFC 7661 and RFC 2861 (a window that is not used). The order of the calls is Linux's
 //! (`tcp_ack`, `tcp_fastretrans_alert`, `tcp_enter_loss`, `tcp_write_xmit`): from memory and from what tests on 6.18 showed,
 //! not checked against its source line by line.
@@ -144,6 +144,10 @@ impl<'a> Sender<'a> {
     }
 
     fn call(&mut self, call: Call, with: u32) -> u32 {
+        let count = |fate| self.flight.iter().filter(|segment| segment.fate == fate).count() as u32;
+        (self.board.packets_out, self.board.sacked_out) = (self.flight.len() as u32, count(Fate::Sacked));
+        // What is sent again counts as under way here, and no more as lost.
+        (self.board.lost_out, self.board.retrans_out) = (count(Fate::Lost), 0);
         self.program.call(&mut self.board, self.control.cubic, self.control.shield, call, with)
     }
 
@@ -337,6 +341,8 @@ impl<'a> Sender<'a> {
                 found = true;
             }
         }
+        self.call(Call::InAckEvent, 0);
+        self.judge_probe();
         self.alert(spurious);
         if self.reducing() {
             self.reduce(delivered, found);
@@ -344,6 +350,31 @@ impl<'a> Sender<'a> {
             self.call(Call::CongAvoid, acked);
         }
         self.transmit();
+    }
+
+    /// tcp_send_loss_probe: the last segment again.
+    pub(super) fn probe(&mut self) {
+        if self.flight.is_empty() || self.state() > DISORDER || self.board.tlp_high_seq != 0 {
+            return;
+        }
+        self.board.tlp_high_seq = self.board.snd_nxt;
+        let last = self.flight.len() - 1;
+        if self.flight[last].fate == Fate::UnderWay {
+            self.put_on_air(Some(last));
+        }
+    }
+
+    /// tcp_process_tlp_ack, without a D-SACK: what is acknowledged beyond a probe says that the probe mended a loss.
+    fn judge_probe(&mut self) {
+        let probe = self.board.tlp_high_seq;
+        if probe == 0 || (self.board.snd_una.wrapping_sub(probe) as i32) < 0 {
+            return;
+        }
+        if self.board.snd_una != probe {
+            self.begin_reduction(CWR);
+            self.end_reduction(CWR);
+            self.keep_open();
+        }
     }
 
     /// tcp_fastretrans_alert: the state after an ACK.
@@ -401,6 +432,7 @@ impl<'a> Sender<'a> {
         self.undo_possible = by_loss;
         self.high_seq = self.board.snd_nxt;
         self.board.prior_cwnd = self.board.cwnd;
+        self.board.tlp_high_seq = 0;
         (self.prr_delivered, self.prr_out, self.prr_window) = (0, 0, 0);
         self.board.ssthresh = self.call(Call::Ssthresh, 0);
         self.reductions += 1;
@@ -486,6 +518,7 @@ impl<'a> Sender<'a> {
             return;
         }
         self.timeouts += 1;
+        self.board.tlp_high_seq = 0;
         let reached = (self.board.snd_una.wrapping_sub(self.high_seq) as i32) >= 0;
         for segment in &mut self.flight {
             if segment.fate == Fate::UnderWay {
