@@ -304,7 +304,7 @@ def raw(reports):
 def measured_by(seeds, commit):
     return (
         "Written by `make testbed-table`; do not edit. "
-        f"Linux {platform.release()}, {seeds} seeds, program built from {commit}."
+        f"Linux {platform.release()}, {seeds} seed{'s' * (seeds != 1)}, program built from {commit}."
     )
 
 
