@@ -12,8 +12,10 @@ import math
 import os
 import pathlib
 import sys
+from concurrent.futures import ProcessPoolExecutor
 
 from estimates import ROOT, Estimates, simulated_runs
+from trace_bound import bounds, opportunities
 
 SCENARIO = ROOT / "scenarios" / "traces.toml"
 PAGE, PICTURE, RAW = (ROOT / "docs" / name for name in ("traces.md", "traces.svg", "traces.json"))
@@ -63,7 +65,12 @@ def measure(seeds):
                 for key, value in KEYS.items():
                     values[key].append(value(run))
             print(f"{name}, {rtt} ms", file=sys.stderr)
-    return {"seeds": seeds, "cells": measured}
+    carries = opportunities(pathlib.Path(data) / f"{VERIZON}.down")
+    wanted = [most for direction, _, most, _ in AIMS if direction == "down"]
+    print("what any window could do", file=sys.stderr)
+    with ProcessPoolExecutor() as pool:
+        found = [pool.submit(bounds, carries, 100, most) for most in wanted]
+        return {"seeds": seeds, "cells": measured, "bounds": {str(most): one.result() for most, one in zip(wanted, found)}}
 
 
 def number(estimate, digits):
@@ -159,9 +166,34 @@ def aims(raw, estimates):
     return lines
 
 
+BOUND = """
+### What any window could do
+
+Down, a window is a forecast of what passes in a wired round trip. How good it can be is found with a model without senders or losses, whose uplink
+takes no time ([`scripts/trace_bound.py`](../scripts/trace_bound.py)): the window is the best of four means of the recent past times the round trip and a margin,
+and the margin is the best for the whole recording, looked up afterwards. `told`: the means are of what the link would have
+carried, which nobody hears. `untold`: of what was delivered.
+"""
+
+
+def bound(raw):
+    """The model's shares beside the aims."""
+    lines = ["| p95 at most, ms | aim | told | untold |", "|---|---|---|---|"]
+    for direction, least, most, _ in AIMS:
+        if direction == "down":
+            found = raw["bounds"][str(most)]
+            told, untold = (
+                "none" if one["share"] is None else f"{one['share']:.3f} (mean over {one['rate']})"
+                for one in (found["told"], found["untold"])
+            )
+            lines.append(f"| {most} | {least:.2f} | {told} | {untold} |")
+    return lines
+
+
 def page(raw, estimates):
     lines = WORDS.format(seeds=raw["seeds"]).split("\n")
-    lines += ["## What was aimed at", "", "Verizon LTE at 100 ms; fixed before anything was measured.", "", *aims(raw, estimates), ""]
+    lines += ["## What was aimed at", "", "Verizon LTE at 100 ms; fixed before anything was measured.", "", *aims(raw, estimates)]
+    lines += [*BOUND.split("\n"), *bound(raw), ""]
     for name, cell in raw["cells"].items():
         lines += [f"## {name}", "", *table(cell, estimates), ""]
     return "\n".join(lines)
