@@ -59,7 +59,7 @@ struct Radio {
 }
 
 impl<K: Kernel> HostSenders<K> {
-    /// `at_most`: the kernel side thaws after this time by itself.
+    /// `at_most`: so long after a freeze was last told, the kernel side thaws by itself.
     #[must_use]
     pub fn new(interfaces: &[String], kernel: K, at_most: Duration) -> Self {
         let radio = |interface: &String| Radio { interface: interface.clone(), frozen: BTreeSet::new() };
@@ -72,10 +72,11 @@ impl<K: Kernel> Senders for HostSenders<K> {
         let Some(Radio { interface, frozen }) = self.radios.get_mut(radio) else { return };
         match command {
             SenderCommand::Freeze => {
-                if frozen.is_empty() {
+                let begins = frozen.is_empty();
+                let goes_on = !frozen.insert(*flow);
+                if begins || goes_on {
                     self.kernel.freeze(interface, self.at_most);
                 }
-                frozen.insert(*flow);
             }
             // What goes again is the kernel's own choice: the acknowledgment that wakes a sender in the loss
             // state makes it retransmit what is lost.
@@ -137,8 +138,8 @@ mod tests {
         const THAW: SenderCommand = SenderCommand::Thaw { resend: Resend::First };
         tell(0, 1, THAW, &[]);
         tell(0, 1, Freeze, &["freeze w0 for 10s"]);
-        tell(0, 1, Freeze, &[]);
         tell(0, 2, Freeze, &[]);
+        tell(0, 1, Freeze, &["freeze w0 for 10s"]);
         tell(1, 1, Freeze, &["freeze w1 for 10s"]);
         tell(0, 1, THAW, &[]);
         tell(0, 1, THAW, &[]);
