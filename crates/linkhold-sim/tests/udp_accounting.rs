@@ -120,9 +120,11 @@ impl Drawn {
     }
 }
 
+const MECHANISMS: [&str; 4] = ["none", "dsasync", "local-recovery", "cr-aware"];
+
 /// The only case, with one of four mechanisms.
 fn case(mechanism: usize) -> String {
-    let mechanism = ["none", "dsasync", "local-recovery", "cr-aware"][mechanism];
+    let mechanism = MECHANISMS[mechanism];
     format!("[[cases]]\nname = \"case\"\nmechanism = \"{mechanism}\"\n")
 }
 
@@ -159,11 +161,11 @@ proptest! {
 
     #[test]
     fn between_radios_of_802_15_4(
-        losses in 0.0f64..0.3, user in any::<bool>(), heard_by in 0usize..3, mechanism in 0usize..4, seed in 1u64..1000,
+        losses in 0.0f64..0.3, has_user in any::<bool>(), heard_by in 0usize..3, mechanism in 0usize..4, seed in 1u64..1000,
         flows in prop::collection::vec((any::<bool>(), 0u32..2, 200u32..30_000, 8u32..65), 1..4),
     ) {
         let heard_by = ["all", "stations", "base-station"][heard_by];
-        let user = if user {
+        let user = if has_user {
             format!("primary_user = {{ on_mean = \"300ms\", off_mean = \"900ms\", heard_by = \"{heard_by}\" }}\n")
         } else {
             String::new()
@@ -183,7 +185,11 @@ proptest! {
         text.push_str(&case(mechanism));
         let record = run(&text, seed);
         let all = check(&record).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
-        prop_assert!(all.sent > 0 && all.delivered > 0, "{}", text);
+        prop_assert!(all.sent > 0, "{}", text);
+        // A user that comes back within the detector's T_idle (1 s) never left, as the base station sees it: what waits for
+        // its end may all grow too old. Of a few datagrams each may be lost.
+        let waits_for_user = has_user && MECHANISMS[mechanism] == "dsasync";
+        prop_assert!(all.delivered > 0 || waits_for_user || all.sent < 20, "{}", text);
     }
 
     #[test]
