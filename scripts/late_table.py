@@ -222,7 +222,7 @@ class Page:
             "| | told, late | cells at or above the aim, by the mean | least share | p99 outside silences, at most |",
             "|---|---|---|---|---|",
         ]
-        cells, beside_deep = self.raw["kernel"]["cells"], []
+        cells, beyond_deep = self.raw["kernel"]["cells"], []
         for congestion in cells:
             for told in TOLD:
                 for late in LATE_MS:
@@ -237,7 +237,7 @@ class Page:
                             aim, _ = self.of(congestion, deep(name.replace("untold", "told")), DEEP, "share", stack="kernel")
                             if aim is None:
                                 continue
-                            beside_deep.append(aim)
+                            beyond_deep.append(share - aim)
                         found.append((share, where, share >= aim))
                         delays.append((self.of(congestion, name, case, "outside", stack="kernel")[0], where))
                     if found:
@@ -246,9 +246,13 @@ class Page:
                         lines.append(
                             f"| dsasync, {congestion}, rate {told} | {late} ms | {met} of {len(found)} | {least:.3f} ({where}) | {1000 * delay:.0f} ms ({slowest}) |"
                         )
-        if beside_deep:
-            least, most = min(beside_deep), max(beside_deep)
-            lines += ["", f"BBR's aim is what it has over a FIFO of 1000 packets without a mechanism: {least:.3f} to {most:.3f} by cell."]
+        if beyond_deep:
+            over = [self.of("bbr", deep(name), DEEP, "outside", stack="kernel")[0] for name, _ in told_at(ALSO_AT_MS)]
+            lines += [
+                "",
+                "BBR's aim is what it has over a FIFO of 1000 packets without a mechanism, where the 99th percentile outside silences is "
+                f"{1000 * min(over):.0f} to {1000 * max(over):.0f} ms. The share of `dsasync` is that and {min(beyond_deep):+.3f} to {max(beyond_deep):+.3f}.",
+            ]
         return lines
 
     def text(self):
