@@ -3,9 +3,11 @@
 //!
 //! A cell's results are stored whole or not at all, under a key of everything that decides them, so that an
 //! interrupted table goes on where it was. How many run at once adapts as TCP's window does: one more after
-//! each punctual cell until one is late, half as many after a late one, then one more after as many punctual
-//! cells as may run. If one hiccup of the host spoils several cells that run side by side, the number is
-//! halved only once (as in RFC 6582's recovery). A late cell is run again, after its second attempt alone.
+//! each punctual cell until one is late, a quarter less (at least one) after a late one, then one more after as
+//! many punctual cells as may run. TCP halves because a loss hurts others; a late cell costs only its own
+//! repetition, and on two processors halving left one cell at a time where four finish thrice as many. If one
+//! hiccup of the host spoils several cells that run side by side, the number is cut only once (as in RFC 6582's
+//! recovery). A late cell is run again, after its second attempt alone.
 //! Lateness is measured ([`MAX_LATENESS`]), never guessed, and so is what the host did besides
 //! ([`super::host_load`]). A cell that fails costs no other cell its result.
 
@@ -332,7 +334,8 @@ impl State {
     fn on_late(&mut self, beside: usize, cuts: u32) {
         // A cell that began before the last cut ran beside the cells that brought it about.
         if cuts == self.cuts {
-            self.jobs = (self.jobs.min(beside) / 2).max(1);
+            let jobs = self.jobs.min(beside);
+            self.jobs = jobs.saturating_sub((jobs / 4).max(1)).max(1);
             self.cuts += 1;
             self.punctual = 0;
         }
@@ -556,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_halves_the_number_side_by_side_and_is_an_error_in_the_end() {
+    fn lateness_cuts_the_number_side_by_side_and_is_an_error_in_the_end() {
         let cases = cases(&[]);
         let host = HostLoad { stolen: 0.1, others: 0.0 };
         let late = || Err(RunError::Late { what: "edges", p99_ms: 5.0, limit_ms: 1.0, host });
@@ -565,10 +568,10 @@ mod tests {
         let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
         let turn = |attempt, cuts| Turn { index: 0, attempt, cuts };
         let finish = |turn| shared.finished(turn, &cell(&cases[0], 1), late());
-        assert_eq!(finish(turn(1, 0)), Progress::Late { jobs: 4 });
+        assert_eq!(finish(turn(1, 0)), Progress::Late { jobs: 6 });
         assert_eq!(shared.lock().waiting, [(0, 2)]);
-        assert_eq!(finish(turn(1, 0)), Progress::Late { jobs: 4 }, "spoilt by the same hiccup");
-        assert_eq!(finish(turn(2, 1)), Progress::Late { jobs: 2 });
+        assert_eq!(finish(turn(1, 0)), Progress::Late { jobs: 6 }, "spoilt by the same hiccup");
+        assert_eq!(finish(turn(2, 1)), Progress::Late { jobs: 5 });
         assert_eq!(finish(turn(MAX_ATTEMPTS, 2)), Progress::Failed);
         assert_eq!(shared.lock().repeated, 3);
         let failure = shared.lock().failures.remove(0);
@@ -608,11 +611,21 @@ mod tests {
     fn after_a_late_cell_one_more_is_tried_only_after_a_round_of_punctual_ones() {
         let mut state = State::new(Some(8));
         state.on_late(8, 0);
-        assert_eq!(state.jobs, 4);
-        (0..3).for_each(|_| state.on_punctual(4));
-        assert_eq!(state.jobs, 4);
-        state.on_punctual(4);
-        assert_eq!(state.jobs, 5);
+        assert_eq!(state.jobs, 6);
+        (0..5).for_each(|_| state.on_punctual(6));
+        assert_eq!(state.jobs, 6);
+        state.on_punctual(6);
+        assert_eq!(state.jobs, 7);
+    }
+
+    #[test]
+    fn a_late_cell_among_few_costs_one_place_and_never_the_last() {
+        let cut = |jobs: usize| {
+            let mut state = State::new(Some(jobs));
+            state.on_late(jobs, 0);
+            state.jobs
+        };
+        assert_eq!([1, 2, 3, 4, 5, 8, 16].map(cut), [1, 1, 2, 3, 4, 6, 12]);
     }
 
     #[test]
