@@ -80,7 +80,7 @@ repeat-linux: setup ## Tests that compare order or time 100 times each, then the
 # Properties whose cases are whole simulations grow in proportion (crates/linkhold-testing).
 soak: ## Property tests on 300,000 cases each, new ones each time, optimised, with debug assertions
 	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast \
-	  -p linkhold-core -p linkhold-wire -p linkhold-tcp -p linkhold-radio -p linkhold-results
+	  -p linkhold-core -p linkhold-wire -p linkhold-tcp -p linkhold-radio -p linkhold-results -p linkhold-sense
 	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast -p linkhold-linux --lib
 	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast -p linkhold-mesh
 	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast \
