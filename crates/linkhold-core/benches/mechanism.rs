@@ -1,5 +1,5 @@
-//! What a packet costs in DSASync with 1, 1,000 and 100,000 flows: without a silence, and held and released. And
-//! what one costs in look-ahead.
+//! What a packet costs in DSASync with 1, 1,000 and 100,000 flows: without a silence, and held and released.
+//! And what one costs in look-ahead.
 //!
 //! An iteration without a silence is one downlink segment and its ACK, two packets. An iteration with a
 //! silence holds 256 segments and releases them. The throughput is packets per second.

@@ -185,8 +185,8 @@ pub enum Action {
         /// Header changes.
         rewrite: Rewrite,
     },
-    /// Send a held packet on its way as `Release` does, and keep a copy of it as it goes until a later `Forget`
-    /// names it.
+    /// Send a held packet on its way as `Release` does, and keep a copy of it as it goes until a later
+    /// `Forget` names it.
     ReleaseAndKeep {
         /// The held packet.
         packet: PacketId,

@@ -1,15 +1,15 @@
 //! Several mechanisms at one node as one: what a driver with a single place for a mechanism (the agent) runs.
 //!
-//! They stand in order from the wire to the radio. A downlink packet passes them in that order, an uplink packet
-//! the other way; a packet that one of them holds goes on to the next when that one lets it go. To each of them
-//! the chain is the driver of the [contract](crate::mechanism): a verdict takes effect before the actions of the
-//! same call, and what comes last answers first.
+//! They stand in order from the wire to the radio. A downlink packet passes them in that order, an uplink
+//! packet the other way; a packet that one of them holds goes on to the next when that one lets it go. To
+//! each of them the chain is the driver of the [contract](crate::mechanism): a verdict takes effect before
+//! the actions of the same call, and what comes last answers first.
 //!
 //! Where the simulator gives each mechanism a tap of its own, it runs the same packets through the same
 //! mechanisms (`linkhold-sim/tests/chain.rs` holds both against each other). Two things differ from taps:
 //! - an injected ACK leaves the node at once: the others do not see it;
-//! - a mechanism that answers [`Verdict::ForwardAndKeep`] has to be the last that the packet passes, so that the
-//!   copy is what left the node. [`Chain::new`] cannot see who will; a configuration checks it
+//! - a mechanism that answers [`Verdict::ForwardAndKeep`] has to be the last that the packet passes, so that
+//!   the copy is what left the node. [`Chain::new`] cannot see who will; a configuration checks it
 //!   ([`RouterNeeds::kept_bytes`](crate::settings::RouterNeeds)).
 
 use foldhash::fast::FixedState;
@@ -132,8 +132,8 @@ impl Chain {
         })
     }
 
-    /// Lets a packet go from `index` on until one of them does not forward it. `asked` gets whom it passed, in
-    /// that order, with what each wants done.
+    /// Lets a packet go from `index` on until one of them does not forward it. `asked` gets whom it passed,
+    /// in that order, with what each wants done.
     fn walk(
         &mut self,
         now: Instant,

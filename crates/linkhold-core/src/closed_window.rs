@@ -1,14 +1,14 @@
 //! The window that lets a sender send nothing new, and what it takes to know it.
 //!
-//! Source: RFC 7323 section 2 (window scale). A closed window is zero, or full: one that ends with what was sent.
-//! A sender stops behind either, but Linux takes a zero window for more: where a retransmission is due, it does
-//! not count the timeout, enters the loss state and reduces ssthresh once more, as often as the timer expires
-//! (`tcp_retransmit_timer`).
+//! Source: RFC 7323 section 2 (window scale). A closed window is zero, or full: one that ends with what was
+//! sent. A sender stops behind either, but Linux takes a zero window for more: where a retransmission is due,
+//! it does not count the timeout, enters the loss state and reduces ssthresh once more, as often as the timer
+//! expires (`tcp_retransmit_timer`).
 
 use crate::units::Seq;
 
-/// What the SYNs of a connection said of window scaling (RFC 7323 section 2): the option of each, once the SYN was
-/// seen.
+/// What the SYNs of a connection said of window scaling (RFC 7323 section 2): the option of each, once the
+/// SYN was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scale {
     /// Of the host, whose sending is stopped.
@@ -28,9 +28,9 @@ impl Scale {
         }
     }
 
-    /// The window field that lets nothing new out, on a segment that acknowledges `acked` and offers so much: it ends
-    /// with `sent`, or before it by less than one step of the scale. Zero where nothing is under way, and where `sent`
-    /// or the shift is not known.
+    /// Window field that lets nothing new out, on a segment that acknowledges `acked`: its right edge is
+    /// `sent`, or less than one scale step below; never above `offered`. Zero where nothing is under way, and
+    /// where `sent` or the shift is not known.
     #[must_use]
     pub fn full(self, sent: Option<Seq>, acked: Seq, offered: u16) -> u16 {
         let (Some(sent), Some(shift)) = (sent, self.shift()) else { return 0 };

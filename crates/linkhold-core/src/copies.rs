@@ -6,8 +6,8 @@
 //! one radio hop, which keeps a connection's order), or nothing has for a while. All sequence numbers are
 //! compared in sequence space, and nothing here acknowledges anything.
 //!
-//! Two mechanisms use it: `local_recovery` sends at once what ACKs show lost; `dsasync` lines copies up, because
-//! it knows when silences began and ended, and paces what goes to the radio (`copies/suspects.rs`).
+//! Two mechanisms use it: `local_recovery` sends at once what ACKs show lost; `dsasync` lines copies up,
+//! because it knows when silences began and ended, and paces what goes to the radio (`copies/suspects.rs`).
 
 pub(crate) mod suspects;
 

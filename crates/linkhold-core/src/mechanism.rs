@@ -12,8 +12,8 @@
 //!   [`next_timeout`](Mechanism::next_timeout), which may change with every call.
 //! - On a connection whose segments are signed ([`TcpSegment::signed`](crate::packet::TcpSegment::signed)) a
 //!   mechanism changes no header and injects nothing.
-//! - A datagram ([`on_datagram`](Mechanism::on_datagram)) is a packet like any other to this contract, but that a
-//!   mechanism rewrites nothing in it and keeps no copy of it.
+//! - A datagram ([`on_datagram`](Mechanism::on_datagram)) is a packet like any other to this contract, but
+//!   that a mechanism rewrites nothing in it and keeps no copy of it.
 //! - [`flush`](Mechanism::flush) lets go of everything: after it the mechanism holds no packet, keeps no copy
 //!   and no window closed.
 
@@ -83,7 +83,8 @@ pub trait Mechanism: Send {
     /// A TCP packet crosses the base station.
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict;
 
-    /// A UDP datagram crosses the base station. A mechanism that has nothing to do with datagrams lets them pass.
+    /// A UDP datagram crosses the base station. A mechanism that has nothing to do with datagrams lets them
+    /// pass.
     fn on_datagram(&mut self, _now: Instant, _datagram: &DatagramView<'_>, _out: &mut Actions) -> Verdict {
         Verdict::Forward(Rewrite::NONE)
     }
@@ -94,8 +95,8 @@ pub trait Mechanism: Send {
     /// The time of `next_timeout` has come.
     fn on_timeout(&mut self, now: Instant, out: &mut Actions);
 
-    /// The mechanism at the other end of the radio reports. True if the report was for this one; otherwise the
-    /// driver asks the next at the same node.
+    /// The mechanism at the other end of the radio reports. True if the report was for this one; otherwise
+    /// the driver asks the next at the same node.
     fn on_report(&mut self, _now: Instant, _report: &Report, _out: &mut Actions) -> bool {
         false
     }
@@ -239,8 +240,8 @@ pub struct Metrics {
     pub midstream_flows: u64,
     /// Silences seen (network-wide or of a station).
     pub silences: u64,
-    /// Gauge: rate measured of what goes down where nobody tells it, payload bits/s, over all stations; 0 where it is
-    /// told or not known yet.
+    /// Gauge: rate measured of what goes down where nobody tells it, payload bits/s, over all stations; 0
+    /// where it is told or not known yet.
     #[serde(default)]
     pub measured_rate: u64,
     /// Events of stations that are not tracked, because their numbers are too high; they did nothing.

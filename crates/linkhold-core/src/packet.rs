@@ -1,7 +1,7 @@
 //! A packet as a mechanism sees it: header fields and identity, never payload bytes.
 //!
-//! A TCP packet is a [`PacketView`]; a datagram of UDP, of which nothing but addresses and length can be read, a
-//! [`DatagramView`].
+//! A TCP packet is a [`PacketView`]; a datagram of UDP, of which nothing but addresses and length can be
+//! read, a [`DatagramView`].
 //!
 //! The driver owns the packet; a mechanism that wants to keep one remembers its [`PacketId`]. The same types
 //! describe simulated segments and packets parsed from a wire, so a mechanism cannot tell the two apart.
@@ -60,8 +60,8 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// A TCP connection across the base station, the same key for both directions. A flow of UDP datagrams has a key
-/// of the same form; a connection and a flow of datagrams with equal keys are two.
+/// A TCP connection across the base station, the same key for both directions. A flow of UDP datagrams has a
+/// key of the same form; a connection and a flow of datagrams with equal keys are two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FlowKey {
     /// The end on the wired side (correspondent host, CH).
@@ -296,8 +296,9 @@ pub struct PacketView<'a> {
     pub ecn: Ecn,
 }
 
-/// A UDP datagram (RFC 768) at the base station, whatever runs over it: nothing but its addresses and its length
-/// is known. It tells no window and acknowledges nothing that could be read (QUIC encrypts both, RFC 9001).
+/// A UDP datagram (RFC 768) at the base station, whatever runs over it: nothing but its addresses and its
+/// length is known. It tells no window and acknowledges nothing that could be read (QUIC encrypts both, RFC
+/// 9001).
 #[derive(Clone, Copy, Debug)]
 pub struct DatagramView<'a> {
     /// The driver's token.

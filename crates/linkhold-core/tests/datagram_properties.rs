@@ -1,6 +1,6 @@
-//! What must hold for datagrams whatever happens: every one that is held is released or dropped with a reason,
-//! each flow's leave in the order in which they came, datagrams stay within their quota, none leaves that is too
-//! old, and none closes a window. Segments cross among them, and a log of it all replays.
+//! What must hold for datagrams whatever happens: every one that is held is released or dropped with a
+//! reason, each flow's leave in the order in which they came, datagrams stay within their quota, none leaves
+//! that is too old, and none closes a window. Segments cross among them, and a log of it all replays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -359,7 +359,8 @@ proptest! {
         drive(&config, &steps);
     }
 
-    /// Datagrams in any number, from any number of ports, beside connections that hold little: no window is closed.
+    /// Datagrams in any number, from any number of ports, beside connections that hold little: no window is
+    /// closed.
     #[test]
     fn datagrams_close_no_window(
         config in config(),

@@ -226,8 +226,8 @@ proptest! {
     }
 
     /// Stations leave in the middle of downloads, and segments for them go on coming. A download of another
-    /// station still gets a window that keeps the radio busy, and what is outstanding of the others is written
-    /// off.
+    /// station still gets a window that keeps the radio busy, and what is outstanding of the others is
+    /// written off.
     #[test]
     fn a_station_that_left_costs_the_others_nothing(
         config in config(),

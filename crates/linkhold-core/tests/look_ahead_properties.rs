@@ -228,8 +228,8 @@ impl World {
 }
 
 proptest! {
-    /// Packets pass as they are, requests are few and small, counters and tables keep their bounds, and timers
-    /// advance, whatever happens.
+    /// Packets pass as they are, requests are few and small, counters and tables keep their bounds, and
+    /// timers advance, whatever happens.
     #[test]
     fn it_only_watches_and_asks_within_bounds(config in config(), steps in prop::collection::vec(step(), 1..300)) {
         let mut world = World::new(&config);

@@ -1,8 +1,10 @@
 //! What must hold for DSASync with copies, whatever the radio loses and however late it tells: two real
-//! receivers (out-of-order data, SACK, D-SACK, delayed ACKs) behind one radio that sends a frame a millisecond.
+//! receivers (out-of-order data, SACK, D-SACK, delayed ACKs) behind one radio that sends a frame a
+//! millisecond.
 //!
-//! While a silence has begun and nobody knows, a frame is tried for 8 ms and given up; once it is noticed, the
-//! router's queue stands still, or is thrown away. Nothing of the truth reaches the mechanism but the notice.
+//! While a silence has begun and nobody knows, a frame is tried for 8 ms and given up; once it is noticed,
+//! the router's queue stands still, or is thrown away. Nothing of the truth reaches the mechanism but the
+//! notice.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -209,7 +211,8 @@ impl World {
     }
 
     /// An ACK is thrown away: the sender has been told all that it acknowledged, and no D-SACK is lost that
-    /// could be of its own copy. What the sender sent again after the ACK had come is not what the ACK tells of.
+    /// could be of its own copy. What the sender sent again after the ACK had come is not what the ACK tells
+    /// of.
     fn thrown_away(&mut self, packet: Packet) {
         assert_eq!(packet.direction, Direction::Uplink, "data is thrown away though there is space");
         let flow = &self.flows[packet.flow];
@@ -526,9 +529,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 4_000, ..ProptestConfig::default() })]
 
-    /// In any interleaving of losses, lateness, silences and the sender's own copies: a station gets only what
-    /// was sent, as it was sent; no ACK changes its place, says more than the station, or is lost with what it
-    /// says; bounds hold; and at the end nothing is left.
+    /// In any interleaving of losses, lateness, silences and the sender's own copies: a station gets only
+    /// what was sent, as it was sent; no ACK changes its place, says more than the station, or is lost with
+    /// what it says; bounds hold; and at the end nothing is left.
     #[test]
     fn stations_get_what_was_sent_and_senders_hear_what_stations_said(
         few in prop::bool::weighted(0.2),

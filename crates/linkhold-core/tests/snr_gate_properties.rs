@@ -272,8 +272,8 @@ fn scale() -> impl Strategy<Value = Option<u8>> {
 }
 
 proptest! {
-    /// Windows are the receiver's or let nothing new out, nothing else is made up, the table is bounded, and once the samples
-    /// have stopped every sender is told its receiver's window again.
+    /// Windows are the receiver's or let nothing new out, nothing else is made up, the table is bounded, and
+    /// once the samples have stopped every sender is told its receiver's window again.
     #[test]
     fn every_sender_is_reopened_whatever_is_told(
         config in config(), scale in scale(), steps in prop::collection::vec(step(6), 1..200),

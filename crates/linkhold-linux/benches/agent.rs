@@ -151,8 +151,8 @@ fn processor_time(agent: &AgentProcess) -> Result<f64, Failure> {
     Ok(total as f64 * 1e-9)
 }
 
-/// With an agent of these settings: goodput Mb/s, round trip beside 20 Mb/s ms, and the share of one processor that the agent
-/// needed beside 20 Mb/s, %.
+/// With an agent of these settings: goodput Mb/s, round trip beside 20 Mb/s ms, and the share of one
+/// processor that the agent needed beside 20 Mb/s, %.
 fn managed_at_24(
     path: &Path,
     settings: &str,

@@ -1,9 +1,9 @@
 //! What a mesh's channel could have carried, and its silences.
 //!
-//! Source: crahn, equation (4): the efficiency of TCP is its throughput over the integral of the capacity C(t).
-//! C(t) is the working channel's rate, and 0 while the nodes sense or change channel. Where each node has its own
-//! channel, C(t) of a node is its home channel's, and that of the mesh is the mean over its nodes: it counts what one
-//! node could send or receive at home, and not how many can at once.
+//! Source: crahn, equation (4): the efficiency of TCP is its throughput over the integral of the capacity
+//! C(t). C(t) is the working channel's rate, and 0 while the nodes sense or change channel. Where each node
+//! has its own channel, C(t) of a node is its home channel's, and that of the mesh is the mean over its
+//! nodes: it counts what one node could send or receive at home, and not how many can at once.
 
 use linkhold_core::link_event::{Cause, Scope};
 use linkhold_core::time::{Duration, Instant};

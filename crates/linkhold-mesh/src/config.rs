@@ -120,9 +120,9 @@ pub struct OwnChannels {
 }
 
 impl OwnChannels {
-    /// Homes that the seed draws, and the defaults of the scenario file. 224 us: what So and Vaidya's MMAC takes for
-    /// 802.11 radios (2004; from memory, not checked). 10 s is our choice: some cycles, and several bursts of a user
-    /// that comes and goes within seconds.
+    /// Homes that the seed draws, and the defaults of the scenario file. 224 us: what So and Vaidya's MMAC
+    /// takes for 802.11 radios (2004; from memory, not checked). 10 s is our choice: some cycles, and several
+    /// bursts of a user that comes and goes within seconds.
     #[must_use]
     pub fn new() -> Self {
         Self { homes: Vec::new(), retune: Duration::from_micros(224), memory: Duration::from_secs(10) }

@@ -1,26 +1,28 @@
 //! Nodes that choose a channel each: every node runs the cycle of section 4.3 for itself.
 //!
-//! Source: crahn sections 3 (one transceiver, which can be tuned to any channel) and 4.3, whose pseudocode is a single
-//! node's. How neighbours on different channels meet is open there; what follows is our design:
+//! Source: crahn sections 3 (one transceiver, which can be tuned to any channel) and 4.3, whose pseudocode is
+//! a single node's. How neighbours on different channels meet is open there; what follows is our design:
 //!
-//! - **A home channel.** A node senses its home channel, alone and with a phase of its own, and leaves it for another
-//!   when it finds a primary user there. Outside of silences it listens there. A sender tunes to the receiver's home for
-//!   one attempt and returns (`dcf/engine/visits.rs`); it is deaf at home meanwhile.
-//! - **A place of its own.** Equations (1) and (2) are asked at the node's own place, and it errs with draws of its own.
-//!   A sender that visits has not sensed there: it relies on its receiver, which has. But where it found a primary user
-//!   itself less than a cycle ago, it sends nothing: a frame for a neighbour there counts as given up.
+//! - **A home channel.** A node senses its home channel, alone and with a phase of its own, and leaves it for
+//!   another when it finds a primary user there. Outside of silences it listens there. A sender tunes to the
+//!   receiver's home for one attempt and returns (`dcf/engine/visits.rs`); it is deaf at home meanwhile.
+//! - **A place of its own.** Equations (1) and (2) are asked at the node's own place, and it errs with draws
+//!   of its own. A sender that visits has not sensed there: it relies on its receiver, which has. But where
+//!   it found a primary user itself less than a cycle ago, it sends nothing: a frame for a neighbour there
+//!   counts as given up.
 //! - **What neighbours know of each other** is what the last frame of the other said that they read: its home
-//!   channel and when its next silence begins, in [`FRAME_HEADER`] bytes more of each data frame; and, in beacons, which
-//!   channels were free of primary users lately. It goes to the cross-layer repository with its time and is believed for
-//!   [`KEEP_CYCLES`] cycles. A neighbour is expected to go on in its cycle. One that hands off comes back on another channel
-//!   and with another phase: until a frame of it was read, attempts fail and count as all others that do.
-//! - **Beacons** go out once between two sensings: at once from a node that has changed channel, else at a time drawn
-//!   from all of T_p. (All cycles are equally long: who always beaconed right after sensing would never be heard by a
-//!   neighbour that always senses then.) One copy on each channel on which the node did not just find a primary
-//!   user. Every other broadcast does the same, because the sender cannot know who listens where. What
-//!   that costs in time is on the air.
-//! - A channel is heard on its neighbours in the same band with the overlap factors of section 3; nothing sent there
-//!   can be read.
+//!   channel and when its next silence begins, in [`FRAME_HEADER`] bytes more of each data frame; and, in
+//!   beacons, which channels were free of primary users lately. It goes to the cross-layer repository with
+//!   its time and is believed for [`KEEP_CYCLES`] cycles. A neighbour is expected to go on in its cycle. One
+//!   that hands off comes back on another channel and with another phase: until a frame of it was read,
+//!   attempts fail and count as all others that do.
+//! - **Beacons** go out once between two sensings: at once from a node that has changed channel, else at a
+//!   time drawn from all of T_p. (All cycles are equally long: who always beaconed right after sensing would
+//!   never be heard by a neighbour that always senses then.) One copy on each channel on which the node did
+//!   not just find a primary user. Every other broadcast does the same, because the sender cannot know who
+//!   listens where. What that costs in time is on the air.
+//! - A channel is heard on its neighbours in the same band with the overlap factors of section 3; nothing
+//!   sent there can be read.
 //!
 //! The first homes are drawn by the seed, if the scenario does not give them.
 
@@ -37,7 +39,8 @@ use crate::licensed::{Change, Licensed, changes, until_silent};
 use crate::node::Node;
 use crate::places::{Hearer, Places};
 
-/// What a data frame tells of its sender, bytes: an element's header 2, home channel 2, time to its next silence 4.
+/// What a data frame tells of its sender, bytes: an element's header 2, home channel 2, time to its next
+/// silence 4.
 pub(crate) const FRAME_HEADER: u32 = 8;
 /// For how many cycles of t_s and T_p a node believes what it knows of a neighbour.
 const KEEP_CYCLES: u32 = 3;
@@ -169,18 +172,18 @@ impl Homes {
         self.retune
     }
 
-    /// It is there.
+    /// The radio has arrived on the channel that it retuned to.
     pub(crate) fn retuned(&mut self, node: Node) {
         let radio = &mut self.radios[node.get()];
         radio.tuned = radio.bound;
     }
 
-    /// It works on another channel now.
+    /// `node` works on another channel now: after its next silence its beacon goes out at once.
     pub(crate) fn moved(&mut self, node: Node) {
         self.radios[node.get()].moved = true;
     }
 
-    /// It is at home after a silence. How long until its beacon.
+    /// `node` listens at home again after a silence. Returns the time until its beacon.
     pub(crate) fn tune_home(&mut self, node: Node) -> Duration {
         let transmitting = self.period.saturating_sub(self.sensing);
         let radio = &mut self.radios[node.get()];
@@ -227,9 +230,9 @@ impl Homes {
         self.period * KEEP_CYCLES
     }
 
-    /// The channels that `node` may send on: bit `c` for channel `c`. Not those where it found a primary user less than
-    /// a cycle ago and has not looked again. What it found is believed for as long as a free channel is, on which it sends
-    /// for T_p without another look.
+    /// The channels that `node` may send on: bit `c` for channel `c`. Not those where it found a primary user
+    /// less than a cycle ago and has not looked again. What it found is believed for as long as a free
+    /// channel is, on which it sends for T_p without another look.
     pub(crate) fn usable(&self, node: Node, now: Instant) -> u64 {
         let history = self.radios[node.get()].cycle.decision().history();
         let found = |channel| history.last_occupied(channel).is_some_and(|at| now.since(at) < self.period);
@@ -243,8 +246,8 @@ impl Homes {
         set(history.channels(), |channel| !found(channel))
     }
 
-    /// How `hearer` hears `from` on the channels that both are tuned to; `None` if it does not notice it. `least` is the
-    /// power that it takes to be noticed, W.
+    /// How `hearer` hears `from` on the channels that both are tuned to; `None` if it does not notice it.
+    /// `least` is the power that it takes to be noticed, W.
     #[inline]
     pub(crate) fn hearing(&self, least: f64, from: Node, hearer: &Hearer) -> Option<Hearing> {
         let (sent, heard) = (self.tuned(from), self.tuned(hearer.node));

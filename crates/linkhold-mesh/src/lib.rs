@@ -1,7 +1,8 @@
-//! A mesh of cognitive radios, sans-IO: nodes that move, find routes, share the air and leave it to primary users.
+//! A mesh of cognitive radios, sans-IO: nodes that move, find routes, share the air and leave it to primary
+//! users.
 //!
-//! Source: Di Felice, Chowdhury and Bononi, "Modeling and Performance Evaluation of TCP over Cognitive Radio Ad
-//! Hoc Networks" (here: crahn).
+//! Source: Di Felice, Chowdhury and Bononi, "Modeling and Performance Evaluation of TCP over Cognitive Radio
+//! Ad Hoc Networks" (here: crahn).
 #![forbid(unsafe_code)]
 
 mod accounting;

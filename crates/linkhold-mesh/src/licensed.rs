@@ -33,8 +33,8 @@ pub(crate) enum Change {
     Tell(LinkEventKind),
 }
 
-/// Adds what the events of a cycle change for those in `scope`. `handing_off`: before the events, they looked for a
-/// free channel.
+/// Adds what the events of a cycle change for those in `scope`. `handing_off`: before the events, they looked
+/// for a free channel.
 pub(crate) fn changes(events: CycleEvents, scope: Scope, handing_off: bool, into: &mut Vec<Change>) {
     let freeze = |cause, expected| {
         Change::Tell(LinkEventKind::FreezeStarted { scope, cause, expected: Some(expected) })

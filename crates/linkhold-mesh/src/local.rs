@@ -1,13 +1,14 @@
 //! What a geographic router knows of the nodes around it.
 //!
 //! Choice: a node knows its neighbours' places and, as from a location service, any node's, at most
-//! [`REFRESH`] old. What the beacons and the service cost on the air is not modelled. Where all nodes work on one channel,
-//! to a router there is one, number 0, and it is always free.
+//! [`REFRESH`] old. What the beacons and the service cost on the air is not modelled. Where all nodes work on
+//! one channel, to a router there is one, number 0, and it is always free.
 //!
-//! Where nodes have a channel each ([`Local::look_at_homes`]), beacons are on the air, and a node's neighbours are those in
-//! its repository whose frames it has read lately. Places still come from the service. A neighbour is a relay on its
-//! home channel if it told that no primary user was there lately, and if its last frame came with [`MARGIN`] to spare:
-//! what is known of it is some seconds old, and one at the edge of the range may have left it.
+//! Where nodes have a channel each ([`Local::look_at_homes`]), beacons are on the air, and a node's
+//! neighbours are those in its repository whose frames it has read lately. Places still come from the
+//! service. A neighbour is a relay on its home channel if it told that no primary user was there lately, and
+//! if its last frame came with [`MARGIN`] to spare: what is known of it is some seconds old, and one at the
+//! edge of the range may have left it.
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -21,8 +22,8 @@ use crate::routing::{Neighbour, Surroundings};
 /// How old a place may be.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// How much more than the least power that can be read a relay's last frame had to come with: 1 dB. Our choice; with an
-/// attenuation factor of 4 it is the outer 6 % of the range.
+/// How much more than the least power that can be read a relay's last frame had to come with: 1 dB. Our
+/// choice; with an attenuation factor of 4 it is the outer 6 % of the range.
 const MARGIN: f64 = 1.259;
 
 /// The surroundings of the node that was asked about last.

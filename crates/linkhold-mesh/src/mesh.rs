@@ -3,11 +3,12 @@
 //! ```text
 //! enqueue ─► router ─► queue of the node ─► DCF ─► air ─► DCF of the next hop ─► router ─► ... ─► Delivered
 //! ```
-//! Source: crahn section 4 (Figure 1's blocks). Inside are the nodes' places, routing, queues and medium access, and
-//! what leaves the channel to primary users ([`spectrum`](crate::spectrum)). Nothing above knows of hops.
+//! Source: crahn section 4 (Figure 1's blocks). Inside are the nodes' places, routing, queues and medium
+//! access, and what leaves the channel to primary users ([`spectrum`](crate::spectrum)). Nothing above knows
+//! of hops.
 //!
-//! The calling contract is that of [`Air`](linkhold_radio::Air). Silences, places and primary users follow from
-//! the seed alone; what depends on traffic (backoffs) draws from streams of its own.
+//! The calling contract is that of [`Air`](linkhold_radio::Air). Silences, places and primary users follow
+//! from the seed alone; what depends on traffic (backoffs) draws from streams of its own.
 //!
 //! Choices:
 //! - a packet of the routing protocol goes before all data of its node, as in ns-2's `PriQueue`;
@@ -88,7 +89,7 @@ struct NodeState {
     put_off: Vec<(Mpdu, Instant)>,
 }
 
-/// All that the radios send for.
+/// The DCF's environment: the nodes without their radios.
 #[derive(Debug)]
 struct Nodes {
     places: Places,
@@ -124,7 +125,8 @@ struct Nodes {
 pub struct Counters {
     /// Packets of data that a node sent on for another.
     pub forwarded: u64,
-    /// Messages of the routing protocol handed to radios; where nodes have a channel each, also beacons, and each copy.
+    /// Messages of the routing protocol handed to radios; where nodes have a channel each, also beacons, and
+    /// each copy.
     pub route_messages: u64,
     /// Frames that a radio gave up.
     pub given_up: u64,
@@ -264,7 +266,7 @@ impl Mesh {
         });
     }
 
-    /// Runs `act` with `out` in the nodes' hands.
+    /// Runs `act` with `out` in place of the nodes' own output, then finds the next event.
     #[inline]
     fn with_output(&mut self, out: &mut AirOutput, act: impl FnOnce(&mut Self)) {
         std::mem::swap(out, &mut self.nodes.out);
@@ -351,9 +353,9 @@ impl Mesh {
         self.nodes.changes = changes;
     }
 
-    /// Tells every transmission from now on, before what becomes of it. The radio of a node is that of the station
-    /// with its number. Whoever asks for this takes the message of each transmission of data without a packet, with
-    /// [`take_told`](Self::take_told).
+    /// Tells every transmission from now on, before what becomes of it. The radio of a node is that of the
+    /// station with its number. Whoever asks for this takes the message of each transmission of data without
+    /// a packet, with [`take_told`](Self::take_told).
     pub fn tell_transmissions(&mut self) -> bool {
         self.nodes.tells_transmissions = true;
         true
@@ -379,7 +381,8 @@ impl Mesh {
         (sum.0, Bytes(sum.1))
     }
 
-    /// Packets inside: of the driver's and of the routing protocol, those waiting for an acknowledgment included.
+    /// Packets inside: of the driver's and of the routing protocol, those waiting for an acknowledgment
+    /// included.
     #[must_use]
     pub fn packets_inside(&self) -> usize {
         self.nodes.packets.count()
@@ -450,8 +453,8 @@ impl Mesh {
         &self.config
     }
 
-    /// The nodes that a packet from `source` to `destination` would pass now, both ends included, as far as their routers
-    /// know a route.
+    /// The nodes that a packet from `source` to `destination` would pass now, both ends included, as far as
+    /// their routers know a route.
     #[must_use]
     pub fn path(&self, now: Instant, source: Node, destination: Node) -> Vec<Node> {
         self.walk(now, source, destination).collect()
@@ -594,8 +597,8 @@ impl Nodes {
         }
     }
 
-    /// Looks which routes of `node` are lost or found, and seeks the lost: whoever is told sends nothing, so that no
-    /// packet would make the router seek them.
+    /// Looks which routes of `node` are lost or found, and seeks the lost: whoever is told sends nothing, so
+    /// that no packet would make the router seek them.
     #[inline(never)]
     fn watch_routes(&mut self, now: Instant, node: Node) {
         let Some(watched) = &mut self.watched else { return };

@@ -24,8 +24,8 @@ pub(crate) struct Packet {
     pub(crate) destination: Node,
     /// The next hop it was queued for; `None`: all that hear it.
     pub(crate) to: Option<Node>,
-    /// The channel that its router chose for it, or the one that this copy of a broadcast is for. Only where nodes have
-    /// a channel each.
+    /// The channel that its router chose for it, or the one that this copy of a broadcast is for. Only where
+    /// nodes have a channel each.
     pub(crate) channel: Option<u8>,
     /// When its source sent it.
     pub(crate) since: Instant,

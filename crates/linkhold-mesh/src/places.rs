@@ -1,11 +1,12 @@
 //! Where nodes are and who hears whom, with what power.
 //!
 //! Source: crahn section 4.3, equation (2) ([`Propagation`]). A node can read a signal within the
-//! transmission range and notices one within the carrier-sense range (Table 1: 250 m; ns-2's default of 550 m).
+//! transmission range and notices one within the carrier-sense range (Table 1: 250 m; ns-2's default of 550
+//! m).
 //!
 //! Cost: a node's list of hearers is made anew only after nodes may have moved by [`STEP`], from candidates
-//! that are found with a grid. So a transmission costs its hearers, and neither the square of the nodes nor their
-//! number.
+//! that are found with a grid. So a transmission costs its hearers, and neither the square of the nodes nor
+//! their number.
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -14,8 +15,8 @@ use linkhold_radio::spectrum::Propagation;
 use crate::mobility::Mobility;
 use crate::node::{Node, Point};
 
-/// How far a node may have moved since its list of hearers was made, metres. A place is known no better in any
-/// model of fading, and at 250 m the power changes by 0.8 % over it.
+/// How far a node may have moved since its list of hearers was made, metres. A place is known no better in
+/// any model of fading, and at 250 m the power changes by 0.8 % over it.
 const STEP: f64 = 1.0;
 /// How far a node may have moved since the candidates were found, metres.
 const MARGIN: f64 = 50.0;
@@ -40,8 +41,8 @@ impl Reach {
         self.propagation.received(self.power, distance, 1.0)
     }
 
-    /// The least power of a signal that can be read, W; also the P_th of equation (1), from which on a primary
-    /// user is noticed.
+    /// The least power of a signal that can be read, W; also the P_th of equation (1), from which on a
+    /// primary user is noticed.
     #[must_use]
     pub fn sensitivity(&self) -> f64 {
         self.received(self.transmission)
@@ -110,7 +111,7 @@ impl Places {
         self.mobility.position(node, now)
     }
 
-    /// Whether any node is at a place that `is` so.
+    /// True if `is` holds for any node's place.
     pub(crate) fn any(&mut self, now: Instant, mut is: impl FnMut(Point) -> bool) -> bool {
         (0..self.around.len() as u32).any(|node| is(self.mobility.position(Node(node), now)))
     }

@@ -1,15 +1,16 @@
 //! The channel that the nodes share, and when they leave it to primary users.
 //!
 //! Source: crahn sections 3 and 4.3. The cycle of sensing, changing channel and transmitting is that of
-//! [`Cycle`]; here it gets its look-up in the PU log (equations (1) and (2)). What primary users disturb: `licensed.rs`.
+//! [`Cycle`]; here it gets its look-up in the PU log (equations (1) and (2)). What primary users disturb:
+//! `licensed.rs`.
 //!
 //! Choices, where the paper is open:
-//! - two ways of working ([`WorkingChannel`]). All nodes work on one channel, sense at the same time, and change
-//!   channel together ([`Shared`]); or each has a channel of its own (`homes.rs`). The paper's pseudocode is a
-//!   single node's, and says nothing of how neighbours with one radio each meet again; its section 5.2 says that they
-//!   must agree. What the agreement of a group costs on the air is not modelled;
-//! - a primary user counts as on for a group if any node receives it above the threshold; then the group detects it as
-//!   one detector would, with one P_d. Where nobody does, there is one P_f.
+//! - two ways of working ([`WorkingChannel`]). All nodes work on one channel, sense at the same time, and
+//!   change channel together ([`Shared`]); or each has a channel of its own (`homes.rs`). The paper's
+//!   pseudocode is a single node's, and says nothing of how neighbours with one radio each meet again; its
+//!   section 5.2 says that they must agree. What the agreement of a group costs on the air is not modelled;
+//! - a primary user counts as on for a group if any node receives it above the threshold; then the group
+//!   detects it as one detector would, with one P_d. Where nobody does, there is one P_f.
 
 use linkhold_core::link_event::{LinkEventKind, Scope};
 use linkhold_core::time::Instant;
@@ -138,8 +139,8 @@ impl Spectrum {
         }
     }
 
-    /// The working channel's rate, as upper layers are told it. Where each node has its own channel, a sender's rate
-    /// changes with the receiver, so it counts as unknown.
+    /// The working channel's rate, as upper layers are told it. Where each node has its own channel, a
+    /// sender's rate changes with the receiver, so it counts as unknown.
     pub(crate) fn capacity(&self) -> LinkEventKind {
         let capacity = match self {
             Self::Own(_) | Self::Shared(_) => self.rate(Node(0)),
@@ -158,7 +159,8 @@ impl Spectrum {
         }
     }
 
-    /// Goes on at [`next`](Self::next), and adds what changes to `changes`. The node that it changes for; `None`: for all.
+    /// Goes on at [`next`](Self::next), and adds what changes to `changes`. The node that it changes for;
+    /// `None`: for all.
     pub(crate) fn step(&mut self, places: &mut Places, changes: &mut Vec<Change>) -> Option<Node> {
         match self {
             Self::Own(_) => None,

@@ -1,9 +1,9 @@
 //! Which sources have a route, for transports that want to know.
 //!
-//! Source: crahn, section 4, names TP-CRAHN, whose states include the failure of a route. Who tells its sender how is our
-//! choice: the router of its own node, at the moment when it loses the route or has one again. It learns that from the
-//! messages of the routing protocol, which are on the air, and from its own MAC. So a sender hears of a break somewhere on
-//! the path when the error has come back, and not before.
+//! Source: crahn, section 4, names TP-CRAHN, whose states include the failure of a route. Who tells its
+//! sender how is our choice: the router of its own node, at the moment when it loses the route or has one
+//! again. It learns that from the messages of the routing protocol, which are on the air, and from its own
+//! MAC. So a sender hears of a break somewhere on the path when the error has come back, and not before.
 
 use std::collections::VecDeque;
 

@@ -94,7 +94,8 @@ fn two_pairs_on_two_channels_carry_more_than_on_one() {
     };
     let (together, apart) = (carried(&[0, 0, 0, 0]), carried(&[0, 0, 1, 1]));
     assert!(apart > 1.5 * together, "{apart} packets a second on two channels, {together} on one");
-    // Who sends on another channel than its own is there and back for each packet, and listens at home for as long.
+    // Who sends on another channel than its own is there and back for each packet, and listens at home for as
+    // long.
     let visits = carried(&[0, 1, 1, 0]);
     assert!(visits > 0.5 * together && visits < 0.8 * apart, "{visits}, {apart} without visits");
 }
@@ -220,8 +221,8 @@ fn grid() -> Vec<(f64, f64)> {
     (0..35).map(|node| (100.0 + 200.0 * f64::from(node % 7), 100.0 + 200.0 * f64::from(node / 7))).collect()
 }
 
-/// Packets from the middle of the left side to that of the right, straight through the region; those who carried
-/// them, and how many receptions of them a user was on for whom the receiver notices.
+/// Packets from the middle of the left side to that of the right, straight through the region; those who
+/// carried them, and how many receptions of them a user was on for whom the receiver notices.
 fn across(routing: Routing, seed: u64) -> (Vec<u32>, usize, usize, usize) {
     let (text, users) = region();
     let places = grid();
@@ -311,7 +312,8 @@ proptest! {
         driver.run(seconds(1));
         driver.scatter(nodes, &sends);
         driver.each_has_one_fate()?;
-        // Beacons go on: of each node a copy for each of three channels, and one of the beacon before that its MAC still has.
+        // Beacons go on: of each node a copy for each of three channels, and one of the beacon before that
+        // its MAC still has.
         prop_assert!(driver.mesh.packets_inside() <= 4 * nodes as usize);
     }
 

@@ -96,7 +96,8 @@ fn a_channel_of_their_own_is_told_and_published_at_the_start() {
     assert_eq!(driver.mesh.next_event(), None);
 }
 
-/// 0, 1, 2, 3 in a line, and 4 beside 2. Node 2 or 4, whichever the route takes, leaves at 5 s; the other one stays.
+/// 0, 1, 2, 3 in a line, and 4 beside 2. Node 2 or 4, whichever the route takes, leaves at 5 s; the other one
+/// stays.
 #[test]
 fn a_source_is_told_when_its_router_loses_a_route_and_has_one_again() {
     let places = [(100.0, 100.0), (300.0, 100.0), (500.0, 100.0), (700.0, 100.0), (500.0, 200.0)];

@@ -40,11 +40,11 @@ pub struct AirAccounting {
     /// By station: time in which it was silent, alone or with the network (union).
     pub station_silent: Vec<Duration>,
     /// Downlink: the integral of the working channel's effective rate ([`AirTime`](crate::AirTime)) while the
-    /// network is not silent, bits; where the uplink is granted, of what frames leave of it for data; in trace mode the delivery opportunities outside silences, 12,000 bits
-    /// each.
+    /// network is not silent, bits; where the uplink is granted, of what frames leave of it for data; in
+    /// trace mode the delivery opportunities outside silences, 12,000 bits each.
     pub capacity_bits: u64,
-    /// The same uplink. It differs from `capacity_bits` in trace mode and where the uplink is granted. On the shared medium both
-    /// directions draw on the same bits.
+    /// The same uplink. It differs from `capacity_bits` in trace mode and where the uplink is granted. On the
+    /// shared medium both directions draw on the same bits.
     pub uplink_capacity_bits: u64,
     /// By station: downlink bits while neither it nor the network is silent.
     pub station_capacity_bits: Vec<u64>,

@@ -6,8 +6,8 @@
 //!   [`next_event`](Air::next_event) is later than `t` (each call handles one event, at the time it was due).
 //! - After every call the driver drains [`AirOutput`] completely and in order.
 //! - The first event is due at time 0 and tells the channel's capacity and the announced sensing schedules,
-//!   and before them the length of frames where the medium access grants. A trace has no rate that stands, so a
-//!   radio that plays one tells no capacity.
+//!   and before them the length of frames where the medium access grants. A trace has no rate that stands, so
+//!   a radio that plays one tells no capacity.
 
 use std::sync::Arc;
 
@@ -110,8 +110,8 @@ impl Air {
         self.find_next();
     }
 
-    /// `station` asks for leave to send `bytes` uplink, ahead of the frames that will need it. Nothing happens
-    /// where the medium access grants nothing.
+    /// `station` asks for leave to send `bytes` uplink, ahead of the frames that will need it. Nothing
+    /// happens where the medium access grants nothing.
     pub fn request_uplink(&mut self, now: Instant, station: StationId, bytes: Bytes) {
         self.access.on_request(now, station, bytes);
         self.find_next();

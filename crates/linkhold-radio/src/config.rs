@@ -28,8 +28,8 @@ pub struct AirConfig {
     pub air_time: AirTimeModel,
     /// The channels; at least one.
     pub channels: Vec<ChannelConfig>,
-    /// By channel: the ON and OFF times of its primary user, from a PU log instead of drawn. It may be shorter than
-    /// `channels`: the users of the rest are drawn.
+    /// By channel: the ON and OFF times of its primary user, from a PU log instead of drawn. It may be
+    /// shorter than `channels`: the users of the rest are drawn.
     pub measured_users: Vec<Option<Arc<Occupancy>>>,
     /// Index of the channel it starts on.
     pub initial_channel: usize,
@@ -47,7 +47,8 @@ pub struct AirConfig {
     pub power: Option<PowerConfig>,
     /// The stations' SNR, which costs frames; `None`: noise spoils none.
     pub snr: Option<SnrConfig>,
-    /// How often a frame that collided with a primary user or was spoiled by noise is sent again before it is dropped (802.11: 7).
+    /// How often a frame that collided with a primary user or was spoiled by noise is sent again before it is
+    /// dropped (802.11: 7).
     pub retry_limit: u32,
     /// The base station's downlink queue.
     pub router: QueueConfig,

@@ -1,13 +1,13 @@
 //! How long each station's radio sends and receives, and what that costs.
 //!
-//! Paper: `activation` section 5 (what is not sent again saves energy). Powers are those of the whole interface
-//! in each state, as Feeney and Nilsson measured them (*Investigating the Energy Consumption of a Wireless
-//! Network Interface in an Ad Hoc Networking Environment*, IEEE INFOCOM 2001, table 1). For a Lucent WaveLAN
-//! card of 11 Mbit/s at 4.74 V: 284 mA sending, 190 mA receiving, 156 mA idle.
+//! Paper: `activation` section 5 (what is not sent again saves energy). Powers are those of the whole
+//! interface in each state, as Feeney and Nilsson measured them (*Investigating the Energy Consumption of a
+//! Wireless Network Interface in an Ad Hoc Networking Environment*, IEEE INFOCOM 2001, table 1). For a Lucent
+//! WaveLAN card of 11 Mbit/s at 4.74 V: 284 mA sending, 190 mA receiving, 156 mA idle.
 //!
-//! A frame's whole exchange counts as sent or received, lost or not; with a DCF, which has single transmissions, each
-//! of them counts. What goes to another station counts as
-//! idle time, though an interface listens to it; a station that sleeps is not modelled.
+//! A frame's whole exchange counts as sent or received, lost or not; with a DCF, which has single
+//! transmissions, each of them counts. What goes to another station counts as idle time, though an interface
+//! listens to it; a station that sleeps is not modelled.
 
 use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::Duration;

@@ -117,8 +117,9 @@ pub struct Transmission {
     pub from: RadioId,
     /// Whom it was for; `None`: everybody.
     pub to: Option<RadioId>,
-    /// The packet it carried; `None`: a frame of the MAC itself, such as an acknowledgment, or a message between
-    /// the routers of a mesh. By the time this is told the packet may have been delivered, and its token be dead.
+    /// The packet it carried; `None`: a frame of the MAC itself, such as an acknowledgment, or a message
+    /// between the routers of a mesh. By the time this is told the packet may have been delivered, and its
+    /// token be dead.
     pub packet: Option<PacketId>,
     /// The receiver could read it; if it was for everybody, somebody could.
     pub received: bool,

@@ -1,9 +1,10 @@
-//! A primary user (incumbent) on one channel: ON and OFF times, exponential or fixed, seen with a detection delay.
+//! A primary user (incumbent) on one channel: ON and OFF times, exponential or fixed, seen with a detection
+//! delay.
 //!
 //! Source: dsasync section VI-A ("The incumbent produces ON/OFF patterns of random durations according to an
-//! exponential distribution"). Fixed times are our choice, for what a silence of a given length costs where it
-//! is told late. Times from a PU log (crahn, section 4.1) take the place of drawn ones: the log's bursts are the
-//! same for every seed, and after its last one the user is silent.
+//! exponential distribution"). Fixed times are our choice, for what a silence of a given length costs where
+//! it is told late. Times from a PU log (crahn, section 4.1) take the place of drawn ones: the log's bursts
+//! are the same for every seed, and after its last one the user is silent.
 //! Sees nothing but time and its own random stream; the channel set reads `is_on` and `is_detected`.
 //! States: clear → on, undetected (frames collide) → detected (radio silent) → off, not yet noticed → clear;
 //! a burst shorter than the detection delay is never detected, a pause shorter than the end's never noticed.

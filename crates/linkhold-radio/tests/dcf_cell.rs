@@ -262,8 +262,8 @@ fn each_transmission_is_told_once_it_has_ended() {
     assert_eq!(silent.delivered, driver.delivered);
 }
 
-/// A user comes while a frame is on the air, and cuts it off. The frame goes again after the user has left, under its
-/// number, and says that it is a repetition.
+/// A user comes while a frame is on the air, and cuts it off. The frame goes again after the user has left,
+/// under its number, and says that it is a repetition.
 #[test]
 fn a_frame_that_was_cut_off_keeps_its_number() {
     let mut config = dcf(1);

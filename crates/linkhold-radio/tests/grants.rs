@@ -19,8 +19,9 @@ fn contention(codes: u32, slots: u32, backoff: Backoff) -> Requesting {
     Requesting::Contention { codes, subchannels: 1, slots, backoff, backoff_start: 0, backoff_end: 2 }
 }
 
-/// Frames of 5 ms without gaps: maps to 0.5 ms, downlink data to 2.5 ms, contention to 3 ms, bursts to 5 ms. At
-/// 12 Mbit/s each direction has 3000 bytes a frame. An access takes 2 frames to its message, 1 more to its burst.
+/// Frames of 5 ms without gaps: maps to 0.5 ms, downlink data to 2.5 ms, contention to 3 ms, bursts to 5 ms.
+/// At 12 Mbit/s each direction has 3000 bytes a frame. An access takes 2 frames to its message, 1 more to its
+/// burst.
 fn exact() -> GrantsConfig {
     let duplexing =
         Duplexing::Tdd { downlink_share: Fraction::clamped(0.5), ttg: Duration::ZERO, rtg: Duration::ZERO };
@@ -98,7 +99,8 @@ fn the_length_of_frames_is_told_first_and_then_the_downlinks_share_of_the_rate()
 
 #[test]
 fn an_exchange_takes_code_message_and_burst() {
-    // (implementation's delay, told at, burst, delivered), us; the wish comes at 1 ms, the code goes at 2.5 ms.
+    // (implementation's delay, told at, burst, delivered), us; the wish comes at 1 ms, the code goes at 2.5
+    // ms.
     for (implementation_delay, told, burst, end) in
         // Frames 0: code, 2: message, 3: burst.
         [
@@ -216,7 +218,8 @@ fn a_downlink_burst_has_whole_packets_and_fragments_in_order() {
         driver.put(at(1), of(down(id, (id % 2) as u32), 1400));
     }
     driver.run(at(100));
-    // 3000 bytes a frame: two packets and 200 bytes of the third, then its rest and one more, 400 of the fifth.
+    // 3000 bytes a frame: two packets and 200 bytes of the third, then its rest and one more, 400 of the
+    // fifth.
     assert_eq!(delivered(&driver), [(7500, 0), (7500, 1), (12_500, 2), (12_500, 3), (17_500, 4)]);
     assert_eq!(driver.air.next_event(), None);
 }
@@ -344,7 +347,8 @@ fn no_burst_is_granted_that_a_quiet_period_would_cut() {
     driver.put(at(1), up(1, 0));
     driver.put(at(1), down(2, 0));
     driver.run(at(100));
-    // The uplink subframe of frame 0 would end at 5 ms. In frame 3, from 17.5 ms, the code; the burst in frame 6.
+    // The uplink subframe of frame 0 would end at 5 ms. In frame 3, from 17.5 ms, the code; the burst in
+    // frame 6.
     assert_eq!(delivered(&driver), [(22_500, 2), (35_000, 1)]);
     assert_eq!((counters(&driver).requests, counters(&driver).tries_lost), (1, 0));
 }
@@ -387,8 +391,8 @@ fn what_a_primary_user_cuts_is_sent_again_and_nothing_is_lost() {
 
 #[test]
 fn a_burst_that_was_cut_is_granted_again_without_another_access() {
-    // A user that is noticed at once, and first comes in the burst's part of an uplink subframe. The packet comes
-    // three frames before, so that its burst is on the air then.
+    // A user that is noticed at once, and first comes in the burst's part of an uplink subframe. The packet
+    // comes three frames before, so that its burst is on the air then.
     let comes = |seed| {
         let mut driver = Driver::new(with_user(exact(), 0), seed);
         driver.run(at(2000));

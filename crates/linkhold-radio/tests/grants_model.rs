@@ -16,8 +16,8 @@ fn requesting(codes: u32, subchannels: u32, slots: u32) -> Requesting {
     Requesting::Contention { codes, subchannels, slots, backoff, backoff_start: 0, backoff_end: 0 }
 }
 
-/// Mean time, s, from the start of the uplink subframe of a station's first try to the end of its burst's, over
-/// `accesses` of a station alone; and the share of them that succeed.
+/// Mean time, s, from the start of the uplink subframe of a station's first try to the end of its burst's,
+/// over `accesses` of a station alone; and the share of them that succeed.
 fn simulated(grants: GrantsConfig, accesses: u64) -> (f64, f64) {
     let (frame, layout) = (grants.frame.as_nanos(), grants.layout());
     let mut driver = Driver::new(config(Mac::Grants(grants), 1), 1);
@@ -101,8 +101,8 @@ fn collisions_are_within_3_percent_of_slotted_aloha() {
             let requesting = requesting(codes, subchannels, slots);
             let grants = GrantsConfig { requesting, max_tries: 1, ..GrantsConfig::default() };
             let expected = collision_probability(stations, codes, subchannels, slots);
-            // Enough requests that the closed form is met within 1 % (one deviation): collisions come in pairs
-            // at the rarest. Who collides gives up, so that every round has the same stations.
+            // Enough requests that the closed form is met within 1 % (one deviation): collisions come in
+            // pairs at the rarest. Who collides gives up, so that every round has the same stations.
             let rounds = (2e4 / (expected * f64::from(stations))).ceil().max(400.0) as u64;
             let mut driver = Driver::new(config(Mac::Grants(grants), stations), 7);
             for round in 0..rounds {

@@ -1,13 +1,13 @@
 //! Throughput of unslotted CSMA-CA against a published analytical model.
 //!
 //! C. Buratti and R. Verdone, "Performance Analysis of IEEE 802.15.4 Non Beacon-Enabled Mode", IEEE
-//! Transactions on Vehicular Technology 58(7), 2009: a sink asks, and N stations that hear the question at the
-//! same time answer with a frame each, without acknowledgment. Time goes in backoff periods of 320 us; a frame
-//! takes D of them. A look at the medium fills a whole period there (`after_busy` 192 us here).
+//! Transactions on Vehicular Technology 58(7), 2009: a sink asks, and N stations that hear the question at
+//! the same time answer with a frame each, without acknowledgment. Time goes in backoff periods of 320 us; a
+//! frame takes D of them. A look at the medium fills a whole period there (`after_busy` 192 us here).
 //!
 //! The model, slot by slot, for one station among N:
 //! ```text
-//! S(j)  chance that it looks in slot j: from backoff stage i to i + 1 it comes where it finds the medium busy
+//! S(j)  chance that it looks in slot j; where it finds the medium busy, it goes on to backoff stage i + 1
 //! T(j)  chance that one of the others starts a frame in slot j = F(j-1) (1 - (1 - S(j-1))^(N-1))
 //! F(j)  chance that it finds the medium free in slot j = 1 - T(j) - T(j-1) - ... - T(j-D+1)
 //! p     chance that its frame arrives = sum over j of F(j) S(j) (1 - S(j))^(N-1)

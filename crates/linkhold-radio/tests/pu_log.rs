@@ -72,8 +72,8 @@ fn the_silences_are_the_logs_intervals_for_every_seed() {
         driver.run(at(60_000));
         let expected: Vec<_> = (0..)
             .map_while(|index| measured.period(index))
-            // A burst that is on at the start was detected long ago; a shorter one than the delay never is, and the
-            // run ends with the log.
+            // A burst that is on at the start was detected long ago; a shorter one than the delay never is,
+            // and the run ends with the log.
             .filter(|&(on, off)| on == Instant::ZERO || off.since(on) > ms(delay))
             .filter(|&(_, off)| off < at(60_000))
             .map(|(on, off)| (on, if on == Instant::ZERO { on } else { on + ms(delay) }, off))
@@ -105,7 +105,8 @@ fn the_cell_leaves_an_occupied_channel_for_one_that_the_log_leaves_free() {
         })
         .map(|event| event.detected_at)
         .collect();
-    // Away from channel 0 at 1 s; at 2 s both are occupied, so it waits on channel 1 for channel 0, free at 3 s.
+    // Away from channel 0 at 1 s; at 2 s both are occupied, so it waits on channel 1 for channel 0, free at 3
+    // s.
     assert_eq!(switches, [at(1000), at(3000)]);
 }
 

@@ -1,12 +1,12 @@
 //! The papers' figures against a kernel's own TCP, claim by claim beside the simulator's.
 //!
-//! This crate knows the figures and no kernel; whoever calls [`reproduce_on`] brings a [`Testbed`]. All runs of all
-//! figures are one list, so that the testbed can make them side by side. Figures that share a scenario (3, 4 and 5
-//! of dsasync) share its runs, as they do in the simulator, where one seed gives one result. The simulator runs the
-//! same variants with the same seeds.
+//! This crate knows the figures and no kernel; whoever calls [`reproduce_on`] brings a [`Testbed`]. All runs
+//! of all figures are one list, so that the testbed can make them side by side. Figures that share a scenario
+//! (3, 4 and 5 of dsasync) share its runs, as they do in the simulator, where one seed gives one result. The
+//! simulator runs the same variants with the same seeds.
 //!
-//! Values are paired by seed, so a figure counts only repetitions of which it has every run. A variant that the
-//! testbed cannot run is left out whole, by name and with the reason, from both columns.
+//! Values are paired by seed, so a figure counts only repetitions of which it has every run. A variant that
+//! the testbed cannot run is left out whole, by name and with the reason, from both columns.
 
 use std::collections::HashMap;
 
@@ -113,8 +113,8 @@ fn not_on_a_kernel(wanted: &[(&PaperSpec, &FigureSpec)], why: &str) -> Reproduce
 /// Measures the figures that `selection` names on `testbed`, and in the simulator beside it.
 ///
 /// # Errors
-/// [`ReproduceError`]: nothing has that name, or it cannot run against a kernel; or the simulator or the testbed
-/// failed. A run without a result is none: the report names it.
+/// [`ReproduceError`]: nothing has that name, or it cannot run against a kernel; or the simulator or the
+/// testbed failed. A run without a result is none: the report names it.
 pub fn reproduce_on(
     testbed: &dyn Testbed,
     selection: &Selection<'_>,

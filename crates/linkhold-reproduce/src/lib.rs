@@ -171,8 +171,8 @@ pub fn scenario_texts(selection: &Selection<'_>) -> Vec<(String, String)> {
     chosen(selection).unwrap_or_default().into_iter().map(text).collect()
 }
 
-/// Measures the figures that `selection` names, in the simulator. `program` stands in the report as what measured
-/// them.
+/// Measures the figures that `selection` names, in the simulator. `program` stands in the report as what
+/// measured them.
 ///
 /// # Errors
 /// [`ReproduceError::Unknown`] if nothing has that name; otherwise a failed run.

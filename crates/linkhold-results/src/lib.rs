@@ -1,8 +1,8 @@
 //! The results of a run: the JSON contract, statistics, the terminal table, Parquet files and the HTML
 //! report.
 //!
-//! - [`record`]: the objects that `--json` prints, key for key; [`kernel`]: what they say of a kernel beside the
-//!   simulator.
+//! - [`record`]: the objects that `--json` prints, key for key; [`kernel`]: what they say of a kernel beside
+//!   the simulator.
 //! - [`series`]: values over time, for Parquet and the charts; they are no part of the JSON.
 //! - [`delay`]: a histogram of one-way delays, whose memory does not grow with the run.
 //! - [`stats`]: means, 95 % intervals, and comparisons of cases, paired by seed.

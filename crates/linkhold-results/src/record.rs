@@ -199,8 +199,8 @@ impl From<Direction> for FlowDirection {
 /// One flow of one run.
 ///
 /// Rates count from the flow's start or the end of the warm-up, whichever is later, to the flow's end or the
-/// end of the run. Delays are one-way, from the sending transport to the receiving one; of a segment that was sent
-/// again, a delay starts at the transmission of the copy that arrived (on the testbed, at the segment's
+/// end of the run. Delays are one-way, from the sending transport to the receiving one; of a segment that was
+/// sent again, a delay starts at the transmission of the copy that arrived (on the testbed, at the segment's
 /// latest transmission). "Outside silence" counts only the segments that met no silence on their way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {
@@ -388,8 +388,8 @@ pub struct LinkRecord {
 /// The energy of the stations' radios, from the end of the warm-up on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EnergyRecord {
-    /// Energy of all stations' radios for each application byte delivered, J: they are on from the first flow's
-    /// start to the last flow's end, or the run's.
+    /// Energy of all stations' radios for each application byte delivered, J: they are on from the first
+    /// flow's start to the last flow's end, or the run's.
     #[serde(with = "finite")]
     pub j_per_byte: f64,
     /// For how long they are on, s.

@@ -311,8 +311,8 @@ pub fn reproduce_on_a_kernel() -> ReproduceReport {
     report
 }
 
-/// A figure with two parameters: curves with a number in their names. Its greatest value lies inside, at 0.2 s
-/// and T_p 0.6 s; its rows come in no order.
+/// A figure with two parameters: curves with a number in their names. Its greatest value lies inside, at 0.2
+/// s and T_p 0.6 s; its rows come in no order.
 #[must_use]
 pub fn surface() -> Figure {
     let mut figure = Figure {

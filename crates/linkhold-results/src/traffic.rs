@@ -88,8 +88,8 @@ impl UdpRecord {
 /// What the player at the end of a stream has met.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MediaRecord {
-    /// Time from the flow's start to the first frame played, s; `null` if the player never started. Of several
-    /// flows, the mean of those that started.
+    /// Time from the flow's start to the first frame played, s; `null` if the player never started. Of
+    /// several flows, the mean of those that started.
     #[serde(with = "finite::option")]
     pub startup_s: Option<f64>,
     /// Times that the player ran out of media.

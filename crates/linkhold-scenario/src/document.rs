@@ -76,8 +76,8 @@ impl Table {
         self.entries.iter_mut().find(|entry| entry.key == key)
     }
 
-    /// Adds an entry whose key is not there yet, and says where. The order of keys stays the parser's, so that a
-    /// document that is written and read again is the same.
+    /// Adds an entry whose key is not there yet, and says where. The order of keys stays the parser's, so
+    /// that a document that is written and read again is the same.
     fn add(&mut self, entry: Entry) -> usize {
         let at = self.entries.partition_point(|other| other.key < entry.key);
         self.entries.insert(at, entry);

@@ -45,7 +45,8 @@ file_table! {
         section router: Queue;
         /// Each station's uplink transmit queue.
         section station: Queue;
-        /// On the testbed: `linkhold host`, which carries out a mechanism at the stations or the correspondent.
+        /// On the testbed: `linkhold host`, which carries out a mechanism at the stations or the
+        /// correspondent.
         section host: Host;
         /// TCP of both ends of every connection.
         section tcp: Tcp;
@@ -81,15 +82,15 @@ file_table! {
         /// Number of stations, numbered from 0.
         default stations: Positive<u32> = 1;
         /// Raw physical-layer rate of the only channel. Required unless `channels` or a trace is given. With
-        /// air_time = "802.11a" it is one of 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s; with mac = "dcf" it is one
-        /// of those that radio.dcf.phy has.
+        /// air_time = "802.11a" it is one of 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s; with mac = "dcf" it is
+        /// one of those that radio.dcf.phy has.
         optional phy_rate: Positive<BitRate>;
         /// Share of the rate that the MAC leaves for IP packets, with air_time = "per-byte". Default: IEEE
         /// 802.11a at 24 Mbit/s without collisions, where 500 us of a 1500-byte packet's 681.5 us are its
         /// bits; and 1 with mac = "802.16", "docsis" or "5g", whose overheads have keys of their own.
         default mac_efficiency: Positive<Fraction> = 0.73;
-        /// Whether the mechanism is told the rate of the working channel, as only a driver with a fixed rate can.
-        /// False: it has to measure. A trace's rate is never told.
+        /// Whether the mechanism is told the rate of the working channel, as only a driver with a fixed rate
+        /// can. False: it has to measure. A trace's rate is never told.
         default rate_told: bool = true;
         /// What mechanisms are told of silences, beside what the radio itself notices late; each source of
         /// silences may have a table of its own. Whatever is told, the silences are the same.
@@ -123,8 +124,8 @@ file_table! {
         section ieee802154: Ieee802154;
         /// Frames, requests and grants, with mac = "802.16", "docsis" or "5g".
         section grants: Grants;
-        /// The stations' signal-to-noise ratio, which costs frames and is told to mechanisms. Without it noise
-        /// spoils nothing.
+        /// The stations' signal-to-noise ratio, which costs frames and is told to mechanisms. Without it
+        /// noise spoils nothing.
         optional snr: Snr;
         /// What a station's radio takes; the results then have its energy for each byte delivered.
         optional power: Power;
@@ -189,9 +190,9 @@ file_table! {
         optional on_mean: Positive<Duration>;
         /// Mean length of the pause between bursts. Required without log.
         optional off_mean: Positive<Duration>;
-        /// PU log with the users' bursts, the same for every seed. Relative to the scenario file; may start with
-        /// ${LINKHOLD_DATA}. Channel i hears all users of band i + 1, wherever they are; bursts that overlap are
-        /// one. radio.primary_user.log beside radio.channels holds for all channels.
+        /// PU log with the users' bursts, the same for every seed. Relative to the scenario file; may start
+        /// with ${LINKHOLD_DATA}. Channel i hears all users of band i + 1, wherever they are; bursts that
+        /// overlap are one. radio.primary_user.log beside radio.channels holds for all channels.
         optional log: String;
         /// Whether every burst and every pause has exactly its mean length, a pause first. False: both are
         /// exponential.
@@ -201,8 +202,8 @@ file_table! {
         default detection_delay: Duration = "0s";
         /// From a burst's end to the cell's resuming.
         default end_detection_delay: Duration = "0s";
-        /// Which radios hear it, with mac = "802.15.4": these find the medium busy, cannot read frames while it
-        /// transmits, and detect it.
+        /// Which radios hear it, with mac = "802.15.4": these find the medium busy, cannot read frames while
+        /// it transmits, and detect it.
         default heard_by: HeardBy = "all";
         /// How a radio that hears it detects it, with mac = "802.15.4".
         section overhear: Overhear;
@@ -220,7 +221,8 @@ file_enum!(HeardBy {
 });
 
 file_table! {
-    /// Detection of a primary user by overhearing its frames. Only the host of the radio that overheard knows.
+    /// Detection of a primary user by overhearing its frames. Only the host of the radio that overheard
+    /// knows.
     Overhear {
         /// Time from one of its frames to the next, in a burst.
         default frame_interval: Positive<Duration> = "5ms";
@@ -242,13 +244,13 @@ file_enum!(Phy {
 });
 
 file_table! {
-    /// Radios that contend by the distributed coordination function of IEEE 802.11. All hear each other equally
-    /// well, so what starts in one slot collides.
+    /// Radios that contend by the distributed coordination function of IEEE 802.11. All hear each other
+    /// equally well, so what starts in one slot collides.
     Dcf {
         /// Physical layer, with its times and rates.
         default phy: Phy = "802.11a";
-        /// dot11RTSThreshold: a longer data frame goes behind RTS and CTS; of a frame 36 bytes are around the IP
-        /// packet. 2347B never asks.
+        /// dot11RTSThreshold: a longer data frame goes behind RTS and CTS; of a frame 36 bytes are around the
+        /// IP packet. 2347B never asks.
         default rts_threshold: Bytes = "2347B";
         /// dot11ShortRetryLimit: attempts of a frame (without RTS, or of its RTS) before it is given up.
         default short_retry_limit: u8 = 7;
@@ -264,7 +266,8 @@ file_table! {
         default min_be: u8 = 3;
         /// macMaxBE: the largest such exponent.
         default max_be: u8 = 5;
-        /// macMaxCSMABackoffs: how often a busy medium is met with another backoff before a frame is given up.
+        /// macMaxCSMABackoffs: how often a busy medium is met with another backoff before a frame is given
+        /// up.
         default max_csma_backoffs: u8 = 4;
         /// macMaxFrameRetries: how often a frame that is not acknowledged is sent again.
         default max_frame_retries: u8 = 3;
@@ -393,8 +396,8 @@ file_table! {
     /// The signal-to-noise ratio (SNR) of every station, the same in both directions: from a file or of a
     /// walk. A frame is lost with the error rate that its modulation has at the SNR in the frame's middle.
     Snr {
-        /// CSV file of a measured SNR. Relative to the scenario file; may start with ${LINKHOLD_DATA}. Its first
-        /// row is time 0, between rows the SNR goes straight, and after the last the file begins anew.
+        /// CSV file of a measured SNR. Relative to the scenario file; may start with ${LINKHOLD_DATA}. Its
+        /// first row is time 0, between rows the SNR goes straight, and after the last the file begins anew.
         optional trace: String;
         /// Heading of the file's column of times: seconds, or dates with a time of day. Default: "time".
         optional time_column: String;
@@ -413,8 +416,8 @@ file_table! {
         /// How late a sample is told. Default: half an interval, as a driver has it that is asked every
         /// interval and answers with its last frame's.
         default delay: Duration = "50ms";
-        /// Standard deviation of a sample's error. Default: that of an interface that tells whole decibels of a
-        /// single frame.
+        /// Standard deviation of a sample's error. Default: that of an interface that tells whole decibels of
+        /// a single frame.
         default error: By<Decibels> = "1dB";
     }
 }
@@ -504,12 +507,13 @@ file_table! {
 file_table! {
     /// The stations' hosts.
     Host {
-        /// How `linkhold host` freezes the kernel's senders on the testbed. The simulator's senders are frozen as the
-        /// mechanism says, and need none of this. Default: "window".
+        /// How `linkhold host` freezes the kernel's senders on the testbed. The simulator's senders are
+        /// frozen as the mechanism says, and need none of this. Default: "window".
         optional freeze: HostFreeze;
-        /// Time that a host takes until what it sends is at its radio: interrupt, protocol, waking the application.
-        /// Some 0.1 to 0.3 ms on a PC. It decides whether the answer to what arrives at the end of a TDD subframe still
-        /// gets into the next one. Simulator only: the testbed's hosts are real and take their own. Default: 0s.
+        /// Time that a host takes until what it sends is at its radio: interrupt, protocol, waking the
+        /// application. Some 0.1 to 0.3 ms on a PC. It decides whether the answer to what arrives at the end
+        /// of a TDD subframe still gets into the next one. Simulator only: the testbed's hosts are real and
+        /// take their own. Default: 0s.
         optional delay: Duration;
     }
 }
@@ -687,7 +691,8 @@ file_table! {
         optional interval: Positive<Duration>;
         /// Size of a frame, in place of its time.
         optional chunk: Positive<Bytes>;
-        /// How far the server may be ahead of real time, as time or bytes of the content; 0s is a live server.
+        /// How far the server may be ahead of real time, as time or bytes of the content; 0s is a live
+        /// server.
         default send_ahead: Ahead = "0s";
         /// Rate at which the server sends until it is that far ahead; above `rate`. Default: as fast as TCP
         /// takes it; UDP needs it.
@@ -701,18 +706,18 @@ file_table! {
 
 file_table! {
     /// A user of the web: a request, the page's main object, its embedded objects one after another, time to
-    /// read, the next page. The flow's direction is that of the objects. Defaults: IEEE 802.16m-08/004r5, HTTP
-    /// traffic model.
+    /// read, the next page. The flow's direction is that of the objects. Defaults: IEEE 802.16m-08/004r5,
+    /// HTTP traffic model.
     Web {
         /// How often the user connects.
         default connection: WebConnection = "page";
         /// Size of a request.
         default request: Positive<Bytes> = "350B";
-        /// Sizes of main objects. Default: { median = "4316B", sigma = 1.37, min = "100B", max = "2MB" }, mean
-        /// 11.1 kB.
+        /// Sizes of main objects. Default: { median = "4316B", sigma = 1.37, min = "100B", max = "2MB" },
+        /// mean 11.1 kB.
         optional main_object: ObjectSizes;
-        /// Sizes of embedded objects. Default: { median = "478B", sigma = 2.36, min = "50B", max = "2MB" }, mean
-        /// 8.2 kB.
+        /// Sizes of embedded objects. Default: { median = "478B", sigma = 2.36, min = "50B", max = "2MB" },
+        /// mean 8.2 kB.
         optional embedded_object: ObjectSizes;
         /// How many embedded objects a page has. Default: { shape = 1.1, scale = 2.0, most = 53 }, mean 5.64.
         optional embedded_objects: ObjectCounts;

@@ -1,5 +1,5 @@
-//! `radio.mac = "802.16"`, `"docsis"` or `"5g"`: the standard's set of parameters with the file's keys laid over it,
-//! and reports of what does not fit together or does nothing.
+//! `radio.mac = "802.16"`, `"docsis"` or `"5g"`: the standard's set of parameters with the file's keys laid
+//! over it, and reports of what does not fit together or does nothing.
 
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Fraction;

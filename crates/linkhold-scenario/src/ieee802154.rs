@@ -1,5 +1,5 @@
-//! `radio.mac = "802.15.4"`: its tables become the radio's configuration, and every key that it does not use is
-//! reported.
+//! `radio.mac = "802.15.4"`: its tables become the radio's configuration, and every key that it does not use
+//! is reported.
 
 use linkhold_radio::ieee802154::RATE;
 use linkhold_radio::{AirConfig, ChannelConfig, Ieee802154Config, InSilence, Mac, OverhearConfig};

@@ -167,8 +167,8 @@ impl MechanismValue {
     }
 }
 
-/// The mechanisms that a file names under `mechanism`, or in the list `mechanisms`: `None` after reporting that
-/// it writes both.
+/// The mechanisms that a file names under `mechanism`, or in the list `mechanisms`: `None` after reporting
+/// that it writes both.
 pub fn one_or_several<'a>(
     one: Option<&'a At<MechanismValue>>,
     several: Option<&'a At<Vec<At<MechanismValue>>>>,

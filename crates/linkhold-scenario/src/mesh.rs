@@ -22,7 +22,8 @@ use crate::read::{At, Reader, Spot};
 use crate::spots::report_idle;
 use crate::traces::Traces;
 
-/// A node's transmit power, W: 802.11's usual 100 mW. Ranges decide what it reaches, so it decides nothing else.
+/// A node's transmit power, W: 802.11's usual 100 mW. Ranges decide what it reaches, so it decides nothing
+/// else.
 const POWER: f64 = 0.1;
 /// SNR of a primary user at a node, and bandwidth sensed (Hz), where the file does not say: those of
 /// [`SensingModel::SIMPLIFIED`].

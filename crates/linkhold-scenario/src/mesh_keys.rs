@@ -20,8 +20,8 @@ file_table! {
         default width: By<Distance> = "1000m";
         /// Height of the area (y).
         default height: By<Distance> = "1000m";
-        /// Where nodes stand, one entry for each. Without it, and without walk and movements, each stands where
-        /// its seed draws.
+        /// Where nodes stand, one entry for each. Without it, and without walk and movements, each stands
+        /// where its seed draws.
         list places: Place;
         /// Nodes that walk at random.
         optional walk: MeshWalk;
@@ -30,8 +30,8 @@ file_table! {
         optional movements: String;
         /// Physical layer of IEEE 802.11, whose DCF gives nodes their turn.
         default phy: Phy = "802.11b";
-        /// Data rate, where there is no spectrum. With "802.11b" any rate will do: what surrounds the data has
-        /// the standard's 1 Mbit/s.
+        /// Data rate, where there is no spectrum. With "802.11b" any rate will do: what surrounds the data
+        /// has the standard's 1 Mbit/s.
         optional rate: Positive<BitRate>;
         /// How far a frame can be read where nothing disturbs it.
         default transmission_range: By<Distance> = "250m";
@@ -47,13 +47,14 @@ file_table! {
         default queue: Positive<Packets> = "50pkt";
         /// How packets find their way.
         default routing: Routing = "aodv";
-        /// With routing = "aodv": a node on the way seeks a new route itself when its next hop is gone (RFC 3561,
-        /// section 6.12). Without it the source does.
+        /// With routing = "aodv": a node on the way seeks a new route itself when its next hop is gone (RFC
+        /// 3561, section 6.12). Without it the source does.
         default local_repair: bool = false;
-        /// A TP-CRAHN sender is told by its own node's router when its route is lost and when there is one again.
+        /// A TP-CRAHN sender is told by its own node's router when its route is lost and when there is one
+        /// again.
         default routes_told: bool = false;
-        /// Bands of primary users in which the nodes are guests: sensing, handoffs. Without it the nodes have one
-        /// channel of their own.
+        /// Bands of primary users in which the nodes are guests: sensing, handoffs. Without it the nodes have
+        /// one channel of their own.
         optional spectrum: Spectrum;
     }
 }
@@ -95,11 +96,11 @@ file_table! {
         default channels_per_band: Positive<u32> = 1;
         /// Rate of a channel, the paper's gamma.
         default capacity: Positive<BitRate> = "1Mbit/s";
-        /// How much channels differ, the paper's M (equation 5): those with an even number have capacity x (1 + M/2),
-        /// the others capacity x (1 - M/2).
+        /// How much channels differ, the paper's M (equation 5): those with an even number have capacity x
+        /// (1 + M/2), the others capacity x (1 - M/2).
         default differentiation: Differentiation = 0.0;
-        /// File of channels (the paper's channel log), in place of the keys above. Relative to the scenario file;
-        /// may start with ${LINKHOLD_DATA}.
+        /// File of channels (the paper's channel log), in place of the keys above. Relative to the scenario
+        /// file; may start with ${LINKHOLD_DATA}.
         optional channel_log: String;
         /// How long the nodes sense, t_s.
         default sensing_time: Positive<Duration> = "200ms";
@@ -109,8 +110,8 @@ file_table! {
         default switching_delay: Duration = "10ms";
         /// How well a node that senses detects a primary user.
         default detector: DetectorName = "energy";
-        /// SNR of a primary user at a node that senses, with detector = "energy". Default: -21dB, what IEEE 802.22 asks
-        /// for with digital television.
+        /// SNR of a primary user at a node that senses, with detector = "energy". Default: -21dB, what IEEE
+        /// 802.22 asks for with digital television.
         optional detector_snr: By<linkhold_core::settings::Decibels>;
         /// Bandwidth that is sensed, with detector = "energy". Default: 6MHz, a channel of television.
         optional detector_bandwidth: By<linkhold_core::settings::Frequency>;
@@ -118,19 +119,19 @@ file_table! {
         default policy: Policy = "round-robin";
         /// Who works on which channel.
         default working_channel: WorkingName = "common";
-        /// With working_channel = "own": each node's channel at the start, counted from 0 over all bands. Without it
-        /// the seed draws them.
+        /// With working_channel = "own": each node's channel at the start, counted from 0 over all bands.
+        /// Without it the seed draws them.
         optional home_channels: Vec<At<u32>>;
-        /// With working_channel = "own": how long a radio is deaf on its way to another channel, and back. Default: 224us,
-        /// that of the MMAC paper for 802.11 radios.
+        /// With working_channel = "own": how long a radio is deaf on its way to another channel, and back.
+        /// Default: 224us, that of the MMAC paper for 802.11 radios.
         optional retune_time: Duration;
-        /// With working_channel = "own": how long after it found a primary user on a channel a node counts itself in that
-        /// user's region, where SEARCH takes no relays. Default: 10s, our choice.
+        /// With working_channel = "own": how long after it found a primary user on a channel a node counts
+        /// itself in that user's region, where SEARCH takes no relays. Default: 10s, our choice.
         optional user_memory: Duration;
         /// Primary users that come and go at random.
         optional users: Users;
-        /// File of primary users (the paper's PU log), in place of `users`. Relative to the scenario file; may
-        /// start with ${LINKHOLD_DATA}. Every repetition has the same.
+        /// File of primary users (the paper's PU log), in place of `users`. Relative to the scenario file;
+        /// may start with ${LINKHOLD_DATA}. Every repetition has the same.
         optional pu_log: String;
         /// How far a primary user is detected, and disturbs.
         default user_range: By<Distance> = "500m";

@@ -41,8 +41,8 @@ pub struct ResolvedScenario {
     pub wired: Wired,
     /// The air between base station and stations, with the transmit queues at both ends. `Air::new` takes it.
     pub radio: AirConfig,
-    /// A mesh in place of the cell. Then `wired` is not used, and of `radio` nothing but the number of stations,
-    /// which is that of the nodes.
+    /// A mesh in place of the cell. Then `wired` is not used, and of `radio` nothing but the number of
+    /// stations, which is that of the nodes.
     pub mesh: Option<Box<MeshConfig>>,
     /// Where the traces come from that the radio plays, if it plays any.
     pub traces: Option<TraceFiles>,
@@ -134,8 +134,8 @@ pub enum Profile {
 pub struct FlowGroup {
     /// Which way the data flows.
     pub direction: Direction,
-    /// The stations, in order; `count` connections each. In a mesh, the nodes that send; none where `to` draws
-    /// them.
+    /// The stations, in order; `count` connections each. In a mesh, the nodes that send; none where `to`
+    /// draws them.
     pub stations: Vec<u32>,
     /// In a mesh, who receives.
     pub to: Option<Receiver>,

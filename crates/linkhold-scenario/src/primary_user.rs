@@ -1,7 +1,8 @@
 //! `primary_user`: a user whose ON and OFF times are drawn, or the users of a PU log (crahn, section 4.1).
 //!
-//! A cell has no place, so it hears every user of a band, however far away: channel i hears those of band i + 1,
-//! and bursts of several users that overlap are one. With a log the ON and OFF times are the same for every seed.
+//! A cell has no place, so it hears every user of a band, however far away: channel i hears those of band i +
+//! 1, and bursts of several users that overlap are one. With a log the ON and OFF times are the same for
+//! every seed.
 
 use std::sync::Arc;
 
@@ -119,8 +120,9 @@ pub(crate) fn describe_measured(measured: &Occupancy, channel: usize) -> String 
     )
 }
 
-/// The channels' users as [`AirConfig`](linkhold_radio::AirConfig) has them: `channels` get the users' settings, the
-/// first list returned has their times, and is empty if no log is used; the second has what is told of them.
+/// The channels' users as [`AirConfig`](linkhold_radio::AirConfig) has them: `channels` get the users'
+/// settings, the first list returned has their times, and is empty if no log is used; the second has what is
+/// told of them.
 pub(crate) fn install(
     users: Vec<Option<User>>,
     channels: &mut [ChannelConfig],

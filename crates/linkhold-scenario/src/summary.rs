@@ -72,7 +72,7 @@ fn cell(s: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
     line("router", format!("{}{hidden}", queue(&s.radio.router)));
     let host = match s.host_delay {
         Duration::ZERO => String::new(),
-        delay => format!("; what its host sends is there {delay} later"),
+        delay => format!("; its host's packets reach the radio {delay} later"),
     };
     line("station", format!("{}{host}", queue(&s.radio.station_queue)));
 }

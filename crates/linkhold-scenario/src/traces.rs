@@ -150,8 +150,8 @@ impl<'a> Traces<'a> {
         once(&mut self.loaded_channels, full, |full| read_channel_log(files, full), path, right, reader)
     }
 
-    /// The file of movements under `path`; `None` after reporting why it cannot be read. What it says is checked with
-    /// the mesh.
+    /// The file of movements under `path`; `None` after reporting why it cannot be read. What it says is
+    /// checked with the mesh.
     pub fn load_movements(&mut self, path: &At<String>, reader: &Reader<'_>) -> Option<Arc<str>> {
         let full = self.found(path, reader)?;
         let files = self.files;
@@ -168,8 +168,8 @@ impl<'a> Traces<'a> {
     }
 }
 
-/// What `read` makes of the file under `path`, which `key` names; it is read once. `None` after reporting what is
-/// wrong with it.
+/// What `read` makes of the file under `path`, which `key` names; it is read once. `None` after reporting
+/// what is wrong with it.
 fn once<K: Ord, T: Clone>(
     loaded: &mut BTreeMap<K, Result<T, String>>,
     key: K,

@@ -1,4 +1,5 @@
-//! `[[flows]]` over UDP, with media and of the web: what they resolve to, what is said of them, what is refused.
+//! `[[flows]]` over UDP, with media and of the web: what they resolve to, what is said of them, what is
+//! refused.
 
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes};

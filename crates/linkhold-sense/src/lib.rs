@@ -1,7 +1,8 @@
 //! From a radio's samples to the start and end of a primary user's transmission.
 //!
 //! ```text
-//! bytes ─► Blocks (samples, a block at a time) ─► EnergyMeter (power in the band) ─► Detector (threshold, T_idle) ─► Event
+//! bytes ─► Blocks (samples, a block at a time) ─► EnergyMeter (power in the band)
+//!       ─► Detector (threshold, T_idle) ─► Event
 //! ```
 //!
 //! The software radio of cr-aware (section 3 and 4) tells its TCP when a primary user begins to transmit, and

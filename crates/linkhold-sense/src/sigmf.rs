@@ -189,8 +189,8 @@ impl Recording {
     /// Opens a recording by either of its files, or by what their names have in common.
     ///
     /// # Errors
-    /// [`OpenError`] names the file and what is wrong with it; a data file that is no whole number of samples is
-    /// refused, too.
+    /// [`OpenError`] names the file and what is wrong with it; a data file that is no whole number of samples
+    /// is refused, too.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let meta_path = meta_path(path);
         let meta_error = |source| OpenError::File {

@@ -6,10 +6,11 @@
 //! - 600 s of cr-aware's 802.15.4 network against 100 s of the one flow, as a ratio.
 //! - 20 s of a cell of 802.11a's DCF with 24 flows against 100 s of the one flow, as a ratio.
 //! - The granted uplink of 802.16 with look-ahead at 1 and 50 stations, against the one flow, as ratios.
-//! - 100 s of a mesh of 25 walking nodes against the one flow, as a ratio; and time per notice of a transmission in
-//!   grids of 100 and 1,000 nodes with the same going on around each, as a ratio.
+//! - 100 s of a mesh of 25 walking nodes against the one flow, as a ratio; and time per notice of a
+//!   transmission in grids of 100 and 1,000 nodes with the same going on around each, as a ratio.
 //! - 500 short runs on all processors against as many on one, as a ratio.
-//! - A PU log of 10,000 users and a million bursts: made and written, read and checked, against the one flow, as ratios.
+//! - A PU log of 10,000 users and a million bursts: made and written, read and checked, against the one flow,
+//!   as ratios.
 //! - Peak memory (VmHWM) of 1000 simulated seconds against 100, as a ratio, each in a process of its own.
 //! - The engine alone, with hosts that only count packets: the difference from the first is what TCP costs.
 //!
@@ -111,7 +112,8 @@ fn subscribers(seconds: u64, stations: u32) -> Case {
     scenario.cases().into_iter().find(learning).expect("the figure has this case")
 }
 
-/// A mesh of walking nodes, 25 of them on a square kilometre, with a flow for about every sixth; AODV, 2 Mb/s.
+/// A mesh of walking nodes, 25 of them on a square kilometre, with a flow for about every sixth; AODV, 2
+/// Mb/s.
 fn mesh(seconds: u64, nodes: u32) -> Case {
     let side = (f64::from(nodes) / 25.0).sqrt() * 1000.0;
     let text = format!(
@@ -124,8 +126,8 @@ fn mesh(seconds: u64, nodes: u32) -> Case {
     scenario.cases().swap_remove(0)
 }
 
-/// Nodes that stand 200 m apart, with a flow from every sixth to the next: what goes on around a node does not depend on
-/// how many there are.
+/// Nodes that stand 200 m apart, with a flow from every sixth to the next: what goes on around a node does
+/// not depend on how many there are.
 fn grid(seconds: u64, nodes: u32) -> Case {
     let columns = f64::from(nodes).sqrt().ceil() as u32;
     let side = f64::from(columns) * 200.0;
@@ -146,7 +148,8 @@ fn grid(seconds: u64, nodes: u32) -> Case {
     scenario.cases().swap_remove(0)
 }
 
-/// Wall time of a grid for each time that a node noticed a transmission, ns; and the mean number of those that did.
+/// Wall time of a grid for each time that a node noticed a transmission, ns; and the mean number of those
+/// that did.
 fn per_notice(seconds: u64, nodes: u32, runs: u32) -> (f64, f64) {
     let case = grid(seconds, nodes);
     let (mut best, mut neighbours) = (f64::INFINITY, 0.0);
@@ -177,8 +180,8 @@ fn sweep(count: u64) -> f64 {
     serial / started.elapsed().as_secs_f64()
 }
 
-/// Best wall times of making the text of a PU log of 10,000 users on 100 bands that covers `seconds`, and of reading it,
-/// as `linkhold pu-log generate` and `check` do; and its bursts.
+/// Best wall times of making the text of a PU log of 10,000 users on 100 bands that covers `seconds`, and of
+/// reading it, as `linkhold pu-log generate` and `check` do; and its bursts.
 fn pu_log(seconds: u64, runs: u32) -> (f64, f64, usize) {
     let activity = PuActivity::new(1.0, 1.0).expect("they are rates");
     let generator = Generator {

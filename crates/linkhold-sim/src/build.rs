@@ -38,8 +38,9 @@ pub(crate) fn network(scenario: &ResolvedScenario, plan: &Plan, seed: u64) -> Re
     Ok(cell.build())
 }
 
-/// The cell of a scenario, cut open at the base station; and the route over its wire. In it stand those of its
-/// mechanisms that [stand in the radio](stands_in_the_radio); the others are for whoever drives the network to carry out.
+/// The cell of a scenario, cut open at the base station; and the route over its wire. Of the scenario's
+/// mechanisms the network has those that [stand in the radio](stands_in_the_radio); whoever drives the
+/// network carries out the others.
 ///
 /// # Errors
 /// [`SimError`] when the scenario names something that is not there.
@@ -105,7 +106,7 @@ fn wired_pipe(scenario: &ResolvedScenario) -> WiredPipe {
 pub fn goodput_limit(scenario: &ResolvedScenario, plan: &Plan) -> GoodputLimit {
     let sharing = match scenario.radio.mac {
         Mac::Shared | Mac::Dcf(_) | Mac::Ieee802154(_) => Sharing::Shared,
-        // Of TDD each direction has a part of each frame, which the air has taken off its capacity.
+        // With TDD each direction has a part of each frame, and the air has taken the rest off its capacity.
         Mac::Duplex | Mac::Trace(_) | Mac::Grants(_) => Sharing::Separate,
     };
     let mut limit = GoodputLimit::new(sharing, frame_times(&scenario.radio), scenario.wired.rate);

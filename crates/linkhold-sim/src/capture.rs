@@ -8,10 +8,11 @@
 //! frame and each acknowledgment once for every transmission, repetitions included, at the time of its end. A
 //! transmission that its receiver could not read says so in a comment.
 //!
-//! With a DCF, in a cell or in a mesh, the second interface is `air` as well: frames of IEEE 802.11 behind radiotap
-//! headers, data, RTS, CTS, ACK and the messages of a mesh's routers (see [`monitor`](crate::monitor)). Of a
-//! long frame only the beginning is kept, so its frame check sequence is missing in the file. In a mesh the first
-//! interface is `receiver`, the hosts that data goes to, for there is no wire.
+//! With a DCF, in a cell or in a mesh, the second interface is `air` as well: frames of IEEE 802.11 behind
+//! radiotap headers, data, RTS, CTS, ACK and the messages of a mesh's routers (see
+//! [`monitor`](crate::monitor)). Of a long frame only the beginning is kept, so its frame check sequence is
+//! missing in the file. In a mesh the first interface is `receiver`, the hosts that data goes to, for there
+//! is no wire.
 
 use std::io::Write;
 
@@ -77,8 +78,8 @@ impl<W: Write> Capture<W> {
         Ok(Self { writer, correspondent, radio: Radio::Ieee802154(air), packets: 0, failed: None })
     }
 
-    /// Starts a capture of a run whose cell has a DCF: packets at the correspondents, frames on the air. `phy` is
-    /// the DCF's.
+    /// Starts a capture of a run whose cell has a DCF: packets at the correspondents, frames on the air.
+    /// `phy` is the DCF's.
     ///
     /// # Errors
     /// [`CaptureError::Io`].
@@ -87,8 +88,8 @@ impl<W: Write> Capture<W> {
         Self::of_ieee80211(writer, comment, host, Monitor::new(phy, Numbers::Cell))
     }
 
-    /// Starts a capture of a run over a mesh: packets at the hosts that data goes to, frames on the air. `phy` is
-    /// that of the mesh's DCF.
+    /// Starts a capture of a run over a mesh: packets at the hosts that data goes to, frames on the air.
+    /// `phy` is that of the mesh's DCF.
     ///
     /// # Errors
     /// [`CaptureError::Io`].
@@ -209,7 +210,7 @@ impl Ieee802154 {
             self.last.resize_with(sender + 1, Vec::new);
         }
         let Some(frame) = self.last.get_mut(sender) else { return Ok(&[]) };
-        // Without its packet it is a repetition of the frame that this radio sent last.
+        // A transmission without its packet repeats the frame that this radio sent last.
         if let (Some(packet), Some(flow), Some(to)) = (packet, flow, transmission.to) {
             frame.clear();
             let segment = segment(flow, packet);

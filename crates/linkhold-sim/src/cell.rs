@@ -156,7 +156,7 @@ impl Cell {
             placed.add(planned.node, network.add_tap(tap.with_signal_delay(planned.signal_delay)));
         }
         placed.sort();
-        // One for all hosts: what is sent later arrives later.
+        // One link for all hosts: what is sent later arrives later.
         let hosts =
             (!host_delay.is_zero()).then(|| network.add_link(WiredPipe::new(None, host_delay, u32::MAX)));
         let mut path = Vec::new();
@@ -192,13 +192,13 @@ impl PlacedTaps {
         self.0.push((node, tap));
     }
 
-    /// Sorts them, so that each station's are found without a walk over all. The sort is stable, so the taps of
-    /// one node keep their order.
+    /// Sorts the taps, so that each station's are found without a walk over all. The sort is stable, so the
+    /// taps of one node keep their order.
     fn sort(&mut self) {
         self.0.sort_by_key(|&(node, _)| rank(node));
     }
 
-    /// Those at a node, from the wire to the radio (or, at a station, on to its host).
+    /// The taps at a node, from the wire to the radio (or, at a station, on to its host).
     fn at(&self, node: NodeId) -> impl DoubleEndedIterator<Item = TapId> + ExactSizeIterator + '_ {
         let from = self.0.partition_point(|&(other, _)| rank(other) < rank(node));
         let to = self.0.partition_point(|&(other, _)| rank(other) <= rank(node));

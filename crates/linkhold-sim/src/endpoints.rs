@@ -83,8 +83,8 @@ impl FlowResults {
 pub struct Endpoints<'o, O> {
     plan: Plan,
     flows: Vec<Flow>,
-    /// Numbers of connections that are closed, or that a user of the web has left and that close by themselves.
-    /// Their last packets may still be on their way.
+    /// Numbers of connections that are closed, or that a user of the web has left and that close by
+    /// themselves. Their last packets may still be on their way.
     retired: VecDeque<FlowIndex>,
     delivered_by_retired: u64,
     warm_up: Instant,
@@ -171,7 +171,8 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         if now >= self.warm_up {
             flow.count_from(now);
         }
-        // Such a flow never gives its number back, and takes no other's, which may have timers under way.
+        // A UDP flow never gives its number back, and takes no number of another flow, whose timers may be
+        // under way.
         let index = network.add_flow_over(plan.key, plan.route, plan.station);
         debug_assert_eq!(index.get(), self.flows.len(), "flows are registered only here");
         self.flows.push(Flow::Udp(flow));
@@ -275,7 +276,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
         }
     }
 
-    /// A packet has arrived at one end of a flow that has an application or an end.
+    /// A packet has arrived at one end of a flow that has an application, or whose source ends.
     #[inline(never)]
     fn watched_arrival(&mut self, now: Instant, index: FlowIndex, side: usize, network: &mut Network) {
         let flow = self.flows[index.get()].tcp();

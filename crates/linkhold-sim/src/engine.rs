@@ -28,8 +28,8 @@ pub trait Hosts {
     /// A radio reports an event. Called only if the hosts asked for it with [`Network::report_links`].
     fn on_link(&mut self, _event: &LinkEvent, _network: &mut Network) {}
 
-    /// A node of a mesh has lost a route, or has one again. Called only if the hosts asked for reports, and the mesh
-    /// tells of routes.
+    /// A node of a mesh has lost a route, or has one again. Called only if the hosts asked for reports, and
+    /// the mesh tells of routes.
     fn on_route(&mut self, _now: Instant, _news: RouteNews, _network: &mut Network) {}
 
     /// A transmission on an air has ended. Called only if the hosts asked for it with

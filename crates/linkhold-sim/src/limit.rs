@@ -17,9 +17,9 @@
 //! t(L) on a channel. There the limit is a sum over channels: the time usable on the channel, times the rate
 //! at which payload passes, which is the share above with t(W) for W and t(A) for A.
 //!
-//! With a DCF (`mac = "dcf"`) t(L) is what a single sender gets that always has a frame: DIFS, the mean first backoff,
-//! and the exchange. Of several senders the backoffs pass at the same time, and some frames collide. With 802.11a the
-//! losses outweigh; with 802.11b at 11 Mbit/s five senders can pass the limit by 2 %.
+//! With a DCF (`mac = "dcf"`) t(L) is what a single sender gets that always has a frame: DIFS, the mean first
+//! backoff, and the exchange. Of several senders the backoffs pass at the same time, and some frames collide.
+//! With 802.11a the losses outweigh; with 802.11b at 11 Mbit/s five senders can pass the limit by 2 %.
 //!
 //! With IEEE 802.15.4 radios contend, and no share can be exact. The limit is the smaller of two rates, over
 //! the time usable:
@@ -53,7 +53,7 @@ use crate::slab::{TCP_HEADER, UDP_HEADER};
 pub enum Sharing {
     /// Both directions draw on one medium.
     Shared,
-    /// Each direction has its own.
+    /// Each direction has a medium of its own.
     Separate,
 }
 
@@ -83,7 +83,7 @@ struct Lengths {
 #[derive(Clone, Copy, Debug)]
 struct Acks {
     len: f64,
-    /// Data packets for each.
+    /// Data packets for each acknowledgment.
     per_ack: f64,
 }
 
@@ -143,7 +143,7 @@ impl GoodputLimit {
         let payload = f64::from(tcp.mss) - options;
         let per_ack = match tcp.delayed_ack {
             DelayedAck::Off => 1.0,
-            // Hardly any ACK: at these rates a tick sees many segments.
+            // Hardly any ACKs: at these rates many segments come in a tick.
             DelayedAck::HeartbeatOnly(_) => 1e6,
             DelayedAck::Timer(_) | DelayedAck::Heartbeat(_) | DelayedAck::Linux => 2.0,
         };

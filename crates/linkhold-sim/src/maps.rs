@@ -8,7 +8,8 @@ use crate::cell::AIR;
 use crate::network::Network;
 use crate::plan::Plan;
 
-/// Most maps of a run. When there are as many, every second goes, and the next come half as often.
+/// Most maps of a run. Once there are as many, every second one is dropped, and further ones are taken half
+/// as often.
 const MOST_FRAMES: usize = 64;
 /// Most routes on a map.
 const MOST_PAIRS: usize = 16;

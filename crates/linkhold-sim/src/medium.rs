@@ -11,8 +11,8 @@ use linkhold_radio::{
     Air, AirAccounting, AirOutput, Frame, Silence, StationTime, ToldAccounting, UplinkAccounting,
 };
 
-/// A cell's air or a mesh. An enum and not a trait object, because every frame crosses it. Its methods are those
-/// of [`Air`], whose calling contract both keep.
+/// A cell's air or a mesh. An enum and not a trait object, because every frame crosses it. Its methods are
+/// those of [`Air`], whose calling contract both keep.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has one, and every frame of a cell would pay for a box")]
 pub enum Medium {

@@ -3,8 +3,9 @@
 //! ```text
 //! down:  receiver ─ mesh ─► [taps] sender       up:  sender [taps] ─ mesh ─► receiver
 //! ```
-//! Data goes "up", from the node that sends it (the flow's station) to the node that stands where a cell has its
-//! correspondent; the ACKs go "down". So a mechanism for stations stands at the node that sends, beside its TCP.
+//! Data goes "up", from the node that sends it (the flow's station) to the node that stands where a cell has
+//! its correspondent; the ACKs go "down". So a mechanism for stations stands at the node that sends, beside
+//! its TCP.
 
 use linkhold_core::mechanism::Mechanism;
 use linkhold_core::packet::StationId;
@@ -19,8 +20,8 @@ use crate::tap::Tap;
 /// The taps of a node that only receives.
 const NO_TAP: std::iter::Empty<TapId> = std::iter::empty();
 
-/// A network of a mesh of `nodes` nodes, with a route for each of `pairs` (sender, receiver). At each sender stand
-/// the mechanisms that `make` makes, the last next to the radio.
+/// A network of a mesh of `nodes` nodes, with a route for each of `pairs` (sender, receiver). At each sender
+/// stand the mechanisms that `make` makes, the last next to the radio.
 ///
 /// # Errors
 /// Whatever `make` fails with.

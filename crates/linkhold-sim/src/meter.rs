@@ -198,7 +198,7 @@ impl Meter {
         self.base = Repairs::of(sender).with(self.earlier, u64::wrapping_add);
     }
 
-    /// A meter for what is left of a connection whose flow goes on with another; nobody reads it.
+    /// A meter for what is left of a connection whose flow goes on with another connection; nobody reads it.
     #[must_use]
     pub fn left_behind(&self, now: Instant) -> Self {
         Self::new(self.id, self.direction, self.station, now, None).received_by(self.to)

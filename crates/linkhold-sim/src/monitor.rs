@@ -2,14 +2,16 @@
 //!
 //! The monitor hears every radio without error. The formats are those of [`linkhold_wire::ieee80211`].
 //!
-//! - A packet is written as it is when its frame is first told. A repetition repeats those bytes, whatever became of
-//!   the packet since then. IP's time to live stays what the sender wrote, over all hops of a mesh.
-//! - Messages of AODV are those of RFC 3561, from the node that sends them. They go to the next hop, or to everybody.
-//! - Messages of SEARCH have no format that we know of (see `linkhold_mesh::routing::search`). They are datagrams of
-//!   their length to port [`SEARCH_PORT`]. The payload names the kind of message, and is zeros behind the name.
-//! - A beacon of a node with a home channel is a datagram to port [`BEACON_PORT`]: the set of free channels, 8 bytes. What
-//!   each data frame of such a node carries besides (its home channel and next silence) is in its time on the air and
-//!   not in its bytes here.
+//! - A packet is written as it is when its frame is first told. A repetition repeats those bytes, whatever
+//!   became of the packet since then. IP's time to live stays what the sender wrote, over all hops of a mesh.
+//! - Messages of AODV are those of RFC 3561, from the node that sends them. They go to the next hop, or to
+//!   everybody.
+//! - Messages of SEARCH have no format that we know of (see `linkhold_mesh::routing::search`). They are
+//!   datagrams of their length to port [`SEARCH_PORT`]. The payload names the kind of message, and is zeros
+//!   behind the name.
+//! - A beacon of a node with a home channel is a datagram to port [`BEACON_PORT`]: the set of free channels,
+//!   8 bytes. What each data frame of such a node carries besides (its home channel and next silence) is in
+//!   its time on the air and not in its bytes here.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -33,8 +35,8 @@ pub const SEARCH_PORT: u16 = 49_152;
 /// The port of beacons of nodes with a channel each: the next one.
 pub const BEACON_PORT: u16 = SEARCH_PORT + 1;
 
-/// The most that is kept of a frame, bytes: radiotap 22, MAC header 24, LLC and SNAP 8, IPv6 40, TCP 60, FCS 4 are
-/// 158. Frames with a little payload, and all messages of AODV, are kept whole.
+/// The most that is kept of a frame, bytes. Its headers are 158 at most: radiotap 22, MAC header 24, LLC and
+/// SNAP 8, IPv6 40, TCP 60, FCS 4. Frames with a little payload, and all messages of AODV, are kept whole.
 pub(crate) const SNAP_LEN: u32 = 256;
 
 /// How radios' numbers become those of addresses.
@@ -53,7 +55,7 @@ struct Last {
     msdu: Vec<u8>,
 }
 
-/// Writes frames.
+/// Writes transmissions as the bytes of frames.
 #[derive(Debug)]
 pub(crate) struct Monitor {
     phy: Phy,
@@ -148,7 +150,8 @@ impl Monitor {
                 };
                 msdu(Carried::Udp(&udp), &mut last.msdu)
             }
-            // Its packet has left the network, and it is not what this radio sent last: nothing is known of it.
+            // The packet has left the network, and the frame is not the one that this radio sent last:
+            // nothing is known of what it carries.
             (_, _, None) => Ok(()),
         }
     }

@@ -55,8 +55,8 @@ pub struct Sent {
     pub at: Instant,
     /// The transmission.
     pub transmission: Transmission,
-    /// The packet that it carried. `None` for a MAC's own frames and the messages of a mesh's routers, and for a
-    /// repetition of a frame that had arrived, whose packet may have left the network.
+    /// The packet that it carried. `None` for a MAC's own frames and the messages of a mesh's routers, and
+    /// for a repetition of a frame that had arrived, whose packet may have left the network.
     pub packet: Option<Packet>,
     /// The message of a mesh's router that it carried.
     pub message: Option<Message>,
@@ -300,8 +300,8 @@ impl Network {
     fn tapped(&mut self, now: Instant, id: PacketId, tap: TapId) {
         self.tap_packet(now, tap, id, Origin::Arrival);
         self.serve_reclaims(now, tap);
-        // A mechanism that began to hold may believe the queue full, though it has emptied meanwhile: no frame
-        // would end, and so nobody tell.
+        // A mechanism that began to hold may believe the queue full, though it has emptied meanwhile. No
+        // frame would end then, so nothing else would tell the mechanism of room.
         self.tell_room(now, tap, false);
     }
 
@@ -478,7 +478,8 @@ impl Network {
     }
 
     /// Tells the taps an event of a radio: all that listen, or those at the node of the radio that overheard
-    /// it. What the base station overhears it can pass on over its wire.
+    /// it (`by`). The hosts hear of what the base station overhears, too, since it can pass that on over its
+    /// wire.
     fn radio_reports(&mut self, now: Instant, link: LinkId, event: LinkEvent, by: Option<RadioId>) {
         let own = by.map(RadioId::station);
         if let Some(reports) = &mut self.reports
@@ -597,7 +598,7 @@ impl Network {
                 }
                 Action::ReleaseAndKeep { packet, rewrite } => {
                     self.carrier.rewrite(packet, rewrite);
-                    // It stays with the driver, as a copy.
+                    // The packet stays with the driver, as a copy.
                     self.send_copy(now, id, packet);
                 }
                 Action::Discard { packet, reason } => {

@@ -86,7 +86,8 @@ impl HopIndex {
     }
 }
 
-/// A route's number in its network, in the order of [`Network::add_route`](crate::network::Network::add_route).
+/// A route's number in its network, in the order of
+/// [`Network::add_route`](crate::network::Network::add_route).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(pub u32);
 

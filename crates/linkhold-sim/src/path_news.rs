@@ -1,10 +1,11 @@
 //! What the nodes of a mesh tell a TP-CRAHN sender of its path, from what the mesh reports.
 //!
-//! All nodes of a mesh sense and change channel at the same time, so to a sender its path is silent as one node is, and
-//! a change of channel is one of every hop. It hears of both at once, as an oracle would: what the notification costs and how
-//! long it takes on its way back over the hops is not modelled. Where each node senses for itself, a sender hears of a
-//! node's silence if the node is on its path when the silence begins. Of broken routes
-//! its own node's router tells it, if `mesh.routes_told` says so: when the router knows, which takes the protocol's messages.
+//! All nodes of a mesh sense and change channel at the same time, so to a sender its path is silent as one
+//! node is, and a change of channel is one of every hop. A sender hears of both at once, as from an oracle:
+//! what the notification costs and how long it takes on its way back over the hops is not modelled. Where
+//! each node senses for itself, a sender hears of a node's silence if the node is on its path when the
+//! silence begins. With `mesh.routes_told` the router at the sender's own node tells it of broken routes once
+//! the router knows, which takes the protocol's messages.
 
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use linkhold_core::time::{Duration, Instant};
@@ -20,7 +21,7 @@ const ALL: u32 = 0;
 /// Bytes of an ACK: headers of IP and TCP.
 const ACK: u32 = 40;
 
-/// Translates.
+/// Translates what the mesh reports into news for senders.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathNews {
     /// The channel's rate, as it was told last.
@@ -30,9 +31,9 @@ pub struct PathNews {
 /// What a report means to senders.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum News {
-    /// The same for all of them.
+    /// One event for all senders.
     All(PathEvent),
-    /// For those whose path goes over a node.
+    /// An event for the senders whose path goes over a node.
     Over {
         /// The node.
         node: u32,
@@ -62,7 +63,8 @@ impl PathNews {
             LinkEventKind::FreezeStarted { cause: Cause::Sensing, expected, .. } => {
                 began(PathEvent::SensingStarted { node, until: until(expected), room: None })
             }
-            // Who did not hear of the beginning ignores the end; the route may have changed since.
+            // All are told, since the route may have changed. A sender that did not hear of the beginning
+            // ignores the end.
             LinkEventKind::FreezeEnded { cause: Cause::Sensing, .. } => {
                 Some(News::All(PathEvent::SensingEnded { node }))
             }
@@ -81,8 +83,8 @@ impl PathNews {
     }
 }
 
-/// How long a sender without a route waits to be told of one before it tries for itself: AODV's `NET_TRAVERSAL_TIME`, the
-/// time of a search across the network. Our choice.
+/// How long a sender without a route waits to be told of one before it tries for itself: AODV's
+/// `NET_TRAVERSAL_TIME`, the time of a search across the network. Our choice.
 const ROUTE_PATIENCE: Duration = Duration::from_millis(2800);
 
 /// What news of a route are to the senders whose data takes it.
@@ -97,7 +99,8 @@ pub fn goes_over(network: &Network, (from, to): (u32, u32), node: u32) -> bool {
     mesh.is_some_and(|mesh| mesh.goes_over(mesh.now(), (Node(from), Node(to)), Node(node)))
 }
 
-/// What a change of the channel's rate is to the path of a flow from `from` to `to`, for segments of `mss` bytes.
+/// What a change of the channel's rate is to the path between `ends` (sender, receiver), for segments of
+/// `mss` bytes.
 pub fn change(
     network: &Network,
     ends: (u32, u32),
@@ -107,8 +110,8 @@ pub fn change(
 ) -> Option<PathEvent> {
     let mesh = network.radio(AIR).air().mesh()?;
     let (from, to) = ends;
-    // The sender's transport reads what its MAC published (crahn section 5.3: metrics of the link layer), and does
-    // without the scaling if that is not the channel it was told of.
+    // The sender's transport reads what its MAC published (crahn section 5.3: metrics of the link layer), and
+    // does without the scaling if that is not the channel it was told of.
     let channel = mesh.repository().channel(from as usize)?;
     if mesh.channel_rate(channel.value) != new {
         return None;

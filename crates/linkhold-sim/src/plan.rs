@@ -20,7 +20,7 @@ const CORRESPONDENT_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const CORRESPONDENT_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 1);
 /// iperf's port, as in the paper's measurements.
 const FIRST_CORRESPONDENT_PORT: u16 = 5001;
-/// Stations' ports count up from here, this many of them; then the correspondent's moves on by one.
+/// Stations' ports count up from here, this many of them; then the correspondent's port moves on by one.
 const FIRST_STATION_PORT: u16 = 32_768;
 const STATION_PORTS: u32 = 28_000;
 
@@ -68,7 +68,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Those of the next connection.
+    /// Addresses, ports and initial sequence numbers of the next connection.
     pub fn advance(&mut self) -> (FlowKey, [Seq; 2]) {
         let mut key = key_of(self.id, self.station, self.to, self.ip);
         // The station's port and the range tell flows apart, the place in the range a flow's connections.
@@ -147,7 +147,7 @@ pub struct Plan {
     seed: u64,
     /// Connections known from the start, in the order of the scenario.
     pub flows: Vec<FlowPlan>,
-    /// Those that arrive at random.
+    /// Connections that arrive at random.
     pub arrivals: Vec<ArrivalPlan>,
     /// Of a mesh: sender and receiver of each route, by its number.
     pub pairs: Vec<(u32, u32)>,
@@ -331,7 +331,7 @@ impl Plan {
                     40
                 }
             };
-            // Where the seed draws, any node may send.
+            // Where the seed draws the ends, any node may be the sender.
             let stations = if group.stations.is_empty() { &[0][..] } else { &group.stations };
             stations.iter().map(move |station| FlowKind {
                 direction: group.direction,
@@ -398,7 +398,7 @@ impl Ends {
         Self { nodes, stream: Stream::new(seed, "flow-ends", 0), free: Vec::new() }
     }
 
-    /// Two nodes; there are two or more.
+    /// Draws two nodes; the mesh has at least two.
     fn draw(&mut self) -> (u32, u32) {
         if self.free.len() < 2 {
             self.free = (0..self.nodes).collect();

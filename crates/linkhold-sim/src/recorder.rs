@@ -155,8 +155,8 @@ impl Recorder {
         }
     }
 
-    /// What the stations' radios of these powers took from the end of the warm-up to `now`, for the bytes that
-    /// `flows` delivered.
+    /// What the stations' radios of these powers took from the end of the warm-up to `now`, for the bytes
+    /// that `flows` delivered.
     #[must_use]
     pub fn energy(
         &self,

@@ -44,7 +44,7 @@ pub struct SilenceTracker {
 }
 
 impl SilenceTracker {
-    /// Nobody has been silent yet.
+    /// A tracker in which nobody has been silent yet.
     #[must_use]
     pub fn new(stations: u32) -> Self {
         let station = Station {
@@ -57,7 +57,7 @@ impl SilenceTracker {
         Self { stations: vec![station; stations as usize], fresh: Vec::new() }
     }
 
-    /// Takes in what has ended on the air.
+    /// Takes in the silences that have ended on the air.
     #[inline]
     pub fn update(&mut self, air: &mut Medium) {
         let before = self.fresh.len();

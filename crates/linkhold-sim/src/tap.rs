@@ -22,8 +22,8 @@ const RESERVED_SHARE: u32 = 8;
 struct VisibleQueue {
     /// Room that is never told: see [`RESERVED_SHARE`].
     reserve: (u32, Bytes),
-    /// Half of the queue, packets and bytes: a mechanism that knows of as much room need not hear of more. Of a queue
-    /// too short for a reserve it always hears.
+    /// Half of the queue, packets and bytes: a mechanism that knows of as much room need not hear of more. If
+    /// the queue is too short for a reserve, the mechanism always hears.
     half: (u32, u64),
     /// The room told last, less what has gone down since: what the mechanism thinks is there.
     told: (u32, Bytes),
@@ -157,16 +157,17 @@ impl Tap {
         }
     }
 
-    /// True if the mechanism may have to hear of room now: always after a silence, otherwise only if it holds packets
-    /// and knows of room for less than half of the queue.
+    /// True if the mechanism may have to hear of room now: always after a silence, otherwise only if it holds
+    /// packets and knows of room for less than half of the queue.
     #[inline]
     pub(crate) fn wants_room(&self, silence_ended: bool) -> bool {
         let Some(queue) = &self.queue else { return false };
         silence_ended || (!queue.is_ample() && self.mechanism.is_holding())
     }
 
-    /// The room in `air`'s queue that releases may fill, if a mechanism that [wants to hear](Self::wants_room) of it
-    /// is to be told: always after a silence, otherwise only if it has changed.
+    /// The room in `air`'s queue that releases may fill, if a mechanism that
+    /// [wants to hear](Self::wants_room) of it is to be told: always after a silence, otherwise only if it
+    /// has changed.
     pub(crate) fn room_to_tell(&self, air: &Medium, silence_ended: bool) -> Option<(u32, Bytes)> {
         let queue = self.queue.as_ref()?;
         let room = queue.room(air);
@@ -182,7 +183,7 @@ impl Tap {
 }
 
 impl VisibleQueue {
-    /// The mechanism knows of room for half of the queue or more.
+    /// True if the mechanism knows of room for half of the queue or more.
     #[inline]
     const fn is_ample(&self) -> bool {
         self.told.0 >= self.half.0 && self.told.1.0 >= self.half.1

@@ -63,8 +63,8 @@ fn a_minute_of_traffic_allocates_next_to_nothing_after_its_first_seconds() {
         assert!(allocations < 1_500, "{allocations} allocations in {events} events");
         assert!(events > 100_000);
     }
-    // Each second of a mesh is a sample and a map, of a dozen nodes here: some forty allocations. Packets and frames
-    // take none.
+    // Each second of a mesh is a sample and a map, of a dozen nodes here: some forty allocations. Packets and
+    // frames take none.
     for (name, text, most) in [
         ("802.15.4", IEEE802154, 1_500),
         ("datagrams, media and pages", SOURCES, 1_500),

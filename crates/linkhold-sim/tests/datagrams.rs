@@ -1,13 +1,13 @@
 //! Datagrams beside a TCP download at a base station with `dsasync`, and across its silences.
 //!
-//! Plan, hog: a download with the `linux` profile (CUBIC) over 24 Mbit/s and 20 or 100 ms, beside a UDP sender that
-//! heeds nothing, at 1.0 and 2.0 times the radio's rate, at the same station; no silences. Check, fixed before it
-//! was measured: the download has at least 0.45 of the limit, no window is closed, and where datagrams pass the
-//! mechanism (`datagrams = "pass"`) the same hog leaves it less than half as much.
+//! Plan, hog: a download with the `linux` profile (CUBIC) over 24 Mbit/s and 20 or 100 ms, beside a UDP
+//! sender that heeds nothing, at 1.0 and 2.0 times the radio's rate, at the same station; no silences. Check,
+//! fixed before it was measured: the download has at least 0.45 of the limit, no window is closed, and where
+//! datagrams pass the mechanism (`datagrams = "pass"`) the same hog leaves it less than half as much.
 //!
-//! Plan, media: live media of 2 Mbit/s over UDP beside a download, with a primary user of 0.3 s every 1.3 s. Check:
-//! every datagram that was held left or is counted with its reason, none is out of order, fewer are lost than where
-//! they pass, and the download carries at least 0.95 of what it carries there.
+//! Plan, media: live media of 2 Mbit/s over UDP beside a download, with a primary user of 0.3 s every 1.3 s.
+//! Check: every datagram that was held left or is counted with its reason, none is out of order, fewer are
+//! lost than where they pass, and the download carries at least 0.95 of what it carries there.
 
 use linkhold_results::{RunRecord, UdpRecord};
 use linkhold_scenario::{NoFiles, Scenario};
@@ -99,8 +99,8 @@ fn datagrams_that_are_too_old_are_dropped_and_counted() {
     assert!(lost[0] > lost[1] && lost[1] > lost[2], "{lost:?}");
 }
 
-/// Writes what docs/udp.md shows of the simulator to the file that LINKHOLD_UDP_OUT names; `scripts/udp_table.py`
-/// makes the page.
+/// Writes what docs/udp.md shows of the simulator to the file that LINKHOLD_UDP_OUT names;
+/// `scripts/udp_table.py` makes the page.
 #[test]
 #[ignore = "it measures, for scripts/udp_table.py"]
 fn the_numbers_of_docs_udp() {

@@ -1,10 +1,10 @@
-//! A buffer that is fair: hosts share the radio equally, however many flows each has, and a host's flows share
-//! what it has.
+//! A buffer that is fair: hosts share the radio equally, however many flows each has, and a host's flows
+//! share what it has.
 //!
 //! The criteria are issue 12's and stood here before anything was measured. Plan: 24 Mb/s, 3 and 50 ms of
 //! wire, cubic, 20 s counted; every condition with the channel's rate told and not told, over a radio without
-//! silences and one that is silent a quarter of the time (told at once and exactly), seeds 1 to 3 where chance
-//! has a part. Checks:
+//! silences and one that is silent a quarter of the time (told at once and exactly), seeds 1 to 3 where
+//! chance has a part. Checks:
 //! - 16 flows on one host beside 1 on another: each host 0.5 ± 0.03 of the goodput.
 //! - 24 flows on six stations, four each: Jain's index at least 0.98.
 //! - A sparse flow beside both: the 95th percentile of its one-way delay outside silences is at most 10 ms
@@ -13,9 +13,9 @@
 //! - Never more than B_alloc is held, also where that is short; and no packet is dropped for a standing queue
 //!   within 100 ms of a silence's end.
 //!
-//! All are met where the rate is told and where it is not, but that a sparse flow beside 16 flows at its own host
-//! waits up to 11.7 ms (told, with silences) and 14.1 ms (untold, 3 ms, with silences). For these cells the bound
-//! below only keeps it from becoming worse.
+//! All are met where the rate is told and where it is not, but that a sparse flow beside 16 flows at its own
+//! host waits up to 11.7 ms (told, with silences) and 14.1 ms (untold, 3 ms, with silences). For these cells
+//! the bound below only keeps it from becoming worse.
 
 mod common;
 

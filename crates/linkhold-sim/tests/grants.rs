@@ -1,4 +1,5 @@
-//! Runs over a granted uplink: TCP completes, nothing is lost on the way, and a request ahead takes its wait away.
+//! Runs over a granted uplink: TCP completes, nothing is lost on the way, and a request ahead takes its wait
+//! away.
 
 mod common;
 #[path = "common/toy.rs"]
@@ -144,8 +145,8 @@ fn dsasync_that_is_told_of_the_frames_pauses_is_as_fast_as_one_that_is_not() {
         let told = run(&case(mac, &format!("{frame}, tell_silences = true"), ""), 1);
         let untold = run(&case(mac, frame, ""), 1);
         println!("{mac}, {frame}: told {:.3} s, not told {:.3} s", seconds(&told), seconds(&untold));
-        // What comes in the pause of the downlink lies in the radio's queue when the next subframe is filled. A station
-        // that waits for its ACK's turn can be sent to.
+        // What comes in the pause of the downlink lies in the radio's queue when the next subframe is filled.
+        // A station that waits for its ACK's turn can be sent to.
         assert!(seconds(&told) <= 1.02 * seconds(&untold), "{mac}, {frame}: {} s", seconds(&told));
     }
     // Silences that are none of the frame's are held for, as ever.

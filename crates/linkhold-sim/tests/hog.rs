@@ -1,9 +1,9 @@
 //! A sender that heeds no window beside a TCP download: what `hping3 -A -d 1400` does to a cell.
 //!
 //! Plan: one download with the `linux` profile over 50 Mb/s and 20 or 100 ms of wire, for 3 s alone, 5 s
-//! beside a flood with the rate of the radio or twice that, and 3 s alone again. The flood's ports change with
-//! every packet; its station says nothing, or resets. Check: beside the flood the download has at least 0.45
-//! of the radio, no window is closed, and a second after the flood it is as fast as before.
+//! beside a flood with the rate of the radio or twice that, and 3 s alone again. The flood's ports change
+//! with every packet; its station says nothing, or resets. Check: beside the flood the download has at least
+//! 0.45 of the radio, no window is closed, and a second after the flood it is as fast as before.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Look-ahead over a granted uplink: how long ACKs wait at the station, in frames of 802.16, and what it costs.
+//! Look-ahead over a granted uplink: how long ACKs wait at the station, in frames of 802.16, and what it
+//! costs.
 
 use linkhold_core::packet::{Direction, FlowKey};
 use linkhold_core::time::{Duration, Instant};
@@ -149,7 +150,8 @@ fn where_the_radio_grants_nothing_requests_change_nothing() {
 /// Seconds of a run whose chance p_s changes, and when it does.
 const LONG: u64 = 80;
 const CHANGE: u64 = 30;
-/// Both runs are compared from here on: so long after the change N and gain are to be those of the new chance.
+/// Both runs are compared from here on: so long after the change N and gain are to be those of the new
+/// chance.
 const SETTLED: u64 = CHANGE + 10;
 
 /// What became of ACKs from [`SETTLED`] on: their waits, and N each second.
@@ -197,9 +199,9 @@ fn settled(case: &str, success: f64, change: Option<f64>) -> (f64, f64) {
     (mean(&frames_ahead), mean(&waits))
 }
 
-/// The paper's future work (section V). The criterion was fixed before the first run: ten seconds after p_s has changed, N is
-/// within half a frame of what it is in runs that had that p_s from the start, over the same seconds and eight seeds, and
-/// ACKs wait within 10 % as long, and less than without look-ahead.
+/// The paper's future work (section V). The criterion was fixed before the first run: ten seconds after p_s
+/// has changed, N is within half a frame of what it is in runs that had that p_s from the start, over the
+/// same seconds and eight seeds, and ACKs wait within 10 % as long, and less than without look-ahead.
 #[test]
 fn n_and_gain_follow_a_chance_that_changes_in_a_run() {
     for (before, after) in [(1.0, 0.5), (0.5, 1.0), (0.1, 1.0), (0.1, 0.5), (1.0, 0.9)] {

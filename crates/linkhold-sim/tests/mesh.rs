@@ -30,12 +30,13 @@ fn goodput(scenario: &Scenario, case: usize, seed: u64) -> f64 {
     run(scenario, case, seed).0.totals.goodput_bps
 }
 
-/// With one sender and one receiver the only collisions are those of data with ACKs, so goodput is a little below one
-/// exchange of data and one of an ACK, each with its mean first backoff.
+/// With one sender and one receiver the only collisions are those of data with ACKs, so goodput is a little
+/// below one exchange of data and one of an ACK, each with its mean first backoff.
 #[test]
 fn a_single_hop_carries_what_its_exchanges_leave() {
     let scenario = scenario(&format!("{PAIR}rate = \"2Mbit/s\""), ONE_FLOW, "");
-    // 802.11b, microseconds: DIFS 50, mean backoff 15.5 x 20, preamble 192, 1040 + 36 bytes at 2 Mb/s, SIFS 10, ACK 304.
+    // 802.11b, microseconds: DIFS 50, mean backoff 15.5 x 20, preamble 192, 1040 + 36 bytes at 2 Mb/s, SIFS
+    // 10, ACK 304.
     let exchange = |bytes: f64| 50.0 + 310.0 + 192.0 + (bytes + 36.0) * 8.0 / 2.0 + 10.0 + 304.0;
     let expected = 8000.0 / (exchange(1040.0) + exchange(40.0)) * 1e6;
     let measured = goodput(&scenario, 0, 1);
@@ -207,8 +208,8 @@ fn routing_and_policy_can_be_chosen() {
     }
 }
 
-/// Two pairs beside each other. On a channel for each pair they carry more than on one, and a sender hears of its own
-/// path's silences only.
+/// Two pairs beside each other. On a channel for each pair they carry more than on one, and a sender hears of
+/// its own path's silences only.
 #[test]
 fn nodes_with_a_channel_each_share_the_bands() {
     let places: Vec<String> = [(400, 500), (500, 500), (400, 600), (500, 600)]

@@ -1,4 +1,5 @@
-//! Measured occupancy drives what drawn ON and OFF times did: a cell under a PU log, with and without dsasync.
+//! Measured occupancy drives what drawn ON and OFF times did: a cell under a PU log, with and without
+//! dsasync.
 
 mod common;
 
@@ -10,9 +11,9 @@ use linkhold_radio::spectrum::{Band, Generator, Occupancy, Places, PuActivity};
 use linkhold_sim::run_case;
 use linkhold_tcp::Congestion;
 
-/// Plan: one downlink bulk flow, CUBIC, 100 ms round trip, 30 s of 24 Mb/s under a log of one user that is on for 0.2 s
-/// and off for 0.8 s on average; two seeds. Check: the silences are the log's with either seed and case, and dsasync has
-/// 97 % of the limit, as with drawn times.
+/// Plan: one downlink bulk flow, CUBIC, 100 ms round trip, 30 s of 24 Mb/s under a log of one user that is on
+/// for 0.2 s and off for 0.8 s on average; two seeds. Check: the silences are the log's with either seed and
+/// case, and dsasync has 97 % of the limit, as with drawn times.
 #[test]
 fn a_log_silences_the_cell_alike_for_every_seed_and_dsasync_keeps_97_percent_of_the_limit() {
     let duration = Duration::from_secs(30);

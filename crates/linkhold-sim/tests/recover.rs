@@ -1,10 +1,12 @@
-//! DSASync with copies, where a primary user is noticed late: what is sent into a burst collides and is given up.
+//! DSASync with copies, where a primary user is noticed late: what is sent into a burst collides and is given
+//! up.
 //!
-//! Plan: one flow, 100 ms from its correspondent, bursts of 0.3 s, a MAC that tries eight times, and routers as
-//! they are: a fifo, fq_codel, and one that drops what arrives in a silence. The mechanism is told the rate and
-//! each burst so much late, and neither sees the router's queue nor gets packets back. Check: the shares of the
-//! limit that the project set itself before they were measured, 0.97 at 20 ms and 0.95 at 50 ms; copies that were
-//! not needed are no more than 2 % of the packets; and where silences are told at once nothing is sent twice.
+//! Plan: one flow, 100 ms from its correspondent, bursts of 0.3 s, a MAC that tries eight times, and routers
+//! as they are: a fifo, fq_codel, and one that drops what arrives in a silence. The mechanism is told the
+//! rate and each burst so much late, and neither sees the router's queue nor gets packets back. Check: the
+//! shares of the limit that the project set itself before they were measured, 0.97 at 20 ms and 0.95 at 50
+//! ms; copies that were not needed are no more than 2 % of the packets; and where silences are told at once
+//! nothing is sent twice.
 
 mod common;
 

@@ -187,8 +187,8 @@ proptest! {
         let record = run(&text, seed);
         let all = check(&record).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
         prop_assert!(all.sent > 0, "{}", text);
-        // A user that comes back within the detector's T_idle (1 s) never left, as the base station sees it: what waits for
-        // its end may all grow too old. Of a few datagrams each may be lost.
+        // A user that comes back within the detector's T_idle (1 s) never left, as the base station sees it:
+        // what waits for its end may all grow too old. Of a few datagrams each may be lost.
         let waits_for_user = has_user && MECHANISMS[mechanism] == "dsasync";
         prop_assert!(all.delivered > 0 || waits_for_user || all.sent < 20, "{}", text);
     }

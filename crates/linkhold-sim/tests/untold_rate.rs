@@ -133,9 +133,9 @@ fn a_steady_radio_whose_rate_nobody_tells_is_full_without_a_queue_both_ways() {
 
 /// Plan: one download with Reno over a radio whose rate nobody tells, on which bursts fall into the first
 /// slow start (seed 10: two of them in the first two seconds).
-/// Check: what was held goes down as fast as the radio takes it, the rate is found, and the window with it. When
-/// the time before a connection's first ACK counted as the radio's, held packets left 10 ms apart, the rate was
-/// found after 3.4 s, and what the sender had let go by then waited for 0.67 s.
+/// Check: what was held goes down as fast as the radio takes it, the rate is found, and the window with it.
+/// When the time before a connection's first ACK counted as the radio's, held packets left 10 ms apart, the
+/// rate was found after 3.4 s, and what the sender had let go by then waited for 0.67 s.
 #[test]
 fn bursts_in_the_first_slow_start_leave_no_queue() {
     let settings = ["radio.rate_told=false".to_owned(), "tcp.congestion=reno".to_owned()];
@@ -156,8 +156,8 @@ fn bursts_in_the_first_slow_start_leave_no_queue() {
 }
 
 /// Plan: uploads over a recorded link, entered at different places, so that the handshake takes 20 to 150 ms.
-/// Check: the local round trip is found all the same, and the queue at the station is as short. By the handshake
-/// alone, the 95th percentile of its wait was between 50 and 150 ms.
+/// Check: the local round trip is found all the same, and the queue at the station is as short. By the
+/// handshake alone, the 95th percentile of its wait was between 50 and 150 ms.
 #[test]
 fn an_upload_is_not_judged_by_its_handshake() {
     let Some(folder) = recordings() else {

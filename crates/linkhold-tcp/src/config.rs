@@ -55,8 +55,9 @@ pub enum DelayedAck {
     /// Every second full-sized segment, or at the next tick of a free-running clock of this period (BSD's 200
     /// ms).
     Heartbeat(Duration),
-    /// At the next tick of such a clock only, however much has arrived. RFC 5681 section 4.2 asks for more, but
-    /// it is what lookahead's figure 3 shows: ACKs 200 ms apart under a stream of some seven segments each.
+    /// At the next tick of such a clock only, however much has arrived. RFC 5681 section 4.2 asks for more,
+    /// but it is what lookahead's figure 3 shows: ACKs 200 ms apart under a stream of some seven segments
+    /// each.
     HeartbeatOnly(Duration),
     /// Linux: at once for the first 16 segments, after idling and after duplicates; then every second
     /// full-sized segment, or 40 ms.

@@ -3,8 +3,8 @@
 //!
 //! Source: Linux 6.x, `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c` and
 //! `tcp_cubic.c`, read and then confirmed against a running kernel. Each method names its function first and
-//! what the RFC says after it. A sender asks [`Quirks`] and never [`Details`], so a further profile is a
-//! further arm here.
+//! what the RFC says after it. A sender asks [`Quirks`] and never [`Details`], so what a profile changes
+//! is decided in this file alone.
 
 use linkhold_core::time::Duration;
 

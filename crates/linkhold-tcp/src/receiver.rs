@@ -334,11 +334,11 @@ impl Receiver {
         }
     }
 
-    /// True if what the application has not read yet makes the window smaller than the one last offered. Linux then
-    /// leaves the ACK to the read that follows (`__tcp_ack_snd_check`, `tcp_cleanup_rbuf`), so what arrives in one burst is
-    /// acknowledged together, however many segments it has. Here the application reads once everything of an instant has
-    /// arrived. A window that autotuning moves is taken to have room: what the kernel compares it with
-    /// (`rcv_ssthresh`) is not modelled.
+    /// True if what the application has not read yet makes the window smaller than the one last offered.
+    /// Linux then leaves the ACK to the read that follows (`__tcp_ack_snd_check`, `tcp_cleanup_rbuf`), so
+    /// what arrives in one burst is acknowledged together, however many segments it has. Here the application
+    /// reads once everything of an instant has arrived. A window that autotuning moves is taken to have room:
+    /// what the kernel compares it with (`rcv_ssthresh`) is not modelled.
     #[inline]
     fn unread_narrows_window(&self) -> bool {
         self.tune.is_none()

@@ -1,6 +1,6 @@
-//! A sender that a mechanism commands: freezes and thaws doubled, lost and out of order, and reports of a base
-//! station, true or not, over a pipe that loses. Every byte arrives once, nothing hangs once the last freeze
-//! is over, and cwnd after a thaw is not above cwnd before.
+//! A sender that a mechanism commands: freezes and thaws doubled, lost and out of order, and reports of a
+//! base station, true or not, over a pipe that loses. Every byte arrives once, nothing hangs once the last
+//! freeze is over, and cwnd after a thaw is not above cwnd before.
 
 mod common;
 

@@ -196,8 +196,8 @@ proptest! {
     }
 }
 
-/// A sender whose timeout has grown beyond the time between two silences still gets its timeout: the timer keeps what
-/// is left of it over a silence. (Begun anew at each end of one, it never fired.)
+/// A sender whose timeout has grown beyond the time between two silences still gets its timeout: the timer
+/// keeps what is left of it over a silence. (Begun anew at each end of one, it never fired.)
 #[test]
 fn silences_that_come_more_often_than_the_timeout_do_not_stop_a_sender_for_good() {
     let mut net = net(Congestion::TpCrahn);

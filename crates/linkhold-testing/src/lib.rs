@@ -1,7 +1,7 @@
 //! What property tests of several crates share. Only tests depend on it.
 //!
-//! `PROPTEST_CASES` says how many cases a property draws: 1,000 in `make test`, 300,000 in `make soak`. Where a
-//! case is a whole simulation, 1,000 of them would take `make test` too long, but a number that is written
+//! `PROPTEST_CASES` says how many cases a property draws: 1,000 in `make test`, 300,000 in `make soak`. Where
+//! a case is a whole simulation, 1,000 of them would take `make test` too long, but a number that is written
 //! down would not grow in `make soak`. So such a property names the number for `make test`, and grows in
 //! proportion.
 
@@ -12,8 +12,8 @@ use proptest::test_runner::Config;
 /// The value of `PROPTEST_CASES` for which a property draws the number of cases that it names.
 const USUAL: u64 = 1000;
 
-/// Settings of a property whose cases are costly: it draws `cases` of them where `PROPTEST_CASES` is 1,000 or not
-/// set, and otherwise in proportion, at least one.
+/// Settings of a property whose cases are costly: it draws `cases` of them where `PROPTEST_CASES` is 1,000 or
+/// not set, and otherwise in proportion, at least one.
 #[must_use]
 pub fn costly(cases: u32) -> Config {
     let asked = std::env::var("PROPTEST_CASES").ok();

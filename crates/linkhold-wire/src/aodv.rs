@@ -1,8 +1,9 @@
 //! The messages of AODV as bytes, for captures.
 //!
-//! Source: RFC 3561, sections 5.1 to 5.3 (formats, from memory; Wireshark's dissector reads them back, see the tests of
-//! `linkhold-sim`). Octets go in network order. The flags that this crate's callers have no use for are zero: J
-//! and R (multicast), A (acknowledgment of RREP), N (no delete); so are the prefix size and all reserved bits.
+//! Source: RFC 3561, sections 5.1 to 5.3 (formats, from memory; Wireshark's dissector reads them back, see
+//! the tests of `linkhold-sim`). Octets go in network order. The flags that this crate's callers have no use
+//! for are zero: J and R (multicast), A (acknowledgment of RREP), N (no delete); so are the prefix size and
+//! all reserved bits.
 
 use core::net::Ipv4Addr;
 
@@ -81,8 +82,9 @@ impl RouteReply {
     }
 }
 
-/// Appends a RERR (section 5.3) to `into`: destinations that are no longer reached, with their sequence numbers.
-/// Those past the 255th have no room in the message's count and are left out. `no_delete` is the N flag.
+/// Appends a RERR (section 5.3) to `into`: destinations that are no longer reached, with their sequence
+/// numbers. Those past the 255th have no room in the message's count and are left out. `no_delete` is the N
+/// flag.
 pub fn route_error(no_delete: bool, unreachable: impl Iterator<Item = (Ipv4Addr, u32)>, into: &mut Vec<u8>) {
     let start = into.len();
     into.extend_from_slice(&[ERROR, u8::from(no_delete) << 7, 0, 0]);

@@ -1,8 +1,8 @@
 //! Packet captures of a run as pcapng, which Wireshark and tshark open; time stamps are in nanoseconds.
 //!
-//! Each place where packets are captured is an interface with raw IP as its link type, or IEEE 802.15.4, or IEEE
-//! 802.11 with radiotap. Of a simulated packet the headers are written whole and the payload, which is all zeros, is left out; its length is kept. So a
-//! minute of traffic takes megabytes, not gigabytes.
+//! Each place where packets are captured is an interface with raw IP as its link type, or IEEE 802.15.4, or
+//! IEEE 802.11 with radiotap. Of a simulated packet the headers are written whole and the payload, which is
+//! all zeros, is left out; its length is kept. So a minute of traffic takes megabytes, not gigabytes.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

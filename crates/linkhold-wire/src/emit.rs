@@ -2,8 +2,8 @@
 //! checksums; and UDP datagrams (RFC 768), whole or their headers.
 //!
 //! Options are packed so that the header is exactly [`TcpSegment::header_len`] bytes: NOPs first, then MSS,
-//! window scale, SACK-permitted, timestamps, SACK. A signature (TCP-MD5, TCP-AO) is not written, for nobody but
-//! the connection's ends can make one.
+//! window scale, SACK-permitted, timestamps, SACK. A signature (TCP-MD5, TCP-AO) is not written, for nobody
+//! but the connection's ends can make one.
 
 use core::net::{IpAddr, SocketAddrV4};
 

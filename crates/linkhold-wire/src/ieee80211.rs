@@ -1,23 +1,24 @@
 //! IEEE 802.11 frames as bytes, as a monitor records them: behind a radiotap header.
 //!
-//! Sources: IEEE Std 802.11-2012, clauses 8.2 and 8.3 (formats; from memory, not checked against its text), RFC 1042
-//! (LLC and SNAP), radiotap.org's list of defined fields.
+//! Sources: IEEE Std 802.11-2012, clauses 8.2 and 8.3 (formats; from memory, not checked against its text),
+//! RFC 1042 (LLC and SNAP), radiotap.org's list of defined fields.
 //!
 //! ```text
-//! radiotap │ RTS   control 2 │ duration 2 │ receiver 6 │ sender 6                                        │ FCS 4
-//! radiotap │ CTS   control 2 │ duration 2 │ receiver 6                                                   │ FCS 4
-//! radiotap │ ACK   control 2 │ duration 2 │ receiver 6                                                   │ FCS 4
-//! radiotap │ data  control 2 │ duration 2 │ receiver 6 │ sender 6 │ BSSID 6 │ sequence 2 │ LLC, SNAP, IP │ FCS 4
+//! radiotap │ RTS   control 2 │ duration 2 │ receiver 6 │ sender 6                                   │ FCS 4
+//! radiotap │ CTS   control 2 │ duration 2 │ receiver 6                                              │ FCS 4
+//! radiotap │ ACK   control 2 │ duration 2 │ receiver 6                                              │ FCS 4
+//! radiotap │ data  control 2 │ duration 2 │ receiver 6 │ sender 6 │ BSSID 6 │ seq 2 │ LLC, SNAP, IP │ FCS 4
 //! ```
 //! Octets go in little-endian order, but for addresses, LLC, SNAP and what follows them.
 //!
 //! Choices:
-//! - the radios are those of an ad hoc network (IBSS): To DS and From DS are zero. In a cell the base station is
-//!   no access point either, for nobody associates with it and it sends no beacons;
+//! - the radios are those of an ad hoc network (IBSS): To DS and From DS are zero. In a cell the base station
+//!   is no access point either, for nobody associates with it and it sends no beacons;
 //! - addresses are locally administered, 02:00 and the radio's number. The BSSID is 02:6c:69:6e:6b:68;
-//! - radiotap's rate counts 500 kbit/s: another rate (the `crahn` paper's bands have such) is rounded to the nearest;
-//! - channel n, counted from 0, is 2412 + 5n MHz with DSSS (channels 1 to 13 of 802.11b) and 5180 + 20n MHz with
-//!   OFDM. Simulated bands are many and wherever they are: the frequency only tells them apart;
+//! - radiotap's rate counts 500 kbit/s: another rate (the `crahn` paper's bands have such) is rounded to the
+//!   nearest;
+//! - channel n, counted from 0, is 2412 + 5n MHz with DSSS (channels 1 to 13 of 802.11b) and 5180 + 20n MHz
+//!   with OFDM. Simulated bands are many and wherever they are: the frequency only tells them apart;
 //! - a frame that was cut off on the air never had its FCS sent, so it stands without, and radiotap says so;
 //! - data without a packet is the standard's frame for that, type Null.
 
@@ -172,8 +173,8 @@ pub fn msdu(carried: Carried<'_>, into: &mut Vec<u8>) -> Result<(), EmitError> {
     }
 }
 
-/// Appends a frame behind its radiotap header to `into`. `reserved` is how long everybody else leaves the medium
-/// alone from its end on.
+/// Appends a frame behind its radiotap header to `into`. `reserved` is how long everybody else leaves the
+/// medium alone from its end on.
 pub fn frame(reception: &Reception, frame: &Frame<'_>, reserved: Duration, into: &mut Vec<u8>) {
     radiotap(reception, into);
     let start = into.len();

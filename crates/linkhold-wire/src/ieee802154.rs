@@ -1,19 +1,19 @@
 //! IEEE 802.15.4 frames as bytes, for captures: data frames that carry the cr-aware paper's transport header,
 //! and acknowledgments.
 //!
-//! Sources: IEEE Std 802.15.4-2015, clause 7 (formats); cr-aware section 5.1 (lengths). The paper gives its MAC
-//! header 19 octets and says no more of it. Of the address forms of the standard only one has that length:
-//! frame control 2, sequence number 1, two extended addresses of 8 octets and no PAN identifier, which frame
-//! version 2 allows (table 7-2, PAN ID compression with two extended addresses).
+//! Sources: IEEE Std 802.15.4-2015, clause 7 (formats); cr-aware section 5.1 (lengths). The paper gives its
+//! MAC header 19 octets and says no more of it. Of the address forms of the standard only one has that
+//! length: frame control 2, sequence number 1, two extended addresses of 8 octets and no PAN identifier,
+//! which frame version 2 allows (table 7-2, PAN ID compression with two extended addresses).
 //!
 //! ```text
 //! frame control │ sequence │ destination 8 │ source 8 │ RTT 8 │ number 4 │ TCP options, data │ FCS 2
 //! ```
-//! The paper's transport header is a sequence number of 4 octets and an RTT of 8, in no stated order and form.
-//! The RTT stands first here, as the time of sending in nanoseconds, with 0001 in its uppermost four bits. So
-//! the first octet is 0x10, which RFC 4944 (section 5.1) reserves for what is no LoWPAN frame, and which is no
-//! frame control of Atmel's Lightweight Mesh either: Wireshark guesses at both, and would find them malformed.
-//! Octets go in network order, those of the MAC in little-endian order.
+//! The paper's transport header is a sequence number of 4 octets and an RTT of 8, in no stated order and
+//! form. The RTT stands first here, as the time of sending in nanoseconds, with 0001 in its uppermost four
+//! bits. So the first octet is 0x10, which RFC 4944 (section 5.1) reserves for what is no LoWPAN frame, and
+//! which is no frame control of Atmel's Lightweight Mesh either: Wireshark guesses at both, and would find
+//! them malformed. Octets go in network order, those of the MAC in little-endian order.
 //!
 //! Deviation: an acknowledgment is the short form that every version knows (5 octets). A radio of the
 //! 2015 edition would answer a frame of version 2 with an enhanced one, which the paper's radios predate.
@@ -158,7 +158,8 @@ fn append_fcs(start: usize, into: &mut Vec<u8>) {
     into.extend_from_slice(&fcs.to_le_bytes());
 }
 
-/// The 16-bit ITU-T CRC (IEEE Std 802.15.4-2006, clause 7.2.1.9): x^16 + x^12 + x^5 + 1, least significant bit first, from zero.
+/// The 16-bit ITU-T CRC (IEEE Std 802.15.4-2006, clause 7.2.1.9): x^16 + x^12 + x^5 + 1, least significant
+/// bit first, from zero.
 #[must_use]
 pub fn fcs(bytes: &[u8]) -> u16 {
     const REFLECTED: u16 = 0x8408;

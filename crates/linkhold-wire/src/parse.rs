@@ -1,5 +1,5 @@
-//! Parses IPv4 and IPv6 bytes to a TCP header, or to the addresses of a UDP datagram, as mechanisms see them (RFC
-//! 791, RFC 8200, RFC 9293, RFC 768).
+//! Parses IPv4 and IPv6 bytes to a TCP header, or to the addresses of a UDP datagram, as mechanisms see them
+//! (RFC 791, RFC 8200, RFC 9293, RFC 768).
 //!
 //! The parser takes any bytes, returns a packet or a [`ParseError`], and never panics. It does not check
 //! checksums: a packet on its way through a router may carry one that hardware has yet to fill in.
@@ -118,8 +118,8 @@ pub enum ParseError {
     /// The packet is a fragment: it lacks ports and flags, or its checksum covers more than its own bytes.
     #[error("the packet is a fragment")]
     Fragment,
-    /// The packet is not TCP (nor UDP, where that is looked for too), or an extension header is before it that
-    /// cannot be stepped over.
+    /// The packet is not TCP (nor UDP, where that is looked for too), or an extension header is before it
+    /// that cannot be stepped over.
     #[error("the packet is not TCP")]
     NotTcp,
 }
@@ -264,8 +264,8 @@ fn locate_v6(bytes: &[u8]) -> Result<Located, ParseError> {
     Err(ParseError::NotTcp)
 }
 
-/// Of the UDP header only the ports and the length are read (RFC 768). A length that cannot be, which no receiver
-/// accepts, is refused; zero is one of them: it announces a jumbogram (RFC 2675 section 4).
+/// Of the UDP header only the ports and the length are read (RFC 768). A length that cannot be, which no
+/// receiver accepts, is refused; zero is one of them: it announces a jumbogram (RFC 2675 section 4).
 fn parse_datagram(bytes: &[u8], located: &Located) -> Result<ParsedDatagram, ParseError> {
     let end = bytes.len().min(located.ip_len as usize);
     let rest = bytes.get(located.tcp_offset..end).ok_or(ParseError::Truncated)?;

@@ -153,10 +153,10 @@ pub struct RunArgs {
     /// Also write every run's packets as pcapng, for Wireshark.
     ///
     /// One file a case and seed. A packet stands in it where it is sent and where it arrives (interfaces
-    /// correspondent, in a mesh receiver, and station). Radios of 802.15.4, of a DCF and of a mesh have, in place of
-    /// the station, an interface air with each frame that was sent: of 802.11 with radiotap headers, RTS, CTS, ACK,
-    /// repetitions and AODV's messages. A frame that its receiver could not read says so in a comment. Long
-    /// payloads are cut short.
+    /// correspondent, in a mesh receiver, and station). Radios of 802.15.4, of a DCF and of a mesh have, in
+    /// place of the station, an interface air with each frame that was sent: of 802.11 with radiotap headers,
+    /// RTS, CTS, ACK, repetitions and AODV's messages. A frame that its receiver could not read says so in a
+    /// comment. Long payloads are cut short.
     #[arg(long)]
     pub pcap: bool,
 }
@@ -188,7 +188,8 @@ pub struct RunArgs {
         2  bad input; nothing was written"
 )]
 pub struct ReproduceArgs {
-    /// A paper (dsasync, cr-aware, crahn, activation, lookahead) or one of its figures (dsasync/fig4) [default: everything].
+    /// A paper (dsasync, cr-aware, crahn, activation, lookahead) or one of its figures (dsasync/fig4)
+    /// [default: everything].
     #[arg(value_name = "PAPER[/FIGURE]", value_parser = Listed(figures), hide_possible_values = true)]
     pub selector: Option<String>,
     /// Of these, some figures only, as in fig4,fig7.

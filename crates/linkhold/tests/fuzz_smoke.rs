@@ -1,6 +1,6 @@
 //! A short run of the fuzz targets on the stable toolchain: their bodies get mutated seeds, the same in every
-//! run. The long runs are `cargo +nightly fuzz run
-//! scenario|agent_config|trace|snr_trace|pu_log|channel_log|packet|log|control|nfqueue|nl80211|sigmf|setdest`.
+//! run. The long runs are `cargo +nightly fuzz run` with scenario, agent_config, trace, snr_trace, pu_log,
+//! channel_log, packet, log, control, nfqueue, nl80211, sigmf or setdest.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod bodies;

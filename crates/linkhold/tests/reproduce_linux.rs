@@ -1,7 +1,8 @@
-//! `linkhold reproduce --stack linux`: one figure through this machine's kernel, from the command line to the report.
+//! `linkhold reproduce --stack linux`: one figure through this machine's kernel, from the command line to the
+//! report.
 //!
-//! Needs root, iperf3 and /dev/net/tun; without them the test is skipped and says why. Its five runs go side by side and
-//! take 20 s.
+//! Needs root, iperf3 and /dev/net/tun; without them the test is skipped and says why. Its five runs go side
+//! by side and take 20 s.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,7 +29,8 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, vec![trial]).exit_code()
 }
 
-/// The report of figure 7 with one seed, and the command's words; the report is missing if the command failed.
+/// The report of figure 7 with one seed, and the command's words; the report is missing if the command
+/// failed.
 fn reproduce(out: &Path) -> Result<(Option<Value>, String), Failed> {
     let mut command = Command::cargo_bin("linkhold")?;
     command.args(["reproduce", "dsasync", "--figure", "fig7", "--stack", "linux", "--quick", "--seeds", "1"]);

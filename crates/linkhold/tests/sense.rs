@@ -322,8 +322,8 @@ fn sigterm_thaws_although_the_input_hangs() {
     input.write_all(&samples(Format::Cu8)[..2 * 65_000]).expect("written");
     let busy = output.lines().map_while(Result::ok).find(|line| line.contains("busy"));
     assert!(busy.is_some_and(|line| line.contains("0.301000 s")));
-    // Samples are left behind the block that was busy. Only once they are sensed does the input hang; before, the
-    // signal would end it in order.
+    // Samples are left behind the block that was busy. Only once they are sensed does the input hang; before,
+    // the signal would end it in order.
     std::thread::sleep(std::time::Duration::from_secs(1));
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), nix::sys::signal::Signal::SIGTERM)
         .expect("it runs");

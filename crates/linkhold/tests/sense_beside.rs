@@ -1,8 +1,9 @@
-//! `linkhold sense` beside a running agent and a running host, while a transfer runs: samples come in real time, and the
-//! bursts in them become silences, each once, for the right cause and for as long as it lasts.
+//! `linkhold sense` beside a running agent and a running host, while a transfer runs: samples come in real
+//! time, and the bursts in them become silences, each once, for the right cause and for as long as it lasts.
 //!
-//! The delays that it prints are from a burst's first sample to seeing the silence in the agent's status, with the 5 ms in which samples
-//! are written, a pipe, a block, the control socket and the 2 ms between two looks in them; of the end, T_idle besides.
+//! The delays that it prints are from a burst's first sample to seeing the silence in the agent's status,
+//! with the 5 ms in which samples are written, a pipe, a block, the control socket and the 2 ms between two
+//! looks in them; of the end, T_idle besides.
 //!
 //! Needs root, for network namespaces; without, it says so and is skipped.
 

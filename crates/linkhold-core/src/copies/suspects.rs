@@ -1,17 +1,17 @@
 //! Copies that wait for their turn: what a silence may have taken, and what ACKs show lost.
 //!
 //! Source: RFC 8985 (RACK) sections 6.2 and 7.2, on one radio hop.
-//! A segment: fine → suspect (a silence was noticed) → due → sent again, then suspect once more; fine or suspect →
-//! lost (something that was sent later has come through) → due, after some patience. Whatever its standing, it
-//! is let go of once it has come through.
+//! A segment: fine → suspect (a silence was noticed) → due → sent again, then suspect once more; fine or
+//! suspect → lost (something that was sent later has come through) → due, after some patience. Whatever its
+//! standing, it is let go of once it has come through.
 //!
 //! What counts as sent later:
-//! - **For certain** only the first transmission of a segment. Of a segment sent twice nobody can tell which of
-//!   them was acknowledged, and the first stands for less.
+//! - **For certain** only the first transmission of a segment. Of a segment sent twice nobody can tell which
+//!   of them was acknowledged, and the first stands for less.
 //! - **In all likelihood** the copy itself, if the answer took at least the shortest round trip seen, and if
-//!   nothing that was sent before it comes through for a while afterwards: one hop keeps a connection's order.
-//!   RFC 8985 section 6.2 stops at the first of the two conditions. Here the router's queue may hold the
-//!   originals, which come through one after another when the radio returns.
+//!   nothing that was sent before it comes through for a while afterwards: one hop keeps a connection's
+//!   order. RFC 8985 section 6.2 stops at the first of the two conditions. Here the router's queue may hold
+//!   the originals, which come through one after another when the radio returns.
 
 use super::{Copies, Copy, Done, Standing};
 use crate::action::{Action, Actions};
@@ -284,9 +284,9 @@ impl Copies {
         self.list.get(place).filter(|copy| copy.seq == seq && copy.kept == kept).map(|copy| copy.first)
     }
 
-    /// What begins at `seq` came back from the transmit queue: it has not been sent, and will go as it is. No copy
-    /// of what follows it may go before it. That is what has a higher number, and what went down after it though
-    /// its number is lower.
+    /// What begins at `seq` came back from the transmit queue: it has not been sent, and will go as it is. No
+    /// copy of what follows it may go before it. That is what has a higher number, and what went down after
+    /// it though its number is lower.
     pub fn taken_back(&mut self, seq: Seq, out: &mut Actions) -> Done {
         let mut done = Done::default();
         let from = self.list.partition_point(|copy| copy.seq.before(seq));
@@ -301,11 +301,12 @@ impl Copies {
         done
     }
 
-    /// The same if some copies are of what went down out of order; `from` is the first place with that number or a
-    /// higher one.
+    /// The same if some copies are of what went down out of order; `from` is the first place with that number
+    /// or a higher one.
     #[cold]
     fn forget_stragglers(&mut self, from: usize, seq: Seq, done: &mut Done, out: &mut Actions) {
-        // If its sender has sent it again, either transmission may have come back, or one of which no copy was kept.
+        // If its sender has sent it again, either transmission may have come back, or one of which no copy
+        // was kept.
         let since =
             self.list.get(from).filter(|copy| copy.seq == seq && !copy.by_sender).map(|copy| copy.kept);
         let (mut place, mut any) = (0, false);

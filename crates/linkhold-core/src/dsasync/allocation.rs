@@ -1,40 +1,42 @@
 //! How much of B_alloc there is at present: what silences of the length seen take.
 //!
-//! Paper: `dsasync` section VI, the remarks that end it: the buffer should be sized by the overhead of dynamic spectrum
-//! access that a channel has, by a simple dynamic allocation. It prints none. Sees when silences begin and end, and the
-//! channel's rate; answers how many bytes may be held.
+//! Paper: `dsasync` section VI, the remarks that end it: the buffer should be sized by the overhead of
+//! dynamic spectrum access that a channel has, by a simple dynamic allocation. It prints none. Sees when
+//! silences begin and end, and the channel's rate; answers how many bytes may be held.
 //!
-//! The overhead is what the channel does not carry in a silence, its rate times the length. Four times of that:
-//! [`DsaSyncConfig::flow_quota`] is half of the buffer, the window of a flow that holds half of its quota is closed, and
-//! no window should be closed for what comes at the radio's rate. A quarter of a second more is for what comes outside
-//! silences, the queue that stands and a sender in slow start.
+//! The overhead is what the channel does not carry in a silence, its rate times the length. Four times of
+//! that: [`DsaSyncConfig::flow_quota`] is half of the buffer, the window of a flow that holds half of its
+//! quota is closed, and no window should be closed for what comes at the radio's rate. A quarter of a second
+//! more is for what comes outside silences, the queue that stands and a sender in slow start.
 //!
-//! The length is that of the longest of the last [`REMEMBERED`] silences, or that of the present one if it is longer
-//! already: while a silence grows, so does the buffer, and packets at less than four times the channel's rate always find
-//! room. It shrinks when a silence begins or ends, to no less than twice what is held. Silences of single stations count
-//! as those of the radio.
+//! The length is that of the longest of the last [`REMEMBERED`] silences, or that of the present one if it is
+//! longer already: while a silence grows, so does the buffer, and packets at less than four times the
+//! channel's rate always find room. It shrinks when a silence begins or ends, to no less than twice what is
+//! held. Silences of single stations count as those of the radio.
 //!
 //! [`DsaSyncConfig::flow_quota`]: super::config::DsaSyncConfig::flow_quota
 
 use crate::time::{Duration, Instant};
 use crate::units::BitRate;
 
-/// So many silences are remembered.
+/// How many silences are remembered.
 const REMEMBERED: usize = 8;
 
-/// How many times the channel's rate, and for how much longer than the longest silence.
+/// The buffer takes `FACTOR` times what the channel carries in the longest silence plus `LONGER`, and
+/// [`LEAST`] besides.
 const FACTOR: u64 = 4;
 const LONGER: Duration = Duration::from_millis(250);
 
-/// Bytes that are there whatever rate and silences are. A sixteenth, which is what connections of one station may have
-/// that it has not answered, is the initial windows (RFC 6928) of 17: a browser opens several at once.
+/// Bytes allotted whatever the rate and the silences are. A station's connections that it has not answered
+/// may hold a sixteenth of B_alloc together. A sixteenth of this is the initial windows (RFC 6928) of 17
+/// connections: a browser opens several at once.
 const LEAST: u64 = 4_000_000;
 
 /// The silences seen.
 #[derive(Clone, Debug)]
 pub(super) struct Allocation {
     rate: BitRate,
-    /// Silences that last, and when the first of them began.
+    /// How many silences last now, and when the first of them began.
     lasting: u32,
     began: Instant,
     lengths: [Duration; REMEMBERED],
@@ -62,7 +64,7 @@ impl Allocation {
         self.lasting = self.lasting.saturating_add(1);
     }
 
-    /// The channel carries so much from now on.
+    /// The channel's rate is `rate` from now on.
     pub fn rate_changed(&mut self, rate: BitRate) {
         self.rate = rate;
     }

@@ -18,19 +18,19 @@
 //! - **Trim**: the window is cut by up to half, until the shortest time that a segment spends in the radio
 //!   is the radio part plus the standing queue: shares may be measured too small. Once the radio runs dry the
 //!   whole window is given again, at once.
-//! - **Share**: `clamp = trim · rate · (base + standing queue) / (stations · flows)`, and one segment more for
-//!   the delayed ACK: among as many equal stations as [`Shares`] counts in the cell, and as many equal flows as
-//!   it counts at the flow's station. Shared among the cell's flows at once, a station with many would have as
-//!   many windows, and the radio with them. Flows that their stations have not answered do not count: the hold buffer
-//!   gives all of them one turn, the trim finds what they leave, and when a flood of them ends nothing has to
-//!   be unlearned.
+//! - **Share**: `clamp = trim · rate · (base + standing queue) / (stations · flows)`, and one segment more
+//!   for the delayed ACK: among as many equal stations as [`Shares`] counts in the cell, and as many equal
+//!   flows as it counts at the flow's station. If the rate were shared among all the cell's flows at once, a
+//!   station with many flows would get as many windows, and with them the radio. Flows that their stations
+//!   have not answered do not count: the hold buffer gives all of them one turn, the trim finds what they
+//!   leave, and when a flood of them ends nothing has to be unlearned.
 
 use super::round_trip::EMPTY_RADIO;
 use super::shares::{Shares, Tally};
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction};
 
-/// Least of the last one to two half-windows, microseconds; survives a time without samples.
+/// Least sample of the last one to two half-windows, microseconds; survives a time without samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinFilter {
     current: u32,
@@ -76,7 +76,7 @@ const LEAST_BIN: Duration = Duration::from_millis(50);
 /// The least share of C·e that is believed. A lower one only says that the radio was not busy.
 const LEAST_SHARE: f64 = 0.8;
 
-/// The trim's limit.
+/// The least share of the window that the trim leaves.
 const LEAST_TRIM: f64 = 0.5;
 
 /// Over how many epochs the trim takes back an excess.
@@ -85,11 +85,11 @@ const DAMPING: f64 = 2.0;
 /// Room that pacing by the estimate leaves to discover a higher one (BBR's pacing gain while it probes).
 const PACING_GAIN: f64 = 1.25;
 
-/// Slowest pace that an estimate may set: a full packet each 10 ms. A lower estimate was measured while a station
-/// was away unannounced, or while all waited for what was lost. Held packets must not wait for seconds because of
-/// it, and it could not rise while so little is let go: senders' copies count as nothing delivered. On a radio
-/// that really is slower, what may be outstanding below ([`Untold::most_below`](super::untold::Untold::most_below))
-/// holds packets back, not the pace.
+/// Slowest pace that an estimate may set: a full packet each 10 ms. A lower estimate was measured while a
+/// station was away unannounced, or while all waited for what was lost. Held packets must not wait for
+/// seconds because of it, and it could not rise while so little is let go: senders' copies count as nothing
+/// delivered. On a radio that really is slower, what may be outstanding below
+/// ([`Untold::most_below`](super::untold::Untold::most_below)) holds packets back, not the pace.
 const LEAST_PACE: BitRate = BitRate(1_200_000);
 
 /// The clamp's cell-wide part.
@@ -107,14 +107,15 @@ pub(super) struct Bdp {
     /// Highest delivered rate of this and of the previous half-window, bytes/ns, and this one's start.
     fastest: [f64; 2],
     fastest_since: Instant,
-    /// The radio was busy all through a bin. Until it is, the measured rate is the senders', not the radio's.
+    /// True once the radio was busy all through a bin. Until then the measured rate is the senders', not the
+    /// radio's.
     filled: bool,
     /// Share of the window that is given, so that the radio's queue is the standing queue at its shortest.
     trim: f64,
     trim_since: Instant,
     /// Shortest time in the radio of this trim epoch.
     trim_low: Option<Duration>,
-    /// Base round trip and its radio part of the flows lately seen, ns.
+    /// Smoothed base round trip, and its radio part, of the flows held down lately, ns.
     base: f64,
     radio: f64,
 }
@@ -148,7 +149,7 @@ impl Bdp {
         time >= self.bin() && self.end_bin(now, time, outstanding)
     }
 
-    /// What a bin of this length measured. False if it says nothing of the radio's rate.
+    /// Ends a bin of this length. False if it says nothing of the radio's rate.
     #[cold]
     fn end_bin(&mut self, now: Instant, time: Duration, outstanding: u64) -> bool {
         let rate = self.bin_bytes as f64 / time.as_nanos() as f64;
@@ -174,9 +175,9 @@ impl Bdp {
         Duration::from_nanos(self.base as u64).max(LEAST_BIN).min(BIN)
     }
 
-    /// A silence begins or ends: what was delivered across it says nothing of the radio's rate. A bin that begins
-    /// with next to nothing in the radio is not one in which it was busy: before the first ACK of a connection,
-    /// or of what a silence held, lies a time in which there was nothing to deliver.
+    /// A silence begins or ends: what was delivered across it says nothing of the radio's rate. A bin that
+    /// begins with next to nothing in the radio is not one in which it was busy: before the first ACK of a
+    /// connection, or of what a silence held, lies a time in which there was nothing to deliver.
     pub fn restart_bin(&mut self, now: Instant, outstanding: u64) {
         self.bin_start = now;
         self.bin_bytes = 0;
@@ -224,7 +225,7 @@ impl Bdp {
         self.stations.count()
     }
 
-    /// What stations acknowledge in this time where they acknowledge most, bytes.
+    /// Bytes that stations acknowledge in this time at the highest rate measured.
     pub fn carried_in(&self, time: Duration) -> f64 {
         self.fastest() * time.as_nanos() as f64
     }
@@ -263,10 +264,10 @@ impl Bdp {
         }
     }
 
-    /// The window, bytes, for a flow with this base round trip whose station has as many equal `flows`; `None`
-    /// while no rate is told. It is one
-    /// segment more than the radio needs, because a delayed ACK leaves one arrived segment untold, and at
-    /// least two, so that it never stops the flow.
+    /// The window, bytes, for a flow with this base round trip whose station has as many equal `flows`;
+    /// `None` while no rate is told. The window is one segment more than the radio needs, because a delayed
+    /// ACK leaves one arrived segment unacknowledged, and at least two segments, so that it never stops the
+    /// flow.
     pub fn clamp(&self, wired: Duration, radio: Duration, mss: u32, flows: f64) -> Option<u32> {
         let rate = self.rate()?;
         let nanos = (wired + radio + self.standing).as_nanos() as f64;

@@ -24,7 +24,7 @@ const DUPLICATE_ACKS: u32 = 3;
 /// A channel's raw rate C and efficiency e.
 pub(super) type Channel = (BitRate, Fraction);
 
-/// What IP gets of a channel, bit/s.
+/// Rate that a channel leaves for IP packets, bit/s.
 fn carried(channel: Channel) -> f64 {
     channel.0.as_bps() as f64 * channel.1.get()
 }

@@ -3,13 +3,14 @@
 //! Beside the paper (`dsasync`). Sees what is measured of each station ([`Untold`](super::untold::Untold));
 //! answers how much all of them may have below, and the windows' common terms.
 //!
-//! A station alone is held to what its own rate needs below. Where several have traffic that is not enough: a
-//! router that serves who came first gives each what it has there, and ACKs open each station's gate by what it
-//! got. A share, once uneven, would confirm itself. With one limit for all, who goes next is the deficit round
-//! robin's choice, and the standing queue waits in the hold buffer.
+//! A station alone is held to what its own rate needs below. Where several have traffic, that is not enough:
+//! a router that serves packets as they came gives each station the share that it has in the queue, and ACKs
+//! let each station have as much there again as it got. A share, once uneven, would confirm itself. With one
+//! limit for all, who goes next is the deficit round robin's choice, and the standing queue waits in the hold
+//! buffer.
 //!
-//! - **Limit**: the rates' sum · the least local round trip, the transmit queue's time at the most that the cell
-//!   carried, a packet, and of each station what is acknowledged together and what delayed ACKs leave
+//! - **Limit**: the rates' sum · the least local round trip, the transmit queue's time at the most that the
+//!   cell carried, a packet, and of each station what is acknowledged together and what delayed ACKs leave
 //!   unacknowledged. The most that the cell carried is remembered for 10 s at least, so that a low estimate
 //!   cannot confirm itself.
 //! - **Least local round trip**: stations share one radio, and a station whose segments seldom find it empty
@@ -22,12 +23,13 @@
 
 use crate::time::{Duration, Instant};
 
-/// A station with something outstanding that acknowledges nothing for this long does not count among what lies
-/// below, nor does a flow whose station has acknowledged what it was sent later. Longer than Linux delays an ACK
-/// (40 ms, `TCP_DELACK_MIN`; from memory, not checked).
+/// A station that has bytes outstanding and acknowledges nothing for this long does not count in the cell's
+/// limit. A flow's outstanding bytes are written off after this time if its station has acknowledged what
+/// went down to it later. Longer than Linux delays an ACK (40 ms, `TCP_DELACK_MIN`; from memory, not
+/// checked).
 pub(super) const STALE: Duration = Duration::from_millis(50);
 
-/// The limit is made anew after this time.
+/// The limit is worked out anew after this time.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A station with nothing outstanding for this long has no traffic.
@@ -39,24 +41,24 @@ pub(super) const FULL_PACKET: f64 = 1500.0;
 /// What a station needs below.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
-    /// What it takes, bytes/ns.
+    /// Rate that the station takes, bytes/ns.
     pub rate: f64,
-    /// What it leaves unacknowledged though it arrived, bytes.
+    /// Bytes that have arrived there and that its delayed ACKs leave unacknowledged.
     pub delayed: f64,
-    /// What it acknowledges together, bytes.
+    /// Bytes that should be under way because its ACKs come in bunches.
     pub bunches: f64,
 }
 
 /// What several stations may have below.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
-    /// Of all stations, bytes.
+    /// Most bytes outstanding of all stations.
     most: u64,
-    /// Of one station, less what it leaves unacknowledged though it arrived, bytes.
+    /// Most bytes outstanding of one station, not counting what its delayed ACKs leave unacknowledged.
     pub most_of_one: u64,
-    /// Local round trip.
+    /// The least local round trip of the stations.
     pub local: Duration,
-    /// The time that a packet waits below, ns.
+    /// Time that a packet waits below the base station, ns.
     pub below: f64,
     /// Rate of an equal part, bytes/ns.
     pub fair: f64,
@@ -107,11 +109,11 @@ impl Sum {
 #[derive(Debug, Default)]
 pub(super) struct Cell {
     limit: Option<Limit>,
-    /// What lies below of stations that do not count, bytes.
+    /// Outstanding bytes of the stations that are set aside.
     aside: u64,
     /// When a station last acknowledged something new, or the limit was reached.
     pub heard: Instant,
-    /// When the limit is made anew.
+    /// When the limit is worked out anew.
     due: Instant,
     /// The station that was last looked at.
     hand: u32,
@@ -124,18 +126,18 @@ impl Cell {
         self.limit.as_ref()
     }
 
-    /// Of so many bytes outstanding in all, enough lies below.
+    /// True if what is outstanding, stations set aside not counted, reaches the limit.
     #[inline]
     pub fn is_full(&self, outstanding: u64) -> bool {
         self.limit.is_some_and(|limit| outstanding.saturating_sub(self.aside) >= limit.most)
     }
 
-    /// Bytes of a station that does not count go down.
+    /// Adds to the outstanding bytes of the stations that are set aside.
     pub fn put_aside(&mut self, bytes: u64) {
         self.aside += bytes;
     }
 
-    /// Bytes of a station that does not count are below no more, or it counts again.
+    /// Takes off `bytes` that were acknowledged or written off, or whose station counts again.
     pub fn take_back(&mut self, bytes: u64) {
         self.aside = self.aside.saturating_sub(bytes);
     }
@@ -146,17 +148,17 @@ impl Cell {
         ((self.hand as usize) < stations).then_some(self.hand)
     }
 
-    /// True if a station that was last heard then is to be put aside.
+    /// True if a station that was last heard at `heard` is to be set aside.
     pub fn is_stale(now: Instant, heard: Instant) -> bool {
         now.since(heard) > STALE
     }
 
-    /// True if a station with so much outstanding that was last heard then has traffic.
+    /// True if a station with `outstanding` bytes that was last heard at `heard` has traffic.
     pub fn is_active(now: Instant, outstanding: u64, heard: Instant) -> bool {
         outstanding > 0 || now.since(heard) <= ACTIVE
     }
 
-    /// True if the limit is to be made anew; it is not again for some time.
+    /// True if the limit is to be worked out anew. Then the next call is not true for some time.
     pub fn is_due(&mut self, now: Instant) -> bool {
         let due = self.due <= now;
         if due {
@@ -165,7 +167,7 @@ impl Cell {
         due
     }
 
-    /// Makes the limit anew; see [`Sum::limit`].
+    /// Works out the limit anew; see [`Sum::limit`].
     pub fn set(&mut self, sum: &Sum, queued: f64, count: f64) {
         self.limit = sum.limit(queued, count);
     }

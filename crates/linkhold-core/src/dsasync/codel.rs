@@ -2,15 +2,15 @@
 //!
 //! Sees for each packet about to leave how long it waited; answers if it is dropped instead. A packet that
 //! met a silence counts as one that did not wait, and stops the clock. So do the packets that came behind it,
-//! up to [`EXCUSED`] times as many bytes as met the silence: they wait for what the silence kept here, and no
-//! queue is standing that has yet to drain for the first time since.
+//! up to [`EXCUSED`] times as many bytes as met the silence: they wait for what the silence kept here, and a
+//! queue that has not drained once since the silence is not a standing one.
 //!
 //! Queue: good → above target (for less than an interval) → dropping → good.
 //!
-//! Deviations: a packet that waited for five intervals is dropped at once. The control law alone takes minutes
-//! to master a sender that does not react (its drops grow by the square root), and all the while the sender's
-//! packets, which nobody wants any more, take their share of the radio. Congestion is not marked in place of
-//! a drop, for the verdict on a held packet was given when it came.
+//! Deviations: a packet that waited for five intervals is dropped at once. The control law alone takes
+//! minutes to master a sender that does not react (its drops grow by the square root), and all the while the
+//! sender's packets, which nobody wants any more, take their share of the radio. Congestion is not marked in
+//! place of a drop, for the verdict on a held packet was given when it came.
 
 use crate::time::{Duration, Instant};
 
@@ -47,8 +47,8 @@ impl CoDel {
         excused: 0,
     };
 
-    /// The packet of `len` bytes about to leave waited for `wait` (`None`: it met a silence), in a queue that
-    /// is long enough to be cut or is not. True if it is to be dropped.
+    /// The packet of `len` bytes about to leave waited for `wait` (`None`: it met a silence). `is_long`: its
+    /// queue is long enough to be cut. True if the packet is to be dropped.
     #[inline]
     pub fn drops(
         &mut self,

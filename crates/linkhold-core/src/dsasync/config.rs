@@ -121,8 +121,8 @@ pub struct DsaSyncConfig {
     pub close_at: CloseAt,
     /// B_alloc: most bytes held at once, downlink and uplink together.
     pub b_alloc: Bytes,
-    /// Of B_alloc as much is used as silences of the length seen take ([`allocation`](super::allocation)). Thresholds and
-    /// quotas have the same part of it.
+    /// Only as much of B_alloc is used as silences of the observed length need
+    /// ([`allocation`](super::allocation)); thresholds and quotas shrink in proportion.
     pub dynamic_buffer: bool,
     /// B_high: windows closed for lack of space reopen when more than this is free. B_alloc > B_high.
     pub b_high: Bytes,
@@ -135,31 +135,31 @@ pub struct DsaSyncConfig {
     /// Most bytes held of one flow ([`Queues::Flow`]); zero: no limit but B_alloc. The window of a flow that
     /// holds half of it is closed. Flows that their station has not answered share an eighth of it.
     pub flow_quota: Bytes,
-    /// Most bytes held of one station's connections ([`Queues::Flow`]); zero: no limit but B_alloc. Beyond it the
-    /// longest of the station's queues gives way. What it leaves free others find at once, and lies within B_low: the
-    /// windows of whoever holds so much are closed before.
+    /// Most bytes held of one station's connections ([`Queues::Flow`]); zero: no limit but B_alloc. Beyond it
+    /// the longest of the station's queues gives way. What it leaves free others find at once, and lies
+    /// within B_low: the windows of whoever holds so much are closed before.
     pub station_quota: Bytes,
     /// A flow's queue in which packets wait for longer than this and the flow's wired round trip, all through
     /// 100 ms and not because a silence kept what is before them, loses packets as CoDel would have it (RFC
-    /// 8289; [`Queues::Flow`]); zero: never. It is four times the standing queue that the clamp leaves, so that
-    /// it concerns only senders that no window holds.
+    /// 8289; [`Queues::Flow`]); zero: never. It is four times the standing queue that the clamp leaves, so
+    /// that it concerns only senders that no window holds.
     pub standing_limit: Duration,
     /// What happens to datagrams that go down.
     pub datagrams: Datagrams,
-    /// A datagram that has waited for longer is dropped in place of being sent; zero: never. One second: QUIC sends
-    /// a handshake of which it has heard nothing again after that time (RFC 9002 section 6.2.2), TCP's rule too
-    /// (RFC 6298 section 2.1), and a receiver of live media has played on long before. Less would take from QUIC
-    /// the whole window that a silence keeps, and so its congestion window.
+    /// A datagram that has waited for longer is dropped in place of being sent; zero: never. One second: QUIC
+    /// sends a handshake of which it has heard nothing again after that time (RFC 9002 section 6.2.2), TCP's
+    /// rule too (RFC 6298 section 2.1), and a receiver of live media has played on long before. Less would
+    /// take from QUIC the whole window that a silence keeps, and so its congestion window.
     pub datagram_max_age: Duration,
     /// Most that held datagrams may weigh together, bytes: it comes out of what is kept free for windows that
-    /// close late (`b_low`), and what would exceed it drops the first of the longest queue of datagrams. Flows that
-    /// their station has not answered have an eighth of it for each station.
+    /// close late (`b_low`), and what would exceed it drops the first of the longest queue of datagrams.
+    /// Flows that their station has not answered have an eighth of it for each station.
     pub datagram_quota: Bytes,
     /// Copies are kept of what goes down, so that what a silence took before it was noticed can go again, and
     /// other losses of the radio besides.
     pub recover: bool,
-    /// How late a silence may be noticed so that what it took is still there: copies are kept for that time and
-    /// a local round trip, at the channel's rate.
+    /// How late a silence may be noticed so that what it took is still there: copies are kept for that time
+    /// and a local round trip, at the channel's rate.
     pub longest_lateness: Duration,
     /// Most bytes of copies, whatever the rate.
     pub copies: Bytes,
@@ -179,13 +179,14 @@ pub struct DsaSyncConfig {
     pub clamp: Clamp,
     /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
     pub standing_queue: Duration,
-    /// What is left in the router's transmit queue, as time at the channel's rate; zero: no limit. Packets are
-    /// released when less is left, until half as much again is there, or a packet more. Where nobody tells that
-    /// rate, it is what stations acknowledged where they acknowledged most. What comes faster waits in the hold
-    /// buffer, because a router's queue can seldom be taken back, and CoDel drops what a silence kept in it.
+    /// What is left in the router's transmit queue, as time at the channel's rate; zero: no limit. Packets
+    /// are released when less is left, until half as much again is there, or a packet more. Where nobody
+    /// tells that rate, it is what stations acknowledged where they acknowledged most. What comes faster
+    /// waits in the hold buffer, because a router's queue can seldom be taken back, and CoDel drops what a
+    /// silence kept in it.
     pub transmit_queue: Duration,
-    /// Where nobody tells the rate: for this share of the time the radio may have run dry. What waits against a
-    /// forecast that is wrong follows from it: less of it carries more, at more delay.
+    /// Where nobody tells the rate: for this share of the time the radio may have run dry. What waits against
+    /// a forecast that is wrong follows from it: less of it carries more, at more delay.
     pub dry_share: Fraction,
     /// The most that waits against a wrong forecast, as time at the measured rate; at least `standing_queue`.
     pub most_margin: Duration,
@@ -218,8 +219,8 @@ impl Default for DsaSyncConfig {
     /// The recommended settings: `freeze+nudge` with windows closed only when space runs low, window clamp
     /// always, 2 ms in the transmit queue, copies of what went down, no uplink shaping.
     ///
-    /// There are copies, because a real radio notices a silence late: what it sent until then is gone, and its
-    /// sender takes the loss for congestion (docs/late.md).
+    /// There are copies, because a real radio notices a silence late: what it sent until then is gone, and
+    /// its sender takes the loss for congestion (docs/late.md).
     ///
     /// There is no uplink shaping, because an ACK kept back is data that comes later: the clamp leaves one
     /// round trip plus 5 ms of data in flight, so ACKs delayed by a silence's length would let the radio run

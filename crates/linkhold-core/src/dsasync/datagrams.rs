@@ -1,25 +1,28 @@
 //! Datagrams of UDP: held in a silence and paced beside segments, by age and by quota.
 //!
-//! Source: the paper's future work (`dsasync` section VII names flows other than TCP); the queues are those of the
-//! [hold buffer](super::hold_buffer) (RFC 8290). Sees datagrams; emits `Hold`, `Drop`, `Release` and `Discard`.
+//! Source: the paper's future work (`dsasync` section VII names flows other than TCP); the queues are those
+//! of the [hold buffer](super::hold_buffer) (RFC 8290). Sees datagrams; emits `Hold`, `Drop`, `Release` and
+//! `Discard`.
 //!
-//! A datagram that goes down: arrives → passes (radio works, nothing before it) | held → released | dropped. It is
-//! dropped when its flow's queue stands outside silences (as segments are, `codel.rs`), when it has waited for
-//! longer than [`DsaSyncConfig::datagram_max_age`], or when datagrams would weigh more than
-//! [`DsaSyncConfig::datagram_quota`]: then the first of the longest queue goes, because of datagrams the newest are
-//! worth most. A datagram that goes up passes; it shows that its station takes part in the flow.
+//! A datagram that goes down: arrives → passes (radio works, nothing before it) | held → released | dropped.
+//! It is dropped when its flow's queue stands outside silences (as segments are, `codel.rs`), when it has
+//! waited for longer than [`DsaSyncConfig::datagram_max_age`], or when datagrams would weigh more than
+//! [`DsaSyncConfig::datagram_quota`]: then the first of the longest queue goes, because the newest datagrams
+//! are worth most. A datagram that goes up passes; it shows that its station takes part in the flow.
 //!
-//! Nothing can be said to the sender of a datagram, so there is no window, no clamp and no acknowledgment here, and
-//! what is held closes nobody's window: space is low or ample without it. What a datagram takes of the air does
-//! count: the pacer books it as it books a segment. It does not count in the shares by which windows are held down
-//! (`bdp.rs`, `shares.rs`). A sender that heeds nothing would refill whatever a smaller window left free, until
-//! nothing was left; the turns that queues take give each its share instead.
+//! Nothing can be said to the sender of a datagram, so there is no window, no clamp and no acknowledgment
+//! here, and what is held closes nobody's window: space is low or ample without it. What a datagram takes of
+//! the air does count: the pacer books it as it books a segment. It does not count in the shares by which
+//! windows are held down (`bdp.rs`, `shares.rs`). If it did, a sender that heeds nothing would refill
+//! whatever the smaller windows left free, until nothing was left for them; the turns that queues take give
+//! each its share instead.
 //!
-//! A flow is known by addresses and ports. A queue of its own gets a flow that its station has answered. Those of a
-//! sender that its station never answers (a flood, but also live video sent one way) share one queue a station.
+//! A flow is known by addresses and ports. A flow that its station has answered gets a queue of its own.
+//! Flows that their station never answers (a flood, but also live video sent one way) share one queue a
+//! station.
 //!
-//! Datagrams that QUIC sends are no exception: its receiver's window and its acknowledgments are encrypted (RFC
-//! 9001), so of the sender's recovery (RFC 9002) nothing is seen or steered.
+//! Datagrams that QUIC sends are no exception: its receiver's window and its acknowledgments are encrypted
+//! (RFC 9001), so of the sender's recovery (RFC 9002) nothing is seen or steered.
 //!
 //! [`DsaSyncConfig::datagram_max_age`]: super::config::DsaSyncConfig::datagram_max_age
 //! [`DsaSyncConfig::datagram_quota`]: super::config::DsaSyncConfig::datagram_quota
@@ -139,12 +142,12 @@ impl Downlink {
         Verdict::Hold
     }
 
-    /// If there is room for a datagram, or which packet has to go first.
+    /// Whether there is room for a datagram, or which packet has to go first.
     fn in_the_way(&self, shared: &mut Shared, slot: u32, packet: &PacketView<'_>) -> Room {
         let weight = self.buffer.weight(packet.len);
         let whole = shared.config.datagram_quota.0;
-        // Of a buffer that is not all allotted the double part: what comes at the radio's rate is to fit, and no window is
-        // closed for it.
+        // While not all of B_alloc is allotted, datagrams get twice their part of it: what comes at the
+        // radio's rate is to fit, and no window is closed for them.
         let quota = shared.space.part(whole.saturating_mul(2)).min(whole);
         let full =
             !shared.space.fits(packet.len, 0) || self.buffer.packets() >= shared.config.max_held_packets;
@@ -165,7 +168,7 @@ impl Downlink {
         victim.map_or(Room::None, Room::Without)
     }
 
-    /// A held datagram waited for too long.
+    /// True if a held datagram has waited for too long.
     pub(super) fn is_too_old(now: Instant, shared: &Shared, held: &HeldSegment) -> bool {
         let max_age = shared.config.datagram_max_age;
         !max_age.is_zero() && now.since(held.arrived) > max_age
@@ -175,8 +178,8 @@ impl Downlink {
 /// Whether a datagram can be held.
 enum Room {
     Fits,
-    /// Once this packet is gone, perhaps.
+    /// Perhaps, once the packet with this index is gone.
     Without(u32),
-    /// Whatever is dropped.
+    /// It cannot, whatever is dropped.
     None,
 }

@@ -18,9 +18,10 @@
 //!   they are told, half of the slow rate is enough: most such samples were dry for a moment only, and with
 //!   the fast ones alone the rate would be too high. The window is always more than the rate needs, so this
 //!   lowers no rate for long.
-//! - A sample with a queue all through is not limited, whatever the slow rate says of it: by Little's law, one in which
-//!   more than twice what it delivered in a local round trip was always under way. Judged by the slow rate alone, one
-//!   that is too high finds every station dry and hears of nothing lower, while a queue stands at the router.
+//! - A sample with a queue all through is not limited, whatever the slow rate says of it: by Little's law,
+//!   one in which more than twice what it delivered in a local round trip was always under way. Judged by the
+//!   slow rate alone, no sample would correct a slow rate that is too high: by that rate every station looks
+//!   dry, while a queue stands at the router.
 //! - The longer of the two times is taken over a whole window. Taken for each sample it would add up to more
 //!   than has passed wherever data and ACKs come in bursts, and the rate would be too low by it.
 //! - Samples are laid end to end into windows, rather than kept as a maximum. A link that varies is not used
@@ -46,8 +47,9 @@ const LEAST: Duration = Duration::from_millis(8);
 /// A limited sample counts if it is above this part of the slow rate, where the senders use their windows up.
 const LEAST_PART: f64 = 0.5;
 
-/// A sample with always more than so many times under way of what it delivered in a local round trip had a queue. One
-/// would be enough, if what passes in 8 ms were no more uneven than what passes in a round trip.
+/// A sample had a queue if more than this many times what it delivered in a local round trip was under way
+/// all through it. One would be enough, if what passes in 8 ms were no more uneven than what passes in a
+/// round trip.
 const QUEUED: f64 = 2.0;
 
 /// A sample longer than this says that the station was away unannounced rather than what its link carries.
@@ -56,18 +58,19 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// ACKs with less time between them are one bunch.
 const TOGETHER: Duration = Duration::from_millis(1);
 
-/// The mean bunch is that of about so many bytes.
+/// The mean bunch is taken over about this many bytes.
 const BUNCH_MEMORY: f64 = 256.0 * 1024.0;
 
 /// Two full segments.
 const PAIR: f64 = 3000.0;
 
-/// Bunches are believed up to this much of the slow rate. Linux BBR says 100 ms (`bbr_extra_acked_max_us`),
-/// but what is too much below a base station overflows the router's queue, and what is too little only waits
-/// here.
+/// Bunches are believed up to what the slow rate carries in this time. Linux BBR says 100 ms
+/// (`bbr_extra_acked_max_us`), but what is too much below a base station overflows the router's queue, and
+/// what is too little only waits here.
 const BUNCH_LIMIT: Duration = Duration::from_millis(40);
 
-/// Bytes that passed in a time: that between ACKs, and that between departures.
+/// Bytes that passed, the time between their ACKs (`nanos`), and the time between their departures (`sent`,
+/// ns).
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     nanos: u64,
@@ -175,20 +178,20 @@ impl Rates {
 /// How much is acknowledged together: a radio that sends ACKs in bunches must have that much under way, or it
 /// runs dry between them. It is the mean over bytes, so that a large bunch counts as often as it has bytes.
 ///
-/// A bunch is as large as it was ahead of the slow rate, and ends where that has caught up: ACKs of sixteen
-/// flows come within a millisecond of each other all the time, and are no bunch for it.
+/// A bunch is as large as it was ahead of the slow rate, and ends when that rate has caught up: the ACKs of
+/// sixteen flows come within a millisecond of each other all the time, which makes them no bunch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bunches {
     began: Instant,
     last: Instant,
     bytes: u64,
-    /// The most that it was ahead, bytes.
+    /// Most bytes that the present bunch was ahead of the slow rate.
     most: f64,
     mean: f64,
 }
 
 impl Bunches {
-    /// So many bytes were acknowledged, the slow rate being `rate`, bytes/ns.
+    /// `bytes` were acknowledged; `rate` is the slow rate, bytes/ns.
     fn on_acked(&mut self, now: Instant, bytes: u64, rate: f64) {
         if now.since(self.last) > TOGETHER || self.ahead(now, rate) <= 0.0 {
             let size = self.most;
@@ -205,7 +208,7 @@ impl Bunches {
         self.bytes as f64 - rate * now.since(self.began).as_nanos() as f64
     }
 
-    /// What was acknowledged last was no bunch.
+    /// Empties the present bunch.
     fn forget(&mut self) {
         (self.bytes, self.most) = (0, 0.0);
     }
@@ -240,8 +243,7 @@ impl Departures {
         (place < self.len).then(|| &self.ring[(self.oldest + place) % DEPARTURES])
     }
 
-    /// When the byte went down that is number `delivered`, as exactly as is remembered; what is older is
-    /// forgotten.
+    /// When byte number `delivered` went down, as exactly as is remembered. Forgets older departures.
     fn of(&mut self, delivered: u64) -> Option<Instant> {
         while let Some(&(next, _)) = self.get(1)
             && next <= delivered
@@ -256,13 +258,13 @@ impl Departures {
 /// The sample that is being taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
-    /// Its first ACK, and when what that acknowledged had gone down.
+    /// When the ACK came that it begins with, and when what that ACK acknowledged had gone down.
     began: Instant,
     sent: Instant,
     bytes: u64,
-    /// The least that was under way since, bytes.
+    /// Fewest bytes that were under way in it.
     low: u64,
-    /// The station ran dry since, by the slow rate.
+    /// True if the station ran dry in it, by the slow rate.
     limited: bool,
 }
 
@@ -270,7 +272,7 @@ struct Sample {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnderWay {
     pub bytes: u64,
-    /// That is next to nothing, by the slow rate.
+    /// `bytes` is next to nothing, by the slow rate.
     pub dry: bool,
     /// Round trip to the station without a queue.
     pub local: Duration,
@@ -287,7 +289,7 @@ pub(super) struct DeliveryRate {
     /// Bytes that went down.
     sent: u64,
     sample: Sample,
-    /// The senders use up the windows that they are told: if the station runs dry, then for a small window.
+    /// The senders use up the windows that they are told: if the station runs dry, its window is too small.
     pub used_up: bool,
     /// A sample that was not limited has been taken: the rate is the link's, not the senders'.
     filled: bool,
@@ -306,7 +308,7 @@ impl DeliveryRate {
         }
     }
 
-    /// The rate is the link's and not merely the senders'.
+    /// True if the rate is the link's and not merely the senders'.
     pub fn is_filled(&self) -> bool {
         self.filled
     }
@@ -324,7 +326,7 @@ impl DeliveryRate {
         self.sent += bytes;
     }
 
-    /// `bytes` more of the station's connections are known to have arrived, and so much is still under way.
+    /// `bytes` more of the station's connections are known to have arrived; `under_way`: what still is.
     #[inline]
     pub fn on_acked(&mut self, now: Instant, bytes: u64, under_way: UnderWay) {
         let UnderWay { bytes: outstanding, dry, local, few } = under_way;

@@ -1,8 +1,8 @@
 //! What goes down: what is held, and when it leaves (Algorithms 1 and 2, the queues).
 //!
 //! Paper: `dsasync` section IV-B a, Algorithms 1 (line 9) and 2 (lines 6 to 10). Sees downlink packets; emits
-//! `Hold`, `Drop` and `Discard`, and answers what may leave now. The packets are in a [`HoldBuffer`], the
-//! time is a [`Pacer`]'s.
+//! `Hold`, `Drop` and `Discard`, and answers what may leave now. A [`HoldBuffer`] keeps the packets; a
+//! [`Pacer`] says when the next may leave.
 //!
 //! Deviations: Algorithm 2 runs on "a sufficiently frequent timer" and moves a packet of each station a turn;
 //! here a packet leaves when there is room, as told by the driver or else by the pace, so that a release
@@ -10,8 +10,9 @@
 //!
 //! What the paper does not say is what becomes of a packet that does not fit into B_alloc. With
 //! [`Queues::Station`] (the preset `paper`) it is dropped. With [`Queues::Flow`] the longest queue of the
-//! station that has most here loses its first packets instead, unless the packet would go to that queue; a flow that has more than its quota here
-//! gets its packets dropped; and a queue that stands outside silences is cut ([`codel`](super::codel)).
+//! station that has most here loses its first packets instead, unless the packet would go to that queue; a
+//! flow that has more than its quota here gets its packets dropped; and a queue that stands outside silences
+//! is cut ([`codel`](super::codel)).
 
 use core::cell::Cell;
 
@@ -31,8 +32,8 @@ use crate::units::Seq;
 /// packet must not cost more work than this.
 pub(super) const MOST_DROPS: u32 = 64;
 
-/// The common queue of a station, of all flows that the station has not answered, gets this part of a flow's
-/// quota. Before its first answer a flow sends no more than an initial window.
+/// All flows that a station has not answered share a queue, whose quota is a flow's divided by this. Before
+/// its first answer a flow sends no more than an initial window.
 pub(super) const COMMON_PART: u64 = 8;
 
 /// A held packet that leaves.
@@ -55,7 +56,7 @@ pub(super) struct Leaving {
 pub(super) struct Downlink {
     pub(super) buffer: HoldBuffer,
     pub pacer: Pacer,
-    /// When the first of the stations below which enough is outstanding is sent a packet all the same.
+    /// When the first of the stations that have enough outstanding is sent a packet all the same.
     pub(super) patient: Instant,
     /// The last release ended for its [`MOST_DROPS`]: there may be more to drop, or to release.
     pub unfinished: bool,
@@ -89,9 +90,9 @@ impl Downlink {
         self.buffer.has(station)
     }
 
-    /// An arrival has to wait though the radio works: behind packets of its own flow, or the flow would be
-    /// reordered; behind whoever waits for a turn; or because the transmit queue holds enough. The paper has
-    /// it wait behind packets of its station only.
+    /// True if an arrival has to wait though the radio works: behind packets of its own flow, or the flow
+    /// would be reordered; behind whoever waits for a turn; or because the transmit queue holds enough. The
+    /// paper has it wait behind packets of its station only.
     #[inline]
     pub fn must_wait(
         &mut self,
@@ -155,7 +156,7 @@ impl Downlink {
         found
     }
 
-    /// Enough is outstanding below, for all stations together.
+    /// True if all stations together have as much outstanding as they may; notes in `patient` until when.
     #[inline]
     fn waits_for_cell(&mut self, now: Instant, round_trips: &RoundTrips) -> bool {
         let full = round_trips.cell_is_full(now);
@@ -165,7 +166,8 @@ impl Downlink {
         full.is_some()
     }
 
-    /// The station acknowledged something, so it may be sent something again.
+    /// The station acknowledged something, so it may be sent something again. True if held packets may leave
+    /// now.
     #[inline]
     pub fn relieve(&mut self, now: Instant, round_trips: &RoundTrips, station: StationId) -> bool {
         if self.patient == Instant::FAR_FUTURE {
@@ -178,7 +180,7 @@ impl Downlink {
         relieved || (self.packets() > 0 && round_trips.is_shared())
     }
 
-    /// Time has come for stations below which enough is outstanding.
+    /// Once `patient` has come, gives the blocked stations a turn again, whatever they have outstanding.
     pub fn lose_patience(&mut self, now: Instant) {
         if self.patient <= now {
             self.patient = Instant::FAR_FUTURE;
@@ -240,8 +242,8 @@ impl Downlink {
         Verdict::Hold
     }
 
-    /// Puts a packet into its queue, which is that of the station that the flow was at before if the flow holds packets
-    /// there.
+    /// Puts a packet into its queue, which is that of the station that the flow was at before if the flow
+    /// holds packets there.
     #[inline]
     pub(super) fn enqueue(
         &mut self,
@@ -263,12 +265,13 @@ impl Downlink {
         shared.metrics.holds += 1;
     }
 
-    /// The flow, or all flows that its station has not answered, would come to have more here than their quota, were
-    /// the packet held in place of one of `freed` bytes, which is 0 if there is none.
+    /// True if holding the packet in place of one of `freed` bytes (0: in place of none) would put its flow
+    /// above the quota. All flows that their station has not answered share one quota.
     #[inline]
     fn is_over_quota(&self, shared: &mut Shared, slot: u32, packet: &PacketView<'_>, freed: u32) -> bool {
         let quota = shared.space.part(shared.config.flow_quota.0);
-        // What adds nothing may be held: the queue can be over its quota by what came back from below.
+        // A packet that adds nothing may be held, though what came back from the transmit queue has put the
+        // queue above its quota.
         if quota == 0 || shared.config.queues == Queues::Station || packet.len <= freed {
             return false;
         }
@@ -277,11 +280,11 @@ impl Downlink {
         others + u64::from(packet.len) > if own { quota } else { quota / COMMON_PART }
     }
 
-    /// The flow's station would come to have more here than its quota, were the packet held too.
+    /// True if holding the packet would put the flow's station above its quota.
     #[inline]
     fn is_station_over_quota(&self, shared: &mut Shared, slot: u32, packet: &PacketView<'_>) -> bool {
         let quota = shared.space.part(shared.config.station_quota.0);
-        // Most often all that is here is less, whoever has it.
+        // Most often all stations together hold less.
         let most = shared.space.held() + u64::from(self.buffer.packets()) * self.buffer.weight(0);
         if quota == 0 || most + u64::from(packet.len) <= quota || shared.config.queues == Queues::Station {
             return false;
@@ -290,17 +293,17 @@ impl Downlink {
         held + u64::from(packet.len) > quota
     }
 
-    /// The queue that this packet is in, or was just taken out of, has come into use or run empty: others share the space
-    /// at its station now.
+    /// Tells [`Space`](super::shared::Space) how many queues share it, now that the queue which this packet
+    /// is in, or was just taken out of, has come into use or run empty.
     #[inline(never)]
     fn note_queues(&self, shared: &mut Shared, index: u32) {
         let station = self.buffer.station_of(index);
         shared.space.note_queues(station, self.buffer.shared_by(station));
     }
 
-    /// Drops from the longest queue of the station that has most here until the packet fits, and from that of its own
-    /// station until that is within its quota. False if it does not fit
-    /// all the same.
+    /// Drops held packets until this one fits: while the buffer is full, from the longest queue of the
+    /// heaviest station; while the packet's own station is above its quota, from the longest queue there.
+    /// False if the packet does not fit all the same.
     #[inline]
     fn make_room(
         &mut self,
@@ -382,7 +385,7 @@ impl Downlink {
         self.stands(now, shared, round_trips, flow, held).then_some(DropReason::StandingQueue)
     }
 
-    /// The packet is dropped, because its queue stands though the radio works.
+    /// True if the packet is to be dropped, because its queue stands though the radio works.
     #[inline]
     fn stands(
         &mut self,
@@ -437,7 +440,7 @@ impl Downlink {
         leaving
     }
 
-    /// A silence is over, or a gate open.
+    /// A silence is over, or a gate was opened: blocked stations have a turn again.
     pub fn unblock(&mut self) {
         self.buffer.unblock();
     }

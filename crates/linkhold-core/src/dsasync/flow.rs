@@ -34,7 +34,7 @@ pub(super) enum Transport {
 /// How far the end of a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// Neither end has said so.
+    /// Neither end has closed or reset the connection.
     None,
     /// At least one end closed: the sequence number after the correspondent's (`down`) and the station's FIN.
     Fins { down: Option<Seq>, up: Option<Seq> },
@@ -60,7 +60,7 @@ impl Ending {
     }
 }
 
-/// A SYN that has not been answered, or was.
+/// A SYN of the connection, answered or not.
 #[derive(Clone, Copy, Debug)]
 struct Syn {
     downlink: bool,
@@ -75,7 +75,7 @@ impl Syn {
         Self { downlink, flags: tcp.flags, seq: tcp.seq, end: tcp.seq_end(), options: tcp.syn }
     }
 
-    /// This SYN-ACK answers it.
+    /// True if this SYN-ACK answers it.
     fn is_answered_by(&self, tcp: &TcpSegment, downlink: bool) -> bool {
         // With TCP Fast Open (RFC 7413) data of the SYN may be acknowledged, too.
         self.downlink != downlink && tcp.ack.after(self.seq) && !tcp.ack.after(self.end)
@@ -85,7 +85,7 @@ impl Syn {
 /// What is watched of a connection where nobody tells the rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watched {
-    /// A right edge told the correspondent, and when the data up to it would be here.
+    /// A right edge that the correspondent was told, and when the data up to it should be here.
     pub edge_due: Option<(Seq, Instant)>,
     /// When the station last acknowledged something new, or began to owe that.
     pub progressed: Instant,
@@ -123,15 +123,16 @@ pub(super) struct Flow {
     up_tick: Option<u32>,
     /// The station's latest segment is the first with its timestamp.
     pub new_tick: bool,
-    /// Its ACK and window count with the correspondent: not those of a segment sent again.
+    /// The correspondent heeds the ACK and window of the station's latest segment: not if that was sent
+    /// again.
     pub counts: bool,
-    /// It takes sequence numbers that none before it took: it is no copy.
+    /// The station's latest segment takes sequence numbers that none before it took, so it is no copy.
     pub sends_new: bool,
     /// When the station was last heard on this connection, or began to owe an ACK.
     pub heard: Instant,
     /// The correspondent sends timestamps.
     timestamps: bool,
-    /// A segment of it was signed: its headers are not to be touched ([`TcpSegment::signed`]).
+    /// A segment of the connection was signed: no header is to be touched ([`TcpSegment::signed`]).
     pub signed: bool,
     /// Window field last passed on to the correspondent.
     pub passed: u16,
@@ -144,11 +145,12 @@ pub(super) struct Flow {
     pub down_sent: Option<Seq>,
     /// Highest number at which a segment handed to the radio begins, empty ones counted.
     pub down_begun: Option<Seq>,
-    /// Bytes above `acked` that duplicate ACKs say have arrived.
+    /// Bytes above `acked` that nobody waits for: by duplicate ACKs they have arrived, or they are taken for
+    /// lost, or they came back from the transmit queue.
     credited: u32,
     /// Bytes above `acked` that were sent again and are thought to be under way.
     again: u32,
-    /// Bytes that the latest ACK lets be taken for lost.
+    /// Bytes that are taken for lost because of the latest ACK's SACK blocks.
     pub lost: u32,
     /// Latest sequence number the correspondent acknowledged.
     correspondent_acked: Option<Seq>,
@@ -156,7 +158,7 @@ pub(super) struct Flow {
     pub has_data: bool,
     ending: Ending,
 
-    /// Its packets in the hold buffer: a list of that buffer's own making, and how many.
+    /// Its packets in the hold buffer: the ends of a list that the buffer keeps, and how many there are.
     pub held_head: u32,
     pub held_tail: u32,
     pub held: u32,
@@ -164,12 +166,13 @@ pub(super) struct Flow {
     pub held_weight: u64,
     /// The station has acknowledged something on this connection after the handshake.
     answered: bool,
-    /// Its packets in the uplink shaper that will tell the correspondent of a window.
+    /// Its ACKs that wait here, in the uplink shaper or while a hole is repaired, and will tell the
+    /// correspondent a window.
     pub shaped: u32,
     pub kept: Option<KeptAck>,
 
     pub window: Window,
-    /// It is in the list of closed flows.
+    /// It is in the list of flows whose window is closed.
     pub listed: bool,
     /// Algorithm 5 asked for the window clamp.
     pub clamp_on: bool,
@@ -178,14 +181,14 @@ pub(super) struct Flow {
     pub wired: MinFilter,
     pub wired_probe: Option<WiredProbe>,
     pub radio_probe: Option<RadioProbe>,
-    /// Of what is outstanding, what is booked with which station.
+    /// The station at which its outstanding bytes are counted, and how many are.
     pub booked: (StationId, u32),
-    /// What it sends down, among its station's flows.
+    /// What it is sent, for the count of its station's flows ([`Shares`](super::shares::Shares)).
     pub share: Tally,
     /// What is watched where nobody tells the rate. On the heap: other flows do not have it.
     pub watched: Option<Box<Watched>>,
-    /// What its station is told of the correspondent's window. On the heap: only flows with uplink data whose rate
-    /// nobody tells have it.
+    /// What its station is told of the correspondent's window. On the heap: only flows with uplink data whose
+    /// rate nobody tells have it.
     pub up: Option<Box<UpWindow>>,
 }
 
@@ -243,12 +246,12 @@ impl Flow {
         }
     }
 
-    /// The sender can tell a spurious retransmission when both copies arrive.
+    /// True if the sender can tell a spurious retransmission when both copies arrive.
     pub fn detects_spurious(&self) -> bool {
         self.timestamps || self.handshake.sack()
     }
 
-    /// The station has acknowledged something after the handshake: somebody there takes part in this
+    /// True if the station has acknowledged something after the handshake: somebody there takes part in this
     /// connection. What strangers send to nobody never gets that far.
     pub fn is_answered(&self) -> bool {
         self.answered
@@ -259,13 +262,13 @@ impl Flow {
         self.answered = true;
     }
 
-    /// The flow holds nothing back, here or at its sender: the first choice when a place in the table is
-    /// needed.
+    /// True if nothing of the flow is held back, here or at its sender: the first choice when a place in the
+    /// table is needed.
     pub fn is_idle(&self) -> bool {
         self.held == 0 && self.shaped == 0 && !self.window.is_closed()
     }
 
-    /// More is known of the connection than SYNs.
+    /// True if more is known of the connection than SYNs.
     fn is_under_way(&self) -> bool {
         self.agreed || self.answered || self.has_data
     }
@@ -352,7 +355,7 @@ impl Flow {
         }
     }
 
-    /// Something was seen of it.
+    /// True if a segment of the connection was seen.
     fn is_known(&self) -> bool {
         self.acked.is_some() || self.up_next.is_some() || self.down_max.is_some()
     }
@@ -433,8 +436,8 @@ impl Flow {
         true
     }
 
-    /// Notes that a segment goes to the radio that begins at `seq`. One beyond all that was learned of was not
-    /// believed.
+    /// Notes that a segment that begins at `seq` goes to the radio. One that begins beyond `down_max` was not
+    /// believed, and does not count.
     #[inline]
     pub fn note_begun(&mut self, seq: Seq) {
         if self.down_max.is_some_and(|highest| !seq.after(highest)) {
@@ -503,7 +506,7 @@ impl Flow {
         self.correspondent_acked
     }
 
-    /// Both ends closed and every FIN is acknowledged, or one end reset the connection.
+    /// True if both ends closed and every FIN is acknowledged, or one end reset the connection.
     #[inline]
     pub fn is_over(&self) -> bool {
         match self.ending {
@@ -517,7 +520,7 @@ impl Flow {
         }
     }
 
-    /// What ends at `end` was handed to the radio before.
+    /// True if what ends at `end` was handed to the radio before.
     #[inline]
     pub fn was_sent(&self, end: Seq) -> bool {
         self.down_sent.is_some_and(|highest| !end.after(highest))
@@ -534,15 +537,15 @@ impl Flow {
         }
     }
 
-    /// Nothing of what is outstanding is waited for any more.
+    /// Counts all outstanding bytes as if they had arrived: nobody waits for them any more.
     pub fn write_off(&mut self) {
         let outstanding = u32::try_from(self.outstanding()).unwrap_or(u32::MAX);
         self.credited = self.credited.saturating_add(outstanding);
         self.again = 0;
     }
 
-    /// A window probe: Linux sends an empty segment just below what is acknowledged (`tcp_xmit_probe_skb`),
-    /// older stacks one byte beyond a closed window (RFC 9293 section 3.8.6.1).
+    /// True for a window probe: Linux sends an empty segment just below what is acknowledged
+    /// (`tcp_xmit_probe_skb`), older stacks one byte beyond a closed window (RFC 9293 section 3.8.6.1).
     pub fn is_probe(&self, tcp: &TcpSegment) -> bool {
         if tcp.payload_len > 1 || tcp.flags.intersects(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
             return false;
@@ -554,8 +557,8 @@ impl Flow {
                 && self.down_max.is_some_and(|end| end == tcp.seq_end()))
     }
 
-    /// The receive window is used up: what is left of it does not take another segment like this one. The
-    /// paper asks for `SN_new = SN_last + rwin`; a sender never sends the last sliver of a window, so
+    /// True if the receive window is used up: what is left of it does not take another segment like this one.
+    /// The paper asks for `SN_new = SN_last + rwin`; a sender never sends the last sliver of a window, so
     /// equality alone would hardly ever be seen.
     pub fn is_window_used_up(&self, payload_len: u32) -> bool {
         let (Some(acked), Some(shift), Some(newest)) = (self.acked, self.offer_shift, self.down_max) else {

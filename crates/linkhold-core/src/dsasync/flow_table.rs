@@ -1,8 +1,8 @@
 //! The flow table: finds a connection by its addresses and ports, and bounds how many are known.
 //!
-//! At `max_flows` the longest idle connection makes room. Flows of datagrams have places of their own, a quarter as
-//! many, so that datagrams from ever new ports evict no connection. A connection and a flow of datagrams between
-//! the same ports are two. Flows are found by a seeded hash, since strangers choose
+//! At `max_flows` the longest idle connection makes room. Flows of datagrams have places of their own, a
+//! quarter as many, so that datagrams from ever new ports evict no connection. A connection and a flow of
+//! datagrams between the same ports are two. Flows are found by a seeded hash, since strangers choose
 //! the 5-tuples; every walk over all flows goes by slot number, never by hash, so a run repeats exactly.
 
 use core::hash::{BuildHasher, Hasher};
@@ -45,7 +45,7 @@ struct Slot {
     flow: Flow,
 }
 
-/// Flows of datagrams have one place for so many of connections.
+/// Flows of datagrams have one place for this many places of connections.
 const DATAGRAM_PART: usize = 4;
 
 /// All flows.
@@ -55,7 +55,7 @@ pub(super) struct FlowTable {
     hasher: FixedState,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// By transport.
+    /// By transport, as are the next three: the slot used last, the one idle longest, flows, and most flows.
     newest: [u32; 2],
     oldest: [u32; 2],
     len: [usize; 2],
@@ -224,7 +224,7 @@ impl FlowTable {
         &self.slots[slot as usize].flow
     }
 
-    /// What to remember the flow in a slot by.
+    /// The identity under which the flow in a slot can be remembered.
     pub fn id(&self, slot: u32) -> FlowId {
         FlowId { slot, generation: self.slots[slot as usize].generation }
     }

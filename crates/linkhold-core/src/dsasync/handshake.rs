@@ -20,13 +20,13 @@ pub(super) enum Scale {
     Offered(Option<u8>),
     /// The correspondent's SYN was seen; true if it carries the option.
     Asked(bool),
-    /// Known.
+    /// The handshake has settled on this shift.
     Known(u8),
 }
 
 impl Scale {
-    /// After a SYN, or the SYN-ACK if `is_answer`, with this option; `other`: from the end whose windows it is
-    /// not.
+    /// The state after a SYN, or the SYN-ACK if `is_answer`, with the option `offer`. `other`: it came from
+    /// the other end, not from the one whose windows these are.
     fn after(self, offer: Option<u8>, other: bool, is_answer: bool) -> Self {
         // A SYN-ACK carries the option only if the SYN did, so it decides even where the SYN went unseen.
         match (self, other, is_answer) {
@@ -45,8 +45,9 @@ impl Scale {
         }
     }
 
-    /// The field and shift of an ACK that repeats this segment's window: a SYN's window is not scaled, an ACK's
-    /// is (RFC 7323 section 2.2), so that a SYN's field in an ACK would be a larger window than was offered.
+    /// The field and shift of an ACK that repeats this segment's window: a SYN's window is not scaled, an
+    /// ACK's is (RFC 7323 section 2.2), so that a SYN's field in an ACK would be a larger window than was
+    /// offered.
     fn offer_of(self, tcp: &TcpSegment) -> (u16, Option<u8>) {
         match self {
             Self::Known(shift) if tcp.flags.contains(TcpFlags::SYN) => (tcp.window >> shift, Some(shift)),
@@ -74,7 +75,7 @@ pub(super) enum EcnEcho {
     /// The two ends did not agree on ECN, as far as we saw.
     #[default]
     Unsupported,
-    /// They did, and nothing is to be told.
+    /// The two ends agreed on ECN, and nothing is to be told.
     Idle,
     /// ACKs carry ECN-echo until the sender answers that it has reduced its window.
     Due,
@@ -83,9 +84,9 @@ pub(super) enum EcnEcho {
 /// What is known from the SYNs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
-    /// Of the station's windows.
+    /// Scale of the station's windows.
     pub scale: Scale,
-    /// Of the correspondent's.
+    /// Scale of the correspondent's windows.
     down_scale: Scale,
     /// Which ends' SYNs permit SACK: bit 0 the correspondent's, bit 1 the station's.
     sack_offers: u8,
@@ -95,7 +96,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Both ends offered SACK.
+    /// True if both ends offered SACK.
     pub fn sack(&self) -> bool {
         self.sack_offers == 3
     }
@@ -129,7 +130,7 @@ impl Handshake {
         self.scale.offer_of(tcp)
     }
 
-    /// The same of a segment from the correspondent.
+    /// What a segment from the correspondent offers, in the same form.
     pub fn correspondents_offer_of(&self, tcp: &TcpSegment) -> (u16, Option<u8>) {
         self.down_scale.offer_of(tcp)
     }

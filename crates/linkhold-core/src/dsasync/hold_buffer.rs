@@ -4,22 +4,22 @@
 //! 4.2. Keeps packets; [`Downlink`] decides what is held and when it leaves.
 //!
 //! Stations are served by deficit round robin, and within a station its queues, new ones first in both: a
-//! station or flow that seldom has anything here hardly waits, and none has more than its part for having more
-//! flows or longer packets. A flow of which the station has acknowledged something has a queue of its
+//! station or flow that seldom has anything here hardly waits, and none has more than its part for having
+//! more flows or longer packets. A flow of which the station has acknowledged something has a queue of its
 //! own; all other flows of a station share one, so that a flood with ever new ports is one queue's worth of
 //! traffic. Datagrams of flows that the station has not answered share another. With [`Queues::Station`] (the
-//! paper's) every flow of a station is in that one queue, which is then first-in first-out over the station, and
-//! stations are served in turn, a packet each (Algorithm 2). What is taken back from the transmit queue goes to the
-//! front.
+//! paper's) every flow of a station is in that one queue, which is then first-in first-out over the station,
+//! and stations are served in turn, a packet each (Algorithm 2). What is taken back from the transmit queue
+//! goes to the front.
 //!
-//! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. A station: empty → new → old
-//! → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
-//! nothing, so that its order is kept; from the common queue it moves to its own, with all that it holds, when its
-//! station has answered. (A flow that always holds something would stay among strangers for ever.)
+//! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. A station: empty → new →
+//! old → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
+//! nothing, so that its order is kept; from the common queue it moves to its own, with all that it holds,
+//! when its station has answered. (A flow that always holds something would stay among strangers for ever.)
 //!
 //! Room is made by the longest queue of the station that has most here, so that a station cannot push another
-//! out by its number of flows. A packet counts with its bytes, but at least as many as there are in the buffer
-//! for each of the most packets: so the longest queue is also the one that costs most memory.
+//! out by its number of flows. A packet counts with its bytes, but at least as many as there are in the
+//! buffer for each of the most packets: so the longest queue is also the one that costs most memory.
 //!
 //! Deviation: the copy to replace is looked for among the first and last 32 held packets of the flow only (a
 //! retransmission is of the oldest or of the newest), so that a stranger cannot make us walk a long list.
@@ -38,7 +38,7 @@ use crate::units::Seq;
 /// No slot, no packet: the end of an intrusive list.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// In place of a count of silences: no count equals it.
+/// Stands for a count of silences that no real count equals.
 pub(super) const IN_SILENCE: u64 = u64::MAX;
 
 /// How many held packets of a flow are looked at from each end for an older copy.
@@ -62,7 +62,8 @@ pub(super) struct HeldSegment {
     pub is_data: bool,
     /// When it came.
     pub arrived: Instant,
-    /// How many silences there had been; [`IN_SILENCE`] if it came in one, or back from the transmit queue.
+    /// How many silences there had been when it came; [`IN_SILENCE`] if it came in one, or back from the
+    /// transmit queue.
     pub silences: u64,
     probe: bool,
     queue: u32,
@@ -109,7 +110,7 @@ struct Queue {
     station: u32,
     /// What is in it.
     transport: Transport,
-    /// See the top of this file; bytes.
+    /// What its packets weigh (see the top of this file), bytes.
     weight: u64,
     deficit: i64,
     place: Place,
@@ -147,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// Makes a packet the last, and answers the one before it. Its own links are still to be set.
+    /// Makes a packet the last and returns the one before it. The caller sets the packet's own links.
     #[inline]
     fn append(&mut self, slab: &mut [HeldSegment], index: u32) -> u32 {
         let prev = join(&mut self.tail, &mut self.head, index);
@@ -294,13 +295,13 @@ pub(super) struct HoldBuffer {
     /// Stations from this number on share one record.
     max_stations: u32,
     stations: Vec<Station>,
-    /// New and old stations that hold packets and may be served, in turn. Some may have become empty or silent
-    /// since.
+    /// New and old stations that hold packets and may be served, in turn. Some may have become empty or
+    /// silent since.
     fresh: Ring,
     ring: Ring,
     /// Stations that were silent when their turn came.
     blocked: Vec<u32>,
-    /// Stations by what they hold of connections.
+    /// Stations by the weight of the segments held for them.
     heaviest: Longest,
     /// Queues of datagrams, of all stations.
     longest_datagrams: Longest,
@@ -404,8 +405,8 @@ impl HoldBuffer {
         StationId(self.queues[self.slab[index as usize].queue as usize].station)
     }
 
-    /// The state of CoDel of the queue that a held packet is in, the queue's station, and if the queue holds more than
-    /// two full packets: less is no queue that a sender could do without.
+    /// The CoDel state of the held packet's queue, the queue's station, and whether the queue holds more than
+    /// two full packets: CoDel leaves a shorter queue alone, since its sender needs it.
     pub fn codel_of(&mut self, held: &HeldSegment) -> (&mut CoDel, StationId, bool) {
         let queue = &mut self.queues[held.queue as usize];
         let is_long = queue.weight > 2 * u64::from(self.quantum);
@@ -417,7 +418,7 @@ impl HoldBuffer {
         self.datagrams
     }
 
-    /// Number of the first flow's own queue.
+    /// Index of the queue of the flow in slot 0.
     fn first_own(&self) -> u32 {
         2 * (self.max_stations + 1)
     }
@@ -450,21 +451,23 @@ impl HoldBuffer {
         (if own { self.first_own() + slot } else { common }, station)
     }
 
-    /// What the queue weighs that a packet of this flow would go to, and if it is the flow's own.
+    /// Weight of the queue that this flow's next packet would join, and whether that queue is the flow's own.
     pub fn weight_before(&self, flow: &Flow, slot: u32, station: StationId) -> (u64, bool) {
         let (queue, _) = self.queue_for(flow, slot, station);
         (self.queues.get(queue as usize).map_or(0, |queue| queue.weight), queue >= self.first_own())
     }
 
-    /// What connections of the station weigh whose queue a packet of this flow would go to.
+    /// Weight of all segments held for the station whose queue this flow's next packet would join.
     pub fn station_weight(&self, flow: &Flow, slot: u32, station: StationId) -> u64 {
         let (_, station) = self.queue_for(flow, slot, station);
         self.stations.get(station as usize).map_or(0, |station| station.weight)
     }
 
-    /// For a segment: among all, the first packet of the longest queue of the station that has most here, if that has more
-    /// than the station of this flow would have with the packet; else of the longest queue of the flow's own station, if
-    /// that is longer than the one that the packet would go to becomes with it.
+    /// The held packet that gives way to a segment of this flow.
+    ///
+    /// With [`Among::All`]: if the heaviest station is another and holds more than this flow's would with the
+    /// segment, the head of its longest queue. Otherwise the head of the longest queue of this flow's
+    /// station, if it is another and longer than the flow's would become.
     pub fn first_of_longer(
         &self,
         flow: &Flow,
@@ -489,13 +492,14 @@ impl HoldBuffer {
         (longest != own && queue.weight > own_weight + weight).then_some(queue.head)
     }
 
-    /// The first packet of the queue that a packet of this flow would go to.
+    /// The head of the queue that this flow's next packet would join.
     pub fn first_of_own(&self, flow: &Flow, slot: u32, station: StationId) -> Option<u32> {
         let (own, _) = self.queue_for(flow, slot, station);
         self.queues.get(own as usize).map(|queue| queue.head).filter(|&head| head != NONE)
     }
 
-    /// The first packet of the longest queue of a transport: of connections, that of the station that has most.
+    /// The head of the longest queue of a transport: of all queues of datagrams, or of the heaviest station's
+    /// queues of segments.
     pub fn first_of_longest(&self, transport: Transport) -> Option<u32> {
         let longest = match transport {
             Transport::Udp => self.longest_datagrams.longest()?,
@@ -637,7 +641,7 @@ impl HoldBuffer {
         }
     }
 
-    /// A queue begins as a new one of the station.
+    /// Puts a queue on the list of the station's new ones.
     #[inline(never)]
     fn begin_anew(&mut self, index: u32, station: u32) {
         // It is on a list if its flow has moved to another station since it ran empty.
@@ -667,8 +671,8 @@ impl HoldBuffer {
         self.heaviest.update(&mut self.stations, number, total);
     }
 
-    /// Takes a packet out of the middle of its queue. It can be looked at until the next `push`. True if its queue is
-    /// empty now.
+    /// Takes a packet out of the middle of its queue. It can be looked at until the next `push`. True if its
+    /// queue is empty now.
     pub fn remove(&mut self, flow: &mut Flow, index: u32) -> (&HeldSegment, bool) {
         let HeldSegment { queue, prev, next, flow_prev, flow_next, len, .. } = self.slab[index as usize];
         let weight = self.weight(len);
@@ -696,7 +700,7 @@ impl HoldBuffer {
         (&self.slab[index as usize], left == 0)
     }
 
-    /// Nothing is held: nobody has a turn.
+    /// Nothing is held any more: takes every station's turn away.
     #[inline(never)]
     fn reset(&mut self) {
         self.fresh.clear(&mut self.stations);
@@ -779,8 +783,8 @@ impl HoldBuffer {
         false
     }
 
-    /// The first station in turn holds packets, and may be served. One that is alone has its next quantum at once: its
-    /// turn would come round to it.
+    /// True if the first station in turn holds packets and may be served. One that is alone gets its next
+    /// quantum at once, since no other would have a turn before it.
     #[inline]
     pub fn first_has_turn(&mut self) -> bool {
         let Some(number) = self.first() else { return false };
@@ -792,7 +796,7 @@ impl HoldBuffer {
         station.held > 0 && station.deficit > 0
     }
 
-    /// A silence is over: who was blocked has a turn again.
+    /// A silence is over: stations that were blocked have a turn again.
     pub fn unblock(&mut self) {
         for number in self.blocked.drain(..) {
             self.stations[number as usize].turn = Turn::Old;
@@ -800,7 +804,7 @@ impl HoldBuffer {
         }
     }
 
-    /// A station has a turn again if it was blocked. It is known to be served at once.
+    /// Gives the station a turn again if it was blocked. Its caller knows that it may be served now.
     pub fn unblock_one(&mut self, station: StationId) {
         let number = self.number(station);
         if self.stations.get(number as usize).is_some_and(|station| station.turn == Turn::Blocked)
@@ -839,7 +843,7 @@ impl HoldBuffer {
         }
     }
 
-    /// Any packet, of the first station in turn; of a silent one, too.
+    /// Some held packet: the next one of the first station in turn, silent or not.
     pub fn any(&mut self) -> Option<u32> {
         self.unblock();
         if self.settle(|_| false) { self.next() } else { None }
@@ -860,20 +864,20 @@ impl HoldBuffer {
     }
 }
 
-/// What a packet tells its receiver of what it may send.
+/// The ACK number and window of a segment; `None` for SYN, RST and segments without ACK.
 pub(super) fn tells(packet: &PacketView<'_>) -> Option<(Seq, u16)> {
     let is_plain = packet.tcp.flags.contains(TcpFlags::ACK)
         && !packet.tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST));
     is_plain.then_some((packet.tcp.ack, packet.tcp.window))
 }
 
-/// The segment has payload and opens no connection.
+/// True if the segment has payload and neither opens nor resets a connection.
 pub(super) fn is_data(tcp: &TcpSegment) -> bool {
     tcp.payload_len > 0 && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
 }
 
-/// Makes a packet the one at an `end` of a list whose `other` end is given too, and answers its neighbour. The links
-/// of both are still to be set.
+/// Puts `index` at `end` of a list whose opposite end is `other`, and returns its neighbour. The caller sets
+/// both links.
 #[inline]
 fn join(end: &mut u32, other: &mut u32, index: u32) -> u32 {
     let neighbour = core::mem::replace(end, index);

@@ -103,7 +103,8 @@ impl KeptAcks {
         });
     }
 
-    /// Calls `close` for each flow of `scope` that has an ACK kept back, and releases what it has left.
+    /// Calls `close` for each flow of `scope` that has an ACK kept back, and releases the ACK if `close` did
+    /// not.
     pub fn close_all(
         &mut self,
         shared: &mut Shared,

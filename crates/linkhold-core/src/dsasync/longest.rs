@@ -2,12 +2,12 @@
 //!
 //! RFC 8290 section 4.1 drops from the longest queue when the buffer is full. A search would take a step a
 //! queue, and strangers choose how many queues there are. So queues are kept in lists by size, four lists for
-//! each doubling; the longest is one of the highest list in use. A queue that is alone changes its list only when
-//! another joins it.
+//! each doubling; the longest is one of the highest list in use. A queue that is alone changes its list only
+//! when another joins it.
 
 use super::hold_buffer::NONE;
 
-/// Lists.
+/// How many lists there are.
 const CLASSES: usize = 128;
 
 /// Bits of a word.
@@ -19,7 +19,7 @@ const LEAST: u64 = 256;
 /// A queue's place in its list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Links {
-    /// Number of its list; `None`: it is empty.
+    /// Number of its list; `None`: the queue is empty.
     class: Option<u8>,
     prev: u32,
     next: u32,
@@ -41,7 +41,7 @@ pub(super) struct Longest {
     /// Bit n of word m: list 64 m + n is not empty.
     used: [u64; CLASSES / WORD],
     queues: u32,
-    /// The only queue that is not empty, and its weight, if that may ask for another list.
+    /// The only queue that is not empty, and its weight, if the queue may be in the list of another weight.
     alone: Option<(u32, u64)>,
 }
 
@@ -123,7 +123,7 @@ impl Longest {
         *queues[index as usize].links() = links;
     }
 
-    /// A queue than which none is a quarter longer; `None` if all are empty.
+    /// A queue that no other exceeds by more than a quarter; `None` if all are empty.
     pub fn longest(&self) -> Option<u32> {
         let word = self.used.iter().rposition(|&word| word != 0)?;
         let class = word * WORD + self.used[word].ilog2() as usize;

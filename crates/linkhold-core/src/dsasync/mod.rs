@@ -90,16 +90,18 @@ pub use config::{
 /// kernel.
 const LATE: Duration = Duration::from_millis(2);
 
-/// A pause for the other direction's turn that is expected to be no longer is not held for: the longest frame of the standards
-/// that have such turns (20 ms: IEEE 802.16 and a DOCSIS MAP interval; 10 ms in 5G).
+/// Nothing is held for a pause that is the other direction's turn if the pause is expected to be no longer
+/// than this: the longest frame of the standards that have such turns (20 ms: IEEE 802.16 and a DOCSIS MAP
+/// interval; 10 ms in 5G).
 const TURN: Duration = Duration::from_millis(20);
 
-/// True of a silence that is only a turn of the medium access, and that holding would make longer. (The paper's silences are
-/// those of a radio that neither sends nor receives.)
+/// True of a silence that is only a turn of the medium access, and that holding would make longer. (The
+/// paper's silences are those of a radio that neither sends nor receives.)
 /// - A station that waits for its own grant cannot send, but it can be sent to.
-/// - The downlink's pause in a TDD frame is part of every packet's way. What comes in it must lie in the radio's queue when
-///   the next subframe is filled. Held, it is released by the event that starts that subframe, and only as much of it as
-///   the pacer lets go at once is in time; the rest waits one frame more, in each round trip.
+/// - The downlink's pause in a TDD frame is part of every packet's way. What comes in it must lie in the
+///   radio's queue when the next subframe is filled. Held, it is released by the event that starts that
+///   subframe, and only as much of it as the pacer lets go at once is in time; the rest waits one frame more,
+///   in each round trip.
 ///
 /// An end needs no start: the monitor passes over the end of a silence that it does not know.
 fn is_a_turn(kind: &LinkEventKind) -> bool {
@@ -161,8 +163,8 @@ impl DsaSync {
         &self.shared.monitor
     }
 
-    /// The wired part of a connection's round trip: the least that was measured in the last 10 to 20 s. `None`
-    /// until there was an answer to measure, or if the connection is not known.
+    /// The wired part of a connection's round trip: the least that was measured in the last 10 to 20 s.
+    /// `None` until there was an answer to measure, or if the connection is not known.
     #[must_use]
     pub fn wired_round_trip(&self, flow: &FlowKey) -> Option<Duration> {
         self.shared.flows.known(self.shared.flows.find(flow)?).wired.get()
@@ -189,7 +191,7 @@ impl DsaSync {
         if newest.is_some() { newest } else { self.other_flow_of(now, packet, out) }
     }
 
-    /// The same of another flow than that of the packet before.
+    /// As [`flow_of`](Self::flow_of), for a packet of another flow than the one before.
     #[inline(never)]
     fn other_flow_of(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Option<u32> {
         let (slot, is_new) = self.touch_or_add(now, Transport::Tcp, packet.flow, packet.station, out)?;
@@ -223,7 +225,7 @@ impl DsaSync {
         }
     }
 
-    /// The packet may not go on at once, whatever its flow.
+    /// True if the packet may not go on at once, whatever its flow.
     #[cold]
     fn must_hold(&self, packet: &PacketView<'_>) -> bool {
         match packet.direction {
@@ -236,7 +238,7 @@ impl DsaSync {
         }
     }
 
-    /// Takes a flow out of the table: what it holds is discarded, what we closed is reopened.
+    /// Takes a flow out of the table: discards what is held of it, and reopens its window if we closed it.
     #[cold]
     fn forget(&mut self, now: Instant, slot: u32, out: &mut Actions) {
         self.downlink.forget(&mut self.shared, slot, out);
@@ -324,7 +326,7 @@ impl DsaSync {
         if keep { Verdict::ForwardAndKeep(rewrite) } else { Verdict::Forward(rewrite) }
     }
 
-    /// Flows lost packets to make room, so they hold less.
+    /// Follows up that flows lost packets to make room: they hold less than before.
     #[inline]
     fn relieve_cut(&mut self, now: Instant, out: &mut Actions) {
         while let Some(cut) = self.downlink.cut.pop() {
@@ -335,7 +337,7 @@ impl DsaSync {
         }
     }
 
-    /// An arrival has to wait: for the answer to a probe, or as [`Downlink::must_wait`] has it.
+    /// True if an arrival has to wait: for the answer to a probe, or as [`Downlink::must_wait`] has it.
     #[inline]
     fn waits(&mut self, now: Instant, slot: u32, packet: &PacketView<'_>) -> bool {
         let Self { shared, round_trips, recover, downlink, .. } = self;
@@ -364,7 +366,7 @@ impl DsaSync {
         self.recover.is_on() && self.keep_copy(now, slot, packet, sent, out)
     }
 
-    /// The same where copies are kept.
+    /// As [`keep`](Self::keep), where copies are kept.
     #[inline(never)]
     fn keep_copy(
         &mut self,
@@ -438,7 +440,7 @@ impl DsaSync {
         self.relieved(now, leaving.slot, out);
     }
 
-    /// A flow holds less than before.
+    /// A flow holds less than before: its window may open again, or the flow can be forgotten.
     #[inline]
     fn relieved(&mut self, now: Instant, slot: u32, out: &mut Actions) {
         self.windows.reopen_relieved(now, &mut self.shared, &self.round_trips, slot, out);
@@ -515,7 +517,8 @@ impl DsaSync {
         verdict
     }
 
-    /// The last of every input: copies that it has called for go, and held packets whose gate it opened.
+    /// Ends the handling of every input: sends the copies that the input called for and the held packets
+    /// whose gate it opened, and finds the next timeout.
     #[inline]
     fn finish(&mut self, now: Instant, out: &mut Actions) {
         if self.recover.has_work() {
@@ -644,7 +647,7 @@ impl Mechanism for DsaSync {
                 self.downlink.pacer.set_room(packets, bytes);
                 self.release(now, out);
             }
-            // Silent when it left, the station could still have closed windows.
+            // If the station was silent when it left, its flows may still have closed windows.
             LinkEventKind::StationLeft { station } => {
                 self.round_trips.forget_station(station);
                 self.capacity.forget_station(station);

@@ -108,7 +108,7 @@ impl Pacer {
         self.full = false;
     }
 
-    /// Time decides, too: where the driver tells no room, or the queue is kept short.
+    /// True if time decides when packets leave: the driver tells no room, or the queue is kept short.
     fn is_timed(&self) -> bool {
         self.room.is_none() || self.most.is_some()
     }
@@ -128,22 +128,22 @@ impl Pacer {
         self.rate.time_for(Bytes(bytes))
     }
 
-    /// An arrival has to wait, for the transmit queue holds enough.
+    /// True if an arrival has to wait, because the transmit queue holds enough.
     #[inline]
     pub fn must_wait(&self, now: Instant) -> bool {
         self.most.is_some() && !self.is_near(now)
     }
 
-    /// It is time for the next packet, or nearly so. Timeouts are planned for the exact time; once called,
-    /// the mechanism fills the transmit queue a little beyond `most`, by half of it or by a packet, so that
-    /// several packets share a timeout.
+    /// True if it is time for the next packet, or nearly so. Timeouts are planned for the exact time; once
+    /// called, the mechanism fills the transmit queue a little beyond `most`, by half of it or by a packet,
+    /// so that several packets share a timeout.
     #[inline]
     fn is_near(&self, now: Instant) -> bool {
         let early = self.due().since(now);
         early.is_zero() || self.most.is_some_and(|most| early < self.last.1.max(half(most)))
     }
 
-    /// A packet of this length may leave now.
+    /// True if a packet of this length may leave now.
     #[inline]
     pub fn allows(&mut self, now: Instant, len: u32) -> bool {
         self.full = self.room.is_some_and(|(packets, bytes)| packets == 0 || bytes < u64::from(len));
@@ -192,7 +192,8 @@ impl Pacer {
         self.corrected = now;
     }
 
-    /// The radio ran dry, and what is held waits for its time alone: the pace, which is an estimate, is too low.
+    /// The radio ran dry, and what is held waits for its time alone: the pace, which is an estimate, is too
+    /// low.
     #[cold]
     pub fn hurry(&mut self, now: Instant) {
         if self.is_timed() && self.most.is_none() && self.paused.is_none() && self.drained > now {

@@ -1,40 +1,43 @@
 //! Recovery of what a silence took before it was noticed, from copies.
 //!
-//! Beside the paper (`dsasync`), whose base station knows each silence at its first moment. Real ones know late,
-//! and what goes down meanwhile collides and is given up. Source: Balakrishnan et al. 1995 (Snoop) for the
-//! copies; RFC 8985 (RACK) for what is lost; RFC 3522 and RFC 2883 for what the sender is told.
-//! Sees what goes down, ACKs, silences and their ends; emits `SendCopy` and `Forget`, asks for copies, keeps ACKs
-//! back for a bounded time (`recover/hide.rs`), and shuts a station's gate for held packets.
+//! Beside the paper (`dsasync`), whose base station knows each silence at its first moment. Real ones know
+//! late, and what goes down meanwhile collides and is given up. Source: Balakrishnan et al. 1995 (Snoop) for
+//! the copies; RFC 8985 (RACK) for what is lost; RFC 3522 and RFC 2883 for what the sender is told.
+//! Sees what goes down, ACKs, silences and their ends; emits `SendCopy` and `Forget`, asks for copies, keeps
+//! ACKs back for a bounded time (`recover/hide.rs`), and shuts a station's gate for held packets.
 //!
 //! When a silence is noticed, whatever its stations have not acknowledged is suspect. When it ends:
 //! - If the station had been heard just before, the silence was noticed at once. Nothing is sent again unless
 //!   ACKs, or none for a while, show a loss.
-//! - Otherwise the first two suspects of the flow go down first, bytes and timestamps as they were, and nothing
-//!   that is held of the station follows before they are answered. What the answers prove delivered is no suspect
-//!   any more; the rest follows, then what is held. So the receiver sees no hole, and the sender's own copies,
-//!   which came later, come last.
-//!   Only the four flows with the oldest suspects begin so: with many flows two copies each would be needless.
+//! - Otherwise the first two suspects of the flow go down first, bytes and timestamps as they were, and
+//!   nothing that is held of the station follows before they are answered. What the answers prove delivered
+//!   is no suspect any more; the rest follows, then what is held. So the receiver sees no hole, and the
+//!   sender's own copies, which came later, come last.
+//!   Only the four flows with the oldest suspects begin so: with many flows two copies each would be
+//!   needless.
 //!
-//! Two, because a station answers every second segment at once, and a single one perhaps after 40 ms (RFC 1122
-//! section 4.2.3.2). How late the silence was noticed is not asked of the radio: few say, and the ACKs do.
-//! An answer that does not come in time opens the gate, and the rest goes down unseen.
+//! Two, because a station answers every second segment at once, and a single one perhaps after 40 ms (RFC
+//! 1122 section 4.2.3.2). How late the silence was noticed is not asked of the radio: few say, and the ACKs
+//! do. An answer that does not come in time opens the gate, and the rest goes down unseen.
 //!
-//! While nobody has told of a silence yet, the ACKs do, too: a station that owes several for longer than a word
-//! takes gets nothing more, for [`DsaSyncConfig::longest_lateness`] at most, so that what it cannot hear does not
-//! stand in the router's queue, before the copies, when the radio returns.
+//! While nobody has told of a silence yet, the ACKs do, too: a station that owes several for longer than a
+//! word takes gets nothing more, for [`DsaSyncConfig::longest_lateness`] at most, so that what it cannot hear
+//! does not stand in the router's queue, before the copies, when the radio returns.
 //!
-//! Holes that remain are repaired: what was sent before something that has come through is lost, after a quarter
-//! of the local round trip (`copies/suspects.rs`). Where the channel's rate is told, what goes down fits into the
-//! radio's queue, so that every loss is the radio's. Where it is not, a loss outside of silences may be the
-//! router's word of congestion: only suspects are repaired, and the sender hears of the rest. Traffic that passes
-//! us by can fill the router's queue all the same; what it pushes out is repaired three times at most.
+//! Holes that remain are repaired: what was sent before something that has come through is lost, after a
+//! quarter of the local round trip (`copies/suspects.rs`). Where the channel's rate is told, what goes down
+//! fits into the radio's queue, so that every loss is the radio's. Where it is not, a loss outside of
+//! silences may be the router's word of congestion: only suspects are repaired, and the sender hears of the
+//! rest. Traffic that passes us by can fill the router's queue all the same; what it pushes out is repaired
+//! three times at most.
 //!
-//! [`DsaSyncConfig::longest_lateness`] is 50 ms by default. Linux tells the start of a channel switch, and a mac80211
-//! driver a lost beacon, sooner than that (from memory, not checked); the aim of 50 ms is the project's own.
+//! [`DsaSyncConfig::longest_lateness`] is 50 ms by default. Linux tells the start of a channel switch, and a
+//! mac80211 driver a lost beacon, sooner than that (from memory, not checked); the aim of 50 ms is the
+//! project's own.
 //!
-//! Copies are bounded by what the radio can carry in the longest lateness and a local round trip, where its rate is
-//! told, and by [`DsaSyncConfig::copies`] always; the oldest makes room. They take no part in `B_alloc`, because
-//! the driver has sent the packet itself.
+//! Copies are bounded by what the radio can carry in the longest lateness and a local round trip, where its
+//! rate is told, and by [`DsaSyncConfig::copies`] always; the oldest makes room. They take no part in
+//! `B_alloc`, because the driver has sent the packet itself.
 //!
 //! [`DsaSyncConfig::copies`]: super::config::DsaSyncConfig::copies
 //! [`DsaSyncConfig::longest_lateness`]: super::config::DsaSyncConfig::longest_lateness
@@ -67,19 +70,21 @@ use state::{Mute, Phase, State};
 const TRIES: u8 = 3;
 /// Copies that go down before anything else, and are answered at once.
 const PROBES: usize = 2;
-/// Most flows that begin so after a silence, those of the oldest suspects: a late silence takes a few frames, which
-/// were the first in the router's queue. The others' ACKs tell, or their silence.
+/// Most flows that are probed after a silence, those of the oldest suspects: a late silence takes a few
+/// frames, which were the first in the router's queue. Of the other flows ACKs show what is lost, or that
+/// none come.
 const MOST_PROBED: usize = 4;
 /// Most copies kept of one flow, and of all.
 const MOST_OF_FLOW: usize = 4096;
 const MOST_COPIES: usize = 65_536;
 /// Most copies let go of to make room for one.
 const MOST_LET_GO: u32 = 64;
-/// Beyond the radio's part of the round trip: the router's queue, and what a station's ACK waits for.
+/// Time that copies are kept beyond the radio's part of the round trip: for the router's queue, and for what
+/// a station's ACK waits for.
 const BEYOND_RADIO: Duration = Duration::from_millis(10);
 /// Radio part of the round trip where it is not known.
 const UNKNOWN_RADIO: Duration = Duration::from_millis(20);
-/// Least that is kept of a channel, however slow: an initial window (RFC 6928).
+/// Bytes of copies that are kept however slow the channel is: an initial window (RFC 6928).
 const LEAST_COPIES: u64 = 10 * 1514;
 /// A copy that nobody asked for is let go of after this long.
 const LONGEST_KEPT: Duration = Duration::from_secs(4);
@@ -104,7 +109,7 @@ pub(super) enum Heard {
     Hidden,
     /// It says nothing that the sender should hear.
     Dropped,
-    /// Without its blocks it says something: an ACK is to be made in its place.
+    /// Only its D-SACK block is not for the sender: an ACK without blocks is to be made in its place.
     Stripped,
 }
 
@@ -129,7 +134,8 @@ pub(super) struct Recover {
     hidden: u64,
 }
 
-/// How long the station is waited for that has not answered so often.
+/// How long to wait for the station after `waits` unanswered waits: `tail` doubled for each, at most 64 times
+/// `tail`.
 fn backed_off(tail: Duration, waits: u8) -> Duration {
     tail * (1 << waits.min(6))
 }
@@ -151,36 +157,36 @@ impl Recover {
         }
     }
 
-    /// Copies are kept at all.
+    /// True if copies are kept at all.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.on
     }
 
-    /// ACKs kept back.
+    /// How many ACKs are kept back now.
     pub fn hidden(&self) -> u64 {
         self.hidden
     }
 
-    /// An arrival has to wait: copies go first.
+    /// True if an arrival for the station has to wait: copies go first, or the station's gate is shut.
     #[inline]
     pub fn blocks(&self, station: StationId) -> bool {
         !self.line.is_empty() || self.gates.is_shut(station)
     }
 
-    /// Copies wait to be sent.
+    /// True if copies wait to be sent.
     #[inline]
     pub fn has_line(&self) -> bool {
         !self.line.is_empty()
     }
 
-    /// Copies wait to be sent, or a gate was opened.
+    /// True if copies wait to be sent, or a gate was opened.
     #[inline]
     pub fn has_work(&self) -> bool {
         self.opened || !self.line.is_empty()
     }
 
-    /// A gate was opened since the last call.
+    /// True if a gate was opened since the last call.
     pub fn take_opened(&mut self) -> bool {
         core::mem::take(&mut self.opened)
     }
@@ -201,7 +207,7 @@ impl Recover {
         }
     }
 
-    /// Most bytes of copies.
+    /// Most bytes of copies that are kept; `radio`: the radio part of the station's round trip.
     fn bound(shared: &Shared, radio: Option<Duration>) -> u64 {
         let most = shared.config.copies.0;
         match shared.monitor.capacity() {
@@ -299,7 +305,7 @@ impl Recover {
         true
     }
 
-    /// Lets go of the oldest copies until another one fits.
+    /// Lets go of the oldest copies until `bytes` more fit. False if they do not fit all the same.
     #[inline]
     fn make_room(
         &mut self,
@@ -313,7 +319,8 @@ impl Recover {
             let fits = |bound| shared.metrics.kept_bytes + bytes <= bound && self.order.len() < MOST_COPIES;
             let Some(&Kept { slot, seq, number }) = self.order.front() else { return fits(bound) };
             let Some(state) = self.states.get_mut(slot as usize) else { return false };
-            // What a silence took waits for its turn: it does not age, and the bound counts no time of waiting.
+            // What a silence took waits for its turn: it does not age, and the bound counts no time of
+            // waiting.
             let quiet = state.phase == Phase::Quiet;
             let fits = fits(if quiet { bound } else { shared.config.copies.0 });
             match state.copies.since(seq, number) {
@@ -331,8 +338,8 @@ impl Recover {
     /// A segment came back from the transmit queue.
     pub fn taken_back(&mut self, shared: &mut Shared, slot: u32, tcp: &TcpSegment, out: &mut Actions) {
         let Some(state) = self.states.get_mut(slot as usize) else { return };
-        // The number of a SYN or RST may be from nowhere and place it anywhere. All copies are of what followed a SYN
-        // (its arrival lets go of all), and what follows an RST needs no copies.
+        // The number of a SYN or RST may be from nowhere and place it anywhere. All copies are of what
+        // followed a SYN (its arrival lets go of all), and what follows an RST needs no copies.
         let done = if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
             state.copies.clear(out)
         } else {
@@ -411,7 +418,7 @@ impl Recover {
         }
     }
 
-    /// The station is heard, or not waited for any more.
+    /// The station was heard, or is not waited for any more: [`Mute::Since`] ends, and `next` begins.
     fn end_mute(&mut self, slot: u32, next: Mute) {
         let state = &mut self.states[slot as usize];
         if matches!(state.mute, Mute::Since { .. }) {
@@ -454,7 +461,7 @@ impl Recover {
         }
     }
 
-    /// A silence is over; stations may be silent for another one.
+    /// A silence is over. Stations may still be silent because of another one.
     pub fn silence_ended(&mut self, now: Instant, shared: &Shared, pacer: &Pacer) {
         let mut oldest: [Option<(Instant, u32)>; MOST_PROBED] = [None; MOST_PROBED];
         for slot in 0..self.states.len() as u32 {
@@ -497,8 +504,8 @@ impl Recover {
         }
     }
 
-    /// The channel's rate was told: what is thought to be in the transmit queue takes another time now, and no answer
-    /// is waited for longer than that makes it.
+    /// The channel's rate was told: what is thought to be in the transmit queue takes another time now, and
+    /// no answer is waited for longer than that makes it.
     pub fn rate_told(&mut self, now: Instant, pacer: &Pacer) {
         let ahead = pacer.ahead(now);
         for slot in 0..self.states.len() as u32 {
@@ -519,7 +526,7 @@ impl Recover {
         }
     }
 
-    /// The flow has something due at that time.
+    /// Notes that the flow has something due at `at`.
     fn plan(&mut self, slot: u32, at: Instant) {
         let state = &mut self.states[slot as usize];
         if !state.active {
@@ -582,7 +589,7 @@ impl Recover {
         }
     }
 
-    /// What is due now. Copies that it lines up are to be sent afterwards.
+    /// Does what is due now. The caller sends the copies that this lines up.
     pub fn on_timeout(
         &mut self,
         now: Instant,

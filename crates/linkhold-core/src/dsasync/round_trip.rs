@@ -16,12 +16,12 @@
 //!   says nothing for [`GONE`] though the radio works is taken to be gone: its bytes are written off. So are
 //!   those of a flow whose sender had a timeout, if they keep what it sends again from going down
 //!   ([`RoundTrips::counts_anew`]).
-//!   Where nobody tells the rate, what lies below the highest SACK block is taken for delivered or lost, since one
-//!   hop keeps the order of what it does not lose; what is sent again, by its sender or from a copy, is under way
-//!   once more, and what comes back from the transmit queue is not. Else a hole would shut the gate below. For the
-//!   same reason a flow's bytes are written off that its station has not acknowledged for 50 ms, though it has what went
-//!   down to it later: where one of several hosts behind a station leaves, its senders' timeouts would keep the gate
-//!   shut for the others.
+//!   Where nobody tells the rate, what lies below the highest SACK block is taken for delivered or lost,
+//!   since one hop keeps the order of what it does not lose; what is sent again, by its sender or from a
+//!   copy, is under way once more, and what comes back from the transmit queue is not. Else a hole would shut
+//!   the gate below. For the same reason a flow's bytes are written off that its station has not acknowledged
+//!   for 50 ms, though it has what went down to it later: where one of several hosts behind a station leaves,
+//!   its senders' timeouts would keep the gate shut for the others.
 //! - **Where nobody tells the rate**, each station has an [`Untold`] that is told what goes down, what is
 //!   acknowledged and what comes up.
 //!
@@ -74,7 +74,7 @@ enum Answer {
 pub(super) struct RadioProbe {
     /// The radio was empty: the time is the radio part of the base round trip.
     empty: bool,
-    /// Silences so far when it left.
+    /// How many silences there had been when it left.
     silences: u64,
     /// When it came to the base station; `None` if a silence kept it here.
     arrived: Option<Instant>,
@@ -142,7 +142,7 @@ pub(super) struct RoundTrips {
 pub(super) enum Here {
     Nothing,
     Held,
-    /// All of it, whatever the radio could take: the answer to a copy comes first.
+    /// All of them wait, even if the radio could take some: the answer to a copy comes first.
     Withheld,
 }
 
@@ -153,14 +153,16 @@ struct Station {
     outstanding: u64,
     /// When it last acknowledged something new, or was sent a packet beyond what should be outstanding.
     heard: Instant,
-    /// What it had to acknowledge was written off, and it has said nothing since: nothing is kept for it.
+    /// What it had to acknowledge was written off, and it has said nothing since: no packet waits for its
+    /// ACKs.
     gone: bool,
-    /// What went down to it before has come through or is lost, if the hop keeps the order.
+    /// Everything that went down to it before this time has come through or is lost, if the hop keeps the
+    /// order.
     passed: Instant,
-    /// What lies below of it does not count in the cell's limit.
+    /// Its outstanding bytes do not count towards the cell's limit.
     aside: bool,
-    /// Among how many of its flows its part is shared where the rate is told, and what it is sent of the cell's
-    /// bytes.
+    /// Among how many of its flows its part is shared where the rate is told, and what it is sent of the
+    /// cell's bytes.
     flows: Shares,
     share: Tally,
     /// What is measured where nobody tells the rate. On the heap, because most stations have it in no run.
@@ -168,11 +170,11 @@ struct Station {
     /// Smoothed time from a segment that found the radio empty to its ACK: the least time says what the radio
     /// can do, this what it does.
     usual: Option<Duration>,
-    /// Segments that found the radio empty.
+    /// Least time from a segment that found the radio empty to its ACK.
     empty: MinFilter,
-    /// All segments.
+    /// Least time from any segment to its ACK.
     any: MinFilter,
-    /// From a timestamp that went down to data from the station that repeats it.
+    /// Least time from a timestamp that went down to data from the station that repeats it.
     echoed: MinFilter,
 }
 
@@ -213,9 +215,9 @@ impl RoundTrips {
         self.stations.get(station)?.usual.or_else(|| self.radio_part(station))
     }
 
-    /// Radio part of a round trip that begins with an ACK and ends with data from the station. In an upload nothing
-    /// else goes down that would be answered, and the handshake alone says too little. A station without timestamps
-    /// has its usual one.
+    /// Radio part of a round trip that begins with an ACK and ends with data from the station. In an upload
+    /// nothing else goes down that would be answered, and the handshake alone says too little. A station
+    /// without timestamps has its usual one.
     #[inline]
     pub fn uplink_radio_part(&self, station: StationId) -> Option<Duration> {
         let echoed = self.stations.get(station)?.echoed.get();
@@ -244,7 +246,7 @@ impl RoundTrips {
         if self.bdp.is_told() { None } else { self.stations.get(station)?.untold.as_deref() }
     }
 
-    /// As [`untold`](Self::untold), to tell it something. It is made if need be.
+    /// As [`untold`](Self::untold), to be changed; made if need be.
     #[inline]
     pub fn untold_at(&mut self, station: StationId) -> Option<&mut Untold> {
         if self.bdp.is_told() || !self.measures {
@@ -255,20 +257,21 @@ impl RoundTrips {
         Some(record.untold.get_or_insert_with(|| Box::new(Untold::new(limits))))
     }
 
-    /// [`below_is_full`](Self::below_is_full) is said of no station: the rate is told, or nothing kept short.
+    /// True if [`below_is_full`](Self::below_is_full) is `None` for every station: the rate is told, or
+    /// nothing is kept short.
     #[inline]
     pub fn below_is_never_full(&self) -> bool {
         !self.keeps_short || self.bdp.is_told()
     }
 
-    /// Nothing may go down to the station before this time, unless it acknowledges something first: as much
-    /// as its rate needs is outstanding there. `None`: something may go down.
+    /// Until when nothing may go down to the station unless it acknowledges something first, because it has
+    /// as many bytes outstanding as its rate needs; `None`: something may go now.
     #[inline(always)]
     pub fn below_is_full(&self, now: Instant, station: StationId) -> Option<Instant> {
         if self.below_is_never_full() { None } else { self.full_below(now, station) }
     }
 
-    /// The same where nobody tells the rate.
+    /// As [`below_is_full`](Self::below_is_full), where nobody tells the rate.
     #[inline(never)]
     fn full_below(&self, now: Instant, station: StationId) -> Option<Instant> {
         let shared = self.cell.limit();
@@ -291,20 +294,21 @@ impl RoundTrips {
         (now < patient).then_some(patient)
     }
 
-    /// Nothing may go down to any station before this time, unless one acknowledges something first: as much
-    /// as the rates of all need is outstanding below. `None`: something may go down, as far as that goes.
+    /// Until when nothing may go down to any station unless one acknowledges something first, because all of
+    /// them together have as many bytes outstanding as their rates need; `None`: the cell's limit keeps
+    /// nothing back.
     #[inline(always)]
     pub fn cell_is_full(&self, now: Instant) -> Option<Instant> {
         if self.is_shared() { self.full_cell(now) } else { None }
     }
 
-    /// Several stations have traffic whose rate nobody tells.
+    /// True if several stations have traffic whose rate nobody tells.
     #[inline]
     pub fn is_shared(&self) -> bool {
         self.cell.limit().is_some()
     }
 
-    /// The same where several stations have traffic.
+    /// As [`cell_is_full`](Self::cell_is_full), where several stations have traffic.
     #[inline(never)]
     fn full_cell(&self, now: Instant) -> Option<Instant> {
         if self.below_is_never_full() || !self.cell.is_full(self.outstanding) {
@@ -326,9 +330,9 @@ impl RoundTrips {
         self.untold(flow.station)?.window(wired, local, flow.handshake.mss, self.cell.limit())
     }
 
-    /// The flow is held down by the measured rate, and keeps to it. When such a rate falls, what is under way
-    /// waits for as long as it has to: a loss would only make the sender slower when the rate has risen
-    /// again.
+    /// True if the flow is held down by the measured rate, and its sender keeps to the window. When such a
+    /// rate falls, what is under way waits for as long as it has to: a loss would only make the sender slower
+    /// when the rate has risen again.
     pub fn is_held_down(&self, flow: &Flow) -> bool {
         // Where the rate is told, none is measured.
         let keeps = !self.bdp.is_told()
@@ -364,9 +368,9 @@ impl RoundTrips {
         self.silence_ended = now;
     }
 
-    /// Looks at the next flow, in slot order: one an uplink packet, so that each is looked at again and
-    /// again, and no packet costs more than another. Writes off what is outstanding of one whose station is
-    /// gone, or that cannot be below any more.
+    /// Looks at the next flow, in slot order: at one for each uplink packet, so that every flow is looked at
+    /// again and again and no packet costs more than another. Writes off the flow's outstanding bytes if its
+    /// station is gone, or if they cannot be below any more.
     #[inline]
     fn look_for_gone(&mut self, now: Instant, shared: &mut Shared) {
         let slot = self.hand;
@@ -380,7 +384,8 @@ impl RoundTrips {
         }
     }
 
-    /// The flow's station has acknowledged what went down after all of the flow, and nothing of it.
+    /// True if the flow's station has acknowledged what went down after all of the flow's segments, but none
+    /// of those.
     #[inline]
     fn has_passed(&self, now: Instant, flow: &Flow) -> bool {
         if self.bdp.is_told() {
@@ -393,7 +398,7 @@ impl RoundTrips {
         passed && now.since(sent.max(progressed).max(self.silence_ended)) > STALE
     }
 
-    /// Nothing of the flow is below; `gone`: nor its station on the air.
+    /// Writes off the flow's outstanding bytes; `gone`: its station is taken to have left too.
     #[cold]
     fn write_off(&mut self, flow: &mut Flow, gone: bool) {
         let _ = self.account(flow, Flow::write_off);
@@ -500,7 +505,8 @@ impl RoundTrips {
             }
         }
         if under_way == 0 || (!below_was_full && self.below_is_full(now, station).is_some()) {
-            // Its patience begins with the first segment, and anew with one that goes beyond.
+            // The time that is waited for the station begins with the first segment, and anew with one that
+            // reaches the limit.
             self.stations.at(station).heard = now;
         }
         if !cell_was_full && self.cell.is_full(self.outstanding) {
@@ -524,20 +530,20 @@ impl RoundTrips {
 
     /// A segment was held though the radio works. True if what lies below counts anew from now on: the sender
     /// sends again what its station has not acknowledged, nor anything else on the connection for
-    /// [`PATIENCE`]. Then a timer of the sender has expired, and all that is outstanding is taken to be lost, as
-    /// the sender itself takes it (RFC 5681 section 3.1: it starts again with one segment under way), until
-    /// what it had sent by then is acknowledged (RFC 6582 section 3.2, `recover`).
+    /// [`PATIENCE`]. Then a timer of the sender has expired, and all that is outstanding is taken to be lost,
+    /// as the sender itself takes it (RFC 5681 section 3.1: it starts again with one segment under way),
+    /// until what it had sent by then is acknowledged (RFC 6582 section 3.2, `recover`).
     ///
     /// Else what is lost would keep the gate shut, and what is sent again would wait behind all that its
-    /// connection has here, one packet each [`PATIENCE`]. A station that reports a hole opens the gate itself,
-    /// but not every station does. Where the station was merely away, each timeout lets no more go down than
-    /// should lie there.
+    /// connection has here, one packet each [`PATIENCE`]. A station that reports a hole opens the gate
+    /// itself, but not every station does. Where the station was merely away, each timeout lets no more go
+    /// down than should lie there.
     #[inline]
     pub fn counts_anew(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) -> bool {
         !self.below_is_never_full() && self.repairs(now, flow, tcp)
     }
 
-    /// The same where the gate below may be shut.
+    /// As [`counts_anew`](Self::counts_anew), where the gate below may be shut.
     #[inline(never)]
     fn repairs(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) -> bool {
         let Some(acked) = flow.acked.filter(|&acked| tcp.seq_end().after(acked)) else { return false };
@@ -557,7 +563,8 @@ impl RoundTrips {
         repairs
     }
 
-    /// Tells what measures the rate that nobody tells of a segment that goes down.
+    /// Tells the measurement of the untold rate that a segment goes down; `under_way`: the station's
+    /// outstanding bytes before it.
     #[inline(never)]
     fn measure_sent(&mut self, now: Instant, flow: &mut Flow, sent: &SentDown, under_way: u64) {
         let local = self.usual_radio_part(flow.station).unwrap_or_default();
@@ -572,8 +579,8 @@ impl RoundTrips {
         }
     }
 
-    /// The same of a segment that comes up and tells of so many bytes `delivered`; `here`: what more of the
-    /// station waits.
+    /// Tells the measurement that the station acknowledged `delivered` bytes; `here`: what of its packets
+    /// still waits here.
     #[inline(never)]
     fn measure_acked(&mut self, now: Instant, station: StationId, delivered: u64, here: Here) {
         let left = self.stations.get(station).map_or(0, |record| record.outstanding);
@@ -585,8 +592,8 @@ impl RoundTrips {
         untold.look(now, under_way.dry);
     }
 
-    /// A packet that had been sent down came back: its flow's probe is void, and where nobody tells the rate it is
-    /// not below any more.
+    /// A packet that had been sent down came back: its flow's probe is void, and where nobody tells the rate
+    /// it is not below any more.
     pub fn on_taken_back(&mut self, flow: &mut Flow, tcp: &TcpSegment) {
         flow.radio_probe = None;
         let was_sent = flow.was_sent(tcp.seq_end());
@@ -689,7 +696,7 @@ impl RoundTrips {
         }
     }
 
-    /// What lies below of the station counts, or does not.
+    /// Takes the station's outstanding bytes out of the cell's limit (`aside`), or counts them again.
     fn set_aside(&mut self, station: StationId, aside: bool) {
         let record = self.stations.at(station);
         if record.aside != aside {
@@ -702,8 +709,8 @@ impl RoundTrips {
         }
     }
 
-    /// Looks at the next station, in the order of their numbers, and at times at all: what all of them need
-    /// below.
+    /// Looks whether the next station, by number, is to be set aside, and from time to time works out anew
+    /// what all stations need below.
     #[inline(never)]
     fn look_at_cell(&mut self, now: Instant) {
         let ended = self.silence_ended;

@@ -49,7 +49,8 @@ impl Registered for DsaSyncConfig {
         /// B_alloc: most bytes held at once. Stated alone, B_high and B_low become a half and a quarter of
         /// it, flow_quota a half, station_quota seven eighths, and datagram_quota an eighth.
         b_alloc: Positive<Bytes> => b_alloc, |config, b_alloc| *config = config.with_b_alloc(b_alloc);
-        /// Use of b_alloc only what silences of the length seen take.
+        /// Use only as much of b_alloc as silences of the observed length need; thresholds and quotas shrink
+        /// in proportion.
         dynamic_buffer: bool => dynamic_buffer;
         /// B_high: windows closed for lack of space reopen when more than this is free; below B_alloc.
         b_high: Positive<Bytes> => b_high;
@@ -67,15 +68,16 @@ impl Registered for DsaSyncConfig {
         standing_limit: Duration => standing_limit;
         /// What happens to UDP datagrams that go down.
         datagrams: Datagrams => datagrams;
-        /// A datagram that waited for longer is dropped in place of being sent (datagrams = "hold"); 0s: never.
+        /// A datagram that waited for longer is dropped in place of being sent (datagrams = "hold"); 0s:
+        /// never.
         datagram_max_age: Duration => datagram_max_age;
         /// Most bytes of datagrams held (datagrams = "hold").
         datagram_quota: Bytes => datagram_quota;
         /// Keep copies of what goes down, and send again what the radio lost: above all what a silence took
         /// before it was noticed.
         recover: bool => recover;
-        /// Copies are kept for this time and a local round trip, at the channel's rate (recover = true): how late
-        /// a silence may be noticed.
+        /// Copies are kept for this time and a local round trip, at the channel's rate (recover = true): how
+        /// late a silence may be noticed.
         longest_lateness: Duration => longest_lateness;
         /// Most bytes of copies, whatever the rate (recover = true).
         copies: Positive<Bytes> => copies;
@@ -109,11 +111,11 @@ impl Registered for DsaSyncConfig {
         clamp: Clamp => clamp;
         /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
         standing_queue: Duration => standing_queue;
-        /// What is left in the transmit queue, as time at the channel's rate, told or measured: packets leave when
-        /// there is less, until there is half as much again. 0s: no matter how much.
+        /// What is left in the transmit queue, as time at the channel's rate, told or measured: packets leave
+        /// when there is less, until there is half as much again. 0s: no matter how much.
         transmit_queue: Duration => transmit_queue;
-        /// Where no rate is told: share of the time in which the radio may run dry. Less carries more, at more
-        /// delay.
+        /// Where no rate is told: share of the time in which the radio may run dry. Less carries more, at
+        /// more delay.
         dry_share: Fraction => dry_share;
         /// Where no rate is told: most that waits against a wrong forecast, as time at the measured rate; at
         /// least standing_queue.

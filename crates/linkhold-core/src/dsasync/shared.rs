@@ -44,7 +44,7 @@ impl Shared {
         self.allot(now);
     }
 
-    /// The channel carries so much from now on.
+    /// The channel's rate is `rate` from now on.
     pub fn rate_changed(&mut self, rate: BitRate) {
         self.allocation.rate_changed(rate);
     }
@@ -64,7 +64,7 @@ impl Shared {
         }
     }
 
-    /// A packet comes in a silence, which may be longer than those seen.
+    /// A packet comes in a silence: allots more if the silence is longer than those seen.
     #[cold]
     pub fn allot_more(&mut self, now: Instant) {
         if self.config.dynamic_buffer
@@ -125,17 +125,17 @@ struct Whole {
     high: u64,
 }
 
-/// B_alloc and how much of it is in use, over both directions and the kept-back ACKs. Datagrams fill it as well, up
-/// to their quota, but no window is closed for their sake: the levels count the rest.
+/// B_alloc and how much of it is in use, over both directions and the kept-back ACKs. Datagrams fill it as
+/// well, up to their quota, but no window is closed for their sake: the levels count the rest.
 ///
-/// Thresholds and quotas are those of the whole of B_alloc. What is allotted at present may be less; each of them has
-/// the same part of it.
+/// Thresholds and quotas are those of the whole of B_alloc. What is allotted at present may be less; each of
+/// them has the same part of it.
 ///
 /// Level: plenty → low (B_free < B_low) → plenty (B_free > B_high).
 #[derive(Debug)]
 pub(super) struct Space {
     held: u64,
-    /// Of it, datagrams.
+    /// Bytes of datagrams among those held.
     datagrams: u64,
     peak: u64,
     /// What is allotted of B_alloc at present.
@@ -146,7 +146,7 @@ pub(super) struct Space {
     level: Level,
     /// Stations that hold packets in the hold buffer.
     stations: u32,
-    /// Queues of each station that do.
+    /// By station: its queues that hold packets.
     queues: PerStation<u32>,
 }
 
@@ -166,13 +166,13 @@ impl Space {
         }
     }
 
-    /// Allots so much, at most B_alloc; of what is in use no more than half is to be missing.
+    /// Allots `wanted` bytes, or twice what is held if that is more, but never more than B_alloc.
     fn allot(&mut self, wanted: u64) {
         self.alloc = wanted.max(self.held.saturating_mul(2)).min(self.whole.alloc);
         (self.low, self.high) = (self.part(self.whole.low), self.part(self.whole.high));
     }
 
-    /// Allots so much, if it is more than there is.
+    /// As [`allot`](Self::allot), if `wanted` is more than what is allotted now.
     fn allot_more(&mut self, wanted: u64) {
         if wanted > self.alloc && self.alloc < self.whole.alloc {
             self.allot(wanted);
@@ -184,7 +184,7 @@ impl Space {
         self.alloc
     }
 
-    /// What of a quota or threshold is there at present, bytes.
+    /// The part of a quota or threshold that is allotted at present, bytes.
     pub fn part(&self, of_whole: u64) -> u64 {
         if self.alloc == self.whole.alloc {
             return of_whole;
@@ -242,7 +242,7 @@ impl Space {
         self.peak
     }
 
-    /// A packet of `len` bytes fits once `freed` bytes of those held have left.
+    /// True if a packet of `len` bytes fits once `freed` bytes of those held have left.
     pub fn fits(&self, len: u32, freed: u32) -> bool {
         self.held - u64::from(freed) + u64::from(len) <= self.alloc
     }
@@ -251,12 +251,12 @@ impl Space {
         self.alloc.saturating_sub(self.held - self.datagrams)
     }
 
-    /// At least B_low is free.
+    /// True if at least B_low is free.
     pub fn is_ample(&self) -> bool {
         self.free() >= self.low
     }
 
-    /// Windows are closed for lack of space.
+    /// True if windows are closed for lack of space.
     pub fn is_low(&self) -> bool {
         self.level == Level::Low
     }

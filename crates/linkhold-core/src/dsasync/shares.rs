@@ -3,7 +3,7 @@
 //! Beside the paper (`dsasync`). `n = bytes of all flows / bytes of the largest` over a short epoch: the
 //! number of flows if they are equal. Thin flows beside a bulk flow hardly count, so the bulk flow keeps what
 //! they leave. So it is with stations, whose tallies count the bytes of all their flows. A station that has
-//! less than its part does not hold it down by that: its window is the largest station's, until it has as
+//! less than its part is not kept there: its window is as large as the largest station's, until it has as
 //! much. Sees the length of each packet and the tally of its flow or station.
 
 use crate::time::{Duration, Instant};
@@ -61,7 +61,7 @@ impl Shares {
         self.largest = 0;
     }
 
-    /// As how many equal flows they count; at least 1.
+    /// The number of equal flows or stations that they count as; at least 1.
     pub fn count(&self) -> f64 {
         self.count
     }

@@ -6,21 +6,22 @@
 //! come from [`DeliveryRate`].
 //!
 //! - **Below** the base station lies no more than rate · local round trip, the transmit queue's time at the
-//!   most that the cell ever carried, what is acknowledged together, and a packet. Where one station has the radio to
-//!   itself, only the more of the transmit queue's time and of what is acknowledged together counts: either keeps the
-//!   radio busy until the next ACK, and the router's own queue is then shorter than the 5 ms for which CoDel leaves
-//!   it alone. With both, real hosts' ACKs, of which some come together, kept it above, and CoDel dropped ten
-//!   packets a run. Where several share the radio, each has enough below for its next turn. Each further
-//!   flow of the station adds half a packet: a receiver that delays its ACK (RFC 1122 section 4.2.3.2)
-//!   leaves every second segment of a flow unacknowledged though it arrived, and with the gate shut for
-//!   those, the segments that it waits for would wait here. Where several stations have traffic, all of
-//!   them together have a limit, and windows allow for what waits below of the others
+//!   most that the cell ever carried, what is acknowledged together, and a packet. Where one station has the
+//!   radio to itself, only the more of the transmit queue's time and of what is acknowledged together counts:
+//!   either keeps the radio busy until the next ACK, and the router's own queue is then shorter than the 5 ms
+//!   for which CoDel leaves it alone. With both, real hosts' ACKs, of which some come together, kept it
+//!   above, and CoDel dropped ten packets a run. Where several share the radio, each has enough below for its
+//!   next turn. Each further flow of the station adds half a packet: a receiver that delays its ACK (RFC 1122
+//!   section 4.2.3.2) leaves every second segment of a flow unacknowledged though it arrived, and with the
+//!   gate shut for those, the segments that it waits for would wait here. Where several stations have
+//!   traffic, all of them together have a limit, and windows allow for what waits below of the others
 //!   ([`cell`](super::cell)). The rest waits in the hold buffer. If the station says nothing for
 //!   [`PATIENCE`], one packet goes down all the same.
 //! - **Downlink window**, of all connections of the station together: `max(4 MSS, forecast + waits)`, with
-//!   `forecast = slow · wired round trip` and `waits = (slow + fast) / 2 · (local round trip + margin)`. What an
-//!   ACK lets go arrives a wired round trip later, so the first part is a forecast of what passes until then.
-//!   It leaves the fast rate out: by it, what came in bursts would be asked for again a round trip later.
+//!   `forecast = slow · wired round trip` and `waits = (slow + fast) / 2 · (local round trip + margin)`. What
+//!   an ACK lets go arrives a wired round trip later, so the first part is a forecast of what passes until
+//!   then. It leaves the fast rate out: by it, what came in bursts would be asked for again a round trip
+//!   later.
 //! - **Uplink window**: the base station sees what leaves the radio, and its correspondent's ACKs pass it on
 //!   their way down. It moves the window's right edge to what has left the radio, plus
 //!   `fast · (local round trip + margin)`. The wired round trip is not in this loop, so nothing has to be
@@ -45,7 +46,7 @@ use crate::time::{Duration, Instant};
 /// yet to acknowledge may be lost. Longer than the gaps that a cellular scheduler leaves.
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 
-/// By how much of the time that passes the margin grows or shrinks.
+/// The margin grows or shrinks by at most this share of the time that passes.
 const STEP: f64 = 0.02;
 
 /// The margin to begin with.
@@ -54,7 +55,7 @@ const FIRST_MARGIN: Duration = Duration::from_millis(30);
 /// Time between two looks at the radio counts up to this.
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
 
-/// Two full packets: as little is nothing.
+/// Bytes that count as next to nothing: two full packets.
 const NEXT_TO_NOTHING: f64 = 2.0 * FULL_PACKET;
 
 /// The uplink may run dry for this part of `dry_share`. Its loop is as short as the radio's round trip, so
@@ -104,7 +105,7 @@ impl Margin {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     dry_share: f64,
-    /// ns.
+    /// Least and most margin, ns.
     least_margin: f64,
     most_margin: f64,
     fast: Duration,
@@ -174,14 +175,15 @@ impl Untold {
         self.under_way(outstanding, local).dry
     }
 
-    /// The same, with all that a sample is judged by.
+    /// What is under way to the station, with all that a sample is judged by.
     pub fn under_way(&self, outstanding: u64, local: Duration) -> UnderWay {
         let few = NEXT_TO_NOTHING + self.delayed();
         let passing = self.rate.rates.slow() * local.as_nanos() as f64;
         UnderWay { bytes: outstanding, dry: outstanding as f64 <= passing + few, local, few }
     }
 
-    /// The station acknowledged something, outside silences.
+    /// The station acknowledged something, outside silences: moves the margin. `dry`: next to nothing is
+    /// under way.
     pub fn look(&mut self, now: Instant, dry: bool) {
         let load = match (dry, self.rate.used_up) {
             (false, _) => Load::Busy,
@@ -199,8 +201,8 @@ impl Untold {
     }
 
     /// Most that may be outstanding below the base station, bytes, of which `queued` may wait in the router's
-    /// queue; `None` before the rate is known. Where it is not alone, the station counts with a rate of at most
-    /// `fair`, bytes/ns.
+    /// queue; `None` before the rate is known. Where it is not alone, the station counts with a rate of at
+    /// most `fair`, bytes/ns.
     pub fn most_below(&self, local: Duration, queued: f64, fair: Option<f64>) -> Option<u64> {
         let rate = self.taken();
         let part = fair.map_or(1.0, |fair| if rate > fair { fair / rate } else { 1.0 });
@@ -217,7 +219,8 @@ impl Untold {
         self.rate.is_filled().then_some(Needs { rate, delayed, bunches })
     }
 
-    /// What of the station's further flows has arrived and is not acknowledged, because ACKs are delayed, bytes.
+    /// Bytes of the station's further flows that have arrived and are not acknowledged, because ACKs are
+    /// delayed.
     pub fn delayed(&self) -> f64 {
         (self.shares.count() - 1.0) * FULL_PACKET / 2.0
     }
@@ -234,7 +237,7 @@ impl Untold {
         let segment = mss.clamp(536, 9000);
         let bytes = slow * wired.as_nanos() as f64 + f64::midpoint(fast, slow) * waits;
         let bytes = bytes.max(f64::from(4 * segment)) / self.shares.count();
-        // One segment more, because a delayed ACK leaves one arrived segment untold.
+        // One segment more, because a delayed ACK leaves one arrived segment unacknowledged.
         self.rate.is_filled().then(|| (bytes as u32).saturating_add(segment).max(2 * segment))
     }
 

@@ -4,7 +4,7 @@
 //! their way down and the data that comes up; emits window rewrites, and ACKs that repeat what the
 //! correspondent acknowledged.
 //!
-//! The base station sees what has left the radio. It lets the station send as far beyond it as
+//! The base station sees what has left the radio, and lets the station send as far beyond that as
 //! [`Untold::ahead`](super::untold::Untold::ahead) says, so the station's queue is short whatever the wired
 //! round trip is. If the edge ought to be further than the station was told and no ACK passes that would tell
 //! it, an ACK is made up that repeats the last one with a larger window: a window update, which no sender
@@ -34,17 +34,18 @@ pub(super) struct UpWindow {
     pub offer: u16,
     pub shift: Option<u8>,
     pub timestamp: Option<TcpTimestamp>,
-    /// Right edge of the windows that the station was told since its first data; `None`: of none yet.
+    /// Right edge of the windows that the station was told since its first data; `None`: it was told none.
     edge: Option<Seq>,
-    /// When it was told one.
+    /// When the station was last told a window.
     told: Instant,
     share: Tally,
-    /// The newest timestamp that went down to the station, and one that it may answer yet.
+    /// The newest timestamp that went down to the station, and one whose answer is still waited for.
     newest: Option<u32>,
     echo: Option<Echo>,
 }
 
-/// A timestamp that went down for the first time: what the station sends once it has it repeats it (RFC 7323).
+/// A timestamp that went down for the first time. Whatever the station sends after it came repeats it (RFC
+/// 7323).
 #[derive(Clone, Copy, Debug)]
 struct Echo {
     value: u32,
@@ -60,8 +61,8 @@ impl UpWindow {
         self.told = now;
     }
 
-    /// The correspondent's newest timestamp goes down. An answer to one that went down before could have been under
-    /// way already.
+    /// The correspondent's newest timestamp goes down. If it went down before, an answer may be under way
+    /// already, and none is waited for.
     fn begin_echo(&mut self, now: Instant, silences: u64) {
         let Some(TcpTimestamp { value, .. }) = self.timestamp else { return };
         let is_new = self.newest.is_none_or(|newest| (value.wrapping_sub(newest) as i32) > 0);
@@ -74,8 +75,8 @@ impl UpWindow {
         }
     }
 
-    /// Data came up with this timestamp. Answers the time since the one that it repeats went down, in which the
-    /// station had `silences`.
+    /// Data came up with this timestamp; the station has had `silences`. Returns the time since the timestamp
+    /// that it repeats went down, if that is the one waited for and no silence lies between.
     fn end_echo(&mut self, now: Instant, timestamp: Option<TcpTimestamp>, silences: u64) -> Option<Duration> {
         let echo = self.echo?;
         let order = timestamp?.echo_against(echo.value);
@@ -87,7 +88,7 @@ impl UpWindow {
     }
 }
 
-/// How far the station may send by what is measured: the right edge. `None`: nothing is held down.
+/// Right edge up to which the measured rate lets the station send; `None`: no limit.
 fn wanted_edge(round_trips: &RoundTrips, flow: &Flow) -> Option<Seq> {
     let untold = round_trips.untold(flow.station)?;
     let (next, local) = (flow.up_next?, round_trips.uplink_radio_part(flow.station)?);
@@ -121,12 +122,12 @@ pub(super) fn pass_downlink(
     let Some(up) = &mut flow.up else { return Rewrite::NONE };
     let Some(shift) = up.shift else { return Rewrite::NONE };
     let mut window = offer;
-    // Without an edge that is known, one might be taken back.
+    // While no told edge is known, a smaller window might take one back.
     if let (Some(wanted), Some(told)) = (wanted, up.edge) {
         window = field(told.max(wanted), ack, offer, shift);
     }
-    // What went down before anything was noted told all of the correspondent's windows, and this one may have come back
-    // from the transmit queue.
+    // What went down before anything was noted told all of the correspondent's windows, and this one may have
+    // come back from the transmit queue.
     let told = if up.edge.is_none() { newest } else { ack };
     up.note(now, told, window, shift);
     up.begin_echo(now, shared.monitor.silences_of(flow.station));
@@ -152,7 +153,7 @@ pub(super) fn tell_station(
     }
 }
 
-/// The same where nobody tells the rate.
+/// As [`tell_station`], where nobody tells the rate.
 #[inline(never)]
 fn tell_how_far(
     now: Instant,

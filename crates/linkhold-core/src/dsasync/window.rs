@@ -55,7 +55,7 @@ impl Window {
         }
     }
 
-    /// It was opened ahead of the end of this silence.
+    /// True if it was opened ahead of the end of this silence.
     pub fn was_opened_early_in(self, silence: u64) -> bool {
         matches!(self, Self::OpenedEarly { silence: in_silence, .. } if in_silence == silence)
     }

@@ -13,9 +13,10 @@
 //! three equal ACKs would be taken for a loss.
 //!
 //! With [`Queues::Flow`], low space closes only the windows of flows that hold their share of it, and a flow
-//! that holds half of its quota has its window closed whatever space is left. So a sender that ignores windows
-//! closes its own and nobody else's. Such a window opens again when the flow holds half as little. With
-//! [`Queues::Station`] (the preset `paper`) low space closes every window, as Algorithm 1 says.
+//! that holds half of its quota has its window closed whatever space is left. So a sender that ignores
+//! windows closes its own and nobody else's. Such a window opens again when the flow holds at most half of
+//! the amount that closes it. With [`Queues::Station`] (the preset `paper`) low space closes every window, as
+//! Algorithm 1 says.
 //!
 //! A flow whose segments are signed (RFC 2385, RFC 5925) is left alone: its windows pass as they are.
 //!
@@ -39,7 +40,7 @@ use crate::packet::{Origin, PacketView, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
-/// What a window lets go may be this much later than the least wired round trip.
+/// What a window lets go may come this much later than after the least wired round trip.
 const EDGE_SLACK: Duration = Duration::from_millis(20);
 
 /// Closes and reopens windows.
@@ -133,7 +134,8 @@ impl Windows {
         }
     }
 
-    /// Algorithm 1 lines 10 to 25, for a packet that was just held or dropped. Usually there is nothing to close.
+    /// Algorithm 1 lines 10 to 25, for a packet that was just held or dropped. Usually there is nothing to
+    /// close.
     #[inline]
     pub fn close_as_needed(
         &mut self,
@@ -154,7 +156,7 @@ impl Windows {
         }
     }
 
-    /// Lines 11 to 15.
+    /// Closes every flow that takes too much space (Algorithm 1 lines 11 to 15).
     #[cold]
     fn close_for_space(&mut self, now: Instant, shared: &mut Shared, out: &mut Actions) {
         for slot in 0..shared.flows.slot_count() {
@@ -164,7 +166,7 @@ impl Windows {
         }
     }
 
-    /// Lines 16 to 25.
+    /// Closes this flow if need be, or answers its probe (Algorithm 1 lines 16 to 25).
     #[inline(never)]
     fn close_one(
         &mut self,
@@ -334,7 +336,7 @@ impl Windows {
         self.closed = closed;
     }
 
-    /// Early and repeated openings that are due.
+    /// Sends the early and repeated openings that are due.
     pub fn run_nudges(
         &mut self,
         now: Instant,
@@ -414,8 +416,8 @@ impl Windows {
         }
         let flow = shared.flows.at(slot);
         if flow.window.is_closed() && !flow.counts {
-            // Data sent again is older than the ACK that closed the window: the correspondent does not take its window
-            // (RFC 9293 section 3.10.7.4), and the one that reopens it is still to come.
+            // Data sent again is older than the ACK that closed the window: the correspondent does not take
+            // its window (RFC 9293 section 3.10.7.4), and the one that reopens it is still to come.
             return rewrite;
         }
         self.mark_open(shared, slot);
@@ -467,7 +469,7 @@ impl Windows {
     }
 }
 
-/// The flow's window is to be closed for the space that it takes.
+/// True if the flow's window is to be closed for the space that the flow takes.
 fn takes_space(shared: &Shared, flow: &Flow) -> bool {
     match shared.config.queues {
         Queues::Station => shared.space.is_low(),
@@ -479,7 +481,7 @@ fn takes_space(shared: &Shared, flow: &Flow) -> bool {
     }
 }
 
-/// The flow's window, if it is closed, stays closed for the space that the flow takes.
+/// True if the flow's window, once closed, is to stay closed for the space that the flow takes.
 fn lacks_space(shared: &Shared, flow: &Flow) -> bool {
     match shared.config.queues {
         Queues::Station => shared.space.is_low(),
@@ -491,8 +493,8 @@ fn lacks_space(shared: &Shared, flow: &Flow) -> bool {
     }
 }
 
-/// A zero window is due on whatever passes: space is low (the paper's `hold`), or the flow was closed for the
-/// space that it takes, or in a silence that still lasts.
+/// True if a zero window is due on whatever passes: space is low (the paper's `hold`), or the flow was closed
+/// for the space that it takes, or in a silence that still lasts.
 fn must_stay_closed(shared: &Shared, slot: u32) -> bool {
     let flow = shared.flows.known(slot);
     let closed = match shared.config.queues {
@@ -530,8 +532,8 @@ pub(super) fn tell_window(
     true
 }
 
-/// What was told a wired round trip ago has come, or not: then the sender does not use its window up, and a
-/// radio that runs dry says nothing of the window.
+/// Looks whether what was told a wired round trip ago has come. If not, the sender does not use its window
+/// up, and a radio that runs dry says nothing of the window.
 fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mut Flow) {
     let (Some(edge), Some(newest), Some(wired)) = (flow.told_edge, flow.down_max, flow.wired.get()) else {
         return;

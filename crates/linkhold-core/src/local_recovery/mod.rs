@@ -310,8 +310,8 @@ impl Shared {
     }
 }
 
-/// An ACK that repeats the one before and says nothing else (RFC 5681 section 2): no data, no other window, no
-/// ECN echo, no D-SACK (RFC 2883 section 4: a first block below the acknowledgment, or inside the second).
+/// An ACK that repeats the one before and says nothing else (RFC 5681 section 2): no data, no other window,
+/// no ECN echo, no D-SACK (RFC 2883 section 4: a first block below the acknowledgment, or inside the second).
 fn is_duplicate(tcp: &TcpSegment, same_window: bool) -> bool {
     let blocks = tcp.sack.as_slice();
     let d_sack = match blocks {

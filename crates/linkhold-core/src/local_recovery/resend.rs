@@ -1,8 +1,8 @@
 //! The station's half of local recovery: sends again what the base station reports missing.
 //!
 //! Paper: `cr-aware` section 4.2. PHY-LR (`from = "link"`): a copy of each uplink segment stays here until
-//! the base station or the receiver is known to have it. TCP-LR (`from = "tcp"`): nothing is kept; TCP is told
-//! what is missing, and sends it from its own buffer.
+//! the base station or the receiver is known to have it. TCP-LR (`from = "tcp"`): nothing is kept; TCP is
+//! told what is missing, and sends it from its own buffer.
 //! Sees the host's packets and the base station's reports; emits copies, or commands to the sender. It
 //! changes, drops and acknowledges nothing.
 //!

@@ -388,8 +388,8 @@ fn play<M: Mechanism>(talk: &mut Talk<M>, moves: &[(u64, Move)], outgoing: Direc
 }
 
 proptest! {
-    /// Whatever is told, in whatever order: copies are bounded in number, bytes, tries and age, each is let go
-    /// of once, data passes at once, and everything comes to rest.
+    /// Whatever is told, in whatever order: copies are bounded in number, bytes, tries and age, each is let
+    /// go of once, data passes at once, and everything comes to rest.
     #[test]
     fn copies_are_bounded_and_let_go_of(moves in moves()) {
         let config = LocalRecoveryConfig { max_bytes: Bytes(3000), max_flow_packets: 12, ..Default::default() };

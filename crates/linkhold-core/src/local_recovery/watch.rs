@@ -149,8 +149,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is reported as come has come, in any order of arrivals. The first missing byte has not, as long
-        /// as there are no more blocks than are remembered.
+        /// What is reported as come has come, in any order of arrivals. The first missing byte has not, as
+        /// long as there are no more blocks than are remembered.
         #[test]
         fn reports_say_nothing_that_has_not_come(arrivals in prop_oneof![
             prop::collection::vec(0u32..17, 1..60),

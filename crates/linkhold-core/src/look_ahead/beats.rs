@@ -1,15 +1,16 @@
 //! Phase 1: finds the free-running timer at which the host's TCP sends its delayed ACKs.
 //!
-//! Source: lookahead section III, left part of figure 4. The timer is the kernel's and not a connection's, so a
-//! station has one lock, which the ACKs of all its host's connections feed.
+//! Source: lookahead section III, left part of figure 4. The timer is the kernel's and not a connection's, so
+//! a station has one lock, which the ACKs of all its host's connections feed.
 //!
 //! Counting → (more than K ACKs on the beat) locked → (more than K off it) counting.
 //!
 //! As printed ([`Lock::Printed`]) every ACK that is not about a period after the one before it resets the
-//! counter. An ACK of every second segment (RFC 5681 section 4.2), a beat without anything to acknowledge, and a
-//! second connection's ACK at the same beat all do, so it locks only onto a lone connection whose every ACK is
-//! the timer's, as in the paper's figure 3. Otherwise ([`Lock::Beats`], [`Lock::Learned`]) an ACK counts only if a
-//! timer sent it, that is if it did not follow a segment at once, and it is compared with the nearest beat.
+//! counter. An ACK of every second segment (RFC 5681 section 4.2), a beat without anything to acknowledge,
+//! and a second connection's ACK at the same beat all do, so it locks only onto a lone connection whose every
+//! ACK is the timer's, as in the paper's figure 3. Otherwise ([`Lock::Beats`], [`Lock::Learned`]) an ACK
+//! counts only if a timer sent it, that is if it did not follow a segment at once, and it is compared with
+//! the nearest beat.
 
 use super::config::{Lock, LookAheadConfig};
 use super::predict::Estimate;

@@ -58,8 +58,8 @@ impl Default for LookAheadConfig {
             n: FramesAhead::Measured,
             // Section III, and figure 3.
             period: Duration::from_millis(200),
-            // Two frames of the paper's. "About 200 ms" is all that section III says. Of ACKs at random times a
-            // tenth is within it, so four in a row are a chance of one in 10,000.
+            // Two frames of the paper's. "About 200 ms" is all that section III says. Of ACKs at random times
+            // a tenth is within it, so four in a row are a chance of one in 10,000.
             tolerance: Duration::from_millis(10),
             k: 3,
             // Section II-A.
@@ -79,8 +79,8 @@ impl Default for LookAheadConfig {
 impl LookAheadConfig {
     /// The paper's mechanism: the heartbeat alone, and no account of what is in vain.
     ///
-    /// Section III has 8 or 9 frames, the access delay of its testbed. That delay counts the frame of the burst
-    /// itself (equation 2's `T_transmit`), and a turn must not start before its ACK has come: so 7.
+    /// Section III has 8 or 9 frames, the access delay of its testbed. That delay counts the frame of the
+    /// burst itself (equation 2's `T_transmit`), and a turn must not start before its ACK has come: so 7.
     #[must_use]
     pub fn paper() -> Self {
         Self { lock: Lock::Beats, n: FramesAhead::Fixed(7), worst: Fraction::ONE, ..Self::default() }

@@ -6,14 +6,15 @@
 //! A turn that comes before its ACK is lost, and the ACK waits for a turn of its own, as long as an access
 //! takes on average. One that comes late costs only the frames by which it is late. So the best N is not one
 //! that is nearly always enough, which is a turn too early nearly always, but the one with the least expected
-//! wait over the delays seen of late, and mostly the shortest delay that is common. Delays are counted in whole
-//! frames, rounded down: the turn then comes within a frame after the ACK.
+//! wait over the delays seen of late, and mostly the shortest delay that is common. Delays are counted in
+//! whole frames, rounded down: the turn then comes within a frame after the ACK.
 //!
-//! So p_s does not move the best N. Tries that fail lengthen the delay, but the shortest delay stays that of a first try that
-//! succeeds; and to pass over it costs p_s times a whole mean delay, which is more than the (1 - p_s) times the wait for the second
-//! try that it saves, as long as waits between tries do not become shorter. What p_s changes is the gain. Measured with
-//! frames of 5 ms, N is 7.0 in the mean with p_s of 0.9 and 1, and 7.2 with 0.5, where a few dozen delays do not always show
-//! the shortest (`n_and_gain_follow_*` in the simulator's tests); the wait that is left grows from 1.0 to 17 frames.
+//! So p_s does not move the best N. Tries that fail lengthen the delay, but the shortest delay stays that of
+//! a first try that succeeds; and to pass over it costs p_s times a whole mean delay, which is more than the
+//! (1 - p_s) times the wait for the second try that it saves, as long as waits between tries do not become
+//! shorter. What p_s changes is the gain. Measured with frames of 5 ms, N is 7.0 in the mean with p_s of 0.9
+//! and 1, and 7.2 with 0.5, where a few dozen delays do not always show the shortest (`n_and_gain_follow_*`
+//! in the simulator's tests); the wait that is left grows from 1.0 to 17 frames.
 
 use super::config::FramesAhead;
 use super::predict::Estimate;
@@ -86,7 +87,8 @@ impl AccessDelay {
 }
 
 impl FramesAhead {
-    /// How long before an ACK its request is made: whole frames, at most `period`; zero if none is to be made.
+    /// How long before an ACK its request is made: whole frames, at most `period`; zero if none is to be
+    /// made.
     pub(super) fn lead(self, measured: &AccessDelay, frame: Duration, period: Duration) -> Duration {
         let n = match self {
             Self::Measured => measured.best(),
@@ -108,9 +110,9 @@ pub(super) enum Plan {
 /// What the radio still has to grant, as far as its station sees.
 ///
 /// It tells when an access begins with nothing before it, so that its delay is that of an access and not of a
-/// request that rides on another. And it tells when a request would be lost on the access under way: one that is
-/// made before that access has told its bytes gets the same turn, which may be over before the ACK comes. Made
-/// after the grant was told it rides in the granted burst, whose answer takes less than an access.
+/// request that rides on another. And it tells when a request would be lost on the access under way: one that
+/// is made before that access has told its bytes gets the same turn, which may be over before the ACK comes.
+/// Made after the grant was told it rides in the granted burst, whose answer takes less than an access.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Access {
     /// Bytes that packets and requests have wanted, and those of them that were granted, since the beginning.

@@ -179,8 +179,8 @@ impl Flow {
         self.due.is_some_and(|due| due.by == predictor)
     }
 
-    /// The next beat. In the paper only one whose request is still to come: its timer goes off, and then looks
-    /// whether a segment has passed (section III).
+    /// The next beat. In the paper only one whose request is still to come: its timer goes off, and then
+    /// looks whether a segment has passed (section III).
     fn by_heartbeat(&self, look: &Outlook<'_>) -> Option<Due> {
         let after = look.now + if look.learned { look.least_gain() } else { look.lead };
         let beat = look.beats.next(after)?;
@@ -199,8 +199,8 @@ impl Flow {
         Some(look.due(Predictor::Timer, owing.since + self.delay.mean(), self.delay.deviation()))
     }
 
-    /// The ACKs come so regularly that the one a lead ahead can be foretold to a frame. What a radio brings in
-    /// frames is never more regular than half a frame.
+    /// The ACKs come so regularly that the one a lead ahead can be foretold to a frame. What a radio brings
+    /// in frames is never more regular than half a frame.
     fn is_steady(&self, look: &Outlook<'_>) -> bool {
         let (gap, deviation) = (self.gap.mean(), self.gap.deviation());
         self.gap.samples() >= STEADY && !gap.is_zero() && deviation * 3 <= look.frame * 2
@@ -217,9 +217,9 @@ impl Flow {
         Some(look.due(Predictor::Stream, expected, self.gap.deviation()))
     }
 
-    /// An acknowledgment passes, on its way up, `len` bytes long if it carries nothing else. It answers what has
-    /// passed down, whatever its number: a receiver that misses a segment repeats its last ACK for each one
-    /// that comes. True if a timer sent it, false if a segment caused it; `None` if nothing was owing.
+    /// An acknowledgment passes, on its way up, `len` bytes long if it carries nothing else. It answers what
+    /// has passed down, whatever its number: a receiver that misses a segment repeats its last ACK for each
+    /// one that comes. True if a timer sent it, false if a segment caused it; `None` if nothing was owing.
     pub fn on_ack(&mut self, len: Option<u32>, habits: &mut Habits, look: &Outlook<'_>) -> Option<bool> {
         if let Some(len) = len {
             self.ack_len = len;

@@ -2,30 +2,33 @@
 //! acknowledgment comes, so that it need not wait for the random access.
 //!
 //! Paper: `lookahead` (Sung and Kyungsoo), section III and figure 4. Stands at a subscriber station. Sees the
-//! packets of its host, and of its own radio the length of a frame ([`GrantFrames`]), each grant and each turn
-//! that had room left ([`Grant`], [`GrantUnused`]); emits [`Action::RequestUplink`] and nothing else. Every packet
-//! goes on as it came. Where a request is in progress the medium access adds the bytes to it, as section III asks.
+//! packets of its host, and of its own radio the length of a frame ([`GrantFrames`]), each grant and each
+//! turn that had room left ([`Grant`], [`GrantUnused`]); emits [`Action::RequestUplink`] and nothing else.
+//! Every packet goes on as it came. Where a request is in progress the medium access adds the bytes to it, as
+//! section III asks.
 //!
 //! The timer: counting → locked → counting (`beats.rs`). A request: due (N frames before its ACK) → made → a
 //! packet uses it, or it was for nothing (`requests.rs`).
 //!
 //! Where the paper leaves something open, and beyond it:
 //! - **Which ACKs the timer is found by.** As printed, any ACK between two beats resets the counter. `lock =
-//!   "beats"`, also in the preset `paper`, takes ACKs that a timer sent, modulo the period; `lock = "printed"` is
-//!   the printed form (`beats.rs` says what it cannot follow). The timer is the kernel's: one lock a station.
+//!   "beats"`, also in the preset `paper`, takes ACKs that a timer sent, modulo the period;
+//!   `lock = "printed"` is the printed form (`beats.rs` says what it cannot follow). The timer is the
+//!   kernel's: one lock a station.
 //! - **Short flows** (future work, section V): `lock = "learned"` also learns from each connection's ACKs how
 //!   long after a segment its receiver answers, and after how many segments at once (`flow.rs`). A connection
 //!   starts with what the host's others have taught. A steady stream's ACKs are foretold as far as the access
 //!   takes, with the segments that cause them: this alone asks before the segment has passed.
 //! - **N from the measured access delay** (future work): `n = "measured"`, see `delay.rs`.
 //! - **Which predictor**: all watch every ACK; the one that saved most of the wait of late asks.
-//! - **Wrong predictions** cost a grant that nobody uses. They are counted ([`Metrics::uplink_requests_wrong`]),
-//!   and a predictor of whose requests more than `worst` are for nothing asks no more until it is right again.
+//! - **Wrong predictions** cost a grant that nobody uses. They are counted
+//!   ([`Metrics::uplink_requests_wrong`]), and a predictor of whose requests more than `worst` are for
+//!   nothing asks no more until it is right again.
 //! - At most one request a frame, of at most a packet's length: what is due in the same frame is asked for
 //!   together.
 //!
-//! Wrong is a request whose turn was told as unused, or for which no packet came within `tolerance` of its turn
-//! and of the expected time.
+//! Wrong is a request whose turn was told as unused, or for which no packet came within `tolerance` of its
+//! turn and of the expected time.
 //!
 //! [`GrantFrames`]: LinkEventKind::GrantFrames
 //! [`Grant`]: LinkEventKind::Grant

@@ -95,8 +95,8 @@ impl Requests {
         }
     }
 
-    /// A turn ended with this room left. If it is as much as the oldest request that was served had asked for,
-    /// and nothing has used it, the request was for nothing.
+    /// A turn ended with this room left. If it is as much as the oldest request that was served had asked
+    /// for, and nothing has used it, the request was for nothing.
     pub fn on_unused(&mut self, now: Instant, bytes: u64) -> Option<Outcome> {
         let served = |open: &Open| {
             open.turn.is_some_and(|turn| turn <= now)

@@ -127,8 +127,8 @@ impl Station {
         self.look.metrics().uplink_requests_wrong
     }
 
-    /// Segments at all times before the beat, and beats without any, up to 3400 ms: neither a delay nor a spacing
-    /// is usual, so only the heartbeat can foretell ACKs.
+    /// Segments at all times before the beat, and beats without any, up to 3400 ms: neither a delay nor a
+    /// spacing is usual, so only the heartbeat can foretell ACKs.
     fn irregular_beats(&mut self) -> &mut Self {
         let beats = [1, 2, 4, 5, 6, 9, 10, 13, 14, 16, 17];
         for (beat, before) in beats.into_iter().zip([190.0, 60.0, 110.0, 80.0, 150.0].into_iter().cycle()) {

@@ -3,10 +3,10 @@
 //! Paper: `activation` names this as future work (sections 3.1 and 6). Sees at which strength of the signal
 //! segments are sent, and which of them are sent again; has the threshold of a [`ByHysteresis`] follow.
 //!
-//! Which SNR is too low depends on modulation, packet length and receiver, which a thin layer above the driver
-//! does not know; how many segments had to be sent again it does. So each decibel has its loss rate. The
-//! threshold stands just above the strongest signal that loses more than `target`, which is what TCP does not
-//! take in its stride: at 2 % Reno is down to a window of 9 segments (Mathis et al., 1997, eq. 3).
+//! Which SNR is too low depends on modulation, packet length and receiver, which a thin layer above the
+//! driver does not know; how many segments had to be sent again it does. So each decibel has its loss rate.
+//! The threshold stands just above the strongest signal that loses more than `target`, which is what TCP does
+//! not take in its stride: at 2 % Reno is down to a window of 9 segments (Mathis et al., 1997, eq. 3).
 //!
 //! - A decibel says something from [`EVIDENCE`] segments on.
 //! - Loss that has nothing to do with the signal (a full queue) is everywhere. So a decibel is bad only if it

@@ -61,8 +61,8 @@ pub struct SnrGateConfig {
 impl Default for SnrGateConfig {
     fn default() -> Self {
         Self {
-            // Of the three rules the one that gained most with the paper's TCP on a walk, and that cost least with
-            // samples as a radio tells them (reproductions/activation/signal).
+            // Of the three rules the one that gained most with the paper's TCP on a walk, and that cost least
+            // with samples as a radio tells them (reproductions/activation/signal).
             rule: Rule::Threshold,
             // The paper's first that gains much (section 5): CCK-5.5 loses a hundredth of 1000-byte packets.
             threshold: 5.0,
@@ -75,7 +75,8 @@ impl Default for SnrGateConfig {
             least: 0.0,
             most: 30.0,
             closed: Closed::Full,
-            // Longer than a walk past an obstacle takes, and short of what a user takes for a dead connection.
+            // Longer than a walk past an obstacle takes, and short of what a user takes for a dead
+            // connection.
             max_gate: Duration::from_secs(10),
             // Ten samples of the paper's.
             lost_signal: Duration::from_secs(1),

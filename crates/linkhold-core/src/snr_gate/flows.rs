@@ -1,7 +1,8 @@
 //! The connections of the host, as the gate knows them by watching them pass.
 //!
 //! What is kept of a connection is what a repeated ACK needs: the receiver's last ACK number, window and
-//! timestamp, and where its own sequence numbers stand; and for a window that ends with what was sent, its scale.
+//! timestamp, and where its own sequence numbers stand; and for a window that ends with what was sent, its
+//! scale.
 
 use super::config::Closed;
 use super::decision::Bin;
@@ -103,8 +104,8 @@ impl Flow {
         self.offer > 0
     }
 
-    /// The window field that stops the host, on a segment of the receiver that acknowledges `acked` and offers so
-    /// much.
+    /// The window field that stops the host, on a segment of the receiver that acknowledges `acked` and
+    /// offers so much.
     pub fn closed_window(&self, closed: Closed, acked: Seq, offer: u16) -> u16 {
         match closed {
             Closed::Zero => 0,

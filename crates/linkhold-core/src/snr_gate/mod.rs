@@ -1,14 +1,15 @@
 //! The SNR gate: keeps the senders of its own host from sending while the radio's signal is bad.
 //!
-//! Paper: `activation` (Lilakiatsakun and Seneviratne), sections 3.1 (collecting process, decision process) and
-//! 3.2 (control layer). Sees samples of the SNR and the packets of its host; emits closed windows: ACKs that pass
-//! to the host's sender have their window closed, and ACKs of the gate's own, which repeat the
+//! Paper: `activation` (Lilakiatsakun and Seneviratne), sections 3.1 (collecting process, decision process)
+//! and 3.2 (control layer). Sees samples of the SNR and the packets of its host; emits closed windows: ACKs
+//! that pass to the host's sender have their window closed, and ACKs of the gate's own, which repeat the
 //! receiver's last, close at once. Another one, with the receiver's last window, opens.
 //!
-//! Closed is full ([`Closed`]): the window ends with what was sent. The paper's is zero, which a sender must obey as
-//! well, but behind which Linux reduces ssthresh at each timeout and counts none (`tcp_retransmit_timer`). Linux takes
-//! a smaller window without new data only if it is zero, and then any larger one (`tcp_may_update_window`), so closing
-//! takes two ACKs where something is under way. What both cost is in docs/host.md and docs/testbed/host.md.
+//! Closed is full ([`Closed`]): the window ends with what was sent. The paper's is zero, which a sender must
+//! obey as well, but behind which Linux reduces ssthresh at each timeout and counts none
+//! (`tcp_retransmit_timer`). Linux takes a smaller window without new data only if it is zero, and then any
+//! larger one (`tcp_may_update_window`), so closing takes two ACKs where something is under way. What both
+//! cost is in docs/host.md and docs/testbed/host.md.
 //!
 //! The gate: open → shut → open. If it stood shut for `max_gate`, or no sample came for `lost_signal`, it is
 //! overruled: open whatever the signal, until the decision is to send again. A gate whose source of samples
@@ -18,16 +19,17 @@
 //! - *Segments sent before the gate shut* are in the driver's queue and go out, as section 3.2 says. So do
 //!   retransmissions: a sender's timeout asks for them, and a bad signal is not always too bad.
 //! - *Window probes* pass. A probe is a frame of 40 bytes, of which noise spoils few (at 4 dB CCK-5.5 loses
-//!   1 % of them and 13 % of full packets); its answer comes back with a closed window and keeps the connection
-//!   alive. To answer it here, the gate would have to drop it, and its byte with it.
-//! - *Senders before Linux 6.6* ignore a zero window that repeats sequence and ACK number (RFC 9293 takes it).
-//!   They stop with the next ACK that acknowledges something, whose window is closed on its way.
+//!   1 % of them and 13 % of full packets); its answer comes back with a closed window and keeps the
+//!   connection alive. To answer it here, the gate would have to drop it, and its byte with it.
+//! - *Senders before Linux 6.6* ignore a zero window that repeats sequence and ACK number (RFC 9293 takes
+//!   it). They stop with the next ACK that acknowledges something, whose window is closed on its way.
 //! - *No new ACK*: a repeated ACK is a duplicate to a sender that ignored its window. There is one for each
-//!   closing (two if it is full) and one for each opening. Three duplicates in a row are what a sender without SACK
-//!   takes for a loss; since these change the window, they are none to one that obeys RFC 5681 section 2.
+//!   closing (two if it is full) and one for each opening. Three duplicates in a row are what a sender
+//!   without SACK takes for a loss; since these change the window, they are none to one that obeys RFC 5681
+//!   section 2.
 //!
-//! A receiver's own zero window stays its own. Signed connections are left alone. [`Metrics::silences`] counts
-//! how often the gate shut.
+//! A receiver's own zero window stays its own. Signed connections are left alone. [`Metrics::silences`]
+//! counts how often the gate shut.
 
 mod adaptive;
 mod config;

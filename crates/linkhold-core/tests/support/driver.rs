@@ -238,7 +238,8 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             Step::Lose(frames) => self.lose(frames),
             Step::TellRoom => self.tell_room(),
             Step::FreezeStart { scope, cause, expected, late } => {
-                // The downlink's pause in a TDD frame holds nobody: what comes in it waits in the radio's queue.
+                // The downlink's pause in a TDD frame holds nobody: what comes in it waits in the radio's
+                // queue.
                 let short = expected.is_some_and(|length| length <= 20_000);
                 let pause = cause == Cause::Grant && number(scope) == 0 && short;
                 if !pause {
@@ -392,8 +393,8 @@ impl<'m, M: Mechanism> Driver<'m, M> {
     }
 
     /// The flow's station offers `offer` bytes again and again, while its correspondent sends all that it may
-    /// and what is lost once more. A frame takes `frame` in the air, an ACK takes `radio` to come. Segments for
-    /// stations that left go on arriving. Answers the bytes that reached the station.
+    /// and what is lost once more. A frame takes `frame` in the air, an ACK takes `radio` to come. Segments
+    /// for stations that left go on arriving. Answers the bytes that reached the station.
     pub fn download(
         &mut self,
         flow: usize,

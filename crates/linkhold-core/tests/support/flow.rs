@@ -61,8 +61,8 @@ pub struct Flow {
     up_data: VecDeque<(Seq, u32)>,
     /// What of the station's stream passed the base station.
     pub ch_rcv: Seq,
-    /// What passed and has yet to be known to the correspondent: when it will be, how far the station's stream
-    /// came, and the timestamp.
+    /// What passed and has yet to be known to the correspondent: when it will be, how far the station's
+    /// stream came, and the timestamp.
     wire: VecDeque<(Instant, Seq, Option<u32>)>,
     /// What of the station's stream the correspondent acknowledges.
     heard: Seq,
@@ -281,8 +281,8 @@ impl Flow {
         Some(self.data(seq, MSS, TcpFlags::default()))
     }
 
-    /// A window probe as Linux sends it: empty, one below what is acknowledged. Nobody asks for a window before one was
-    /// told.
+    /// A window probe as Linux sends it: empty, one below what is acknowledged. Nobody asks for a window
+    /// before one was told.
     pub fn probe(&mut self) -> Option<TcpSegment> {
         self.told.any.then(|| self.data(self.told.ack - 1, 0, TcpFlags::default()))
     }
@@ -343,8 +343,8 @@ impl Flow {
     /// A window reached the correspondent.
     pub fn on_told(&mut self, seq: Seq, ack: Seq, window: u16, is_syn: bool) {
         let shift = if is_syn { 0 } else { self.shift() };
-        // As Linux does (`tcp_may_update_window`): an ACK of something new counts although its segment was sent
-        // again.
+        // As Linux does (`tcp_may_update_window`): an ACK of something new counts although its segment was
+        // sent again.
         let newer = !self.told.any
             || ack.after(self.told.ack)
             || (ack == self.told.ack && !seq.before(self.told.seq));

@@ -54,8 +54,8 @@ pub enum Step {
         ack: u32,
         scale: Option<u8>,
     },
-    /// A sender that heeds no window sends this many segments of `payload` bytes, `gap` µs apart: on the flow,
-    /// or each from a new port.
+    /// A sender that heeds no window sends this many segments of `payload` bytes, `gap` µs apart: on the
+    /// flow, or each from a new port.
     Flood {
         flow: usize,
         segments: u32,

@@ -48,8 +48,8 @@ impl<S: Read + Write> Connection<S> {
         self.input.contains(&b'\n')
     }
 
-    /// Reads what is there and answers each whole line; `answer` writes its reply to the buffer, and answers
-    /// false if it is the last.
+    /// Reads what is there and answers each whole line. `answer` writes its reply to the buffer, and returns
+    /// false if the connection ends with that reply.
     pub fn take_turn(&mut self, mut answer: impl FnMut(&[u8], &mut Vec<u8>) -> bool) -> Turn {
         let closed = match self.read() {
             Ok(closed) => closed,

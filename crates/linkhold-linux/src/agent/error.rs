@@ -16,7 +16,7 @@ pub enum AgentError {
     /// The configuration file is wrong.
     #[error(transparent)]
     Config(#[from] AgentConfigError),
-    /// It cannot stay on the processor that it is told.
+    /// The agent cannot stay on the processor that it is told.
     #[error(transparent)]
     Processor(#[from] ProcessorError),
     /// Packets would never come to the agent.

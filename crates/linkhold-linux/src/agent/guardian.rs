@@ -51,7 +51,7 @@ impl Guardian {
         }
     }
 
-    /// Shows an error (POLLERR) when the child is gone.
+    /// The agent's end of the pipe, which shows an error (POLLERR) when the child is gone.
     pub fn pipe(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }

@@ -77,8 +77,9 @@ pub fn stay_on(choice: Processor) -> Result<Option<u32>, ProcessorError> {
     }
 }
 
-/// Lets the calling thread, and what it starts, use these processors: a helper of a thread that stays on one.
-/// Where there are none or the system refuses, it stays where it is.
+/// Lets the calling thread, and what it starts, use these processors: for a helper that was started by a
+/// thread which stays on one processor. If `processors` is empty or the system refuses, the thread stays
+/// where it is.
 pub fn roam(processors: &[u32]) {
     let mut set = CpuSet::new();
     let chosen = processors.iter().filter(|number| set.set(**number as usize).is_ok()).count();

@@ -225,19 +225,19 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Told to these radios.
+    /// The reply to an event that was told to these radios.
     #[must_use]
     pub const fn told(radios: Vec<String>) -> Self {
         Self { ok: true, error: None, radios, status: None }
     }
 
-    /// The answer to a question.
+    /// The reply to a question for the status.
     #[must_use]
     pub fn status(status: super::status::Status) -> Self {
         Self { ok: true, error: None, radios: Vec::new(), status: Some(Box::new(status)) }
     }
 
-    /// Not done, and why.
+    /// The reply to a line that was not carried out, with the reason.
     #[must_use]
     pub fn refused(error: impl Into<String>) -> Self {
         Self { ok: false, error: Some(error.into()), radios: Vec::new(), status: None }
@@ -270,7 +270,7 @@ pub(super) fn shorten(text: &str) -> String {
 /// Reads one line (without its end).
 ///
 /// # Errors
-/// In words for the client.
+/// What is wrong, in words for the client.
 pub fn parse_line(line: &[u8]) -> Result<Message, String> {
     let message: Message =
         serde_json::from_slice(line).map_err(|error| format!("not a message of linkhold: {error}"))?;

@@ -67,7 +67,7 @@ impl Recording {
     ) -> Result<Box<dyn Mechanism>, AgentError> {
         let path = if config.radio.len() > 1 { with_radio(&self.file, radio) } else { self.file.clone() };
         let failed = |message: String| AgentError::Record { path: path.clone(), message };
-        // Addresses of users are in it.
+        // The file has addresses of users in it: it is its owner's only.
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
         let file = file.map_err(|error| failed(error.to_string()))?;
         let head = Recorded {
@@ -84,7 +84,7 @@ impl Recording {
     }
 }
 
-/// `out/agent.log` of `radio0`: `out/agent-radio0.log`.
+/// The file of one radio: of `out/agent.log` and `radio0`, `out/agent-radio0.log`.
 fn with_radio(file: &Path, radio: &str) -> PathBuf {
     let mut name = file.file_stem().unwrap_or_default().to_owned();
     name.push("-");
@@ -110,7 +110,8 @@ fn smallest_config(config: &AgentConfig, radio: &str) -> Result<String, toml::se
         settings.values().into_iter().chain([name]).collect()
     };
     let mechanisms = &config.mechanisms;
-    // The name of a wired interface is needed and means nothing here; it is none of a radio's.
+    // A configuration needs the name of a wired interface. It means nothing here, but must not be the
+    // radio's.
     let wired = config.wired.first().map_or("wired", String::as_str);
     toml::to_string(&Config {
         wired: [wired],
@@ -185,14 +186,14 @@ impl Write for LogWriter {
         Ok(bytes.len())
     }
 
-    /// The writing thread has its own time.
+    /// Does nothing: the writing thread writes in its own time.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 impl Drop for LogWriter {
-    /// The agent's end: nothing is on its way any more that could be kept waiting.
+    /// Waits for the disk: at the agent's end no packet is left that could be kept waiting.
     fn drop(&mut self) {
         if let Some(full) = self.full.take() {
             let _ = full.send(std::mem::take(&mut self.chunk));

@@ -1,8 +1,8 @@
-//! Where a host hears the signal-to-noise ratio of its radios: a file that some program appends samples to, or
-//! the radio itself (nl80211). The third source, the control socket, needs nothing of this.
+//! Where a host hears the signal-to-noise ratio of its radios: a file that some program appends samples to,
+//! or the radio itself (nl80211). The third source, the control socket, needs nothing of this.
 //!
-//! Paper: activation, section 3 (the collecting process, which asks the radio every 100 ms). The host looks at
-//! its sources by the clock, since neither wakes a reader.
+//! Paper: activation, section 3 (the collecting process, which asks the radio every 100 ms). The host looks
+//! at its sources by the clock, since neither wakes a reader.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -99,8 +99,8 @@ impl SnrSource {
     }
 }
 
-/// A file that grows by lines: the last field of each, behind a comma, is a ratio in dB. What is in it when it
-/// is opened was said before; of a file that is written anew, all is new.
+/// A file that grows by lines: the last field of each, behind a comma, is a ratio in dB. Samples that are
+/// there at the first look are old; in a file that appears later, or is written anew, all are new.
 struct Tail {
     path: PathBuf,
     open: Option<Open>,
@@ -137,7 +137,7 @@ impl Tail {
         Self { path: path.to_owned(), open: None, first: true, complained: false }
     }
 
-    /// Adds what is new.
+    /// Adds the samples that are new.
     fn read(&mut self, samples: &mut Vec<f32>) {
         if let Err(error) = self.try_read(samples) {
             self.open = None;
@@ -155,7 +155,7 @@ impl Tail {
             }
             Err(error) => return Err(error),
         };
-        // Cut short, replaced, or written anew in place with as many bytes.
+        // True if the file was cut short, replaced, or written anew in place with as many bytes.
         let anew = self.open.as_ref().is_some_and(|open| {
             stamp.inode != open.stamp.inode
                 || stamp.length < open.at
@@ -199,7 +199,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Once: a broken writer would fill the log.
+    /// Warns, but only once: a broken writer would fill the log.
     fn complain(&mut self, what: &str) {
         if !self.complained {
             self.complained = true;

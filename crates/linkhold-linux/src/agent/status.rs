@@ -23,11 +23,11 @@ pub struct Status {
     pub instance: String,
     /// Name of the mechanism.
     pub mechanism: String,
-    /// How packets reach it.
+    /// How packets reach the agent.
     pub datapath: String,
-    /// What put the rules in.
+    /// The firewall program that put the rules in.
     pub rules: String,
-    /// Seconds since its start.
+    /// Seconds since the agent's start.
     pub uptime_s: f64,
     /// True while at least one silence is under way.
     pub silent: bool,
@@ -135,9 +135,9 @@ pub struct Channel {
 /// Packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Packets {
-    /// That crossed the agent.
+    /// Packets that crossed the agent.
     pub seen: u64,
-    /// Held now.
+    /// Packets held now.
     pub held: u64,
     /// Bytes held now.
     pub held_bytes: u64,
@@ -146,19 +146,19 @@ pub struct Packets {
     /// Most bytes that may be held at present.
     #[serde(default)]
     pub held_bytes_limit: u64,
-    /// Held so far.
+    /// Packets held so far.
     pub holds: u64,
-    /// Released so far.
+    /// Held packets released so far.
     pub released: u64,
-    /// Rewritten in passing.
+    /// Packets rewritten in passing.
     pub rewritten: u64,
-    /// Dropped: no room.
+    /// Packets dropped because there was no room.
     pub dropped_buffer_full: u64,
-    /// Dropped: a newer copy came.
+    /// Packets dropped because a newer copy came.
     pub dropped_superseded: u64,
-    /// Dropped: the flow was evicted.
+    /// Packets dropped because their flow was evicted from the table.
     pub dropped_flow_evicted: u64,
-    /// Dropped: stood too long.
+    /// Packets dropped because their queue stood too long outside silences.
     pub dropped_standing_queue: u64,
     /// Duplicate ACKs kept from the sender, because a loss was being repaired from a copy.
     #[serde(default)]
@@ -205,7 +205,7 @@ impl Packets {
         this
     }
 
-    /// Dropped, for whatever reason.
+    /// Packets dropped, for whatever reason.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped_buffer_full
@@ -235,13 +235,13 @@ impl Packets {
 /// Windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Windows {
-    /// Closed now.
+    /// Windows closed now.
     pub closed_now: u64,
-    /// Closed so far.
+    /// Windows closed so far.
     pub closed: u64,
-    /// Reopened so far.
+    /// Windows reopened so far.
     pub reopened: u64,
-    /// Made smaller in passing.
+    /// Windows made smaller in passing.
     pub clamped: u64,
     /// Window probes answered.
     pub probes_answered: u64,

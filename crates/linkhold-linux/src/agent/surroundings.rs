@@ -34,7 +34,7 @@ impl OffloadWatch {
         Self { find, processors, next: now + LOOK_AT_OFFLOADS_EVERY, under_way: None }
     }
 
-    /// What a look found that is over; begins the next one if it is time. Never waits.
+    /// What the last look found, once it is over; begins the next look if it is time. Never waits.
     fn poll(&mut self, now: Instant) -> Option<Vec<Offload>> {
         if let Some(answer) = &self.under_way {
             let found = answer.try_recv();
@@ -62,7 +62,7 @@ impl OffloadWatch {
     }
 }
 
-/// What was found.
+/// What stands around the agent, as last found.
 #[derive(Debug)]
 pub struct Surroundings {
     wired: Vec<String>,
@@ -72,7 +72,7 @@ pub struct Surroundings {
     /// In words, each with what to change.
     offloads: Vec<String>,
     offload_watch: OffloadWatch,
-    /// The rules could not follow a change.
+    /// Why the rules could not follow a change, if they could not.
     rules_trouble: Option<String>,
     next_look: Instant,
 }
@@ -127,7 +127,7 @@ impl Surroundings {
         }
     }
 
-    /// Those that take flows of the agent's own interfaces, in words.
+    /// The offloads that take flows of the agent's own interfaces, in words.
     fn concerned(&self, found: Vec<Offload>) -> Vec<String> {
         let own: Vec<String> = self.wired.iter().chain(&self.radio).cloned().collect();
         let concerned = found.into_iter().filter(|offload| offload.concerns(&own));

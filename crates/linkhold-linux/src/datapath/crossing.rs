@@ -1,5 +1,5 @@
-//! Whether packets between the wired and the radio interfaces come past the firewall at all, where the rules
-//! stand: a bridge or a bond may hide an interface, and offloaded flows take another way.
+//! Whether packets between the wired and the radio interfaces go through the firewall at all, where the rules
+//! are: a bridge or a bond may hide an interface, and offloaded flows bypass the firewall.
 //!
 //! Routed packets are seen with the interface that has the address: the bridge, not its port. Bridged packets
 //! are seen only where `br_netfilter` hands them to the firewall, and there a rule can match ports
@@ -58,7 +58,7 @@ pub struct BridgeNetfilter {
 }
 
 impl BridgeNetfilter {
-    /// As the kernel says.
+    /// Reads what the kernel says.
     #[must_use]
     pub fn read() -> Self {
         let is_on = |file: &str| {
@@ -154,7 +154,7 @@ fn look_at_pair(wired: &Place, radio: &Place, netfilter: BridgeNetfilter, found:
     }
 }
 
-/// Both are ports of one bridge: what crosses is bridged.
+/// Looks at a pair of interfaces that are ports of one bridge: what crosses is bridged.
 fn look_at_bridge(bridge: &Interface, pair: (&String, &String), all: BridgeNetfilter, found: &mut Crossings) {
     let (wired, radio) = pair;
     let own = match bridge.kind {
@@ -193,10 +193,10 @@ fn has_route(routes: &str, interface: &str) -> bool {
     routes.lines().skip(1).any(|line| line.split_whitespace().next() == Some(interface))
 }
 
-/// Something that takes established flows past the firewall.
+/// Something that lets established flows bypass the firewall.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offload {
-    /// What does it, in words.
+    /// What takes the flows, in words.
     pub by: String,
     /// The interfaces whose flows it takes; empty: those of all.
     pub interfaces: Vec<String>,
@@ -209,7 +209,7 @@ impl Offload {
         self.interfaces.is_empty() || self.interfaces.iter().any(|one| interfaces.contains(one))
     }
 
-    /// What it does to the agent.
+    /// What the offload does to the agent, in words.
     #[must_use]
     pub fn reason(&self) -> String {
         let whose = if self.interfaces.is_empty() {

@@ -4,12 +4,13 @@
 //! the packet by its id later. So holding a packet costs the agent no memory, and packets leave in the order
 //! of their verdicts.
 //!
-//! **Two queues for each radio**, downlink and uplink, all on one socket. The kernel finds a packet by walking
-//! its queue from the oldest on, so neither acknowledgments nor another radio's packets may stand behind tens
-//! of thousands of held data packets, nor find the queue full of them. Which radio a packet belongs to is
-//! known by its queue: an interface that is made anew keeps its name, by which the rules know it, but not its
-//! index. The two directions also copy different amounts: of downlink data the agent needs only the headers, but it needs
-//! the whole of an uplink packet to rewrite it, since NFQUEUE replaces a packet entirely or not at all.
+//! **Two queues for each radio**, downlink and uplink, all on one socket. The kernel finds a packet by
+//! walking its queue from the oldest on, so neither acknowledgments nor another radio's packets may stand
+//! behind tens of thousands of held data packets, nor find the queue full of them. Which radio a packet
+//! belongs to is known by its queue: an interface that is made anew keeps its name, by which the rules know
+//! it, but not its index. The two directions also copy different amounts: of downlink data the agent needs
+//! only the headers, but it needs the whole of an uplink packet to rewrite it, since NFQUEUE replaces a
+//! packet entirely or not at all.
 //!
 //! `nfqueue/message.rs` writes and reads the kernel's messages, `nfqueue/verdicts.rs` batches verdicts, and
 //! `nfqueue/raw.rs` sends the agent's own packets. This file has the netlink socket and its queues.
@@ -70,7 +71,7 @@ pub struct NfQueueConfig {
     pub mark: u32,
     /// Bring downlink packets whole, and not only their headers: a mechanism keeps copies.
     pub whole_downlink: bool,
-    /// One for each radio, at least one: let the kernel cut aggregates (GSO, GRO) into packets of the wire's
+    /// By radio, at least one: true to let the kernel cut aggregates (GSO, GRO) into packets of the wire's
     /// size before they come here.
     pub split_aggregates: Vec<bool>,
 }
@@ -217,8 +218,8 @@ impl NfQueue {
             .map_err(system("set the queue's length"))
     }
 
-    /// Sends one configuration message and waits for the kernel's answer; packets cannot come before the
-    /// rules exist, and those that do (rules left by a dead agent) are accepted unseen.
+    /// Sends one configuration message and waits for the kernel's answer. Packets come before the rules exist
+    /// only by rules that a dead agent left; these are accepted unseen.
     fn request(&mut self, queue: u16, attributes: &[(u16, &[u8])]) -> Result<(), Errno> {
         let mut message = Vec::with_capacity(64);
         put_message(&mut message, NFQNL_MSG_CONFIG, NLM_F_REQUEST | NLM_F_ACK, queue, attributes, &[]);

@@ -1,10 +1,10 @@
 //! The firewall rules that bring packets to the queues, and their removal.
 //!
 //! Forwarded TCP between a wired and a radio interface, and UDP where a mechanism wants datagrams, goes to an
-//! NFQUEUE, with bypass: while no agent listens, packets pass as if the rule were not there. Nothing else is queued:
-//! ICMP and its errors pass. Fragments of datagrams are queued and pass unread. On a host it is the TCP that comes in and goes out by
-//! a radio interface (INPUT and OUTPUT), less what carries the mark of the agent's own packets, which pass
-//! OUTPUT like any other. The rules use nftables' `queue` statement where the
+//! NFQUEUE, with bypass: while no agent listens, packets pass as if the rule were not there. Nothing else is
+//! queued: ICMP and its errors pass. Fragments of datagrams are queued and pass unread. On a host it is the
+//! TCP that comes in and goes out by a radio interface (INPUT and OUTPUT), less what carries the mark of the
+//! agent's own packets, which pass OUTPUT like any other. The rules use nftables' `queue` statement where the
 //! kernel has it, and `-j NFQUEUE` of iptables and ip6tables otherwise. The agent tries which of them works,
 //! and logs it.
 //!
@@ -70,7 +70,7 @@ pub enum Traffic {
     },
 }
 
-/// A place of the kernel's at which packets are queued.
+/// A hook of the kernel at which packets are queued.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hook {
     Forward,
@@ -186,8 +186,8 @@ impl RuleSet {
         script
     }
 
-    /// The rules in the language of iptables-restore and ip6tables-restore: a chain of their own and the jumps
-    /// to it.
+    /// The rules in the language of iptables-restore and ip6tables-restore: a chain of their own and the
+    /// jumps to it.
     #[must_use]
     pub fn iptables_script(&self) -> String {
         let chain = chain_name(&self.instance);
@@ -314,7 +314,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// What put them in.
+    /// The backend that put the rules in.
     #[must_use]
     pub fn backend(&self) -> Backend {
         self.backend

@@ -4,9 +4,9 @@
 //! socket is frozen while its congestion control is one of them and its radio is silent.
 //!
 //! Congestion controls belong to the whole machine, and several hosts may run on it in network namespaces of
-//! their own. The first one registers them, the others share them, and the last one to end unregisters them. A
-//! lock file tells who is alone; a host that was killed leaves the registration to the next one. Sockets that
-//! still use a congestion control keep it until they close or choose another: the kernel counts them.
+//! their own. The first one registers them, the others share them, and the last one to end unregisters them.
+//! A lock file tells who is alone; a host that was killed leaves the registration to the next one. Sockets
+//! that still use a congestion control keep it until they close or choose another: the kernel counts them.
 //!
 //! Built with the feature `struct-ops` only. Without it [`KernelSenders::open`] says so.
 
@@ -74,7 +74,7 @@ pub(super) struct Quiet {
     pub until: u64,
 }
 
-/// Why they cannot be had here, as far as it shows before the kernel is asked.
+/// Why the eBPF congestion controls cannot be had here, as far as that shows before the kernel is asked.
 #[must_use]
 pub fn missing() -> Option<String> {
     if !cfg!(feature = "struct-ops") {
@@ -86,7 +86,7 @@ pub fn missing() -> Option<String> {
     None
 }
 
-/// What to write at a freeze: a doubled one goes on with the silence that runs.
+/// What to write at a freeze: a second freeze goes on with the silence that runs.
 #[cfg_attr(not(feature = "struct-ops"), allow(dead_code))]
 pub(super) fn begun(before: Option<Quiet>, now: u64, at_most: Duration) -> Quiet {
     let until = now.saturating_add(at_most.as_nanos());
@@ -177,10 +177,10 @@ mod loaded {
         netns_cookie: u64,
         /// Radios whose silences this host began.
         told: Vec<u32>,
-        /// The registrations, if this host made them. A host that shares them finds them by their names, which
-        /// takes CAP_SYS_ADMIN.
+        /// The registrations, if this host made them. A host that shares them finds them by their names,
+        /// which takes CAP_SYS_ADMIN.
         registrations: Vec<MapHandle>,
-        /// Taken out at the end.
+        /// Held shared while this host lives; taken out at its end.
         lock: Option<Flock<File>>,
     }
 
@@ -244,7 +244,7 @@ mod loaded {
             }
         }
 
-        /// Thaws them.
+        /// Thaws the sockets whose packets come in by an interface.
         pub fn thaw(&mut self, interface: u32) {
             if let Some(quiet) = ended(self.read(interface), now()) {
                 self.write(interface, quiet);
@@ -318,8 +318,8 @@ mod loaded {
         KernelError::Refused(if said.is_empty() { error.to_string() } else { format!("{error}: {said}") })
     }
 
-    /// Loads the programs and registers the congestion controls: the maps of silences and of counters, and the
-    /// registrations.
+    /// Loads the programs and registers the congestion controls. Returns the maps of silences and of
+    /// counters, and the registrations.
     fn register() -> Result<(MapHandle, MapHandle, Vec<MapHandle>), KernelError> {
         libbpf_rs::set_print(Some((PrintLevel::Debug, hear)));
         let open = ObjectBuilder::default().open_memory(PROGRAM).map_err(refused)?;
@@ -395,8 +395,8 @@ mod loaded {
             .find(|map| of_type != MapType::StructOps || is_registered(map))
     }
 
-    /// A registration's first words are its reference count and its state (`struct bpf_struct_ops_common_value`);
-    /// 1 is in use, 2 is being taken back.
+    /// A registration's first words are its reference count and its state
+    /// (`struct bpf_struct_ops_common_value`); 1 is in use, 2 is being taken back.
     fn is_registered(map: &MapHandle) -> bool {
         let Ok(Some(value)) = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY) else { return false };
         value

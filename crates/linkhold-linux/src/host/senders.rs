@@ -22,13 +22,13 @@ pub trait Kernel {
     fn freeze(&mut self, interface: &str, at_most: Duration);
     /// The radio's senders go on.
     fn thaw(&mut self, interface: &str);
-    /// What it did.
+    /// What the kernel side did.
     fn counters(&self) -> KernelCounters;
 }
 
 impl Kernel for KernelSenders {
     fn freeze(&mut self, interface: &str, at_most: Duration) {
-        // By name at each silence: an interface that is made anew has a new index.
+        // Looked up by name at each silence: an interface that is made anew has a new index.
         match nix::net::if_::if_nametoindex(interface) {
             Ok(index) => KernelSenders::freeze(self, index, at_most),
             Err(errno) => tracing::warn!(interface, %errno, "no such interface: nobody was frozen"),
@@ -59,7 +59,7 @@ struct Radio {
 }
 
 impl<K: Kernel> HostSenders<K> {
-    /// `at_most`: so long after a freeze was last told, the kernel side thaws by itself.
+    /// `at_most`: the kernel side thaws by itself this long after the last freeze was told.
     #[must_use]
     pub fn new(interfaces: &[String], kernel: K, at_most: Duration) -> Self {
         let radio = |interface: &String| Radio { interface: interface.clone(), frozen: BTreeSet::new() };

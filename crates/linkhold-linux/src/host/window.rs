@@ -2,24 +2,26 @@
 //! understands, the receiver's window.
 //!
 //! Papers: cr-aware section 3 (stop sending at the signal, resume at the next one); the way of activation
-//! section 3 (a window update made up on the host itself). It is a [`Mechanism`] around another one: sees what
-//! that one sees, and passes on what it answers. For each `Freeze` of a connection it closes the sender's
-//! window by acknowledgments made up on the host, keeps it closed in every acknowledgment that passes down
-//! meanwhile, and for a `Thaw` repeats the last acknowledgment with the window that the receiver offered.
+//! section 3 (a window update made up on the host itself). It is a [`Mechanism`] around another one: sees
+//! what that one sees, and passes on what it answers. For each `Freeze` of a connection it closes the
+//! sender's window by acknowledgments made up on the host, keeps it closed in every acknowledgment that
+//! passes down meanwhile, and for a `Thaw` repeats the last acknowledgment with the window that the receiver
+//! offered.
 //!
 //! A connection: sending → frozen (Freeze) → sending (Thaw, or [`flush`](Mechanism::flush)).
 //!
 //! Decisions that the papers leave open:
-//! - A closed window is full, not zero, where something is under way: it ends with what is sent. Behind a zero
-//!   window Linux does not count timeouts and reduces ssthresh at each of them (`tcp_retransmit_timer`):
-//!   measured once, by hand, from 72 to 2 segments in a silence of one second. Behind a full window 0.78 of it
-//!   was left (the table of docs/host.md).
+//! - A closed window is full, not zero, where something is under way: it ends with what is sent. Behind a
+//!   zero window Linux does not count timeouts and reduces ssthresh at each of them (`tcp_retransmit_timer`):
+//!   measured once, by hand, from 72 to 2 segments in a silence of one second. Behind a full window 0.78 of
+//!   ssthresh was left (the table of docs/host.md).
 //!   Linux takes a smaller window without new data only if it is zero, and then any larger one
 //!   (`tcp_may_update_window`), so closing takes two acknowledgments.
-//! - The acknowledgment at the thaw is sent whether or not the window was closed by this one. Where the sender
+//! - The acknowledgment at the thaw is sent whether or not this mechanism closed the window. Where the sender
 //!   is in the loss state, any acknowledgment lets it retransmit at once, as much as its window allows
 //!   (`tcp_process_loss`), so this is also what wakes senders that the kernel side has frozen
-//!   ([`super::kernel`]). Without that side the loss state leaves no room in cwnd for it.
+//!   ([`super::kernel`]). Without the kernel side the loss state leaves no room in cwnd for the
+//!   retransmission.
 //! - `closes = false` keeps the windows open, and leaves the wake-up.
 //! - A connection whose handshake and acknowledgments were never seen has nothing to repeat, and is left
 //!   alone. So is one that is signed.
@@ -50,7 +52,7 @@ struct Told {
     /// Sequence number after everything that it sent.
     seq: Seq,
     ack: Seq,
-    /// As offered, unscaled.
+    /// The window field as it was offered, unscaled.
     window: u16,
     timestamp: Option<TcpTimestamp>,
 }
@@ -80,7 +82,7 @@ pub struct WindowSenders<M> {
 }
 
 impl<M: Mechanism> WindowSenders<M> {
-    /// Joins them. `seed` is for the hash of the table: secret and random.
+    /// Puts window updates around a mechanism. `seed` is for the hash of the table: secret and random.
     #[must_use]
     pub fn new(inner: M, closes: bool, seed: u64) -> Self {
         Self {
@@ -93,7 +95,8 @@ impl<M: Mechanism> WindowSenders<M> {
         }
     }
 
-    /// Notes what a packet tells; the window that it must have, if that is another one.
+    /// Notes what a packet tells. Returns the window that the packet must have instead of its own, if it
+    /// must.
     fn see(&mut self, now: Instant, packet: &PacketView<'_>) -> Option<u16> {
         let (tcp, key) = (packet.tcp, packet.flow);
         if tcp.flags.contains(TcpFlags::RST) {
@@ -192,7 +195,7 @@ impl Flow {
         Self { told: None, sent: None, scale: Scale::default(), last_seen: now, frozen: false, signed: false }
     }
 
-    /// The local end sends.
+    /// Notes a segment that the local end sends.
     fn say(&mut self, tcp: &TcpSegment) {
         if tcp.flags.contains(TcpFlags::SYN) {
             self.scale.local = Some(tcp.syn.window_scale);
@@ -201,8 +204,8 @@ impl Flow {
         self.sent = Some(self.sent.map_or(end, |sent| sent.max(end)));
     }
 
-    /// The far end sends. Keeps the newest of what it says: segments may overtake each other. True if it says a
-    /// window that counts.
+    /// Notes a segment that the far end sends. Keeps the newest of what that end says, since segments may
+    /// overtake each other. True if the segment tells a window that counts.
     fn hear(&mut self, tcp: &TcpSegment) -> bool {
         if tcp.flags.contains(TcpFlags::SYN) {
             // A SYN's own window is not scaled (RFC 7323 section 2.2), so it is not one to repeat.
@@ -294,7 +297,7 @@ impl<M: Mechanism> Mechanism for WindowSenders<M> {
     fn flush(&mut self, now: Instant, out: &mut Actions) {
         self.inner.flush(now, &mut self.answers);
         self.pass_on(out);
-        // Whatever the mechanism forgot.
+        // Thaws whatever the mechanism forgot.
         let mut frozen: Vec<FlowKey> =
             self.flows.iter().filter(|(_, flow)| flow.frozen).map(|(key, _)| *key).collect();
         frozen.sort_unstable();

@@ -3,11 +3,11 @@
 //!
 //! A cell's results are stored whole or not at all, under a key of everything that decides them, so that an
 //! interrupted table goes on where it was. How many run at once adapts as TCP's window does: one more after
-//! each punctual cell until one is late, a quarter less (at least one) after a late one, then one more after as
-//! many punctual cells as may run. TCP halves because a loss hurts others; a late cell costs only its own
+//! each punctual cell until one is late, a quarter less (at least one) after a late one, then one more after
+//! as many punctual cells as may run. TCP halves because a loss hurts others; a late cell costs only its own
 //! repetition, and on two processors halving left one cell at a time where four finish thrice as many. If one
-//! hiccup of the host spoils several cells that run side by side, the number is cut only once (as in RFC 6582's
-//! recovery). A late cell is run again, after its second attempt alone.
+//! hiccup of the host spoils several cells that run side by side, the number is cut only once (as in RFC
+//! 6582's recovery). A late cell is run again, after its second attempt alone.
 //! Lateness is measured ([`MAX_LATENESS`]), never guessed, and so is what the host did besides
 //! ([`super::host_load`]). A cell that fails costs no other cell its result.
 
@@ -65,8 +65,8 @@ pub struct Fleet {
     /// Share of a run for which its hosts' programs may stand still for want of a processor; a run beyond it
     /// counts as late.
     pub max_stalled: f64,
-    /// After this time no cell is run again that was late because the host was busy with other things; `None`:
-    /// each has all its attempts.
+    /// After this time no cell is run again that was late because the host was busy with other things;
+    /// `None`: each has all its attempts.
     pub patience: Option<std::time::Duration>,
     /// Set to end early.
     pub stop: Arc<AtomicBool>,

@@ -44,8 +44,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts `program`'s daemon in `netns`, called `who` in errors. `config` makes its configuration, given the
-    /// path of its control socket. [`wait_until_it_listens`](Self::wait_until_it_listens) comes next.
+    /// Starts `program`'s daemon in `netns`, called `who` in errors. `config` makes its configuration, given
+    /// the path of its control socket. [`wait_until_it_listens`](Self::wait_until_it_listens) comes next.
     ///
     /// # Errors
     /// [`RunError::Daemon`].

@@ -1,5 +1,5 @@
-//! The configuration files of the daemons under test: the testbed's interfaces, and the very settings that the
-//! simulator uses.
+//! The configuration files of the daemons under test: the testbed's interfaces, and the very settings that
+//! the simulator uses.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

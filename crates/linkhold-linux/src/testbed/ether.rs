@@ -47,8 +47,8 @@ pub struct EtherParts {
     pub sink: Box<dyn LinkSink>,
     /// Capture on demand.
     pub capture: Option<Box<dyn Capture>>,
-    /// The engine's time 0. The hosts count from it too, so that their congestion windows stand beside the right
-    /// moments of the radio.
+    /// The engine's time 0. The hosts count from it too, so that their congestion windows stand beside the
+    /// right moments of the radio.
     pub began: std::time::Instant,
 }
 
@@ -154,8 +154,9 @@ impl Ether {
     /// Takes the points of the series and the state at the end of the warm-up when their time has come.
     fn sample(&mut self) {
         let now = self.now();
-        // The radio's totals run on to `now` in the state that the radio is in. So it must be in the state of `now`
-        // first: with an edge in between that is handled later, the next totals would be smaller than these.
+        // The radio's totals run on to `now` in the state that the radio is in. So it must be in the state of
+        // `now` first: with an edge in between that is handled later, the next totals would be smaller than
+        // these.
         self.engine.advance(now);
         self.silences.extend(self.engine.network_mut().take_silences(AIR));
         let over = self.engine.hosts_mut().log.sample(now);

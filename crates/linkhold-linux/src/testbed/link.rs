@@ -1,8 +1,8 @@
 //! The way from the testbed's radio to a daemon: one JSON object a line on its control socket.
 //!
 //! The engine must never wait for a daemon, so a separate thread writes the events and reads the answers.
-//! Events that the daemon does not take in time are counted, not waited for. A daemon far from the radio hears
-//! of them late ([`Hearing`]).
+//! Events that the daemon does not take in time are counted, not waited for. A daemon far from the radio
+//! hears of them late ([`Hearing`]).
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;

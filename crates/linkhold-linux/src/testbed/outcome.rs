@@ -55,7 +55,7 @@ pub struct LinuxRecord {
     pub counters: Counters,
     /// How late edges of silences were handled, 99th percentile, s; 0 without silences.
     pub edge_late_p99_s: f64,
-    /// The same of everything else the air did, s.
+    /// How late all other events of the air were handled, 99th percentile, s.
     pub event_late_p99_s: f64,
     /// How long the hosts' programs stood still for want of a processor, s: goodput and delay suffer from it
     /// although the air is punctual.

@@ -2,8 +2,8 @@
 //!
 //! A packet that leaves the simulator's [`Network`] here enters a kernel: at the correspondents, at a
 //! station, or in the base station, whose kernel forwards it from the wire to the air and back, through the
-//! agent if one runs. A mechanism that only watches stands in the network, in a station's radio. The network keeps a packet's header and where it stands; its bytes lie here, beside the
-//! network's record.
+//! agent if one runs. A mechanism that only watches stands in the network, in a station's radio. The network
+//! keeps a packet's header and where it stands; its bytes lie here, beside the network's record.
 
 use std::io;
 

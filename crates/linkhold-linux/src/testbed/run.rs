@@ -1,8 +1,8 @@
 //! Makes one run of the testbed: one case of a scenario, one congestion control and one seed, in real time.
 //!
-//! Build the namespaces, start the daemons that carry out the case's mechanisms (none for the plain router), the
-//! servers, the air, the clients; wait for the end, read everything, remove everything. A run whose air was
-//! late is an error, not a result.
+//! Build the namespaces, start the daemons that carry out the case's mechanisms (none for the plain router),
+//! the servers, the air, the clients; wait for the end, read everything, remove everything. A run whose air
+//! was late is an error, not a result.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -193,14 +193,14 @@ fn tune(host: &NetNs, scenario: &ResolvedScenario) -> Result<(), NetNsError> {
     }
 }
 
-/// Memory that the kernel takes for a full segment from a TUN device, bytes: 2 KiB of data with its headers and
-/// 256 for the `sk_buff`.
+/// Memory that the kernel takes for a full segment from a TUN device, bytes: 2 KiB of data with its headers
+/// and 256 for the `sk_buff`.
 const SEGMENT_MEMORY: u64 = 2304;
 
 /// The buffer, bytes, with which a kernel of this release offers a receive window of `window` bytes.
 ///
-/// Up to Linux 6.5 the window is half of the buffer (`tcp_adv_win_scale` = 1). Later, half is the beginning; from
-/// the first full segment on it is the buffer's share that is payload in such a segment, in 256ths
+/// Up to Linux 6.5 the window is half of the buffer (`tcp_adv_win_scale` = 1). Later, half is the beginning;
+/// from the first full segment on it is the buffer's share that is payload in such a segment, in 256ths
 /// (`tcp_measure_rcv_mss`), and the segment just arrived has taken its part (`tcp_grow_window`).
 fn receive_memory(window: u64, release: &str) -> u64 {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|text| text.parse().unwrap_or(0));
@@ -315,7 +315,8 @@ mod tests {
         for (release, window, buffer) in [
             ("5.15.0-91-generic", 32_768, 65_536),
             ("6.5.13", 32_768, 65_536),
-            // Measured on 6.18: 65,536 gave a window of 39,552, which is 39,520 in steps of 128; 131,072 gave 80,512.
+            // Measured on 6.18: 65,536 gave a window of 39,552, which is 39,520 in steps of 128; 131,072 gave
+            // 80,512.
             ("6.18.44-fc-v445", 39_520, 65_536),
             ("6.18.44-fc-v445", 80_480, 131_072),
             ("7.0-rc1", 32_768, 54_733),

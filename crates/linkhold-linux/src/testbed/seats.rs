@@ -47,8 +47,8 @@ impl<'a> Seats<'a> {
     /// The seats of a case.
     ///
     /// # Errors
-    /// [`RunError::Unsupported`] with the name of a mechanism that the testbed has no place for, and what would
-    /// be right.
+    /// [`RunError::Unsupported`] with the name of a mechanism that the testbed has no place for, and what
+    /// would be right.
     pub fn of(scenario: &'a ResolvedScenario) -> Result<Self, RunError> {
         let mut seats = Self::default();
         for placed in scenario.mechanisms.iter().filter(|placed| !stands_in_the_radio(placed)) {
@@ -100,7 +100,8 @@ impl<'a> Seats<'a> {
         host.is_some() && scenario.host_freeze.unwrap_or_default().takes_ebpf()
     }
 
-    /// What the senders use where `asked` is asked for: the eBPF congestion control around it where they must.
+    /// What the senders use where `asked` is asked for: the eBPF congestion control around it where they
+    /// must.
     ///
     /// # Errors
     /// [`RunError::Unsupported`] if there is none around it.

@@ -64,7 +64,8 @@ fn stream(
     }
 }
 
-/// What comes in a silence is held, and leaves in order at its end; what is too old by then is dropped and counted.
+/// What comes in a silence is held, and leaves in order at its end; what is too old by then is dropped and
+/// counted.
 pub fn a_burst_in_a_silence() -> Outcome {
     let path = Path::build()?;
     let agent = AgentProcess::start(
@@ -183,8 +184,8 @@ fn download(
     })
 }
 
-/// QUIC downloads with and without the agent, in turns. The agent is told the rate at which it paces, and each
-/// silence's beginning and end as they happen.
+/// QUIC downloads with and without the agent, in turns. The agent is told the rate at which it paces, and
+/// each silence's beginning and end as they happen.
 pub fn quic_downloads() -> Outcome {
     let python = std::env::var(PYTHON).map_err(|_| format!("{PYTHON} names no Python with aioquic"))?;
     let path = Path::build()?;

@@ -230,8 +230,9 @@ pub fn silence_leaves_windows_alone() -> Outcome {
             if congestion != "cubic" && freeze == "kernel" {
                 host.wait_until(|status| status.kernel.is_some_and(|kernel| kernel.frozen > met_before));
             }
-            // From here on a frozen window does not grow. The kernel may cut one that is not used up; the next ACK puts
-            // that right, so that a silence's end may show a larger window than these looks, never a smaller one.
+            // From here on a frozen window does not grow. The kernel may cut one that is not used up; the
+            // next ACK puts that right, so that a silence's end may show a larger window than these looks,
+            // never a smaller one.
             let looks = std::iter::repeat_with(|| {
                 std::thread::sleep(Duration::from_millis(1));
                 sender.windows()
@@ -262,17 +263,18 @@ pub fn silence_leaves_windows_alone() -> Outcome {
                 assert_ne!(silent.ssthresh, before.ssthresh, "a timeout sets it: {before:?} {silent:?}");
             } else if congestion != "cubic" {
                 assert_eq!(silent.ssthresh, before.ssthresh, "{freeze}, {congestion}");
-                // A CUBIC that never had a threshold may find one once everything is mended: HyStart's is the window that it
-                // has (seen once in 9 runs). A loss's would be 0.7 of it.
+                // A CUBIC that never had a threshold may find one once everything is mended: HyStart's is the
+                // window that it has (seen once in 9 runs). A loss's would be 0.7 of it.
                 let found = before.ssthresh >= 0x7fff_ffff && after.ssthresh >= before.cwnd * 3 / 4;
                 assert!(
                     after.ssthresh == before.ssthresh || (congestion == CONGESTION_CONTROLS[0] && found),
                     "{freeze}, {congestion}: {before:?} {after:?}"
                 );
                 assert!(silent.cwnd >= before.cwnd, "{freeze}, {congestion}: {before:?} {silent:?}");
-                // The sender writes 100 MB/s at most, so once its state is open again the kernel may take back what it
-                // does not use, half of that at a time (docs/host.md, "Limits": 409 of 880 segments left at worst in 100
-                // runs of Reno without a threshold, 263 of 372 once of CUBIC with one). A loss would have left another ssthresh.
+                // The sender writes 100 MB/s at most, so once its state is open again the kernel may take
+                // back what it does not use, half of that at a time (docs/host.md, "Limits": 409 of 880
+                // segments left at worst in 100 runs of Reno without a threshold, 263 of 372 once of CUBIC
+                // with one). A loss would have left another ssthresh.
                 let least = before.cwnd / 4;
                 assert!(after.cwnd >= least, "{freeze}, {congestion}: {before:?} {after:?}");
             }
@@ -381,8 +383,9 @@ pub fn a_file_of_samples() -> Outcome {
     Ok(())
 }
 
-/// Freezes and thaws in a random order, doubled and lost, with silences of the radio that need not agree with them, while
-/// two senders send. Their windows stay at most what they were at a freeze, and they never stop for good.
+/// Freezes and thaws in a random order, doubled and lost, with silences of the radio that need not agree with
+/// them, while two senders send. Their windows stay at most what they were at a freeze, and they never stop
+/// for good.
 pub fn freezes_at_random() -> Outcome {
     /// `silence.max`, ms: shorter than the longest step, so that lost thaws heal during the test, too.
     const AT_MOST_MS: u64 = 300;

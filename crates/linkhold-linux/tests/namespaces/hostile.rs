@@ -23,8 +23,8 @@ use crate::transfer::{Amount, Transfer};
 
 /// The radio of these tests. Nothing below the agent is slower, so the agent's pace is what the flows share.
 const RATE_BPS: f64 = 50e6;
-/// What of it is a flow's data: packets of the lab's MTU, 1500 bytes, less the headers of IPv4 and of TCP with
-/// timestamps (RFC 7323), 52 bytes.
+/// What of it is a flow's data: packets of the lab's MTU, 1500 bytes, less the headers of IPv4 and of TCP
+/// with timestamps (RFC 7323), 52 bytes.
 const FULL_DATA_BPS: f64 = RATE_BPS * 1448.0 / 1500.0;
 /// Data of a flood's packet, as `hping3 -d 1400`.
 const FLOOD_DATA: u32 = 1400;
@@ -147,8 +147,8 @@ fn carried(path: &Path, flow: &Transfer, time: Duration) -> Carried {
 
 /// Segments of nobody's connection, as many as the radio carries and twice as many, leave a flow its half.
 ///
-/// During the flood, what is compared are shares of what the radio carried meanwhile, so that a busy machine changes
-/// both sides. Afterwards the flow has its share and nearly all of the rate that the agent was told.
+/// During the flood, what is compared are shares of what the radio carried meanwhile, so that a busy machine
+/// changes both sides. Afterwards the flow has its share and nearly all of the rate that the agent was told.
 pub fn a_hog_leaves_a_flow_its_share() -> Outcome {
     for ports in [Ports::One, Ports::Each] {
         let path = Path::build()?;

@@ -1,5 +1,5 @@
-//! Plans about an uplink of grants, where an ACK waits for the station's request: IEEE 802.16, and the request
-//! made ahead of it.
+//! Plans about an uplink of grants, where an ACK waits for the station's request: IEEE 802.16, and the
+//! request made ahead of it.
 
 use crate::Answer;
 use crate::conditions::{CUBIC, ONE};
@@ -19,9 +19,10 @@ pub fn plans() -> Vec<Plan> {
 }
 
 /// One download at 50 ms to the paper's station (`lookahead`, section II-C), at whose host Linux decides when
-/// to acknowledge. 48 KiB fill the path with frames of 2 and 5 ms, and are short of it with 12 ms. A window that
-/// grew would fill them all, and the wait of ACKs would not show. A kernel's ACK leaves 80 to 230 us after the segment
-/// (captures of the testbed), which is longer than the gap between the subframes: the simulator's hosts take as long.
+/// to acknowledge. 48 KiB fill the path with frames of 2 and 5 ms, and are short of it with 12 ms. A window
+/// that grew would fill them all, and the wait of ACKs would not show. A kernel's ACK leaves 80 to 230 us
+/// after the segment (captures of the testbed), which is longer than the gap between the subframes: the
+/// simulator's hosts take as long.
 const FRAMES_5_MS: Conditions = Conditions {
     name: "frames of 5 ms",
     scenario: Source::Text(
@@ -84,10 +85,11 @@ fn look_ahead(runs: &Runs, findings: &mut Findings) -> Answer {
     Ok(())
 }
 
-/// 5 % in the median over frame lengths and cases. In each cell no less than 7 % below: with 12 ms the window goes around once
-/// in 14 frames, and a frame more is 7 %. Above it may be as much as a host has that answers within the gap: 1.27 of the
-/// slow one's goodput with 12 ms (the simulator's, with `host.delay = "0s"`), for some of a kernel's ACKs do. A kernel's sender also
-/// puts 34 segments into 48 KiB, the last one short, where the simulator's puts 33 whole ones (3 %).
+/// 5 % in the median over frame lengths and cases. In each cell no less than 7 % below: with 12 ms the window
+/// goes around once in 14 frames, and a frame more is 7 %. Above it may be as much as a host has that answers
+/// within the gap: 1.27 of the slow one's goodput with 12 ms (the simulator's, with `host.delay = "0s"`), for
+/// some of a kernel's ACKs do. A kernel's sender also puts 34 segments into 48 KiB, the last one short, where
+/// the simulator's puts 33 whole ones (3 %).
 fn same_goodput(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
     let pairs = linux.beside(simulator);
     let mut apart = Vec::with_capacity(pairs.len());

@@ -4,9 +4,10 @@
 //! `simulator::<plan>` runs in virtual time everywhere. `linux::<plan>` runs in real time on this machine's
 //! kernel, and `both::<plan>` compares the two. `linux` and `both` need root, iperf3 and /dev/net/tun, and
 //! are skipped with the reason without them, and where this machine gave too much of its processors to other
-//! programs or machines at every attempt to make a run in time: the runner measures that share. The check is the same. All runs on Linux that the wanted trials
-//! need are made side by side before the first of them is judged. `--nocapture` shows every number that was
-//! checked, and its bound. The test program is also the agent's process (`agent --config FILE`).
+//! programs or machines at every attempt to make a run in time: the runner measures that share. The check is
+//! the same. All runs on Linux that the wanted trials need are made side by side before the first of them is
+//! judged. `--nocapture` shows every number that was checked, and its bound. The test program is also the
+//! agent's process (`agent --config FILE`).
 
 mod conditions;
 mod findings;

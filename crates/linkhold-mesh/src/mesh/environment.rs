@@ -36,8 +36,8 @@ impl Environment for Nodes {
         if self.spectrum.homes().is_some() {
             self.publish_frame(now, at, from);
         } else {
-            // Nobody reads this. Links were once published here, and the list is made anew at the same moments as then, so
-            // that all that was measured stays as it is.
+            // Nobody reads this. Links were once published here, and the list is made anew at the same
+            // moments as then, so that all that was measured stays as it is.
             let _ = self.places.hearers(from, now);
         }
         match self.packets.get(id).map(|packet| &packet.cargo) {

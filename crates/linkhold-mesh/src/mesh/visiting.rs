@@ -1,12 +1,14 @@
-//! What nodes with a channel each do with their queues: who can be reached now, on which channel, and who is told what.
+//! What nodes with a channel each do with their queues: who can be reached now, on which channel, and who is
+//! told what.
 //!
 //! The design is that of `homes.rs`; here is what it means for the frames of a node.
 //!
-//! - A frame for a neighbour goes to the home channel that the neighbour told last. If nothing fresh is known, to the
-//!   channel that the router names, and else to the node's own.
-//! - A frame whose receiver is expected to be silent before it would end waits until that is over. Meanwhile others go,
-//!   but none for the same receiver, so that nothing overtakes.
-//! - A frame that would not end before the node's own silence waits in front of its queue, as with a common channel.
+//! - A frame for a neighbour goes to the home channel that the neighbour told last. If nothing fresh is
+//!   known, to the channel that the router names, and else to the node's own.
+//! - A frame whose receiver is expected to be silent before it would end waits until that is over. Meanwhile
+//!   others go, but none for the same receiver, so that nothing overtakes.
+//! - A frame that would not end before the node's own silence waits in front of its queue, as with a common
+//!   channel.
 
 use linkhold_core::packet::PacketId;
 use linkhold_core::time::{Duration, Instant};
@@ -52,8 +54,8 @@ impl Nodes {
         self.spectrum.homes_mut().map_or(Duration::ZERO, |homes| homes.retune(node, channel))
     }
 
-    /// By when an exchange of `node` with a neighbour has to end, and when the neighbour is back if that is too soon;
-    /// `None` if nothing fresh is known.
+    /// By when an exchange of `node` with a neighbour has to end, and when the neighbour is back if that is
+    /// too soon; `None` if nothing fresh is known.
     pub(super) fn receiver_quiet(
         &self,
         now: Instant,
@@ -140,8 +142,8 @@ impl Nodes {
         }
     }
 
-    /// Keeps a frame whose exchange would not end before a silence, and looks for another one if the silence is the
-    /// receiver's.
+    /// Keeps a frame whose exchange would not end before a silence, and looks for another one if the silence
+    /// is the receiver's.
     pub(super) fn put_off(&mut self, now: Instant, node: Node, mpdu: Mpdu) -> Option<Mpdu> {
         let own = self.spectrum.quiet_at(node);
         match self.receiver_quiet(now, node, mpdu.to.map(Node)) {

@@ -19,8 +19,9 @@ pub struct Data {
     pub since: Instant,
 }
 
-/// A packet of a node's own is kept for a new route (`salvage`) for so long after it was sent, and then dropped: ns-2's
-/// queue of packets that wait for routes keeps them so long. On a lossy hop it would otherwise be kept for ever.
+/// A packet of a node's own is kept for a new route (`salvage`) for so long after it was sent, and then
+/// dropped: ns-2's queue of packets that wait for routes keeps them so long. On a lossy hop it would
+/// otherwise be kept for ever.
 pub(super) const SALVAGED_FOR: Duration = Duration::from_secs(30);
 
 impl Data {

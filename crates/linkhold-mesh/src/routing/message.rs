@@ -24,15 +24,17 @@ pub enum Message {
     Error(RouteError),
     /// One of SEARCH.
     Search(SearchMessage),
-    /// A node's, after it sensed. No router sends or reads it: it is a message here because it waits and goes as one.
+    /// A node's, after it sensed. No router sends or reads it: it is a message here because it waits and goes
+    /// as one.
     Beacon(Beacon),
 }
 
-/// What a node tells its neighbours after it sensed, where nodes have a channel each. Its home channel and its next
-/// silence are in its frame, as in each data frame. A format of our own.
+/// What a node tells its neighbours after it sensed, where nodes have a channel each. Its home channel and
+/// its next silence are in its frame, as in each data frame. A format of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beacon {
-    /// The channels on which it found no primary user lately: bit `c` for channel `c`, counted over all bands.
+    /// The channels on which it found no primary user lately: bit `c` for channel `c`, counted over all
+    /// bands.
     pub free_channels: u64,
 }
 

@@ -23,8 +23,8 @@ pub trait Surroundings {
     fn neighbours(&self) -> &[Neighbour];
     /// The channels on which this node hears no primary user: bit `c` for channel `c`.
     fn free_channels(&self) -> u64;
-    /// The channels on which it may send something now. It may know of a primary user that comes and goes, and so not
-    /// count a channel as free, and yet send there in a pause.
+    /// The channels on which it may send something now. It may know of a primary user that comes and goes,
+    /// and so not count a channel as free, and yet send there in a pause.
     fn usable_channels(&self) -> u64 {
         self.free_channels()
     }

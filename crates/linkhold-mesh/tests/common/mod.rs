@@ -242,8 +242,8 @@ impl Net {
     fn check_loops(&self) {
         let count = self.routers.len();
         for destination in (0..count).filter(|destination| self.changed >> destination & 1 == 1) {
-            // Nodes whose way is known to end, a bit each. A node of AODV asks for no source: what follows it is known
-            // with it.
+            // Nodes whose way is known to end, a bit each. A node of AODV asks for no source: what follows it
+            // is known with it.
             let mut ends = 0u128;
             for source in 0..count {
                 let mut at = source;

@@ -155,7 +155,8 @@ impl Driver {
         self.take(&mut out);
     }
 
-    /// Sends from one node to another, each so many milliseconds after the one before, and waits until nothing can be left.
+    /// Sends from one node to another, each so many milliseconds after the one before, and waits until
+    /// nothing can be left.
     pub fn scatter(&mut self, nodes: u32, sends: &[(u32, u32, u64)]) {
         let mut at = self.now;
         for &(from, to, gap) in sends {

@@ -9,12 +9,13 @@
 //! An `802.11a` exchange, with the frame body as RFC 1042 puts an IP packet into it:
 //!
 //! ```text
-//! DIFS 34 us │ backoff, 0..15 slots of 9 us │ preamble, SIGNAL 20 us │ data, symbols of 4 us │ SIFS 16 us │ ACK
+//! DIFS 34 us │ backoff, 0..15 slots of 9 us
+//!   │ preamble, SIGNAL 20 us │ data, symbols of 4 us │ SIFS 16 us │ ACK
 //! ```
 //! Simplifications: each frame draws its backoff anew from the smallest contention window, whether others
 //! contend or not, since collisions among contenders are not modelled; a frame counts as delivered when its
-//! ACK has ended. With `mac = "dcf"` nothing of that holds, for its radios contend; there the mean says what a
-//! sender gets that is alone and always has a frame.
+//! ACK has ended. With `mac = "dcf"` nothing of that holds, for its radios contend; there the mean says what
+//! a sender gets that is alone and always has a frame.
 
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
@@ -116,8 +117,8 @@ impl AirTime {
         }
     }
 
-    /// The mean times of a sender that is alone on a DCF's channel and always has a frame: DIFS, mean first backoff,
-    /// exchange. `None` if the standard does not have `phy_rate`.
+    /// The mean times of a sender that is alone on a DCF's channel and always has a frame: DIFS, mean first
+    /// backoff, exchange. `None` if the standard does not have `phy_rate`.
     #[must_use]
     pub fn of_dcf(config: &DcfConfig, phy_rate: BitRate) -> Option<Self> {
         if !config.phy.has(phy_rate) {
@@ -261,8 +262,8 @@ mod tests {
         assert_eq!(ieee80211a(24).effective_rate(), BitRate(17_608_217));
     }
 
-    /// DSSS, worked out by hand: 50 + 192 + ceil(8 x (length + 36) / rate) + 10 + 304, and a mean backoff of 310 us.
-    /// With RTS at 1 Mbit/s 352 + 10 + 304 + 10 us more.
+    /// DSSS, worked out by hand: 50 + 192 + ceil(8 x (length + 36) / rate) + 10 + 304, and a mean backoff of
+    /// 310 us. With RTS at 1 Mbit/s 352 + 10 + 304 + 10 us more.
     #[test]
     fn an_802_11b_exchange_takes_what_the_standard_adds_up() {
         let config = DcfConfig::new(Phy::Ieee80211b);

@@ -24,8 +24,8 @@ pub enum Mac {
     /// [`Ieee802154Config::efficiency`]; its primary user's detection delays are not used, since each radio
     /// overhears it by itself; no sensing, no channel switch.
     Ieee802154(Ieee802154Config),
-    /// Base station and stations contend by IEEE 802.11's DCF, and everybody hears everybody. The air time's model and
-    /// the channels' efficiency are not used, nor is the cell's retry limit.
+    /// Base station and stations contend by IEEE 802.11's DCF, and everybody hears everybody. The air time's
+    /// model and the channels' efficiency are not used, nor is the cell's retry limit.
     Dcf(DcfConfig),
     /// The base station grants the stations their turns, in frames. Frames count per byte.
     Grants(GrantsConfig),

@@ -32,8 +32,8 @@ pub(crate) struct Contenders {
     queues: Vec<Queue>,
     /// By receiver: a frame that the base station sends to it before any queued one.
     down_heads: Vec<Option<Pending>>,
-    /// Frames that came back several at a time, from a MAC that sends them so; oldest first. Such a MAC uses no
-    /// `down_heads`.
+    /// Frames that came back several at a time, from a MAC that sends them so; oldest first. Such a MAC uses
+    /// no `down_heads`.
     down_again: VecDeque<Pending>,
     /// Frames in `down_heads` and `down_again`.
     down_heads_count: u32,
@@ -138,7 +138,8 @@ impl Contenders {
         self.set_ready(sender);
     }
 
-    /// Gives a downlink frame back, to be sent before all others. Of several, the youngest is given back first.
+    /// Gives a downlink frame back, to be sent before all others. Of several, the youngest is given back
+    /// first.
     pub(crate) fn give_back_down(&mut self, pending: Pending) {
         self.down_heads_count += 1;
         self.down_again.push_front(pending);

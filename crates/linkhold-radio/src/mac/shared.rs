@@ -1,7 +1,7 @@
 //! A medium that carries one frame at a time, shared in turns.
 //!
-//! Sees ready contenders; emits deliveries, and drops of what failed too often. How long a frame takes stands in
-//! `air_time.rs`.
+//! Sees ready contenders; emits deliveries, and drops of what failed too often. How long a frame takes stands
+//! in `air_time.rs`.
 //! States: idle → on the air → idle.
 //! Simplifications:
 //! - contenders take turns, a frame each. That stands for the equal chances of 802.11's DCF (as in dsasync

@@ -94,8 +94,8 @@ impl FqCodelConfig {
     };
 
     /// The same for a slow station, from commit 484a54c2e597dbc4 (of 2017, from memory) to commit
-    /// 4876376988081d63 of 2025, which took it out: a station whose expected throughput was below 6 Mbit/s times
-    /// the number of stations associated (`sta_update_codel_params` of `net/mac80211/sta_info.c`).
+    /// 4876376988081d63 of 2025, which took it out: a station whose expected throughput was below 6 Mbit/s
+    /// times the number of stations associated (`sta_update_codel_params` of `net/mac80211/sta_info.c`).
     pub const MAC80211_SLOW: Self = Self {
         target: Duration::from_millis(50),
         interval: Duration::from_millis(300),

@@ -14,8 +14,8 @@ use linkhold_core::time::Instant;
 
 use crate::rng::Stream;
 
-/// Sinusoids of the scattered part. The cited paper finds eight enough for the statistics of an ensemble; with
-/// sixteen a single run is near them, too.
+/// Sinusoids of the scattered part. The cited paper finds eight enough for the statistics of an ensemble;
+/// with sixteen a single run is near them, too.
 const PATHS: usize = 16;
 /// A deeper fade cannot be told from silence, dB.
 const DEEPEST_DB: f64 = -60.0;

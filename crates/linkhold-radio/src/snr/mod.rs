@@ -3,8 +3,9 @@
 //! Paper: `activation` sections 3.1, 4.1 and 4.2.
 //!
 //! ```text
-//! trace or walk ─► SNR of a station at a time ─┬─► packet error rate of a frame ─► lost or not
-//!                                              └─► a sample every 100 ms, late and with an error ─► mechanisms
+//! trace or walk ─► SNR of a station at a time
+//!                    ├─► packet error rate of a frame ─► lost or not
+//!                    └─► a sample every 100 ms, late and with an error ─► mechanisms
 //! ```
 
 pub mod config;

@@ -185,8 +185,8 @@ fn dqpsk_ber(ratio: f64) -> f64 {
 /// E_s / N_0.
 ///
 /// The signal is right if its correlator's output x + β is above the size of the seven others:
-/// P = ∫ (2Φ(x + β) − 1)^7 φ(x) dx over x > −β, with β² = 2 E_s / N_0. What is integrated here is 1 − P, which
-/// keeps its digits where it is small.
+/// P = ∫ (2Φ(x + β) − 1)^7 φ(x) dx over x > −β, with β² = 2 E_s / N_0. What is integrated here is 1 − P,
+/// which keeps its digits where it is small.
 fn biorthogonal16_ser(ratio: f64) -> f64 {
     /// Step of Simpson's rule. Halving it changes no printed digit.
     const STEP: f64 = 0.05;

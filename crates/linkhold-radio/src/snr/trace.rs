@@ -54,7 +54,7 @@ pub enum SnrTraceErrorKind {
     Implausible(String),
     /// The time is not after the row before.
     NotAfter,
-    /// So long after the row before, ns; so much is allowed, ns.
+    /// Gap to the row before, ns; largest allowed, ns.
     Gap(u64, u64),
 }
 

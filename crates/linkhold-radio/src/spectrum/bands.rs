@@ -1,11 +1,12 @@
-//! Primary bands and the channels in them: B bands with n channels each, and how much of a PU's power a channel gets.
+//! Primary bands and the channels in them: B bands with n channels each, and how much of a PU's power a
+//! channel gets.
 //!
-//! Source: crahn, section 3 (bands, channels, overlap factors) and equation (3), which counts the channels of all
-//! bands in one row, from 0.
+//! Source: crahn, section 3 (bands, channels, overlap factors) and equation (3), which counts the channels of
+//! all bands in one row, from 0.
 //!
-//! The paper leaves open which channel of its band a PU transmits on. Here it is the middle one, the lower of two
-//! if n is even. Condition 1 of section 4.3 asks for a PU "on the same spectrum band", so a PU does not reach into
-//! its neighbours' bands, and the spacings are counted inside a band.
+//! The paper leaves open which channel of its band a PU transmits on. Here it is the middle one, the lower of
+//! two if n is even. Condition 1 of section 4.3 asks for a PU "on the same spectrum band", so a PU does not
+//! reach into its neighbours' bands, and the spacings are counted inside a band.
 
 /// Highest band number that is taken: bounds memory on hostile input.
 pub const MAX_BANDS: u16 = 1024;
@@ -113,7 +114,8 @@ impl Bands {
 }
 
 impl Bands {
-    /// The share of the power of a signal on channel `from` that a radio on channel `at` gets, by the same factors.
+    /// The share of the power of a signal on channel `from` that a radio on channel `at` gets, by the same
+    /// factors.
     #[must_use]
     pub fn overlap_between(self, from: usize, at: usize) -> f64 {
         if self.band_of(from) != self.band_of(at) {

@@ -1,13 +1,14 @@
 //! The channel log: capacity and noise of every CRU channel, and noise that changes over time.
 //!
 //! Source: crahn, section 4.2 (`<spectrum, id, bandwidth, noise>`, then "the noise values at regular time
-//! intervals, for each CRU channel") and equation (5) as [`ChannelLog::heterogeneous`]. The paper shows no entry for
-//! the noise over time. Chosen: a line `interval SECONDS`, then `<spectrum, id, noise>`; a channel's n-th such entry
-//! is its noise in the n-th interval. docs/pu-log.md describes the file. Units: bit/s and W.
+//! intervals, for each CRU channel") and equation (5) as [`ChannelLog::heterogeneous`]. The paper shows no
+//! entry for the noise over time. Chosen: a line `interval SECONDS`, then `<spectrum, id, noise>`; a
+//! channel's n-th such entry is its noise in the n-th interval. docs/pu-log.md describes the file. Units:
+//! bit/s and W.
 //!
-//! A channel without entries over time has its average noise always; after its last interval a channel has its
-//! average again, since the log says nothing of that time. Channels with entries over time have equally many: one
-//! that has less is a file cut short.
+//! A channel without entries over time has its average noise always; after its last interval a channel has
+//! its average again, since the log says nothing of that time. Channels with entries over time have equally
+//! many: one that has less is a file cut short.
 
 use core::fmt;
 
@@ -131,8 +132,8 @@ pub enum HeterogeneousError {
 }
 
 impl ChannelLog {
-    /// Channels of equation (5): counted over all bands from 0, even ones have the capacity gamma (1 + M/2), odd ones
-    /// gamma (1 - M/2). All have the noise `noise` W.
+    /// Channels of equation (5): counted over all bands from 0, even ones have the capacity gamma (1 + M/2),
+    /// odd ones gamma (1 - M/2). All have the noise `noise` W.
     ///
     /// # Errors
     /// [`HeterogeneousError`] names what is out of range.
@@ -198,7 +199,8 @@ impl ChannelLog {
     /// Parses a log.
     ///
     /// # Errors
-    /// [`ChannelLogError`] names the first line that cannot be used; what is missing is found at the last line.
+    /// [`ChannelLogError`] names the first line that cannot be used; what is missing is found at the last
+    /// line.
     pub fn parse(bytes: &[u8]) -> Result<Self, ChannelLogError> {
         Self::parse_bounded(bytes, MAX_VALUES)
     }

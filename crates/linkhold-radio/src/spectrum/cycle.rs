@@ -1,9 +1,10 @@
-//! The cycle of a cognitive radio, or of a group that works on one channel: sense, leave an occupied channel, transmit.
+//! The cycle of a cognitive radio, or of a group that works on one channel: sense, leave an occupied channel,
+//! transmit.
 //!
 //! Source: crahn, the pseudocode of section 4.3, whose lines are named below. Sans-IO: the driver calls
-//! [`Cycle::step`] at [`Cycle::next`], answers the look-up of line 1 from the PU log (whether any PU of the band is on
-//! within [t, t + t_s] and received above the threshold, equations (1) and (2)), and turns what comes back into link
-//! events and into radios that fall silent. The machine draws P_d and P_f (line 2).
+//! [`Cycle::step`] at [`Cycle::next`], answers the look-up of line 1 from the PU log (whether any PU of the
+//! band is on within [t, t + t_s] and received above the threshold, equations (1) and (2)), and turns what
+//! comes back into link events and into radios that fall silent. The machine draws P_d and P_f (line 2).
 //!
 //! States: sensing → transmitting → sensing; sensing → switching → sensing while a PU is detected.
 //!
@@ -22,11 +23,12 @@
 //! 11 transmit data till T_p expires, then go back to 1
 //! ```
 //!
-//! Readings: line 10 stands inside the `if` of line 7, but a radio that did not switch transmits for T_p as well (line
-//! 11, and section 4.3 above it), so the timer starts either way. The look-up is made at the end of t_s for the whole of
-//! it: a PU that comes during sensing counts as on. If every channel is found occupied, the search goes round for ever, as
-//! in the paper; each try takes t_s and the switching delay, so time passes. A switching delay of zero is allowed, a
-//! sensing time of zero is not. `switching` is reset by line 7, which the pseudocode leaves out.
+//! Readings: line 10 stands inside the `if` of line 7, but a radio that did not switch transmits for T_p as
+//! well (line 11, and section 4.3 above it), so the timer starts either way. The look-up is made at the end
+//! of t_s for the whole of it: a PU that comes during sensing counts as on. If every channel is found
+//! occupied, the search goes round for ever, as in the paper; each try takes t_s and the switching delay, so
+//! time passes. A switching delay of zero is allowed, a sensing time of zero is not. `switching` is reset by
+//! line 7, which the pseudocode leaves out.
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -118,13 +120,14 @@ pub enum CycleEvent {
         /// What the detector said.
         detected: bool,
     },
-    /// A PU was detected on the channel that was worked on: the search for another begins. Told once, before the first
-    /// switch.
+    /// A PU was detected on the channel that was worked on: the search for another begins. Told once, before
+    /// the first switch.
     HandoffBegan {
         /// The channel that is left.
         from: usize,
     },
-    /// Lines 3 and 4: the radio begins to retune; it is silent for `lasting`. A handoff has one or more of them.
+    /// Lines 3 and 4: the radio begins to retune; it is silent for `lasting`. A handoff has one or more of
+    /// them.
     SwitchBegan {
         /// The channel that is left.
         from: usize,
@@ -203,8 +206,8 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// A group on `channel` that begins to sense at `start`, and until then may send. `odds` are those of sensing for t_s
-    /// on each channel; `stream` decides about what is missed and mistaken.
+    /// A group on `channel` that begins to sense at `start`, and until then may send. `odds` are those of
+    /// sensing for t_s on each channel; `stream` decides about what is missed and mistaken.
     ///
     /// # Errors
     /// [`CycleConfigError`].
@@ -296,7 +299,8 @@ impl Cycle {
         let from = Instant::from_nanos(now.as_nanos().saturating_sub(self.config.sensing.as_nanos()));
         // Line 1.
         let is_on = lookup(Lookup { channel, from, to: now, switching: self.is_in_handoff() });
-        // Line 2. One number is drawn whatever the look-up says, so that a change of the odds shifts no later draw.
+        // Line 2. One number is drawn whatever the look-up says, so that a change of the odds shifts no later
+        // draw.
         let odds = self.odds.get(channel).copied().unwrap_or(DetectionOdds::PERFECT);
         let detected = self.stream.unit() < odds.of_saying_on(is_on);
         self.decision.observe(channel, detected, now);

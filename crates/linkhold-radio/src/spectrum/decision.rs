@@ -1,21 +1,23 @@
 //! Which channel to try next: round robin, longest expected idle time, or least recently occupied.
 //!
-//! Source: crahn, section 4.3: "a simple round-robin spectrum policy", equation (3). The two others are ours; the
-//! issue asks for them behind the same call.
+//! Source: crahn, section 4.3: "a simple round-robin spectrum policy", equation (3). The two others are ours;
+//! the issue asks for them behind the same call.
 //!
-//! A policy knows what this node (or its group) sensed, with the time of it: [`ChannelHistory`]. It does not see the
-//! PU log. What it sensed can be wrong, by P_d and P_f.
+//! A policy knows what this node (or its group) sensed, with the time of it: [`ChannelHistory`]. It does not
+//! see the PU log. What it sensed can be wrong, by P_d and P_f.
 //!
-//! Longest expected idle time learns each channel's ON and OFF means by occurrence and exposure: the time between two
-//! sensings of a channel counts for the state found first, and a change between them as one end of that state. A
-//! PU that comes and goes between two sensings is not seen, so means come out too long where a channel is sensed
-//! rarely; a policy that only compares channels bears that. Before anything was seen, a mean is [`PRIOR_MEAN`], with
-//! the weight of one event. With rates a = 1/ON mean and b = 1/OFF mean, a channel found in a state a time T ago
-//! is OFF now with probability p = a/(a+b) + (found OFF - a/(a+b)) exp(-(a+b) T), and the rest of an OFF time lasts
-//! 1/b on average (no memory): the expected idle time is p/b.
+//! Longest expected idle time learns each channel's ON and OFF means by occurrence and exposure: the time
+//! between two sensings of a channel counts for the state found first, and a change between them as one end
+//! of that state. A PU that comes and goes between two sensings is not seen, so means come out too long where
+//! a channel is sensed rarely; a policy that only compares channels bears that. Before anything was seen, a
+//! mean is [`PRIOR_MEAN`], with the weight of one event. With rates a = 1/ON mean and b = 1/OFF mean, a
+//! channel found in a state a time T ago is OFF now with probability p = a/(a+b) + (found OFF - a/(a+b))
+//! exp(-(a+b) T), and the rest of an OFF time lasts 1/b on average (no memory): the expected idle time is
+//! p/b.
 //!
-//! Both others leave the current channel, even if it is the best by their measure: they are asked because a PU was
-//! found there. Ties go to the first after the current one, so that with nothing known they are round robin.
+//! Both others leave the current channel, even if it is the best by their measure: they are asked because a
+//! PU was found there. Ties go to the first after the current one, so that with nothing known they are round
+//! robin.
 
 use linkhold_core::time::{Duration, Instant};
 

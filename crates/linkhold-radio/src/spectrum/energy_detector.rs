@@ -1,12 +1,14 @@
 //! How well a radio that measures energy for a time t_s tells a primary user from noise: P_d and P_f.
 //!
-//! Source: crahn, section 3, which refers to W. Y. Lee and I. F. Akyildiz, "Optimal Spectrum Sensing Framework for
-//! Cognitive Radio Networks", IEEE TWC 7(10), 2008 (here: the framework). The framework's text could not be looked
-//! up: the formulas below are from memory, not checked against it. They are checked against their derivation: the
-//! tests compare them with the exact law of a sum of squares, and that with a sampled detector.
+//! Source: crahn, section 3, which refers to W. Y. Lee and I. F. Akyildiz, "Optimal Spectrum Sensing
+//! Framework for Cognitive Radio Networks", IEEE TWC 7(10), 2008 (here: the framework). The framework's text
+//! could not be looked up: the formulas below are from memory, not checked against it. They are checked
+//! against their derivation: the tests compare them with the exact law of a sum of squares, and that with a
+//! sampled detector.
 //!
-//! The detector sums the squares of n = 2 t_s W samples. Without a PU each has variance s_n^2, with one s_s^2 + s_n^2.
-//! By the central limit theorem the sum Y is normal with mean n s^2 and variance 2 n s^4, so that
+//! The detector sums the squares of n = 2 t_s W samples. Without a PU each has variance s_n^2, with one
+//! s_s^2 + s_n^2. By the central limit theorem the sum Y is normal with mean n s^2 and variance 2 n s^4, so
+//! that
 //!
 //! ```text
 //! P_f = P_off Q((lambda - 2 t_s W s_n^2) / sqrt(4 t_s W s_n^4))
@@ -14,24 +16,25 @@
 //! P_on = beta / (alpha + beta),  P_off = alpha / (alpha + beta)
 //! ```
 //!
-//! with the maximum a posteriori threshold lambda, where P_on f(lambda | ON) = P_off f(lambda | OFF). The P_d and P_f
-//! of the framework are joint probabilities: "ON and detected". A simulation knows whether the PU is on, and draws
-//! with the conditional ones, the Q alone; [`DetectionOdds`] has these and gives the joint ones by name.
+//! with the maximum a posteriori threshold lambda, where P_on f(lambda | ON) = P_off f(lambda | OFF). The P_d
+//! and P_f of the framework are joint probabilities: "ON and detected". A simulation knows whether the PU is
+//! on, and draws with the conditional ones, the Q alone; [`DetectionOdds`] has these and gives the joint ones
+//! by name.
 //!
 //! Choices:
-//! - Two normal laws of different width cross twice. The threshold is the upper crossing, since an energy detector
-//!   says ON above it; the lower one is an artefact of the approximation. If the PU is so likely ON that they never
-//!   cross, or that always saying ON is wrong less often, ON is always said.
-//! - With less than one sample (t_s < 1 / 2W) nothing was measured: what is likelier beforehand is said, OFF on a
-//!   tie. The formula itself would go on to separate the hypotheses with no sample at all.
-//! - What happens to a PU that comes or goes while t_s runs is not in the formula. crahn's look-up takes a PU that
-//!   is on at any time within t_s as ON; so does [`crate::spectrum::cycle`].
+//! - Two normal laws of different width cross twice. The threshold is the upper crossing, since an energy
+//!   detector says ON above it; the lower one is an artefact of the approximation. If the PU is so likely ON
+//!   that they never cross, or that always saying ON is wrong less often, ON is always said.
+//! - With less than one sample (t_s < 1 / 2W) nothing was measured: what is likelier beforehand is said, OFF
+//!   on a tie. The formula itself would go on to separate the hypotheses with no sample at all.
+//! - What happens to a PU that comes or goes while t_s runs is not in the formula. crahn's look-up takes a PU
+//!   that is on at any time within t_s as ON; so does [`crate::spectrum::cycle`].
 //!
-//! crahn simulated "a simplified version of equations for P_d and P_f, as a function of sensing time interval only"
-//! (section 4.3) and does not print it. [`SensingModel::Simplified`] is the formula above at alpha = beta with W and
-//! SNR of IEEE 802.22's sensing requirement for digital television: 6 MHz and -116 dBm, which is -21 dB with a noise
-//! figure of 11 dB (numbers from memory, not checked). They come from a standard for cognitive radios, not from the
-//! paper's result that t_s = 0.2 s is best.
+//! crahn simulated "a simplified version of equations for P_d and P_f, as a function of sensing time interval
+//! only" (section 4.3) and does not print it. [`SensingModel::Simplified`] is the formula above at alpha =
+//! beta with W and SNR of IEEE 802.22's sensing requirement for digital television: 6 MHz and -116 dBm, which
+//! is -21 dB with a noise figure of 11 dB (numbers from memory, not checked). They come from a standard for
+//! cognitive radios, not from the paper's result that t_s = 0.2 s is best.
 
 use linkhold_core::time::Duration;
 
@@ -123,7 +126,8 @@ impl DetectionOdds {
         (1.0 - on_share) * self.alarm_given_off
     }
 
-    /// The probability of being wrong: ON and missed, or OFF and taken for ON. This is what MAP makes smallest.
+    /// The probability of being wrong: ON and missed, or OFF and taken for ON. This is what MAP makes
+    /// smallest.
     #[must_use]
     pub fn error(self, on_share: f64) -> f64 {
         on_share * (1.0 - self.detected_given_on) + self.joint_false_alarm(on_share)
@@ -167,8 +171,8 @@ impl EnergyDetector {
         2.0 * sensing.as_secs_f64() * self.bandwidth
     }
 
-    /// The MAP threshold for the mean square of a sample, as a multiple of the noise's: lambda / (n s_n^2). Zero: ON
-    /// is always said; infinity: never.
+    /// The MAP threshold for the mean square of a sample, as a multiple of the noise's: lambda / (n s_n^2).
+    /// Zero: ON is always said; infinity: never.
     #[must_use]
     pub fn threshold(self, sensing: Duration, on_share: f64) -> f64 {
         let n = self.samples(sensing);
@@ -190,7 +194,8 @@ impl EnergyDetector {
         if self.odds_above(crossing, n).error(on_share) > 1.0 - on_share { 0.0 } else { crossing }
     }
 
-    /// The conditional probabilities after sensing for `sensing` (t_s) a PU that is ON for `on_share` of the time.
+    /// The conditional probabilities after sensing for `sensing` (t_s) a PU that is ON for `on_share` of the
+    /// time.
     #[must_use]
     pub fn odds(self, sensing: Duration, on_share: f64) -> DetectionOdds {
         let threshold = self.threshold(sensing, on_share);
@@ -218,7 +223,8 @@ impl EnergyDetector {
 /// Where P_d and P_f come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SensingModel {
-    /// The framework's formula, for a PU of this activity (crahn, section 3: functions of alpha, beta, W and t_s).
+    /// The framework's formula, for a PU of this activity (crahn, section 3: functions of alpha, beta, W and
+    /// t_s).
     Exact(EnergyDetector, PuActivity),
     /// crahn's "function of t_s only", our reading: the formula at alpha = beta with fixed bandwidth and SNR.
     Simplified(EnergyDetector),

@@ -7,8 +7,8 @@ fn detector(bandwidth: f64, snr: f64) -> EnergyDetector {
     EnergyDetector::new(bandwidth, snr).unwrap()
 }
 
-/// Probability that the sum of `2 m` squares of standard normal numbers is above `x`: the tail of the chi-square
-/// law, which for an even number of squares is a finite sum (Erlang).
+/// Probability that the sum of `2 m` squares of standard normal numbers is above `x`: the tail of the
+/// chi-square law, which for an even number of squares is a finite sum (Erlang).
 fn chi_square_tail(m: u32, x: f64) -> f64 {
     let half = x / 2.0;
     let mut logarithm = 0.0;
@@ -132,8 +132,8 @@ fn a_sampled_detector_has_the_rates_of_the_formula() {
             let bound = 4.0 * (exact * (1.0 - exact) / f64::from(TRIALS)).sqrt();
             let rate = hits / f64::from(TRIALS);
             assert!((rate - exact).abs() < bound, "{rate} sampled, {exact} exact, bound {bound}");
-            // What the normal law neglects: the first term of Edgeworth's series is skew/6 |1 - z^2| phi(z), at most
-            // skew/6 * 0.4, with skew sqrt(8/n).
+            // What the normal law neglects: the first term of Edgeworth's series is skew/6 |1 - z^2| phi(z),
+            // at most skew/6 * 0.4, with skew sqrt(8/n).
             let skew = (8.0 / f64::from(n)).sqrt() / 6.0 * 0.4;
             assert!(
                 (formula - exact).abs() < 1.1 * skew,

@@ -1,7 +1,8 @@
-//! The lines of both logs: `<a, b, c>`, the brackets optional, commas or blanks between the fields, `#` comments.
+//! The lines of both logs: `<a, b, c>`, the brackets optional, commas or blanks between the fields, `#`
+//! comments.
 //!
-//! Source: crahn, sections 4.1 and 4.2, which print tuples in angle brackets and no byte of a file. What a shell
-//! script writes (`printf "%d %f %f\n"`) is read as well as what a person copies from the paper.
+//! Source: crahn, sections 4.1 and 4.2, which print tuples in angle brackets and no byte of a file. What a
+//! shell script writes (`printf "%d %f %f\n"`) is read as well as what a person copies from the paper.
 
 /// Longest time that a log may name, s: 31 years, so that sums stay inside a 64-bit count of nanoseconds.
 pub(crate) const MAX_SECONDS: u64 = 1_000_000_000;

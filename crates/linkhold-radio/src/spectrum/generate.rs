@@ -1,12 +1,13 @@
 //! Makes a PU log: every primary user on and off by turns, by a birth-death process.
 //!
-//! Source: crahn, sections 3 and 4.1. PUs of band i are ON for an exponential time of mean 1/alpha_i and OFF for one
-//! of mean 1/beta_i. The process starts in its stationary state: ON with probability beta / (alpha + beta), and,
-//! as exponential times have no memory, with a full ON or OFF time before it.
+//! Source: crahn, sections 3 and 4.1. PUs of band i are ON for an exponential time of mean 1/alpha_i and OFF
+//! for one of mean 1/beta_i. The process starts in its stationary state: ON with probability beta / (alpha +
+//! beta), and, as exponential times have no memory, with a full ON or OFF time before it.
 //!
-//! A burst that would go past the log's duration ends there, so that the occupancy over the duration is right. (Of
-//! some hundred bursts, one is short.) PUs are numbered from 1, band by band. Each has a random stream of its own
-//! for its times and one for its place, so that more users or a longer log leave the bursts that were there.
+//! A burst that would go past the log's duration ends there, so that the occupancy over the duration is
+//! right. (Of some hundred bursts, one is short.) PUs are numbered from 1, band by band. Each has a random
+//! stream of its own for its times and one for its place, so that more users or a longer log leave the bursts
+//! that were there.
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -54,7 +55,7 @@ pub enum GenerateError {
     /// No user or too many.
     #[error("a log has 1 to {MAX_USERS} PUs, not {0}")]
     Users(u64),
-    /// So many places for so many users.
+    /// The numbers of places and users differ.
     #[error("there are {0} places for {1} PUs; each PU has one")]
     Places(usize, u64),
     /// A place or an area that is none.

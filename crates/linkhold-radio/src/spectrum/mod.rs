@@ -1,7 +1,7 @@
 //! What cognitive radios know of the licensed spectrum and do about it, sans-IO.
 //!
-//! Source: Di Felice, Chowdhury and Bononi, "Modeling and Performance Evaluation of TCP over Cognitive Radio Ad
-//! Hoc Networks" (here: crahn), sections 3 and 4. One block of its figure 1 is one file here:
+//! Source: Di Felice, Chowdhury and Bononi, "Modeling and Performance Evaluation of TCP over Cognitive Radio
+//! Ad Hoc Networks" (here: crahn), sections 3 and 4. One block of its figure 1 is one file here:
 //!
 //! | block | file |
 //! |---|---|

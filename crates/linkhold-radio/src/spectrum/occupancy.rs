@@ -1,4 +1,5 @@
-//! When a set of primary users occupies a band, taken together: their bursts merged into one row of ON and OFF times.
+//! When a set of primary users occupies a band, taken together: their bursts merged into one row of ON and
+//! OFF times.
 //!
 //! For who hears the same PUs all the time: a node that stands still, or a cell, which has no place at all.
 //! Look-ups are O(log n).

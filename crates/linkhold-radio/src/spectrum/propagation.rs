@@ -1,11 +1,13 @@
-//! How much of a transmitter's power arrives: the generalised free-space model, and the threshold of being heard.
+//! How much of a transmitter's power arrives: the generalised free-space model, and the threshold of being
+//! heard.
 //!
 //! Source: crahn, section 4.3, equations (1) and (2): P_r = P_t / d^a * k, heard if P_r >= P_th.
 //!
 //! Below one metre the law would give more power than was sent; there the distance counts as one metre. The
-//! paper names neither `a` nor a threshold, but ranges (250 m for a CRU, 500 m for a PU, table 1), so a threshold
-//! is made from a range. The attenuation factor of 4 that stands as default is that of ns-2's two-ray model far
-//! out; our choice, since with thresholds from ranges it decides only how interference falls off.
+//! paper names neither `a` nor a threshold, but ranges (250 m for a CRU, 500 m for a PU, table 1), so a
+//! threshold is made from a range. The attenuation factor of 4 that stands as default is that of ns-2's
+//! two-ray model far out; our choice, since with thresholds from ranges it decides only how interference
+//! falls off.
 
 /// The path loss law.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,7 +45,8 @@ impl Propagation {
         self.attenuation
     }
 
-    /// Equation (2): what arrives, W, of `power` W over `distance` m on a channel with overlap factor `overlap`.
+    /// Equation (2): what arrives, W, of `power` W over `distance` m on a channel with overlap factor
+    /// `overlap`.
     #[must_use]
     pub fn received(self, power: f64, distance: f64, overlap: f64) -> f64 {
         // `max` also takes 1 for a distance that is not a number.
@@ -56,7 +59,8 @@ impl Propagation {
         self.received(power, range, 1.0)
     }
 
-    /// How far `power` W is heard with the threshold `threshold` W, m, at overlap factor `overlap`; at least 1.
+    /// How far `power` W is heard with the threshold `threshold` W, m, at overlap factor `overlap`; at
+    /// least 1.
     #[must_use]
     pub fn range(self, power: f64, threshold: f64, overlap: f64) -> f64 {
         libm::pow(power * overlap / threshold, 1.0 / self.attenuation).max(1.0)

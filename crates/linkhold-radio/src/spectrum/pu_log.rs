@@ -3,12 +3,12 @@
 //! Source: crahn, section 4.1. `pu_log_read.rs` reads the text, `Display` writes it; the form is
 //! described in docs/pu-log.md.
 //!
-//! A burst is the half-open interval [arrival, departure): at its departure the PU is off. Bursts of one PU may
-//! touch and must not overlap; they may stand in the file in any order, since a log that was merged from several
-//! sources is sorted by time and one from a generator by PU.
+//! A burst is the half-open interval [arrival, departure): at its departure the PU is off. Bursts of one PU
+//! may touch and must not overlap; they may stand in the file in any order, since a log that was merged from
+//! several sources is sorted by time and one from a generator by PU.
 //!
-//! The bursts of a band lie in an implicit interval tree (sorted by arrival, with the latest departure of each
-//! subtree), so that a look-up takes O(log n) and as long as it has answers. Memory: 36 bytes a burst.
+//! The bursts of a band lie in an implicit interval tree (sorted by arrival, with the latest departure of
+//! each subtree), so that a look-up takes O(log n) and as long as it has answers. Memory: 36 bytes a burst.
 
 use core::fmt;
 
@@ -145,8 +145,9 @@ impl PuLog {
     /// least that of the highest that a user has.
     ///
     /// # Errors
-    /// [`PuLogError`] with the smallest line that is wrong, for two users with one identifier (without lines),
-    /// a departure that is not after its arrival, a user that is not there, or bursts of one user that overlap.
+    /// [`PuLogError`] with the smallest line that is wrong, for two users with one identifier (without
+    /// lines), a departure that is not after its arrival, a user that is not there, or bursts of one user
+    /// that overlap.
     pub fn new(users: Vec<User>, mut bursts: Vec<Burst>, bands: u16) -> Result<Self, PuLogError> {
         let mut order: Vec<u32> = (0..users.len() as u32).collect();
         let user = |index: u32| users.get(index as usize).copied();
@@ -241,8 +242,9 @@ impl PuLog {
         (arrival <= at.as_nanos()).then(|| Instant::from_nanos(departure))
     }
 
-    /// Whether the user at `index` transmits at some time in [`from`, `to`); the moment `from` if `to` is not after it.
-    /// O(log n): with many users, ask those that are near enough to be heard, and not [`any_on`](Self::any_on).
+    /// Whether the user at `index` transmits at some time in [`from`, `to`); the moment `from` if `to` is not
+    /// after it. O(log n): with many users, ask those that are near enough to be heard, and not
+    /// [`any_on`](Self::any_on).
     #[must_use]
     pub fn is_on_within(&self, index: usize, from: Instant, to: Instant) -> bool {
         self.burst_after(index, from)
@@ -264,11 +266,12 @@ impl PuLog {
         Some((*self.arrivals.get(from + burst)?, *departures.get(burst)?))
     }
 
-    /// Whether any user of `band` that `heard` accepts transmits at some time in [`from`, `to`). If `to` is not
-    /// after `from`, that is the moment `from`. Each burst in that time is asked for once, until one is heard, so a user
-    /// with several bursts is asked for several times.
+    /// Whether any user of `band` that `heard` accepts transmits at some time in [`from`, `to`). If `to` is
+    /// not after `from`, that is the moment `from`. Each burst in that time is asked for once, until one is
+    /// heard, so a user with several bursts is asked for several times.
     ///
-    /// This is the look-up of crahn, section 4.3: condition 1 is the band and the time, condition 2 is `heard`.
+    /// This is the look-up of crahn, section 4.3: condition 1 is the band and the time, condition 2 is
+    /// `heard`.
     pub fn any_on(
         &self,
         band: Band,
@@ -279,7 +282,8 @@ impl PuLog {
         self.visit(band, from, to, &mut |burst| self.user_of(burst).is_some_and(&mut heard))
     }
 
-    /// Calls `found` for each burst on `band` in [`from`, `to`) by arrival: index of its user, arrival, departure.
+    /// Calls `found` for each burst on `band` in [`from`, `to`) by arrival: index of its user, arrival,
+    /// departure.
     pub fn for_each_on(
         &self,
         band: Band,

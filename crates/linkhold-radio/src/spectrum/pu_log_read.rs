@@ -1,7 +1,7 @@
 //! Reads a PU log: `<i, x, y, spectrum, tpower>` for each PU, then `<i, arrival, departure>` for each burst.
 //!
-//! Source: crahn, section 4.1, which gives the tuples but neither units nor bytes; docs/pu-log.md says what was
-//! chosen. A file that cannot be used is refused whole, with the first line that shows why.
+//! Source: crahn, section 4.1, which gives the tuples but neither units nor bytes; docs/pu-log.md says what
+//! was chosen. A file that cannot be used is refused whole, with the first line that shows why.
 
 use std::collections::BTreeMap;
 

@@ -101,7 +101,8 @@ fn a_thousand_users_with_a_hundred_bursts_each_are_read() {
     }
     let log = PuLog::parse(text.as_bytes(), Some(5)).unwrap();
     assert_eq!((log.users().len(), log.bursts()), (1000, 100_000));
-    // At 50.3 s, those are on that began between 50.05 s and 50.3 s: users 101 to 600, a fifth of them on band 2.
+    // At 50.3 s, those are on that began between 50.05 s and 50.3 s: users 101 to 600, a fifth of them on
+    // band 2.
     let mut count = 0;
     let at = Instant::from_secs_f64(50.3);
     log.for_each_on(Band::new(2).unwrap(), at, at, |_, _, _| count += 1);

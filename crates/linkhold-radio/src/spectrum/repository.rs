@@ -1,11 +1,11 @@
 //! The cross-layer repository: what the layers of a node publish for each other, each value with its age.
 //!
-//! Source: crahn, section 4: "information collected at PHY layer (e.g. current transmitting power), MAC layer (e.g.
-//! current channel) and Network layer (e.g. current neighbors' list)". The paper gives a list of examples and no
-//! form; here each is a field of its own type, so that nobody can read a channel as a power.
+//! Source: crahn, section 4: "information collected at PHY layer (e.g. current transmitting power), MAC layer
+//! (e.g. current channel) and Network layer (e.g. current neighbors' list)". The paper gives a list of
+//! examples and no form; here each is a field of its own type, so that nobody can read a channel as a power.
 //!
-//! Nodes are numbered from 0. A node has room for a limited number of neighbours; when it is full, the neighbour of
-//! whom nothing was heard for longest makes room. Neighbours are in the order of their numbers.
+//! Nodes are numbered from 0. A node has room for a limited number of neighbours; when it is full, the
+//! neighbour of whom nothing was heard for longest makes room. Neighbours are in the order of their numbers.
 
 use linkhold_core::time::{Duration, Instant};
 
@@ -54,7 +54,8 @@ pub struct Neighbour {
     pub quality: Option<Aged<LinkQuality>>,
     /// When its next silence begins, as it told.
     pub next_silence: Option<Aged<Instant>>,
-    /// The channels free of primary users where it is, as it told: bit `c` for channel `c`, counted over all bands.
+    /// The channels free of primary users where it is, as it told: bit `c` for channel `c`, counted over all
+    /// bands.
     pub free_channels: Option<Aged<u64>>,
 }
 

@@ -1,22 +1,24 @@
 //! Saturation throughput and collision probability against Bianchi's model.
 //!
-//! Sources: G. Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", IEEE JSAC 18
-//! (3), 2000, equations (7), (9), (13); and what G. Bianchi and I. Tinnirello ("Remarks on IEEE 802.11 DCF
-//! performance analysis", 2005) and Tinnirello, Bianchi and Xiao ("Refinements on IEEE 802.11 distributed coordination
-//! function modeling approaches", 2010) changed in it. From memory: the abstract of the last was looked up, the
-//! formulas below were derived anew.
+//! Sources: G. Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", IEEE
+//! JSAC 18 (3), 2000, equations (7), (9), (13); and what G. Bianchi and I. Tinnirello ("Remarks on IEEE
+//! 802.11 DCF performance analysis", 2005) and Tinnirello, Bianchi and Xiao ("Refinements on IEEE 802.11
+//! distributed coordination function modeling approaches", 2010) changed in it. From memory: the abstract of
+//! the last was looked up, the formulas below were derived anew.
 //!
-//! The original lets a backoff count down in busy slots too, and a frame be repeated for ever. The refined model:
-//! - a counter stops while the medium is busy, so the slot after a busy time belongs to who has just succeeded: all
-//!   others have at least one slot left, and those who collided begin a slot later. A busy time and that slot are
-//!   one slot of the model. In it, who has succeeded draws 0 with B = 1 / (CWmin + 1) and sends again, alone: a
-//!   success is a row of 1 / (1 - B) exchanges, and the backoff that ends the row is uniform on 1..CWmin, the
-//!   first slot of which is that same one;
+//! The original lets a backoff count down in busy slots too, and a frame be repeated for ever. The refined
+//! model:
+//! - a counter stops while the medium is busy, so the slot after a busy time belongs to who has just
+//!   succeeded: all others have at least one slot left, and those who collided begin a slot later. A busy
+//!   time and that slot are one slot of the model. In it, who has succeeded draws 0 with B = 1 / (CWmin + 1)
+//!   and sends again, alone: a success is a row of 1 / (1 - B) exchanges, and the backoff that ends the row
+//!   is uniform on 1..CWmin, the first slot of which is that same one;
 //! - a frame has R + 1 attempts, and the next starts at the first stage again.
 //!
-//! The original as it is printed (held to 3 % here too) agrees within 1.1 % with the throughput that is measured, but for
-//! 50 stations of 802.11a: its frames that are never given up send 4.3 % more than those that have seven attempts. Its chance of a
-//! collision is not held to 3 %: with 802.11a it is 3.3 % above what is measured with 10 stations and 3.7 % below with 50.
+//! The original as it is printed (held to 3 % here too) agrees within 1.1 % with the throughput that is
+//! measured, but for 50 stations of 802.11a: its frames that are never given up send 4.3 % more than those
+//! that have seven attempts. Its chance of a collision is not held to 3 %: with 802.11a it is 3.3 % above
+//! what is measured with 10 stations and 3.7 % below with 50.
 //!
 //! ```text
 //! tau = N / (S + N), N = sum of p^j, S = sum of p^j E(b_j), j = 0..R;  p = 1 - (1 - tau)^(n-1)
@@ -138,9 +140,9 @@ fn saturation_is_within_3_percent_of_the_refined_model_and_but_for_one_cell_of_t
     }
 }
 
-/// A UDP datagram of 1472 bytes is an IP packet of 1500. One exchange takes DIFS 34, a mean backoff of 67.5, data 536,
-/// SIFS 16 and ACK 28 us: 681.5 us. So 17.28 Mbit/s counts UDP's payload: 1472 x 8 / 681.5 us = 17.279 Mbit/s. Whole
-/// IP packets pass at 17.608.
+/// A UDP datagram of 1472 bytes is an IP packet of 1500. One exchange takes DIFS 34, a mean backoff of 67.5,
+/// data 536, SIFS 16 and ACK 28 us: 681.5 us. So 17.28 Mbit/s counts UDP's payload: 1472 x 8 / 681.5 us =
+/// 17.279 Mbit/s. Whole IP packets pass at 17.608.
 #[test]
 fn one_station_of_802_11a_has_17_28_mbps_of_udp() {
     let (packets, _) = measured(Phy::Ieee80211a, BitRate::from_mbps(24), 1, 100_000);

@@ -116,8 +116,8 @@ fn a_broadcast_reaches_all_who_hear_it_and_is_not_acknowledged() {
     assert_eq!(net.world.told.len(), 1);
 }
 
-/// Two frames that become ready at the same instant on an idle medium collide. A bystander waits EIFS, 94 us; those
-/// who collided their timeout of 69 us and DIFS, 34 us: a slot more. All add a backoff.
+/// Two frames that become ready at the same instant on an idle medium collide. A bystander waits EIFS, 94 us;
+/// those who collided their timeout of 69 us and DIFS, 34 us: a slot more. All add a backoff.
 #[test]
 fn what_starts_at_one_instant_collides_and_eifs_follows() {
     let (mut bystander, mut collided) = (Instant::FAR_FUTURE, Instant::FAR_FUTURE);
@@ -148,7 +148,8 @@ fn what_starts_at_one_instant_collides_and_eifs_follows() {
 
 #[test]
 fn eifs_is_for_who_could_not_read_and_difs_for_who_could() {
-    // Radio 2 senses radio 0 and cannot read it. The exchange's ACK comes from radio 1, which it does not hear.
+    // Radio 2 senses radio 0 and cannot read it. The exchange's ACK comes from radio 1, which it does not
+    // hear.
     for (power, least) in [(0.1, 536 + 94), (1.0, 536 + 16 + 28 + 34)] {
         let mut earliest = Instant::FAR_FUTURE;
         for seed in 0..100 {
@@ -308,7 +309,8 @@ fn who_is_suspended_neither_hears_nor_sends_and_keeps_its_frame() {
     net.run(us(20_000));
     assert_eq!(net.world.arrived(1), [2, 1]);
     assert_eq!(net.dcf.held(), 0);
-    // A receiver that is suspended reads nothing, one that resumes in a frame does not read it and stays silent.
+    // A receiver that is suspended reads nothing, one that resumes in a frame does not read it and stays
+    // silent.
     net.dcf.suspend(us(30_000), 1, &mut net.world);
     net.send(us(30_000), 0, 3, Some(1), 1500);
     net.world.queue(1, 4, Some(2), 40);

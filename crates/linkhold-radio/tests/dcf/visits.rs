@@ -118,7 +118,8 @@ fn a_visit_that_would_not_end_before_a_silence_is_not_begun() {
     assert_eq!(net.world.tuned[0], 0);
 }
 
-/// Each always has a frame for the other, who is often away: still both get through, and hardly a frame is given up.
+/// Each always has a frame for the other, who is often away: still both get through, and hardly a frame is
+/// given up.
 #[test]
 fn two_that_visit_each_other_meet() {
     let mut net = net(&[0, 1]);
@@ -139,7 +140,8 @@ fn two_that_visit_each_other_meet() {
 proptest! {
     #![proptest_config(linkhold_testing::costly(48))]
 
-    /// Wherever radios listen and whenever they are silenced, every frame has one fate, and none arrives twice.
+    /// Wherever radios listen and whenever they are silenced, every frame has one fate, and none arrives
+    /// twice.
     #[test]
     fn every_frame_has_one_fate(
         homes in prop::collection::vec(0u32..3, 2..6),

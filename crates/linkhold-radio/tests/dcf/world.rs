@@ -23,7 +23,8 @@ pub struct World {
     /// Every radio always has a frame of so many bytes for the one beside it.
     pub saturated: Option<(u32, Vec<Option<u32>>)>,
     pub quiet_at: Instant,
-    /// By radio: the channel that it listens on, and those that it is tuned to and retunes to. All 0: one channel.
+    /// By radio: the channel that it listens on, and those that it is tuned to and retunes to. All 0: one
+    /// channel.
     pub homes: Vec<u32>,
     pub tuned: Vec<u32>,
     bound: Vec<u32>,

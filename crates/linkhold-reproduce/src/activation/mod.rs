@@ -1,5 +1,5 @@
-//! `activation`: figures 3 to 5 (sections 4.2 and 5), and beside them thresholds that are too high and samples
-//! that come late or are wrong. Everything runs on the paper's TCP and on today's.
+//! `activation`: figures 3 to 5 (sections 4.2 and 5), and beside them thresholds that are too high and
+//! samples that come late or are wrong. Everything runs on the paper's TCP and on today's.
 
 mod claims;
 mod figures;

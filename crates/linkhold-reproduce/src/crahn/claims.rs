@@ -1,8 +1,9 @@
 //! The paper's claims put to the test, on what the scenarios assume where the paper is open.
 //!
-//! Criteria were fixed before anything was measured. A number holds within a fifth of it, as everywhere; since the
-//! sensing times around 0.2 s are 0.15 and 0.25 s, "best at 0.2 s" means just that. "Above" and "below" ask for a ratio
-//! on the right side of 1, "falls" for a loss of a tenth (figure 3) or a twentieth (figure 7) at least.
+//! Criteria were fixed before anything was measured. A number holds within a fifth of it, as everywhere;
+//! since the sensing times around 0.2 s are 0.15 and 0.25 s, "best at 0.2 s" means just that. "Above" and
+//! "below" ask for a ratio on the right side of 1, "falls" for a loss of a tenth (figure 3) or a twentieth
+//! (figure 7) at least.
 
 use linkhold_results::RunRecord;
 
@@ -107,8 +108,7 @@ fn lowest(
 /// The kinds of TCP that the paper compares.
 const TCPS: [&str; 4] = ["newreno", "reno", "sack", "vegas"];
 
-/// What one kind of TCP has at `after` of what it has at `before`: the largest over all kinds, so that a claim that holds at
-/// most so much of it holds of each.
+/// The largest ratio of `after` to `before` over all kinds of TCP, so that an upper bound holds for each.
 fn largest_left<'a>(
     of: impl Fn(&'static str, f64) -> Vec<Values<'a>>,
     after: f64,

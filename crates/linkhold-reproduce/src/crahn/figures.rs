@@ -119,8 +119,8 @@ fn by_connections(stack: &str, counts: &[u32]) -> Vec<Variant> {
     counts.iter().map(point).collect()
 }
 
-/// Sensing and transmitting times, s, rates, M and connections of the same figures with senders that are told: fewer points
-/// of figures 2, 6, 7 and 9, for five senders each.
+/// Sensing and transmitting times, s, rates, M and connections of the same figures with senders that are
+/// told: fewer points of figures 2, 6, 7 and 9, for five senders each.
 const TOLD_TRANSMITTING: [f64; 3] = [0.6, 1.0, 2.0];
 const TOLD_DIFFERENCES: [f64; 3] = [0.2, 0.8, 1.6];
 const TOLD_CONNECTIONS: [u32; 3] = [2, 5, 8];

@@ -1,5 +1,6 @@
 //! `crahn`: TCP over cognitive radios that sense, leave channels to primary users and meet others that differ
-//! (section 5), on a single hop and on a mesh of 25 moving nodes; and beyond the paper, senders that are told.
+//! (section 5), on a single hop and on a mesh of 25 moving nodes; and beyond the paper, senders that are
+//! told.
 
 mod claims;
 mod figures;

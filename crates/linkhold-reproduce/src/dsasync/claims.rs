@@ -1,5 +1,5 @@
-//! The paper's claims put to the test, on the paper's stack (against a kernel: on today's) with its algorithms as
-//! printed.
+//! The paper's claims put to the test, on the paper's stack (against a kernel: on today's) with its
+//! algorithms as printed.
 //!
 //! Each claim has a criterion: where the measured value must lie for the claim to hold. A claim with a number
 //! holds within a fifth of the paper's number, a claim that bounds a number at or below it, and a claim in

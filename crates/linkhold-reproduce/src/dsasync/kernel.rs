@@ -1,10 +1,10 @@
 //! The overhead and figures 3 to 8 against a kernel's TCP: which variants, what they are told, what differs.
 //!
-//! The paper ran a Linux kernel module of 2009 or so on routers and hosts whose kernel, congestion control and delayed
-//! ACKs it does not name (section V). Today's kernel cannot be that one, so claims are judged on today's stack at
-//! the paper's LAN, `linux, 3 ms`, and the simulator's column is its profile of that name. Without --quick the other
-//! round trips run too, and `linux-2009`, which is today's kernel with the newer parts that it can switch off switched
-//! off.
+//! The paper ran a Linux kernel module of 2009 or so on routers and hosts whose kernel, congestion control
+//! and delayed ACKs it does not name (section V). Today's kernel cannot be that one, so claims are judged on
+//! today's stack at the paper's LAN, `linux, 3 ms`, and the simulator's column is its profile of that name.
+//! Without --quick the other round trips run too, and `linux-2009`, which is today's kernel with the newer
+//! parts that it can switch off switched off.
 
 use linkhold_core::time::Duration;
 use linkhold_scenario::Case;
@@ -16,8 +16,8 @@ use crate::grid::Variant;
 /// The stack on which claims are judged.
 const STACK: &str = "linux, 3 ms";
 
-/// Least retransmission timeout of a Linux kernel (`TCP_RTO_MIN`, include/net/tcp.h), which the testbed leaves as it
-/// is.
+/// Least retransmission timeout of a Linux kernel (`TCP_RTO_MIN`, include/net/tcp.h), which the testbed
+/// leaves as it is.
 const KERNEL_RTO_MIN: Duration = Duration::from_millis(200);
 
 pub(super) const SPEC: KernelSpec = KernelSpec {
@@ -48,7 +48,8 @@ pub(super) const SPEC: KernelSpec = KernelSpec {
     renamed: &[(", processing not charged", ", processing included")],
 };
 
-/// The variants on which claims are judged, on [`STACK`] in place of the paper's; without `quick` all others, too.
+/// The variants on which claims are judged, on [`STACK`] in place of the paper's; without `quick` all others,
+/// too.
 fn variants(figure: &FigureSpec, quick: bool) -> Vec<Variant> {
     let mut all = (figure.variants)(true);
     for variant in &mut all {

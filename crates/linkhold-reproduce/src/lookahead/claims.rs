@@ -1,8 +1,8 @@
 //! The paper's claims put to the test, on what the scenario assumes of its testbed.
 //!
-//! Criteria were fixed before anything was measured. A number holds within a fifth of it, as everywhere. "Close
-//! to" is taken as at least 95 %. That UDP carries the content's rate was given to the scenario, so it is no
-//! claim.
+//! Criteria were fixed before anything was measured. A number holds within a fifth of it, as everywhere.
+//! "Close to" is taken as at least 95 %. That UDP carries the content's rate was given to the scenario, so it
+//! is no claim.
 
 use linkhold_results::RunRecord;
 

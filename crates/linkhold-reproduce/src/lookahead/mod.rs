@@ -1,5 +1,5 @@
-//! `lookahead`: a media stream over the granted uplink of 802.16 (sections III and IV), and beyond the paper where
-//! looking ahead helps, where it wastes grants, and what it is worth on links of today.
+//! `lookahead`: a media stream over the granted uplink of 802.16 (sections III and IV), and beyond the paper
+//! where looking ahead helps, where it wastes grants, and what it is worth on links of today.
 
 mod claims;
 mod figures;

@@ -1,9 +1,9 @@
 //! Heat maps with contour lines, for figures with two parameters.
 //!
-//! Such a figure comes as curves: one parameter is x, the other stands as a number in the curves' names, as in
-//! `newreno [T_p 0.6 s]`. plotly.js finds the contour lines: marching squares over the grid, linear between
-//! measured points (`line.smoothing` 0). An axis whose values span a factor of ten or more is logarithmic. Its
-//! positions are the logarithms, so that interpolation is linear in what the reader sees.
+//! Such a figure comes as curves: one parameter is x, the other stands as a number in the curves' names, as
+//! in `newreno [T_p 0.6 s]`. plotly.js finds the contour lines: marching squares over the grid, linear
+//! between measured points (`line.smoothing` 0). An axis whose values span a factor of ten or more is
+//! logarithmic. Its positions are the logarithms, so that interpolation is linear in what the reader sees.
 
 use serde_json::{Value, json};
 
@@ -207,8 +207,8 @@ impl Surface {
         if smaller_is_better(&self.metric) { "least" } else { "greatest" }
     }
 
-    /// First and last contour line and their distance: 1, 2 or 5 times a power of ten. `None` if the surface is
-    /// flat.
+    /// First and last contour line and their distance: 1, 2 or 5 times a power of ten. `None` if the surface
+    /// is flat.
     fn levels(&self) -> Option<(f64, f64, f64)> {
         let values = || self.z.iter().flatten().flatten().copied();
         let least = values().fold(f64::INFINITY, f64::min);
@@ -231,7 +231,8 @@ fn step_of(raw: f64) -> Option<f64> {
     (step.is_finite() && step > 0.0).then_some(step)
 }
 
-/// Whether less of a metric is better. All of the papers' other metrics are throughputs, efficiencies and gains.
+/// Whether less of a metric is better. All of the papers' other metrics are throughputs, efficiencies and
+/// gains.
 fn smaller_is_better(metric: &str) -> bool {
     ["timeout", "delay", "round-trip", "retransmi", "silent", "loss", "lost", "stall"]
         .iter()

@@ -8,15 +8,16 @@
 //! ```
 //! Source: IEEE 802.16m-08/004r5, Evaluation Methodology Document, HTTP traffic model (section 10.1 of its
 //! drafts, C802.16m-07/182r3), which NGMN (Radio Access Performance Evaluation Methodology 1.0) and 3GPP
-//! (R1-070674) have alike: truncated lognormal objects, mu and sigma 8.37 and 1.37 (main; the document's mean is
-//! 10,710 B, the law's as cut 11,054 B), 6.17 and 2.36 (embedded; 7,758 and 8,197 B); a truncated Pareto number
-//! of embedded objects, mean 5.64; exponential parsing (0.13 s) and reading (30 s) times. The request of 350 B: 3GPP2 TSG-C5, HTTP, FTP and TCP models for
-//! 1xEV-DV simulations. The scenario's keys have these as defaults.
+//! (R1-070674) have alike: truncated lognormal objects, mu and sigma 8.37 and 1.37 (main; the document's mean
+//! is 10,710 B, the law's as cut 11,054 B), 6.17 and 2.36 (embedded; 7,758 and 8,197 B); a truncated Pareto
+//! number of embedded objects, mean 5.64; exponential parsing (0.13 s) and reading (30 s) times. The request
+//! of 350 B: 3GPP2 TSG-C5, HTTP, FTP and TCP models for 1xEV-DV simulations. The scenario's keys have these
+//! as defaults.
 //!
-//! Chosen here: a lognormal size out of bounds is drawn again; a Pareto number above its bound is the bound, as
-//! the mean of 5.64 needs; objects are asked for one after another, without pipelining; a page without embedded
-//! objects ends with its main object; the server answers at once. All numbers come from the user's own stream,
-//! in an order that the network cannot change, so every case sees the same pages.
+//! Chosen here: a lognormal size out of bounds is drawn again; a Pareto number above its bound is the bound,
+//! as the mean of 5.64 needs; objects are asked for one after another, without pipelining; a page without
+//! embedded objects ends with its main object; the server answers at once. All numbers come from the user's
+//! own stream, in an order that the network cannot change, so every case sees the same pages.
 
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Bytes;
@@ -43,8 +44,8 @@ pub enum Step {
     Nothing,
     /// The client writes a request of this size.
     Ask(Bytes),
-    /// The client opens a new connection and writes a request of this size; [`Browser::connected`] tells that it
-    /// has.
+    /// The client opens a new connection and writes a request of this size; [`Browser::connected`] tells that
+    /// it has.
     Connect(Bytes),
     /// The server writes an object of this size.
     Answer(Bytes),

@@ -1,5 +1,5 @@
-//! The player at the receiving end of a constant-rate stream: it buffers, plays, and stalls when the buffer is
-//! empty.
+//! The player at the receiving end of a constant-rate stream: it buffers, plays, and stalls when the buffer
+//! is empty.
 //!
 //! Sees: which bytes of the content have arrived, and when. Emits: counters ([`MediaRecord`]). It needs no
 //! timer: when it ran dry follows from what it had.
@@ -10,10 +10,10 @@
 //! stalled  -> playing  when the buffer holds `resume`, or all the rest of the content
 //! playing  -> over     when the play head reaches the end of the content
 //! ```
-//! The buffer is the time from the play head to the end of the last byte that has arrived. Over UDP it can have
-//! holes: the play head passes them in the time that they would have played, and they count as lost. What
-//! arrives behind the play head is late, and is not played. The rule is our choice (RFC 3550 leaves playout to
-//! the application); it is that of a player which conceals a missing frame and keeps its timeline.
+//! The buffer is the time from the play head to the end of the last byte that has arrived. Over UDP it can
+//! have holes: the play head passes them in the time that they would have played, and they count as lost.
+//! What arrives behind the play head is late, and is not played. The rule is our choice (RFC 3550 leaves
+//! playout to the application); it is that of a player which conceals a missing frame and keeps its timeline.
 
 use std::collections::VecDeque;
 
@@ -283,7 +283,8 @@ mod tests {
         assert_eq!((record.stalls, record.stalled_s, record.played_bytes), (0, 1.0, 0));
     }
 
-    /// The rule of the file's head in steps of a millisecond, a byte each: (stalls, ms stalled, played, left).
+    /// The rule of the file's head in steps of a millisecond, a byte each: (stalls, ms stalled, played,
+    /// left).
     fn by_the_millisecond(arrivals: &[(u64, u64)], until: u64, startup: u64, resume: u64) -> [u64; 4] {
         let (mut level, mut stalls, mut stalled, mut played) = (0, 0, 0, 0);
         let (mut playing, mut needed) = (false, startup);

@@ -140,8 +140,8 @@ impl TcpFlow {
     }
 
     /// The user of the web leaves this connection and opens another: the flow with its application, its
-    /// measurements and two new ends, and the new connection's addresses. What stays behind may still close, and
-    /// counts no more. `None` if the flow has no such user.
+    /// measurements and two new ends, and the new connection's addresses. What stays behind may still close,
+    /// and counts no more. `None` if the flow has no such user.
     pub fn reconnect(&mut self, now: Instant) -> Option<(Self, FlowKey)> {
         let (client, sender) = (self.client(), self.sender);
         let App::Web(user) = &mut self.app else { return None };

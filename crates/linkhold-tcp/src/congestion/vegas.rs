@@ -5,8 +5,8 @@
 //! 1 segments).
 //! Sees RTT samples; slow start -> (diff > gamma) -> avoidance: cwnd +1, 0 or -1 a round trip.
 //! Deviations: slow start doubles every round trip, not every other, as Linux's. Losses are found by the
-//! sender's recovery, as in Linux: the paper's own retransmission rules (a fine-grained timeout that the first
-//! duplicate ACKs check, and a decrease by a quarter) are not here.
+//! sender's recovery, as in Linux: the paper's own retransmission rules (a fine-grained timeout that the
+//! first duplicate ACKs check, and a decrease by a quarter) are not here.
 
 use linkhold_core::time::Duration;
 

@@ -243,9 +243,9 @@ impl Sender {
         self.resend(resend);
     }
 
-    /// Goes on as if the clock had stood still: every timer keeps what was left of it. Nothing goes again by itself, so
-    /// the retransmission timer must not begin anew: where silences come more often than the RTO it would never
-    /// expire, and a sender whose last retransmission was lost would stand for good.
+    /// Goes on as if the clock had stood still: every timer keeps what was left of it. Nothing goes again by
+    /// itself, so the retransmission timer must not begin anew: where silences come more often than the RTO
+    /// it would never expire, and a sender whose last retransmission was lost would stand for good.
     pub fn go_on(&mut self, now: Instant) {
         let Some(by) = self.wake(now) else { return };
         self.timer = match self.timer {

@@ -106,7 +106,8 @@ fn acks_that_come_together_do_not_make_a_link_faster() {
     assert!((900.0..=1100.0).contains(&fast) && (950.0..=1050.0).contains(&slow), "{fast} {slow}");
     // Two bunches, but no more than 40 ms of the rate.
     assert!((38_000..=42_000).contains(&rate.for_bunches()), "{}", rate.for_bunches());
-    // A bunch is forgotten after many bytes: ACKs that come one by one at the link's rate are none, however close.
+    // A bunch is forgotten after many bytes: ACKs that come one by one at the link's rate are none, however
+    // close.
     steady(&mut rate, 3000, 3200, 1, false);
     let before = rate.for_bunches();
     steady(&mut rate, 3200, 5000, 1, false);

@@ -1,7 +1,7 @@
 //! What comes up: evidence for the copies, and what of it the sender hears.
 //!
-//! Source and rules: `recover.rs`, `recover/hide.rs`. Sees believed uplink packets; emits `Forget`, verdicts on ACKs,
-//! and the release of those kept back.
+//! Source and rules: `recover.rs`, `recover/hide.rs`. Sees believed uplink packets; emits `Forget`, verdicts
+//! on ACKs, and the release of those kept back.
 
 use super::hide::{Blocks, Hidden, MOST_HIDDEN, MOST_HIDING, may_wait};
 use super::state::{Mute, Phase};
@@ -44,7 +44,7 @@ impl Recover {
         }
         state.last = Some((tcp.ack, tcp.window));
         if state.is_mute(now.since(state.heard.max(heard_any))) && state.copies.suspect_fine() {
-            // A silence that nobody has told of may have taken it.
+            // A silence that nobody has told of may have taken what these are copies of.
             if state.phase == Phase::Quiet {
                 state.phase = Phase::Watching { until: now + state.tail(), waits: 0 };
             }
@@ -167,7 +167,7 @@ impl Recover {
         if !state.doubled.iter().any(|doubled| doubled.explains(now, &double)) {
             return Heard::Pass;
         }
-        // What was kept back is covered by this one, which is to be heard then.
+        // This ACK says all that those kept back say, so the sender has to hear it.
         if !says_new && state.hidden.is_empty() {
             shared.metrics.dropped[DropReason::RepairedHere as usize] += 1;
             return Heard::Dropped;

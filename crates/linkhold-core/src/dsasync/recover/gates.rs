@@ -15,13 +15,13 @@ impl Gates {
         Self { shut: PerStation::new(max_stations), flows: 0 }
     }
 
-    /// No station's gate is shut.
+    /// True if no station's gate is shut.
     #[inline]
     pub fn are_open(&self) -> bool {
         self.flows == 0
     }
 
-    /// Nothing that is held of the station may leave.
+    /// True if nothing that is held for the station may leave.
     #[inline]
     pub fn is_shut(&self, station: StationId) -> bool {
         self.flows > 0 && self.shut.get(station).is_some_and(|flows| *flows > 0)
@@ -32,7 +32,7 @@ impl Gates {
         self.flows += 1;
     }
 
-    /// One flow less keeps it shut. True if it is open now.
+    /// One flow less keeps the station's gate shut. True if the gate is open now.
     pub fn open(&mut self, station: StationId) -> bool {
         let flows = self.shut.at(station);
         *flows = flows.saturating_sub(1);

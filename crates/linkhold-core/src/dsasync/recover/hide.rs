@@ -1,12 +1,12 @@
 //! What the sender does not hear while a hole is repaired from a copy: SACK blocks for a bounded time, and
 //! D-SACK blocks of copies that it knows nothing of.
 //!
-//! Source: RFC 2018, RFC 2883, RFC 8985 section 6.2; Linux `tcp_recovery.c` and `tcp_input.c`, which allow for no
-//! reordering until they have seen some, and count every D-SACK as a retransmission of their own.
+//! Source: RFC 2018, RFC 2883, RFC 8985 section 6.2; Linux `tcp_recovery.c` and `tcp_input.c`, which allow
+//! for no reordering until they have seen some, and count every D-SACK as a retransmission of their own.
 //!
-//! An ACK with blocks above a hole: kept back → thrown away (a later ACK covers all that it says) or released as
-//! it came (the time is over, or a packet follows it that must not be kept back). What was shown is never taken
-//! back: of a hole whose time is over everything passes until no block is left.
+//! An ACK with blocks above a hole: kept back → thrown away (a later ACK covers all that it says) or released
+//! as it came (the time is over, or a packet follows it that must not be kept back). What was shown is never
+//! taken back: once the time of a hole is over, everything passes until no block is left.
 //! An ACK of which the D-SACK block is all that is new: thrown away. If it acknowledges more besides, an ACK
 //! without the block takes its place, with the station's own acknowledgment and window.
 
@@ -20,8 +20,8 @@ pub(super) const MOST_HIDING: Duration = Duration::from_millis(50);
 /// Most ACKs of a flow kept back at once. If one more comes, all are shown.
 pub(super) const MOST_HIDDEN: usize = 256;
 
-/// Most copies of a flow whose D-SACK is waited for, and for how long after the copy went. A copy waits in the
-/// router's queue for less than that.
+/// Most copies of a flow whose D-SACK is waited for, and for how long after the copy went. A copy waits in
+/// the router's queue for less than that.
 pub(super) const MOST_DOUBLED: usize = 64;
 const DOUBLED_FOR: Duration = Duration::from_secs(2);
 
@@ -52,7 +52,7 @@ pub(super) struct Doubled {
 }
 
 impl Doubled {
-    /// This D-SACK block is of the copy and of nothing else.
+    /// True if this D-SACK block is of the copy and of nothing else.
     pub fn explains(&self, now: Instant, block: &SackBlock) -> bool {
         !self.by_sender
             && now.since(self.at) < DOUBLED_FOR
@@ -99,7 +99,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// An ACK that may be kept back: no data, no ECN echo, a window that is open.
+/// True for an ACK that may be kept back: no data, no ECN echo, a window that is open.
 pub(super) fn may_wait(tcp: &TcpSegment) -> bool {
     tcp.is_pure_ack() && !tcp.flags.contains(TcpFlags::ECE) && tcp.window > 0
 }

@@ -12,14 +12,14 @@ use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
-/// A word of the station is waited for at least this long, and at most [`MOST_PATIENCE`].
+/// The station's next ACK is waited for at least this long, and at most [`MOST_PATIENCE`].
 const LEAST_PATIENCE: Duration = Duration::from_millis(5);
 const MOST_PATIENCE: Duration = Duration::from_millis(200);
 /// Longest delay of an ACK (Linux's `TCP_DELACK_MIN` of 40 ms, from memory, and a round trip).
 const DELAYED_ACK: Duration = Duration::from_millis(50);
-/// The same while no local round trip has been measured.
+/// Stands in for the local round trip and its deviations until one has been measured.
 const UNMEASURED: Duration = Duration::from_millis(20);
-/// A station that was heard later than this before a silence was noticed leaves no doubt: noticed at once.
+/// A silence that is noticed no longer than this after its station was heard counts as noticed at once.
 const LEAST_LATE: Duration = Duration::from_millis(3);
 /// Patience with reordering where no local round trip has been measured.
 const UNMEASURED_PATIENCE: Duration = Duration::from_millis(1);
@@ -41,14 +41,14 @@ pub(super) enum Phase {
     Watching { until: Instant, waits: u8 },
 }
 
-/// Whether the station has stopped to answer though nobody has told of a silence.
+/// Whether the station has stopped answering, though nobody has told of a silence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mute {
     #[default]
     No,
     /// Nothing goes down to it until it is heard, or until then.
     Since { until: Instant },
-    /// That time is over. It is not waited for again before it is heard.
+    /// That time is over. Packets go down again, and do not stop for it anew before the station is heard.
     Believed,
 }
 
@@ -62,9 +62,9 @@ pub(super) struct State {
     pub mute: Mute,
     /// The station whose gate it keeps shut.
     pub shuts: Option<StationId>,
-    /// It is in the list of flows with copies to send.
+    /// True if the flow is in the list of flows with copies to send.
     pub in_line: bool,
-    /// It is in the list of flows with something due.
+    /// True if the flow is in the list of flows with something due.
     pub active: bool,
     /// Local round trip: smoothed, and its deviation (as RFC 6298 has them), ns.
     round_trip: Option<(u64, u64)>,
@@ -76,12 +76,12 @@ pub(super) struct State {
     /// ACKs that tell of a hole are kept back until then.
     pub hide_until: Option<Instant>,
     pub doubled: VecDeque<Doubled>,
-    /// What the sender has sent again lies between these, as far as it was not acknowledged then.
+    /// The range in which the sender has sent segments again that were not acknowledged then.
     pub repeated: Option<(Seq, Seq)>,
 }
 
 impl State {
-    /// Nothing of an ACK concerns it.
+    /// True if no ACK can change anything here.
     pub fn is_idle(&self) -> bool {
         self.copies.is_empty()
             && self.hidden.is_empty()
@@ -102,7 +102,7 @@ impl State {
         });
     }
 
-    /// Another connection takes the place.
+    /// Forgets the round trip: another connection takes the flow's place.
     pub fn forget_round_trip(&mut self) {
         self.round_trip = None;
     }
@@ -112,12 +112,13 @@ impl State {
         Some(Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(count))))
     }
 
-    /// As [`is_mute`](Self::is_mute), and it has not been noticed yet.
+    /// True if [`is_mute`](Self::is_mute) is, and that has not been noticed yet.
     pub fn falls_mute(&self, silent_for: Duration) -> bool {
         self.mute == Mute::No && self.is_mute(silent_for)
     }
 
-    /// The station owes ACKs for so much, and for so long, that it cannot be heard any more, and nobody has told why.
+    /// True if the station owes ACKs for so much, and for so long, that it must be out of reach, though
+    /// nobody has told why.
     pub fn is_mute(&self, silent_for: Duration) -> bool {
         matches!(self.phase, Phase::Quiet | Phase::Watching { .. })
             && self.copies.len() >= OWED
@@ -125,17 +126,18 @@ impl State {
             && silent_for > self.word()
     }
 
-    /// How long a word of the station is waited for.
+    /// How long the station's next ACK is waited for.
     pub fn word(&self) -> Duration {
         self.with_deviations(4).unwrap_or(UNMEASURED).clamp(LEAST_PATIENCE, MOST_PATIENCE)
     }
 
-    /// How long a word of the last segments is waited for: a station may owe it to its delayed ACK.
+    /// How long an ACK of the last segments is waited for: the station may delay that one.
     pub fn tail(&self) -> Duration {
         (self.word() * 2).max(DELAYED_ACK)
     }
 
-    /// A silence that is noticed so long after the station was last heard began before.
+    /// A silence that is noticed later than this after the station was last heard had begun before it was
+    /// noticed.
     pub fn late(&self) -> Duration {
         self.with_deviations(2).unwrap_or(UNMEASURED).max(LEAST_LATE)
     }

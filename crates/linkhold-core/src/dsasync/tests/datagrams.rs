@@ -1,4 +1,5 @@
-//! Datagrams: held in a silence and behind what is held, dropped by age and quota, and nobody's window closed.
+//! Datagrams: held in a silence and behind what is held, dropped by age and quota, and nobody's window
+//! closed.
 
 use super::*;
 
@@ -176,8 +177,8 @@ fn flows_that_nobody_answers_share_a_queue_and_an_eighth_of_the_quota() {
     assert!(left[..8].iter().filter(|&&id| id < 100).count() <= 4, "{left:?}");
 }
 
-/// Datagrams fill their quota, and connections have what they had: none is told to stop, and the levels of free
-/// space are as if the datagrams were not there.
+/// Datagrams fill their quota, and connections have what they had: none is told to stop, and the levels of
+/// free space are as if the datagrams were not there.
 #[test]
 fn datagrams_close_no_window() {
     let config = DsaSyncConfig { datagram_quota: Bytes(3 * u64::from(LEN)), ..tight(Mode::FreezeNudge) };

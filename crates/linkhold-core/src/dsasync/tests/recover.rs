@@ -43,8 +43,9 @@ fn discarded(actions: &[Action]) -> Vec<u64> {
 }
 
 impl Bench {
-    /// A download whose local round trip is 4 ms, whose wired one is 40 ms, and whose segments up to 10,000 are
-    /// acknowledged at 160 ms. Segments begin at multiples of [`MSS`]; the segment at `n * MSS` is packet `n`.
+    /// A download whose local round trip is 4 ms, whose wired one is 40 ms, and whose segments up to 10,000
+    /// are acknowledged at 160 ms. Segments begin at multiples of [`MSS`]; the segment at `n * MSS` is packet
+    /// `n`.
     fn downloading(config: &DsaSyncConfig) -> Self {
         let mut b = Self::new(config);
         told(&mut b);

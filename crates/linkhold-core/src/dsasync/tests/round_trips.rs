@@ -186,8 +186,8 @@ fn what_a_station_that_left_has_not_acknowledged_is_written_off() {
     assert_eq!(b.agent.round_trips.outstanding(), 0);
 }
 
-/// Where nobody tells the rate, a connection that its station left has nothing below any more once the station has what
-/// went down later, on another connection; a delayed ACK is waited for.
+/// Where nobody tells the rate, a connection that its station left has nothing below any more once the
+/// station has what went down later, on another connection; a delayed ACK is waited for.
 #[test]
 fn what_the_station_must_have_or_never_gets_is_below_no_more() {
     let mut b = Bench::new(&DsaSyncConfig { clamp: Clamp::Always, ..plain(Mode::FreezeNudge) });

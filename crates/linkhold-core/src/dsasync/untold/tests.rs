@@ -10,8 +10,8 @@ use crate::units::Fraction;
 const LOCAL: u64 = 4;
 
 /// A sender with a window and nothing else, a wired round trip of `wired` ms, and a radio that carries
-/// `rate(ms)` bytes in each millisecond and acknowledges [`LOCAL`] ms later. Gives, of each second, the radio's load,
-/// the mean queue in ms of the mean rate, and the slow rate over the true one of that second.
+/// `rate(ms)` bytes in each millisecond and acknowledges [`LOCAL`] ms later. Gives, of each second, the
+/// radio's load, the mean queue in ms of the mean rate, and the slow rate over the true one of that second.
 fn run(untold: &mut Untold, wired: usize, seconds: u64, rate: impl Fn(u64) -> u64) -> Vec<(f64, f64, f64)> {
     let ms = Duration::from_millis;
     let mut wire = VecDeque::from(vec![0u64; wired]);

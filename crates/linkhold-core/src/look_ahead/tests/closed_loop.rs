@@ -8,8 +8,8 @@ const FRAME: f64 = 5.0;
 const RIDE: f64 = 4.0;
 
 /// A radio with one access at a time. In the middle of an access the station tells what it wants by then; the
-/// grant is told at the start of its frame. What is wanted later rides in the burst, and is granted 4 frames on.
-/// A grant is told as unused if nothing was there to send.
+/// grant is told at the start of its frame. What is wanted later rides in the burst, and is granted 4 frames
+/// on. A grant is told as unused if nothing was there to send.
 struct Radio {
     /// How many frames accesses take, in turn.
     takes: Vec<f64>,
@@ -249,7 +249,8 @@ fn a_heartbeats_acks_wait_about_a_frame_instead_of_nine() {
 
 #[test]
 fn short_connections_gain_what_long_ones_do() {
-    // A connection is over before its own ACKs could lock: the host's timer, or what others taught, serves it.
+    // A connection is over before its own ACKs could lock: the host's timer, or what others taught, serves
+    // it.
     let run = |config| download(config, &[8.0], Receiver::Heartbeat, 95.0, 5);
     compare("short, heartbeat", run, [8.5, 9.6], &[(paper(), 1.6), (LookAheadConfig::default(), 1.6)]);
     let run = |config| download(config, &[8.0], Receiver::SecondOrAfter(40.0), 67.3, 3);

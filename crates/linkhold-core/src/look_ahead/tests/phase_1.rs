@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A synthetic receiver: segments each `spacing`, acknowledged by `style`; `beat(n)` is the time of the nth beat of
-/// the host's timer. Returns how many ACKs there were.
+/// A synthetic receiver: segments each `spacing`, acknowledged by `style`; `beat(n)` is the time of the nth
+/// beat of the host's timer. Returns how many ACKs there were.
 fn receive(station: &mut Station, style: Style, spacing: f64, beats: u32, beat: impl Fn(u32) -> f64) -> u32 {
     let (mut next, mut acks, mut owing) = (spacing * 0.37, 0, 0);
     for n in 1..=beats {

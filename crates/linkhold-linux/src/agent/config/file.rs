@@ -56,8 +56,8 @@ file_table! {
         /// What is done in a silence: a mechanism that can stand at the base station, or "none". Default:
         /// "dsasync".
         optional mechanism: MechanismValue;
-        /// Several mechanisms in place of `mechanism`, from the wire to the radio: a packet to the radio passes
-        /// them in this order, a packet from it the other way.
+        /// Several mechanisms in place of `mechanism`, from the wire to the radio: a packet to the radio
+        /// passes them in this order, a packet from it the other way.
         optional mechanisms: Vec<At<MechanismValue>>;
     }
 }
@@ -277,7 +277,8 @@ from_text! {
     };
 }
 
-/// What Linux takes (dev_valid_name), less what would need quoting in a rule, less iptables' wildcard.
+/// True for a name that Linux takes (dev_valid_name), that needs no quoting in a rule, and that is no
+/// wildcard of iptables.
 fn is_interface_name(name: &str) -> bool {
     (1..=15).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-@:".contains(&byte))
@@ -429,7 +430,8 @@ pub(super) fn channel(section: &Channel) -> ChannelSection {
     ChannelSection { capacity: **section.capacity, efficiency: *section.efficiency }
 }
 
-/// Interfaces are named once, names of radios are those of `radio`, and every radio has its queues' numbers.
+/// Checks that interfaces are named once, that names of radios are those of `radio`, and that there are queue
+/// numbers for every radio.
 fn check_radios(file: &AgentFile, reader: &Reader<'_>) {
     check_radio_names(&file.radio, &file.datapath, reader);
     let known = |interface: &At<Interface>| check_radio_is_known(interface, &file.radio, reader);
@@ -444,7 +446,7 @@ fn check_radios(file: &AgentFile, reader: &Reader<'_>) {
     }
 }
 
-/// Radios are named once, and each has its queues' numbers.
+/// Checks that radios are named once, and that there are queue numbers for each.
 pub(super) fn check_radio_names(radios: &At<Vec<At<Interface>>>, datapath: &DataPath, reader: &Reader<'_>) {
     for (index, radio) in radios.iter().enumerate() {
         if let Some(first) = radios.iter().take(index).find(|other| other.0 == radio.0) {

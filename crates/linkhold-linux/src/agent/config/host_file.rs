@@ -58,7 +58,8 @@ file_table! {
 file_table! {
     /// Where the signal-to-noise ratio comes from.
     Snr {
-        /// A file that a program appends lines to; the last field of each, behind a comma, is the ratio in dB.
+        /// A file that a program appends lines to; the last field of each, behind a comma, is the ratio in
+        /// dB.
         optional file: String;
         /// Ask nl80211 how strong the access point is.
         default nl80211: bool = false;

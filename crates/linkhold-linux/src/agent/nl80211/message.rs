@@ -100,7 +100,7 @@ pub enum Event<'a> {
         /// Its number, which its end repeats.
         cookie: u64,
     },
-    /// It is back.
+    /// The radio is back on its channel.
     AwayEnded {
         /// Number of what ended.
         cookie: u64,

@@ -73,7 +73,7 @@ impl EventSocket {
         Ok(Some((this, groups)))
     }
 
-    /// nl80211's number here.
+    /// Number of nl80211's generic netlink family on this kernel.
     pub(super) fn family(&self) -> u16 {
         self.family
     }
@@ -115,7 +115,7 @@ impl EventSocket {
         }
     }
 
-    /// Length of the next datagram, which lies in the buffer then.
+    /// Reads the next datagram into the buffer, and returns its length.
     fn receive(&mut self) -> io::Result<usize> {
         self.socket.recv(&mut &mut self.buffer[..], 0)
     }

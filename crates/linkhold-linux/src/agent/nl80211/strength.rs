@@ -166,7 +166,8 @@ mod tests {
     }
 
     fn station(interface: u32, signal: i8) -> Vec<u8> {
-        // As the kernel's: nested attributes around the one that is read (inactive time, signal, its average).
+        // As the kernel's: nested attributes around the one that is read (inactive time, signal, its
+        // average).
         let info =
             [attribute(1, &40u32.to_ne_bytes()), attribute(7, &[signal as u8]), attribute(13, &[0xd8])];
         let all =

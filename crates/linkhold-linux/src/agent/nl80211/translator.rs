@@ -84,7 +84,7 @@ enum Away {
 pub struct RadioSignal {
     /// Which radio, by its place in [`Translator::radios`].
     pub radio: usize,
-    /// What.
+    /// What the radio does.
     pub kind: SignalKind,
 }
 
@@ -114,7 +114,7 @@ pub enum SignalKind {
 pub struct Translator {
     radios: Vec<Radio>,
     max_silence: Duration,
-    /// Which channel a radio works on is not known, though it serves stations.
+    /// True if some radio serves stations on a channel that is not known.
     lacks_channel: bool,
 }
 
@@ -187,7 +187,8 @@ impl Radio {
         }
     }
 
-    /// Another interface's scan, or its time on another channel, takes the radio away, too.
+    /// True if the message concerns this radio. A scan of another interface on the same radio, or its time on
+    /// another channel, takes this one away, too.
     fn is_concerned(&self, message: &Message<'_>) -> bool {
         let this = self.index.is_some() && message.interface == self.index;
         let same_radio = self.wiphy.is_some() && message.wiphy == self.wiphy;
@@ -234,7 +235,7 @@ impl Radio {
                 };
                 self.leave(now, Away::Scan, expected, at_most, limits, tell);
             }
-            // Who stays on the own channel hears its stations.
+            // A radio that stays on its own channel hears its stations.
             Event::AwayStarted { .. } if self.frequency.is_some() && message.frequency == self.frequency => {}
             Event::AwayStarted { duration, cookie } => {
                 let at_most = duration + LATE_BACK;
@@ -280,7 +281,8 @@ impl Radio {
         let expected = (now + latest).since(from);
         let signal = limits.silent(cause, from, Some(expected), expected + LATE_SWITCH);
         let before = self.switch.replace(UnderWay { what: cause, until: end_of(&signal) });
-        // A radar while the radio counts down to a switch of its own.
+        // A radar was heard while the radio counted down to a switch of its own: the silence has another
+        // cause now.
         if let Some(before) = before.filter(|before| before.what != cause && before.until > now) {
             tell(SignalKind::Over { cause: before.what });
         }
@@ -315,7 +317,7 @@ impl Radio {
 
     fn come_back(&mut self, now: Instant, away: Away, tell: &mut dyn FnMut(SignalKind)) {
         let ended = self.away.take_if(|under_way| under_way.what == away);
-        // One that lasted too long was over before.
+        // A silence that lasted too long has been ended already.
         if ended.is_some_and(|ended| ended.until > now) {
             tell(SignalKind::Over { cause: Cause::Sensing });
         }

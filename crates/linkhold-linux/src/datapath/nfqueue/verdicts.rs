@@ -97,12 +97,12 @@ impl Verdicts {
         put_accept_everything(&mut self.messages, numbers);
     }
 
-    /// True if so many have gathered that they should be sent.
+    /// True if so many verdicts have gathered that they should be sent.
     pub(super) fn is_due(&self) -> bool {
         self.messages.len() >= BATCH_BYTES
     }
 
-    /// Writes the pending runs of accepts, too.
+    /// Writes the pending runs of accepts as messages, too.
     pub(super) fn settle_all(&mut self) {
         for index in 0..self.queues.len() {
             self.settle(token(index, 0));

@@ -1,8 +1,9 @@
 //! The eBPF congestion controls in a test's own process, where no kernel and no privilege is needed.
 //!
-//! `board.c` compiles `bpf/cr_aware.bpf.c`, the very source that the kernel loads, for this machine, and puts one socket,
-//! one clock and one radio behind the helpers that it calls. [`sender`] calls it as the kernel's sender does, and
-//! [`properties`] says what must hold whatever comes. Without a C compiler the tests say so and are skipped.
+//! `board.c` compiles `bpf/cr_aware.bpf.c`, the very source that the kernel loads, for this machine, and puts
+//! one socket, one clock and one radio behind the helpers that it calls. [`sender`] calls it as the kernel's
+//! sender does, and [`properties`] says what must hold whatever comes. Without a C compiler the tests say so
+//! and are skipped.
 
 mod properties;
 mod sender;
@@ -112,8 +113,8 @@ impl Program {
 
     /// Calls a congestion control: `cubic` or Reno, and shielded by the program or plain.
     pub(super) fn call(&self, board: &mut Board, cubic: bool, shield: bool, call: Call, with: u32) -> u32 {
-        // SAFETY: board.c reads and writes the board it is given, which is laid out alike (`build` compares sizes),
-        // and keeps no pointer to it.
+        // SAFETY: board.c reads and writes the board it is given, which is laid out alike (`build` compares
+        // sizes), and keeps no pointer to it.
         unsafe { (self.0)(board, u32::from(cubic), u32::from(shield), call as u32, with) }
     }
 
@@ -154,8 +155,8 @@ impl Program {
     }
 }
 
-/// Compiles the program with the first C compiler that there is. One that refuses is a failure, not a reason to
-/// skip: the source is ours.
+/// Compiles the program with the first C compiler that there is. One that refuses is a failure, not a reason
+/// to skip: the source is ours.
 fn compile(library: &Path) -> Result<(), String> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/host/user_space");
     let named = std::env::var("CLANG").ok();

@@ -1,5 +1,6 @@
-//! What must hold for a sender of `linkhold_cubic` and `linkhold_reno`, whatever comes: freezes and thaws doubled, lost
-//! and out of order, losses, undone recoveries, ECN echoes, idle times, timeouts, an entry of the map that goes.
+//! What must hold for a sender of `linkhold_cubic` and `linkhold_reno`, whatever comes: freezes and thaws
+//! doubled, lost and out of order, losses, undone recoveries, ECN echoes, idle times, timeouts, an entry of
+//! the map that goes.
 
 use linkhold_core::time::Duration;
 use proptest::prelude::*;
@@ -161,8 +162,8 @@ fn property() -> ProptestConfig {
 proptest! {
     #![proptest_config(property())]
 
-    /// While a silence, or data that it lost, concerns a sender, its window is never above the one that it had when the
-    /// silence began.
+    /// While a silence, or data that it lost, concerns a sender, its window is never above the one that it
+    /// had when the silence began.
     #[test]
     fn a_silence_leaves_no_window_larger(
         control in control(),
@@ -186,8 +187,9 @@ proptest! {
                 most = None;
             }
             if let Some(most) = most.filter(|_| phase != SENDING) {
-                // In a reduction the kernel's PRR sets the window, by what is in flight: that may be more than the
-                // window was, and a window of one, whose threshold is two, sends two for one that arrives.
+                // In a reduction the kernel's PRR sets the window, by what is in flight: that may be more
+                // than the window was, and a window of one, whose threshold is two, sends two for one that
+                // arrives.
                 let reducing = matches!(sender.state(), CWR | RECOVERY);
                 let most = if reducing { most.max(sender.prr_window) } else { most };
                 prop_assert!(
@@ -204,8 +206,8 @@ proptest! {
         }
     }
 
-    /// After any sequence the sender delivers everything, even where nobody ever thaws it; then it is a plain sender
-    /// again, which a loss of its own costs what it costs a plain one.
+    /// After any sequence the sender delivers everything, even where nobody ever thaws it; then it is a plain
+    /// sender again, which a loss of its own costs what it costs a plain one.
     #[test]
     fn a_sender_makes_progress_and_a_lost_thaw_heals(
         control in control(),
@@ -249,8 +251,8 @@ proptest! {
         prop_assert!(sender.board.ssthresh <= most + 1, "{} of {before}", sender.board.ssthresh);
     }
 
-    /// Without a silence the programs are the algorithms that they wrap, call by call; so they are where the kernel has
-    /// no memory for what they keep.
+    /// Without a silence the programs are the algorithms that they wrap, call by call; so they are where the
+    /// kernel has no memory for what they keep.
     #[test]
     fn without_a_silence_nothing_differs(
         cubic in any::<bool>(),
@@ -280,8 +282,8 @@ proptest! {
         prop_assert_eq!(both[0].board.counts, Default::default());
     }
 
-    /// A whole silence: whatever is under way when it begins is lost, timeouts come, the sender is told of the end. Once
-    /// the losses are mended, window and threshold are what they were.
+    /// A whole silence: whatever is under way when it begins is lost, timeouts come, the sender is told of
+    /// the end. Once the losses are mended, window and threshold are what they were.
     #[test]
     fn a_silence_costs_neither_window_nor_threshold(
         control in control(),
@@ -344,8 +346,8 @@ proptest! {
     }
 }
 
-/// The acknowledgment injected at a thaw lets one segment out: more would find the queue as the silence left it. The
-/// first news lets out all that is lost.
+/// The acknowledgment injected at a thaw lets one segment out: more would find the queue as the silence left
+/// it. The first news lets out all that is lost.
 #[test]
 fn a_thaw_lets_one_segment_out_until_there_is_news() {
     let Some(program) = Program::get() else { return };
@@ -371,8 +373,8 @@ fn a_thaw_lets_one_segment_out_until_there_is_news() {
     }
 }
 
-/// A loss probe in a silence is judged when what was sent after it is acknowledged, and says that it mended a loss: that costs
-/// nothing.
+/// A loss probe in a silence is judged when what was sent after it is acknowledged, and says that it mended a
+/// loss: that costs nothing.
 #[test]
 fn a_loss_probe_in_a_silence_costs_no_window() {
     let Some(program) = Program::get() else { return };
@@ -390,7 +392,8 @@ fn a_loss_probe_in_a_silence_costs_no_window() {
         sender.silent = false;
         thaw(&mut sender);
         let reductions = sender.reductions;
-        // All that was sent before the thaw but the last, and then what the first ACKs let out together with the last.
+        // All that was sent before the thaw but the last, and then what the first ACKs let out together with
+        // the last.
         sender.deliver(99, 0, false, false);
         sender.write(300);
         sender.deliver(usize::MAX, 0, false, false);
@@ -422,8 +425,8 @@ fn a_timeout_before_a_silence_is_not_undone_by_it() {
     }
 }
 
-/// A window that the application does not use up is cut by the kernel after an RTO in which it was not used, and no
-/// callback says so. The silence does not count towards that RTO.
+/// A window that the application does not use up is cut by the kernel after an RTO in which it was not used,
+/// and no callback says so. The silence does not count towards that RTO.
 #[test]
 fn a_silence_does_not_count_as_a_window_not_used() {
     let Some(program) = Program::get() else { return };

@@ -1,13 +1,14 @@
-//! The kernel's sender as a congestion control sees it: which calls come, in which order, and what the kernel does
-//! to the window between them.
+//! The kernel's sender as a congestion control sees it: which calls come, in which order, and what the kernel
+//! does to the window between them.
 //!
-//! Sources: RFC 6675 and RFC 8985 (what counts as lost; here: three segments sent later have arrived; loss probes), RFC 6937 (PRR), RFC 5681
-//! section 4.1 (restart after idle time), RFC 7661 and RFC 2861 (a window that is not used). The order of the calls is Linux's
-//! (`tcp_ack`, `tcp_fastretrans_alert`, `tcp_enter_loss`, `tcp_write_xmit`): from memory and from what tests on 6.18 showed,
-//! not checked against its source line by line.
+//! Sources: RFC 6675 and RFC 8985 (what counts as lost; here: three segments sent later have arrived; loss
+//! probes), RFC 6937 (PRR), RFC 5681 section 4.1 (restart after idle time), RFC 7661 and RFC 2861 (a window
+//! that is not used). The order of the calls is Linux's (`tcp_ack`, `tcp_fastretrans_alert`,
+//! `tcp_enter_loss`, `tcp_write_xmit`): from memory and from what tests on 6.18 showed, not checked against
+//! its source line by line.
 //!
-//! A segment is one number long. Acknowledgments carry all that the receiver has. The network keeps the order;
-//! whether a retransmission proves spurious (an undo) is the test's choice, not derived.
+//! A segment is one number long. Acknowledgments carry all that the receiver has. The network keeps the
+//! order; whether a retransmission proves spurious (an undo) is the test's choice, not derived.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -44,15 +45,15 @@ enum Fate {
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     fate: Fate,
-    /// Counts transmissions of the connection; of the last one of this segment.
+    /// Number of its last transmission, counted over the connection.
     order: u64,
 }
 
-/// Which way the sender goes, and by which program.
+/// Which congestion control the sender has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
     pub cubic: bool,
-    /// By the eBPF program, or by the algorithm itself.
+    /// True: the eBPF program around the algorithm; false: the algorithm itself.
     pub shield: bool,
 }
 
@@ -256,7 +257,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// tcp_is_cwnd_limited: in slow start a window counts as used while more than half of it was, in a round trip.
+    /// tcp_is_cwnd_limited: in slow start a window counts as used while more than half of it was, in a round
+    /// trip.
     fn look_at_use(&mut self) {
         let (out, full) = (self.flight.len() as u32, self.in_flight() >= self.board.cwnd);
         let over = (self.board.snd_una.wrapping_sub(self.most_until) as i32) >= 0;
@@ -288,8 +290,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// The next `count` transmissions arrive, but for those whose bit of `lose` is set; `spurious`: what comes back
-    /// proves the last reduction unnecessary.
+    /// The next `count` transmissions arrive, but for those whose bit of `lose` is set; `spurious`: what
+    /// comes back proves the last reduction unnecessary.
     pub(super) fn deliver(&mut self, count: usize, lose: u64, ack_lost: bool, spurious: bool) {
         for at in 0..count {
             let Some((seq, order)) = self.air.pop_front() else { return };
@@ -364,7 +366,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// tcp_process_tlp_ack, without a D-SACK: what is acknowledged beyond a probe says that the probe mended a loss.
+    /// tcp_process_tlp_ack, without a D-SACK: what is acknowledged beyond a probe says that the probe mended
+    /// a loss.
     fn judge_probe(&mut self) {
         let probe = self.board.tlp_high_seq;
         if probe == 0 || (self.board.snd_una.wrapping_sub(probe) as i32) < 0 {

@@ -1,4 +1,5 @@
-//! Dialogues with the window updates: what passes, what the mechanism commands, what the local sender is told.
+//! Dialogues with the window updates: what passes, what the mechanism commands, what the local sender is
+//! told.
 
 use linkhold_core::packet::{Ecn, Endpoint, Origin, PacketId, StationId, SynOptions};
 use proptest::prelude::*;

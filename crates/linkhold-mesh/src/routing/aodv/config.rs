@@ -39,10 +39,11 @@ pub struct AodvConfig {
     pub gratuitous: bool,
     /// Local repair (section 6.12): a node on the way seeks a new route itself when the next hop is gone.
     pub local_repair: bool,
-    /// `LOCAL_ADD_TTL`: how much further than half the way back, or the way that was left, such a request goes, hops.
+    /// `LOCAL_ADD_TTL`: how much further than half the way back, or the way that was left, such a request
+    /// goes, hops.
     pub local_add_ttl: u8,
-    /// A packet of this node's own that the next hop did not take waits for a new route until 30 s after it was sent;
-    /// otherwise, as in ns-2, it is dropped.
+    /// A packet of this node's own that the next hop did not take waits for a new route until 30 s after it
+    /// was sent; otherwise, as in ns-2, it is dropped.
     pub salvage: bool,
     /// Longest random delay before a broadcast is passed on (ns-2: 10 ms).
     pub jitter: Duration,
@@ -135,9 +136,10 @@ impl AodvConfig {
         self.active_route_timeout * 2
     }
 
-    /// `DELETE_PERIOD`: an invalid route is remembered so long, which has to be longer than a node upstream may go on using
-    /// it unheard. Section 10 looks at `ACTIVE_ROUTE_TIMEOUT` and `HELLO_INTERVAL` only; where these are short, the way back
-    /// of a request is kept for longer (section 6.5), and the request may be under way as long again.
+    /// `DELETE_PERIOD`: an invalid route is remembered so long, which has to be longer than a node upstream
+    /// may go on using it unheard. Section 10 looks at `ACTIVE_ROUTE_TIMEOUT` and `HELLO_INTERVAL` only;
+    /// where these are short, the way back of a request is kept for longer (section 6.5), and the request may
+    /// be under way as long again.
     #[must_use]
     pub fn delete_period(&self) -> Duration {
         let hello = self.hello.map_or(Duration::ZERO, |hello| hello.interval);
@@ -152,8 +154,8 @@ impl AodvConfig {
         (u16::from(self.net_diameter) * 3 / 10) as u8
     }
 
-    /// TTL of a local repair's request (section 6.12): `to_destination` is `MIN_REPAIR_TTL`, the last known hops to the
-    /// destination; `to_source` is how far the packet has come.
+    /// TTL of a local repair's request (section 6.12): `to_destination` is `MIN_REPAIR_TTL`, the last known
+    /// hops to the destination; `to_source` is how far the packet has come.
     #[must_use]
     pub fn repair_ttl(&self, to_destination: u8, to_source: u8) -> u8 {
         to_destination.max(to_source / 2).saturating_add(self.local_add_ttl)

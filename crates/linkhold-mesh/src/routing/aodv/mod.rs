@@ -15,12 +15,13 @@
 //! | 6.12 | local repair, as an option | `repair.rs`, here |
 //! | 10 | constants | `config.rs` |
 //!
-//! Left out: multicast, prefixes (6.1's subnets), blacklists and RREP-ACK (6.8; the MAC acknowledges), actions
-//! after a reboot (6.13), several interfaces (6.14).
+//! Left out: multicast, prefixes (6.1's subnets), blacklists and RREP-ACK (6.8; the MAC acknowledges),
+//! actions after a reboot (6.13), several interfaces (6.14).
 //!
 //! ```text
-//! a packet, no route ─► asked (ring 1, 3, 5, 7 hops, then the network three times) ─► route: held packets go
-//!                                                                                └─► none: held packets are dropped
+//! a packet, no route ─► asked (ring 1, 3, 5, 7 hops, then the network three times)
+//!                         ├─► route: held packets go
+//!                         └─► none: held packets are dropped
 //! route in use ─► broken, expired or told so: greater number, RERR to the precursors ─► forgotten
 //! ```
 //!
@@ -34,11 +35,11 @@
 //!   be forgotten by then.
 //! - A packet that the next hop did not take is dropped, as ns-2 does; with `salvage` the source keeps its
 //!   own, for 30 s at most.
-//! - Local repair: only the route of the packet that failed is repaired; the other routes over that neighbour end with
-//!   a RERR (the RFC lets a node repair them too). The discovery period is `RING_TRAVERSAL_TIME` of the request's TTL. A
-//!   source that hears of a longer route (N flag) keeps it (the RFC lets it seek anew). What keeps it free of loops is
-//!   what does so elsewhere: the route ends with a greater number, which only the destination, or a node that heard
-//!   of it since, can answer.
+//! - Local repair: only the route of the packet that failed is repaired; the other routes over that neighbour
+//!   end with a RERR (the RFC lets a node repair them too). The discovery period is `RING_TRAVERSAL_TIME` of
+//!   the request's TTL. A source that hears of a longer route (N flag) keeps it (the RFC lets it seek anew).
+//!   What keeps it free of loops is what does so elsewhere: the route ends with a greater number, which only
+//!   the destination, or a node that heard of it since, can answer.
 
 mod config;
 mod discovery;
@@ -145,8 +146,9 @@ impl Aodv {
             return;
         }
         let until = now + self.config.active_route_timeout;
-        // Section 6.2: a packet keeps the routes to both ends, to the next hop and to the last one. That to its source only
-        // if it came along it: another next hop would not know that it is used, and forget it.
+        // Section 6.2: a packet keeps the routes to both ends, to the next hop and to the last one. That to
+        // its source only if it came along it: another next hop would not know that it is used, and forget
+        // it.
         if let Some(from) = from {
             if self.next_hop(now, source) == Some(from) {
                 self.table.refresh(now, source, until);
@@ -277,8 +279,8 @@ impl Aodv {
         }
     }
 
-    /// Holds a packet that the next hop did not take, and seeks another route (section 6.12), if this node is on the way
-    /// and near enough to the destination. False if not.
+    /// Holds a packet that the next hop did not take, and seeks another route (section 6.12), if this node is
+    /// on the way and near enough to the destination. False if not.
     fn repair(&mut self, now: Instant, to: Node, data: Data, out: &mut Vec<RouteAction>) -> bool {
         let Data { source, destination, .. } = data;
         if !self.config.local_repair
@@ -309,8 +311,8 @@ impl Aodv {
         true
     }
 
-    /// A local repair found no route: those who sent along the old one are told, and their packets dropped. Packets of
-    /// this node's own begin a search.
+    /// A local repair found no route: those who sent along the old one are told, and their packets dropped.
+    /// Packets of this node's own begin a search.
     fn give_up_repair(&mut self, now: Instant, destination: Node, out: &mut Vec<RouteAction>) {
         let mut own = Vec::new();
         let me = self.me;

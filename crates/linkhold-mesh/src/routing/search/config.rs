@@ -7,8 +7,8 @@ use linkhold_core::time::Duration;
 pub enum HopChannels {
     /// Each copy of it on one channel, which every neighbour that has it free can be sent to on.
     Any,
-    /// A neighbour can be sent to only on the one channel that it listens on, and that is the only one that counts as free
-    /// there. A request takes each hop on the channel of its relay.
+    /// A neighbour can be sent to only on the one channel that it listens on, and that is the only one that
+    /// counts as free there. A request takes each hop on the channel of its relay.
     Homes,
 }
 
@@ -33,8 +33,8 @@ pub struct SearchConfig {
     pub route_timeout: Duration,
     /// On which channels a request looks for relays.
     pub hops: HopChannels,
-    /// A packet of this node's own that the next hop did not take waits for a new route until 30 s after it was sent;
-    /// otherwise it is dropped.
+    /// A packet of this node's own that the next hop did not take waits for a new route until 30 s after it
+    /// was sent; otherwise it is dropped.
     pub salvage: bool,
     /// Longest random delay before a broadcast is passed on.
     pub jitter: Duration,

@@ -24,10 +24,11 @@
 //!   mesh, and where no channel is free all the way, no request that stays on one arrives.
 //! - The route is the chosen path itself, kept by its nodes (`table.rs`), not a list of anchors between which
 //!   packets go greedily. The anchors stand in the reply; nothing else uses them.
-//! - Where each node listens on one channel only ([`HopChannels::Homes`]), a request cannot stay on one channel: it takes
-//!   each hop on the channel of the relay, and the choice is one of relays with their channels. A node that found a
-//!   primary user on its channel lately relays nothing, so that requests go around the user's region also while the
-//!   user pauses; the destination itself is sought where it is. A route follows a relay to its new channel.
+//! - Where each node listens on one channel only ([`HopChannels::Homes`]), a request cannot stay on one
+//!   channel: it takes each hop on the channel of the relay, and the choice is one of relays with their
+//!   channels. A node that found a primary user on its channel lately relays nothing, so that requests go
+//!   around the user's region also while the user pauses; the destination itself is sought where it is. A
+//!   route follows a relay to its new channel.
 //! - Where a primary user takes a hop's channel, the node changes to another one that both ends have free.
 //!   Only if there is none, the route is broken; an error goes back to the source, which searches anew.
 //! - Left out: the prediction of the destination's movement by a Kalman filter, and the improvement of a
@@ -352,7 +353,8 @@ impl Search {
             if straight || phase == Phase::Greedy && before >= self.config.attempts {
                 continue;
             }
-            // One that goes to everybody takes every channel by itself, and one to relays' channels changes with them.
+            // One that goes to everybody takes every channel by itself, and one to relays' channels changes
+            // with them.
             let one = phase == Phase::Flood || self.config.hops == HopChannels::Homes;
             let most = if one { 1 } else { 64 };
             for channel in channels(around.usable_channels()).take(most) {
@@ -393,8 +395,8 @@ impl Search {
             self.gather(now, request);
             return;
         }
-        // One that goes to everybody does so from each node once, whatever its channel was; one that takes the channel
-        // of each relay likewise.
+        // One that goes to everybody does so from each node once, whatever its channel was; one that takes
+        // the channel of each relay likewise.
         let any = phase == Phase::Flood || self.config.hops == HopChannels::Homes;
         let copy = Copy { source, id, channel: if any { 0 } else { channel }, phase };
         if self.seen.contains(&copy) || request.ttl <= 1 {

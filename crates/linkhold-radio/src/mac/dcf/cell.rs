@@ -1,12 +1,12 @@
 //! The cell as a world of the DCF: everybody hears everybody, on one channel.
 //!
-//! Sees queues and the radio's condition; emits deliveries and drops. Who contends: the base station, which is radio
-//! 0, with all of its downlink, and every station.
+//! Sees queues and the radio's condition; emits deliveries and drops. Who contends: the base station, which
+//! is radio 0, with all of its downlink, and every station.
 //!
-//! - In a silence its radios are suspended, and their frames go back to the heads of their queues, where a mechanism
-//!   may reclaim them. A frame that had arrived, and only lacked its ACK, does not: it is done;
-//! - while a primary user transmits and has not been detected, nobody reads anything. Senders do not sense it: the
-//!   channel's detector does, `detection_delay` later;
+//! - In a silence its radios are suspended, and their frames go back to the heads of their queues, where a
+//!   mechanism may reclaim them. A frame that had arrived, and only lacked its ACK, does not: it is done;
+//! - while a primary user transmits and has not been detected, nobody reads anything. Senders do not sense
+//!   it: the channel's detector does, `detection_delay` later;
 //! - noise spoils data frames only, as with `mac = "shared"`;
 //! - each transmission is told if asked for;
 //! - a station's energy counts what it sends (data and ACKs), and what others send to it.

@@ -12,10 +12,11 @@ use super::phy::{ACK, AROUND_IP, Phy, RTS};
 pub struct DcfConfig {
     /// Physical layer.
     pub phy: Phy,
-    /// dot11RTSThreshold: a data frame longer than this goes behind RTS and CTS, octets from the MAC header to
-    /// the FCS. The default never asks for them.
+    /// dot11RTSThreshold: a data frame longer than this goes behind RTS and CTS, octets from the MAC header
+    /// to the FCS. The default never asks for them.
     pub rts_threshold: u32,
-    /// dot11ShortRetryLimit: a frame is given up when it failed this often (RTS frames, and data without RTS).
+    /// dot11ShortRetryLimit: a frame is given up when it failed this often (RTS frames, and data without
+    /// RTS).
     pub short_retry_limit: u8,
     /// dot11LongRetryLimit: the same for data behind RTS and CTS.
     pub long_retry_limit: u8,

@@ -1,9 +1,9 @@
 //! What one radio hears: carrier sense, the signal it reads, its NAV, and the backoff that waits for silence.
 //!
-//! The receiver is locked onto at most one signal. It locks onto one that begins in silence, and onto one that
-//! begins later if it stands above everything else by the capture threshold. A signal that begins under others
-//! and is not captured is only noise to the others. What a lock loses to is the largest sum of all other signals
-//! at any time of it.
+//! The receiver is locked onto at most one signal. It locks onto one that begins in silence, and onto one
+//! that begins later if it stands above everything else by the capture threshold. A signal that begins under
+//! others and is not captured is only noise to the others. What a lock loses to is the largest sum of all
+//! other signals at any time of it.
 //!
 //! A backoff is `slots` still to count, from `counting_from` on, which is when the medium will have been idle
 //! for DIFS or EIFS. Nothing happens as a slot passes: `freeze` takes off those that have passed.
@@ -129,8 +129,8 @@ impl Ear {
         self.eifs = !read;
     }
 
-    /// A signal is on the air that lasts until `until`, or the radio is busy until then. `Clear`: a backoff stops
-    /// that would have ended later. One that ends at this very instant has ended.
+    /// A signal is on the air that lasts until `until`, or the radio is busy until then. `Clear`: a backoff
+    /// stops that would have ended later. One that ends at this very instant has ended.
     #[inline]
     pub(super) fn freeze(&mut self, now: Instant, until: Instant, slot: Duration) -> Wake {
         // Until the NAV ends nothing counts down, so what ends by then changes nothing.

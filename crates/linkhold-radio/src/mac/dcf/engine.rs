@@ -1,29 +1,32 @@
 //! The DCF engine: every radio as sender and as receiver.
 //!
-//! Source: IEEE Std 802.11-2012, clause 9.3 (from memory, not checked against its text). Sees frames to send, who
-//! hears whom, and interference; emits what arrived and what became of each frame. A radio as sender, with a frame:
+//! Source: IEEE Std 802.11-2012, clause 9.3 (from memory, not checked against its text). Sees frames to send,
+//! who hears whom, and interference; emits what arrived and what became of each frame. A radio as sender,
+//! with a frame:
 //!
 //! ```text
 //! idle → contending ─┬─────────────────────────────────────────► sending data → awaiting ACK → idle
 //!            ▲       └► sending RTS → awaiting CTS → SIFS ──────►      │ broadcast ──────────► idle
 //!            └──── no answer: longer backoff, until a retry limit ◄────┘
 //! ```
-//! As receiver: quiet → an answer due (one SIFS) → sending it → quiet. A radio whose frame is for another channel
-//! than the one it listens on visits it: `engine/visits.rs`.
+//! As receiver: quiet → an answer due (one SIFS) → sending it → quiet. A radio whose frame is for another
+//! channel than the one it listens on visits it: `engine/visits.rs`.
 //!
 //! Choices where the standard leaves one, and simplifications:
-//! - signals take no time to travel, and carrier sense sees a signal as it begins. Only radios whose backoffs end
-//!   at the very same instant do not see each other; those that count from one idle time always end together;
-//! - a frame that finds the medium idle for DIFS goes at once. One that comes earlier draws a backoff, also where
-//!   only the rest of a DIFS is missing: all who read one broadcast would otherwise answer it at one instant;
+//! - signals take no time to travel, and carrier sense sees a signal as it begins. Only radios whose backoffs
+//!   end at the very same instant do not see each other; those that count from one idle time always end
+//!   together;
+//! - a frame that finds the medium idle for DIFS goes at once. One that comes earlier draws a backoff, also
+//!   where only the rest of a DIFS is missing: all who read one broadcast would otherwise answer it at one
+//!   instant;
 //! - a backoff follows each frame, and counts down whether another frame waits or not (clause 9.3.4.3);
-//! - the timeout for an ACK or a CTS is SIFS, a slot, and the longest answer. The standard's is SIFS, a slot and
-//!   the PHY's delay until it tells a beginning frame, which then may end; both come to the same unless a frame of
-//!   another begins in the timeout. DIFS follows. So those who collided count their first slot one slot later
-//!   than those who waited EIFS, who cannot send in theirs; "Refinements on IEEE 802.11 DCF modeling approaches"
-//!   (Tinnirello, Bianchi, Xiao, 2010) finds the same in the standard's;
-//! - EIFS follows any signal that the receiver was locked onto and could not read, one below the receive threshold
-//!   included, as in ns-2;
+//! - the timeout for an ACK or a CTS is SIFS, a slot, and the longest answer. The standard's is SIFS, a slot
+//!   and the PHY's delay until it tells a beginning frame, which then may end; both come to the same unless a
+//!   frame of another begins in the timeout. DIFS follows. So those who collided count their first slot one
+//!   slot later than those who waited EIFS, who cannot send in theirs; "Refinements on IEEE 802.11 DCF
+//!   modeling approaches" (Tinnirello, Bianchi, Xiao, 2010) finds the same in the standard's;
+//! - EIFS follows any signal that the receiver was locked onto and could not read, one below the receive
+//!   threshold included, as in ns-2;
 //! - a retry limit of 7 means seven attempts (clause 9.3.4.4: retries go on until the count is equal to the
 //!   limit), not seven after the first. The frame's own counts decide; the window returns to aCWmin with each
 //!   frame that ends, acknowledged or given up;
@@ -44,8 +47,8 @@ use crate::wakeups::Wakeups;
 
 mod visits;
 
-/// Places among wake-ups at one instant. What only touches does not overlap, so transmissions end first; an answer
-/// that ends as its timeout does has come in time.
+/// Places among wake-ups at one instant. What only touches does not overlap, so transmissions end first; an
+/// answer that ends as its timeout does has come in time.
 mod rank {
     pub(super) const END: u8 = 0;
     pub(super) const TIMEOUT: u8 = 1;
@@ -223,8 +226,8 @@ impl Dcf {
         }
     }
 
-    /// `radio` is deaf and mute from now on. What it sends is cut off; its frame stays, and this attempt does not
-    /// count.
+    /// `radio` is deaf and mute from now on. What it sends is cut off; its frame stays, and this attempt does
+    /// not count.
     pub fn suspend<E: Environment>(&mut self, now: Instant, radio: u32, env: &mut E) {
         let at = radio as usize;
         if self.ears.get(at).is_none_or(|ear| ear.deaf) {
@@ -276,8 +279,8 @@ impl Dcf {
         }
     }
 
-    /// Hands the frame of `radio` back, and cuts its exchange off if there is one. An attempt that is cut does not
-    /// count. [`on_enqueue`](Self::on_enqueue) starts the radio again.
+    /// Hands the frame of `radio` back, and cuts its exchange off if there is one. An attempt that is cut
+    /// does not count. [`on_enqueue`](Self::on_enqueue) starts the radio again.
     pub fn recall<E: Environment>(&mut self, now: Instant, radio: u32, env: &mut E) -> Option<Mpdu> {
         let at = radio as usize;
         let frame = self.radios.get(at).and_then(|_| self.frame_of(at))?;
@@ -627,8 +630,8 @@ impl Dcf {
         self.radios[at].hearers = hearers;
     }
 
-    /// The transmission of `at` ends, or is cut off. True if the one that it is for could read it; that radio is
-    /// then not turned idle yet. `mpdu` is the radio's frame, if this carries it.
+    /// The transmission of `at` ends, or is cut off. True if the one that it is for could read it; that radio
+    /// is then not turned idle yet. `mpdu` is the radio's frame, if this carries it.
     fn end<E: Environment>(
         &mut self,
         now: Instant,

@@ -57,7 +57,7 @@ pub(super) struct History {
 pub(super) const SEQUENCES: u16 = 4096;
 
 impl History {
-    /// That of a frame that was never sent.
+    /// The history of a frame that was never sent.
     pub(super) const NEW: Self = Self { short: 0, long: 0, arrived: false, on_air: false, sequence: 0 };
 
     /// As a number, for a frame that has not arrived and goes back to its queue.
@@ -167,7 +167,8 @@ pub enum Tuning {
 }
 
 /// The world of the radios. Radios are numbered from 0. No method may be answered with a call to the engine;
-/// what follows from one (another frame for an idle radio) is told to it after the engine's call has returned.
+/// what follows from one (another frame for an idle radio) is told to it after the engine's call has
+/// returned.
 pub trait Environment {
     /// The next frame of `radio`, if there is one.
     fn take(&mut self, now: Instant, radio: u32) -> Option<Mpdu>;
@@ -178,24 +179,25 @@ pub trait Environment {
     /// `radio` is done with the frame.
     fn sent(&mut self, now: Instant, radio: u32, mpdu: Mpdu, outcome: Sent);
 
-    /// The exchange of `mpdu` would not end by [`quiet_at`](Self::quiet_at). The frame goes back; what is returned
-    /// is tried in its place at once. `None`: nothing is, until [`Dcf::on_enqueue`](super::engine::Dcf::on_enqueue)
-    /// or [`resume`](super::engine::Dcf::resume). Whoever returns frames runs out of them.
+    /// The exchange of `mpdu` would not end by [`quiet_at`](Self::quiet_at). The frame goes back; what is
+    /// returned is tried in its place at once. `None`: nothing is, until
+    /// [`Dcf::on_enqueue`](super::engine::Dcf::on_enqueue) or [`resume`](super::engine::Dcf::resume). Whoever
+    /// returns frames runs out of them.
     fn postponed(&mut self, now: Instant, radio: u32, mpdu: Mpdu) -> Option<Mpdu>;
 
-    /// Adds everybody within the carrier-sense range of `from` on its channel, but not itself, each once. Those
-    /// that are suspended may be among them.
+    /// Adds everybody within the carrier-sense range of `from` on its channel, but not itself, each once.
+    /// Those that are suspended may be among them.
     fn hearers(&mut self, now: Instant, from: u32, into: &mut Vec<Hearing>);
 
     /// How `at` would hear `from` now, if it would: for a radio that resumes while others send.
     fn hearing(&mut self, now: Instant, from: u32, at: u32) -> Option<Hearing>;
 
-    /// The worst of primary users and noise at radio `at` during a reception, mW. Asked once for each radio that
-    /// could read the frame.
+    /// The worst of primary users and noise at radio `at` during a reception, mW. Asked once for each radio
+    /// that could read the frame.
     fn interference(&mut self, at: u32, since: Instant, until: Instant) -> f64;
 
-    /// Whether something else spoils a data frame for the radio that it is for, such as fading. Asked after the
-    /// SINR sufficed.
+    /// Whether something else spoils a data frame for the radio that it is for, such as fading. Asked after
+    /// the SINR sufficed.
     fn spoils(&mut self, _now: Instant, _at: u32, _from: u32, _mpdu: &Mpdu, _since: Instant) -> bool {
         false
     }
@@ -206,8 +208,8 @@ pub trait Environment {
     /// No exchange of `radio` with `to` starts that would not end by then.
     fn quiet_at(&self, now: Instant, radio: u32, to: Option<u32>) -> Instant;
 
-    /// On which channel `radio` would send this frame now. Worlds whose radios share one channel keep the four
-    /// methods from here on as they are.
+    /// On which channel `radio` would send this frame now. Worlds whose radios share one channel keep the
+    /// four methods from here on as they are.
     #[inline]
     fn tuning(&self, _now: Instant, _radio: u32, _mpdu: &Mpdu) -> Tuning {
         Tuning::Here
@@ -219,8 +221,8 @@ pub trait Environment {
         false
     }
 
-    /// `radio` begins to retune, to the channel of a frame or (`None`) to the one that it listens on. How long it
-    /// takes. The radio is deaf until then, or until it is suspended.
+    /// `radio` begins to retune, to the channel of a frame or (`None`) to the one that it listens on. How
+    /// long it takes. The radio is deaf until then, or until it is suspended.
     fn retune(&mut self, _now: Instant, _radio: u32, _towards: Option<&Mpdu>) -> Duration {
         Duration::ZERO
     }

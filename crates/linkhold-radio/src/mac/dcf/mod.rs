@@ -1,8 +1,9 @@
 //! IEEE 802.11's distributed coordination function (DCF): every radio contends by CSMA/CA.
 //!
-//! [`Dcf`] is generic over an [`Environment`], which knows who hears whom. A cell, where everybody hears everybody,
-//! is one; a mesh of moving nodes with channels and primary users is another. Per transmission the work is that of
-//! its hearers, per backoff it is one wake-up, and nothing allocates once every radio has sent.
+//! [`Dcf`] is generic over an [`Environment`], which knows who hears whom. A cell, where everybody hears
+//! everybody, is one; a mesh of moving nodes with channels and primary users is another. Per transmission the
+//! work is that of its hearers, per backoff it is one wake-up, and nothing allocates once every radio has
+//! sent.
 
 mod cell;
 mod config;

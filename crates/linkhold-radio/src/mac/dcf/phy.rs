@@ -1,16 +1,17 @@
 //! How long frames of IEEE 802.11 take on the air, and the times between them.
 //!
-//! Sources: IEEE Std 802.11-2012, clause 17 (802.11b: DSSS and High Rate, long preamble) and clause 18 (802.11a:
-//! OFDM at 20 MHz). The numbers of the tables are from memory and from `air_time.rs`, which had those of
-//! 802.11a; they agree with what ns-2 and ns-3 use, but were not checked against the standard's text.
+//! Sources: IEEE Std 802.11-2012, clause 17 (802.11b: DSSS and High Rate, long preamble) and clause 18
+//! (802.11a: OFDM at 20 MHz). The numbers of the tables are from memory and from `air_time.rs`, which had
+//! those of 802.11a; they agree with what ns-2 and ns-3 use, but were not checked against the standard's
+//! text.
 //!
-//! - DSSS: the preamble of 144 bits and the header of 48 bits take 192 us at 1 Mbit/s; the octets of the frame
-//!   follow at the data rate, and their time is rounded up to a whole microsecond (the LENGTH field counts
-//!   microseconds).
+//! - DSSS: the preamble of 144 bits and the header of 48 bits take 192 us at 1 Mbit/s; the octets of the
+//!   frame follow at the data rate, and their time is rounded up to a whole microsecond (the LENGTH field
+//!   counts microseconds).
 //! - OFDM: preamble 16 us and SIGNAL 4 us; then symbols of 4 us that hold SERVICE, octets and tail bits.
 //!
-//! A rate between or beyond those of the standard is timed by the same formulas. The `crahn` paper's channels of
-//! 1 Mbit/s +- M/2 need that: their header goes at 1 Mbit/s and their octets at the channel's rate.
+//! A rate between or beyond those of the standard is timed by the same formulas. The `crahn` paper's channels
+//! of 1 Mbit/s +- M/2 need that: their header goes at 1 Mbit/s and their octets at the channel's rate.
 
 use core::fmt;
 
@@ -162,8 +163,8 @@ impl Phy {
         }
     }
 
-    /// The rate of ACK, CTS, RTS and broadcasts beside data at `rate`: 802.11b's lowest, the only basic rate here;
-    /// 802.11a's highest mandatory rate that the data's does not fall below (clause 9.7.6.5.2).
+    /// The rate of ACK, CTS, RTS and broadcasts beside data at `rate`: 802.11b's lowest, the only basic rate
+    /// here; 802.11a's highest mandatory rate that the data's does not fall below (clause 9.7.6.5.2).
     #[must_use]
     pub const fn control_rate(self, rate: BitRate) -> BitRate {
         match (self, rate.as_bps()) {

@@ -1,8 +1,8 @@
 //! What is in a subframe: whole packets, a packet's fragment, and what becomes of them at its end.
 //!
-//! A packet is delivered when the subframe ends in which its last byte was sent. One that fails takes the later
-//! ones of its station with it, so that packets never overtake each other; the repetition of all is what
-//! an ARQ without a receive window does.
+//! A packet is delivered when the subframe ends in which its last byte was sent. One that fails takes the
+//! later ones of its station with it, so that packets never overtake each other; the repetition of all is
+//! what an ARQ without a receive window does.
 
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
@@ -78,8 +78,8 @@ impl Subframe {
         room
     }
 
-    /// The subframe ends, or is cut for the stations that are `cut`. What arrives is delivered; what has to be
-    /// sent again is left in `back`, in order.
+    /// The subframe ends, or is cut for the stations that are `cut`. What arrives is delivered; what has to
+    /// be sent again is left in `back`, in order.
     pub(super) fn settle(&mut self, cut: impl Fn(StationId) -> bool, context: &mut Context<'_>) {
         let (channel, collided) = (context.radio.channel(), self.collided);
         for Done { mut pending, middle, took } in self.done.drain(..) {

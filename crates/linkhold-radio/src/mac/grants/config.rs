@@ -1,17 +1,18 @@
 //! What a cell with a granted uplink is set to, and the times that follow from it.
 //!
-//! Sources: IEEE Std 802.16-2004 and 802.16e-2005 (clauses 6.3.6 to 6.3.8 for requests, grants and contention,
-//! 8.4.4 for the frame of OFDMA); lookahead sections II-A and II-C; CableLabs' DOCSIS 3.1 MAC and upper layer
-//! protocols interface; 3GPP TS 38.331 (SchedulingRequestResourceConfig, TDD-UL-DL-ConfigCommon), 38.213
-//! clause 9.2.4 (when a scheduling request may be sent), 38.214 clause 6.1.2.1 (K2), 38.321 clause 5.4.4.
+//! Sources: IEEE Std 802.16-2004 and 802.16e-2005 (clauses 6.3.6 to 6.3.8 for requests, grants and
+//! contention, 8.4.4 for the frame of OFDMA); lookahead sections II-A and II-C; CableLabs' DOCSIS 3.1 MAC and
+//! upper layer protocols interface; 3GPP TS 38.331 (SchedulingRequestResourceConfig, TDD-UL-DL-ConfigCommon),
+//! 38.213 clause 9.2.4 (when a scheduling request may be sent), 38.214 clause 6.1.2.1 (K2), 38.321 clause
+//! 5.4.4.
 //!
 //! ```text
-//! TDD:  │ maps │ downlink bursts │ TTG │ contention │ uplink bursts │ RTG │         one frame
+//! TDD:  │ maps │ downlink bursts │ TTG │ contention │ uplink bursts │ RTG │   one frame
 //! FDD:  │ maps │ downlink bursts          │ maps │ ...
-//!              │ contention │ uplink bursts      │ contention │ ...       an uplink frame starts after the maps
+//!              │ contention │ uplink bursts      │ contention │ ...  an uplink frame starts after the maps
 //! ```
-//! Choices: all overheads are times, not numbers of symbols, so that one set of keys serves three standards; the
-//! uplink frame of FDD starts when the maps have been heard, so that a map can grant in its own frame.
+//! Choices: all overheads are times, not numbers of symbols, so that one set of keys serves three standards;
+//! the uplink frame of FDD starts when the maps have been heard, so that a map can grant in its own frame.
 
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction};
@@ -46,7 +47,8 @@ pub enum Backoff {
     /// After T3, uniform in a window that doubles (IEEE Std 802.16-2004, clause 6.3.8).
     #[default]
     Standard,
-    /// As lookahead's equation (2) has it: the i-th try is over 2^(i-1) frames after the first was due. No T3.
+    /// As lookahead's equation (2) has it: the i-th try is over 2^(i-1) frames after the first was due. No
+    /// T3.
     Paper,
 }
 
@@ -291,8 +293,8 @@ impl GrantsConfig {
         Layout { data: self.maps, down_end, up_start, bursts: up_start + self.contention, up_end }
     }
 
-    /// Frames from the uplink frame in which a request is received to the one of its answer: the grant, or the
-    /// room for the message that tells the bytes. One frame is the try itself (equation (2)), then
+    /// Frames from the uplink frame in which a request is received to the one of its answer: the grant, or
+    /// the room for the message that tells the bytes. One frame is the try itself (equation (2)), then
     /// T_assignment, then the first half of the implementation's delay (rounded up), or all of it where there
     /// is no second answer.
     #[must_use]
@@ -345,8 +347,8 @@ impl GrantsConfig {
         rate.bytes_in(self.layout().up_data()).0
     }
 
-    /// Whether the values are in range and fit together, in a cell of `stations` whose slowest uplink burst has
-    /// `uplink` (efficiency taken off).
+    /// Whether the values are in range and fit together, in a cell of `stations` whose slowest uplink burst
+    /// has `uplink` (efficiency taken off).
     ///
     /// # Errors
     /// [`GrantsError`], the first that is found.
@@ -420,7 +422,8 @@ impl GrantsConfig {
         range(self.proactive.is_none_or(|grants| grants.period > 0 && grants.bytes.0 > 0), "proactive")?;
         range(self.header <= 1000, "header")?;
         range(self.assignment <= 10_000 && self.implementation_delay <= 10_000, "assignment")?;
-        // A map of frame n is written at its start, of what was received by then, and grants in n + heard_ahead.
+        // A map of frame n is written at its start, of what was received by then, and grants in n +
+        // heard_ahead.
         let received = self.layout().up_end.as_nanos().div_ceil(self.frame.as_nanos()) as u32;
         let least = received + self.heard_ahead();
         let given = self.first_answer().min(self.second_answer());

@@ -1,4 +1,5 @@
-//! What is under way between stations and base station: requests, messages, and bursts that a map has granted.
+//! What is under way between stations and base station: requests, messages, and bursts that a map has
+//! granted.
 
 use linkhold_core::time::Instant;
 

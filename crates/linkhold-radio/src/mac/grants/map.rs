@@ -1,8 +1,8 @@
 //! The base station's uplink map: which stations have bursts in a frame, and how large.
 //!
-//! Unsolicited grants come first, then requests. Each station with requests has an equal share of the room, and
-//! what one does not need is left to the others, in turn from frame to frame (max-min fairness but for the
-//! rounding). A request that is not met whole goes on in the next frame.
+//! Unsolicited grants come first, then requests. Each station with requests has an equal share of the room,
+//! and what one does not need is left to the others, in turn from frame to frame (max-min fairness but for
+//! the rounding). A request that is not met whole goes on in the next frame.
 
 use linkhold_core::packet::StationId;
 use linkhold_core::time::Instant;

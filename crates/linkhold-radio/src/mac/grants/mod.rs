@@ -1,15 +1,15 @@
 //! An uplink that is granted: IEEE 802.16d/e, and DOCSIS and 5G with the same engine.
 //!
-//! Sources: lookahead sections II-A and II-C with figures 1 and 2; IEEE Std 802.16-2004, clauses 6.3.6 (requests
-//! and grants), 6.3.7 (frames), 6.3.8 (contention); 3GPP TS 38.321, clauses 5.4.4 and 5.4.5 (scheduling request,
-//! buffer status report). Sees queued packets, requests ahead of packets, and the radio's condition; emits
-//! deliveries, drops, and link events of grants. Times stand in `config.rs`.
+//! Sources: lookahead sections II-A and II-C with figures 1 and 2; IEEE Std 802.16-2004, clauses 6.3.6
+//! (requests and grants), 6.3.7 (frames), 6.3.8 (contention); 3GPP TS 38.321, clauses 5.4.4 and 5.4.5
+//! (scheduling request, buffer status report). Sees queued packets, requests ahead of packets, and the
+//! radio's condition; emits deliveries, drops, and link events of grants. Times stand in `config.rs`.
 //!
 //! One random access, where a request has two steps (figure 2; `n` is an uplink frame):
 //!
 //! ```text
 //! n                    code in a slot of the contention part; two that draw the same one collide
-//! n + first_answer     the station's message with the bytes: what waits by then, and what was asked for ahead
+//! n + first_answer     the station's message with the bytes: what waits by then, and what it asks for ahead
 //!   + second_answer    its burst, with a request for what came meanwhile (piggyback)
 //! ```
 //! Each frame is handled in at most five steps (two more if its silences are told), and in none if there is
@@ -23,22 +23,22 @@
 //! up end   what came whole is delivered; the base station learns of requests
 //! ```
 //! Choices where paper and standard leave one:
-//! - the implementation's delay (section II-C names only its sum) is spread over the sequence: half of it, rounded
-//!   up, before the message, the rest before the burst, and of the sum a quarter between hearing of a grant and
-//!   its burst;
+//! - the implementation's delay (section II-C names only its sum) is spread over the sequence: half of it,
+//!   rounded up, before the message, the rest before the burst, and of the sum a quarter between hearing of a
+//!   grant and its burst;
 //! - windows of the backoff count frames; in its frame a station draws code and slot uniformly. The standard
 //!   counts opportunities, which is the same where a window is a multiple of a frame's;
 //! - a station whose granted burst is still to come does not contend: it piggybacks in that burst;
-//! - a packet that arrives at the very start of a subframe is too late for it, but for what a mechanism releases
-//!   when it is told that a pause is over;
-//! - messages and piggybacked requests are lost only to primary users and silences; a message takes 6 bytes of
-//!   the uplink, and neither has a slot of its own in the contention part;
+//! - a packet that arrives at the very start of a subframe is too late for it, but for what a mechanism
+//!   releases when it is told that a pause is over;
+//! - messages and piggybacked requests are lost only to primary users and silences; a message takes 6 bytes
+//!   of the uplink, and neither has a slot of its own in the contention part;
 //! - each burst is timed by its rate alone: no preamble, no rounding to slots;
-//! - after the last try the packet that waited longest is dropped, as clause 6.3.8 has it, and the rest starts
-//!   anew;
-//! - no burst is granted or filled that would not end by the next scheduled silence of its station. What a silence
-//!   cuts, or noise or a primary user spoils, is sent again first; the base station, which had granted that burst
-//!   and did not read it, grants it again by itself, `second_answer` frames later;
+//! - after the last try the packet that waited longest is dropped, as clause 6.3.8 has it, and the rest
+//!   starts anew;
+//! - no burst is granted or filled that would not end by the next scheduled silence of its station. What a
+//!   silence cuts, or noise or a primary user spoils, is sent again first; the base station, which had
+//!   granted that burst and did not read it, grants it again by itself, `second_answer` frames later;
 //! - a primary user that nobody has noticed spoils the whole subframe: packets in it count as collided.
 
 pub mod accounting;
@@ -296,12 +296,13 @@ impl Grants {
         self.frame_start(frame) + self.layout.up_start
     }
 
-    /// The first frame that starts after `now`, or at `now`, and has not started.
+    /// The first frame that starts after `now` (or at it, if `at_once`) and has not been handled.
     fn first_start(&self, now: Instant, at_once: bool) -> u64 {
         first_from(now.as_nanos(), self.config.frame, at_once).max(self.next_start)
     }
 
-    /// The same of uplink subframes.
+    /// The first frame whose uplink subframe starts after `now` (or at it, if `at_once`) and has not been
+    /// handled.
     fn first_up(&self, now: Instant, at_once: bool) -> u64 {
         let Some(since) = now.as_nanos().checked_sub(self.layout.up_start.as_nanos()) else {
             return self.next_up;
@@ -309,7 +310,7 @@ impl Grants {
         first_from(since, self.config.frame, at_once).max(self.next_up)
     }
 
-    /// What an uplink burst has of a second, bit/s.
+    /// Net rate of an uplink burst, bit/s.
     fn uplink_rate(&self, context: &Context<'_>) -> BitRate {
         let air_time = context.radio.air_time();
         match self.config.uplink_rate {

@@ -1,15 +1,15 @@
 //! The delays that lookahead's equations give, and the collisions of slotted ALOHA.
 //!
-//! Source: lookahead section II-C, equations (1) and (2); L. G. Roberts, *ALOHA packet system with and without
-//! slots and capture* (1975), for slots that each of n stations draws by itself.
+//! Source: lookahead section II-C, equations (1) and (2); L. G. Roberts, *ALOHA packet system with and
+//! without slots and capture* (1975), for slots that each of n stations draws by itself.
 //!
 //! What the equations leave open:
-//! - the sum of (2) runs to an n that the paper does not name. Its weights add up to 1 - (1 - p)^n, and not to 1,
-//!   so a request that was given up counts as a delay of zero. [`mean_access_delay`] divides by them;
+//! - the sum of (2) runs to an n that the paper does not name. Its weights add up to 1 - (1 - p)^n, and not
+//!   to 1, so a request that was given up counts as a delay of zero. [`mean_access_delay`] divides by them;
 //! - without an end the sum has no value for p <= 1/2: the i-th term is p (2 (1 - p))^(i-1) frames;
 //! - T_transmit stands in (2) and once more in (1). Here (1) adds nothing that (2) has already;
-//! - where in a frame a delay begins. Here with the uplink subframe in which the first try is made; what comes
-//!   before is a T_wait.
+//! - where in a frame a delay begins. Here with the uplink subframe in which the first try is made; what
+//!   comes before is a T_wait.
 
 use linkhold_core::time::Duration;
 use linkhold_core::units::Fraction;
@@ -60,15 +60,15 @@ pub fn mean_access_delay(times: &AccessTimes) -> Duration {
     times.frame.mul_f64(times.frames_of_tries() / (1.0 - given_up)) + times.after_tries()
 }
 
-/// T_wireless of equation (1): the random access with its burst ([`random_access_delay`]), the downlink transfer
-/// C_downlink, and twice T_wait, which is below a frame and the base station's scheduling time.
+/// T_wireless of equation (1): the random access with its burst ([`random_access_delay`]), the downlink
+/// transfer C_downlink, and twice T_wait, which is below a frame and the base station's scheduling time.
 #[must_use]
 pub fn wireless_delay(random_access: Duration, downlink: Duration, wait: Duration) -> Duration {
     random_access + downlink + wait * 2
 }
 
-/// Chance that a station's request collides where `stations` of them each draw one of `codes` x `subchannels` x
-/// `slots` opportunities in the same frame (slotted ALOHA): 1 - (1 - 1 / (c b s))^(n - 1).
+/// Chance that a station's request collides where `stations` of them each draw one of `codes` x `subchannels`
+/// x `slots` opportunities in the same frame (slotted ALOHA): 1 - (1 - 1 / (c b s))^(n - 1).
 #[must_use]
 pub fn collision_probability(stations: u32, codes: u32, subchannels: u32, slots: u32) -> f64 {
     let opportunities = f64::from(codes) * f64::from(subchannels) * f64::from(slots);

@@ -1,7 +1,7 @@
 //! A station's side of the uplink: what it has to send, what it has asked for, and where its access stands.
 //!
 //! ```text
-//! idle → contending ─ its frame ─► on the air ─ received ──► assigned ─ its frame ─► idle (the bytes are told)
+//! idle → contending ─ its frame ─► on the air ─ received ──► assigned ─ its frame ─► idle (bytes are told)
 //!            ▲                         │                        (one step: idle, the bytes are told already)
 //!            └─ backoff ◄─ T3 ◄────────┘ collided or lost; after the last try: given up
 //! ```
@@ -103,8 +103,8 @@ impl Station {
         self.partial.take().or_else(|| self.again.pop_front().map(Partial::whole))
     }
 
-    /// Takes packets back that were sent in vain, oldest first. A packet partly sent is younger and starts anew.
-    /// Returns the bytes that all of them need once more.
+    /// Takes packets back that were sent in vain, oldest first. A packet partly sent is younger and starts
+    /// anew. Returns the bytes that all of them need once more.
     pub(super) fn give_back(&mut self, back: impl DoubleEndedIterator<Item = Pending>, header: u64) -> u64 {
         let mut needed = 0;
         if let Some(Partial { pending, left }) = self.partial.take() {

@@ -3,7 +3,7 @@
 use linkhold_core::time::Instant;
 use linkhold_core::units::Fraction;
 
-/// Most changes in a run: so many that a medium access's settings stay small enough to be copied.
+/// Most changes in a run: few enough that a MAC's settings stay cheap to copy.
 pub const MOST_SUCCESS_CHANGES: usize = 8;
 
 /// From a time on, p_s has another value.
@@ -32,8 +32,8 @@ impl Default for SuccessChanges {
 }
 
 impl SuccessChanges {
-    /// Adds a change, and says whether it could: the list is not full, the change comes after the others, and requests still
-    /// can be received.
+    /// Adds a change, and says whether it could: the list is not full, the change comes after the others, and
+    /// requests still can be received.
     pub fn push(&mut self, change: SuccessChange) -> bool {
         let later = self.iter().last().is_none_or(|last| last.at < change.at);
         match self.changes.iter_mut().find(|place| **place == NONE) {

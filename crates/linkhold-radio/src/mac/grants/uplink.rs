@@ -18,8 +18,8 @@ use crate::mac::context::Context;
 impl Grants {
     // ---- what a station wants ----
 
-    /// Bytes that a station has to send or expects to, and has not asked for. If there are any, at least what makes
-    /// a burst worth its header: two that are too short each would never send what one could.
+    /// Bytes that a station has to send or expects to, and has not asked for. If there are any, at least what
+    /// makes a burst worth its header: two that are too short each would never send what one could.
     fn unasked(&self, index: usize, context: &Context<'_>) -> u64 {
         let station = &self.stations[index];
         let header = u64::from(self.config.header);

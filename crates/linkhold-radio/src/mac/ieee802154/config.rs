@@ -98,8 +98,9 @@ pub struct Ieee802154Config {
     /// the receiver stays on. 192 us makes a look fill a whole backoff period, which is how a radio behaves
     /// that turns its receiver on for each CCA.
     pub after_busy: Duration,
-    /// How far a radio's clock may be off, parts in a million. Each has an error of its own, which stretches its
-    /// backoffs: with perfect clocks, radios that once started together would meet at the same instants for ever.
+    /// How far a radio's clock may be off, parts in a million. Each has an error of its own, which stretches
+    /// its backoffs: with perfect clocks, radios that once started together would meet at the same instants
+    /// for ever.
     pub clock_tolerance: f64,
     /// What the sender does with a frame before it may be sent.
     pub processing_time: Duration,

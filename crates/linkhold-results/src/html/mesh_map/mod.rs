@@ -1,8 +1,8 @@
 //! The map of a mesh over time: an SVG for each case, and a script that shows one moment of it at a time.
 //!
-//! Everything that the script writes comes from here as finished strings (positions, lines, sentences), so that
-//! the moment in the page's source, which is what a reader without JavaScript sees, is drawn by the same code.
-//! Positions are whole numbers: the longer side of the area has 1000 units, finer than a screen shows.
+//! Everything that the script writes comes from here as finished strings (positions, lines, sentences), so
+//! that the moment in the page's source, which is what a reader without JavaScript sees, is drawn by the same
+//! code. Positions are whole numbers: the longer side of the area has 1000 units, finer than a screen shows.
 
 mod draw;
 mod moment;

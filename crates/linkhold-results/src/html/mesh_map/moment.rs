@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::html::numbers as format;
 use crate::mesh::{MapFrame, MapUser, MeshMaps};
 
-/// Bounds of what is drawn. A map with more nodes is left out, one with more moments is thinned; of users, routes
-/// and nodes on a route, the first are drawn.
+/// Bounds of what is drawn. A map with more nodes is left out, one with more moments is thinned; of users,
+/// routes and nodes on a route, the first are drawn.
 const MOST_NODES: usize = 2_000;
 pub(super) const MOST_FRAMES: usize = 64;
 const MOST_USERS: usize = 400;

@@ -1,23 +1,25 @@
-//! Visits: a radio with one transceiver sends on the channel where its receiver listens, and returns to its own.
+//! Visits: a radio with one transceiver sends on the channel where its receiver listens, and returns to its
+//! own.
 //!
 //! ```text
 //! contending at home ─► retuning ─► contending there ─► one attempt ─► retuning ─► home, for a while
 //! ```
-//! Source: crahn, section 3 (one transceiver, which can be tuned to any channel); the rest is our design, of the kind
-//! that surveys of multi-channel MACs call parallel rendezvous with a home channel (Mo, So, Walrand 2008; from memory,
-//! not checked).
+//! Source: crahn, section 3 (one transceiver, which can be tuned to any channel); the rest is our design, of
+//! the kind that surveys of multi-channel MACs call parallel rendezvous with a home channel (Mo, So, Walrand
+//! 2008; from memory, not checked).
 //!
-//! - Which channel a frame needs is the world's to know ([`Environment::tuning`]); what it knows may be wrong. Then
-//!   nobody answers, and the attempt counts as any other that failed.
-//! - A visit is one attempt. What is lost there is tried again in another visit, with a new look at where to go.
+//! - Which channel a frame needs is the world's to know ([`Environment::tuning`]); what it knows may be
+//!   wrong. Then nobody answers, and the attempt counts as any other that failed.
+//! - A visit is one attempt. What is lost there is tried again in another visit, with a new look at where to
+//!   go.
 //! - Who arrives knows of no NAV that was set there before, and cannot read what is on the air already: it
 //!   defers to the carrier, draws a backoff, and sends. It can disturb whom it does not hear.
 //! - From when it begins to retune until it is back, a radio is deaf to its own channel.
-//! - Back at home it listens for so many idle slots before the next visit as are drawn from none to twice the time
-//!   that it was away. So a radio with much to send is at home for half of the time, and two that want to visit each
-//!   other meet. The share is our choice.
-//! - An answer that it owes on a visited channel goes before the way home. One that it owes at home when its backoff
-//!   ends at that very instant is dropped, as the engine does with a frame of its own.
+//! - Back at home it listens for so many idle slots before the next visit as are drawn from none to twice the
+//!   time that it was away. So a radio with much to send is at home for half of the time, and two that want
+//!   to visit each other meet. The share is our choice.
+//! - An answer that it owes on a visited channel goes before the way home. One that it owes at home when its
+//!   backoff ends at that very instant is dropped, as the engine does with a frame of its own.
 
 use linkhold_core::time::{Duration, Instant};
 
