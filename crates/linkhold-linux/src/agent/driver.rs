@@ -26,15 +26,15 @@ use crate::datapath::{Arrived, DataPath};
 /// Held packets up to this length, bytes, are copied, so that they can leave rewritten. Every pure
 /// acknowledgment is shorter.
 const COPY_HELD_UP_TO: u32 = 160;
-/// Room for an own acknowledgment, bytes. It says what a packet should have said that is longer than the data
-/// path's copy and so cannot be rewritten.
+/// Room for an acknowledgment of the agent's own, bytes. The agent sends one behind a packet that should have
+/// been rewritten, but is longer than the data path's copy.
 const ACK_BUFFER: usize = 128;
 
 /// What the driver counts beside mechanism and data path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DriverCounters {
-    /// Packets that a mechanism cannot look at, since they are neither TCP nor UDP, fragments or damaged; they
-    /// pass untouched.
+    /// Packets that a mechanism cannot look at, since they are neither TCP nor UDP, fragments or damaged;
+    /// they pass untouched.
     pub unparsed: u64,
     /// Rewrites that an own acknowledgment made behind the packet, because the packet was too long to be
     /// replaced.
@@ -47,8 +47,8 @@ pub struct DriverCounters {
     /// again.
     #[serde(default)]
     pub copies_missing: u64,
-    /// Held packets that were thrown away. With those that were released and those that are held they are all that
-    /// mechanisms ever held.
+    /// Held packets that were thrown away. With those that were released and those that are held they are all
+    /// that mechanisms ever held.
     #[serde(default)]
     pub discarded: u64,
 }
@@ -66,8 +66,9 @@ struct HeldPacket {
 pub struct Radio {
     mechanism: Box<dyn Mechanism>,
     stations: Stations,
-    /// The mechanism may want copies of what goes to the radio, also of what was held first.
-    keeps_copies: bool,
+    /// If the mechanism may want copies of what goes to the radio, that direction. Packets of it are copied
+    /// whole when they are held.
+    keeps_copies_of: Option<Direction>,
     held: HashMap<PacketId, HeldPacket, foldhash::fast::RandomState>,
     /// Copies of forwarded packets, ready to be sent; `None`: the data path did not bring the packet whole.
     kept: HashMap<PacketId, Option<Box<[u8]>>, foldhash::fast::RandomState>,
@@ -92,19 +93,20 @@ impl Radio {
         Self {
             mechanism,
             stations,
-            keeps_copies: false,
+            keeps_copies_of: None,
             held: HashMap::default(),
             kept: HashMap::default(),
             counters: RadioCounters::default(),
         }
     }
 
-    /// The same with a mechanism that keeps copies ([`RouterNeeds::kept_bytes`]).
+    /// The same radio with a mechanism that keeps copies ([`RouterNeeds::kept_bytes`]) of what goes to the
+    /// radio: the downlink on a router, the uplink on a host, whose own segments they are.
     ///
     /// [`RouterNeeds::kept_bytes`]: linkhold_core::settings::RouterNeeds::kept_bytes
     #[must_use]
-    pub fn keeping_copies(self, keeps_copies: bool) -> Self {
-        Self { keeps_copies, ..self }
+    pub fn keeping_copies_of(self, towards_the_radio: Direction) -> Self {
+        Self { keeps_copies_of: Some(towards_the_radio), ..self }
     }
 
     /// Its mechanism.
@@ -150,7 +152,7 @@ impl<D: DataPath> Driver<D> {
         }
     }
 
-    /// The same on a host, whose mechanisms command senders.
+    /// The same driver on a host, whose mechanisms command senders.
     #[must_use]
     pub fn with_senders(self, senders: Box<dyn Senders>) -> Self {
         Self { senders, ..self }
@@ -348,15 +350,15 @@ impl<D: DataPath> Driver<D> {
                 debug_assert!(rewrite.is_none(), "a mechanism rewrote a datagram");
                 self.datapath.accept(arrived.id);
             }
-            // It leaves as it came, so no copy of its bytes is needed.
+            // A datagram leaves as it came, so no copy of its bytes is needed.
             Verdict::Hold => self.hold_with(arrived, station, None),
             Verdict::Drop(_) => self.datapath.discard(arrived.id),
         }
         self.run_actions(arrived.radio);
     }
 
-    /// Keeps a copy of a packet as it goes on, with its checksum complete, because it will leave through a
-    /// socket. How many there are is the mechanism's bound.
+    /// Keeps a copy of a packet as it goes on, with its checksum complete, because the copy will leave
+    /// through a socket. The mechanism bounds how many copies there are.
     fn keep(&mut self, arrived: &Arrived, rewrite: Rewrite) {
         let bytes = self.datapath.bytes();
         let whole = bytes.len() == arrived.len as usize && !arrived.aggregate;
@@ -380,7 +382,7 @@ impl<D: DataPath> Driver<D> {
 
     fn hold(&mut self, arrived: &Arrived, station: StationId) {
         let bytes = self.datapath.bytes();
-        let wanted = self.radios[arrived.radio].keeps_copies && arrived.direction == Direction::Downlink;
+        let wanted = self.radios[arrived.radio].keeps_copies_of == Some(arrived.direction);
         let whole = bytes.len() == arrived.len as usize && !arrived.aggregate;
         let bytes = (whole && (wanted || arrived.len <= COPY_HELD_UP_TO)).then(|| bytes.into());
         self.hold_with(arrived, station, bytes);
@@ -410,8 +412,9 @@ impl<D: DataPath> Driver<D> {
             }
             return;
         }
-        // Too long to be replaced: it passes, and an acknowledgment right behind it says what it should have
-        // said. Its sequence number is newer, so every stack takes its window.
+        // The packet is too long to be replaced: it passes, and an acknowledgment right behind it says what
+        // the packet should have said. The acknowledgment's sequence number is newer, so every stack takes
+        // its window.
         self.datapath.accept(arrived.id);
         if rewrite.mark_ce || !parsed.tcp.flags.contains(linkhold_core::packet::TcpFlags::ACK) {
             self.counters.rewrites_skipped += 1;
@@ -452,7 +455,8 @@ impl<D: DataPath> Driver<D> {
                 Action::InjectAck(spec) => self.inject(radio, &spec),
                 // The radio's transmit queue is not the agent's: packets in it stay there.
                 Action::Reclaim { scope: _ } => {}
-                // Nor is its medium access: no driver of Linux takes a request for a packet that is not there.
+                // Nor is the radio's medium access the agent's: no driver of Linux takes a request for a
+                // packet that is not there.
                 Action::RequestUplink { .. } => {}
                 Action::Sender { flow, command } => self.senders.command(radio, &flow, command),
             }
@@ -512,7 +516,8 @@ fn checksum_state(arrived: &Arrived) -> TcpChecksum {
     if arrived.checksum_ready { TcpChecksum::Complete } else { TcpChecksum::Partial }
 }
 
-/// Rewrites a whole packet and leaves its checksum complete, because the kernel takes a replaced packet's so.
+/// Rewrites a whole packet and leaves its checksum complete, because the kernel takes the checksum of a
+/// replaced packet as it is. False if the packet cannot be rewritten.
 fn rewrite_whole(bytes: &mut [u8], checksum: TcpChecksum, rewrite: Rewrite) -> bool {
     let completed = match checksum {
         TcpChecksum::Partial => fill_tcp_checksum(bytes).is_ok(),

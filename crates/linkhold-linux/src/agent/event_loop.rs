@@ -98,9 +98,9 @@ struct RadioState {
 }
 
 impl Agent {
-    /// Opens queue, rules and doors in the calling thread's network namespace, with a mechanism for each
-    /// radio in the order of the configuration. The calling thread stays on the processor that the
-    /// configuration chooses.
+    /// Opens queues, rules, control socket and metrics port in the calling thread's network namespace, with a
+    /// mechanism for each radio in the order of the configuration. The calling thread stays on the processor
+    /// that the configuration chooses.
     ///
     /// # Errors
     /// [`AgentError`]; nothing is left behind.
@@ -127,9 +127,14 @@ impl Agent {
             Seat::Router => Stations::new(addresses()),
             Seat::Host(_) => Stations::of_host(),
         };
-        let copies = config.queues().whole_downlink;
-        let radios =
-            mechanisms.into_iter().map(|mechanism| Radio::new(mechanism, stations()).keeping_copies(copies));
+        let copies_of = config.keeps_copies().then(|| config.seat.towards_the_radio());
+        let radios = mechanisms.into_iter().map(|mechanism| {
+            let radio = Radio::new(mechanism, stations());
+            match copies_of {
+                Some(direction) => radio.keeping_copies_of(direction),
+                None => radio,
+            }
+        });
         let state = |name: &String| RadioState {
             name: name.clone(),
             silences: Silences::new(config.silence.max),
@@ -458,7 +463,7 @@ impl Core {
         let now = self.clock.now();
         match source.read(now) {
             Ok(signals) => {
-                // Its radios are those of the configuration, in the same order.
+                // The source's radios are those of the configuration, in the same order.
                 for signal in signals {
                     self.apply_radio(now, signal.radio, signal.kind);
                 }

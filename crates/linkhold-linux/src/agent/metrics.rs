@@ -18,7 +18,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// For the agent of this name.
+    /// An exporter for the agent of this name.
     #[must_use]
     pub fn new(instance: &str) -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
@@ -48,6 +48,11 @@ impl Exporter {
                 status.windows.inject_errors,
             ),
             ("linkhold_unparsed_total", "Packets passed unparsed", status.driver.unparsed),
+            (
+                "linkhold_copies_missing_total",
+                "Copies that were wanted of packets which the kernel did not bring whole",
+                status.driver.copies_missing,
+            ),
             (
                 "linkhold_nl80211_lost_total",
                 "Times that the kernel dropped events of nl80211",
@@ -101,6 +106,7 @@ impl Exporter {
             ("linkhold_datagrams_total", "Datagrams of UDP among them", packets.datagrams),
             ("linkhold_datagram_holds_total", "Datagrams of UDP held", packets.datagram_holds),
             ("linkhold_releases_total", "Held packets released", packets.released),
+            ("linkhold_copies_sent_total", "Copies of forwarded packets sent again", packets.copies_sent),
             ("linkhold_rewritten_total", "Packets rewritten in passing", packets.rewritten),
             ("linkhold_windows_closed_total", "Windows closed", windows.closed),
             ("linkhold_windows_reopened_total", "Windows reopened", windows.reopened),

@@ -79,6 +79,30 @@ announced = false
     Ok(Completion::Completed)
 }
 
+/// dsasync on the host that has the radio (its future work, section VII): it holds the host's own segments in a
+/// silence, and what collided before the host was told goes again from copies, which are whole.
+pub fn dsasync_at_a_station() -> Answer {
+    let text = r#"
+mechanism = { name = "dsasync", at = "stations" }
+set = { "radio.primary_user.detection_delay" = "20ms" }
+[[flows]]
+direction = "uplink"
+"#;
+    let outcome = outcome!(&format!("{RADIO}{text}"));
+    let host = outcome.linux.hosts.iter().find(|host| host.at == HostAt::Station(0));
+    let Some(status) = host.map(|host| &host.status) else {
+        return Err(format!("no host at station 0: {:?}", outcome.linux.hosts).into());
+    };
+    ensure(status.mechanism == "dsasync" && status.silences == 3, format!("{status:?}"))?;
+    let packets = status.packets;
+    ensure(packets.released > 0 && packets.copies_sent > 0, format!("{packets:?}"))?;
+    ensure(status.driver.copies_missing == 0, format!("{:?}", status.driver))?;
+    // Three of six seconds are silent, and the radio carries 17.5 Mbit/s in the others.
+    let share = outcome.record.totals.limit_share;
+    ensure(share > 0.5, format!("{share} of the limit"))?;
+    Ok(Completion::Completed)
+}
+
 /// A host at the correspondent, for what goes down, and the agent at the base station beside it.
 pub fn at_the_correspondent_beside_the_agent() -> Answer {
     let text = r#"

@@ -1,5 +1,5 @@
-//! The testbed's own conduct: what it does when a run is disturbed, and who carries out a case's mechanisms. What
-//! runs must show is in `tests/plans`.
+//! The testbed's own conduct: what it does when a run is disturbed, and who carries out a case's mechanisms.
+//! What runs must show is in `tests/plans`.
 //!
 //! Needs root, iperf3 and /dev/net/tun; without them every test is skipped and says why. The test program is
 //! also the agent's and the host's process (`agent --config FILE`, `host --config FILE`).
@@ -69,6 +69,7 @@ fn main() -> ExitCode {
             "a_host_at_the_correspondent_runs_beside_the_agent",
             hosts::at_the_correspondent_beside_the_agent,
         ),
+        trial("dsasync_at_a_station_holds_its_own_hosts_segments", hosts::dsasync_at_a_station),
         trial("a_gate_at_a_station_hears_the_signal", hosts::a_gate_hears_the_signal),
         trial("a_case_asks_for_senders_frozen_by_ebpf", hosts::by_ebpf),
         trial("what_only_watches_stands_beside_a_kernel", watcher::stands_beside_a_kernel),
@@ -110,8 +111,8 @@ fn options() -> Result<Options, Failed> {
     Ok(Options { program: std::env::current_exe()?, congestion: "cubic".to_owned(), capture: None, stop })
 }
 
-/// The run of the first case of a scenario, made again if its air was late. `Err` in it: this machine had other
-/// things to do each time.
+/// The run of the first case of a scenario, made again if its air was late. `Err` in it: this machine had
+/// other things to do each time.
 fn in_time(text: &str) -> Result<Result<Outcome, Completion>, Failed> {
     let scenario = Scenario::from_toml(text, "test.toml", &[])?;
     let mut late = None;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use linkhold_core::chain::Chain;
 use linkhold_core::mechanism::{Mechanism, Place, PlainRouter};
+use linkhold_core::packet::Direction;
 use linkhold_core::registry::{MechanismSettings, NONE};
 use linkhold_core::settings::{RouterNeeds, SettingsError};
 use linkhold_core::time::Duration;
@@ -46,7 +47,7 @@ pub struct AgentConfig {
     pub stations: Vec<StationSection>,
     /// What is done in a silence, from the wire to the radio; none: packets pass.
     pub mechanisms: Vec<MechanismSettings>,
-    /// Where it runs.
+    /// Where the agent runs.
     pub seat: Seat,
 }
 
@@ -57,6 +58,17 @@ pub enum Seat {
     Router,
     /// On a host, for the senders of its own kernel.
     Host(HostSection),
+}
+
+impl Seat {
+    /// The direction of what goes to the radio: on a host these are its own segments.
+    #[must_use]
+    pub const fn towards_the_radio(&self) -> Direction {
+        match self {
+            Self::Router => Direction::Downlink,
+            Self::Host(_) => Direction::Uplink,
+        }
+    }
 }
 
 /// What only a host's file says.
@@ -254,6 +266,12 @@ impl AgentConfig {
         self.mechanisms.iter().map(MechanismSettings::needs).reduce(RouterNeeds::and).unwrap_or_default()
     }
 
+    /// True if a mechanism keeps copies of what goes to the radio.
+    #[must_use]
+    pub fn keeps_copies(&self) -> bool {
+        self.needs().kept_bytes.0 > 0
+    }
+
     /// Settings of the queues.
     #[must_use]
     pub fn queues(&self) -> NfQueueConfig {
@@ -265,7 +283,7 @@ impl AgentConfig {
             queue: self.datapath.queue,
             max_packets,
             mark: self.datapath.mark,
-            whole_downlink: self.needs().kept_bytes.0 > 0,
+            whole_downlink: self.keeps_copies() && self.seat.towards_the_radio() == Direction::Downlink,
             split_aggregates: self
                 .channels
                 .iter()
@@ -274,14 +292,14 @@ impl AgentConfig {
         }
     }
 
-    /// An aggregate goes down whole or not at all: on a slow radio one alone is longer than the queue that is
-    /// to be kept short.
+    /// True if this radio's aggregates are split. An aggregate goes down whole or not at all, and on a slow
+    /// radio a single one takes longer than the queue that is to be kept short.
     fn splits_aggregates(&self, channel: Option<&ChannelSection>) -> bool {
         match self.datapath.aggregates {
             Aggregates::Keep => false,
             Aggregates::Split => true,
             // A copy can be sent again only if it is one packet of the wire's size.
-            Aggregates::Auto if self.needs().kept_bytes.0 > 0 => true,
+            Aggregates::Auto if self.keeps_copies() => true,
             Aggregates::Auto => channel.is_some_and(|channel| {
                 let rate = channel.capacity.mul_f64(channel.efficiency.get());
                 let most = self.needs().transmit_queue;
@@ -302,7 +320,8 @@ impl AgentConfig {
                 Seat::Router => Traffic::Forwarded,
                 Seat::Host(_) => Traffic::Own { mark: self.datapath.mark },
             },
-            // A host's own datagrams are its names and addresses too: they are left alone.
+            // A host's own datagrams are also its name look-ups and address leases (DNS, DHCP): they are left
+            // alone.
             datagrams: matches!(self.seat, Seat::Router) && self.needs().datagrams,
             bridged: BTreeSet::new(),
         }

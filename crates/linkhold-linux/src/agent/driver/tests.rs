@@ -352,8 +352,8 @@ impl Happens {
     }
 }
 
-/// A packet of a flow between the correspondent and the station of radio `index`, whose place in the driver is
-/// `place`: data for the station, or its ACK with a window.
+/// A packet of a flow between the correspondent and the station of radio `index`, whose place in the driver
+/// is `place`: data for the station, or its ACK with a window.
 fn packet_of(index: u8, place: usize, id: u64, flow: u16, ack: Option<u16>) -> (Arrived, Vec<u8>) {
     let correspondent = Endpoint { addr: [10, 0, 0, 1].into(), port: 80 };
     let station = Endpoint { addr: [10, 1, index, 1].into(), port: 4000 + flow };
@@ -383,8 +383,8 @@ fn packet_of(index: u8, place: usize, id: u64, flow: u16, ack: Option<u16>) -> (
     (arrived, bytes)
 }
 
-/// Tells a driver what happens on the radio `index` (whose place in the driver is `place`) at `now`. Its packets
-/// have every second number from `id` on.
+/// Tells a driver what happens on the radio `index` (whose place in the driver is `place`) at `now`. Its
+/// packets have every second number from `id` on.
 fn make_happen(driver: &mut Driver<Script>, index: u8, place: usize, id: u64, now: Instant, what: Happens) {
     let kind = match what {
         Happens::Data { .. } | Happens::Ack { .. } | Happens::Flood { .. } => {
@@ -498,10 +498,19 @@ fn what_cannot_be_kept_whole_passes_and_is_counted_and_a_copy_of_it_goes_nowhere
 #[test]
 fn a_held_packet_can_be_kept_when_it_leaves_if_its_radio_keeps_copies() {
     let keep = |rewrite| Action::ReleaseAndKeep { packet: PacketId(7), rewrite };
-    for (keeps_copies, rewrite) in [(true, Rewrite::NONE), (true, Rewrite::window(9)), (false, Rewrite::NONE)]
-    {
+    let cases = [
+        (Some(Direction::Downlink), Direction::Downlink, Rewrite::NONE),
+        (Some(Direction::Downlink), Direction::Downlink, Rewrite::window(9)),
+        (None, Direction::Downlink, Rewrite::NONE),
+        // On a host, what goes to the radio is the uplink.
+        (Some(Direction::Uplink), Direction::Uplink, Rewrite::NONE),
+        (Some(Direction::Uplink), Direction::Uplink, Rewrite::window(9)),
+        (Some(Direction::Uplink), Direction::Downlink, Rewrite::NONE),
+    ];
+    for (copies_of, direction, rewrite) in cases {
+        let keeps_copies = copies_of == Some(direction);
         let (mut arrived, bytes) = uplink(7, 900, 2048);
-        arrived.direction = Direction::Downlink;
+        arrived.direction = direction;
         let sent = bytes.clone();
         let script =
             Script { waiting: vec![(arrived, bytes), uplink(8, 0, 2048)].into(), ..Script::default() };
@@ -510,7 +519,7 @@ fn a_held_packet_can_be_kept_when_it_leaves_if_its_radio_keeps_copies() {
             (Verdict::Forward(Rewrite::NONE), vec![keep(rewrite), copy_of(7), forget(7)]),
         ];
         let puppet = Puppet { answers: answers.into(), ..Puppet::default() };
-        let radio = Radio::new(Box::new(puppet), Stations::new([])).keeping_copies(keeps_copies);
+        let radio = Radio { keeps_copies_of: copies_of, ..Radio::new(Box::new(puppet), Stations::new([])) };
         let mut driver = Driver::new(script, vec![radio]);
         assert!(!driver.handle_packets(100, || Instant::ZERO).unwrap());
         let told = &driver.datapath.told[..];
