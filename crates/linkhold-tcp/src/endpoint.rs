@@ -236,7 +236,8 @@ impl Endpoint {
                     return;
                 }
             } else {
-                self.receiver.note_timestamp(start, ts.value);
+                let end = start + u64::from(segment.seq_len());
+                self.receiver.note_timestamp(start, end, ts.value);
             }
         }
         let len = u64::from(segment.payload_len);

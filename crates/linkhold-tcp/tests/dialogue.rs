@@ -584,6 +584,31 @@ fn rfc_7323_an_old_duplicate_fails_paws() {
 }
 
 #[test]
+fn rfc_7323_a_late_copy_of_old_data_does_not_make_paws_drop_what_left_before_it() {
+    let mut talk = Talk::open(&linux(), Source::None);
+    talk.drain();
+    let data = |talk: &Talk, seq: u32, value: u32| TcpSegment {
+        seq: Seq(PEER + seq),
+        payload_len: 1000,
+        timestamp: Some(TcpTimestamp { value, echo: 1 }),
+        ..talk.segment(1, &[])
+    };
+    for (ms, seq, value) in [(200, 1, 200), (201, 1001, 201)] {
+        let segment = data(&talk, seq, value);
+        talk.end.on_segment(at(ms), &segment, Ecn::NotEct);
+        talk.drain();
+    }
+    // The sender's timeout sent the first segment again, though it had arrived.
+    let copy = data(&talk, 1, 900);
+    talk.end.on_segment(at(300), &copy, Ecn::NotEct);
+    assert_eq!(talk.drain().len(), 1, "answered, since it lies outside the window");
+    // The third left before that copy and was repaired on its way.
+    let late = data(&talk, 2001, 202);
+    talk.end.on_segment(at(301), &late, Ecn::NotEct);
+    assert_eq!((talk.end.delivered(), talk.end.stats().paws_drops), (3000, 0));
+}
+
+#[test]
 fn a_window_that_is_not_used_does_not_grow() {
     // Bounded by the receiver's window, and by the application: cwnd stays.
     for congestion in [Congestion::Reno, Congestion::Cubic, Congestion::Vegas] {
