@@ -94,6 +94,8 @@ pub(super) struct Watched {
     /// The sender had a timeout: end of the highest segment that it had sent by then. Until that is
     /// acknowledged it repairs what was lost.
     pub repairs_to: Option<Seq>,
+    /// End of the highest segment that had gone down when something was last sent again.
+    pub sent_before_again: Option<Seq>,
 }
 
 /// What is known of one connection.
@@ -474,6 +476,12 @@ impl Flow {
         else {
             return;
         };
+        // What left after the copies has arrived, so they have arrived or are lost, too. Else copies that were lost
+        // would count as under way for as long as only SACK blocks move on.
+        let sent_before = self.watched.as_ref().and_then(|watched| watched.sent_before_again);
+        if sent_before.is_some_and(|before| highest.after(before)) {
+            self.again = 0;
+        }
         let passed = u32::try_from(highest.minus(acked)).unwrap_or(0).saturating_sub(self.again);
         self.lost = passed.saturating_sub(self.credited);
         self.credited += self.lost;
@@ -484,6 +492,9 @@ impl Flow {
         let bytes = bytes.min(self.credited);
         self.credited -= bytes;
         self.again = self.again.saturating_add(bytes);
+        if let Some(watched) = &mut self.watched {
+            watched.sent_before_again = self.down_sent;
+        }
     }
 
     /// What went down came back from the transmit queue.

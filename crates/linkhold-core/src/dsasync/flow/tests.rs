@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use super::super::handshake::Scale;
 use super::*;
-use crate::packet::{Endpoint, SynOptions};
+use crate::packet::{Endpoint, SackBlock, SynOptions};
 
 fn flow() -> Flow {
     let end = |last, port| Endpoint { addr: IpAddr::from([10, 0, last, 1]), port };
@@ -158,4 +158,32 @@ fn a_handshake_may_cross_and_a_syn_may_be_sent_again_with_another_number() {
     assert!(again.on_uplink(&numbered(TcpFlags::SYN, 900, 0, Some(7))));
     assert!(again.on_downlink(&numbered(answer, 4, 901, Some(1))));
     assert_eq!(again.handshake.scale, Scale::Known(7));
+}
+
+#[test]
+fn copies_are_under_way_until_what_left_after_them_has_arrived() {
+    let mut flow = flow();
+    flow.on_downlink(&syn(TcpFlags::SYN, Some(0)));
+    flow.on_uplink(&syn(TcpFlags::SYN | TcpFlags::ACK, Some(0)));
+    let tells = |left: u32, right: u32| {
+        let mut tcp =
+            TcpSegment { flags: TcpFlags::ACK, ack: Seq(1000), window: 100, ..TcpSegment::default() };
+        tcp.sack.push(SackBlock { left: Seq(left), right: Seq(right) });
+        tcp
+    };
+    let hear = |flow: &mut Flow, tcp: &TcpSegment| {
+        flow.on_uplink(tcp);
+        flow.pass_holes(tcp);
+        flow.outstanding()
+    };
+    flow.on_downlink(&TcpSegment { seq: Seq(1000), payload_len: 11_000, ..TcpSegment::default() });
+    flow.on_uplink(&TcpSegment { flags: TcpFlags::ACK, ack: Seq(1000), ..TcpSegment::default() });
+    flow.down_sent = Some(Seq(11_000));
+    flow.watched = Some(Box::default());
+    assert_eq!(hear(&mut flow, &tells(4000, 11_000)), 0, "what lies below has arrived or is lost");
+    flow.sent_again(3000);
+    assert_eq!(flow.outstanding(), 3000);
+    flow.down_sent = Some(Seq(12_000));
+    assert_eq!(flow.outstanding(), 4000);
+    assert_eq!(hear(&mut flow, &tells(4000, 12_000)), 0, "what left after them is there");
 }
