@@ -59,7 +59,7 @@ def block(measured, rounds, commit):
         more = sum(having[0] >= without[0] for without, having in pairs)
         fewer = sum(having[1] <= without[1] * AIM_REPEATED for without, having in pairs)
         words.append(f"{trip}: at least as many bytes in {more} of {len(pairs)} pairs, at most an eighth of the retransmissions in {fewer}")
-    return "\n" + "\n".join(lines) + "\n\nAimed at was, in every pair, as many bytes as without the agent with an eighth of its retransmissions. " + "; ".join(words) + ".\n"
+    return "\n" + "\n".join(lines) + "\n\nThe aim in every pair: as many bytes as without the agent, and at most an eighth of the retransmissions without it. " + "; ".join(words) + ".\n"
 
 
 def main():

@@ -1,4 +1,5 @@
-//! Checks that no files of a crate import each other in a circle, as far as their text shows.
+//! Checks of the source's text: no files of a crate import each other in a circle, as far as their text
+//! shows, and no comment line is too wide to read.
 //!
 //! A file is a node. A `use` line, and an inline path that begins with `crate`, `super`, `self` or a child
 //! module, is an arrow to the file that defines what is named; a re-export is followed to the definition.
@@ -25,6 +26,69 @@ fn no_file_imports_in_a_circle() {
         })
         .collect();
     assert!(circles.is_empty(), "files import each other in a circle\n{}", circles.join("\n"));
+}
+
+/// Widest line of a comment, in characters with its indentation: rustfmt's `max_width`, which rustfmt holds
+/// code to, but no comments.
+const WIDEST_COMMENT: usize = 110;
+
+#[test]
+fn no_comment_line_is_too_wide() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder of all crates");
+    let mut files = Vec::new();
+    for name in entries(crates) {
+        for folder in ["src", "tests", "benches"].map(|folder| name.join(folder)) {
+            if folder.is_dir() {
+                rust_files(&folder, &mut files);
+            }
+        }
+    }
+    assert!(files.len() > 100, "read only {} files", files.len());
+    let wide: Vec<String> = files
+        .iter()
+        .flat_map(|file| {
+            let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            let name = file.strip_prefix(crates).expect("the file is in the folder").display();
+            too_wide(&text)
+                .into_iter()
+                .map(|(line, width)| format!("crates/{name}:{line}: {width} characters\n"))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(wide.is_empty(), "comment lines wider than {WIDEST_COMMENT} characters\n{}", wide.concat());
+}
+
+/// The number and width of each comment line that is too wide, though it could be broken: a URL or a row of a
+/// Markdown table cannot.
+fn too_wide(source: &str) -> Vec<(usize, usize)> {
+    let is_comment_to_break = |line: &str| {
+        let line = line.trim_start();
+        let Some(text) = line.strip_prefix("//") else { return false };
+        let text = text.trim_start_matches(['/', '!']).trim_start();
+        !text.starts_with("| ") && !text.contains("://")
+    };
+    let lines = source.lines().zip(1..);
+    let widths = lines.filter(|(line, _)| is_comment_to_break(line)).map(|(l, n)| (n, l.chars().count()));
+    widths.filter(|&(_, width)| width > WIDEST_COMMENT).collect()
+}
+
+/// What is in a folder, by name.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry of the folder").path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Adds the Rust files in `folder` and the folders below it.
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for path in entries(folder) {
+        if path.is_dir() {
+            rust_files(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
 }
 
 /// A module's path below the crate's root; the root's is empty.
@@ -614,6 +678,16 @@ use super::z;
         assert!(module.children.is_empty() && module.paths.is_empty(), "{module:?}");
         let items: Vec<_> = module.items.iter().map(String::as_str).collect();
         assert_eq!(items, ["Last", "RAW", "TEXT", "quote"]);
+    }
+
+    #[test]
+    fn a_wide_comment_line_is_told_unless_it_cannot_be_broken() {
+        let wide = |start: &str| format!("{start}{}\n", "ä".repeat(111 - start.chars().count()));
+        let told = ["//! ", "    /// ", "// a "].map(wide).concat();
+        assert_eq!(too_wide(&told), [(1, 111), (2, 111), (3, 111)]);
+        let others = ["let a = ", "//! | a | ", "/// <https://a/"].map(wide).concat();
+        assert_eq!(too_wide(&others), []);
+        assert_eq!(too_wide(&told.replace("ää", "ä")), []);
     }
 
     #[test]

@@ -71,8 +71,8 @@ const TRIES: u8 = 3;
 /// Copies that go down before anything else, and are answered at once.
 const PROBES: usize = 2;
 /// Most flows that are probed after a silence, those of the oldest suspects: a late silence takes a few
-/// frames, which were the first in the router's queue. Of the other flows ACKs show what is lost, or that
-/// none come.
+/// frames, which were the first in the router's queue. The other flows are judged by their ACKs, or by the
+/// lack of them.
 const MOST_PROBED: usize = 4;
 /// Most copies kept of one flow, and of all.
 const MOST_OF_FLOW: usize = 4096;

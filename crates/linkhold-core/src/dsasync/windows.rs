@@ -40,7 +40,7 @@ use crate::packet::{Origin, PacketView, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
-/// What a window lets go may come this much later than after the least wired round trip.
+/// What a window lets go may come later than after the least wired round trip, by this much.
 const EDGE_SLACK: Duration = Duration::from_millis(20);
 
 /// Closes and reopens windows.

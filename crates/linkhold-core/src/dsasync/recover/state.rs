@@ -112,7 +112,7 @@ impl State {
         Some(Duration::from_nanos(smooth.saturating_add(deviation.saturating_mul(count))))
     }
 
-    /// True if [`is_mute`](Self::is_mute) is, and that has not been noticed yet.
+    /// True if the station [is mute](Self::is_mute), and that has not been noticed yet.
     pub fn falls_mute(&self, silent_for: Duration) -> bool {
         self.mute == Mute::No && self.is_mute(silent_for)
     }
