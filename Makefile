@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table late-table host-table host-page page-numbers sense-speed sense-beside router-costs clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table late-table udp-table host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit fifty-kills clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,13 +54,14 @@ pages: ## README.md and the pages of docs/ say what was measured, and their comm
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/host_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/late_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/trace_table.py --raw --check
+	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/udp_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --check
 	scripts/try_pages.py $(or $(CARGO_TARGET_DIR),target)/debug/linkhold
 
 bench-smoke: ## Every benchmark once and short, in the tests' build: shows that it works, not how fast
 	$(CARGO) test --locked --workspace $(STRUCT_OPS) --bench '*'
 
-router-page: setup ## Run the commands of docs/router.md in network namespaces and compare what they show with what the page says (as root)
+router-page: setup ## Run the commands of docs/router.md and others that need root, and compare what they show with what the pages say (as root)
 	$(CARGO) build --locked --workspace $(STRUCT_OPS)
 	scripts/try_router_page.py "$${CARGO_TARGET_DIR:-target}/debug/linkhold"
 
@@ -116,6 +117,9 @@ trace-table: build ## Measure docs/traces.md on the recorded links of LINKHOLD_D
 late-table: build ## Measure docs/late.md: silences told late, rates told by nobody, over four routers, in the simulator (minutes)
 	scripts/late_table.py
 
+udp-table: build ## Measure docs/udp.md in the simulator (minutes); `scripts/udp_table.py --quic` measures its QUIC part
+	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/udp_table.py --sim
+
 host-table: build setup ## Measure docs/testbed/host.md: a host's own sender across silences (as root); can be stopped and goes on where it was
 	scripts/host_table.py
 
@@ -133,6 +137,15 @@ sense-beside: setup ## Measure how soon an agent and a host hear of `linkhold se
 
 router-costs: setup ## Measure what the agent costs and fill docs/router.md with it (as root, on a quiet machine)
 	scripts/router_costs.py
+
+killed-times: setup ## Measure how soon traffic goes on after the agent was killed in a silence and fill docs/router.md with it (as root, 10 runs)
+	CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --killed 10
+
+try-unit: build setup ## The packaged systemd unit under a systemd in namespaces of its own: started, killed, hung, stopped (as root)
+	packaging/try-unit.sh $(LINKHOLD)
+
+fifty-kills: setup ## Kill the agent 50 times at random under load: no transfer stops, no byte is wrong (as root, minutes)
+	$(CARGO) test --locked --workspace $(STRUCT_OPS) --test namespaces -- --ignored fifty_kills
 
 clean: ## Remove what was built
 	$(CARGO) clean

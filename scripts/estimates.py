@@ -18,6 +18,13 @@ def this_commit():
     return described.stdout.strip() or "an unknown commit"
 
 
+def built_from(measured):
+    """The program that measured a part of a page, in words. Numbers older than the note of it have `entered_in` in place of `commit`."""
+    if "commit" in measured:
+        return f"program built from {measured['commit']}"
+    return f"the program's commit was not noted, its numbers came with commit {measured['entered_in']}"
+
+
 def simulated_runs(scenario, seeds, settings=(), program=PROGRAM):
     """The runs of `linkhold run`: each case with each seed. May be called side by side."""
     with tempfile.TemporaryDirectory() as folder:

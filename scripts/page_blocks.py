@@ -23,6 +23,41 @@ class Wrong(Exception):
     """What the page says is not what happens, or nothing runs what it says."""
 
 
+class Directives:
+    """The lines of a block's comment; scripts/try_pages.py says what each asks for."""
+
+    def __init__(self, lines):
+        known = ("replace", "elsewhere", "before", "after", "stands-in", "shows", "base", "line", "more")
+        self._lines = [line.split(maxsplit=1) for line in lines if line]
+        for line in self._lines:
+            if line[0] not in known or len(line) < 2:
+                raise Wrong(f"no directive: {' '.join(line)}")
+
+    def all(self, name):
+        return [rest for word, rest in self._lines if word == name]
+
+    def pairs(self, name):
+        for rest in self.all(name):
+            old, arrow, new = rest.partition(" => ")
+            if not arrow:
+                raise Wrong(f"`{name} {rest}` has no =>")
+            yield old, new
+
+    def replaced(self, text):
+        """The block's text with what its comment puts in the place of parts of it."""
+        for old, new in self.pairs("replace"):
+            if old not in text:
+                raise Wrong(f"{old} is not in the block")
+            text = text.replace(old, new)
+        return text
+
+    def check_shown(self, text, said):
+        """Fails if what was printed lacks what the block must print."""
+        for wanted in self.all("shows"):
+            if not re.search(wanted, said, re.MULTILINE):
+                raise Wrong(f"nothing printed is like {wanted}:\n{text}\n{said[-4000:]}")
+
+
 def check_who(who):
     """Fails if there is no such target or file that is said to run something."""
     words = who.strip().split(maxsplit=1)

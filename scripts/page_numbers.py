@@ -5,7 +5,8 @@ docs/mesh.md and docs/router.md have simulations' (`linkhold run`, LINKHOLD name
 have what their tests print with --nocapture (CARGO and STRUCT_OPS as the Makefile has them, so that nothing is built anew after
 `make unit`). One seed gives one result, so --check, which writes nothing, fails if a page says something else. --printed FILE reads
 what the tests printed before; --speed measures nothing of all that, but how fast `linkhold sense` is (`cargo bench -p
-linkhold-sense`, minutes on a machine that does nothing else), and fills that alone.
+linkhold-sense`, minutes on a machine that does nothing else), and fills that alone. So do --beside and --killed, which run tests
+of the kernel as root as often as told.
 """
 
 import argparse
@@ -180,12 +181,40 @@ def beside(runs):
     )
 
 
+def killed(runs):
+    """How soon traffic goes on when an agent was killed in a silence, from so many runs of its test. A run that fails ends it."""
+    name = "traffic_flows_at_the_radios_return_although_the_agent_was_killed"
+    cargo = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--workspace", *os.environ.get("STRUCT_OPS", "").split()]
+    command = [*cargo, "--test", "namespaces", "--", "--nocapture", "--exact", name]
+    units = {"s": 1e3, "ms": 1, "µs": 1e-3, "ns": 1e-6}
+    old, new = [], []
+    for number in range(1, runs + 1):
+        text = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+        told = re.findall(r"data arrives after ([\d.]+)(\S+), new data is sent after ([\d.]+)(\S+)$", text, re.MULTILINE)
+        if len(told) != 2:
+            sys.exit(f"run {number} tells of {len(told)} kills and not of 2: was it skipped?")
+        for arrived, unit, sent, sent_unit in told:
+            old.append(float(arrived) * units[unit])
+            new.append(float(sent) * units[sent_unit])
+        print(f"\r{number} of {runs} runs", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+
+    def spread(values):
+        return f"{statistics.median(values):.1f} ms in the median and {max(values):.1f} at most"
+
+    return (
+        f"\n  In {len(old)} kills in a silence of 1 s (commit {this_commit()}), data arrived {spread(old)} after the radio's return,\n"
+        f"  and the sender sent new data after {spread(new)} (`make killed-times`).\n  "
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page says something else")
     parser.add_argument("--printed", type=pathlib.Path, help="what the tests printed")
     parser.add_argument("--speed", action="store_true", help="measure and fill the speed of `linkhold sense` only")
     parser.add_argument("--beside", type=int, metavar="RUNS", help="measure and fill how soon `linkhold sense` is heard only (as root)")
+    parser.add_argument("--killed", type=int, metavar="RUNS", help="measure and fill how soon traffic goes on after a kill only (as root)")
     options = parser.parse_args()
     if options.speed:
         fill(DOCS / "sense.md", {"speed": speed()}, False, others=None)
@@ -193,10 +222,13 @@ def main():
     if options.beside:
         fill(DOCS / "sense.md", {"beside": beside(options.beside)}, False, others=None)
         return
+    if options.killed:
+        fill(DOCS / "router.md", {"killed": killed(options.killed)}, False, others=None)
+        return
     estimates, text = Estimates(), options.printed.read_text() if options.printed else printed()
     pages = {
         "mesh.md": (mesh(estimates), ()),
-        "router.md": (router(estimates), ("costs", "wifi")),
+        "router.md": (router(estimates), ("costs", "wifi", "killed")),
         "lookahead.md": (lookahead(text), ()),
         "sense.md": (sense(text), ("speed", "beside")),
     }

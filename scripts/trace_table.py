@@ -14,7 +14,7 @@ import pathlib
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
-from estimates import ROOT, Estimates, simulated_runs
+from estimates import ROOT, Estimates, built_from, simulated_runs, this_commit
 from trace_bound import bounds, opportunities
 
 SCENARIO = ROOT / "scenarios" / "traces.toml"
@@ -49,6 +49,7 @@ KEYS = {
 
 def measure(seeds):
     """By cell and round trip: of each case its values by seed."""
+    commit = this_commit()
     data = os.environ.get("LINKHOLD_DATA")
     if not data or not (pathlib.Path(data) / f"{VERIZON}.down").exists():
         sys.exit("LINKHOLD_DATA names no folder of recordings with Verizon-LTE-short.down")
@@ -70,7 +71,7 @@ def measure(seeds):
     print("what any window could do", file=sys.stderr)
     with ProcessPoolExecutor() as pool:
         found = [pool.submit(bounds, carries, 100, most) for most in wanted]
-        return {"seeds": seeds, "cells": measured, "bounds": {str(most): one.result() for most, one in zip(wanted, found)}}
+        return {"seeds": seeds, "commit": commit, "cells": measured, "bounds": {str(most): one.result() for most, one in zip(wanted, found)}}
 
 
 def number(estimate, digits):
@@ -124,7 +125,8 @@ def picture(raw, estimates):
 
 WORDS = """# Links whose rate nobody tells
 
-Written by `make trace-table`; do not edit. {seeds} seeds, each of which enters the recording elsewhere; intervals are 95 %.
+Written by `make trace-table`; do not edit. {seeds} seeds, each of which enters the recording elsewhere; intervals are 95 %;
+{program}.
 
 One bulk flow of unmodified CUBIC (Linux profile) over recorded cellular links ([`scenarios/traces.toml`](../scenarios/traces.toml)) in the
 simulator. **Nobody tells the rate.** A silence (a gap of the recorded downlink of more than 100 ms) is told 20 ms after it began and after
@@ -191,7 +193,7 @@ def bound(raw):
 
 
 def page(raw, estimates):
-    lines = WORDS.format(seeds=raw["seeds"]).split("\n")
+    lines = WORDS.format(seeds=raw["seeds"], program=built_from(raw)).split("\n")
     lines += ["## What was aimed at", "", "Verizon LTE at 100 ms; fixed before anything was measured.", "", *aims(raw, estimates)]
     lines += [*BOUND.split("\n"), *bound(raw), ""]
     for name, cell in raw["cells"].items():

@@ -29,36 +29,19 @@ import sys
 import tempfile
 import time
 
-from page_blocks import ROOT, Wrong, blocks, check_who
+from page_blocks import ROOT, Directives, Wrong, blocks, check_who
 
 PAGES = ("README.md", "docs/host.md", "docs/lookahead.md", "docs/mesh.md", "docs/pu-log.md", "docs/router.md", "docs/sense.md",
          "docs/traces.md", "docs/testbed/README.md", "python/linkhold/README.md")  # fmt: skip
-# Blocks that need root and a lab: scripts/try_router_page.py runs these.
-LAB = {
-    "router.md": ("lab", "agent", "flow", "signals", "socket", "watch", "record", "config", "rules"),
-    "host.md": ("congestion",),
+# Blocks that need root, and a lab or the testbed: scripts/try_router_page.py runs these.
+AS_ROOT = {
+    "README.md": ("testbed",),
+    "docs/router.md": ("lab", "agent", "flow", "signals", "socket", "watch", "record", "config", "rules"),
+    "docs/host.md": ("congestion",),
+    "docs/testbed/README.md": ("testbed",),
 }
 # No block takes this long, s.
 TIME_LIMIT = 120
-
-
-class Directives:
-    def __init__(self, lines):
-        known = ("replace", "elsewhere", "before", "after", "stands-in", "shows", "base", "line", "more")
-        self._lines = [line.split(maxsplit=1) for line in lines if line]
-        for line in self._lines:
-            if line[0] not in known or len(line) < 2:
-                raise Wrong(f"no directive: {' '.join(line)}")
-
-    def all(self, name):
-        return [rest for word, rest in self._lines if word == name]
-
-    def pairs(self, name):
-        for rest in self.all(name):
-            old, arrow, new = rest.partition(" => ")
-            if not arrow:
-                raise Wrong(f"`{name} {rest}` has no =>")
-            yield old, new
 
 
 class Page:
@@ -100,18 +83,12 @@ class Page:
             if len(left) == len(lines):
                 raise Wrong(f"no line begins with {old}")
             text = "\n".join(left)
-        for old, new in told.pairs("replace"):
-            if old not in text:
-                raise Wrong(f"{old} is not in the block")
-            text = text.replace(old, new)
+        text = told.replaced(text)
         for stand_in in told.all("stands-in"):
             self.stand_in(stand_in)
         for command in told.all("before"):
             self.run(command)
-        said = self.run("\n".join([text, *told.all("after")]))
-        for wanted in told.all("shows"):
-            if not re.search(wanted, said, re.MULTILINE):
-                raise Wrong(f"nothing printed is like {wanted}:\n{text}\n{said[-4000:]}")
+        told.check_shown(text, self.run("\n".join([text, *told.all("after")])))
 
     def scenario(self, block):
         told, text = Directives(block.directives), block.text
@@ -148,6 +125,7 @@ def keys(lines):
 def try_page(program, page):
     """Runs a page's blocks; answers how many."""
     todo = blocks(page)
+    as_root = AS_ROOT.get(str(page.relative_to(ROOT)), ())
     with tempfile.TemporaryDirectory() as folder:
         here = Page(program, pathlib.Path(folder))
         files = [(block, block.name.split()[1:]) for block in todo if block.name.split()[0] == "file"]
@@ -167,14 +145,14 @@ def try_page(program, page):
                 elif kind == "file":
                     for command in Directives(block.directives).all("after"):
                         here.run(command)
-                elif kind not in LAB.get(page.name, ()):
+                elif kind not in as_root:
                     raise Wrong(f"no block is tried as {kind}")
                 else:
                     continue
             except (Wrong, subprocess.TimeoutExpired) as error:
                 raise Wrong(f"line {block.line}: {error}") from error
             print(f"pages: {page.relative_to(ROOT)}:{block.line} {kind}, {time.monotonic() - began:.1f} s", flush=True)
-    return sum(block.name.split()[0] not in LAB.get(page.name, ()) for block in todo)
+    return sum(block.name.split()[0] not in as_root for block in todo)
 
 
 def main():

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the commands of docs/router.md, as they stand there, and compares what they show with what the page says.
+"""Runs the commands of docs/router.md and others that need root, and compares what they show with what the pages say.
 
     try_router_page.py PATH-OF-LINKHOLD
 
 A code block after a comment `<!-- try NAME -->` is run: the lab in network namespaces named lab-*, the agent in it, a flow with
 silences, signals, the socket, a recording and its replay, and the removal of a killed agent's rules; each configuration is checked.
-Then docs/host.md's choice of a congestion control, where the program has them. Needs root, `ip`, `iperf3` and NFQUEUE; without
+Then docs/host.md's choice of a congestion control, where the program has them, and the testbed's commands of README.md and
+docs/testbed/README.md, shortened as the comments before them say. Needs root, `ip`, `iperf3` and NFQUEUE; without
 them it skips and says why. The control socket is the page's own, /run/linkhold/agent.sock. Blocks named otherwise need no lab:
 scripts/try_pages.py runs these.
 """
@@ -24,17 +25,20 @@ import sys
 import tempfile
 import time
 
-from page_blocks import ROOT, Wrong, blocks
+from page_blocks import ROOT, Directives, Wrong, blocks
 
 PAGE, HOST_PAGE = ROOT / "docs" / "router.md", ROOT / "docs" / "host.md"
+TESTBED_PAGES = (ROOT / "README.md", ROOT / "docs" / "testbed" / "README.md")
 # What scripts/try_pages.py runs.
 NEED_NO_LAB = ("commands", "file", "scenario")
 SOCKET = pathlib.Path("/run/linkhold/agent.sock")
 NAMESPACES = ("lab-ch", "lab-bs", "lab-sh")
 # A congestion window of 10 segments is that of a new connection, kB.
 COLLAPSED = 14.0
-# No block takes this long, s.
-TIME_LIMIT = 60
+# No block takes this long, s. On a busy machine the testbed makes a late run again, up to six times and in the end alone.
+TIME_LIMIT, TESTBED_LIMIT = 60, 900
+# What the testbed says of runs without a result, and of those that it refused since this machine was late.
+NO_RESULT, REFUSED = re.compile(r"^case .*, seed \d+: ", re.MULTILINE), re.compile(r"this host was too (slow|busy): ")
 
 
 def skip_reason():
@@ -213,6 +217,34 @@ def try_host_page(lab):
             host.wait()
 
 
+def try_testbed(lab):
+    """The testbed's commands, shortened; answers how many blocks did what their page says."""
+    if lab.linkhold("doctor", "testbed").returncode:
+        print("router page: testbed: skipped: `linkhold doctor testbed` says what is missing")
+        return 0
+    shutil.copytree(ROOT / "scenarios", lab.folder / "scenarios")
+    todo = [(page, block) for page in TESTBED_PAGES for block in blocks(page) if block.name == "testbed"]
+    return sum(try_on_testbed(lab, page.relative_to(ROOT), block) for page, block in todo)
+
+
+def try_on_testbed(lab, page, block):
+    """Whether the block showed what its page says; False if the machine was too busy to tell."""
+    print(f"router page: {block.name} of {page}", flush=True)
+    told = Directives(block.directives)
+    text = told.replaced(block.text)
+    # Ctrl-C, since a testbed that is killed leaves its namespaces behind.
+    limited = ["timeout", "--signal=INT", "--kill-after=30", str(TESTBED_LIMIT), "bash", "-e", "-o", "pipefail", "-c", text]
+    done = subprocess.run(limited, cwd=lab.folder, env=lab.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    without = NO_RESULT.split(done.stdout)[1:]
+    if done.returncode == 1 and without and all(REFUSED.match(reason) for reason in without):
+        print(f"router page: {page}:{block.line} undecided: this machine was too busy for {len(without)} runs of the testbed")
+        return False
+    if done.returncode:
+        raise Wrong(f"{page}:{block.line}: exit status {done.returncode}:\n{text}\n{done.stdout[-4000:]}")
+    told.check_shown(text, done.stdout)
+    return True
+
+
 def status(lab):
     return json.loads(lab.linkhold("status", "--json").stdout)
 
@@ -273,7 +305,7 @@ def main():
                 print(f"router page: {block.name}", flush=True)
                 try_block(lab, block.name, block.text)
             lab.stop_agent()
-            tried = len(todo) + try_host_page(lab)
+            tried = len(todo) + try_host_page(lab) + try_testbed(lab)
         except (Wrong, subprocess.TimeoutExpired) as error:
             print(f"router page: {PAGE.relative_to(ROOT)}: {error}", file=sys.stderr)
             return 1

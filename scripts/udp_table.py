@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """Writes docs/udp.md: datagrams and QUIC with the hold buffer, in the simulator and through namespaces.
 
-    udp_table.py            the page, from docs/udp.json and docs/udp-quic.json
-    udp_table.py --sim      measures docs/udp.json first (a test of linkhold-sim; a few minutes)
-    udp_table.py --quic     measures docs/udp-quic.json first (root, LINKHOLD_QUIC_PYTHON with aioquic; ten minutes)
+    udp_table.py --sim            measures docs/udp.json and writes the page (a test of linkhold-sim; a few minutes)
+    udp_table.py --quic           measures docs/udp-quic.json and writes the page (root, LINKHOLD_QUIC_PYTHON with aioquic; ten minutes)
+    udp_table.py --raw            measures nothing: writes the page from the two files
+    udp_table.py --raw --check    writes nothing: fails if the page is not what it would write
 """
 
 import argparse
 import json
 import math
 import os
+import pathlib
 import subprocess
+import sys
+import tempfile
 
-from estimates import ROOT, Estimates
+from estimates import ROOT, Estimates, built_from, this_commit
 
 PAGE, SIM, QUIC = (ROOT / "docs" / name for name in ("udp.md", "udp.json", "udp-quic.json"))
 ESTIMATES = Estimates()
@@ -36,8 +40,16 @@ def estimate(values, digits=3, scale=1.0):
     return text if half is None else f"{text} ± {half * scale:.{digits}f}"
 
 
-def measure(command, variable, path):
-    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, variable: str(path)})
+def measure(command, variable):
+    """What a test writes to the file that `variable` names."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "measured.json"
+        subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, variable: str(file)})
+        return json.loads(file.read_text())
+
+
+def keep(path, measured):
+    path.write_text(json.dumps(measured, separators=(",", ":"), sort_keys=True) + "\n")
 
 
 def table(head, rows):
@@ -141,16 +153,17 @@ def conclusions(sim):
     ]
 
 
-def page(sim, quic_data):
+def page(simulator, quic_data):
+    sim = simulator["runs"]
     lines = [
         "# UDP and QUIC in the hold buffer", "",
-        "Written by `scripts/udp_table.py`; do not edit. Intervals are 95 % (Student's t over the runs).", "",
+        "Written by `make udp-table` and `scripts/udp_table.py --quic`; do not edit. Intervals are 95 % (Student's t over the runs).", "",
         "`dsasync` holds a datagram that goes down in a silence and paces it beside segments, in the same queues ([`datagrams.rs`](../crates/linkhold-core/src/dsasync/datagrams.rs)).",
         "There is no window and no acknowledgment to manage: nothing can be said to the sender. A datagram that waited for longer than `datagram_max_age`",
         "(1 s) is dropped and counted as `too_old`; all of them together weigh at most `datagram_quota` (8 MB, or a quarter of what the buffer has at present if that is less), and what they take closes no window.", "",
         "## Simulator", "",
         "One CUBIC download (Linux profile) and one UDP flow at the same station, 24 Mbit/s, router's queue not visible (fifo of 100 below the mechanism unless named), 20 s counted,",
-        "5 seeds. **`dsasync` is told** the channel's rate exactly, and each silence as it begins and as it ends; the rows without a mechanism are told nothing.",
+        f"5 seeds; {built_from(simulator)}. **`dsasync` is told** the channel's rate exactly, and each silence as it begins and as it ends; the rows without a mechanism are told nothing.",
         "The UDP sender heeds nothing: it is the share of the download that tells whether it is kept. Where silences occur, the primary user's bursts and pauses are exponential with the",
         "means named (0.3 s in 1.3 s; 2 s in 6 s); delays of datagrams count those that arrived. Cells without silences have nothing random: their",
         "intervals are zero.", "",
@@ -161,7 +174,8 @@ def page(sim, quic_data):
             "## A real QUIC download", "",
             f"aioquic 1.7.2 (its Reno) at both ends, through namespaces on one kernel: a radio that is silent for {quic_data['silent_s']} s of each second and keeps 100 packets",
             f"meanwhile ([`radio.rs`](../crates/linkhold-linux/tests/namespaces/radio.rs)); {len(quic_runs(quic_data, 0, True))} runs each, in turns. The round trip is below 1 ms but for the ends'",
-            "own processing, or longer: then the server sends and hears each datagram half of that later ([`quic_transfer.py`](../scripts/quic_transfer.py)).",
+            "own processing, or longer: then the server sends and hears each datagram half of that later ([`quic_transfer.py`](../scripts/quic_transfer.py));",
+            f"{built_from(quic_data)}.",
             "**The agent is told** the rate at which it paces (100 Mbit/s; the radio itself has none) and each silence's beginning and end as they happen; the router alone is told nothing. Other work ran on the machine.",
             "Lost and PTOs (RFC 9002) are the server's counts, all of the connection; *did not arrive* is what the server sent less what the client got, *spurious* what was declared lost beyond that.", "",
         ]
@@ -175,18 +189,29 @@ def page(sim, quic_data):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sim", action="store_true")
-    parser.add_argument("--quic", action="store_true")
+    parser.add_argument("--sim", action="store_true", help="measure in the simulator")
+    parser.add_argument("--quic", action="store_true", help="measure a QUIC download (as root)")
+    parser.add_argument("--raw", action="store_true", help="run nothing; write the page from the two files")
+    parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if the page differs")
     options = parser.parse_args()
-    cargo = ["chrt", "--idle", "0", "cargo", "test", "-j1"]
+    if options.raw == (options.sim or options.quic):
+        parser.error("say what to measure, --sim or --quic or both, or --raw for nothing")
+    if options.check and not options.raw:
+        parser.error("--check goes with --raw")
+    test = [os.environ.get("CARGO", "cargo"), "test", "-j1", "--locked"]
     if options.sim:
         name = ["-p", "linkhold-sim", "--test", "datagrams", "--", "--ignored", "the_numbers_of_docs_udp"]
-        measure(cargo + name, "LINKHOLD_UDP_OUT", SIM)
+        runs = measure(["chrt", "--idle", "0", *test, *name], "LINKHOLD_UDP_OUT")
+        keep(SIM, {"commit": this_commit(), "runs": runs})
     if options.quic:
         name = ["-p", "linkhold-linux", "--test", "namespaces", "--", "--ignored", "a_quic_download_crosses_silences", "--nocapture"]
-        measure(["cargo", "test", "-j1"] + name, "LINKHOLD_QUIC_OUT", QUIC)
+        keep(QUIC, {"commit": this_commit(), **measure([*test, *name], "LINKHOLD_QUIC_OUT")})
     quic_data = json.loads(QUIC.read_text()) if QUIC.exists() else None
-    PAGE.write_text(page(json.loads(SIM.read_text()), quic_data))
+    text = page(json.loads(SIM.read_text()), quic_data)
+    if not options.check:
+        PAGE.write_text(text)
+    elif PAGE.read_text() != text:
+        sys.exit(f"{PAGE} is not what its json files say; write it anew: scripts/udp_table.py --raw")
 
 
 if __name__ == "__main__":

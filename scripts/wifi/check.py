@@ -20,8 +20,17 @@ from record import attributes
 TOLERANCE = 0.015
 # A machine that stands still for more than this share of the time says nothing about 15 ms.
 MOST_STILL = 0.05
-# The agent's constants: crates/linkhold-linux/src/agent/nl80211/translator.rs.
-BEACON, FOLLOW, LEAD, LATE_SWITCH = 0.1024, 0.045, 0.010, 0.5
+# What mac80211_hwsim does with hostapd 2.10 on Linux 6.1, agent or no agent (crates/linkhold-linux/src/agent/nl80211/recorded.txt
+# has such messages, with their times):
+# - Beacons come every 100 time units of 1,024 us (hostapd's `beacon_int=100`).
+# - "Switched" came `count` - 2 to `count` - 1 beacons after "switch started": the count says how many beacons are left, and not
+#   when the next one is due. So the switch may come from `count` - 2 beacons on.
+# - Stations were on the new channel 33 ms after "switched"; what was sent to them in between was lost. 45 ms have room for that.
+BEACON, FOLLOW = 0.1024, 0.045
+# Choices, which the agent makes alike (crates/linkhold-linux/src/agent/nl80211/translator.rs): a silence should begin so much
+# before the first beacon with which the switch may come, for the driver's queue to run empty, and a switch that is so much
+# later than its last beacon counts as given up.
+LEAD, LATE_SWITCH = 0.010, 0.5
 
 SWITCH_STARTED, SWITCHED, RADAR = 110, 88, 94
 SCAN_STARTED, SCAN_RESULTS, AWAY, BACK = 33, 34, 55, 56
@@ -134,6 +143,8 @@ def silences_told(run):
         elif command == SWITCH_STARTED:
             # Only wlan3 stands on a channel that a radar can take.
             cause = "PrimaryUser" if name == "wlan3" and time - radar_at < 10 else "ChannelSwitch"
+            # With BLOCK_TX nobody may send from the announcement on. Otherwise stations send until the switch, so that a
+            # silence from the announcement on would be `count` - 2 beacons too long.
             ahead = 0 if BLOCK_TX in found else (numbers[COUNT] - 2) * BEACON - LEAD
             switches[name] = (name, cause, said + ahead)
             latest = said + (numbers[COUNT] - 1) * BEACON + FOLLOW + LATE_SWITCH
@@ -143,6 +154,7 @@ def silences_told(run):
                 told.append((*switches[name], latest))
                 switches[name] = (name, switches[name][1], said)
                 split += 1
+            # nl80211 says when the access point is on the new channel, and never when its stations are.
             told.append((*switches.pop(name), said + FOLLOW))
         elif command == SCAN_STARTED:
             away[name] = (name, "Sensing", said)

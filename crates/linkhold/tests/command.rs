@@ -373,7 +373,7 @@ fn a_scenario_can_come_from_standard_input() {
 }
 
 #[test]
-fn a_signal_leaves_no_unfinished_folder() {
+fn a_signal_leaves_nothing_unfinished() {
     use std::process::Stdio;
     use std::time::{Duration, Instant};
     let folder = TempDir::new().expect("a temporary folder");
@@ -382,9 +382,15 @@ fn a_signal_leaves_no_unfinished_folder() {
         .replace("[radio]", "output.series_interval = \"10s\"\n[radio]");
     fs::write(folder.path().join("s.toml"), long).expect("written");
     let program = assert_cmd::cargo::cargo_bin("linkhold");
-    for (signal, status) in [("INT", 130), ("TERM", 143)] {
+    // Three million bursts, so that the log takes seconds to write.
+    let log =
+        "pu-log generate --bands 100 --users-per-band 100 --alpha 1 --beta 1 --duration 600s --out pu.log";
+    let run = "run s.toml --pcap";
+    for (arguments, signal, status) in
+        [(run, "INT", 130), (run, "TERM", 143), (log, "INT", 130), (log, "TERM", 143)]
+    {
         let mut child = std::process::Command::new(&program)
-            .args(["run", "s.toml", "--pcap"])
+            .args(arguments.split(' '))
             .current_dir(folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -395,13 +401,13 @@ fn a_signal_leaves_no_unfinished_folder() {
         while !partial() && begun.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(partial(), "it began");
+        assert!(partial(), "{arguments}: it began");
         let id = child.id().to_string();
         let sent =
             std::process::Command::new("kill").args(["-s", signal, &id]).status().expect("kill is there");
         assert!(sent.success());
-        assert_eq!(child.wait().expect("it ended").code(), Some(status), "{signal}");
-        assert_eq!(names(folder.path()), ["s.toml"], "{signal}");
+        assert_eq!(child.wait().expect("it ended").code(), Some(status), "{arguments}: {signal}");
+        assert_eq!(names(folder.path()), ["s.toml"], "{arguments}: {signal}");
     }
 }
 

@@ -194,7 +194,9 @@ pub fn an_interface_that_is_not_there() -> Outcome {
     Ok(())
 }
 
-/// This machine's kernel may have no flow tables, so nft is played by a program that lists one, as nft does.
+/// Agent and doctor say that a flow table of their interfaces takes flows past them, and what to change; of
+/// another's they say nothing. This machine's kernel may have no flow tables, so nft is played by a program
+/// that lists one, as nft does.
 pub fn a_flow_table_is_told() -> Outcome {
     let path = Path::build()?;
     let folder = tempfile::tempdir()?;
@@ -208,7 +210,10 @@ pub fn a_flow_table_is_told() -> Outcome {
         std::fs::set_permissions(&nft, std::fs::Permissions::from_mode(0o755))
     };
     let search = std::env::var("PATH").unwrap_or_default();
-    let environment = format!("PATH={}:{search}", folder.path().display());
+    let search = format!("{}:{search}", folder.path().display());
+    let environment = format!("PATH={search}");
+    let text = format!("wired = [\"{WIRED}\"]\nradio = [\"{RADIO}\"]\n");
+    let config = AgentConfig::parse(std::path::Path::new("agent.toml"), &text)?;
     let told = "the flow table fw4/ft takes flows of wan, radio0 past the firewall";
     for (device, expected) in [("radio0", true), ("lan7", false)] {
         play(device)?;
@@ -217,6 +222,28 @@ pub fn a_flow_table_is_told() -> Outcome {
         let is_told =
             status.troubles.iter().any(|trouble| trouble.contains(told) && trouble.contains("uci set"));
         assert_eq!((is_told, agent.log().contains(told)), (expected, expected), "{status}\n{}", agent.log());
+        let report = with_path(&search, || path.bs.enter(|| doctor(Some(&config))))?;
+        let check = report.checks.iter().find(|check| check.name == "flow offload").expect("it is looked at");
+        let remedy = check.remedy.as_deref().unwrap_or_default();
+        let is_told = check.outcome == Checked::Missing
+            && check.detail.contains(told)
+            && remedy.contains("uci set firewall.@defaults[0].flow_offloading=0");
+        assert_eq!((is_told, check.outcome == Checked::Works), (expected, !expected), "{report}");
+        assert!(!expected || !report.agent_runs(), "{report}");
     }
     Ok(())
+}
+
+/// `work` with `search` in the place of PATH, for the programs that this process itself runs.
+fn with_path<R>(search: &str, work: impl FnOnce() -> R) -> R {
+    let before = std::env::var_os("PATH");
+    // SAFETY: tests of this program run one at a time (`test_threads` in main.rs), and this one has no thread
+    // of its own now but the one that `work` starts and waits for, so nobody reads the environment meanwhile.
+    unsafe { std::env::set_var("PATH", search) };
+    let answer = work();
+    if let Some(before) = before {
+        // SAFETY: as above; `work` is over.
+        unsafe { std::env::set_var("PATH", before) };
+    }
+    answer
 }

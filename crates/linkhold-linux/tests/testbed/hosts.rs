@@ -79,8 +79,8 @@ announced = false
     Ok(Completion::Completed)
 }
 
-/// dsasync on the host that has the radio (its future work, section VII): it holds the host's own segments in a
-/// silence, and what collided before the host was told goes again from copies, which are whole.
+/// dsasync on the host that has the radio (its future work, section VII): it holds the host's own segments in
+/// a silence, and what collided before the host was told goes again from copies, which are whole.
 pub fn dsasync_at_a_station() -> Answer {
     let text = r#"
 mechanism = { name = "dsasync", at = "stations" }

@@ -1,7 +1,8 @@
-//! `linkhold pu-log`: makes a log of primary users' activity, or checks one (crahn, section 4.1; docs/pu-log.md).
+//! `linkhold pu-log`: makes a log of primary users' activity, or checks one (crahn, section 4.1;
+//! docs/pu-log.md).
 
 use std::fmt::Write as _;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,16 +13,16 @@ use linkhold_core::quantity::duration;
 use linkhold_core::time::Duration;
 use linkhold_radio::spectrum::{Band, Generator, Occupancy, Places, PuActivity, PuLog};
 
-use crate::Failure;
 use crate::output::print;
+use crate::{Failure, interrupt};
 
 /// `linkhold pu-log`.
 #[derive(Debug, Subcommand)]
 pub enum PuLogCommand {
     /// Make a log: every primary user on and off by turns, by a birth-death process.
     ///
-    /// Users of a band are on for an exponential time of mean 1/alpha seconds and off for one of mean 1/beta, and
-    /// start in the stationary state. One seed gives the same log, byte for byte.
+    /// Users of a band are on for an exponential time of mean 1/alpha seconds and off for one of mean 1/beta,
+    /// and start in the stationary state. One seed gives the same log, byte for byte.
     Generate(GenerateArgs),
     /// Check a log and say what it comes to, band by band.
     ///
@@ -42,10 +43,12 @@ pub struct GenerateArgs {
     /// Bands.
     #[arg(long, value_name = "B", value_parser = clap::value_parser!(u16).range(1..=1024))]
     bands: u16,
-    /// Death rate, 1/s: users are on for 1/alpha on average. One for all bands, or one for each with commas between.
+    /// Death rate, 1/s: users are on for 1/alpha on average. One for all bands, or one for each with commas
+    /// between.
     #[arg(long, value_name = "RATE", value_delimiter = ',', required = true, allow_negative_numbers = true)]
     alpha: Vec<f64>,
-    /// Birth rate, 1/s: users are off for 1/beta on average. One for all bands, or one for each with commas between.
+    /// Birth rate, 1/s: users are off for 1/beta on average. One for all bands, or one for each with commas
+    /// between.
     #[arg(long, value_name = "RATE", value_delimiter = ',', required = true, allow_negative_numbers = true)]
     beta: Vec<f64>,
     /// Time that the log covers, from 0. A burst that would go on ends then.
@@ -129,23 +132,33 @@ fn generate(args: &GenerateArgs) -> Result<(), Failure> {
     );
     match &args.out {
         None => print(&format!("{head}{log}")),
-        Some(out) => write(out, &head, &log)
-            .map_err(|error| Failure::Failed(format!("--out {}: {error}", out.display()))),
+        Some(out) => {
+            interrupt::watch()?;
+            write(out, &head, &log)
+                .map_err(|error| Failure::Failed(format!("--out {}: {error}", out.display())))
+        }
     }
 }
 
-/// Writes the log beside `out` and moves it there.
+/// Writes the log beside `out` and moves it there. After an error or a signal nothing remains of it.
 fn write(out: &Path, head: &str, log: &PuLog) -> io::Result<()> {
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // The process's umask takes from these what it takes from every new file.
     let mut builder = tempfile::Builder::new();
     let partial = builder.prefix(".linkhold-partial-").permissions(Permissions::from_mode(0o666));
     let mut partial = partial.tempfile_in(folder)?;
-    let mut writer = BufWriter::new(partial.as_file_mut());
+    let noted = partial.path().to_path_buf();
+    interrupt::begin(&noted);
+    let written = fill(partial.as_file_mut(), head, log)
+        .and_then(|()| partial.persist(out).map(drop).map_err(|error| error.error));
+    interrupt::end(&noted);
+    written
+}
+
+fn fill(file: &mut File, head: &str, log: &PuLog) -> io::Result<()> {
+    let mut writer = BufWriter::new(file);
     write!(writer, "{head}{log}")?;
-    writer.flush()?;
-    drop(writer);
-    partial.persist(out).map(|_| ()).map_err(|error| error.error)
+    writer.flush()
 }
 
 fn check(path: &Path, bands: Option<u16>) -> Result<(), Failure> {
