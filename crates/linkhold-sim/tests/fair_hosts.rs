@@ -14,8 +14,8 @@
 //!   within 100 ms of a silence's end.
 //!
 //! All are met where the rate is told and where it is not, but that a sparse flow beside 16 flows at its own
-//! host waits up to 11.7 ms (told, with silences) and 14.1 ms (untold, 3 ms, with silences). For these cells
-//! the bound below only keeps it from becoming worse.
+//! host waits 10.4 ms in one cell (untold, 3 ms, with silences; 8.1 ms of that also at a host of its own). For
+//! this cell the bound below only keeps it from becoming worse.
 
 mod common;
 
@@ -138,7 +138,7 @@ fn a_sparse_flow_hardly_waits_beside_hosts_with_many_and_with_one() {
     for condition in Condition::all() {
         // At a host of its own, and at the host with 16 flows.
         for station in [2, 0] {
-            // With silences it is 8 to 15 ms from seed to seed where the mean is 9.7: 32 say it to 0.3 ms.
+            // With silences it varies by several milliseconds from seed to seed: hence the mean of 32.
             let seeds = if condition.silent { 32 } else { 1 };
             let mut above = 0.0;
             for seed in 1..=seeds {
@@ -149,8 +149,8 @@ fn a_sparse_flow_hardly_waits_beside_hosts_with_many_and_with_one() {
             }
             println!("{condition:?}, station {station}: p95 {above:.2} ms above the least");
             let most = match (condition.rate, condition.silent, station) {
-                (_, _, 2) | (Rate::Told, false, _) => 10.0,
-                _ => 16.0,
+                (Rate::Untold, true, 0) if condition.rtt_ms == 3 => 11.0,
+                _ => 10.0,
             };
             if above.is_nan() || above > most {
                 failures.push(format!("{condition:?}, station {station}: {above:.2} ms"));

@@ -1,7 +1,8 @@
 //! The hold buffer: packets that wait, in queues served fairly (Algorithms 1 and 2, RFC 8290).
 //!
 //! Paper: `dsasync` section IV-B a, Algorithms 1 (line 9) and 2 (lines 6 to 13); RFC 8290 sections 4.1 and
-//! 4.2. Keeps packets; [`Downlink`] decides what is held and when it leaves.
+//! 4.2; who is new: [`virtual_time`](super::virtual_time). Keeps packets; [`Downlink`] decides what is held
+//! and when it leaves.
 //!
 //! Stations are served by deficit round robin, and within a station its queues, new ones first in both: a
 //! station or flow that seldom has anything here hardly waits, and none has more than its part for having
@@ -12,8 +13,10 @@
 //! and stations are served in turn, a packet each (Algorithm 2). What is taken back from the transmit queue
 //! goes to the front.
 //!
-//! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. A station: empty → new →
-//! old → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
+//! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. If it has had more than an
+//! equal part lately, it goes from empty to old, with what is left of its quantum; if it has not, it goes from
+//! old to new when it gets a packet after it ran empty. A station: empty → new → old → empty or empty → old
+//! → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
 //! nothing, so that its order is kept; from the common queue it moves to its own, with all that it holds,
 //! when its station has answered. (A flow that always holds something would stay among strangers for ever.)
 //!
@@ -31,6 +34,7 @@ use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Queues};
 use super::flow::{Flow, Transport};
 use super::longest::{Linked, Links, Longest};
+use super::virtual_time::{Tag, VirtualTime};
 use crate::packet::{PacketId, PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::Instant;
 use crate::units::Seq;
@@ -118,6 +122,7 @@ struct Queue {
     next: u32,
     links: Links,
     codel: CoDel,
+    tag: Tag,
 }
 
 const EMPTY: Queue = Queue {
@@ -132,6 +137,7 @@ const EMPTY: Queue = Queue {
     next: NONE,
     links: Links::NONE,
     codel: CoDel::NEW,
+    tag: Tag::NEW,
 };
 
 impl Queue {
@@ -259,6 +265,9 @@ struct Station {
     weight: u64,
     links: Links,
     longest: Longest,
+    /// Of its queues.
+    time: VirtualTime,
+    tag: Tag,
 }
 
 impl Station {
@@ -273,6 +282,8 @@ impl Station {
             weight: 0,
             links: Links::NONE,
             longest: Longest::default(),
+            time: VirtualTime::default(),
+            tag: Tag::NEW,
         }
     }
 }
@@ -307,6 +318,8 @@ pub(super) struct HoldBuffer {
     longest_datagrams: Longest,
     /// What all queues of datagrams weigh, bytes.
     datagrams: u64,
+    /// Of the stations.
+    time: VirtualTime,
     quantum: u32,
     /// Least that a packet weighs.
     least: u64,
@@ -328,6 +341,7 @@ impl HoldBuffer {
             heaviest: Longest::default(),
             longest_datagrams: Longest::default(),
             datagrams: 0,
+            time: VirtualTime::default(),
             quantum: QUANTUM,
             least: config.b_alloc.0 / u64::from(config.max_held_packets),
             packets: 0,
@@ -565,7 +579,7 @@ impl HoldBuffer {
             None => self.slab.push(held),
         }
         self.packets += 1;
-        self.enlist(queue, station);
+        self.enlist(queue, station, total == weight);
         self.weigh(queue, total);
         moved || total == weight
     }
@@ -595,10 +609,13 @@ impl HoldBuffer {
             (held.queue, held.prev, held.next) = (to, prev, NONE);
             index = flow_next;
         }
-        self.begin_anew(to, station);
+        self.begin(to, station);
         let (left, moved) = (self.queues[from as usize].weight - flow.held_weight, flow.held_weight);
         self.weigh(from, left);
         self.weigh(to, moved);
+        if left == 0 {
+            self.end(from);
+        }
     }
 
     /// Makes sure that the records of a queue and its station are there.
@@ -617,40 +634,67 @@ impl HoldBuffer {
         self.stations.resize_with(stations, Station::idle);
     }
 
-    /// Puts a queue that got its first packet on its station's list, and the station into a ring.
+    /// Puts a queue that got a packet, its `first`, on its station's list, and the station into a ring.
     #[inline]
-    fn enlist(&mut self, index: u32, station: u32) {
+    fn enlist(&mut self, index: u32, station: u32, first: bool) {
         let owner = &mut self.stations[station as usize];
         owner.held += 1;
-        if owner.turn == Turn::None {
-            owner.deficit = i64::from(self.quantum);
-            match self.kind {
-                Queues::Flow => {
-                    owner.turn = Turn::New;
-                    self.fresh.push_back(&mut self.stations, station);
-                }
-                Queues::Station => {
-                    owner.turn = Turn::Old;
-                    self.ring.push_back(&mut self.stations, station);
-                }
-            }
+        if owner.held == 1 {
+            self.enlist_station(station);
         }
-        let queue = &self.queues[index as usize];
-        if queue.place == Place::Empty || queue.station != station {
-            self.begin_anew(index, station);
+        if first {
+            self.begin(index, station);
         }
     }
 
-    /// Puts a queue on the list of the station's new ones.
+    /// Puts a station that got its first packet into a ring, unless it is still in one.
     #[inline(never)]
-    fn begin_anew(&mut self, index: u32, station: u32) {
-        // It is on a list if its flow has moved to another station since it ran empty.
-        self.delist(index);
+    fn enlist_station(&mut self, number: u32) {
+        let station = &mut self.stations[number as usize];
+        let is_new = self.time.begin(&station.tag);
+        if station.turn != Turn::None {
+            return;
+        }
+        if is_new || self.kind == Queues::Station {
+            station.deficit = i64::from(self.quantum);
+        }
+        if is_new && self.kind == Queues::Flow {
+            station.turn = Turn::New;
+            self.fresh.push_back(&mut self.stations, number);
+        } else {
+            station.turn = Turn::Old;
+            self.ring.push_back(&mut self.stations, number);
+        }
+    }
+
+    /// Puts a queue that got its first packet on a list of the station's. If it has had more than its part
+    /// lately, it keeps its turn among the old ones, or gets the last.
+    #[inline(never)]
+    fn begin(&mut self, index: u32, station: u32) {
         let queue = &mut self.queues[index as usize];
-        queue.place = Place::New;
-        queue.station = station;
-        queue.deficit = i64::from(self.quantum);
-        self.stations[station as usize].new.push_back(&mut self.queues, index);
+        if queue.station != station {
+            queue.tag = Tag::NEW;
+        }
+        let owner = &mut self.stations[station as usize];
+        if owner.time.begin(&queue.tag) {
+            // It may still be on a list, if it ran empty there.
+            self.delist(index);
+            let queue = &mut self.queues[index as usize];
+            queue.place = Place::New;
+            queue.station = station;
+            queue.deficit = i64::from(self.quantum);
+            self.stations[station as usize].new.push_back(&mut self.queues, index);
+        } else if queue.place == Place::Empty {
+            queue.place = Place::Old;
+            owner.old.push_back(&mut self.queues, index);
+        }
+    }
+
+    /// A queue has run empty.
+    #[inline(never)]
+    fn end(&mut self, index: u32) {
+        let queue = &mut self.queues[index as usize];
+        self.stations[queue.station as usize].time.end(&mut queue.tag);
     }
 
     /// Notes the weight of a queue, which knows its station.
@@ -689,11 +733,18 @@ impl HoldBuffer {
         let (left, station) = (from.weight - weight, from.station);
         flow.held -= 1;
         flow.held_weight -= weight;
-        self.stations[station as usize].held -= 1;
+        let owner = &mut self.stations[station as usize];
+        owner.held -= 1;
+        if owner.held == 0 {
+            self.time.end(&mut owner.tag);
+        }
         self.packets -= 1;
         self.slab[index as usize].next = self.free;
         self.free = index;
         self.weigh(queue, left);
+        if left == 0 {
+            self.end(queue);
+        }
         if self.packets == 0 {
             self.reset();
         }
@@ -856,6 +907,8 @@ impl HoldBuffer {
         let from = &mut self.queues[queue as usize];
         from.deficit -= i64::from(len);
         let station = &mut self.stations[from.station as usize];
+        station.time.serve(&mut from.tag, len, self.quantum);
+        self.time.serve(&mut station.tag, len, self.quantum);
         station.deficit = match self.kind {
             Queues::Flow => station.deficit - i64::from(len),
             // A packet each.

@@ -53,6 +53,7 @@ mod untold;
 pub mod uplink;
 mod uplink_path;
 mod uplink_windows;
+mod virtual_time;
 mod window;
 mod windows;
 
