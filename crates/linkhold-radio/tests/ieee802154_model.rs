@@ -4,6 +4,11 @@
 //! Transactions on Vehicular Technology 58(7), 2009: a sink asks, and N stations that hear the question at
 //! the same time answer with a frame each, without acknowledgment. Time goes in backoff periods of 320 us; a
 //! frame takes D of them. A look at the medium fills a whole period there (`after_busy` 192 us here).
+//! Of that paper only the abstract was read, so nobody has checked that the equations below are its own.
+//!
+//! The default is the standard's CCA, which takes 8 of a period's 20 symbols, and the next backoff may begin
+//! at once (`after_busy` 0). It passes less than the model where stations meet; how much less is measured
+//! here, and no source gives it.
 //!
 //! The model, slot by slot, for one station among N:
 //! ```text
@@ -71,24 +76,34 @@ fn measured(stations: u32, payload: u32, questions: u64, after_busy: Duration) -
     driver.delivered.len() as f64 / (questions * u64::from(stations)) as f64
 }
 
+/// Stations; by how much the default's throughput is off the model's, %, as measured over three seeds.
+type Row = (i32, f64);
+
+/// Bytes of data, the frame's slots, and its rows. 11 and 91 bytes make frames of 50 and 130 octets with all
+/// that is around them.
+const FRAMES: [(u32, usize, [Row; 4]); 2] = [
+    (11, 5, [(1, 0.0), (5, -4.0), (10, -10.3), (20, -15.8)]),
+    (91, 13, [(1, 0.0), (5, -9.1), (10, -14.6), (20, -17.2)]),
+];
+/// Enough that the seed decides nothing: of 4000, six seeds put the largest deviation from -4.2 to -5.6 %.
+const QUESTIONS: u64 = 40_000;
+
 #[test]
-fn throughput_is_within_5_percent_of_buratti_and_verdones_model() {
-    // 11 and 91 bytes of data make frames of 50 and 130 octets with all that is around them: 5 and 13 slots.
-    for (payload, slots) in [(11, 5), (91, 13)] {
-        for stations in [1, 5, 10, 20] {
+fn throughput_is_within_5_percent_of_buratti_and_verdones_model_and_the_standards_cca_is_below() {
+    for (payload, slots, rows) in FRAMES {
+        for (stations, below) in rows {
             let model = success(stations, slots);
-            let share = |after_busy| measured(stations as u32, payload, 4000, after_busy);
-            let simulated = share(Duration::from_micros(192));
-            let deviation = simulated / model - 1.0;
-            // The standard's CCA takes 8 of a period's 20 symbols, and the next backoff may begin at once.
-            let at_once = share(Duration::ZERO) / model - 1.0;
+            let off = |after_busy| {
+                let share = measured(stations as u32, payload, QUESTIONS, after_busy);
+                100.0 * (share / model - 1.0)
+            };
+            let (filled, at_once) = (off(Duration::from_micros(192)), off(Duration::ZERO));
             println!(
-                "D {slots:2}, N {stations:2}: model {model:.4}, simulated {simulated:.4} ({:+.1} %); backoff at \
-                 once after a busy CCA: {:+.1} %",
-                100.0 * deviation,
-                100.0 * at_once
+                "D {slots:2}, N {stations:2}: model {model:.4}, simulated {filled:+.1} %; backoff at once after a \
+                 busy CCA: {at_once:+.1} %"
             );
-            assert!(deviation.abs() < 0.05, "D {slots}, N {stations}: {simulated:.4}, model {model:.4}");
+            assert!(filled.abs() < 5.0, "D {slots}, N {stations}: {filled:+.2} % off the model");
+            assert!((at_once - below).abs() < 1.0, "D {slots}, N {stations}: {at_once:+.2} %, not {below}");
         }
     }
 }

@@ -17,6 +17,9 @@ pub(crate) struct PaperSpec {
     pub numbers: &'static str,
     /// Its figures, in its order.
     pub figures: &'static [FigureSpec],
+    /// Repetitions of every point unless others are asked for: so many that its claims can be decided, in
+    /// some minutes.
+    pub seeds: u32,
     /// How they run against a kernel's TCP, if they can.
     pub kernel: Option<&'static KernelSpec>,
 }
@@ -57,11 +60,12 @@ pub(crate) fn measure(
 ) -> Result<Figure, ReproduceError> {
     let printed = paper.figure(figure.id)?;
     let id = format!("{}/{}", of.name, figure.id);
-    let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), options.seeds, progress)?;
+    let seeds = options.seeds_of(of);
+    let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), seeds, progress)?;
     Ok(Figure {
         title: printed.full_title(),
         id,
-        seeds: u64::from(options.seeds),
+        seeds: u64::from(seeds),
         x_label: figure.x_label.to_owned(),
         rows: (figure.rows)(&grid),
         claims: judged(figure, printed, &grid),

@@ -129,7 +129,8 @@ pub fn reproduce_on(
         .map(|planned| {
             let variants = planned.variants.clone();
             let figure = planned.id();
-            let grid = Grid::run(&figure, planned.figure.scenario, variants, options.seeds, progress)?;
+            let seeds = options.seeds_of(planned.paper);
+            let grid = Grid::run(&figure, planned.figure.scenario, variants, seeds, progress)?;
             Ok(Grid { judged_on: Some(planned.kernel.stack), ..grid })
         })
         .collect::<Result<Vec<_>, ReproduceError>>()?;
@@ -190,7 +191,7 @@ impl Plan {
                 continue;
             }
             for case in cases {
-                let runs = self.runs_of(&name, &variant, &case, options.seeds);
+                let runs = self.runs_of(&name, &variant, &case, options.seeds_of(paper));
                 planned.points.push(PlannedPoint { variant: planned.variants.len(), case: case.name, runs });
             }
             planned.variants.push(variant);
@@ -292,7 +293,7 @@ impl PlannedFigure {
     ) -> Result<Figure, ReproduceError> {
         let paper = Paper::parse(self.paper.numbers)?;
         let printed = paper.figure(self.figure.id)?;
-        let grid = self.grid(measured, options.seeds);
+        let grid = self.grid(measured, options.seeds_of(self.paper));
         let seeds = grid.points.first().map_or(0, |point| point.runs.len());
         let mut rows = if seeds > 0 { self.rows(&grid, "kernel") } else { Vec::new() };
         for row in &mut rows {
@@ -338,7 +339,7 @@ impl PlannedFigure {
                 measured: beside.measured,
                 ci95: beside.ci95,
                 holds: beside.holds.filter(|_| beside.measured.is_some()),
-                seeds: u64::from(options.seeds),
+                seeds: u64::from(options.seeds_of(self.paper)),
             });
         }
         claims

@@ -27,18 +27,27 @@ pub use paper::PaperError;
 /// How much to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Repetitions of every point, each with its own seed.
-    pub seeds: u32,
+    /// Repetitions of every point, each with its own seed. `None`: three if quick, otherwise as many as the
+    /// paper's claims take.
+    pub seeds: Option<u32>,
     /// Run the paper's own stack only, for a first look; every claim is still computed.
     pub quick: bool,
 }
 
 impl Options {
-    /// Ten seeds, every stack.
-    pub const FULL: Self = Self { seeds: 10, quick: false };
+    /// The paper's number of seeds, every stack.
+    pub const FULL: Self = Self { seeds: None, quick: false };
     /// Three seeds, the paper's stack only.
-    pub const QUICK: Self = Self { seeds: 3, quick: true };
+    pub const QUICK: Self = Self { seeds: None, quick: true };
+
+    /// Repetitions of every point of `paper`.
+    fn seeds_of(self, paper: &PaperSpec) -> u32 {
+        self.seeds.unwrap_or(if self.quick { QUICK_SEEDS } else { paper.seeds })
+    }
 }
+
+/// Repetitions for a first look.
+const QUICK_SEEDS: u32 = 3;
 
 /// Receives the progress of the work.
 pub trait Progress: Sync {
@@ -189,4 +198,20 @@ pub fn reproduce(
         figures.push(figure::measure(paper, figure, &numbers, options, progress)?);
     }
     Ok(ReproduceReport::new(program, figures))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_seeds_is_what_was_asked_for_or_three_if_quick_or_the_papers() {
+        let asked = Options { seeds: Some(7), ..Options::FULL };
+        for (options, dsasync, activation) in
+            [(Options::FULL, 10, 100), (Options::QUICK, 3, 3), (asked, 7, 7)]
+        {
+            assert_eq!(options.seeds_of(&dsasync::PAPER), dsasync, "{options:?}");
+            assert_eq!(options.seeds_of(&activation::PAPER), activation, "{options:?}");
+        }
+    }
 }

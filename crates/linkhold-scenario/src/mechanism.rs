@@ -116,6 +116,15 @@ impl MechanismValue {
         }
     }
 
+    /// What in the file decides on the setting `key`: the setting itself, else the preset, else the mechanism's
+    /// name. `None` for the plain router.
+    #[must_use]
+    pub fn decides(&self, key: &str) -> Option<&Spot> {
+        let Self::Some(choice) = self else { return None };
+        let stated = choice.stated.0.iter().find(|stated| stated.key == key).map(|stated| &stated.spot);
+        Some(stated.or(choice.preset.as_ref().map(|preset| &preset.spot)).unwrap_or(&choice.name))
+    }
+
     /// The mechanism with everything filled in: its preset (`preset` where its own table names none), over
     /// that the `shared` settings, over those its own. `None` for the plain router, and after a report.
     pub fn resolve(

@@ -121,6 +121,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The message that [`report`](Self::report) would make, for something that is no error.
+    #[must_use]
+    pub fn remark(&self, spot: &Spot, what: impl Into<String>, right: impl Into<String>) -> String {
+        self.sources.problem(spot.origin, &spot.key, what, right).to_string()
+    }
+
     /// Where a spot is, for a message about another one.
     #[must_use]
     pub fn place(&self, spot: &Spot) -> String {

@@ -201,7 +201,7 @@ pub struct ReproduceArgs {
     /// Three seeds and one stack only: the paper's, or with --stack linux the kernel's at 3 ms.
     #[arg(long)]
     pub quick: bool,
-    /// Repetitions [default: 10, with --quick 3].
+    /// Repetitions [default: 10, of activation 100; with --quick 3].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
     /// Threads of the simulator [default: one per core]. Results do not depend on it.

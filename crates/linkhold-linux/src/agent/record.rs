@@ -67,7 +67,7 @@ impl Recording {
     ) -> Result<Box<dyn Mechanism>, AgentError> {
         let path = if config.radio.len() > 1 { with_radio(&self.file, radio) } else { self.file.clone() };
         let failed = |message: String| AgentError::Record { path: path.clone(), message };
-        // The file has addresses of users in it: it is its owner's only.
+        // The recording has addresses of users in it: only its owner may read it.
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
         let file = file.map_err(|error| failed(error.to_string()))?;
         let head = Recorded {

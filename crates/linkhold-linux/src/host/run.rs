@@ -22,6 +22,9 @@ pub fn run_host(config_path: &Path, recording: Option<&Recording>) -> Result<(),
         Seat::Host(host) => host.freeze,
         Seat::Router => FreezeBy::Auto,
     };
+    for remark in config.remarks() {
+        tracing::warn!("{remark}");
+    }
     run_with(&config, config_path, recording, |mechanisms| {
         let senders: Box<dyn Senders> = match kernel_side(freeze)? {
             Some(kernel) => Box::new(HostSenders::new(&config.radio, kernel, config.silence.max)),

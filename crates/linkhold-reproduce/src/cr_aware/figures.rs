@@ -1,9 +1,8 @@
 //! What varies in each figure, and its rows.
 
-use linkhold_results::stats::Estimate;
-use linkhold_results::{FigureRow, RunRecord};
+use linkhold_results::{FigureRow, FlowSeries, RunRecord};
 
-use crate::figure::{row, rows_of};
+use crate::figure::{row, row_of, rows_of};
 use crate::grid::{Grid, Point, Variant};
 
 /// The paper's TCP, NewReno in user space, with what the scenario assumes of the radio.
@@ -84,25 +83,31 @@ pub(super) fn goodput_rows(grid: &Grid) -> Vec<FigureRow> {
     rows
 }
 
+/// End of each interval of `flow`'s series, s, and the full segments delivered up to it. A series halves its
+/// resolution when it is full, so an interval of a long run lasts several seconds.
+fn sequence(flow: &FlowSeries) -> Vec<(f64, f64)> {
+    let begins = core::iter::once(&0.0).chain(&flow.t_s);
+    let intervals = begins.zip(&flow.t_s).zip(&flow.goodput_bps);
+    let up_to = |bytes: &mut f64, ((begin, end), bps): ((&f64, &f64), &f64)| {
+        *bytes += bps * (end - begin) / 8.0;
+        Some((*end, *bytes / SEGMENT))
+    };
+    intervals.scan(0.0, up_to).collect()
+}
+
 /// Packets delivered up to each minute.
 pub(super) fn sequence_rows(grid: &Grid) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| {
-        let Some((_, first)) = point.runs.first() else { return Vec::new() };
-        let minutes = first.router.t_s.iter().enumerate().filter(|(_, t)| (**t / 60.0).fract() < 1e-9);
-        let at = |index: usize| {
-            let up_to_now = point.runs.iter().map(|(_, series)| {
-                let flow = series.flows.first();
-                let bits: f64 = flow.map_or(0.0, |flow| flow.goodput_bps.iter().take(index + 1).sum());
-                bits / 8.0 / SEGMENT
-            });
-            Estimate::of(&up_to_now.collect::<Vec<f64>>())
-        };
+        let flows = point.runs.iter().filter_map(|(_, series)| series.flows.first());
+        let sequences: Vec<_> = flows.map(sequence).collect();
+        let Some(first) = sequences.first() else { return Vec::new() };
+        let minutes = first.iter().enumerate().filter(|(_, (t, _))| (t / 60.0).fract() < 1e-9);
         minutes
-            .map(|(index, &t)| {
-                let estimate = at(index);
-                let mut row = row(variant, point, "packets delivered", "", |_| f64::NAN);
-                (row.x, row.measured, row.ci95) = (Some(t), estimate.mean, estimate.ci95);
-                row
+            .map(|(index, &(t, _))| {
+                let up_to_now = sequences.iter().filter_map(|sequence| sequence.get(index));
+                let packets: Vec<f64> = up_to_now.map(|&(_, packets)| packets).collect();
+                let row = row_of(variant, point, "packets delivered", "", &packets);
+                FigureRow { x: Some(t), ..row }
             })
             .collect()
     })

@@ -11,6 +11,7 @@ pub(crate) const PAPER: PaperSpec = PaperSpec {
     name: "cr-aware",
     numbers: include_str!("../../../../reproductions/cr-aware/paper.toml"),
     figures: FIGURES,
+    seeds: 10,
     kernel: None,
 };
 
@@ -45,7 +46,9 @@ mod tests {
     use linkhold_scenario::Scenario;
 
     use super::*;
+    use crate::Silent;
     use crate::figure::check_pages;
+    use crate::grid::Grid;
     use crate::paper::Paper;
 
     #[test]
@@ -57,6 +60,26 @@ mod tests {
                 let cases: Vec<_> = scenario.cases().into_iter().map(|case| case.name).collect();
                 assert_eq!(cases, ["newreno", "newreno+cr", "phy-lr", "phy-lr+cr", "tcp-lr", "tcp-lr+cr"]);
             }
+        }
+    }
+
+    #[test]
+    fn figure_4_ends_with_the_packets_that_figure_3_counts() {
+        let [fig3, fig4] = FIGURES else { panic!("two figures") };
+        let run = |figure: &FigureSpec| {
+            Grid::run(figure.id, figure.scenario, (figure.variants)(true), 2, &Silent).expect("it runs")
+        };
+        let (counts, curves) = ((fig3.rows)(&run(fig3)), (fig4.rows)(&run(fig4)));
+        let counts: Vec<_> = counts.iter().filter(|row| row.metric == "uplink packets delivered").collect();
+        assert_eq!(counts.len(), 6);
+        for count in counts {
+            let curve: Vec<_> = curves.iter().filter(|row| row.case == count.case).collect();
+            let last = curve.last().expect("its case has a curve");
+            assert_eq!((curve.len(), last.x), (10, Some(600.0)), "{}", count.case);
+            let off = (last.measured - count.measured).abs();
+            assert!(off <= 1.0, "{}: {} at 600 s, {} counted", count.case, last.measured, count.measured);
+            let rises = curve.is_sorted_by(|before, after| before.measured <= after.measured);
+            assert!(rises && count.measured > 1.0, "{}: {curve:?}", count.case);
         }
     }
 

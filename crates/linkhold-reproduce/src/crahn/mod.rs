@@ -12,6 +12,7 @@ pub(crate) const PAPER: PaperSpec = PaperSpec {
     name: "crahn",
     numbers: include_str!("../../../../reproductions/crahn/paper.toml"),
     figures: FIGURES,
+    seeds: 10,
     kernel: None,
 };
 
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn every_claim_is_measured() {
         let paper = Paper::parse(PAPER.numbers).expect("it is right");
-        let once = Options { seeds: 2, quick: true };
+        let once = Options { seeds: Some(2), quick: true };
         for spec in FIGURES {
             let short = FigureSpec { variants: spec.variants, ..*spec };
             let measured = measure(&PAPER, &short, &paper, once, &crate::Silent).expect("it runs");

@@ -12,6 +12,7 @@ pub(crate) const PAPER: PaperSpec = PaperSpec {
     name: "dsasync",
     numbers: include_str!("../../../../reproductions/dsasync/paper.toml"),
     figures: FIGURES,
+    seeds: 10,
     kernel: Some(&kernel::SPEC),
 };
 
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn what_was_given_is_shown_beside_the_papers_number_and_not_judged() {
         let paper = Paper::parse(PAPER.numbers).unwrap();
-        let once = Options { seeds: 1, quick: true };
+        let once = Options { seeds: Some(1), quick: true };
         for (figure, metrics) in [
             (
                 "overhead",

@@ -79,7 +79,7 @@ impl Testbed for Changed {
 }
 
 fn quick(seeds: u32) -> Options {
-    Options { seeds, quick: true }
+    Options { seeds: Some(seeds), quick: true }
 }
 
 fn of(selector: &str) -> Selection<'_> {
@@ -116,7 +116,8 @@ fn figures_with_the_same_scenario_share_its_runs_and_no_run_is_made_twice() {
 
 #[test]
 fn without_quick_every_stack_runs_but_those_that_no_kernel_has() {
-    let plan = Plan::new(&AS_SIMULATED, &of("dsasync/fig7"), Options { seeds: 1, ..Options::FULL }).unwrap();
+    let plan =
+        Plan::new(&AS_SIMULATED, &of("dsasync/fig7"), Options { seeds: Some(1), ..Options::FULL }).unwrap();
     let stacks: Vec<&str> = plan.figures[0].variants.iter().map(|variant| variant.stack.as_str()).collect();
     assert_eq!(stacks[..4], ["linux, 3 ms", "linux-2009, 3 ms", "linux, 50 ms", "linux, 100 ms"]);
     assert!(!stacks.iter().any(|stack| stack.contains("RTO floor")), "{stacks:?}");

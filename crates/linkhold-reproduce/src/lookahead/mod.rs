@@ -11,6 +11,7 @@ pub(crate) const PAPER: PaperSpec = PaperSpec {
     name: "lookahead",
     numbers: include_str!("../../../../reproductions/lookahead/paper.toml"),
     figures: FIGURES,
+    seeds: 10,
     kernel: None,
 };
 
@@ -85,7 +86,7 @@ mod tests {
     #[test]
     fn every_claim_is_measured() {
         let paper = Paper::parse(PAPER.numbers).expect("it is right");
-        let once = Options { seeds: 1, quick: true };
+        let once = Options { seeds: Some(1), quick: true };
         let spec = FIGURES.iter().find(|spec| spec.id == "fig5").expect("it is there");
         let measured = measure(&PAPER, spec, &paper, once, &crate::Silent).expect("it runs");
         assert!(!measured.claims.is_empty());

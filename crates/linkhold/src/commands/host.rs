@@ -31,5 +31,8 @@ pub fn run(args: &HostArgs) -> Result<(), Failure> {
 
 fn check(path: &Path) -> Result<(), Failure> {
     let config = AgentConfig::load_host(path).map_err(|error| Failure::BadInput(error.to_string()))?;
+    for remark in config.remarks() {
+        eprintln!("{remark}");
+    }
     print(&format!("{}: OK (host {}: radio {})\n", path.display(), config.instance, config.radio.join(", ")))
 }

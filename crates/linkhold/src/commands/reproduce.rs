@@ -70,8 +70,7 @@ fn on_the_kernel(args: &ReproduceArgs) -> Result<(), Failure> {
 
 impl ReproduceArgs {
     fn options(&self) -> Options {
-        let options = if self.quick { Options::QUICK } else { Options::FULL };
-        Options { seeds: self.seeds.unwrap_or(options.seeds), ..options }
+        Options { seeds: self.seeds, quick: self.quick }
     }
 
     fn selection(&self) -> Selection<'_> {

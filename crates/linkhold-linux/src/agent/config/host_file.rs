@@ -3,6 +3,8 @@
 //!
 //! `packaging/host.toml` is the commented example; a test reads it.
 
+use linkhold_core::action::Resend;
+use linkhold_core::cr_aware::CrAwareConfig;
 use linkhold_core::mechanism::Place;
 use linkhold_core::quantity::ValueError;
 use linkhold_core::registry::{self, MechanismSettings};
@@ -124,6 +126,26 @@ pub fn runs_on_a_host(settings: &MechanismSettings, place: Place) -> Result<(), 
     Err(ValueError::new(what, format!("a host can run {}", names.join(", "))))
 }
 
+/// Says that `cr-aware` asks for something that no kernel's sender can be told, if it does. `first` is nearest
+/// to what a sender does by itself at a thaw, and so needs no word.
+fn resend_remark(
+    mechanism: &MechanismValue,
+    settings: &MechanismSettings,
+    reader: &Reader<'_>,
+) -> Option<String> {
+    let MechanismSettings::CrAware(CrAwareConfig { resend, .. }) = settings else { return None };
+    let asked = match resend {
+        Resend::First => return None,
+        Resend::All => "all",
+        Resend::Nothing => "nothing",
+    };
+    let what = format!(
+        "resend = {asked:?} does nothing here: Linux chooses by itself what goes again at the end of a silence"
+    );
+    let right = "write resend = \"first\", which is nearest to what it does (docs/host.md)";
+    Some(reader.remark(mechanism.decides("resend")?, what, right))
+}
+
 /// Checks what no single key can, and fills in the configuration; `None` after a report.
 pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig> {
     if file.radio.is_empty() {
@@ -142,6 +164,7 @@ pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig
     {
         reader.report(&file.mechanism.spot, error.what, error.right);
     }
+    let remark = placed.as_ref().and_then(|placed| resend_remark(&file.mechanism, &placed.settings, reader));
     let radio = names(&file.radio);
     Some(AgentConfig {
         instance: file.instance.0.clone(),
@@ -164,6 +187,7 @@ pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig
                 every: **file.snr.every,
                 noise_dbm: file.snr.noise_dbm.as_ref().map_or(NOISE_DBM, |at| at.0),
             },
+            remarks: remark.into_iter().collect(),
         }),
         radio,
     })
@@ -205,6 +229,33 @@ mod tests {
         assert!(config.build_mechanism(1).is_ok());
         let defaults = parse("radio = [\"wlan0\"]\n").unwrap();
         assert_eq!(format!("{config:?}"), format!("{defaults:?}"));
+    }
+
+    #[test]
+    fn a_resend_that_no_kernel_can_be_told_is_remarked_on_where_it_is_asked_for() {
+        const ALL: &str = "resend = \"all\" does nothing here: Linux chooses by itself what goes again";
+        const NOTHING: &str = "resend = \"nothing\" does nothing here";
+        for (mechanism, place, remark) in [
+            ("{ name = \"cr-aware\", preset = \"paper\" }", "2:43: mechanism.preset", Some(ALL)),
+            ("{ name = \"cr-aware\", resend = \"all\" }", "2:43: mechanism.resend", Some(ALL)),
+            ("{ name = \"cr-aware\", resend = \"nothing\" }", "2:43: mechanism.resend", Some(NOTHING)),
+            ("{ name = \"cr-aware\", preset = \"paper\", resend = \"first\" }", "", None),
+            ("\"cr-aware\"", "", None),
+            ("\"snr-gate\"", "", None),
+            ("\"none\"", "", None),
+        ] {
+            let config = parse(&format!("radio = [\"w\"]\nmechanism = {mechanism}\n")).unwrap();
+            let remarks = config.remarks();
+            match remark {
+                None => assert!(remarks.is_empty(), "{mechanism}: {remarks:?}"),
+                Some(what) => {
+                    let expected = format!("host.toml:{place}: {what}");
+                    let [told] = remarks else { panic!("{mechanism}: {remarks:?}") };
+                    assert!(told.starts_with(&expected), "expected {expected}\ntold     {told}");
+                    assert!(told.contains("; write resend = \"first\""), "{told}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub struct HostSection {
     pub freeze: FreezeBy,
     /// Where the signal-to-noise ratio comes from.
     pub snr: SnrSection,
+    /// What the file asks for that a host cannot do, with file, line and key.
+    pub remarks: Vec<String>,
 }
 
 /// How a host's senders are frozen.
@@ -252,6 +254,15 @@ impl AgentConfig {
                     several.iter().map(|settings| settings.build_at(place, seed)).collect();
                 Ok(Box::new(Chain::new(members?, seed)))
             }
+        }
+    }
+
+    /// What the file asks for that cannot be done where it runs, with file, line and key.
+    #[must_use]
+    pub fn remarks(&self) -> &[String] {
+        match &self.seat {
+            Seat::Router => &[],
+            Seat::Host(host) => &host.remarks,
         }
     }
 

@@ -16,6 +16,9 @@
  *
  * Deviations from the paper, because the verifier lets a congestion control write snd_cwnd and snd_ssthresh
  * but no timer and no estimate (docs/host.md has its refusals):
+ * - a frozen socket does not stop sending. What the kept cwnd has room for goes out into the silence, new data
+ *   too, until cwnd is used up. Closing windows (host/window.rs) is what stops it, so with freeze = "kernel"
+ *   nothing does.
  * - the retransmission timer runs on and backs off; each expiry sends one segment. The acknowledgment that
  *   user space injects at the thaw resumes transmission (host/senders.rs).
  * - samples of the round trip that span the silence reach the estimate.
