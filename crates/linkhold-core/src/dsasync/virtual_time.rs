@@ -75,7 +75,8 @@ impl VirtualTime {
     /// A member has nothing left to send.
     pub fn end(&mut self, tag: &mut Tag) {
         let now = self.now >> TICK;
-        tag.ceases = (tag.until >> TICK).min(now + TICKS as u64 - 1);
+        // Not before what it was served is its part.
+        tag.ceases = tag.until.div_ceil(1 << TICK).min(now + TICKS as u64 - 1);
         if tag.ceases > now {
             self.ceasing[place(tag.ceases)] += 1;
         } else {
