@@ -13,9 +13,9 @@
 //! - Never more than B_alloc is held, also where that is short; and no packet is dropped for a standing queue
 //!   within 100 ms of a silence's end.
 //!
-//! All are met where the rate is told and where it is not, but that a sparse flow beside 16 flows at its own
-//! host waits 10.4 ms in one cell (untold, 3 ms, with silences; 8.1 ms of that also at a host of its own). For
-//! this cell the bound below only keeps it from becoming worse.
+//! All are met where the rate is told and where it is not. Untold and with silences the sparse flow beside 16
+//! flows at its own host meets its bound closely: 9.9 and 9.8 ms, where other seeds would give 0.3 ms more or
+//! less.
 
 mod common;
 
@@ -148,11 +148,7 @@ fn a_sparse_flow_hardly_waits_beside_hosts_with_many_and_with_one() {
                 above += (flow.delay_p95_outside_silence_s - flow.delay_min_s) * 1e3 / seeds as f64;
             }
             println!("{condition:?}, station {station}: p95 {above:.2} ms above the least");
-            let most = match (condition.rate, condition.silent, station) {
-                (Rate::Untold, true, 0) if condition.rtt_ms == 3 => 11.0,
-                _ => 10.0,
-            };
-            if above.is_nan() || above > most {
+            if above.is_nan() || above > 10.0 {
                 failures.push(format!("{condition:?}, station {station}: {above:.2} ms"));
             }
         }
