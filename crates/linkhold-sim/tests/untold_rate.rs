@@ -1,10 +1,11 @@
 //! The rate that nobody tells, measured over recorded links: against what the recording says that the link
 //! carried.
 //!
-//! The aim stood in issue 12 before anything was measured: half of the estimates within 5 % of the truth,
-//! nine in ten within 15 %. It is not met: what is printed is what there is, and the bounds below only keep
-//! it from becoming worse. Where the radio ran dry nobody can see what it would have carried, but the
-//! recording says so; and on a link whose rate doubles within half a second, 500 ms of it measured some
+//! The aim stood in issue 12 before anything was measured: on Verizon's link half of the estimates within 5 %
+//! of the truth, nine in ten within 15 % ([`AIM`]). What is printed is what there is; the bounds below only
+//! keep it from becoming worse. Where the radio ran dry nobody can see what it would have carried, but the
+//! recording says so, and therefore the errors are told a second time for the looks before which it was busy
+//! ([`USED`]). On a link whose rate doubles within half a second, 500 ms of it measured some
 //! milliseconds sooner or later differ by a tenth. An estimate is looked at every 100 ms outside silences. It
 //! is a mean over 500 ms, silences left out, and speaks of what was acknowledged; so the truth is what the
 //! recording offered in the latest 500 ms outside silences, as payload, up to 10 ms ago: about the time that
@@ -15,11 +16,12 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use linkhold_core::dsasync::DsaSyncConfig;
-use linkhold_core::packet::Direction;
+use linkhold_core::packet::{Direction, FlowKey};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::Trace;
 use linkhold_scenario::{Case, Scenario};
-use linkhold_sim::{NoObserver, Simulation, run_case};
+use linkhold_sim::slab::Packet;
+use linkhold_sim::{Observer, Simulation, Tap, run_case};
 use linkhold_tcp::{Congestion, TcpConfig};
 
 /// Payload of a full segment with timestamps, which one opportunity carries.
@@ -57,33 +59,90 @@ fn recorded(folder: &Path, name: &str, set: &[&str]) -> Case {
     let of = |end: &str| format!("radio.trace.{end}={}", folder.join(format!("{name}.{end}")).display());
     let mut settings = vec![of("down"), of("up")];
     settings.extend(set.iter().map(|&set| set.to_owned()));
-    let mut cases = cases("traces.toml", &settings).into_iter();
+    dsasync_over_traces(&settings)
+}
+
+/// The case `dsasync` of the scenario of recordings, with these settings.
+fn dsasync_over_traces(settings: &[String]) -> Case {
+    let mut cases = cases("traces.toml", settings).into_iter();
     cases.find(|case| case.name == "dsasync").expect("the scenario has the case")
 }
 
-/// Errors of the estimates in one run, as shares of the truth, in order.
-fn errors(folder: &Path, name: &str, set: &[&str]) -> Vec<f64> {
-    let set = [&["radio.trace.random_start=false", "duration=118s"], set].concat();
-    let case = recorded(folder, name, &set);
-    let down = folder.join(format!("{name}.down"));
-    let trace = Trace::parse(&std::fs::read(down).expect("readable")).expect("a trace");
-    let offered = offered(&trace, Duration::from_millis(100));
-    let mut watches = NoObserver;
-    let mut run = Simulation::new(&case, 1, &mut watches).expect("it can run");
-    let mut errors = Vec::new();
-    for ms in (5_000..118_000u64).step_by(100) {
-        run.advance(Instant::from_millis(ms));
-        let rate = run.engine().network().taps()[0].mechanism().metrics().measured_rate as f64 / 8e3;
-        let until = ms as usize - 10;
-        let counted: Vec<f64> = offered[..until].iter().rev().filter_map(|bytes| *bytes).take(500).collect();
+/// Aim for the error in the median and at the 90th percentile, over all looks, on Verizon's link.
+const AIM: [f64; 2] = [0.05, 0.15];
+
+/// The radio counts as busy before a look if so much of what was offered was used.
+const USED: f64 = 0.95;
+
+/// Counts the payload that reaches the station, by millisecond.
+#[derive(Default)]
+struct Received {
+    by_ms: Vec<f64>,
+}
+
+impl Observer for Received {
+    fn wants_packets(&self) -> bool {
+        true
+    }
+
+    fn on_packet(&mut self, now: Instant, tap: Tap, _flow: &FlowKey, packet: &Packet) {
+        let ms = now.since(Instant::ZERO).as_millis() as usize;
+        if tap == Tap::Station && packet.sent_at < now {
+            self.by_ms.resize(self.by_ms.len().max(ms + 1), 0.0);
+            self.by_ms[ms] += f64::from(packet.segment.payload_len);
+        }
+    }
+}
+
+/// One look at the estimate.
+struct Look {
+    /// Estimate over truth, less one.
+    error: f64,
+    /// Share of what was offered that was used.
+    used: f64,
+}
+
+/// The looks at the estimate in one run: a download over the recording `down`, whose ACKs go up over `up`.
+fn looks(folder: &Path, down: &str, up: &str, dry_share: &str) -> Vec<Look> {
+    let of = |way: &str, name: &str| format!("radio.trace.{way}={}", folder.join(name).display());
+    let set = ["radio.trace.random_start=false".to_owned(), "duration=118s".to_owned()];
+    let mut settings = vec![of("down", down), of("up", up), format!("dsasync.dry_share={dry_share}")];
+    settings.extend(set);
+    let case = dsasync_over_traces(&settings);
+    let recording = std::fs::read(folder.join(down)).expect("readable");
+    let offered = offered(&Trace::parse(&recording).expect("a trace"), Duration::from_millis(100));
+    let mut received = Received::default();
+    let mut looks = Vec::new();
+    let mut rates = Vec::new();
+    let mut run = Simulation::new(&case, 1, &mut received).expect("it can run");
+    for ms in (5_000..118_000usize).step_by(100) {
+        run.advance(Instant::from_millis(ms as u64));
+        rates.push((
+            ms - 10,
+            run.engine().network().taps()[0].mechanism().metrics().measured_rate as f64 / 8e3,
+        ));
+    }
+    drop(run);
+    for (until, rate) in rates {
         if offered[until].is_none() {
             continue;
         }
-        let truth = counted.iter().sum::<f64>() / counted.len() as f64;
-        errors.push((rate / truth - 1.0).abs());
+        let counted: Vec<(f64, usize)> =
+            (0..until).rev().filter_map(|ms| Some((offered[ms]?, ms))).take(500).collect();
+        let truth: f64 = counted.iter().map(|(bytes, _)| bytes).sum();
+        let passed: f64 = counted.iter().filter_map(|&(_, ms)| received.by_ms.get(ms)).sum();
+        looks.push(Look { error: rate * counted.len() as f64 / truth - 1.0, used: passed / truth });
     }
+    looks
+}
+
+/// Median and 90th percentile of the errors.
+fn errors(looks: &[Look], is_counted: impl Fn(&Look) -> bool) -> ([f64; 2], usize) {
+    let mut errors: Vec<f64> =
+        looks.iter().filter(|look| is_counted(look)).map(|look| look.error.abs()).collect();
     errors.sort_by(f64::total_cmp);
-    errors
+    let at = |share: f64| errors.get((errors.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
+    ([at(0.5), at(0.9)], errors.len())
 }
 
 #[test]
@@ -93,13 +152,25 @@ fn the_rate_that_nobody_tells_is_found() {
         return;
     };
     let mut failures = Vec::new();
-    for (name, median, most) in [("Verizon-LTE-short", 0.08, 0.40), ("ATT-LTE-driving-2016", 0.25, 0.90)] {
-        for share in ["0.1", "0.02"] {
-            let errors = errors(&folder, name, &[&format!("dsasync.dry_share={share}")]);
-            let at = |share: f64| errors[(errors.len() as f64 * share) as usize];
-            println!("{name}, dry {share}: median {:.3}, p90 {:.3} of {}", at(0.5), at(0.9), errors.len());
-            if at(0.5) > median || at(0.9) > most {
-                failures.push(format!("{name}, dry {share}: {:.3} and {:.3}", at(0.5), at(0.9)));
+    // (down, up, bounds for the error in the median and at the 90th percentile)
+    let rows = [
+        ("Verizon-LTE-short.down", "Verizon-LTE-short.up", 0.08, 0.40),
+        ("Verizon-LTE-short.up", "Verizon-LTE-short.down", 0.15, 0.40),
+        ("ATT-LTE-driving-2016.down", "ATT-LTE-driving-2016.up", 0.25, 0.90),
+        ("TMobile-UMTS-driving.down", "Verizon-LTE-short.up", 0.50, 0.90),
+    ];
+    for (down, up, median, most) in rows {
+        for dry_share in ["0.1", "0.02"] {
+            let looks = looks(&folder, down, up, dry_share);
+            let (all, count) = errors(&looks, |_| true);
+            let (busy, used) = errors(&looks, |look| look.used >= USED);
+            let met = if all[0] <= AIM[0] && all[1] <= AIM[1] { "met" } else { "missed" };
+            println!(
+                "{down}, dry {dry_share}: median {:.3}, p90 {:.3} of {count}, {met}; busy: {:.3}, {:.3} of {used}",
+                all[0], all[1], busy[0], busy[1]
+            );
+            if all[0] > median || all[1] > most {
+                failures.push(format!("{down}, dry {dry_share}: {all:.3?}"));
             }
         }
     }
