@@ -246,7 +246,7 @@ fn a_sender_that_is_told_of_its_routes_has_fewer_timeouts() {
             "mesh.walk={ speed_min = \"10m/s\", speed_max = \"20m/s\", pause = \"0s\" }".to_owned(),
         ];
         let scenario = Scenario::from_toml(text, "mesh.toml", &set).expect("a scenario");
-        let runs = (1..9).map(|seed| run(&scenario, 0, seed).0);
+        let runs = (1..33).map(|seed| run(&scenario, 0, seed).0);
         runs.flat_map(|run| run.flows).map(|flow| flow.rto_events).sum::<u64>()
     };
     let (told, not) = (timeouts(true), timeouts(false));
