@@ -5,7 +5,7 @@
 //! interrupted table goes on where it was. How many run at once adapts as TCP's window does: one more after
 //! each punctual cell until one is late, a quarter less (at least one) after a late one, then one more after
 //! as many punctual cells as may run. TCP halves because a loss hurts others; a late cell costs only its own
-//! repetition, and on two processors halving left one cell at a time where four finish thrice as many. If one
+//! repetition, and on two processors halving left one cell at a time where several finish sooner. If one
 //! hiccup of the host spoils several cells that run side by side, the number is cut only once (as in RFC
 //! 6582's recovery). A late cell is run again, after its second attempt alone.
 //! Lateness is measured ([`MAX_LATENESS`]), never guessed, and so is what the host did besides
