@@ -116,8 +116,8 @@ impl MechanismValue {
         }
     }
 
-    /// What in the file decides on the setting `key`: the setting itself, else the preset, else the mechanism's
-    /// name. `None` for the plain router.
+    /// What in the file decides on the setting `key`: the setting itself, else the preset, else the
+    /// mechanism's name. `None` for the plain router.
     #[must_use]
     pub fn decides(&self, key: &str) -> Option<&Spot> {
         let Self::Some(choice) = self else { return None };

@@ -183,10 +183,10 @@ impl Receiver {
         (ts_value.wrapping_sub(self.ts_recent) as i32) < 0
     }
 
-    /// RFC 7323 section 4.3 (2): TS.Recent from a segment that passes PAWS and reaches Last.ACK.sent. One that
-    /// ends before it lies outside the window, and section 5.3 rejects it (R2) before its timestamp counts (R3),
-    /// as Linux does (`tcp_sequence`, from `rcv_wup` on): else a late copy of old data would make PAWS drop new
-    /// data that left before the copy.
+    /// RFC 7323 section 4.3 (2): TS.Recent from a segment that passes PAWS and reaches Last.ACK.sent. One
+    /// that ends before it lies outside the window, and section 5.3 rejects it (R2) before its timestamp
+    /// counts (R3), as Linux does (`tcp_sequence`, from `rcv_wup` on): else a late copy of old data would
+    /// make PAWS drop new data that left before the copy.
     pub fn note_timestamp(&mut self, start: u64, end: u64, ts_value: u32) {
         if start <= self.last_ack_sent && end >= self.last_ack_sent {
             self.ts_recent = ts_value;

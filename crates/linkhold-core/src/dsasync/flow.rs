@@ -476,8 +476,8 @@ impl Flow {
         else {
             return;
         };
-        // What left after the copies has arrived, so they have arrived or are lost, too. Else copies that were lost
-        // would count as under way for as long as only SACK blocks move on.
+        // What left after the copies has arrived, so they have arrived or are lost, too. Else copies that
+        // were lost would count as under way for as long as only SACK blocks move on.
         let sent_before = self.watched.as_ref().and_then(|watched| watched.sent_before_again);
         if sent_before.is_some_and(|before| highest.after(before)) {
             self.again = 0;

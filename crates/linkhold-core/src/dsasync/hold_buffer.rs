@@ -14,9 +14,9 @@
 //! goes to the front.
 //!
 //! A queue: empty → new (its first packet) → old (its quantum is used up) → empty. If it has had more than an
-//! equal part lately, it goes from empty to old, with what is left of its quantum; if it has not, it goes from
-//! old to new when it gets a packet after it ran empty. A station: empty → new → old → empty or empty → old
-//! → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
+//! equal part lately, it goes from empty to old, with what is left of its quantum; if it has not, it goes
+//! from old to new when it gets a packet after it ran empty. A station: empty → new → old → empty or empty →
+//! old → empty in the same way; new or old → blocked (silent) → old. A flow stays in its queue until it holds
 //! nothing, so that its order is kept; from the common queue it moves to its own, with all that it holds,
 //! when its station has answered. (A flow that always holds something would stay among strangers for ever.)
 //!

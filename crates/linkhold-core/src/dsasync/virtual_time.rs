@@ -11,8 +11,8 @@
 //! those that only seldom have something would else make virtual time run too fast, and could starve the
 //! others one after the other.
 //!
-//! Deviation: when a member ceases to count is known to within [`TICK`], and is at most [`TICKS`] of them off,
-//! which takes no sorted list.
+//! Deviation: when a member ceases to count is known to within [`TICK`], and is at most [`TICKS`] of them
+//! off, which takes no sorted list.
 
 /// Tags and virtual time are in parts of a byte, this many bits of them.
 const FRACTION: u32 = 8;

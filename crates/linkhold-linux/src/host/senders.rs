@@ -79,7 +79,8 @@ impl<K: Kernel> Senders for HostSenders<K> {
                 }
             }
             // What goes again is the kernel's own choice: the acknowledgment that wakes a sender in the loss
-            // state makes it retransmit what is lost. A configuration that asks for more is remarked on at start.
+            // state makes it retransmit what is lost. A configuration that asks for more is remarked on at
+            // start.
             SenderCommand::Thaw { resend: _ } => {
                 if frozen.remove(flow) && frozen.is_empty() {
                     self.kernel.thaw(interface);

@@ -10,15 +10,16 @@
 //!
 //! A connection: sending → frozen (Freeze) → sending (Thaw, or [`flush`](Mechanism::flush)).
 //!
-//! Deviations from cr-aware section 3, because a window update says what the receiver takes, and nothing more:
-//! - The retransmission timer is not cancelled. It runs on in a silence and backs off, and each expiry sends a
-//!   segment into it.
+//! Deviations from cr-aware section 3, because a window update says what the receiver takes, and nothing
+//! more:
+//! - The retransmission timer is not cancelled. It runs on in a silence and backs off, and each expiry sends
+//!   a segment into it.
 //! - cwnd and RTO are neither frozen nor restored: a timeout in the silence makes cwnd one segment, and the
-//!   RTO stays backed off until new data is acknowledged. The eBPF side keeps cwnd ([`super::kernel`]); nothing
-//!   keeps the RTO.
+//!   RTO stays backed off until new data is acknowledged. The eBPF side keeps cwnd ([`super::kernel`]);
+//!   nothing keeps the RTO.
 //! - [`Resend`] is ignored. A sender in the loss state retransmits at the thaw's acknowledgment what its cwnd
-//!   allows; any other waits for its timer with what the silence took. `linkhold host` says so at start if its
-//!   configuration asks for another value than `first`.
+//!   allows; any other waits for its timer with what the silence took. `linkhold host` says so at start if
+//!   its configuration asks for another value than `first`.
 //! - A window that is full stops new data only. What was under way is not held back.
 //!
 //! Decisions that the papers leave open:

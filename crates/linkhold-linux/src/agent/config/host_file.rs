@@ -126,8 +126,8 @@ pub fn runs_on_a_host(settings: &MechanismSettings, place: Place) -> Result<(), 
     Err(ValueError::new(what, format!("a host can run {}", names.join(", "))))
 }
 
-/// Says that `cr-aware` asks for something that no kernel's sender can be told, if it does. `first` is nearest
-/// to what a sender does by itself at a thaw, and so needs no word.
+/// Says that `cr-aware` asks for something that no kernel's sender can be told, if it does. `first` is
+/// nearest to what a sender does by itself at a thaw, and so needs no word.
 fn resend_remark(
     mechanism: &MechanismValue,
     settings: &MechanismSettings,
