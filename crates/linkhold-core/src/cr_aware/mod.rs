@@ -10,7 +10,7 @@
 //! thaws when the last of them ends.
 //!
 //! Beyond the paper, because a radio's signal can get lost:
-//! - a freeze that nobody ends is over after `max_freeze`;
+//! - a freeze that nobody ends or tells again is over after `max_freeze`;
 //! - a connection that opens in a silence is frozen when its first packet passes;
 //! - the recommended settings freeze for every cause of silence, not for a primary user alone (preset
 //!   `paper`);
@@ -106,9 +106,11 @@ impl CrAware {
         matches!(self.senders, Senders::Frozen { .. })
     }
 
+    /// A silence begins, or is told again: `max_freeze` counts from the last word, here and at the senders,
+    /// which are told again, too.
     fn freeze(&mut self, now: Instant, out: &mut Actions) {
+        self.metrics.silences += u64::from(!self.is_frozen());
         self.senders = Senders::Frozen { until: now + self.config.max_freeze };
-        self.metrics.silences += 1;
         command_all(&self.flows, SenderCommand::Freeze, out);
     }
 
@@ -168,9 +170,7 @@ impl Mechanism for CrAware {
         match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, .. } if self.triggers(cause) => {
                 self.silences.started(scope, cause);
-                if !self.is_frozen() {
-                    self.freeze(now, out);
-                }
+                self.freeze(now, out);
             }
             LinkEventKind::FreezeEnded { scope, cause } => {
                 self.silences.ended(scope, cause);
