@@ -156,8 +156,8 @@ fn a_connection_that_leaves_the_table_frozen_is_thawed() {
 
 proptest! {
     /// After any sequence of signals, doubled, lost or out of order, every sender is sending again once the
-    /// longest freeze has passed, none was ever thawed twice in a row, and a frozen one is told again only when
-    /// its silence is.
+    /// longest freeze has passed, none was ever thawed twice in a row, and a frozen one is told again only
+    /// when its silence is.
     #[test]
     fn no_sender_stays_frozen(steps in proptest::collection::vec((0u8..4, 0u16..6, 0usize..5, 0u64..400), 1..120)) {
         let mut host = small();
