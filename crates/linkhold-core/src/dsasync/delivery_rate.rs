@@ -31,15 +31,11 @@
 //!   acknowledged together.
 //! - A silence ends a sample; it is in neither rate.
 
+use super::departures::Departures;
 use crate::time::{Duration, Instant};
 
 /// Spans of time that the rates are made of. The slow window is at most this many, less the one being filled.
 const SPANS: usize = 64;
-
-/// Departures that are remembered, and the time between two of them: together far more than a router's queue
-/// should hold. What is older is taken for as old as the oldest.
-const DEPARTURES: usize = 128;
-const THINNED: Duration = Duration::from_millis(2);
 
 /// Least time of a sample: ACKs come in bunches of a few milliseconds.
 const LEAST: Duration = Duration::from_millis(8);
@@ -211,47 +207,6 @@ impl Bunches {
     /// Empties the present bunch.
     fn forget(&mut self) {
         (self.bytes, self.most) = (0, 0.0);
-    }
-}
-
-/// When what was sent went down: a bounded, thinned list of (bytes sent by then, time).
-#[derive(Clone, Debug)]
-struct Departures {
-    ring: [(u64, Instant); DEPARTURES],
-    oldest: usize,
-    len: usize,
-}
-
-impl Departures {
-    const NEW: Self = Self { ring: [(0, Instant::ZERO); DEPARTURES], oldest: 0, len: 0 };
-
-    fn add(&mut self, now: Instant, sent: u64) {
-        if let Some(&(_, at)) = self.len.checked_sub(1).and_then(|last| self.get(last))
-            && now.since(at) < THINNED
-        {
-            return;
-        }
-        if self.len == DEPARTURES {
-            self.oldest = (self.oldest + 1) % DEPARTURES;
-            self.len -= 1;
-        }
-        self.ring[(self.oldest + self.len) % DEPARTURES] = (sent, now);
-        self.len += 1;
-    }
-
-    fn get(&self, place: usize) -> Option<&(u64, Instant)> {
-        (place < self.len).then(|| &self.ring[(self.oldest + place) % DEPARTURES])
-    }
-
-    /// When byte number `delivered` went down, as exactly as is remembered. Forgets older departures.
-    fn of(&mut self, delivered: u64) -> Option<Instant> {
-        while let Some(&(next, _)) = self.get(1)
-            && next <= delivered
-        {
-            self.oldest = (self.oldest + 1) % DEPARTURES;
-            self.len -= 1;
-        }
-        self.get(0).map(|&(_, at)| at)
     }
 }
 

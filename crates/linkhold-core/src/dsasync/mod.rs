@@ -35,6 +35,7 @@ mod codel;
 pub mod config;
 mod datagrams;
 mod delivery_rate;
+mod departures;
 mod downlink;
 mod flow;
 mod flow_table;
