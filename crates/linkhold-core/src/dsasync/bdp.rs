@@ -230,6 +230,12 @@ impl Bdp {
         self.fastest() * time.as_nanos() as f64
     }
 
+    /// Time in which stations acknowledge so many bytes at the highest rate measured, if any was.
+    pub fn passes_in(&self, bytes: u64) -> Option<Duration> {
+        let fastest = self.fastest();
+        (fastest > 0.0).then(|| Duration::from_nanos((bytes as f64 / fastest) as u64))
+    }
+
     /// Rate at which held packets may go to a radio of unknown capacity.
     pub fn pace(&self) -> Option<BitRate> {
         let pace = BitRate((self.fastest() * PACING_GAIN * 8e9) as u64).max(LEAST_PACE);

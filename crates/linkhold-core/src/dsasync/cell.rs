@@ -11,7 +11,8 @@
 //!
 //! - **Limit**: the rates' sum · the least local round trip, the transmit queue's time at the most that the
 //!   cell carried, a packet, and of each station what is acknowledged together and what delayed ACKs leave
-//!   unacknowledged. The most that the cell carried is remembered for 10 s at least, so that a low estimate
+//!   unacknowledged: usually half a packet a flow, and more where more is known to wait for them
+//!   ([`Withheld`]). The most that the cell carried is remembered for 10 s at least, so that a low estimate
 //!   cannot confirm itself.
 //! - **Least local round trip**: stations share one radio, and a station whose segments seldom find it empty
 //!   knows that time from the few that did, whose ACKs were delayed.
@@ -21,6 +22,8 @@
 //! - **Aside**: a station that says nothing for [`STALE`], though others do, does not count: it may be away
 //!   unannounced, and must not stop the others.
 
+use super::departures::Departures;
+use super::withheld::{Arrived, Withheld};
 use crate::time::{Duration, Instant};
 
 /// A station that has bytes outstanding and acknowledges nothing for this long does not count in the cell's
@@ -52,8 +55,10 @@ pub(super) struct Needs {
 /// What several stations may have below.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
-    /// Most bytes outstanding of all stations.
-    most: u64,
+    /// Most bytes outstanding of all stations, of which `delayed` have usually arrived and are not
+    /// acknowledged.
+    pub most: u64,
+    delayed: u64,
     /// Most bytes outstanding of one station, not counting what its delayed ACKs leave unacknowledged.
     pub most_of_one: u64,
     /// The least local round trip of the stations.
@@ -97,6 +102,7 @@ impl Sum {
         let needed = self.rate * self.local.as_nanos() as f64 + waits;
         Some(Limit {
             most: (needed + self.delayed) as u64,
+            delayed: self.delayed as u64,
             most_of_one: needed as u64,
             local: self.local,
             below: waits / self.rate,
@@ -106,11 +112,14 @@ impl Sum {
 }
 
 /// The cell's stations together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Cell {
     limit: Option<Limit>,
     /// Outstanding bytes of the stations that are set aside.
     aside: u64,
+    /// Bytes of new data that went down, and when.
+    sent: u64,
+    departures: Departures,
     /// When a station last acknowledged something new, or the limit was reached.
     pub heard: Instant,
     /// When the limit is worked out anew.
@@ -119,7 +128,37 @@ pub(super) struct Cell {
     hand: u32,
 }
 
+impl Default for Cell {
+    fn default() -> Self {
+        Self {
+            limit: None,
+            aside: 0,
+            sent: 0,
+            departures: Departures::NEW,
+            heard: Instant::ZERO,
+            due: Instant::ZERO,
+            hand: 0,
+        }
+    }
+}
+
 impl Cell {
+    /// `bytes` of new data go down.
+    #[inline]
+    pub fn on_sent(&mut self, now: Instant, bytes: u64) {
+        self.departures.add(now, self.sent);
+        self.sent += bytes;
+    }
+
+    /// What all stations withhold of their `outstanding` bytes, those set aside not counted, beyond what is
+    /// allowed for; see [`Withheld::of`].
+    pub fn withheld(&self, now: Instant, outstanding: u64, first: u64, arrived: Arrived) -> Withheld {
+        let counted = outstanding.saturating_sub(self.aside);
+        let withheld = Withheld::of(now, &self.departures, self.sent, counted, first, arrived);
+        let usual = self.limit.map_or(0, |limit| limit.delayed);
+        Withheld { bytes: withheld.bytes.saturating_sub(usual), ..withheld }
+    }
+
     /// The limit; `None` while fewer than two stations have traffic.
     #[inline]
     pub fn limit(&self) -> Option<&Limit> {

@@ -32,6 +32,7 @@
 //! - A silence ends a sample; it is in neither rate.
 
 use super::departures::Departures;
+use super::withheld::{Arrived, Withheld};
 use crate::time::{Duration, Instant};
 
 /// Spans of time that the rates are made of. The slow window is at most this many, less the one being filled.
@@ -266,6 +267,11 @@ impl DeliveryRate {
     /// True if the rate is the link's and not merely the senders'.
     pub fn is_filled(&self) -> bool {
         self.filled
+    }
+
+    /// What the station withholds of its `outstanding` bytes; see [`Withheld::of`].
+    pub fn withheld(&self, now: Instant, outstanding: u64, first: u64, arrived: Arrived) -> Withheld {
+        Withheld::of(now, &self.departures, self.sent, outstanding, first, arrived)
     }
 
     /// `bytes` of new data go down; `outstanding` was under way before. `dry`: that is next to nothing.

@@ -38,6 +38,20 @@ impl Departures {
         (place < self.len).then(|| &self.ring[(self.oldest + place) % DEPARTURES])
     }
 
+    /// The first departure after `time`, of those that are remembered: the bytes sent before it, and when it
+    /// was.
+    pub fn later(&self, time: Instant) -> Option<(u64, Instant)> {
+        let (mut least, mut most) = (0, self.len);
+        while least < most {
+            let middle = usize::midpoint(least, most);
+            match self.get(middle) {
+                Some(&(_, at)) if at <= time => least = middle + 1,
+                _ => most = middle,
+            }
+        }
+        self.get(least).copied()
+    }
+
     /// When byte number `delivered` went down, as exactly as is remembered. Forgets older departures.
     pub fn of(&mut self, delivered: u64) -> Option<Instant> {
         while let Some(&(next, _)) = self.get(1)

@@ -17,7 +17,7 @@
 //! | beside the paper: what a silence took before it was noticed | `Recover` | `recover.rs` |
 //! | section VI's remarks: a buffer sized by the silences | `Shared` | `allocation.rs` |
 //! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs`, `bdp.rs` |
-//! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `shares.rs`, `uplink_windows.rs` |
+//! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `departures.rs`, `withheld.rs`, `shares.rs`, `uplink_windows.rs` |
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
 //!
 //! A station: forwarding → silent (TFP: hold) → draining (silence over, queue not yet empty) → forwarding.
@@ -57,6 +57,7 @@ mod uplink_windows;
 mod virtual_time;
 mod window;
 mod windows;
+mod withheld;
 
 #[cfg(test)]
 mod tests;

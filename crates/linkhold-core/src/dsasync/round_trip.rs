@@ -38,6 +38,7 @@ use super::per_station::PerStation;
 use super::shared::Shared;
 use super::shares::{Shares, Tally};
 use super::untold::{Limits, PATIENCE, Untold};
+use super::withheld::{Arrived, first_of};
 use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
@@ -119,6 +120,8 @@ pub(super) struct RoundTrips {
     pub bdp: Bdp,
     /// Bytes in the radio that stations have not acknowledged, over all flows.
     outstanding: u64,
+    /// Of those, what flows may withhold because ACKs are delayed.
+    first: u64,
     stations: PerStation<Station>,
     limits: Limits,
     /// What several stations may have below together.
@@ -135,6 +138,8 @@ pub(super) struct RoundTrips {
     hand: u32,
     /// When the latest silence ended.
     silence_ended: Instant,
+    /// Everything that went down before this time has come through or is lost, if the hop keeps the order.
+    passed: Instant,
 }
 
 /// What of a station's packets waits at the base station.
@@ -149,8 +154,9 @@ pub(super) enum Here {
 /// What is known of a station.
 #[derive(Debug, Default)]
 struct Station {
-    /// Bytes that it has not acknowledged.
+    /// Bytes that it has not acknowledged, and what of them its flows may withhold because ACKs are delayed.
     outstanding: u64,
+    first: u64,
     /// When it last acknowledged something new, or was sent a packet beyond what should be outstanding.
     heard: Instant,
     /// What it had to acknowledge was written off, and it has said nothing since: no packet waits for its
@@ -190,6 +196,7 @@ impl RoundTrips {
         Self {
             bdp: Bdp::new(config.standing_queue),
             outstanding: 0,
+            first: 0,
             stations: PerStation::new(config.monitor.max_stations),
             limits: Limits::new(config),
             cell: Cell::default(),
@@ -199,6 +206,7 @@ impl RoundTrips {
             waiting: 0,
             hand: 0,
             silence_ended: Instant::ZERO,
+            passed: Instant::ZERO,
         }
     }
 
@@ -291,7 +299,21 @@ impl RoundTrips {
             return None;
         }
         let patient = record.heard.max(self.silence_ended) + PATIENCE;
-        (now < patient).then_some(patient)
+        let arrived = self.arrived(record.passed, record.least()?, most);
+        let withheld = untold.rate.withheld(now, record.outstanding, record.first, arrived);
+        if now >= patient
+            || record.outstanding < most + withheld.bytes.saturating_sub(untold.delayed() as u64)
+        {
+            return None;
+        }
+        Some(withheld.grows.map_or(patient, |at| patient.min(at)))
+    }
+
+    /// What is taken for arrived of what went down, if `most` bytes may be outstanding and a round trip without
+    /// a queue takes `local`. The last of so many bytes arrives when all of them have passed.
+    fn arrived(&self, passed: Instant, local: Duration, most: u64) -> Arrived {
+        let passes = self.bdp.passes_in(most).unwrap_or(PATIENCE);
+        Arrived { passed, takes: local + passes, since: self.silence_ended }
     }
 
     /// Until when nothing may go down to any station unless one acknowledges something first, because all of
@@ -315,7 +337,13 @@ impl RoundTrips {
             return None;
         }
         let patient = self.cell.heard.max(self.silence_ended) + PATIENCE;
-        (now < patient).then_some(patient)
+        let limit = self.cell.limit()?;
+        let arrived = self.arrived(self.passed, limit.local, limit.most);
+        let withheld = self.cell.withheld(now, self.outstanding, self.first, arrived);
+        if now >= patient || !self.cell.is_full(self.outstanding.saturating_sub(withheld.bytes)) {
+            return None;
+        }
+        Some(withheld.grows.map_or(patient, |at| patient.min(at)))
     }
 
     /// The window of a flow by the rate that is told, bytes; `None` where none is told.
@@ -420,6 +448,8 @@ impl RoundTrips {
             self.unbook(old, bytes);
             let to = self.stations.at(flow.station);
             to.outstanding += u64::from(booked);
+            to.first += first_of(booked);
+            self.first += first_of(booked);
             if to.aside {
                 self.cell.put_aside(u64::from(booked));
             }
@@ -433,6 +463,8 @@ impl RoundTrips {
     fn unbook(&mut self, station: StationId, bytes: u32) {
         let record = self.stations.at(station);
         record.outstanding = record.outstanding.saturating_sub(u64::from(bytes));
+        record.first = record.first.saturating_sub(first_of(bytes));
+        self.first -= first_of(bytes);
         if record.aside {
             self.cell.take_back(u64::from(bytes));
         }
@@ -568,8 +600,9 @@ impl RoundTrips {
     #[inline(never)]
     fn measure_sent(&mut self, now: Instant, flow: &mut Flow, sent: &SentDown, under_way: u64) {
         let local = self.usual_radio_part(flow.station).unwrap_or_default();
-        let Some(untold) = self.untold_at(flow.station) else { return };
         let bytes = flow.down_sent.map_or(0, |highest| u64::try_from(sent.end.minus(highest)).unwrap_or(0));
+        self.cell.on_sent(now, bytes);
+        let Some(untold) = self.untold_at(flow.station) else { return };
         untold.rate.on_sent(now, bytes, under_way, untold.is_dry(under_way, local));
         flow.watched
             .get_or_insert_with(|| Box::new(Watched { progressed: now, ..Watched::default() }))
@@ -663,6 +696,7 @@ impl RoundTrips {
         let newest = probe.next.filter(|next| !acked.before(next.end)).unwrap_or(probe.first);
         let record = self.stations.at(packet.station);
         record.passed = record.passed.max(newest.at);
+        self.passed = self.passed.max(newest.at);
         if !silent && probe.silences == shared.monitor.silences() {
             let part = self.stations.at(packet.station);
             let took = now.since(probe.first.at);
