@@ -309,8 +309,8 @@ impl RoundTrips {
         Some(withheld.grows.map_or(patient, |at| patient.min(at)))
     }
 
-    /// What is taken for arrived of what went down, if `most` bytes may be outstanding and a round trip without
-    /// a queue takes `local`. The last of so many bytes arrives when all of them have passed.
+    /// What is taken for arrived of what went down, if `most` bytes may be outstanding and a round trip
+    /// without a queue takes `local`. The last of so many bytes arrives when all of them have passed.
     fn arrived(&self, passed: Instant, local: Duration, most: u64) -> Arrived {
         let passes = self.bdp.passes_in(most).unwrap_or(PATIENCE);
         Arrived { passed, takes: local + passes, since: self.silence_ended }
