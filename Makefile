@@ -79,13 +79,8 @@ repeat-linux: setup ## Tests that compare order or time 100 times each, then the
 	scripts/repeat_tests.sh suite 10 --busy
 
 # Properties whose cases are whole simulations grow in proportion (crates/linkhold-testing).
-soak: ## Property tests on 300,000 cases each, new ones each time, optimised, with debug assertions
-	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast \
-	  -p linkhold-core -p linkhold-wire -p linkhold-tcp -p linkhold-radio -p linkhold-results -p linkhold-sense
-	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast -p linkhold-linux --lib
-	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast -p linkhold-mesh
-	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --profile soak --locked --no-fail-fast \
-	  -p linkhold-sim --lib --test told --test udp_accounting
+soak: ## Property tests on 300,000 cases each, new ones each time, optimised, with debug assertions; can be stopped and goes on where it was (five processor hours)
+	CARGO="$(CARGO)" scripts/soak.py --cases $(SOAK_CASES)
 
 python: ## The Python package: built, type-checked and tested in an environment of its own
 	python/linkhold/run_tests.sh

@@ -292,14 +292,15 @@ impl RoundTrips {
         };
         let queued = self.bdp.carried_in(self.transmit_queue);
         let untold = self.untold(station)?;
-        let own = untold.most_below(self.usual_radio_part(station)?, queued, fair)?;
+        let local = self.usual_radio_part(station)?;
+        let own = untold.most_below(local, queued, fair)?;
         let most = shared.map_or(own, |cell| own.max(cell.most_of_one + untold.delayed() as u64));
         let record = self.stations.get(station)?;
         if record.outstanding < most || record.gone {
             return None;
         }
         let patient = record.heard.max(self.silence_ended) + PATIENCE;
-        let arrived = self.arrived(record.passed, record.least()?, most);
+        let arrived = self.arrived(record.passed, record.least().unwrap_or(local), most);
         let withheld = untold.rate.withheld(now, record.outstanding, record.first, arrived);
         if now >= patient
             || record.outstanding < most + withheld.bytes.saturating_sub(untold.delayed() as u64)

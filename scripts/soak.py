@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Runs the property tests on very many new cases each (`make soak`), and goes on where it was.
+
+Every test of these packages runs alone, the built program optimised and with its assertions, as many side by side as there are processors.
+What was clean stays in out/soak/clean.json with a hash of everything that it was built from (its package, the packages of this workspace that
+this one uses, the lock file): it is run again when any of that has changed. A failed test's output is printed and kept in out/soak/.
+
+  soak.py                  all packages, 300,000 cases
+  soak.py --package linkhold-mesh --cases 3000
+  soak.py --state          which packages are clean as they stand here; runs nothing, exit status 1 if one is not
+"""
+
+import argparse
+import concurrent.futures
+import datetime
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+KEPT = ROOT / "out" / "soak"
+RECORD = KEPT / "clean.json"
+# The targets with property tests, and None where all of a package's tests are to run: scenario tests without drawn cases take minutes
+# in linkhold-sim and need root in linkhold-linux.
+PACKAGES = {
+    "linkhold-core": None,
+    "linkhold-wire": None,
+    "linkhold-tcp": None,
+    "linkhold-radio": None,
+    "linkhold-results": None,
+    "linkhold-sense": None,
+    "linkhold-linux": {"linkhold_linux"},
+    "linkhold-mesh": None,
+    "linkhold-sim": {"linkhold_sim", "told", "udp_accounting"},
+}
+CARGO = os.environ.get("CARGO", "cargo")
+
+
+def metadata():
+    out = subprocess.run([CARGO, "metadata", "--locked", "--no-deps", "--format-version", "1"], cwd=ROOT, check=True, capture_output=True)
+    return {package["name"]: package for package in json.loads(out.stdout)["packages"]}
+
+
+def used(name, packages):
+    """This package and those of the workspace that it is built or tested with."""
+    found, new = set(), [name]
+    while new:
+        package = new.pop()
+        if package not in found:
+            found.add(package)
+            new += [dependency["name"] for dependency in packages[package]["dependencies"] if dependency["name"] in packages]
+    return sorted(found)
+
+
+def sources(name, packages):
+    """A hash of what this package's tests are built from."""
+    digest = hashlib.sha256()
+    files = [ROOT / "Cargo.toml", ROOT / "Cargo.lock"]
+    for package in used(name, packages):
+        folder = pathlib.Path(packages[package]["manifest_path"]).parent
+        # Of the others only what is in their libraries.
+        own = package == name
+        listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "."], cwd=folder, check=True, capture_output=True)
+        names = sorted(file for file in listed.stdout.decode().split("\0") if file)
+        files += [folder / file for file in names if own or not file.startswith(("tests/", "benches/", "examples/"))]
+    for file in files:
+        if file.is_file():
+            digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def build(name, wanted):
+    """The package's test programs, by target."""
+    command = [CARGO, "test", "--profile", "soak", "--locked", "-p", name, "--no-run", "--message-format", "json-render-diagnostics"]
+    if wanted is None:
+        command += ["--lib", "--tests"]
+    else:
+        command += ["--lib"] + [part for target in sorted(wanted - {name.replace("-", "_")}) for part in ("--test", target)]
+    out = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout.decode()
+    messages = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    return {m["target"]["name"]: m["executable"] for m in messages if m["reason"] == "compiler-artifact" and m.get("executable") and m["profile"]["test"]}
+
+
+def tests_of(program):
+    listed = subprocess.run([program, "--list", "--format", "terse"], check=True, capture_output=True).stdout.decode()
+    return [line.removesuffix(": test") for line in listed.splitlines() if line.endswith(": test")]
+
+
+def run(folder, program, test, cases):
+    """Seconds, and the output if it failed."""
+    begun = time.monotonic()
+    environment = dict(os.environ, PROPTEST_CASES=str(cases))
+    done = subprocess.run([program, "--exact", test], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output = done.stdout.decode(errors="replace")
+    ran_one = "1 passed" in output or "1 ignored" in output
+    return time.monotonic() - begun, None if done.returncode == 0 and ran_one else output
+
+
+def load():
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
+
+
+def store(record):
+    KEPT.mkdir(parents=True, exist_ok=True)
+    RECORD.with_suffix(".part").write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    RECORD.with_suffix(".part").replace(RECORD)
+
+
+def clean_before(record, name, hashed, cases):
+    """The tests that were clean with these sources, and at least as many cases."""
+    kept = record.get(name, {})
+    return kept if kept.get("sources") == hashed and kept.get("cases", 0) >= cases else {"sources": hashed, "cases": cases, "clean": {}, "tests": None}
+
+
+def soak(name, packages, cases, jobs):
+    """The number of tests that failed."""
+    hashed = sources(name, packages)
+    programs = build(name, PACKAGES[name])
+    folder = pathlib.Path(packages[name]["manifest_path"]).parent
+    tests = [(target, program, test) for target, program in sorted(programs.items()) for test in tests_of(program)]
+    record = load()
+    kept = clean_before(record, name, hashed, cases)
+    kept["tests"] = len(tests)
+    open_tests = [each for each in tests if f"{each[0]} {each[2]}" not in kept["clean"]]
+    print(f"{name}: {len(tests)} tests, {len(tests) - len(open_tests)} clean before", flush=True)
+    failed, said = 0, time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        asked = {pool.submit(run, folder, program, test, cases): (target, test) for target, program, test in open_tests}
+        try:
+            for done, future in enumerate(concurrent.futures.as_completed(asked), 1):
+                target, test = asked[future]
+                seconds, output = future.result()
+                if output is None:
+                    kept["clean"][f"{target} {test}"] = round(seconds, 1)
+                else:
+                    failed += 1
+                    place = KEPT / (re.sub(r"\W+", "_", f"{name} {target} {test}") + ".txt")
+                    place.write_text(output)
+                    print(f"FAILED {name} {target} {test}, {seconds:.0f} s; {place.relative_to(ROOT)}:\n{output[-3000:]}", flush=True)
+                if seconds > 20 or time.monotonic() - said > 60:
+                    said = time.monotonic()
+                    print(f"  {done} of {len(open_tests)}; {target} {test}: {seconds:.0f} s", flush=True)
+                kept["when"] = datetime.date.today().isoformat()
+                record[name] = kept
+                store(record)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            print("\nstopped; run it again and it goes on", file=sys.stderr)
+            sys.exit(130)
+    return failed
+
+
+def state(packages, cases):
+    """Prints what is clean as it stands here; true if all is."""
+    record, all_clean = load(), True
+    for name in PACKAGES:
+        kept = record.get(name, {})
+        fits = kept.get("sources") == sources(name, packages) and kept.get("cases", 0) >= cases
+        clean = len(kept.get("clean", {})) if fits else 0
+        complete = fits and clean == kept["tests"]
+        all_clean &= complete
+        hours = sum(kept.get("clean", {}).values()) / 3600
+        if complete:
+            word = "clean"
+        elif fits:
+            word = f"{clean} of {kept['tests']} clean"
+        else:
+            word = "never run" if not kept else "run with fewer cases" if kept["cases"] < cases else "changed since"
+        print(f"{name:18} {word}" + (f", {kept['cases']} cases, {hours:.2f} processor hours, {kept['when']}" if kept else ""))
+    return all_clean
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=300_000, metavar="N", help="cases each property draws (300000); properties whose cases are whole simulations grow in proportion")
+    parser.add_argument("--package", action="append", choices=PACKAGES, help="only this one; may be given several times")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="tests side by side (the number of processors)")
+    parser.add_argument("--state", action="store_true", help="say what is clean as it stands here, and run nothing")
+    arguments = parser.parse_args()
+    packages = metadata()
+    if arguments.state:
+        sys.exit(0 if state(packages, arguments.cases) else 1)
+    failed = sum(soak(name, packages, arguments.cases, arguments.jobs) for name in arguments.package or PACKAGES)
+    state(packages, arguments.cases)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
