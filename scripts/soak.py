@@ -12,12 +12,14 @@ this one uses, the lock file): it is run again when any of that has changed. A f
 
 import argparse
 import concurrent.futures
+import ctypes
 import datetime
 import hashlib
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -91,11 +93,17 @@ def tests_of(program):
     return [line.removesuffix(": test") for line in listed.splitlines() if line.endswith(": test")]
 
 
+def die_with_parent():
+    """A test that runs for an hour must not outlive a run that was killed (prctl(2), PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 def run(folder, program, test, cases):
     """Seconds, and the output if it failed."""
     begun = time.monotonic()
     environment = dict(os.environ, PROPTEST_CASES=str(cases))
-    done = subprocess.run([program, "--exact", test], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    command = [program, "--exact", test]
+    done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
     output = done.stdout.decode(errors="replace")
     ran_one = "1 passed" in output or "1 ignored" in output
     return time.monotonic() - begun, None if done.returncode == 0 and ran_one else output
@@ -149,9 +157,8 @@ def soak(name, packages, cases, jobs):
                 record[name] = kept
                 store(record)
         except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
             print("\nstopped; run it again and it goes on", file=sys.stderr)
-            sys.exit(130)
+            os._exit(130)  # not sys.exit: it would wait for the tests that run
     return failed
 
 
