@@ -112,13 +112,12 @@ impl Sum {
 }
 
 /// The cell's stations together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Cell {
     limit: Option<Limit>,
     /// Outstanding bytes of the stations that are set aside.
     aside: u64,
-    /// Bytes of new data that went down, and when.
-    sent: u64,
+    /// What of new data went down, and when.
     departures: Departures,
     /// When a station last acknowledged something new, or the limit was reached.
     pub heard: Instant,
@@ -128,33 +127,18 @@ pub(super) struct Cell {
     hand: u32,
 }
 
-impl Default for Cell {
-    fn default() -> Self {
-        Self {
-            limit: None,
-            aside: 0,
-            sent: 0,
-            departures: Departures::NEW,
-            heard: Instant::ZERO,
-            due: Instant::ZERO,
-            hand: 0,
-        }
-    }
-}
-
 impl Cell {
     /// `bytes` of new data go down.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
-        self.departures.add(now, self.sent);
-        self.sent += bytes;
+        self.departures.add(now, bytes);
     }
 
     /// What all stations withhold of their `outstanding` bytes, those set aside not counted, beyond what is
     /// allowed for; see [`Withheld::of`].
     pub fn withheld(&self, now: Instant, outstanding: u64, first: u64, arrived: Arrived) -> Withheld {
         let counted = outstanding.saturating_sub(self.aside);
-        let withheld = Withheld::of(now, &self.departures, self.sent, counted, first, arrived);
+        let withheld = Withheld::of(now, &self.departures, counted, first, arrived);
         let usual = self.limit.map_or(0, |limit| limit.delayed);
         Withheld { bytes: withheld.bytes.saturating_sub(usual), ..withheld }
     }

@@ -242,8 +242,6 @@ pub(super) struct DeliveryRate {
     pub rates: Rates,
     bunches: Bunches,
     departures: Departures,
-    /// Bytes that went down.
-    sent: u64,
     sample: Sample,
     /// The senders use up the windows that they are told: if the station runs dry, its window is too small.
     pub used_up: bool,
@@ -256,8 +254,7 @@ impl DeliveryRate {
         Self {
             rates: Rates::new(fast, slow),
             bunches: Bunches::default(),
-            departures: Departures::NEW,
-            sent: 0,
+            departures: Departures::default(),
             sample: Sample::default(),
             used_up: false,
             filled: false,
@@ -271,7 +268,7 @@ impl DeliveryRate {
 
     /// What the station withholds of its `outstanding` bytes; see [`Withheld::of`].
     pub fn withheld(&self, now: Instant, outstanding: u64, first: u64, arrived: Arrived) -> Withheld {
-        Withheld::of(now, &self.departures, self.sent, outstanding, first, arrived)
+        Withheld::of(now, &self.departures, outstanding, first, arrived)
     }
 
     /// `bytes` of new data go down; `outstanding` was under way before. `dry`: that is next to nothing.
@@ -283,8 +280,7 @@ impl DeliveryRate {
         }
         self.sample.limited |= dry;
         self.sample.low = self.sample.low.min(outstanding);
-        self.departures.add(now, self.sent);
-        self.sent += bytes;
+        self.departures.add(now, bytes);
     }
 
     /// `bytes` more of the station's connections are known to have arrived; `under_way`: what still is.
@@ -303,7 +299,7 @@ impl DeliveryRate {
         if between_acks < LEAST {
             return;
         }
-        let sent = self.departures.of(self.sent.saturating_sub(outstanding)).unwrap_or(now);
+        let sent = self.departures.of(self.departures.sent().saturating_sub(outstanding)).unwrap_or(now);
         self.sample = Sample { began: now, sent, bytes: 0, low: outstanding, limited: dry };
         let between_departures = sent.since(sample.sent);
         let time = between_acks.max(between_departures);

@@ -15,12 +15,31 @@ pub(super) struct Departures {
     ring: [(u64, Instant); DEPARTURES],
     oldest: usize,
     len: usize,
+    /// Bytes that went down.
+    sent: u64,
+}
+
+impl Default for Departures {
+    fn default() -> Self {
+        Self { ring: [(0, Instant::ZERO); DEPARTURES], oldest: 0, len: 0, sent: 0 }
+    }
 }
 
 impl Departures {
-    pub const NEW: Self = Self { ring: [(0, Instant::ZERO); DEPARTURES], oldest: 0, len: 0 };
+    /// Bytes that went down.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
 
-    pub fn add(&mut self, now: Instant, sent: u64) {
+    /// `bytes` go down.
+    #[inline]
+    pub fn add(&mut self, now: Instant, bytes: u64) {
+        self.remember(now, self.sent);
+        self.sent += bytes;
+    }
+
+    #[inline]
+    fn remember(&mut self, now: Instant, sent: u64) {
         if let Some(&(_, at)) = self.len.checked_sub(1).and_then(|last| self.get(last))
             && now.since(at) < THINNED
         {

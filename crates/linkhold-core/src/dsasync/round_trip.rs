@@ -300,11 +300,12 @@ impl RoundTrips {
             return None;
         }
         let patient = record.heard.max(self.silence_ended) + PATIENCE;
+        if now >= patient {
+            return None;
+        }
         let arrived = self.arrived(record.passed, record.least().unwrap_or(local), most);
         let withheld = untold.rate.withheld(now, record.outstanding, record.first, arrived);
-        if now >= patient
-            || record.outstanding < most + withheld.bytes.saturating_sub(untold.delayed() as u64)
-        {
+        if record.outstanding < most + withheld.bytes.saturating_sub(untold.delayed() as u64) {
             return None;
         }
         Some(withheld.grows.map_or(patient, |at| patient.min(at)))
@@ -338,10 +339,13 @@ impl RoundTrips {
             return None;
         }
         let patient = self.cell.heard.max(self.silence_ended) + PATIENCE;
+        if now >= patient {
+            return None;
+        }
         let limit = self.cell.limit()?;
         let arrived = self.arrived(self.passed, limit.local, limit.most);
         let withheld = self.cell.withheld(now, self.outstanding, self.first, arrived);
-        if now >= patient || !self.cell.is_full(self.outstanding.saturating_sub(withheld.bytes)) {
+        if !self.cell.is_full(self.outstanding.saturating_sub(withheld.bytes)) {
             return None;
         }
         Some(withheld.grows.map_or(patient, |at| patient.min(at)))

@@ -11,11 +11,12 @@
 //! a hop may have queues of its own, or be slower than it was. So no more is believed of a flow than one
 //! segment, which it may withhold in any case.
 
+use super::cell::FULL_PACKET;
 use super::departures::Departures;
 use crate::time::{Duration, Instant};
 
 /// The longest segment that a flow withholds, bytes on the wire.
-const SEGMENT: u32 = 1500;
+const SEGMENT: u32 = FULL_PACKET as u32;
 
 /// What of a flow's outstanding bytes it may withhold.
 #[inline]
@@ -34,24 +35,17 @@ pub(super) struct Withheld {
 
 impl Withheld {
     /// Of `outstanding` bytes, whose flows have `first` of them as their first segments, if what went down
-    /// by `passed`, or longer ago than `takes`, has arrived. `sent`: all that ever went down.
+    /// by `passed`, or longer ago than `takes`, has arrived.
     ///
     /// One segment is not counted: what should be under way allows for it.
-    pub fn of(
-        now: Instant,
-        departures: &Departures,
-        sent: u64,
-        outstanding: u64,
-        first: u64,
-        arrived: Arrived,
-    ) -> Self {
+    pub fn of(now: Instant, departures: &Departures, outstanding: u64, first: u64, arrived: Arrived) -> Self {
         let most = first.saturating_sub(u64::from(SEGMENT));
         let Arrived { passed, takes, since } = arrived;
         // Nothing arrives in a silence.
         let aged = Instant::from_nanos(now.as_nanos().saturating_sub(takes.as_nanos()));
         let by = if aged >= since { passed.max(aged) } else { passed };
         let later = departures.later(by);
-        let under_way = later.map_or(0, |(before, _)| sent.saturating_sub(before));
+        let under_way = later.map_or(0, |(before, _)| departures.sent().saturating_sub(before));
         let bytes = outstanding.saturating_sub(under_way).min(most);
         let grows = later.filter(|_| bytes < most).map(|(_, at)| at.max(since) + takes);
         Self { bytes, grows }
@@ -78,9 +72,9 @@ mod tests {
 
     /// Ten flows are sent a segment each, 3 ms apart, from 1000 ms on.
     fn ten() -> (Departures, u64) {
-        let mut departures = Departures::NEW;
+        let mut departures = Departures::default();
         for n in 0..10 {
-            departures.add(at(1000 + 3 * n), n * 1448);
+            departures.add(at(1000 + 3 * n), 1448);
         }
         (departures, 14_480)
     }
@@ -101,7 +95,7 @@ mod tests {
         ];
         for ((now, passed, takes, since), segments, grows) in rows {
             let arrived = Arrived { passed: at(passed), takes, since: at(since) };
-            let withheld = Withheld::of(at(now), &departures, sent, sent, sent, arrived);
+            let withheld = Withheld::of(at(now), &departures, sent, sent, arrived);
             // One of the ten is allowed for.
             let most = sent - u64::from(SEGMENT);
             assert_eq!(withheld.bytes, (segments * 1448).min(most), "{now} {arrived:?}");
@@ -115,7 +109,7 @@ mod tests {
         let arrived = Arrived { passed: at(2000), takes: Duration::from_secs(1), since: at(0) };
         for (flows, bytes) in [([14_480, 0], 0), ([13_032, 1448], 1448), ([7240, 7240], 1500)] {
             let first = flows.map(first_of).iter().sum();
-            let withheld = Withheld::of(at(2000), &departures, sent, sent, first, arrived);
+            let withheld = Withheld::of(at(2000), &departures, sent, first, arrived);
             assert_eq!(withheld.bytes, bytes, "{flows:?}");
             assert_eq!(withheld.grows, None);
         }
