@@ -280,8 +280,15 @@ impl Copies {
 
     /// The copy that begins at `seq` and was kept under this number is there: since when.
     pub fn since(&self, seq: Seq, kept: u64) -> Option<Instant> {
-        let place = self.list.partition_point(|copy| copy.seq.before(seq));
-        self.list.get(place).filter(|copy| copy.seq == seq && copy.kept == kept).map(|copy| copy.first)
+        // Most often it is the first, or was before that came through.
+        let first = self.list.front()?;
+        let copy = if seq.after(first.seq) {
+            let place = self.list.partition_point(|copy| copy.seq.before(seq));
+            self.list.get(place)?
+        } else {
+            first
+        };
+        (copy.seq == seq && copy.kept == kept).then_some(copy.first)
     }
 
     /// What begins at `seq` came back from the transmit queue: it has not been sent, and will go as it is. No

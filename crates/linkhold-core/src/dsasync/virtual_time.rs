@@ -89,8 +89,13 @@ impl VirtualTime {
     pub fn serve(&mut self, tag: &mut Tag, len: u32, quantum: u32) {
         let most = self.now + ((AHEAD * u64::from(quantum)) << FRACTION);
         tag.until = (tag.until.max(self.now) + (u64::from(len) << FRACTION)).min(most);
+        if self.members <= 1 {
+            // It is alone: nobody is about to cease to count.
+            self.now += u64::from(len) << FRACTION;
+            return;
+        }
         let before = self.now >> TICK;
-        self.now += (u64::from(len) << FRACTION) / u64::from(self.members.max(1));
+        self.now += (u64::from(len) << FRACTION) / u64::from(self.members);
         let after = self.now >> TICK;
         if before < after {
             self.pass(before, after);
