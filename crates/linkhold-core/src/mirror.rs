@@ -9,10 +9,10 @@
 //! far ends are one station to it, and every silence that its host hears of is the whole network's.
 
 use crate::action::{AckSpec, Action, Actions, Report, Verdict};
+use crate::host_silences::HostSilences;
 use crate::link_event::{LinkEvent, LinkEventKind, Scope};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{DatagramView, FlowKey, PacketView, StationId};
-use crate::silences::Silences;
 use crate::time::Instant;
 
 /// A mechanism whose directions are turned around.
@@ -23,7 +23,7 @@ pub(crate) struct Mirror {
     /// The host, as the last packet named it.
     host: StationId,
     /// Those of the network and of the host alone are one to the mechanism.
-    silences: Silences,
+    silences: HostSilences,
 }
 
 const fn turned(key: &FlowKey) -> FlowKey {
@@ -32,7 +32,7 @@ const fn turned(key: &FlowKey) -> FlowKey {
 
 impl Mirror {
     pub fn new(inner: Box<dyn Mechanism>) -> Self {
-        Self { inner, answers: Actions::new(), host: StationId(0), silences: Silences::default() }
+        Self { inner, answers: Actions::new(), host: StationId(0), silences: HostSilences::default() }
     }
 
     fn answer(&mut self, out: &mut Actions) {

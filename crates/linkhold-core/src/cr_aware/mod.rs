@@ -27,10 +27,10 @@ mod tests;
 
 use crate::action::{Action, Actions, Resend, Rewrite, SenderCommand, Verdict};
 use crate::flows::{Flows, Seen};
+use crate::host_silences::HostSilences;
 use crate::link_event::{Cause, LinkEvent, LinkEventKind};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{PacketView, TcpFlags};
-use crate::silences::Silences;
 use crate::time::{Duration, Instant};
 
 /// Which silences freeze the senders.
@@ -84,7 +84,7 @@ enum Senders {
 pub struct CrAware {
     config: CrAwareConfig,
     senders: Senders,
-    silences: Silences,
+    silences: HostSilences,
     flows: Flows<()>,
     metrics: Metrics,
 }
@@ -96,7 +96,7 @@ impl CrAware {
         Self {
             config: *config,
             senders: Senders::Sending,
-            silences: Silences::default(),
+            silences: HostSilences::default(),
             flows: Flows::new(config.max_flows, config.flow_seed),
             metrics: Metrics::default(),
         }
@@ -115,7 +115,7 @@ impl CrAware {
     }
 
     fn thaw(&mut self, out: &mut Actions) {
-        self.silences = Silences::default();
+        self.silences = HostSilences::default();
         if self.is_frozen() {
             self.senders = Senders::Sending;
             command_all(&self.flows, self.thawing(), out);

@@ -25,48 +25,11 @@
 //!   have not answered do not count: the hold buffer gives all of them one turn, the trim finds what they
 //!   leave, and when a flood of them ends nothing has to be unlearned.
 
-use super::round_trip::EMPTY_RADIO;
+use super::min_filter::HALF_WINDOW;
+use super::probes::EMPTY_RADIO;
 use super::shares::{Shares, Tally};
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction};
-
-/// Least sample of the last one to two half-windows, microseconds; survives a time without samples.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MinFilter {
-    current: u32,
-    previous: u32,
-    since: Instant,
-}
-
-/// Half of the window of a [`MinFilter`]: long against silences, short against route changes (Linux BBR takes
-/// 10 s, `bbr_min_rtt_win_sec`).
-const HALF_WINDOW: Duration = Duration::from_secs(10);
-
-impl Default for MinFilter {
-    fn default() -> Self {
-        Self { current: u32::MAX, previous: u32::MAX, since: Instant::ZERO }
-    }
-}
-
-impl MinFilter {
-    /// Adds a sample.
-    pub fn add(&mut self, now: Instant, sample: Duration) {
-        let micros = u32::try_from(sample.as_micros()).unwrap_or(u32::MAX - 1);
-        if now.since(self.since) > HALF_WINDOW {
-            self.previous = self.current;
-            self.current = micros;
-            self.since = now;
-        } else {
-            self.current = self.current.min(micros);
-        }
-    }
-
-    /// The least sample, if there was one.
-    pub fn get(&self) -> Option<Duration> {
-        let least = self.current.min(self.previous);
-        (least != u32::MAX).then(|| Duration::from_micros(u64::from(least)))
-    }
-}
 
 /// The delivered rate is measured over this time where the channel's rate is told, and over no more where it
 /// is not.

@@ -23,7 +23,7 @@
 //!   unannounced, and must not stop the others.
 
 use super::departures::Departures;
-use super::withheld::{Arrived, Withheld};
+use super::withheld::{Arrived, FULL_PACKET, Withheld};
 use crate::time::{Duration, Instant};
 
 /// A station that has bytes outstanding and acknowledges nothing for this long does not count in the cell's
@@ -37,9 +37,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// A station with nothing outstanding for this long has no traffic.
 const ACTIVE: Duration = Duration::from_secs(1);
-
-/// Bytes of a full packet.
-pub(super) const FULL_PACKET: f64 = 1500.0;
 
 /// What a station needs below.
 #[derive(Clone, Copy, Debug)]

@@ -31,7 +31,7 @@ use super::DsaSync;
 use super::config::{Datagrams, Queues};
 use super::downlink::{COMMON_PART, Downlink, MOST_DROPS};
 use super::flow::Transport;
-use super::hold_buffer::HeldSegment;
+use super::held::HeldSegment;
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Rewrite, Verdict};
 use crate::packet::{DatagramView, Direction, Origin, PacketView, TcpSegment};

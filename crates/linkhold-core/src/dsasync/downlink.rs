@@ -18,9 +18,10 @@ use core::cell::Cell;
 
 use super::config::{DsaSyncConfig, Duplicates, Queues};
 use super::flow::{Flow, Transport};
-use super::hold_buffer::{Among, Arrived, HeldSegment, HoldBuffer, IN_SILENCE, NONE};
+use super::gates::Gates;
+use super::held::{Arrived, HeldSegment, IN_SILENCE, NONE};
+use super::hold_buffer::{Among, HoldBuffer};
 use super::pacer::Pacer;
-use super::recover::Gates;
 use super::round_trip::{RoundTrips, SentDown};
 use super::shared::Shared;
 use crate::action::{Actions, DropReason, Verdict};

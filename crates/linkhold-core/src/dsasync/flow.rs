@@ -7,15 +7,15 @@
 //! so it is never closed for being used up and never clamped; it is still closed by a zero (zero needs no
 //! scale) when space runs low, and reopened with the exact window field its receiver last sent.
 
-use super::bdp::MinFilter;
 use super::handshake::{EcnEcho, Handshake};
-use super::hold_buffer::NONE;
-use super::keep_back::KeptAck;
-use super::round_trip::{RadioProbe, WiredProbe};
+use super::held::NONE;
+use super::min_filter::MinFilter;
+use super::probes::{RadioProbe, WiredProbe};
 use super::shares::Tally;
-use super::uplink_windows::UpWindow;
+use super::up_window::UpWindow;
 use super::window::Window;
-use crate::packet::{FlowKey, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
+use crate::action::Rewrite;
+use crate::packet::{FlowKey, PacketId, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use crate::time::Instant;
 use crate::units::Seq;
 
@@ -96,6 +96,15 @@ pub(super) struct Watched {
     pub repairs_to: Option<Seq>,
     /// End of the highest segment that had gone down when something was last sent again.
     pub sent_before_again: Option<Seq>,
+}
+
+/// An uplink ACK that is kept back. Each flow has one at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptAck {
+    pub packet: PacketId,
+    pub rewrite: Rewrite,
+    pub len: u32,
+    pub deadline: Instant,
 }
 
 /// What is known of one connection.

@@ -12,7 +12,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use super::flow::{Flow, Transport};
-use super::hold_buffer::NONE;
+use super::held::NONE;
 use crate::packet::{FlowKey, StationId};
 
 /// A flow for as long as it is in the table: its slot may be given to another one afterwards.

@@ -33,17 +33,11 @@
 use super::codel::CoDel;
 use super::config::{DsaSyncConfig, Queues};
 use super::flow::{Flow, Transport};
-use super::longest::{Linked, Links, Longest};
+use super::held::{Arrived, HeldSegment, NONE, is_data, tells};
+use super::longest::Longest;
+use super::queues::{EMPTY, Place, Queue, Ring, StationQueues, Turn, join};
 use super::virtual_time::{Tag, VirtualTime};
-use crate::packet::{PacketId, PacketView, StationId, TcpFlags, TcpSegment};
-use crate::time::Instant;
-use crate::units::Seq;
-
-/// No slot, no packet: the end of an intrusive list.
-pub(super) const NONE: u32 = u32::MAX;
-
-/// Stands for a count of silences that no real count equals.
-pub(super) const IN_SILENCE: u64 = u64::MAX;
+use crate::packet::{PacketId, PacketView, StationId};
 
 /// How many held packets of a flow are looked at from each end for an older copy.
 const COPY_SEARCH: u32 = 32;
@@ -52,246 +46,11 @@ const COPY_SEARCH: u32 = 32;
 /// length, so that a turn always sends one.
 const QUANTUM: u32 = 1514;
 
-/// A held downlink packet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HeldSegment {
-    pub packet: PacketId,
-    pub slot: u32,
-    /// Its ACK number and window field, if it has them.
-    pub tells: Option<(Seq, u16)>,
-    pub seq: Seq,
-    pub seq_len: u32,
-    pub len: u32,
-    /// It has payload that may be sent again: no SYN.
-    pub is_data: bool,
-    /// When it came.
-    pub arrived: Instant,
-    /// How many silences there had been when it came; [`IN_SILENCE`] if it came in one, or back from the
-    /// transmit queue.
-    pub silences: u64,
-    probe: bool,
-    queue: u32,
-    prev: u32,
-    next: u32,
-    flow_prev: u32,
-    flow_next: u32,
-}
-
-/// How a packet came to be held.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Arrived {
-    pub at: Instant,
-    /// As [`HeldSegment::silences`].
-    pub silences: u64,
-    /// A window probe.
-    pub probe: bool,
-    /// Taken back from the transmit queue: to the front.
-    pub front: bool,
-}
-
 /// Whose packets may give way to a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Among {
     All,
     OwnStation,
-}
-
-/// Where a queue stands among its station's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// On no list; no packet.
-    Empty,
-    New,
-    Old,
-}
-
-/// A first-in first-out queue: a flow's, or that of all other flows of a station.
-#[derive(Clone, Copy, Debug)]
-struct Queue {
-    head: u32,
-    tail: u32,
-    /// Number of its station.
-    station: u32,
-    /// What is in it.
-    transport: Transport,
-    /// What its packets weigh (see the top of this file), bytes.
-    weight: u64,
-    deficit: i64,
-    place: Place,
-    prev: u32,
-    next: u32,
-    links: Links,
-    codel: CoDel,
-    tag: Tag,
-}
-
-const EMPTY: Queue = Queue {
-    head: NONE,
-    tail: NONE,
-    station: 0,
-    transport: Transport::Tcp,
-    weight: 0,
-    deficit: 0,
-    place: Place::Empty,
-    prev: NONE,
-    next: NONE,
-    links: Links::NONE,
-    codel: CoDel::NEW,
-    tag: Tag::NEW,
-};
-
-impl Queue {
-    /// Takes out the packet between these two, either of which may be none.
-    #[inline]
-    fn unlink(&mut self, slab: &mut [HeldSegment], prev: u32, next: u32) {
-        match slab.get_mut(prev as usize) {
-            Some(other) => other.next = next,
-            None => self.head = next,
-        }
-        match slab.get_mut(next as usize) {
-            Some(other) => other.prev = prev,
-            None => self.tail = prev,
-        }
-    }
-
-    /// Makes a packet the last and returns the one before it. The caller sets the packet's own links.
-    #[inline]
-    fn append(&mut self, slab: &mut [HeldSegment], index: u32) -> u32 {
-        let prev = join(&mut self.tail, &mut self.head, index);
-        if let Some(other) = slab.get_mut(prev as usize) {
-            other.next = index;
-        }
-        prev
-    }
-}
-
-impl Linked for Queue {
-    fn links(&mut self) -> &mut Links {
-        &mut self.links
-    }
-}
-
-/// A list of queues, linked through [`Queue::prev`] and [`Queue::next`].
-#[derive(Clone, Copy, Debug)]
-struct List {
-    head: u32,
-    tail: u32,
-}
-
-impl List {
-    const EMPTY: Self = Self { head: NONE, tail: NONE };
-
-    fn push_back(&mut self, queues: &mut [Queue], index: u32) {
-        (queues[index as usize].prev, queues[index as usize].next) = (self.tail, NONE);
-        match queues.get_mut(self.tail as usize) {
-            Some(last) => last.next = index,
-            None => self.head = index,
-        }
-        self.tail = index;
-    }
-
-    fn remove(&mut self, queues: &mut [Queue], index: u32) {
-        let Queue { prev, next, .. } = queues[index as usize];
-        match queues.get_mut(prev as usize) {
-            Some(other) => other.next = next,
-            None => self.head = next,
-        }
-        match queues.get_mut(next as usize) {
-            Some(other) => other.prev = prev,
-            None => self.tail = prev,
-        }
-    }
-}
-
-/// A list of stations in turn, linked through [`Station::next`].
-#[derive(Clone, Copy, Debug)]
-struct Ring {
-    head: u32,
-    tail: u32,
-}
-
-impl Ring {
-    const EMPTY: Self = Self { head: NONE, tail: NONE };
-
-    fn push_back(&mut self, stations: &mut [Station], number: u32) {
-        stations[number as usize].next = NONE;
-        match stations.get_mut(self.tail as usize) {
-            Some(last) => last.next = number,
-            None => self.head = number,
-        }
-        self.tail = number;
-    }
-
-    fn pop_front(&mut self, stations: &[Station]) {
-        self.head = stations.get(self.head as usize).map_or(NONE, |first| first.next);
-        if self.head == NONE {
-            self.tail = NONE;
-        }
-    }
-
-    /// Nobody has a turn any more.
-    fn clear(&mut self, stations: &mut [Station]) {
-        while let Some(first) = stations.get_mut(self.head as usize) {
-            first.turn = Turn::None;
-            self.head = first.next;
-        }
-        self.tail = NONE;
-    }
-}
-
-/// Whether a station is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    /// It holds nothing, as far as the rings know.
-    None,
-    /// Its first quantum is not used up.
-    New,
-    Old,
-    /// It holds packets but was silent when its turn came.
-    Blocked,
-}
-
-/// The queues of one station.
-#[derive(Debug)]
-struct Station {
-    new: List,
-    old: List,
-    held: u32,
-    turn: Turn,
-    /// The next in its ring.
-    next: u32,
-    deficit: i64,
-    /// What its queues weigh, bytes.
-    weight: u64,
-    links: Links,
-    longest: Longest,
-    /// Of its queues.
-    time: VirtualTime,
-    tag: Tag,
-}
-
-impl Station {
-    fn idle() -> Self {
-        Self {
-            new: List::EMPTY,
-            old: List::EMPTY,
-            held: 0,
-            turn: Turn::None,
-            next: NONE,
-            deficit: 0,
-            weight: 0,
-            links: Links::NONE,
-            longest: Longest::default(),
-            time: VirtualTime::default(),
-            tag: Tag::NEW,
-        }
-    }
-}
-
-impl Linked for Station {
-    fn links(&mut self) -> &mut Links {
-        &mut self.links
-    }
 }
 
 /// Held packets.
@@ -305,7 +64,7 @@ pub(super) struct HoldBuffer {
     queues: Vec<Queue>,
     /// Stations from this number on share one record.
     max_stations: u32,
-    stations: Vec<Station>,
+    stations: Vec<StationQueues>,
     /// New and old stations that hold packets and may be served, in turn. Some may have become empty or
     /// silent since.
     fresh: Ring,
@@ -631,7 +390,7 @@ impl HoldBuffer {
         let queues = self.queues.len().max(queue as usize + 1);
         let stations = self.stations.len().max(station as usize + 1);
         self.queues.resize(queues, EMPTY);
-        self.stations.resize_with(stations, Station::idle);
+        self.stations.resize_with(stations, StationQueues::idle);
     }
 
     /// Puts a queue that got a packet, its `first`, on its station's list, and the station into a ring.
@@ -873,7 +632,7 @@ impl HoldBuffer {
     pub fn next(&mut self) -> Option<u32> {
         let station = self.first()? as usize;
         loop {
-            let Station { new, old, .. } = &self.stations[station];
+            let StationQueues { new, old, .. } = &self.stations[station];
             let (new, old) = (*new, *old);
             let (index, is_new) = if new.head == NONE { (old.head, false) } else { (new.head, true) };
             let queue = self.queues.get_mut(index as usize)?;
@@ -915,27 +674,4 @@ impl HoldBuffer {
             Queues::Station => 0,
         };
     }
-}
-
-/// The ACK number and window of a segment; `None` for SYN, RST and segments without ACK.
-pub(super) fn tells(packet: &PacketView<'_>) -> Option<(Seq, u16)> {
-    let is_plain = packet.tcp.flags.contains(TcpFlags::ACK)
-        && !packet.tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST));
-    is_plain.then_some((packet.tcp.ack, packet.tcp.window))
-}
-
-/// True if the segment has payload and neither opens nor resets a connection.
-pub(super) fn is_data(tcp: &TcpSegment) -> bool {
-    tcp.payload_len > 0 && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
-}
-
-/// Puts `index` at `end` of a list whose opposite end is `other`, and returns its neighbour. The caller sets
-/// both links.
-#[inline]
-fn join(end: &mut u32, other: &mut u32, index: u32) -> u32 {
-    let neighbour = core::mem::replace(end, index);
-    if neighbour == NONE {
-        *other = index;
-    }
-    neighbour
 }

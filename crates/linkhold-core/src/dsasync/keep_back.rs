@@ -8,24 +8,16 @@
 //! its flow, or the silence does not begin in time).
 
 use super::Mode;
+use super::flow::KeptAck;
 use super::flow_table::FlowId;
 use super::shared::Shared;
 use crate::action::{Action, Actions, Rewrite, Verdict};
 use crate::link_event::Scope;
-use crate::packet::{PacketId, PacketView};
+use crate::packet::PacketView;
 use crate::time::{Duration, Instant};
 
 /// After the announced start of a silence that does not come, a kept ACK waits no longer than this.
 const GRACE: Duration = Duration::from_millis(1);
-
-/// An uplink ACK that is kept back. Each flow has one at most.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeptAck {
-    packet: PacketId,
-    rewrite: Rewrite,
-    len: u32,
-    deadline: Instant,
-}
 
 /// The flows that have an ACK kept back. Some may have released it since.
 #[derive(Debug, Default)]

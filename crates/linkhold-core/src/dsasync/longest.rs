@@ -5,7 +5,7 @@
 //! each doubling; the longest is one of the highest list in use. A queue that is alone changes its list only
 //! when another joins it.
 
-use super::hold_buffer::NONE;
+use super::held::NONE;
 
 /// How many lists there are.
 const CLASSES: usize = 128;

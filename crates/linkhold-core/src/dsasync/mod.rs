@@ -8,16 +8,16 @@
 //!
 //! | Algorithm | Part | Files |
 //! |---|---|---|
-//! | 1 and 2, what is held and when it leaves | `Downlink` | `downlink.rs`, `hold_buffer.rs`, `pacer.rs` |
-//! | beside the paper: nobody takes another's share | `Downlink` | `hold_buffer.rs`, `longest.rs`, `codel.rs` |
+//! | 1 and 2, what is held and when it leaves | `Downlink` | `downlink.rs`, `hold_buffer.rs`, `held.rs`, `pacer.rs` |
+//! | beside the paper: nobody takes another's share | `Downlink` | `hold_buffer.rs`, `queues.rs`, `virtual_time.rs`, `longest.rs`, `codel.rs` |
 //! | beside the paper: datagrams of UDP | `Downlink` | `datagrams.rs` |
 //! | 1 and 2, what windows senders are told | `Windows` | `windows.rs`, `window.rs`, `keep_back.rs` |
 //! | 3 and 4, uplink shaping | `UplinkPath` | `uplink_path.rs`, `uplink.rs` |
 //! | 5, loss of capacity | `Capacity` | `capacity.rs` |
-//! | beside the paper: what a silence took before it was noticed | `Recover` | `recover.rs` |
+//! | beside the paper: what a silence took before it was noticed | `Recover` | `recover.rs`, `gates.rs` |
 //! | section VI's remarks: a buffer sized by the silences | `Shared` | `allocation.rs` |
-//! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs`, `bdp.rs` |
-//! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `departures.rs`, `withheld.rs`, `shares.rs`, `uplink_windows.rs` |
+//! | beside the paper: round trips and the window clamp | `RoundTrips` | `round_trip.rs`, `probes.rs`, `min_filter.rs`, `bdp.rs` |
+//! | beside the paper: the rate that nobody tells | `RoundTrips` | `untold.rs`, `cell.rs`, `delivery_rate.rs`, `departures.rs`, `withheld.rs`, `shares.rs`, `uplink_windows.rs`, `up_window.rs` |
 //! | what is known of each connection | `Shared` | `flow_table.rs`, `flow.rs`, `handshake.rs` |
 //!
 //! A station: forwarding → silent (TFP: hold) → draining (silence over, queue not yet empty) → forwarding.
@@ -39,18 +39,24 @@ mod departures;
 mod downlink;
 mod flow;
 mod flow_table;
+mod gates;
 mod handshake;
+mod held;
 mod hold_buffer;
 mod keep_back;
 mod longest;
+mod min_filter;
 mod pacer;
 mod per_station;
+mod probes;
+mod queues;
 mod recover;
 mod round_trip;
 mod settings;
 mod shared;
 mod shares;
 mod untold;
+mod up_window;
 pub mod uplink;
 mod uplink_path;
 mod uplink_windows;
@@ -75,7 +81,7 @@ use capacity::{Capacity, Channel};
 use downlink::{Downlink, Leaving, MOST_DROPS};
 use flow::Transport;
 use flow_table::Touched;
-use hold_buffer::{is_data, tells};
+use held::{is_data, tells};
 use keep_back::release_kept;
 use recover::{Heard, Recover};
 use round_trip::{Here, RoundTrips, SentDown, probe_wired};

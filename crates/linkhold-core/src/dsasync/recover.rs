@@ -43,7 +43,6 @@
 //! [`DsaSyncConfig::longest_lateness`]: super::config::DsaSyncConfig::longest_lateness
 
 mod acks;
-mod gates;
 mod hide;
 mod state;
 
@@ -62,7 +61,7 @@ use crate::packet::{StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
-pub(super) use gates::Gates;
+use super::gates::Gates;
 use hide::{Doubled, MOST_DOUBLED};
 use state::{Mute, Phase, State};
 

@@ -29,12 +29,14 @@
 
 use core::cmp::Ordering;
 
-use super::bdp::{Bdp, MinFilter};
+use super::bdp::Bdp;
 use super::cell::{Cell, STALE, Sum};
 use super::config::{Clamp, DsaSyncConfig, Mode};
 use super::flow::{Flow, Watched};
+use super::min_filter::MinFilter;
 use super::pacer::Pacer;
 use super::per_station::PerStation;
+use super::probes::{Answer, Departure, EMPTY_RADIO, PROBE_LIFE, RadioProbe, WiredProbe};
 use super::shared::Shared;
 use super::shares::{Shares, Tally};
 use super::untold::{Limits, PATIENCE, Untold};
@@ -43,63 +45,9 @@ use crate::packet::{PacketView, StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
-/// Bytes in the radio below which a segment is taken to find it empty: two full packets.
-pub(super) const EMPTY_RADIO: u64 = 3000;
-
-/// A wired probe that found no answer by then makes room for another, and later answers do not count: longer
-/// than any path that TCP is at home on (a geostationary satellite's takes 0.6 s).
-pub(super) const PROBE_LIFE: Duration = Duration::from_secs(1);
-
 /// A station that acknowledges nothing for this long has left, or what it has yet to acknowledge is lost. An
 /// ACK is delayed by 0.5 s at most (RFC 1122 section 4.2.3.2).
 const GONE: Duration = Duration::from_secs(2);
-
-/// An uplink packet whose answer from the correspondent will measure the wired round trip.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WiredProbe {
-    at: Instant,
-    answer: Answer,
-}
-
-/// How the answer to a [`WiredProbe`] is recognised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    /// It echoes this timestamp.
-    Timestamp(u32),
-    /// It acknowledges everything before this number.
-    Sequence(Seq),
-}
-
-/// A downlink segment whose acknowledgment will tell how long it was in the radio.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RadioProbe {
-    /// The radio was empty: the time is the radio part of the base round trip.
-    empty: bool,
-    /// How many silences there had been when it left.
-    silences: u64,
-    /// When it came to the base station; `None` if a silence kept it here.
-    arrived: Option<Instant>,
-    first: Departure,
-    /// The next segment of the flow.
-    next: Option<Departure>,
-}
-
-/// A segment that went down.
-#[derive(Clone, Copy, Debug)]
-struct Departure {
-    at: Instant,
-    end: Seq,
-    /// How long it was thought to wait in the transmit queue.
-    ahead: Duration,
-}
-
-impl RadioProbe {
-    /// The segment that ends at `acked`, if it is one of the two. A station acknowledges every second segment
-    /// (RFC 1122 section 4.2.3.2), so an ACK of any other segment was set off by something else, and late.
-    fn answered(&self, acked: Seq) -> Option<Departure> {
-        if acked == self.first.end { Some(self.first) } else { self.next.filter(|next| next.end == acked) }
-    }
-}
 
 /// A packet as it goes down.
 #[derive(Clone, Copy, Debug)]

@@ -36,10 +36,11 @@
 //!
 //! Nothing is held down before the radio was busy for the length of a sample.
 
-use super::cell::{FULL_PACKET, Limit, Needs};
+use super::cell::{Limit, Needs};
 use super::config::DsaSyncConfig;
 use super::delivery_rate::{DeliveryRate, Rates, UnderWay};
 use super::shares::Shares;
+use super::withheld::FULL_PACKET;
 use crate::time::{Duration, Instant};
 
 /// A station that acknowledges nothing for this long, outside silences, is sent one packet more: what it has

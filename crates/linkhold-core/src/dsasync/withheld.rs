@@ -11,9 +11,11 @@
 //! a hop may have queues of its own, or be slower than it was. So no more is believed of a flow than one
 //! segment, which it may withhold in any case.
 
-use super::cell::FULL_PACKET;
 use super::departures::Departures;
 use crate::time::{Duration, Instant};
+
+/// Bytes of a full packet.
+pub(super) const FULL_PACKET: f64 = 1500.0;
 
 /// The longest segment that a flow withholds, bytes on the wire.
 const SEGMENT: u32 = FULL_PACKET as u32;

@@ -146,14 +146,14 @@ impl Flow {
 
 /// The silences that go on: a bit for each cause, of the network and of single stations.
 #[derive(Debug, Default)]
-struct Silences {
+struct SilentStations {
     network: u8,
     stations: Vec<(StationId, u8)>,
     /// When the last one ended.
     ended: Instant,
 }
 
-impl Silences {
+impl SilentStations {
     fn started(&mut self, scope: Scope, cause: Cause) {
         let bit = 1 << cause as u8;
         match scope {
@@ -197,7 +197,7 @@ pub struct LocalRecovery {
 struct Shared {
     config: LocalRecoveryConfig,
     bounds: Bounds,
-    silences: Silences,
+    silences: SilentStations,
     next_tick: Option<Instant>,
     metrics: Metrics,
 }
@@ -211,7 +211,7 @@ impl LocalRecovery {
         let shared = Shared {
             config: *config,
             bounds: Bounds { packets, bytes, age, tries },
-            silences: Silences::default(),
+            silences: SilentStations::default(),
             next_tick: None,
             metrics: Metrics::default(),
         };

@@ -29,7 +29,7 @@ use super::processor::{allowed, stay_on};
 use super::protocol::{Event, Message, Query, Reply, Target, parse_line, shorten};
 use super::schedule::Schedule;
 use super::senders::Senders;
-use super::silences::Silences;
+use super::silences::SilenceTable;
 use super::snr::{Sample, SnrSource};
 use super::stations::{HOST, NoNumberLeft, SHARED, Stations};
 use super::status::{Channel, Packets, RadioStatus, Status, Windows};
@@ -92,7 +92,7 @@ struct Core {
 struct RadioState {
     /// Its interface.
     name: String,
-    silences: Silences,
+    silences: SilenceTable,
     /// Its capacity, as last told.
     channel: Option<Channel>,
 }
@@ -137,7 +137,7 @@ impl Agent {
         });
         let state = |name: &String| RadioState {
             name: name.clone(),
-            silences: Silences::new(config.silence.max),
+            silences: SilenceTable::new(config.silence.max),
             channel: None,
         };
         let mut core = Core {

@@ -40,13 +40,13 @@ pub struct TooManySilences;
 
 /// Silences under way.
 #[derive(Debug)]
-pub struct Silences {
+pub struct SilenceTable {
     active: Vec<Active>,
     max: Duration,
     counts: SilenceCounts,
 }
 
-impl Silences {
+impl SilenceTable {
     /// A table without silences. A silence that nobody ends is over after `max`.
     #[must_use]
     pub fn new(max: Duration) -> Self {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_silence_with_a_length_ends_by_itself_and_is_not_overdue() {
-        let mut silences = Silences::new(Duration::from_secs(10));
+        let mut silences = SilenceTable::new(Duration::from_secs(10));
         silences.begin(NET, Cause::Sensing, at(100), Some(Duration::from_millis(25))).unwrap();
         assert_eq!(silences.next_end(), Some(at(125)));
         assert_eq!(silences.end_due(at(124)), None);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_silence_that_nobody_ends_is_over_at_the_maximum() {
-        let mut silences = Silences::new(Duration::from_millis(500));
+        let mut silences = SilenceTable::new(Duration::from_millis(500));
         silences.begin(NET, Cause::Fade, at(0), None).unwrap();
         silences.begin(NET, Cause::Grant, at(0), Some(Duration::from_secs(3_600))).unwrap();
         assert!(silences.end_due(at(499)).is_none());
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn ending_concerns_one_scope_and_cause() {
         let one = Scope::Station(StationId(1));
-        let mut silences = Silences::new(Duration::from_secs(1));
+        let mut silences = SilenceTable::new(Duration::from_secs(1));
         for (scope, cause) in [(NET, Cause::Fade), (one, Cause::Fade), (NET, Cause::Sensing)] {
             silences.begin(scope, cause, at(0), None).unwrap();
         }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn an_end_announced_for_later_ends_it_then_and_never_after_the_maximum() {
-        let mut silences = Silences::new(Duration::from_secs(1));
+        let mut silences = SilenceTable::new(Duration::from_secs(1));
         silences.begin(NET, Cause::Fade, at(0), None).unwrap();
         silences.begin(NET, Cause::Grant, at(0), None).unwrap();
         silences.end(NET, Cause::Fade, at(100), at(300));
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_silence_announced_for_later_is_not_under_way_yet() {
-        let mut silences = Silences::new(Duration::from_secs(1));
+        let mut silences = SilenceTable::new(Duration::from_secs(1));
         silences.begin(NET, Cause::Fade, at(500), Some(Duration::from_millis(100))).unwrap();
         assert_eq!([at(499), at(500)].map(|now| silences.under_way(now)), [0, 1]);
         assert_eq!(silences.next_end(), Some(at(600)));
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn said_again_it_is_one_silence_with_a_later_end() {
-        let mut silences = Silences::new(Duration::from_secs(1));
+        let mut silences = SilenceTable::new(Duration::from_secs(1));
         silences.begin(NET, Cause::Fade, at(0), None).unwrap();
         silences.begin(NET, Cause::Fade, at(900), None).unwrap();
         assert_eq!((silences.under_way(at(900)), silences.next_end()), (1, Some(at(1900))));
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_table_is_bounded() {
-        let mut silences = Silences::new(Duration::from_secs(1));
+        let mut silences = SilenceTable::new(Duration::from_secs(1));
         for number in 0..MAX_ACTIVE as u32 {
             silences.begin(Scope::Station(StationId(number)), Cause::Fade, at(0), None).unwrap();
         }
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn every_silence_is_counted_once_and_by_how_it_ended() {
-        let mut silences = Silences::new(Duration::from_secs(1));
+        let mut silences = SilenceTable::new(Duration::from_secs(1));
         let timed = Some(Duration::from_millis(50));
         silences.begin(NET, Cause::Sensing, at(0), timed).unwrap();
         silences.begin(NET, Cause::Sensing, at(10), timed).unwrap();

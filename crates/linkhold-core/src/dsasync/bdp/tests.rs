@@ -1,19 +1,6 @@
-//! The clamp: its filter, its rate told and measured, its shares, and the loop it closes through a sender.
+//! The clamp: its rate told and measured, its shares, and the loop it closes through a sender.
 
 use super::*;
-
-#[test]
-fn the_filter_forgets_an_old_minimum_but_not_its_last_sample() {
-    let at = |secs: u64| Instant::ZERO + Duration::from_secs(secs);
-    let ms = Duration::from_millis;
-    let mut filter = MinFilter::default();
-    assert_eq!(filter.get(), None);
-    for (time, sample, least) in [(0, 30, 30), (1, 10, 10), (2, 40, 10), (12, 40, 10), (23, 40, 40)] {
-        filter.add(at(time), ms(sample));
-        assert_eq!(filter.get(), Some(ms(least)), "at {time} s");
-    }
-    assert_eq!(filter.get(), Some(ms(40)));
-}
 
 #[test]
 fn the_clamp_is_the_bandwidth_delay_product_and_the_standing_queue() {

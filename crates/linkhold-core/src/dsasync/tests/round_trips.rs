@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::*;
-use crate::dsasync::round_trip::PROBE_LIFE;
+use crate::dsasync::probes::PROBE_LIFE;
 
 const FLOW: u16 = 1;
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::message::{Event, Message, messages};
 use super::translator::{BEACON_INTERVAL, FOLLOW, LATE_SWITCH, LEAD, RadioSignal, SignalKind, Translator};
-use crate::agent::silences::Silences;
+use crate::agent::silences::SilenceTable;
 
 const FAMILY: u16 = 32;
 const MAX: Duration = Duration::from_secs(10);
@@ -327,7 +327,7 @@ proptest! {
     #[test]
     fn whatever_is_told_every_silence_ends(steps in proptest::collection::vec((0u64..3_000, any_message()), 1..60)) {
         let mut translator = translator();
-        let mut tables = [Silences::new(MAX), Silences::new(MAX)];
+        let mut tables = [SilenceTable::new(MAX), SilenceTable::new(MAX)];
         let mut now = Instant::ZERO;
         for (wait, message) in steps {
             now += ms(wait);

@@ -4,7 +4,7 @@ use crate::link_event::{Cause, Scope};
 
 /// Those that go on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Silences {
+pub(crate) struct HostSilences {
     network: u8,
     station: u8,
 }
@@ -13,7 +13,7 @@ const fn bit(cause: Cause) -> u8 {
     1 << cause as u8
 }
 
-impl Silences {
+impl HostSilences {
     fn of(&mut self, scope: Scope) -> &mut u8 {
         match scope {
             Scope::Network => &mut self.network,

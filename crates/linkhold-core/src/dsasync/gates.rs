@@ -1,11 +1,11 @@
 //! Stations whose held packets wait for the answer to a copy.
 
-use crate::dsasync::per_station::PerStation;
+use super::per_station::PerStation;
 use crate::packet::StationId;
 
 /// How many flows keep each station's gate shut.
 #[derive(Debug)]
-pub(in crate::dsasync) struct Gates {
+pub(super) struct Gates {
     shut: PerStation<u32>,
     flows: u32,
 }

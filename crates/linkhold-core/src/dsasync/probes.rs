@@ -1,0 +1,60 @@
+//! Packets whose answers will measure a part of the round trip.
+//!
+//! Beside the paper (`dsasync`). What is measured with them, and how, says [`round_trip`](super::round_trip).
+
+use crate::time::{Duration, Instant};
+use crate::units::Seq;
+
+/// Bytes in the radio below which a segment is taken to find it empty: two full packets.
+pub(super) const EMPTY_RADIO: u64 = 3000;
+
+/// A wired probe that found no answer by then makes room for another, and later answers do not count: longer
+/// than any path that TCP is at home on (a geostationary satellite's takes 0.6 s).
+pub(super) const PROBE_LIFE: Duration = Duration::from_secs(1);
+
+/// An uplink packet whose answer from the correspondent will measure the wired round trip.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WiredProbe {
+    pub at: Instant,
+    pub answer: Answer,
+}
+
+/// How the answer to a [`WiredProbe`] is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It echoes this timestamp.
+    Timestamp(u32),
+    /// It acknowledges everything before this number.
+    Sequence(Seq),
+}
+
+/// A downlink segment whose acknowledgment will tell how long it was in the radio.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RadioProbe {
+    /// The radio was empty: the time is the radio part of the base round trip.
+    pub empty: bool,
+    /// How many silences there had been when it left.
+    pub silences: u64,
+    /// When it came to the base station; `None` if a silence kept it here.
+    pub arrived: Option<Instant>,
+    pub first: Departure,
+    /// The next segment of the flow.
+    pub next: Option<Departure>,
+}
+
+/// A segment that went down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    pub at: Instant,
+    pub end: Seq,
+    /// How long it was thought to wait in the transmit queue.
+    pub ahead: Duration,
+}
+
+impl RadioProbe {
+    /// The segment that ends at `acked`, if it is one of the two. A station acknowledges every second segment
+    /// (RFC 1122 section 4.2.3.2), so an ACK of any other segment was set off by something else, and late.
+    pub fn answered(&self, acked: Seq) -> Option<Departure> {
+        if acked == self.first.end { Some(self.first) } else { self.next.filter(|next| next.end == acked) }
+    }
+}
