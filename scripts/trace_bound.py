@@ -1,7 +1,8 @@
 """How far any window told by a base station can come on a recorded link: a model without senders, for scripts/trace_table.py.
 
-A base station tells its sender a window with each acknowledgment, and what that lets go arrives a wired round trip later. The sender
-always has data and obeys at once, the radio tells each delivery at once and loses nothing, and nothing else takes time. The window is
+A base station tells its sender a window, and what that lets go arrives a wired round trip later. The sender always has data and obeys at
+once, the radio loses nothing, and nothing else takes time. What was delivered is heard with the acknowledgments: at once (no uplink), or
+when the recorded uplink next carries a packet, which then takes up all of them. The window is
 `rate * (wired round trip + margin)`, at least four packets, and its right edge is never taken back. So it must forecast what passes in a round
 trip. The rate is measured over the recent past, in one of the ways of RATES; the margin is the greatest that keeps the 95th percentile of
 queueing delay at what is aimed at, by bisection with the whole recording known, which no real base station has.
@@ -79,18 +80,21 @@ class Untold:
         return self._rate
 
 
-def carried(carries, known, rates, margin, rtt):
-    """Share of the capacity that is used, and the 95th percentile of queueing delay, ms."""
+def carried(carries, uplink, known, rates, margin, rtt):
+    """Share of the capacity that is used, and the 95th percentile of queueing delay, ms. `uplink`: None, or packets by the millisecond."""
     knows = known(carries, rates)
-    edge = delivered = arrived = 0.0
+    edge = delivered = heard = arrived = 0.0
     edges, arrivals, departures = [], [], []
     for now, room in enumerate(carries):
-        edge = max(edge, delivered + max(LEAST_PACKETS, knows.rate() * (rtt + margin)))
+        edge = max(edge, heard + max(LEAST_PACKETS, knows.rate() * (rtt + margin)))
         edges.append(edge)
         arrived = max(arrived, edges[now - rtt] if now >= rtt else LEAST_PACKETS)
         passes = min(arrived - delivered, room)
         delivered += passes
-        knows.see(passes, arrived - delivered < 1)
+        new = 0.0
+        if uplink is None or uplink[now % len(uplink)]:
+            new, heard = delivered - heard, delivered
+        knows.see(new, arrived - heard < 1)
         arrivals.append(arrived)
         departures.append(delivered)
     first = int(departures[WARM_UP_MS])
@@ -101,12 +105,12 @@ def carried(carries, known, rates, margin, rtt):
     return used, delays[int(0.95 * len(delays))]
 
 
-def best(carries, known, rates, rtt, most):
+def best(carries, uplink, known, rates, rtt, most):
     """The share used with the greatest margin, ms, that keeps the percentile at `most` ms; None if there is none."""
     found, low, high = None, 0, 512
     while low < high:
         margin = (low + high) // 2
-        used, p95 = carried(carries, known, rates, margin, rtt)
+        used, p95 = carried(carries, uplink, known, rates, margin, rtt)
         if p95 <= most:
             found, low = used, margin + 1
         else:
@@ -114,11 +118,11 @@ def best(carries, known, rates, rtt, most):
     return found
 
 
-def bounds(carries, rtt, most):
+def bounds(carries, uplink, rtt, most):
     """The greatest share used with each kind of knowledge, and the rate that it was reached with."""
     found = {}
     for name, known in (("told", Told), ("untold", Untold)):
-        shares = {rate: best(carries, known, means, rtt, most) for rate, means in RATES.items()}
+        shares = {rate: best(carries, uplink, known, means, rtt, most) for rate, means in RATES.items()}
         rate = max(shares, key=lambda rate: shares[rate] or 0.0)
         found[name] = {"rate": rate, "share": shares[rate] and round(shares[rate], 4)}
     return found
