@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo reproduction-tables testbed-table trace-table late-table udp-table host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit fifty-kills clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table udp-table host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit fifty-kills clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ setup: ## Install the system packages that tests need (as root), or say which ar
 
 setup-demo:
 	@scripts/setup.sh demo
+
+setup-host-page:
+	@scripts/setup.sh host-page
 
 test: setup lint unit pages bench-smoke router-page test-wifi python ## Everything CI runs: formatting, clippy, unit, property, scenario, Linux, Wi-Fi and Python tests, numbers and commands of the pages, benchmarks once
 
@@ -118,7 +121,7 @@ udp-table: build ## Measure docs/udp.md in the simulator (minutes); `scripts/udp
 host-table: build setup ## Measure docs/testbed/host.md: a host's own sender across silences (as root); can be stopped and goes on where it was
 	scripts/host_table.py
 
-host-page: build setup ## Measure the tables of docs/host.md: what a silence costs a host's sender, what the kernel refuses (as root, on a quiet machine)
+host-page: build setup-host-page ## Measure the tables of docs/host.md: what a silence costs a host's sender, what the kernel refuses (as root, on a quiet machine)
 	LINKHOLD=$(LINKHOLD) scripts/host_page.py
 
 page-numbers: build ## Fill docs/mesh.md, lookahead.md, sense.md and router.md with what simulations and tests give now (seconds)

@@ -12,10 +12,18 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("LINKHOLD") or str(ROOT / "target" / "release" / "linkhold")
 
 
+# What a program is made from, as crates/linkhold/build.rs has it, and what it runs.
+SOURCES = ["crates", "reproductions", "Cargo.toml", "Cargo.lock", "scenarios"]
+
+
 def this_commit():
-    """What measured numbers are of."""
-    described = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return described.stdout.strip() or "an unknown commit"
+    """What measured numbers are of: the commit, with -dirty if what was run differs from it. A page that was just filled does not count."""
+    git = ["git", "-C", ROOT]
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    if not commit:
+        return "an unknown commit"
+    differs = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", *SOURCES], check=False).returncode != 0
+    return f"{commit}-dirty" if differs else commit
 
 
 def built_from(measured):

@@ -29,6 +29,12 @@ order=(
   a_bridged_radio_is_managed
   a_radio_put_into_a_bridge_later_is_managed
   kills_at_random_times_stop_no_transfer
+  a_hog_leaves_a_flow_its_share
+  a_host_stops_its_senders_by_their_windows
+  a_silence_leaves_a_frozen_senders_window_alone
+  freezes_doubled_lost_and_out_of_order_stop_no_sender
+  freezes_at_random_stop_no_sender
+  datagrams_wait_for_the_end_of_a_silence
 )
 
 program=$(cargo test --locked --workspace --test namespaces --no-run 2>&1 | sed -n 's/.*(\(.*\/namespaces-[0-9a-f]*\)).*/\1/p')

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes sure that this machine has what `make demo` or `make test` needs. As root on Debian or Ubuntu it
+# Makes sure that this machine has what `make demo`, `make test` or `make host-page` needs. As root on Debian or Ubuntu it
 # installs missing packages; otherwise it says exactly which are missing and how to get them.
 set -euo pipefail
 
-what=${1:?usage: setup.sh demo|test}
+what=${1:?usage: setup.sh demo|test|host-page}
 
 if ! command -v cargo >/dev/null; then
   echo "setup: no Rust toolchain (cargo) found. Install it from https://rustup.rs, then run this again." >&2
@@ -14,7 +14,8 @@ fi
 needs=(cc:gcc)
 # Headers, which are no commands: file:package.
 headers=()
-if [[ $what == test ]]; then
+[[ $what != host-page ]] || needs+=(bpftool:bpftool)
+if [[ $what == test || $what == host-page ]]; then
   # clang, libbpf-dev, libelf-dev and zlib1g-dev build the eBPF congestion controls of `linkhold host`.
   headers=(bpf/bpf_core_read.h:libbpf-dev libelf.h:libelf-dev zlib.h:zlib1g-dev)
   needs+=(clang:clang ip:iproute2 ss:iproute2 iptables:iptables nft:nftables iperf3:iperf3 jq:jq tshark:tshark python3:python3-venv)

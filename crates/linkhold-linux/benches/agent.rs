@@ -46,6 +46,8 @@ type Outcome = Result<(), Failure>;
 const AT_24: &str = "[channel]\ncapacity = \"24Mbit/s\"\n";
 const FAST: &str = "[channel]\ncapacity = \"100Gbit/s\"\n";
 const NO_COPIES: &str = "[mechanism]\nname = \"dsasync\"\nrecover = false\n";
+/// Pairs of round trips for each round of the other measurements. Each takes a third of the time.
+const PAIRS_A_ROUND: usize = 4;
 /// Beside the messages, bytes per second: 20 Mb/s.
 const BESIDE: u32 = 2_500_000;
 
@@ -207,6 +209,30 @@ fn at_24_mbps(&Extent { rounds, time, .. }: &Extent) -> Outcome {
     line("goodput, agent without copies", "Mb/s", &bare_goodput);
     line("processor of the agent beside 20 Mb/s", "%", &share);
     line("processor of the agent without copies", "%", &bare_share);
+    added_delay(&path, rounds, time / 3)
+}
+
+/// Pairs of round trips without and with the agent, in turns: enough of them for an interval of their mean.
+fn added_delay(path: &Path, rounds: usize, time: Duration) -> Outcome {
+    let with_it = || {
+        let mut agent = AgentProcess::start(path, AT_24);
+        let trip = round_trip(path, time);
+        end(&mut agent);
+        trip
+    };
+    let mut added = Vec::new();
+    for pair in 0..rounds * PAIRS_A_ROUND {
+        // Each is first in turn, so that what a pair's first half leaves behind counts for neither.
+        let (plain, managed) = if pair % 2 == 0 {
+            let plain = round_trip(path, time)?;
+            (plain, with_it()?)
+        } else {
+            let managed = with_it()?;
+            (round_trip(path, time)?, managed)
+        };
+        added.push(format!("{:.4}", (managed - plain) / 2.0));
+    }
+    println!("added delay one way in pairs of {time:?}, ms: {}", added.join(" "));
     Ok(())
 }
 

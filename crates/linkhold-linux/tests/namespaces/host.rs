@@ -272,9 +272,9 @@ pub fn silence_leaves_windows_alone() -> Outcome {
                 );
                 assert!(silent.cwnd >= before.cwnd, "{freeze}, {congestion}: {before:?} {silent:?}");
                 // The sender writes 100 MB/s at most, so once its state is open again the kernel may take
-                // back what it does not use, half of that at a time (docs/host.md, "Limits": 409 of 880
-                // segments left at worst in 100 runs of Reno without a threshold, 263 of 372 once of CUBIC
-                // with one). A loss would have left another ssthresh.
+                // back what it does not use, half of that at a time: 409 of 880 segments left at worst in
+                // 100 runs of Reno without a threshold, 263 of 372 once of CUBIC with one. A loss would
+                // have left another ssthresh.
                 let least = before.cwnd / 4;
                 assert!(after.cwnd >= least, "{freeze}, {congestion}: {before:?} {after:?}");
             }
