@@ -137,6 +137,8 @@ def page(reports, written):
         "  0 dB for as long as a burst lasts. It closes the window below 20 dB and opens it above 23 dB.",
         "- `snr-gate-zero`: the same gate with the paper's window, zero (`closed = \"zero\"`); that of the others is full and ends with what was sent.",
         "- `struct-ops`: as `freeze`, and the sender uses the eBPF congestion control around its own (`freeze = \"both\"`).",
+        "- `dsasync`: `linkhold host` with `dsasync` in place of `cr-aware`: what the station cannot send is held and paced at its source. It is told",
+        "  the channel's rate, and each burst as `freeze` is.",
         "",
         "**What was told.** "
         + " ".join(f"{title}: {words[0].lower()}{words[1:]}" for title, _, words in TOLD.values()),
