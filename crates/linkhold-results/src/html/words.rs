@@ -98,8 +98,8 @@ const TOLD_AT_ONCE: &str = "told: every silence at its first moment, and the cha
 /// What the results are worth where less is told. The numbers are those of `docs/testbed/told.json`.
 const OTHERWISE: &str = "<p class=\"verdict\"><b>What the mechanisms were told.</b> They heard of every silence at its first moment \
 and knew the channel's exact rate: no radio does better, and most do worse. On the Linux kernel (CUBIC, 100 ms, bursts of \
-0.3 s, over fq_codel) the default carried 0.995 ± 0.002 of the limit where each burst was told 20\u{a0}ms late and nobody told it the rate, \
-and 0.990 ± 0.007 where the rate was told, too (3 runs ± half a 95 % interval).</p>\n";
+0.3 s, over fq_codel) the default carried 0.996 ± 0.001 of the limit where each burst was told 20\u{a0}ms late and nobody told it the rate, \
+and 0.992 ± 0.010 where the rate was told, too (3 runs ± half a 95 % interval).</p>\n";
 
 /// One paragraph for each case that says what came out.
 pub(super) fn verdict(report: &RunReport) -> String {
