@@ -26,7 +26,7 @@ pub(super) struct Queue {
     pub station: u32,
     /// What is in it.
     pub transport: Transport,
-    /// What its packets weigh (see the top of this file), bytes.
+    /// What its packets weigh, as [`hold_buffer`](super::hold_buffer) counts them, bytes.
     pub weight: u64,
     pub deficit: i64,
     pub place: Place,

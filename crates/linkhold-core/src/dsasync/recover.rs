@@ -49,6 +49,7 @@ mod state;
 use std::collections::VecDeque;
 
 use super::config::DsaSyncConfig;
+use super::gates::Gates;
 use super::pacer::Pacer;
 use super::per_station::PerStation;
 use super::round_trip::RoundTrips;
@@ -61,7 +62,6 @@ use crate::packet::{StationId, TcpFlags, TcpSegment};
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
-use super::gates::Gates;
 use hide::{Doubled, MOST_DOUBLED};
 use state::{Mute, Phase, State};
 
