@@ -18,7 +18,7 @@ from estimates import ROOT, Estimates, built_from, simulated_runs, this_commit
 from trace_bound import bounds, opportunities
 
 SCENARIO = ROOT / "scenarios" / "traces.toml"
-PAGE, PICTURE, RAW = (ROOT / "docs" / name for name in ("traces.md", "traces.svg", "traces.json"))
+PAGE, PICTURE, PANELS, RAW = (ROOT / "docs" / name for name in ("traces.md", "traces.svg", "traces-all.svg", "traces.json"))
 RTTS = (20, 50, 100)
 VERIZON, ATT, TMOBILE = "Verizon-LTE-short", "ATT-LTE-driving-2016", "TMobile-UMTS-driving"
 # Name of the cell, recording down, recording up, direction of the data, seconds. Of T-Mobile's link only the downlink was
@@ -36,7 +36,7 @@ PUBLISHED = {
     "downlink": {"ABC": (0.857, 95), "Sprout": (0.38, 79), "Verus": (0.82, 320), "BBR": (0.93, 480), "cubic+CoDel": (0.62, 108)},
     "uplink": {"ABC": (0.890, 92)},
 }
-COLOURS = {"fifo-100": "#0072B2", "fifo-1000": "#56B4E9", "fq_codel": "#009E73", "dsasync": "#D55E00", "dsasync-long": "#E69F00"}
+COLOURS = {"fifo-100": "#0072B2", "fifo-1000": "#56B4E9", "fq_codel": "#009E73", "mac80211": "#CC79A7", "dsasync": "#D55E00", "dsasync-long": "#E69F00"}
 # Where labels stand that would cover each other.
 LABELS = {"dsasync": (-8, -3, "end"), "dsasync-long": (-4, -10, "middle"), "fifo-100": (8, 0, "start")}
 KEYS = {
@@ -105,37 +105,85 @@ def table(cell, estimates):
     return lines
 
 
+STYLE = "text{font:12px sans-serif;fill:#1b1f24}.title{font-weight:bold}.other{fill:#57606a}.grid{stroke:#e6e9ed}path{fill:none}"
+
+
+class Panel:
+    """Goodput over p95 of queueing delay, with its axes, somewhere in a picture."""
+
+    TICKS = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)
+
+    def __init__(self, left, top, width, height, slowest, least, step):
+        """From 20 ms to `slowest`, from `least` to 1.05 of capacity with a line each `step`."""
+        self.left, self.top, self.width, self.height, self.slowest, self.least, self.step = left, top, width, height, slowest, least, step
+
+    def x(self, ms):
+        return self.left + self.width * math.log10(min(max(ms, 20), self.slowest) / 20) / math.log10(self.slowest / 20)
+
+    def y(self, share):
+        return self.top + self.height * (1.05 - share) / (1.05 - self.least)
+
+    def axes(self, title):
+        right, bottom = self.left + self.width, self.top + self.height
+        yield f'<text x="{self.left}" y="{self.top - 14}" class="title">{title}</text>'
+        for count in range(int(1 / self.step) + 1):
+            share = 1 - count * self.step
+            if share >= self.least:
+                yield f'<path d="M{self.left} {self.y(share):.1f}H{right}" class="grid"/>'
+                yield f'<text x="{self.left - 6}" y="{self.y(share) + 4:.1f}" text-anchor="end">{share:.1f}</text>'
+        for ms in self.TICKS:
+            if ms <= self.slowest:
+                yield f'<path d="M{self.x(ms):.1f} {self.top}V{bottom}" class="grid"/>'
+                yield f'<text x="{self.x(ms):.1f}" y="{bottom + 15}" text-anchor="middle">{ms if ms < 1000 else f"{ms // 1000}k"}</text>'
+
+    def mark(self, case, values, estimates, radius):
+        (share, share_half), (p95, p95_half) = (estimates.of(values[key]) for key in ("share", "p95"))
+        share_half, p95_half = share_half or 0, p95_half or 0
+        colour = COLOURS[case]
+        across = f"M{self.x(p95 - p95_half):.1f} {self.y(share):.1f}H{self.x(p95 + p95_half):.1f}"
+        along = f"M{self.x(p95):.1f} {self.y(share - share_half):.1f}V{self.y(share + share_half):.1f}"
+        yield f'<path d="{across}{along}" stroke="{colour}"/>'
+        yield f'<circle cx="{self.x(p95):.1f}" cy="{self.y(share):.1f}" r="{radius}" fill="{colour}"/>'
+
+
+def svg(width, height, parts):
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"><style>{STYLE}</style><rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+
+
 def picture(raw, estimates):
-    """Goodput over p95 of queueing delay at 100 ms on Verizon's link, both directions, as SVG."""
-    width, height, left, top = 440, 330, 62, 34
+    """Verizon's link at 100 ms, both directions, beside what others published."""
     parts = []
     for column, (direction, word) in enumerate((("downlink", "down"), ("uplink", "up"))):
-        origin = column * (width + 40)
-        x = lambda ms, origin=origin: origin + left + (width - left - 12) * math.log10(ms / 20) / math.log10(500)
-        y = lambda share: top + (height - top - 46) * (1.05 - share) / 0.75
-        parts.append(f'<text x="{origin + left}" y="20" class="title">Verizon LTE, {word}, 100 ms, CUBIC</text>')
-        for share in (0.4, 0.6, 0.8, 1.0):
-            parts.append(f'<path d="M{x(20):.0f} {y(share):.1f}H{x(10000):.0f}" class="grid"/>')
-            parts.append(f'<text x="{x(20) - 6:.0f}" y="{y(share) + 4:.1f}" text-anchor="end">{share}</text>')
-        for ms in (20, 50, 100, 200, 500, 1000, 2000, 5000):
-            parts.append(f'<path d="M{x(ms):.1f} {y(1.05):.1f}V{y(0.3):.1f}" class="grid"/>')
-            parts.append(f'<text x="{x(ms):.1f}" y="{y(0.3) + 15:.1f}" text-anchor="middle">{ms}</text>')
-        parts.append(f'<text x="{origin + width / 2 + 20}" y="{height - 6}" text-anchor="middle">95th percentile of queueing delay, ms</text>')
-        parts.append(f'<text transform="translate({origin + 14} {height / 2}) rotate(-90)" text-anchor="middle">goodput / capacity</text>')
+        panel = Panel(62 + column * 480, 34, 366, 250, 10000, 0.3, 0.2)
+        parts += panel.axes(f"Verizon LTE, {word}, 100 ms, CUBIC")
+        parts.append(f'<text x="{panel.left + 183}" y="324" text-anchor="middle">95th percentile of queueing delay, ms</text>')
+        parts.append(f'<text transform="translate({panel.left - 48} 165) rotate(-90)" text-anchor="middle">goodput / capacity</text>')
         for case, values in raw["cells"][f"Verizon LTE, {word}, 100 ms"].items():
-            (share, share_half), (p95, p95_half) = estimates.of(values["share"]), estimates.of(values["p95"])
-            colour = COLOURS[case]
-            low, high = x(max(p95 - (p95_half or 0), 20)), x(p95 + (p95_half or 0))
-            parts.append(f'<path d="M{low:.1f} {y(share):.1f}H{high:.1f}M{x(p95):.1f} {y(share - (share_half or 0)):.1f}V{y(share + (share_half or 0)):.1f}" stroke="{colour}"/>')
-            parts.append(f'<circle cx="{x(p95):.1f}" cy="{y(share):.1f}" r="4.5" fill="{colour}"/>')
+            parts += panel.mark(case, values, estimates, 4.5)
             along, across, anchor = LABELS.get(case, (7, -6, "start"))
-            parts.append(f'<text x="{x(p95) + along:.1f}" y="{y(share) + across:.1f}" text-anchor="{anchor}">{case}</text>')
+            x, y = (panel.x(estimates.of(values["p95"])[0]), panel.y(estimates.of(values["share"])[0]))
+            parts.append(f'<text x="{x + along:.1f}" y="{y + across:.1f}" text-anchor="{anchor}">{case}</text>')
         for name, (share, p95) in PUBLISHED[direction].items():
-            parts.append(f'<path d="M{x(p95) - 4:.1f} {y(share) - 4:.1f}l8 8m0 -8l-8 8" stroke="#57606a"/>')
-            parts.append(f'<text x="{x(p95) + 7:.1f}" y="{y(share) + 13:.1f}" class="other">{name}, published</text>')
-    style = "text{font:12px sans-serif;fill:#1b1f24}.title{font-weight:bold}.other{fill:#57606a}.grid{stroke:#e6e9ed}path{fill:none}"
-    size = f"{2 * width + 40} {height}"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}"><style>{style}</style><rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+            x, y = panel.x(p95), panel.y(share)
+            parts.append(f'<path d="M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8" stroke="#57606a"/>')
+            parts.append(f'<text x="{x + 7:.1f}" y="{y + 13:.1f}" class="other">{name}, published</text>')
+    return svg(920, 330, parts)
+
+
+def panels(raw, estimates):
+    """Every recording and direction (a row each) at every round trip (a column each)."""
+    parts = []
+    for place, (case, colour) in enumerate(COLOURS.items()):
+        parts.append(f'<circle cx="{56 + place * 118}" cy="16" r="4.5" fill="{colour}"/><text x="{66 + place * 118}" y="20">{case}</text>')
+    for row, (name, *_) in enumerate(CELLS):
+        for column, rtt in enumerate(RTTS):
+            panel = Panel(50 + column * 300, 62 + row * 190, 240, 120, 20000, 0.4, 0.2)
+            parts += panel.axes(f"{name}, {rtt} ms")
+            for case, values in raw["cells"][f"{name}, {rtt} ms"].items():
+                parts += panel.mark(case, values, estimates, 3.5)
+    bottom = 62 + len(CELLS) * 190
+    parts.append(f'<text x="450" y="{bottom - 18}" text-anchor="middle">95th percentile of queueing delay, ms (across), goodput / capacity (up)</text>')
+    return svg(910, bottom - 4, parts)
 
 
 WORDS = """# Links whose rate nobody tells
@@ -148,14 +196,16 @@ simulator. **Nobody tells the rate.** A silence (a gap of the recorded downlink 
 it ended; the router's queue is not visible, so all that the mechanism has are the packets that pass. Queueing delay is the
 one-way delay less its minimum. Capacity is what the recording would have carried as payload.
 
-- `fifo-100`, `fifo-1000`, `fq_codel`: a router with that queue, at both ends of the radio;
+- `fifo-100`, `fifo-1000`, `fq_codel`, `mac80211` (fq_codel as Wi-Fi has it): a router with that queue, at both ends of the radio;
 - `dsasync`: the default over a fifo of 100 packets; the radio may run dry for 0.1 of the time (`dry_share`);
 - `dsasync-long`: the same with `dry_share = 0.02`: more goodput at more delay.
 
 ![goodput against queueing delay](traces.svg)
 
 Crosses are what others published for this recording at 100 ms ([ABC](https://www.usenix.org/conference/nsdi20/presentation/goyal), NSDI
-2020); they were not measured here, nor with this simulator.
+2020); they were not measured here, nor with this simulator. Every recording at every round trip:
+
+![goodput against queueing delay, all recordings](traces-all.svg)
 """
 
 
@@ -243,11 +293,11 @@ def main():
     raw = json.loads(RAW.read_text()) if options.raw or options.bounds else measure(options.seeds)
     if options.bounds:
         raw["bounds"] = any_window()
-    written = {PAGE: page(raw, estimates), PICTURE: picture(raw, estimates)}
+    written = {PAGE: page(raw, estimates), PICTURE: picture(raw, estimates), PANELS: panels(raw, estimates)}
     if options.check:
         differ = [str(file) for file, text in written.items() if file.read_text() != text]
         if differ:
-            sys.exit(f"{', '.join(differ)}: not what traces.json says: run scripts/trace_table.py --raw")
+            sys.exit(f"{', '.join(differ)}: not what traces.json says; run scripts/trace_table.py --raw")
         return
     if not options.raw:
         RAW.write_text(json.dumps(raw, indent=1) + "\n")
