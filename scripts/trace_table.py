@@ -7,6 +7,7 @@ the two is not what it would write. With --bounds it works out anew only what an
 """
 
 import argparse
+import html
 import json
 import math
 import os
@@ -38,7 +39,7 @@ PUBLISHED = {
 }
 COLOURS = {"fifo-100": "#0072B2", "fifo-1000": "#56B4E9", "fq_codel": "#009E73", "mac80211": "#CC79A7", "dsasync": "#D55E00", "dsasync-long": "#E69F00"}
 # Where labels stand that would cover each other.
-LABELS = {"dsasync": (-8, -3, "end"), "dsasync-long": (-4, -10, "middle"), "fifo-100": (8, 0, "start")}
+LABELS = {"dsasync": (-8, -3, "end"), "dsasync-long": (-4, -10, "middle"), "fifo-100": (8, 0, "start"), "fq_codel": (6, 14, "start")}
 KEYS = {
     "share": lambda run: run["totals"]["limit_share"],
     "p50": lambda run: 1e3 * run["flows"][0]["queueing_delay_p50_s"],
@@ -111,7 +112,7 @@ STYLE = "text{font:12px sans-serif;fill:#1b1f24}.title{font-weight:bold}.other{f
 class Panel:
     """Goodput over p95 of queueing delay, with its axes, somewhere in a picture."""
 
-    TICKS = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)
+    TICKS = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 
     def __init__(self, left, top, width, height, slowest, least, step):
         """From 20 ms to `slowest`, from `least` to 1.05 of capacity with a line each `step`."""
@@ -125,13 +126,13 @@ class Panel:
 
     def axes(self, title):
         right, bottom = self.left + self.width, self.top + self.height
-        yield f'<text x="{self.left}" y="{self.top - 14}" class="title">{title}</text>'
+        yield f'<text x="{self.left}" y="{self.top - 14}" class="title">{html.escape(title)}</text>'
         for count in range(int(1 / self.step) + 1):
             share = 1 - count * self.step
             if share >= self.least:
                 yield f'<path d="M{self.left} {self.y(share):.1f}H{right}" class="grid"/>'
                 yield f'<text x="{self.left - 6}" y="{self.y(share) + 4:.1f}" text-anchor="end">{share:.1f}</text>'
-        for ms in self.TICKS:
+        for ms in self.TICKS if self.width > 300 else self.TICKS[::2]:
             if ms <= self.slowest:
                 yield f'<path d="M{self.x(ms):.1f} {self.top}V{bottom}" class="grid"/>'
                 yield f'<text x="{self.x(ms):.1f}" y="{bottom + 15}" text-anchor="middle">{ms if ms < 1000 else f"{ms // 1000}k"}</text>'
@@ -177,7 +178,7 @@ def panels(raw, estimates):
         parts.append(f'<circle cx="{56 + place * 118}" cy="16" r="4.5" fill="{colour}"/><text x="{66 + place * 118}" y="20">{case}</text>')
     for row, (name, *_) in enumerate(CELLS):
         for column, rtt in enumerate(RTTS):
-            panel = Panel(50 + column * 300, 62 + row * 190, 240, 120, 20000, 0.4, 0.2)
+            panel = Panel(50 + column * 300, 62 + row * 190, 240, 120, 20000, 0.2, 0.2)
             parts += panel.axes(f"{name}, {rtt} ms")
             for case, values in raw["cells"][f"{name}, {rtt} ms"].items():
                 parts += panel.mark(case, values, estimates, 3.5)
