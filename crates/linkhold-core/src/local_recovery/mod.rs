@@ -31,7 +31,7 @@ mod watch;
 
 pub use resend::{LocalResend, LocalResendConfig, ResendFrom};
 
-use crate::copies::{Bounds, Copies};
+use crate::copies::{Bounds, Copies, Done};
 use watch::Watch;
 
 use crate::action::{Action, Actions, DropReason, Report, Rewrite, Verdict};
@@ -120,6 +120,25 @@ impl Flow {
             acked: None,
             round_trip: None,
             hide_until: None,
+        }
+    }
+
+    /// A SYN was seen, after which the data of its direction begins at `first`. The other direction's may have
+    /// begun already: its SYN may have been the answered one.
+    fn begins(&mut self, direction: Direction, first: Seq, out: &mut Actions) -> Done {
+        match direction {
+            Direction::Uplink => {
+                self.up = Watch::from(first);
+                self.reported = (Instant::ZERO, 0);
+                self.reported_next = None;
+                Done::default()
+            }
+            Direction::Downlink => {
+                self.acked = None;
+                self.round_trip = None;
+                self.hide_until = None;
+                self.down.clear(out)
+            }
         }
     }
 
@@ -341,8 +360,7 @@ impl Mechanism for LocalRecovery {
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         let Self { flows, shared } = self;
         shared.metrics.packets += 1;
-        if packet.tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
-            // A connection ends or begins: nothing of an old one under the same addresses counts any more.
+        if packet.tcp.flags.contains(TcpFlags::RST) {
             if let Some(mut flow) = flows.remove(packet.flow) {
                 shared.metrics.count(flow.down.clear(out));
             }
@@ -352,6 +370,11 @@ impl Mechanism for LocalRecovery {
         if let Some((_, mut flow)) = evicted {
             shared.metrics.flow_evictions += 1;
             shared.metrics.count(flow.down.clear(out));
+        }
+        if packet.tcp.flags.contains(TcpFlags::SYN) {
+            // A connection begins: nothing of an old one under the same addresses counts any more.
+            shared.metrics.count(flow.begins(packet.direction, packet.tcp.seq_end(), out));
+            return Verdict::Forward(Rewrite::NONE);
         }
         let verdict = match packet.direction {
             Direction::Downlink => shared.downlink(now, flow, packet, out),

@@ -114,7 +114,8 @@ impl Mechanism for LocalResend {
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         self.metrics.packets += 1;
         let tcp = packet.tcp;
-        if tcp.flags.contains(TcpFlags::RST) {
+        if tcp.flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
+            // A connection ends or begins: nothing of an old one under the same addresses counts any more.
             if let Some(mut copies) = self.flows.remove(packet.flow) {
                 self.metrics.count(copies.clear(out));
             }

@@ -21,6 +21,12 @@ fn data(segment: u32) -> TcpSegment {
     TcpSegment { seq, payload_len: SEGMENT, flags: TcpFlags::ACK, window: 500, ..TcpSegment::default() }
 }
 
+/// A SYN after which the data begins with `segment`.
+fn syn(segment: u32) -> TcpSegment {
+    let seq = Seq(segment.wrapping_mul(SEGMENT).wrapping_sub(1));
+    TcpSegment { seq, flags: TcpFlags::SYN, ..TcpSegment::default() }
+}
+
 /// An ACK of everything before `segment`, with SACK blocks of whole segments.
 fn ack(segment: u32, sacked: &[(u32, u32)]) -> TcpSegment {
     let mut sack = SackBlocks::EMPTY;
@@ -263,6 +269,35 @@ fn a_hole_in_the_uplink_is_reported_at_once_and_again_while_it_is_there() {
     assert_eq!(talk.mechanism.next_timeout(), None, "and then no more");
 }
 
+#[test]
+fn a_hole_at_the_beginning_is_reported_where_the_syn_was_seen() {
+    let mut talk = base_station();
+    talk.packet(0, Direction::Uplink, 1, &syn(1));
+    talk.packet(1, Direction::Downlink, 1, &syn(40));
+    let (_, _, actions) = talk.packet(2, Direction::Uplink, 1, &data(3));
+    assert_eq!(reports(&actions), [(1, vec![(3, 4)])]);
+
+    let (_, _, actions) = talk.packet(3, Direction::Uplink, 2, &data(3));
+    assert_eq!(reports(&actions), [], "the base station cannot know where this one began");
+}
+
+#[test]
+fn copies_of_an_old_connection_are_forgotten_when_another_begins_under_its_addresses() {
+    let mut talk = base_station();
+    talk.down(0, 1);
+    talk.packet(1, Direction::Uplink, 1, &syn(1));
+    assert_eq!(talk.kept.len(), 1, "the other direction's SYN says nothing of these");
+    talk.packet(2, Direction::Downlink, 1, &syn(1));
+    assert!(talk.kept.is_empty());
+    assert_eq!(talk.mechanism.metrics().kept_bytes, 0);
+
+    let mut talk = Talk::new(LocalResend::new(&LocalResendConfig::default()));
+    talk.packet(0, Direction::Uplink, 1, &data(1));
+    assert_eq!(talk.kept.len(), 1);
+    talk.packet(1, Direction::Uplink, 1, &syn(1));
+    assert!(talk.kept.is_empty());
+}
+
 fn report_of(next: u32, blocks: &[(u32, u32)]) -> Report {
     let TcpSegment { ack: next, sack: blocks, .. } = ack(next, blocks);
     Report { flow: key(1), direction: Direction::Uplink, next, blocks }
@@ -321,6 +356,8 @@ enum Move {
     Ack(u16, u32, Vec<(u32, u32)>),
     Uplink(u16, u32),
     Reset(u16),
+    /// A SYN of the data's direction, or of the other, with another connection's numbers.
+    Begins(u16, bool),
     Silence(bool),
     Report(u16, u32, Vec<(u32, u32)>),
 }
@@ -336,11 +373,15 @@ fn moves() -> impl Strategy<Value = Vec<(u64, Move)>> {
         6 => (flow.clone(), 0u32..40, blocks()).prop_map(|(flow, next, blocks)| Move::Ack(flow, next, blocks)),
         4 => (flow.clone(), 0u32..40).prop_map(|(flow, segment)| Move::Uplink(flow, segment)),
         1 => flow.clone().prop_map(Move::Reset),
+        1 => (flow.clone(), any::<bool>()).prop_map(|(flow, outgoing)| Move::Begins(flow, outgoing)),
         1 => any::<bool>().prop_map(Move::Silence),
         3 => (flow, 0u32..40, blocks()).prop_map(|(flow, next, blocks)| Move::Report(flow, next, blocks)),
     ];
     prop::collection::vec((0u64..40, one), 1..150)
 }
+
+/// Within this all copies are let go of, ms: `keep_for` of both mechanisms, and the longer one's tick.
+const LONGEST: u64 = 2000 + 100;
 
 /// Plays `moves`; `Talk` checks the contract. Answers how often each packet went again.
 fn play<M: Mechanism>(talk: &mut Talk<M>, moves: &[(u64, Move)], outgoing: Direction) -> BTreeMap<u64, u32> {
@@ -372,6 +413,12 @@ fn play<M: Mechanism>(talk: &mut Talk<M>, moves: &[(u64, Move)], outgoing: Direc
                 let reset = TcpSegment { flags: TcpFlags::RST, ..TcpSegment::default() };
                 actions.extend(talk.packet(now, outgoing, *flow, &reset).2);
             }
+            Move::Begins(flow, same) => {
+                let way = if *same { outgoing } else { outgoing.opposite() };
+                let (_, verdict, more) = talk.packet(now, way, *flow, &syn(7));
+                assert_eq!(verdict, Verdict::Forward(Rewrite::NONE), "a SYN passes");
+                actions.extend(more);
+            }
             Move::Silence(begins) => talk.link(now, if *begins { started() } else { ended() }),
             Move::Report(flow, next, blocks) => {
                 let mut out = Actions::new();
@@ -384,7 +431,10 @@ fn play<M: Mechanism>(talk: &mut Talk<M>, moves: &[(u64, Move)], outgoing: Direc
             *again.entry(id).or_default() += 1;
         }
     }
-    again.into_iter().chain(sent(&talk.wait(now + 100_000)).into_iter().map(|id| (id, 1))).collect()
+    for id in sent(&talk.wait(now + LONGEST)) {
+        *again.entry(id).or_default() += 1;
+    }
+    again
 }
 
 proptest! {

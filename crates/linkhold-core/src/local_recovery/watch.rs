@@ -15,7 +15,8 @@ const REPORTED: usize = 3;
 /// The data of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watch {
-    /// Everything before this has come; `None` before the first segment.
+    /// Everything before this has come; `None` before the first segment of a connection whose SYN was
+    /// not seen.
     next: Option<Seq>,
     /// What has come beyond, the latest first.
     blocks: [SackBlock; MOST],
@@ -23,6 +24,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
+    /// Nothing has come, and `first` is the first byte that will.
+    pub fn from(first: Seq) -> Self {
+        Self { next: Some(first), ..Self::default() }
+    }
+
     fn blocks(&self) -> &[SackBlock] {
         self.blocks.get(..usize::from(self.len)).unwrap_or(&[])
     }
