@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table udp-table host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit fifty-kills clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-quic host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit fifty-kills clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,8 @@ pages: ## README.md and the pages of docs/ say what was measured, and their comm
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/trace_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold scripts/udp_table.py --raw --check
 	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --check
+	scripts/page_commits.py
+	LINKHOLD=$(or $(CARGO_TARGET_DIR),target)/debug/linkhold python3 -m unittest discover --start-directory scripts/tests
 	scripts/try_pages.py $(or $(CARGO_TARGET_DIR),target)/debug/linkhold
 
 bench-smoke: ## Every benchmark once and short, in the tests' build: shows that it works, not how fast
@@ -115,8 +117,14 @@ trace-table: build ## Measure docs/traces.md on the recorded links of LINKHOLD_D
 late-table: build ## Measure docs/late.md: silences told late, rates told by nobody, over four routers, in the simulator (minutes)
 	scripts/late_table.py
 
-udp-table: build ## Measure docs/udp.md in the simulator (minutes); `scripts/udp_table.py --quic` measures its QUIC part
+late-table-kernel: build setup ## Measure the kernel's part of docs/late.md (as root; 16 hours of runs, as many side by side as the host keeps up with); can be stopped and goes on where it was
+	LINKHOLD=$(LINKHOLD) scripts/late_table.py --kernel
+
+udp-table: build ## Measure docs/udp.md in the simulator (minutes)
 	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/udp_table.py --sim
+
+udp-quic: build setup ## Measure the QUIC part of docs/udp.md (as root, ten minutes; LINKHOLD_QUIC_PYTHON names a Python that has aioquic)
+	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/udp_table.py --quic
 
 host-table: build setup ## Measure docs/testbed/host.md: a host's own sender across silences (as root); can be stopped and goes on where it was
 	scripts/host_table.py
@@ -127,17 +135,17 @@ host-page: build setup-host-page ## Measure the tables of docs/host.md: what a s
 page-numbers: build ## Fill docs/mesh.md, lookahead.md, sense.md and router.md with what simulations and tests give now (seconds)
 	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py
 
-sense-speed: ## Measure how fast `linkhold sense` is and fill docs/sense.md with it (on a quiet machine)
-	CARGO="$(CARGO)" scripts/page_numbers.py --speed
+sense-speed: build ## Measure how fast `linkhold sense` is and fill docs/sense.md with it (on a quiet machine)
+	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/page_numbers.py --speed
 
-sense-beside: setup ## Measure how soon an agent and a host hear of `linkhold sense` and fill docs/sense.md with it (as root, 50 runs)
-	CARGO="$(CARGO)" scripts/page_numbers.py --beside 50
+sense-beside: build setup ## Measure how soon an agent and a host hear of `linkhold sense` and fill docs/sense.md with it (as root, 50 runs)
+	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/page_numbers.py --beside 50
 
-router-costs: setup ## Measure what the agent costs and fill docs/router.md with it (as root, on a quiet machine)
-	scripts/router_costs.py
+router-costs: build setup ## Measure what the agent costs and fill docs/router.md with it (as root, on a quiet machine)
+	LINKHOLD=$(LINKHOLD) scripts/router_costs.py
 
-killed-times: setup ## Measure how soon traffic goes on after the agent was killed in a silence and fill docs/router.md with it (as root, 10 runs)
-	CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --killed 10
+killed-times: build setup ## Measure how soon traffic goes on after the agent was killed in a silence and fill docs/router.md with it (as root, 10 runs)
+	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py --killed 10
 
 try-unit: build setup ## The packaged systemd unit under a systemd in namespaces of its own: started, killed, hung, stopped (as root)
 	packaging/try-unit.sh $(LINKHOLD)

@@ -4,6 +4,7 @@ and a report never differ in their statistics."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,18 +13,32 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("LINKHOLD") or str(ROOT / "target" / "release" / "linkhold")
 
 
-# What a program is made from, as crates/linkhold/build.rs has it, and what it runs.
+# What a program is made from, as crates/linkhold/build.rs has it, and what it runs; and what of that scripts fill
+# in after a measurement.
 SOURCES = ["crates", "reproductions", "Cargo.toml", "Cargo.lock", "scenarios"]
+FILLED = [":(exclude)*.md", ":(exclude)crates/linkhold-results/src/html/told_less.rs"]
 
 
-def this_commit():
-    """What measured numbers are of: the commit, with -dirty if what was run differs from it. A page that was just filled does not count."""
-    git = ["git", "-C", ROOT]
-    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    if not commit:
-        return "an unknown commit"
-    differs = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", *SOURCES], check=False).returncode != 0
-    return f"{commit}-dirty" if differs else commit
+def program_commit(program=PROGRAM):
+    """The commit that `program` says it was built from. Ends if the sources of this tree are others: what is
+    measured would not be of that commit. A page that was just filled does not count."""
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"{program}: {error}; build it (make build), or name another in LINKHOLD")
+    found = re.search(r"\(commit (\w+)(-dirty)?\)", said)
+    if not found or found[1] == "unknown":
+        sys.exit(f"{program} does not say which commit it was built from: build it in a checkout (make build)")
+    commit, dirty = found.groups()
+    if dirty:
+        sys.exit(f"{program} was built from {commit} with changes: commit them and build it anew (make build)")
+    # Git's own words tell of a commit that is not in this repository.
+    if subprocess.run(["git", "-C", ROOT, "diff", "--quiet", commit, "--", *SOURCES, *FILLED], check=False).returncode:
+        sys.exit(
+            f"{program} was built from {commit}, whose sources are not those of this tree: "
+            "commit what changed and build it anew (make build)"
+        )
+    return commit
 
 
 def built_from(measured):

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-from estimates import PROGRAM, ROOT, this_commit
+from estimates import PROGRAM, ROOT, program_commit
 from marks import fill
 
 PAGE = ROOT / "docs" / "host.md"
@@ -57,7 +57,7 @@ def main():
         parser.error("--check goes with --refusals")
     contents = {"refusals": refusals()}
     if not options.refusals:
-        contents["silences"] = silences(this_commit())
+        contents["silences"] = silences(program_commit())
     if not fill(PAGE, contents, options.check, others=None) and options.check:
         sys.exit(f"{PAGE}: not what this kernel says: run scripts/host_page.py --refusals")
 

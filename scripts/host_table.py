@@ -10,14 +10,14 @@ and fails if the page is not what it would write.
 """
 
 import argparse
-import json
 import pathlib
 import statistics
 import sys
 
-from estimates import PROGRAM, ROOT, this_commit
+import raw_parts
+from estimates import PROGRAM, ROOT, program_commit
 from marks import write
-from testbed_table import batch, beside_others, cells, measured_by, rounded, share, shown, values, written_by
+from testbed_table import batch, cells, rounded, share, shown, values
 
 DOCS = ROOT / "docs" / "testbed"
 SCENARIO = "scenarios/host-table.toml"
@@ -63,19 +63,9 @@ def small(run):
     return rounded(one)
 
 
-def raw(reports):
-    """One line a run, so that a change of one is a change of one line."""
-    parts = []
-    for part, report in reports.items():
-        lines = ",\n".join(json.dumps(small(run)) for run in report["runs"])
-        parts.append(f'"{part}": [\n{lines}\n]')
-    return "{\n" + ",\n".join(parts) + "\n}\n"
-
-
-def from_raw(text):
+def from_raw(kept):
     """The reports as far as the page needs them."""
     reports = {}
-    kept = json.loads(text)
     for part in (one[0] for one in EVERY if one[0] in kept):
         runs = []
         for one in kept[part]:
@@ -127,11 +117,13 @@ DSASYNC = [
 ]
 
 
-def page(reports, written):
+def page(kept):
+    reports = from_raw(kept)
+    measured = [(part, cc) for part, report in reports.items() for cc in dict.fromkeys(key[0] for key in cells(report))]
     lines = [
         "# A host's own sender across silences",
         "",
-        written,
+        raw_parts.written_by("host-table", kept[raw_parts.MEASURED], measured, str),
         "",
         f"One bulk upload from a station, [`{SCENARIO}`](../../{SCENARIO}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets), on which a",
         f"primary user transmits for the time named, {COUNT} times a run, with {ON} s before each time. The station's interface has a queue of 100 packets, and keeps",
@@ -204,7 +196,6 @@ def main():
     parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the page goes")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--jobs", type=int, help="cells side by side (default: as many as the host keeps up with)")
-    parser.add_argument("--built-from", help="commit that the program was built from (default: this tree's)")
     parser.add_argument("--only", help="names of the parts to run, or their beginnings, with commas between")
     parser.add_argument("--known", action="store_true", help="run nothing, write the page of what there is")
     parser.add_argument("--raw", action="store_true", help="measure nothing, write the page from host-raw.json")
@@ -217,7 +208,7 @@ def main():
         if options.check and not file.exists() and not document.exists():
             # Nobody has measured yet, so no page can be wrong.
             return
-        text = page(from_raw(file.read_text()), written_by(document))
+        text = page(raw_parts.read(file))
         if not options.check:
             write(document, text)
         elif document.read_text() != text:
@@ -227,12 +218,15 @@ def main():
     jobs = [one for one in EVERY if one[0].startswith(wanted)]
     if not jobs:
         sys.exit(f"--only {options.only}: the parts are {', '.join(one[0] for one in EVERY)}")
-    kept = beside_others(raw(batch(options, jobs)), file, EVERY)
+    commit = program_commit(options.program)
+    reports = batch(options, jobs)
+    runs = {part: [small(run) for run in report["runs"]] for part, report in reports.items()}
+    measured = raw_parts.measured_now(reports, lambda _: options.seeds, commit)
+    kept = raw_parts.beside_others(raw_parts.read(file), runs, measured, EVERY)
     options.docs.mkdir(parents=True, exist_ok=True)
-    write(file, kept)
+    write(file, raw_parts.text(kept))
     # From the rounded numbers, as --raw has them, so that both write the same page.
-    written = measured_by(options.seeds, options.built_from or this_commit())
-    write(document, page(from_raw(kept), written.replace("make testbed-table", "make host-table")))
+    write(document, page(kept))
 
 
 if __name__ == "__main__":

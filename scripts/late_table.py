@@ -14,7 +14,7 @@ import os
 import pathlib
 import sys
 
-from estimates import PROGRAM, ROOT, Estimates, simulated_runs, this_commit
+from estimates import PROGRAM, ROOT, Estimates, program_commit, simulated_runs
 from testbed_table import OUTSIDE, batch, rounded
 
 SCENARIO = "scenarios/lateness.toml"
@@ -134,6 +134,10 @@ def number(estimate, scale=1.0, digits=3):
     return f"{mean * scale:.{digits}f}" + ("" if half is None else f" ± {half * scale:.{digits}f}")
 
 
+def more_or_less(difference):
+    return f"{abs(difference):.3f} {'less' if difference < 0 else 'more'}"
+
+
 class Page:
     def __init__(self, raw):
         self.raw, self.estimates = raw, Estimates()
@@ -200,7 +204,7 @@ class Page:
         """What the kernel carried beside the simulator, and what only the kernel has."""
         told = self.raw.get("kernel")
         if not told:
-            return ["The kernel has not been measured (`scripts/late_table.py --kernel`, as root).", ""]
+            return ["The kernel has not been measured (`make late-table-kernel`).", ""]
         lines = [f"On the kernel: {told['seeds']} seed{'s' * (told['seeds'] != 1)}, program built from {told['commit']}.", ""]
         differences = []
         for congestion, cells in told["cells"].items():
@@ -250,8 +254,8 @@ class Page:
             over = [self.of("bbr", deep(name), DEEP, "outside", stack="kernel")[0] for name, _ in told_at(ALSO_AT_MS)]
             lines += [
                 "",
-                "BBR's aim is what it has over a FIFO of 1000 packets without a mechanism, where the 99th percentile outside silences is "
-                f"{1000 * min(over):.0f} to {1000 * max(over):.0f} ms. The share of `dsasync` is that and {min(beyond_deep):+.3f} to {max(beyond_deep):+.3f}.",
+                "For BBR the aim is the goodput that it has over a FIFO of 1000 packets without a mechanism, whose 99th percentile outside silences is "
+                f"{1000 * min(over):.0f} to {1000 * max(over):.0f} ms. `dsasync` has between {more_or_less(min(beyond_deep))} and {more_or_less(max(beyond_deep))} than that.",
             ]
         return lines
 
@@ -264,7 +268,7 @@ class Page:
 
 WORDS = """# Silences told late, rates told by nobody
 
-Written by `make late-table`; do not edit. {seeds} seeds in the simulator, program built from {commit}; intervals are 95 %.
+Written by `make late-table` and, as to the kernel, `make late-table-kernel`; do not edit. {seeds} seeds in the simulator, program built from {commit}; intervals are 95 %.
 
 One bulk download over a radio on which a primary user transmits a fifth of the time ([`{scenario}`](../{scenario})), over four
 routers: a FIFO of 100 packets, fq_codel, fq_codel as Wi-Fi has it (mac80211), and a FIFO that drops what arrives in a silence. **What is told**: each
@@ -277,11 +281,11 @@ A cell is goodput as a share of the limit (what a perfect transport would carry 
 segments that met no silence.
 """
 AIMS = (
-    "Fixed before measuring (issue 12): at least 0.97 of the limit where bursts are told up to 20 ms late and 0.95 at 50 ms, in every cell of cubic and "
+    "Fixed before measuring: at least 0.97 of the limit where bursts are told up to 20 ms late and 0.95 at 50 ms, in every cell of cubic and "
     "reno; the 99th percentile of delay outside silences at most 25 ms beyond that over fq_codel without a mechanism; at most 2 % sent for nothing. That every "
     "timeout is undone is asked, too, but not counted here: one silence can bring several timeouts and undoes them at once; what they cost is in the goodput. "
-    "Below, of each 48 cells: three round trips, two lengths of bursts, two congestion controls, four routers. What was sent for nothing "
-    "is counted from above: all that was sent again less what was lost on the air."
+    "Each row below sums up 48 cells: three round trips, two lengths of bursts, two congestion controls and four routers. "
+    "\"Sent for nothing\" is an upper bound: all that was sent again, less what was lost on the air."
 )
 
 
@@ -293,7 +297,6 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "late-table", help="with --kernel: finished cells")
     parser.add_argument("--jobs", type=int, help="with --kernel: cells side by side (default: as many as the host keeps up with)")
     parser.add_argument("--cases", help="with --kernel: cases to run, or how their names begin, with commas between (default: all)")
-    parser.add_argument("--built-from", help="with --kernel: commit that the program was built from (default: this tree's)")
     parser.add_argument("--known", action="store_true", help="with --kernel: run nothing, write the page of what there is")
     parser.add_argument("--raw", action="store_true", help="run nothing; write the page from docs/late.json")
     parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if the page differs")
@@ -302,9 +305,9 @@ def main():
     if not options.raw:
         options.seeds = options.seeds or (2 if options.kernel else 10)
         if options.kernel:
-            raw["kernel"] = measured(options, options.built_from or this_commit())
+            raw["kernel"] = measured(options, program_commit(options.program))
         else:
-            raw["simulator"] = simulated(options.seeds, this_commit())
+            raw["simulator"] = simulated(options.seeds, program_commit())
         RAW.write_text(json.dumps(raw, separators=(",", ":")).replace('},"', '},\n"') + "\n")
     text = Page(raw).text()
     if not options.check:

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from estimates import ROOT, Estimates, this_commit
+from estimates import ROOT, Estimates, program_commit
 from marks import between, write
 
 PAGE = ROOT / "docs" / "router.md"
@@ -70,8 +70,8 @@ def block(text, commit):
         f"In {len(added)} more pairs of {pairs[1]} each, without and with the agent first in turn, it added {mean:+.3f} ± {half:.3f} ms one way (mean and its",
         f"95 % interval). The aim is at most {MOST_ADDED} ms: {verdict}.",
         "",
-        "Packets held for one station slow another station's only when they are many: packets of one MTU pass at "
-        + ", ".join(f"{rate:.1f} Gb/s while {count} are held" for count, rate in held) + ".",
+        "How fast packets of one MTU pass to one station while packets are held for another: "
+        + ", ".join(f"{rate:.1f} Gb/s with {count} held" for count, rate in held) + ".",
     ]
     return "\n".join(lines)
 
@@ -80,12 +80,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--log", type=pathlib.Path, help="what the benchmark printed")
     options = parser.parse_args()
+    commit = program_commit()
     if options.log:
         text = options.log.read_text()
     else:
         command = ["cargo", "bench", "--locked", "-p", "linkhold-linux", "--bench", "agent"]
         text = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    write(PAGE, between(PAGE, OPENING, CLOSING, block(text, this_commit())))
+    write(PAGE, between(PAGE, OPENING, CLOSING, block(text, commit)))
 
 
 if __name__ == "__main__":

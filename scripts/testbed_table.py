@@ -6,24 +6,26 @@ goes on where it was; with --known it runs nothing and writes the pages of what 
 
 With --raw it measures nothing and needs no root: it writes the pages anew from raw.json, for when only their words have
 changed; with --raw --check it writes nothing and fails if a page is not what it would write. What the simulator answered is not
-in raw.json: simulator.md keeps it.
+in raw.json: simulator.md keeps it. The numbers that the HTML report quotes go to TOLD_LESS, too.
 """
 
 import argparse
 import json
 import math
 import pathlib
-import platform
 import re
 import statistics
 import subprocess
 import sys
 import tomllib
 
-from estimates import PROGRAM, ROOT, Estimates, simulated_runs, this_commit
+import raw_parts
+from estimates import PROGRAM, ROOT, Estimates, program_commit, simulated_runs
 from marks import write
+from raw_parts import MEASURED
 
 DOCS = ROOT / "docs" / "testbed"
+TOLD_LESS = ROOT / "crates" / "linkhold-results" / "src" / "html" / "told_less.rs"
 RTTS = (3, 50, 100)
 TABLE = "scenarios/testbed-table.toml"
 SWEEP = "scenarios/silence-sweep.toml"
@@ -44,6 +46,12 @@ TOLD = [
     (UNTOLD, TABLE, ["cubic"], [AT_100, "radio.rate_told=false"]),
     (LATE_NO_COPIES, TABLE, ["cubic"], [AT_100, LATER, "dsasync.recover=false"]),
 ]
+TOLD_TITLES = {
+    LATE_UNTOLD: f"Each burst {LATE_MS} ms late, and nobody tells the rate",
+    LATE: f"Each burst {LATE_MS} ms late, the rate told",
+    UNTOLD: "Each burst at once, and nobody tells the rate",
+    LATE_NO_COPIES: f"Each burst {LATE_MS} ms late, the rate told, without copies (`recover = false`)",
+}
 OTHERS = [
     ("clean", "scenarios/clean.toml", ["reno", "cubic", "bbr"], ["duration=25s"]),
     ("short-flows", "scenarios/short-flows.toml", ["cubic"], []),
@@ -60,7 +68,6 @@ def sweep_job(length, rtt):
     return (f"silences-{length}s-rtt{rtt}", SWEEP, ["reno", "cubic", "bbr"], sets)
 
 
-PAGES = ("table.md", "told.md", "others.md", "silences.md", "simulator.md")
 # The delay that the pages compare: of segments that met no silence, 99th percentile.
 OUTSIDE = "delay_p99_outside_silence_s"
 SWEEPS = [sweep_job(length, rtt) for length in SILENCES for rtt in RTTS]
@@ -116,9 +123,8 @@ def simulate(program, seeds, job):
     return {"runs": runs}
 
 
-def from_raw(text):
+def from_raw(kept):
     """The reports as far as the pages need them, from what raw.json keeps of each run."""
-    kept = json.loads(text)
     reports = {}
     for part in (job[0] for job in EVERY if job[0] in kept):
         runs = []
@@ -130,14 +136,6 @@ def from_raw(text):
     return reports
 
 
-def written_by(page):
-    """The line of a page that says what measured it."""
-    for line in page.read_text().splitlines():
-        if line.startswith("Written by "):
-            return line
-    sys.exit(f"{page} does not say what measured it")
-
-
 def announced(scenario):
     """Whether `scenario` tells the mechanism ahead when the radio will sense."""
     with (ROOT / scenario).open("rb") as file:
@@ -146,27 +144,28 @@ def announced(scenario):
     return any(one.get("announced", True) for one in sensing)
 
 
-def told_words(scenarios):
-    """What was told in the cells of `scenarios`, and what happens otherwise."""
-    with (DOCS / "told.json").open() as file:
-        told = json.load(file)
-    ahead = "The times of sensing were told ahead. " if any(map(announced, scenarios)) else ""
+def ahead_words(scenarios):
+    return "The times of sensing were told ahead. " if any(map(announced, scenarios)) else ""
+
+
+def told_words(scenarios, less):
+    """What was told in the cells of `scenarios`, and what the default carries otherwise (`less`)."""
     return [
         "**What was told.** In every cell with a mechanism the agent knew the channel's exact rate and was told of every silence at its",
-        f"first moment. {ahead}These are the best conditions: at 100 ms with cubic and bursts of 0.3 s, over fq_codel, the default carries",
-        f"{told['late_untold']} of the limit where each burst is told {told['late_ms']} ms late and nobody tells the rate, and {told['late']} where the rate is told",
+        f"first moment. {ahead_words(scenarios)}These are the best conditions: at 100 ms with cubic and bursts of 0.3 s, over fq_codel, the default carries",
+        f"{less['late_untold']} of the limit where each burst is told {less['late_ms']} ms late and nobody tells the rate, and {less['late']} where the rate is told",
         "([told.md](told.md)).",
         "",
     ]
 
 
-def told_json(reports):
+def told_less(reports):
     """What the default carries where less is told: what the pages, the README and the HTML report quote."""
 
     def of(part):
         return shown(values(cells(reports[part])["cubic", "dsasync"], share), digits=3)
 
-    kept = {
+    return {
         "what": "Goodput of dsasync over fq_codel as a share of the limit, on the kernel, where less is told than in table.md",
         "measured": "by make testbed-table (told.md): cubic, 100 ms round trip, bursts of 0.3 s and sensing",
         "late_ms": LATE_MS,
@@ -175,7 +174,21 @@ def told_json(reports):
         "rate_untold": of(UNTOLD),
         "late_no_copies": of(LATE_NO_COPIES),
     }
-    return json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
+
+
+def told_less_rust(less, runs):
+    """The same for the HTML report, as far as it quotes it."""
+    return f"""//! Written by scripts/testbed_table.py; do not edit. What the default carried where less was told.
+
+/// How late each burst was told, ms.
+pub(super) const LATE_MS: u32 = {less["late_ms"]};
+/// Runs of each cell.
+pub(super) const RUNS: u32 = {runs};
+/// Share of the limit where nobody told the rate, either.
+pub(super) const LATE_UNTOLD: &str = "{less["late_untold"]}";
+/// Share of the limit where the rate was told.
+pub(super) const LATE: &str = "{less["late"]}";
+"""
 
 
 def told_page(reports, written):
@@ -184,24 +197,18 @@ def told_page(reports, written):
         "",
         written,
         "",
-        f"The cell of [table.md](table.md) with cubic at 100 ms and bursts of 0.3 s ([`{TABLE}`](../../{TABLE})). First as most radios are:",
+        f"The cell of [table.md](table.md) with cubic at 100 ms and bursts of 0.3 s ([`{TABLE}`](../../{TABLE})). The first table is how most radios are:",
         f"the base station hears of each burst {LATE_MS} ms late (`radio.primary_user.detection_delay`), so that {LATE_MS} ms of packets are sent into the",
-        "burst and collide, and nobody tells it the channel's rate (`radio.rate_told = false`). Then with one of the two told, and last with no copies at",
-        "the base station (`recover = false`). The sensing is told ahead in all.",
+        "burst and collide, and nobody tells it the channel's rate (`radio.rate_told = false`). In the next two tables one of the two is told. The last table",
+        "is without copies at the base station (`recover = false`). In all of them the sensing is told ahead.",
         "What the plain routers carry does not depend on what is told, but on how soon the radio itself falls silent.",
         "Columns and cases are those of table.md.",
         "",
         *case_list(TABLE),
         "",
     ]
-    titles = {
-        LATE_UNTOLD: f"Each burst {LATE_MS} ms late, and nobody tells the rate",
-        LATE: f"Each burst {LATE_MS} ms late, the rate told",
-        UNTOLD: "Each burst at once, and nobody tells the rate",
-        LATE_NO_COPIES: f"Each burst {LATE_MS} ms late, the rate told, without copies (`recover = false`)",
-    }
     for part, report in reports.items():
-        page += [f"## {titles[part]}", "", *cell_table(report, "cubic"), ""]
+        page += [f"## {TOLD_TITLES[part]}", "", *cell_table(report, "cubic"), ""]
     return "\n".join(page)
 
 
@@ -293,23 +300,12 @@ def small(runs, alike):
 
 
 def raw(reports):
-    """One line a run, so that a change of one is a change of one line."""
-    parts = []
-    for part, report in reports.items():
-        lines = ",\n".join(json.dumps(run) for run in small(report["runs"], part.startswith("silences-")))
-        parts.append(f'"{part}": [\n{lines}\n]')
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+    """What is kept of each part."""
+    return {part: small(report["runs"], part.startswith("silences-")) for part, report in reports.items()}
 
 
-def measured_by(seeds, commit):
-    return (
-        "Written by `make testbed-table`; do not edit. "
-        f"Linux {platform.release()}, {seeds} seed{'s' * (seeds != 1)}, program built from {commit}."
-    )
-
-
-def head(title, written, scenarios):
-    return [f"# {title}", "", written, "", *told_words(scenarios)]
+def head(title, written, scenarios, less):
+    return [f"# {title}", "", written, "", *told_words(scenarios, less)]
 
 
 def case_list(scenario):
@@ -373,11 +369,26 @@ def cell_table(report, congestion):
     return lines
 
 
-def table_page(reports, written):
-    page = head("Plain routers and DSASync's modes before today's kernel senders", written, [TABLE])
+def silent_words(reports):
+    """How much of the time the radio was silent, by length of bursts."""
+    silent = {}
+    for name, report in reports.items():
+        burst, _ = burst_and_rtt(name)
+        silent.setdefault(burst, []).extend(values(report["runs"], total("silent_fraction")))
+    return " and ".join(f"{100 * average(shares):.0f} % with bursts of {burst} s" for burst, shares in silent.items())
+
+
+def burst_and_rtt(part):
+    burst, rtt = part.removeprefix("burst").split("-rtt")
+    return burst, rtt
+
+
+def table_page(reports, written, less):
+    page = head("Plain routers and DSASync's modes before today's kernel senders", written, [TABLE], less)
     page += [
-        f"One bulk download, [`{TABLE}`](../../{TABLE}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets) that is silent a quarter",
-        "of the time (primary user 20 %, sensing 25 ms every 0.5 s). 20 s count (bursts of 2 s: 40 s). Goodput is a",
+        f"One bulk download, [`{TABLE}`](../../{TABLE}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets). In the long run a primary",
+        "user transmits 20 % of the time, and the radio senses for 25 ms every 0.5 s; the share of the time for which it was silent in these runs",
+        f"is {silent_words(reports)}. 20 s count (bursts of 2 s: 40 s). Goodput is a",
         "share of what a perfect transport would carry, with its 95 % interval over the seeds. Delays are one-way, of segments",
         "that met no silence (`-`: every segment met one, because the queue never empties between two silences). Resume is the median time from a silence's end to the first data that moves the stream on.",
         "Timeouts are `TCPTimeouts` (spurious: `TCPSpuriousRTOs`) of a whole run.",
@@ -386,7 +397,7 @@ def table_page(reports, written):
         "",
     ]
     for name, report in reports.items():
-        burst, rtt = name.removeprefix("burst").split("-rtt")
+        burst, rtt = burst_and_rtt(name)
         for congestion in dict.fromkeys(key[0] for key in cells(report)):
             page += [f"## {congestion}, {rtt} ms, bursts of {burst} s", "", *cell_table(report, congestion), ""]
     page += aims(reports)
@@ -409,7 +420,7 @@ def aims(reports):
     reached = dict.fromkeys(modes, 0)
     count = 0
     for name, report in reports.items():
-        rtt = int(name.split("-rtt")[1])
+        rtt = int(burst_and_rtt(name)[1])
         by_case = cells(report)
         for congestion in dict.fromkeys(key[0] for key in by_case):
             # In an unfinished table, cells may lack their plain routers.
@@ -475,8 +486,8 @@ def silence_row(case, runs):
     ]
 
 
-def silences_page(reports, written):
-    page = head("One silence at a time", written, [SWEEP])
+def silences_page(reports, written, less):
+    page = head("One silence at a time", written, [SWEEP], less)
     page += [
         f"One bulk download, [`{SWEEP}`](../../{SWEEP}): four silences of the same length a run, 4.5 s of radio after each. First one table of",
         "goodput, then for every congestion control and round trip what happened around the silences.",
@@ -543,6 +554,8 @@ def compare(pairs):
 def kept_by(page, reports):
     """The same cells, the simulator's side and the errors as `page` has them and the measured side from `reports`."""
     rows = []
+    if not page.exists():
+        return rows
     for line in page.read_text().splitlines():
         columns = [column.strip() for column in line.strip("|").split("|")]
         if len(columns) != 8 or columns[0] not in reports:
@@ -560,13 +573,19 @@ def kept_by(page, reports):
 
 
 def simulator_page(rows, written):
-    page = head("Simulator against kernel", written, [TABLE, *(job[1] for job in OTHERS)])
-    page += [
-        "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences.",
+    page = [
+        "# Simulator against kernel",
+        "",
+        written,
+        "",
+        f"**What was told.** In the rows of {UNTOLD} nobody tells a mechanism the channel's rate. In those of {LATE} each burst is told {LATE_MS} ms late,",
+        f"in those of {LATE_UNTOLD} both, and in those of {LATE_NO_COPIES} each burst is late and the base station keeps no copies ([told.md](told.md)). In all",
+        "other rows with a mechanism it knew the exact rate and was told of every silence at its first moment. "
+        + ahead_words([TABLE, *(job[1] for job in OTHERS)]).rstrip(),
+        "",
+        "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences, same program.",
         "The error is (simulated - measured) / measured, in the means over the seeds. Neither mechanism sees the router's queue. The simulator's",
-        "mechanism learns of a silence at once, the testbed's agent a little later; over a router that drops, the delay costs the agent packets.",
-        f"In {UNTOLD} nobody tells the rate, in {LATE} each burst is told {LATE_MS} ms late, in {LATE_UNTOLD} both, in {LATE_NO_COPIES} each burst is",
-        "late and the base station keeps no copies ([told.md](told.md)).",
+        "mechanism learns of a silence as soon as it is told, the testbed's agent a little later; over a router that drops, the delay costs the agent packets.",
         "",
     ]
     errors = {"plain routers": [], "with DSASync": [], "told less, any": []}
@@ -591,8 +610,8 @@ def simulator_page(rows, written):
     return "\n".join(page) + "\n"
 
 
-def others_page(reports, written):
-    page = head("Short flows, many flows, uplink, no silence", written, [job[1] for job in OTHERS])
+def others_page(reports, written, less):
+    page = head("Short flows, many flows, uplink, no silence", written, [job[1] for job in OTHERS], less)
     if "short-flows" in reports:
         page += [
             "## Short flows",
@@ -666,13 +685,11 @@ def others_page(reports, written):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", default=PROGRAM)
-    parser.add_argument("--simulator", help="program for the simulator's side, if it is not the same")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "testbed-table", help="finished cells")
     parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="where the pages go")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--sweep-seeds", type=int, default=2, help="seeds of the part silences")
     parser.add_argument("--jobs", type=int, help="cells side by side (default: as many as the host keeps up with)")
-    parser.add_argument("--built-from", help="commit that the program was built from (default: this tree's)")
     parser.add_argument("--only", help="names of the parts to run, or their beginnings, with commas between")
     parser.add_argument("--known", action="store_true", help="run nothing, write the pages of what there is")
     parser.add_argument("--raw", action="store_true", help="measure nothing, write the pages from raw.json")
@@ -681,98 +698,77 @@ def main():
     if options.check and not options.raw:
         parser.error("--check goes with --raw")
     if options.raw:
-        rewrite(options.docs, options.check)
+        kept = raw_parts.read(options.docs / "raw.json")
+        publish(options.docs, kept, kept_by(options.docs / "simulator.md", from_raw(kept)), options.check)
         return
     wanted = tuple(options.only.split(",")) if options.only else ("",)
     jobs = [job for job in EVERY if job[0].startswith(wanted)]
     if not jobs:
         sys.exit(f"--only {options.only}: the parts are {', '.join(job[0] for job in EVERY)}")
-    commit = options.built_from or this_commit()
-    kept = raw(batch(options, jobs))
+    commit = program_commit(options.program)
+    reports = batch(options, jobs)
+    measured = raw_parts.measured_now(reports, lambda part: options.sweep_seeds if part.startswith("silences-") else options.seeds, commit)
+    kept = raw_parts.beside_others(raw_parts.read(options.docs / "raw.json"), raw(reports), measured, EVERY)
+    rows = simulator_rows(options, jobs, kept, reports)
+    options.docs.mkdir(parents=True, exist_ok=True)
+    write(options.docs / "raw.json", raw_parts.text(kept))
+    publish(options.docs, kept, rows, check=False)
+
+
+def simulator_rows(options, jobs, kept, now):
+    """The rows of simulator.md: both sides anew of the parts measured now, the others as the page has them."""
     # From the rounded numbers, as --raw has them, so that both write the same pages.
+    reports, order = from_raw(kept), [job[0] for job in EVERY]
+    old = kept_by(options.docs / "simulator.md", {part: report for part, report in reports.items() if part not in now})
+    compared = [job for job in jobs if job in GRID + TOLD + OTHERS and job[0] in now and job[0] != "short-flows"]
+    new = compare([(job[0], reports[job[0]], simulate(options.program, options.seeds, job)) for job in compared])
+    return sorted(old + new, key=lambda row: order.index(row[0]))
+
+
+def publish(docs, kept, rows, check):
+    """Writes the pages of `kept` and of the simulator's rows; with `check` it fails if one says something else."""
     reports = from_raw(kept)
-    kept = beside_others(kept, options.docs / "raw.json", EVERY)
-    named = {job[0]: job for job in jobs}
     table, told, others, sweeps = (
         {job[0]: reports[job[0]] for job in part if job[0] in reports} for part in (GRID, TOLD, OTHERS, SWEEPS)
     )
-    compared = [name for name in [*table, *told, *others] if name != "short-flows"]
-    pairs = [(name, reports[name], simulate(options.simulator or options.program, options.seeds, named[name])) for name in compared]
-    pages = {}
-    if told:
-        # First, for the other pages quote it.
-        known = from_raw(kept)
-        told = {job[0]: known[job[0]] for job in TOLD if job[0] in known}
-        write(options.docs / "told.json", told_json(told))
-        pages["told.md"] = told_page(told, measured_by(options.seeds, commit))
-    if table:
-        pages["table.md"] = table_page(table, measured_by(options.seeds, commit))
-    if pairs:
-        pages["simulator.md"] = with_other_rows(compare(pairs), options, commit, kept)
-    if others:
-        pages["others.md"] = others_page(others, measured_by(options.seeds, commit))
-    if sweeps:
-        pages["silences.md"] = silences_page(sweeps, measured_by(options.sweep_seeds, commit))
-    pages["raw.json"] = kept
-    options.docs.mkdir(parents=True, exist_ok=True)
-    for page, text in pages.items():
-        write(options.docs / page, text)
-    if all((options.docs / page).exists() for page in PAGES):
-        # Pages whose parts were not measured now quote told.json, too.
-        rewrite(options.docs, check=False)
+    if len(told) < len(TOLD):
+        sys.exit(f"{docs / 'raw.json'} lacks parts that every page quotes: measure {', '.join(job[0] for job in TOLD)} first")
+    less = told_less(told)
 
+    def written(cells_there, words):
+        return raw_parts.written_by("testbed-table", kept[MEASURED], list(dict.fromkeys(cells_there)), words)
 
-def with_other_rows(rows, options, commit, kept):
-    """simulator.md with the rows measured now, and those of other parts as the page has them."""
-    page, now = options.docs / "simulator.md", dict.fromkeys(row[0] for row in rows)
-    if not page.exists():
-        return simulator_page(rows, measured_by(options.seeds, commit))
-    others = {part: report for part, report in from_raw(kept).items() if part not in now}
-    old = kept_by(page, others)
-    written = measured_by(options.seeds, commit)
-    if old:
-        written = f"{written_by(page)} {', '.join(now)}: program built from {commit}."
-    order = [job[0] for job in EVERY]
-    return simulator_page(sorted(old + rows, key=lambda row: order.index(row[0])), written)
+    def written_of(part_reports, words):
+        return written([(part, key[0]) for part, report in part_reports.items() for key in cells(report)], words)
 
-
-def beside_others(kept, file, every):
-    """What was measured now in the place of the same parts in `file`; the other parts stay as they were measured."""
-    lines = {}
-    for text in ([file.read_text()] if file.exists() else []) + [kept]:
-        # A part is a line with its name, a line a run, and a line that closes it.
-        for part, runs in re.findall(r'^"(\S+)": \[\n(.*?)\n\],?$', text, re.MULTILINE | re.DOTALL):
-            lines[part] = f'"{part}": [\n{runs}\n]'
-    order = [job[0] for job in every]
-    return "{\n" + ",\n".join(lines[part] for part in sorted(lines, key=order.index)) + "\n}\n"
-
-
-def rewrite(docs, check):
-    """The pages from raw.json: what measured them stays as it is."""
-    reports = from_raw((docs / "raw.json").read_text())
-
-    def of(jobs):
-        return {job[0]: reports[job[0]] for job in jobs if job[0] in reports}
-
-    simulator = docs / "simulator.md"
-    if (docs / "told.json").read_text() != told_json(of(TOLD)):
-        sys.exit(f"{docs / 'told.json'}: not what raw.json says")
-    pages = {
-        "told.md": lambda written: told_page(of(TOLD), written),
-        "table.md": lambda written: table_page(of(GRID), written),
-        "others.md": lambda written: others_page(of(OTHERS), written),
-        "silences.md": lambda written: silences_page(of(SWEEPS), written),
-        "simulator.md": lambda written: simulator_page(kept_by(simulator, reports), written),
+    texts = {
+        docs / "told.json": json.dumps(less, indent=2, ensure_ascii=False) + "\n",
+        docs / "told.md": told_page(told, written_of(told, lambda part: f'"{TOLD_TITLES[part]}"')),
     }
+    if table:
+        texts[docs / "table.md"] = table_page(table, written_of(table, part_words), less)
+    if others:
+        texts[docs / "others.md"] = others_page(others, written_of(others, part_words), less)
+    if sweeps:
+        texts[docs / "silences.md"] = silences_page(sweeps, written_of(sweeps, part_words), less)
+    if rows:
+        texts[docs / "simulator.md"] = simulator_page(rows, written([row[:2] for row in rows], str))
+    if docs.resolve() == DOCS:
+        texts[TOLD_LESS] = told_less_rust(less, len(cells(told[LATE])["cubic", "dsasync"]))
     differ = []
-    for name, page in pages.items():
-        text = page(written_by(docs / name))
+    for file, text in texts.items():
         if not check:
-            write(docs / name, text)
-        elif (docs / name).read_text() != text:
-            differ.append(str(docs / name))
+            write(file, text)
+        elif not file.exists() or file.read_text() != text:
+            differ.append(str(file))
     if differ:
         sys.exit(f"{', '.join(differ)}: not what raw.json says: run scripts/testbed_table.py --raw")
+
+
+def part_words(part):
+    """A part as table.md and silences.md call it in their headings; the others have names."""
+    found = re.fullmatch(r"(burst|silence)s?-?([\d.]+)s?-rtt(\d+)", part)
+    return f"{found[1]}s of {found[2]} s at {found[3]} ms" if found else part
 
 
 if __name__ == "__main__":

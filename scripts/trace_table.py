@@ -15,7 +15,7 @@ import pathlib
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
-from estimates import ROOT, Estimates, built_from, simulated_runs, this_commit
+from estimates import ROOT, Estimates, built_from, program_commit, simulated_runs
 from trace_bound import bounds, opportunities
 
 SCENARIO = ROOT / "scenarios" / "traces.toml"
@@ -58,7 +58,7 @@ def recordings():
 
 def measure(seeds):
     """By cell and round trip: of each case its values by seed."""
-    commit = this_commit()
+    commit = program_commit()
     data = recordings()
     measured = {}
     for name, down, up, direction, seconds in CELLS:

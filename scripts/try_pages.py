@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the commands of README.md, the pages of docs/ and python/linkhold/README.md that need no root, as they stand there.
+"""Runs the commands of README.md, all pages of docs/ and python/linkhold/README.md that need no root, as they stand.
 
     try_pages.py [PATH-OF-LINKHOLD] [PAGE...]
 
 Every page gets an empty folder with the repository's scenarios in it, and every block a script (page_blocks.py): `try commands`
 is run by bash, `try file NAME` is written down, `try scenario` is checked by `linkhold scenario check`. A block fails if one of
 its commands ends with an error, or if what it prints lacks what the page promises. No block is without a comment, so none is
-forgotten; other blocks name who runs them. Directives of a block:
+forgotten; other blocks name who runs them. A page with blocks must name the script that runs them. Directives of a block:
 
     replace A => B        run B where the page says A: fewer seeds, a file of the folder in the place of one of /etc
     elsewhere A => WHO    the line that begins with A is run by another: `make TARGET`, or a file and words in it
@@ -31,8 +31,7 @@ import time
 
 from page_blocks import ROOT, Directives, Wrong, blocks, check_who
 
-PAGES = ("README.md", "docs/host.md", "docs/lookahead.md", "docs/mesh.md", "docs/pu-log.md", "docs/router.md", "docs/sense.md",
-         "docs/traces.md", "docs/testbed/README.md", "python/linkhold/README.md")  # fmt: skip
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "python" / "linkhold" / "README.md"]
 # Blocks that need root, and a lab or the testbed: scripts/try_router_page.py runs these.
 AS_ROOT = {
     "README.md": ("testbed",),
@@ -122,10 +121,20 @@ def keys(lines):
     return [line.partition("=")[0].strip() for line in lines if "=" in line and not line.startswith("#")]
 
 
+def check_named(page, todo, as_root):
+    """Fails if a page does not name the scripts that run its blocks."""
+    text = page.read_text()
+    for block in todo:
+        script = "scripts/try_router_page.py" if block.name.split()[0] in as_root else "scripts/try_pages.py"
+        if script not in text:
+            raise Wrong(f"line {block.line}: the page does not say that {script} runs this block")
+
+
 def try_page(program, page):
     """Runs a page's blocks; answers how many."""
     todo = blocks(page)
     as_root = AS_ROOT.get(str(page.relative_to(ROOT)), ())
+    check_named(page, todo, as_root)
     with tempfile.TemporaryDirectory() as folder:
         here = Page(program, pathlib.Path(folder))
         files = [(block, block.name.split()[1:]) for block in todo if block.name.split()[0] == "file"]
@@ -158,7 +167,7 @@ def try_page(program, page):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path, nargs="?", default=ROOT / "target" / "debug" / "linkhold")
-    parser.add_argument("pages", type=pathlib.Path, nargs="*", default=[ROOT / page for page in PAGES])
+    parser.add_argument("pages", type=pathlib.Path, nargs="*", default=PAGES)
     options = parser.parse_args()
     tried = 0
     for page in options.pages:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes docs/udp.md: datagrams and QUIC with the hold buffer, in the simulator and through namespaces.
 
-    udp_table.py --sim            measures docs/udp.json and writes the page (a test of linkhold-sim; a few minutes)
-    udp_table.py --quic           measures docs/udp-quic.json and writes the page (root, LINKHOLD_QUIC_PYTHON with aioquic; ten minutes)
+    udp_table.py --sim            measures docs/udp.json and writes the page (a test of linkhold-sim; a few minutes): make udp-table
+    udp_table.py --quic           measures docs/udp-quic.json and writes the page (root, LINKHOLD_QUIC_PYTHON with aioquic; ten minutes): make udp-quic
     udp_table.py --raw            measures nothing: writes the page from the two files
     udp_table.py --raw --check    writes nothing: fails if the page is not what it would write
 """
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from estimates import ROOT, Estimates, built_from, this_commit
+from estimates import ROOT, Estimates, built_from, program_commit
 
 PAGE, SIM, QUIC = (ROOT / "docs" / name for name in ("udp.md", "udp.json", "udp-quic.json"))
 ESTIMATES = Estimates()
@@ -46,6 +46,13 @@ def measure(command, variable):
         file = pathlib.Path(folder) / "measured.json"
         subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, variable: str(file)})
         return json.loads(file.read_text())
+
+
+def aioquic_version():
+    """The aioquic of the Python that the test runs."""
+    python = os.environ.get("LINKHOLD_QUIC_PYTHON") or sys.exit("LINKHOLD_QUIC_PYTHON names no Python with aioquic")
+    command = [python, "-c", "from importlib.metadata import version; print(version('aioquic'))"]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def keep(path, measured):
@@ -157,7 +164,7 @@ def page(simulator, quic_data):
     sim = simulator["runs"]
     lines = [
         "# UDP and QUIC in the hold buffer", "",
-        "Written by `make udp-table` and `scripts/udp_table.py --quic`; do not edit. Intervals are 95 % (Student's t over the runs).", "",
+        "Written by `make udp-table` and, as to QUIC, `make udp-quic`; do not edit. Intervals are 95 % (Student's t over the runs).", "",
         "`dsasync` holds a datagram that goes down in a silence and paces it beside segments, in the same queues ([`datagrams.rs`](../crates/linkhold-core/src/dsasync/datagrams.rs)).",
         "There is no window and no acknowledgment to manage: nothing can be said to the sender. A datagram that waited for longer than `datagram_max_age`",
         "(1 s) is dropped and counted as `too_old`; all of them together weigh at most `datagram_quota` (8 MB, or a quarter of what the buffer has at present if that is less), and what they take closes no window.", "",
@@ -172,17 +179,17 @@ def page(simulator, quic_data):
     if quic_data:
         lines += [
             "## A real QUIC download", "",
-            f"aioquic 1.7.2 (its Reno) at both ends, through namespaces on one kernel: a radio that is silent for {quic_data['silent_s']} s of each second and keeps 100 packets",
+            f"aioquic {quic_data['aioquic']} (its Reno) at both ends, through namespaces on one kernel: a radio that is silent for {quic_data['silent_s']} s of each second and keeps 100 packets",
             f"meanwhile ([`radio.rs`](../crates/linkhold-linux/tests/namespaces/radio.rs)); {len(quic_runs(quic_data, 0, True))} runs each, in turns. The round trip is below 1 ms but for the ends'",
             "own processing, or longer: then the server sends and hears each datagram half of that later ([`quic_transfer.py`](../scripts/quic_transfer.py));",
             f"{built_from(quic_data)}.",
-            "**The agent is told** the rate at which it paces (100 Mbit/s; the radio itself has none) and each silence's beginning and end as they happen; the router alone is told nothing. Other work ran on the machine.",
+            "**The agent is told** the rate at which it paces (100 Mbit/s; the radio itself has none) and each silence's beginning and end as they happen; the router alone is told nothing.",
             "Lost and PTOs (RFC 9002) are the server's counts, all of the connection; *did not arrive* is what the server sent less what the client got, *spurious* what was declared lost beyond that.", "",
         ]
         lines += quic(quic_data)
         lines += [
             quic_verdicts(quic_data), "",
-            "The server's probe timeouts fire in a silence either way, since nothing can answer. The rate of the short path was the processor's (two ends in Python on a loaded machine), hence its spread.", "",
+            "The server's probe timeouts fire in a silence either way, since nothing can answer.", "",
         ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -199,13 +206,14 @@ def main():
     if options.check and not options.raw:
         parser.error("--check goes with --raw")
     test = [os.environ.get("CARGO", "cargo"), "test", "-j1", "--locked"]
+    commit = None if options.raw else program_commit()
     if options.sim:
         name = ["-p", "linkhold-sim", "--test", "datagrams", "--", "--ignored", "the_numbers_of_docs_udp"]
         runs = measure(["chrt", "--idle", "0", *test, *name], "LINKHOLD_UDP_OUT")
-        keep(SIM, {"commit": this_commit(), "runs": runs})
+        keep(SIM, {"commit": commit, "runs": runs})
     if options.quic:
         name = ["-p", "linkhold-linux", "--test", "namespaces", "--", "--ignored", "a_quic_download_crosses_silences", "--nocapture"]
-        keep(QUIC, {"commit": this_commit(), **measure([*test, *name], "LINKHOLD_QUIC_OUT")})
+        keep(QUIC, {"commit": commit, "aioquic": aioquic_version(), **measure([*test, *name], "LINKHOLD_QUIC_OUT")})
     quic_data = json.loads(QUIC.read_text()) if QUIC.exists() else None
     text = page(json.loads(SIM.read_text()), quic_data)
     if not options.check:

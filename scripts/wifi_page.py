@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 
-from estimates import PROGRAM, ROOT, this_commit
+from estimates import PROGRAM, ROOT, program_commit
 from marks import fill
 
 PAGE = ROOT / "docs" / "router.md"
@@ -58,7 +58,8 @@ def block(measured, rounds, commit):
             lines.append(f"| {trip} | {who} | {spread([one / 1e6 for one in carried], 1)} | {spread(repeated)} |")
         more = sum(having[0] >= without[0] for without, having in pairs)
         fewer = sum(having[1] <= without[1] * AIM_REPEATED for without, having in pairs)
-        words.append(f"{trip}: at least as many bytes in {more} of {len(pairs)} pairs, at most an eighth of the retransmissions in {fewer}")
+        where = f"in those {longer} ms longer" if longer else "In the rows of the short round trip"
+        words.append(f"{where}: at least as many bytes in {more} of {len(pairs)} pairs, at most an eighth of the retransmissions in {fewer}")
     return "\n" + "\n".join(lines) + "\n\nThe aim in every pair: as many bytes as without the agent, and at most an eighth of the retransmissions without it. " + "; ".join(words) + ".\n"
 
 
@@ -70,13 +71,14 @@ def main():
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
+    commit = program_commit(options.program)
     if not options.known:
         subprocess.run([ROOT / "scripts" / "wifi" / "run.sh", options.program, FOLDER, str(options.rounds)], check=True)
     out = FOLDER / "out"
     if not (out / "done").exists():
         sys.exit(f"{out}: the machine left no result; scripts/wifi/run.sh says why")
     measured = downloads(out, options.rounds)
-    fill(PAGE, {"wifi": block(measured, options.rounds, this_commit())}, False, others=None)
+    fill(PAGE, {"wifi": block(measured, options.rounds, commit)}, False, others=None)
     without, having = (sum(pair[index][1] for pairs in measured.values() for pair in pairs) for index in (0, 1))
     print(f"retransmissions in {options.rounds} rounds: {without} without the agent, {having} with it")
     if having > without * MOST_REPEATED:

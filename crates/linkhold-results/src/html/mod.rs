@@ -12,6 +12,7 @@ mod page;
 mod reproduce;
 mod run;
 mod surface;
+mod told_less;
 mod words;
 
 pub use reproduce::render_reproduce;

@@ -1,6 +1,6 @@
 //! Sentences that say what was simulated and what came out, made from the numbers of a report.
 
-use super::{escape, numbers as format};
+use super::{escape, numbers as format, told_less};
 use crate::record::{CompareRow, FlowRecord, RunReport, Stack};
 use crate::stats::{Estimate, Metric, estimate};
 use crate::table::goodput_row;
@@ -73,7 +73,7 @@ pub(super) fn setting(report: &RunReport) -> String {
         out.push_str(&format!("<ul>{items}</ul>\n"));
     }
     if scenario.facts.iter().any(|fact| fact == TOLD_AT_ONCE) {
-        out.push_str(OTHERWISE);
+        out.push_str(&otherwise());
     }
     out
 }
@@ -95,11 +95,20 @@ fn flows(flows: &[FlowRecord]) -> String {
 /// The fact that nothing is told late (`linkhold-scenario` writes it).
 const TOLD_AT_ONCE: &str = "told: every silence at its first moment, and the channel's exact rate";
 
-/// What the results are worth where less is told. The numbers are those of `docs/testbed/told.json`.
-const OTHERWISE: &str = "<p class=\"verdict\"><b>What the mechanisms were told.</b> They heard of every silence at its first moment \
-and knew the channel's exact rate: no radio does better, and most do worse. On the Linux kernel (CUBIC, 100 ms, bursts of \
-0.3 s, over fq_codel) the default carried 0.996 ± 0.001 of the limit where each burst was told 20\u{a0}ms late and nobody told it the rate, \
-and 0.992 ± 0.010 where the rate was told, too (3 runs ± half a 95 % interval).</p>\n";
+/// What the results are worth where less is told.
+fn otherwise() -> String {
+    format!(
+        "<p class=\"verdict\"><b>What the mechanisms were told.</b> They heard of every silence at its first \
+         moment and knew the channel's exact rate: no radio does better, and most do worse. On the Linux kernel \
+         (CUBIC, 100 ms, bursts of 0.3 s, over fq_codel) the default carried {} of the limit where each burst was \
+         told {}\u{a0}ms late and nobody told it the rate, and {} where the rate was told, too ({} runs ± half a \
+         95 % interval).</p>\n",
+        told_less::LATE_UNTOLD,
+        told_less::LATE_MS,
+        told_less::LATE,
+        told_less::RUNS,
+    )
+}
 
 /// One paragraph for each case that says what came out.
 pub(super) fn verdict(report: &RunReport) -> String {
