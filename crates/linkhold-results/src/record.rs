@@ -272,6 +272,10 @@ pub struct FlowRecord {
     pub completion_s: Option<f64>,
     /// Timeouts that F-RTO or timestamps found to be spurious and undid.
     pub spurious_rtos: u64,
+    /// Reductions of the window for a timeout that were not undone; `null` on the kernel, which does not count
+    /// them.
+    #[serde(default)]
+    pub kept_rtos: Option<u64>,
     /// Times fast recovery was entered.
     pub fast_recoveries: u64,
     /// Median time from a silence's end to the first new data after it, s; `null` if no data followed one.
@@ -319,6 +323,7 @@ impl Default for FlowRecord {
             queueing_delay_p99_s: f64::NAN,
             completion_s: None,
             spurious_rtos: 0,
+            kept_rtos: None,
             fast_recoveries: 0,
             resume_p50_s: None,
             transport: FlowTransport::Tcp,
@@ -420,6 +425,10 @@ pub struct RunTotals {
     pub rto_events: u64,
     /// Timeouts found to be spurious and undone.
     pub spurious_rtos: u64,
+    /// Reductions of the window for a timeout that were not undone; `null` on the kernel, which does not count
+    /// them.
+    #[serde(default)]
+    pub kept_rtos: Option<u64>,
     /// Mean one-way delay of all data segments, s.
     #[serde(with = "finite")]
     pub delay_mean_s: f64,
@@ -498,6 +507,7 @@ impl RunTotals {
             retransmits: flows.iter().map(|flow| flow.retransmits).sum(),
             rto_events: flows.iter().map(|flow| flow.rto_events).sum(),
             spurious_rtos: flows.iter().map(|flow| flow.spurious_rtos).sum(),
+            kept_rtos: flows.iter().map(|flow| flow.kept_rtos).sum(),
             delay_mean_s: all.mean_s(),
             delay_std_s: all.std_s(),
             delay_p50_s: all.quantile_s(0.50),

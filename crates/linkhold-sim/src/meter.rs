@@ -56,14 +56,21 @@ struct Repairs {
     retransmit_bytes: u64,
     retransmits: u64,
     rto_events: u64,
+    timeout_reductions: u64,
     spurious_rtos: u64,
     fast_recoveries: u64,
 }
 
 impl Repairs {
     fn of(stats: &Stats) -> Self {
-        let &Stats { retransmit_bytes, retransmits, rto_events, spurious_rtos, fast_recoveries, .. } = stats;
-        Self { retransmit_bytes, retransmits, rto_events, spurious_rtos, fast_recoveries }
+        Self {
+            retransmit_bytes: stats.retransmit_bytes,
+            retransmits: stats.retransmits,
+            rto_events: stats.rto_events,
+            timeout_reductions: stats.timeout_reductions,
+            spurious_rtos: stats.spurious_rtos,
+            fast_recoveries: stats.fast_recoveries,
+        }
     }
 
     fn with(self, other: Self, op: fn(u64, u64) -> u64) -> Self {
@@ -71,6 +78,7 @@ impl Repairs {
             retransmit_bytes: op(self.retransmit_bytes, other.retransmit_bytes),
             retransmits: op(self.retransmits, other.retransmits),
             rto_events: op(self.rto_events, other.rto_events),
+            timeout_reductions: op(self.timeout_reductions, other.timeout_reductions),
             spurious_rtos: op(self.spurious_rtos, other.spurious_rtos),
             fast_recoveries: op(self.fast_recoveries, other.fast_recoveries),
         }
@@ -296,6 +304,7 @@ impl Meter {
             start_s: self.start.as_secs_f64(),
             completion_s: self.completed_at.map(|at| at.since(self.start).as_secs_f64()),
             spurious_rtos: repairs.spurious_rtos,
+            kept_rtos: Some(repairs.timeout_reductions.saturating_sub(repairs.spurious_rtos)),
             fast_recoveries: repairs.fast_recoveries,
             resume_p50_s: (self.resume.count() > 0).then(|| self.resume.quantile_s(0.5)),
             ..FlowRecord::default()

@@ -533,7 +533,7 @@ impl Endpoint {
         for (place, block) in at.iter_mut().zip(blocks.as_slice()) {
             *place = (self.offset(block.left), self.offset(block.right));
         }
-        self.sender.missing(now, &at);
+        self.sender.missing(&at);
     }
 
     /// The application writes `more` bytes; they go when the connection is up. Poll for what to send next.

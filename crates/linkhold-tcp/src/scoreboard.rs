@@ -441,7 +441,7 @@ impl Scoreboard {
                     if end <= self.original_limit {
                         summary.original_delivered = true;
                     }
-                    summary.sacked_sent = Some(record.sent);
+                    summary.sacked_sent = summary.sacked_sent.max(Some(record.sent));
                     summary.first_sacked_sent.get_or_insert(record.sent);
                 }
                 self.fack = self.fack.max(end);

@@ -19,7 +19,9 @@ pub struct Stats {
     pub rto_events: u64,
     /// Those of `rto_events` that fired while the peer's window was zero.
     pub rto_in_zero_window: u64,
-    /// Timeouts found spurious and undone (F-RTO, timestamps or D-SACK).
+    /// Times a timeout reduced the window. Timeouts in a row reduce it once.
+    pub timeout_reductions: u64,
+    /// Those found spurious and undone (F-RTO, timestamps or D-SACK).
     pub spurious_rtos: u64,
     /// Times fast recovery was entered.
     pub fast_recoveries: u64,

@@ -84,6 +84,7 @@ const FLOWS: &[Column] = &[
     Column("queueing_delay_p50_s", Kind::Number),
     Column("queueing_delay_p95_s", Kind::Number),
     Column("queueing_delay_p99_s", Kind::Number),
+    Column("kept_rtos", Kind::Integer),
 ];
 
 /// One row for each interval of a flow, or, where `flow` is null, of the router.
@@ -202,6 +203,7 @@ impl ParquetFiles {
                 Value::Number(flow.queueing_delay_p50_s),
                 Value::Number(flow.queueing_delay_p95_s),
                 Value::Number(flow.queueing_delay_p99_s),
+                flow.kept_rtos.map_or(Value::Null, Value::Integer),
             ])?;
         }
         Ok(())

@@ -106,7 +106,7 @@ impl Sender {
         if self.peer.window() == 0 {
             stats.rto_in_zero_window += 1;
         }
-        self.enter_loss(now);
+        self.enter_loss(now, stats);
         if self.peer.window() > 0 {
             // tcp_retransmit_timer: in a zero window the retransmission passes for a probe and is not
             // counted.
@@ -117,12 +117,13 @@ impl Sender {
         self.timer = Timer::Retransmit(now + self.rtt.rto());
     }
 
-    fn enter_loss(&mut self, now: Instant) {
+    fn enter_loss(&mut self, now: Instant, stats: &mut Stats) {
         let path = self.path();
         let ask_frto = self.cfg.frto && self.quirks.timeout_asks_frto(self.state, self.timeouts);
         // RFC 5681 section 4.3: one reduction per window of data.
         if self.una >= self.high_seq || self.quirks.timeout_reduces(self.state, self.timeouts) {
             self.arm_undo(Cause::Timeout);
+            stats.timeout_reductions += 1;
             // A window already reduced for ECN is not reduced again.
             let basis = self.reduction_basis();
             self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
@@ -303,7 +304,7 @@ impl Sender {
     /// A loss of the radio is no congestion: neither cwnd nor the congestion state changes, and duplicate
     /// ACKs for what is out now start no recovery (RFC 6582 section 3.2, recover). The blocks count as SACKs
     /// of the receiver do, which may take them back: a timeout at a segment that is marked forgets them.
-    pub fn missing(&mut self, now: Instant, blocks: &[(u64, u64); 4]) {
+    pub fn missing(&mut self, blocks: &[(u64, u64); 4]) {
         let fits = |&(left, right): &(u64, u64)| left >= self.una && left < right && right <= self.nxt;
         let blocks = blocks.map(|block| if fits(&block) { block } else { (0, 0) });
         let highest = blocks.iter().map(|block| block.1).max().unwrap_or(0);
@@ -311,10 +312,13 @@ impl Sender {
             return;
         }
         self.hears_base_station = true;
-        self.board.sack(&blocks, &mut AckSummary::default());
-        // A report may have crossed the retransmission that it asks for.
-        let patience = self.rtt.srtt().unwrap_or(Duration::ZERO);
-        if self.board.mark_lost_below(highest, |sent_again| now.since(sent_again) >= patience) {
+        let mut summary = AckSummary::default();
+        self.board.sack(&blocks, &mut summary);
+        // A report says nothing of a retransmission, which may wait in this host's own queue, unless something
+        // has come that went later: the hop keeps the order. What was sent twice does not tell when it went
+        // (Karn). A retransmission of which nobody ever hears goes again at the timeout.
+        let came = summary.sacked_sent;
+        if self.board.mark_lost_below(highest, |sent_again| came.is_some_and(|came| sent_again < came)) {
             self.send_marked(Order::AllLostAtOnce);
         }
     }

@@ -119,8 +119,9 @@ class Result:
         """One row for each flow of each run: `case`, `seed`, `flow`, `direction`, `station`, `start_s`, `goodput_bps`,
         `retransmit_bps`, `retransmits`, `rto_events`, `spurious_rtos`, `fast_recoveries`, `bytes`, `delay_mean_s`,
         `delay_std_s`, `delay_p50_s`, `delay_p95_s`, `delay_p99_s`, the same percentiles `_outside_silence_s`,
-        `delay_min_s`, `queueing_delay_p50_s`, `_p95_s` and `_p99_s` (one-way delay less `delay_min_s`), `completion_s` and
-        `resume_p50_s`. The table is that of the command's `flows.parquet`. Needs pyarrow.
+        `delay_min_s`, `queueing_delay_p50_s`, `_p95_s` and `_p99_s` (one-way delay less `delay_min_s`), `completion_s`,
+        `resume_p50_s` and `kept_rtos` (reductions of the window for a timeout that were not undone). The table is that of
+        the command's `flows.parquet`. Needs pyarrow.
         """
         return self._table("flows")
 
