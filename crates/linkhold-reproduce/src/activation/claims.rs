@@ -62,6 +62,7 @@ pub(super) fn fig4(grid: &Grid, claim: &str) -> Option<Finding> {
         "throughput-3dB" => of(changes(grid, throughput, more)?.first()?, Test::Near),
         "throughput-4dB" => of(changes(grid, throughput, more)?.get(1)?, Test::Near),
         "throughput-rises" => rising_steps(&changes(grid, throughput, more)?),
+        "connection-time-falls" => rising_steps(&changes(grid, connection_time, |off, gated| off - gated)?),
         "connection-time" => best(&changes(grid, connection_time, |off, gated| 100.0 * (1.0 - gated / off))?),
         _ => None,
     }

@@ -42,6 +42,7 @@ pub(super) fn fig3(grid: &Grid, claim: &str) -> Option<Finding> {
                 pairs.iter().map(ratio).fold(f64::INFINITY, f64::min)
             })
         }
+        "phy-lr-above-newreno" => over_best(grid, "phy-lr", &["newreno"]),
         "tcp-lr-best-without" => over_best(grid, "tcp-lr", &["newreno", "phy-lr"]),
         _ => None,
     }
