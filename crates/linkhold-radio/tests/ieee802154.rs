@@ -12,7 +12,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Fraction;
 use linkhold_radio::{
     AirConfig, AirConfigError, AirDrop, Frame, HeardBy, Ieee802154Config, Mac, MacFrame, OverhearConfig,
-    PrimaryUserConfig, RadioId, SwitchPolicy,
+    PowerConfig, PrimaryUserConfig, RadioId, SwitchPolicy,
 };
 use proptest::prelude::*;
 
@@ -225,6 +225,22 @@ fn who_hears_the_primary_user_waits_and_who_does_not_sends_in_vain() {
         assert_eq!(run(heard_by, up(1, 0)), uplink, "{heard_by:?}, uplink");
         assert_eq!(run(heard_by, down(1, 0)), downlink, "{heard_by:?}, downlink");
     }
+}
+
+#[test]
+fn what_stations_send_and_receive_is_counted() {
+    let mut config = cell(exact(), 2);
+    config.power = Some(PowerConfig { transmit: 1.0, receive: 1.0, idle: 1.0 });
+    let mut driver = Driver::new(config, 1);
+    driver.put(at(0), full(up(1, 0)));
+    driver.put(at(100), full(down(2, 1)));
+    driver.run(at(200));
+    assert_eq!(delivered(&driver).len(), 2);
+    // An MPDU of 128 octets behind 6 of the PHY, and an acknowledgment of 5 behind as many, at 32 us each.
+    let (data, ack) = (US(134 * 32), US(11 * 32));
+    let times = driver.air.station_times();
+    assert_eq!((times[0].transmit, times[0].receive), (data, ack));
+    assert_eq!((times[1].transmit, times[1].receive), (ack, data));
 }
 
 #[test]

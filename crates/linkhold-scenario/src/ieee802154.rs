@@ -59,6 +59,7 @@ pub(crate) fn radio(file: &File, reader: &Reader<'_>) -> Option<(Mac, ChannelCon
         mpdu: *table.mpdu,
         processing_time: *table.processing_time,
         frame_loss: *table.frame_loss,
+        after_busy: *table.after_busy,
         user_heard_by: user.map(|user| *user.heard_by).unwrap_or_default(),
         overhearing: user.map(|user| overhearing(user)).unwrap_or_default(),
         ..Ieee802154Config::default()
@@ -99,6 +100,8 @@ fn report_idle(file: &File, reader: &Reader<'_>) {
     idle.extend(radio.station_sensing.iter().map(|at| (&at.spot, listens)));
     let trace = "write radio.mac = \"trace\" or remove it";
     idle.extend(radio.trace.iter().map(|at| (&at.spot, trace)));
+    let loss = "write radio.ieee802154.frame_loss: no error rate of O-QPSK over the SNR is modelled";
+    idle.extend(radio.snr.iter().map(|at| (&at.spot, loss)));
     if let Some(user) = &radio.primary_user {
         let delay = "write radio.primary_user.overhear.delay";
         let end = "write radio.primary_user.overhear.idle_time";

@@ -54,6 +54,7 @@ max_frame_retries = 7
 acknowledged = false
 mpdu = 128
 processing_time = "0s"
+after_busy = "192us"
 frame_loss = 0
 [radio.primary_user]
 on_mean = "4s"
@@ -75,6 +76,7 @@ false_alarms = "off"
         mpdu: 128,
         processing_time: Duration::ZERO,
         frame_loss: Fraction::ZERO,
+        after_busy: Duration::from_micros(192),
         user_heard_by: HeardBy::BaseStation,
         overhearing: OverhearConfig {
             frame_interval: Duration::from_millis(6),
@@ -98,6 +100,7 @@ fn what_this_radio_does_not_do_is_refused_with_what_would_be_right() {
     let with_user = |more: &str| format!("{user}{more}");
     for (more, message) in [
         ("phy_rate = \"24Mbit/s\"", "dir/s.toml:10:12: radio.phy_rate: does nothing with mac = \"802.15.4\""),
+        ("snr = { file = \"s.csv\" }", "radio.snr: does nothing with mac = \"802.15.4\""),
         ("retry_limit = 3", "radio.retry_limit: does nothing with mac = \"802.15.4\""),
         ("retry_limit = 3", "write radio.ieee802154.max_frame_retries"),
         ("switching_delay = \"1ms\"", "this radio has one channel"),
