@@ -242,7 +242,8 @@ fn mechanisms() -> String {
         let places: Vec<&str> = entry.places.iter().map(|place| place.name()).collect();
         let keys: Vec<&str> = entry.keys.iter().map(|key| key.name).collect();
         text.push_str(&format!(
-            "  {}\n    Presets: {}.\n    Places: {}.\n    Settings: {}.\n",
+            "  {}: {}\n    Presets: {}.\n    Places: {}.\n    Settings: {}.\n",
+            entry.name,
             entry.summary,
             presets.join(", "),
             places.join(", "),
@@ -346,7 +347,7 @@ pub enum AgentCommand {
         linkhold_reno (eBPF), without any loss of the silence reducing their windows. At the silence's end it wakes them. \
         `linkhold signal` and `linkhold status` speak to it as they do to an agent. It runs in the foreground until SIGTERM or \
         Ctrl-C; if it is killed, senders go on as if it had never been there.\n\n\
-        Needs CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the congestion controls (root has them).",
+        Needs CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF and CAP_PERFMON for the congestion controls (root has them).",
     after_long_help = "Examples:\n  \
         linkhold host example > host.toml          a commented configuration to start from\n  \
         linkhold host check host.toml              what is wrong with it?\n  \
@@ -393,9 +394,9 @@ pub enum HostCommand {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Tell the running agent what happens on the radio.\n\n\
-        What a radio driver does by itself (see `linkhold agent schema`) from a shell: in a driver's hooks, in cron, \
-        or by hand to try it out. The command returns as soon as the agent has taken note. \
-        Of an agent with several radios it prints those that were told.",
+        Does from a shell what a radio driver does by itself (see `linkhold agent schema`): in a driver's hooks, in cron, \
+        or by hand to try it out. The command returns as soon as the agent has taken note. If the agent has several \
+        radios, the command prints which of them were told.",
     after_long_help = "Examples:\n  \
         linkhold signal freeze --for 500ms               silence of half a second; the agent ends it by itself\n  \
         linkhold signal freeze --cause channel-switch    silence of unknown length ...\n  \
@@ -423,10 +424,10 @@ pub struct SignalArgs {
     /// station, or every radio if no station is named.
     #[arg(long, global = true, value_name = "INTERFACE")]
     pub radio: Option<String>,
-    /// It takes effect so long from now, as in 80ms [default: now].
+    /// The event takes effect so long from now, as in 80ms [default: now].
     #[arg(long = "in", global = true, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub effective_in: Option<Duration>,
-    /// It was noticed so long ago, as in 5ms [default: now].
+    /// The event was noticed so long ago, as in 5ms [default: now].
     #[arg(long, global = true, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub ago: Option<Duration>,
 }
@@ -602,7 +603,7 @@ pub struct StatusArgs {
         2  bad input: the command line or the configuration"
 )]
 pub struct DoctorArgs {
-    /// Ask about one of them only.
+    /// What to ask about; without it, both.
     #[arg(value_enum)]
     pub about: Option<DoctorSubject>,
     /// Look at the interfaces of this agent's configuration, too: are they there, bridged, offloaded?

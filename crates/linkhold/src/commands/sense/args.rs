@@ -14,7 +14,7 @@ use linkhold_sense::{FloorSource, Format, Settings, Window};
     long_about = "Detect a primary user in a radio's samples, and tell the agent.\n\n\
         Reads complex samples (a SigMF recording, or raw ones on standard input), measures the energy in a band and \
         compares it with the noise floor. A block above the threshold means that the primary user transmits (busy); \
-        when no block was for T_idle, it has gone (idle). With --signal, busy is a freeze and idle is a thaw of the \
+        when no block was above it for T_idle, the primary user has gone (idle). With --signal, busy is a freeze and idle is a thaw of the \
         agent or the host that listens on the socket; the input's end, Ctrl-C and SIGTERM thaw, too.\n\n\
         Energy has no sender: whatever is in the band counts, your own cell included. Sense a band that only the \
         primary user sends in, or with an antenna that does not hear your own radio.\n\n\
