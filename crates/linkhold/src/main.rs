@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod failure;
 mod interrupt;
 mod output;
 mod program;
@@ -12,27 +13,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
-
-/// Why a command failed. The variant decides the exit code, which is all that a caller can act on, so this is
-/// one enum and not a chain of boxed errors.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The user can correct the input: exit code 2. Each line of the text starts with what it is about.
-    #[error("{0}")]
-    BadInput(String),
-    /// A run failed or its results could not be written: exit code 1.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl Failure {
-    fn exit_code(&self) -> ExitCode {
-        match self {
-            Self::BadInput(_) => ExitCode::from(2),
-            Self::Failed(_) => ExitCode::from(1),
-        }
-    }
-}
+pub use failure::Failure;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

@@ -1,6 +1,8 @@
-//! One file for each command; `completions` and `man` are both in [`manual`].
+//! One file for each command; `completions` and `man` are both in [`manual`], and what `run` and `testbed`
+//! share is in [`deliver`].
 
 pub mod agent;
+mod deliver;
 pub mod doctor;
 pub mod estimate;
 pub mod host;

@@ -7,15 +7,14 @@ use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
 use linkhold_radio::Mac;
-use linkhold_results::html::render_run;
-use linkhold_results::table::run_table;
-use linkhold_results::{ParquetFiles, RunRecord, RunReport, RunSeries, compare};
-use linkhold_scenario::{Case, Scenario};
+use linkhold_results::{RunRecord, RunReport, RunSeries, compare};
+use linkhold_scenario::Case;
 use linkhold_sim::{Capture, NoObserver, Observer, run_case_observed};
 use rayon::prelude::*;
 
+use super::deliver::deliver;
 use crate::cli::RunArgs;
-use crate::output::{OutputFolder, print, width};
+use crate::output::OutputFolder;
 use crate::program::program;
 use crate::progress::bar;
 use crate::{Failure, interrupt};
@@ -42,32 +41,6 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let report = RunReport::new(program(), info, records, comparison);
     let json = super::to_json(&report)?;
     deliver(&scenario, folder, &report, &series, &json, args.json)
-}
-
-/// Writes the results into `folder`, if there is one, and prints them: `json` alone, or a table.
-pub(super) fn deliver(
-    scenario: &Scenario,
-    folder: Option<OutputFolder>,
-    report: &RunReport,
-    series: &[RunSeries],
-    json: &str,
-    json_only: bool,
-) -> Result<(), Failure> {
-    let written = match folder {
-        Some(folder) => {
-            write(scenario, &folder, report, series, json)?;
-            Some(folder.finish()?)
-        }
-        None => None,
-    };
-    if json_only {
-        return print(json);
-    }
-    print(&run_table(report, width()))?;
-    match written {
-        Some(folder) => print(&format!("\nReport: {}\n", folder.join("report.html").display())),
-        None => Ok(()),
-    }
 }
 
 fn simulate(args: &RunArgs, cases: &[Case], captures: Option<&Path>) -> Result<Vec<Run>, Failure> {
@@ -161,23 +134,4 @@ impl<O: Observer> Observer for Watched<'_, O> {
         self.progress.inc(1);
         self.inner.on_progress(now);
     }
-}
-
-/// Writes every file of a folder of results except the captures.
-fn write(
-    scenario: &Scenario,
-    folder: &OutputFolder,
-    report: &RunReport,
-    series: &[RunSeries],
-    json: &str,
-) -> Result<(), Failure> {
-    let fail = |error: linkhold_results::parquet::ParquetFailure| Failure::Failed(error.to_string());
-    let mut parquet = ParquetFiles::create(folder.path(), &report.program).map_err(fail)?;
-    for (run, series) in report.runs.iter().zip(series) {
-        parquet.add(run, series).map_err(fail)?;
-    }
-    parquet.finish().map_err(fail)?;
-    folder.write("run.json", json)?;
-    folder.write("scenario.toml", scenario.as_run())?;
-    folder.write("report.html", &render_run(report, series, scenario.as_run()))
 }

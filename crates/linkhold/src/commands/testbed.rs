@@ -220,7 +220,7 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
     if !outcomes.is_empty() {
         let (report, json, series) = job.report(outcomes)?;
         let json = super::to_json(&json)?;
-        super::run::deliver(&job.scenario, folder, &report, &series, &json, args.json)?;
+        super::deliver::deliver(&job.scenario, folder, &report, &series, &json, args.json)?;
     }
     failure.map_or(Ok(()), Err)
 }

@@ -1,0 +1,54 @@
+//! The results of runs, from the simulator or the testbed: into a folder, and onto standard output.
+
+use linkhold_results::html::render_run;
+use linkhold_results::table::run_table;
+use linkhold_results::{ParquetFiles, RunReport, RunSeries};
+use linkhold_scenario::Scenario;
+
+use crate::Failure;
+use crate::output::{OutputFolder, print, width};
+
+/// Writes the results into `folder`, if there is one, and prints them: `json` alone, or a table.
+pub(super) fn deliver(
+    scenario: &Scenario,
+    folder: Option<OutputFolder>,
+    report: &RunReport,
+    series: &[RunSeries],
+    json: &str,
+    json_only: bool,
+) -> Result<(), Failure> {
+    let written = match folder {
+        Some(folder) => {
+            write(scenario, &folder, report, series, json)?;
+            Some(folder.finish()?)
+        }
+        None => None,
+    };
+    if json_only {
+        return print(json);
+    }
+    print(&run_table(report, width()))?;
+    match written {
+        Some(folder) => print(&format!("\nReport: {}\n", folder.join("report.html").display())),
+        None => Ok(()),
+    }
+}
+
+/// Writes every file of a folder of results except the captures.
+fn write(
+    scenario: &Scenario,
+    folder: &OutputFolder,
+    report: &RunReport,
+    series: &[RunSeries],
+    json: &str,
+) -> Result<(), Failure> {
+    let fail = |error: linkhold_results::parquet::ParquetFailure| Failure::Failed(error.to_string());
+    let mut parquet = ParquetFiles::create(folder.path(), &report.program).map_err(fail)?;
+    for (run, series) in report.runs.iter().zip(series) {
+        parquet.add(run, series).map_err(fail)?;
+    }
+    parquet.finish().map_err(fail)?;
+    folder.write("run.json", json)?;
+    folder.write("scenario.toml", scenario.as_run())?;
+    folder.write("report.html", &render_run(report, series, scenario.as_run()))
+}
