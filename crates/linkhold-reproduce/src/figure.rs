@@ -60,7 +60,7 @@ pub(crate) fn measure(
 ) -> Result<Figure, ReproduceError> {
     let printed = paper.figure(figure.id)?;
     let id = format!("{}/{}", of.name, figure.id);
-    let seeds = options.seeds_of(of);
+    let seeds = options.repetitions(of.seeds);
     let grid = Grid::run(&id, figure.scenario, (figure.variants)(options.quick), seeds, progress)?;
     Ok(Figure {
         title: printed.full_title(),

@@ -129,7 +129,7 @@ pub fn reproduce_on(
         .map(|planned| {
             let variants = planned.variants.clone();
             let figure = planned.id();
-            let seeds = options.seeds_of(planned.paper);
+            let seeds = options.repetitions(planned.paper.seeds);
             let grid = Grid::run(&figure, planned.figure.scenario, variants, seeds, progress)?;
             Ok(Grid { judged_on: Some(planned.kernel.stack), ..grid })
         })
@@ -191,7 +191,7 @@ impl Plan {
                 continue;
             }
             for case in cases {
-                let runs = self.runs_of(&name, &variant, &case, options.seeds_of(paper));
+                let runs = self.runs_of(&name, &variant, &case, options.repetitions(paper.seeds));
                 planned.points.push(PlannedPoint { variant: planned.variants.len(), case: case.name, runs });
             }
             planned.variants.push(variant);
@@ -293,7 +293,7 @@ impl PlannedFigure {
     ) -> Result<Figure, ReproduceError> {
         let paper = Paper::parse(self.paper.numbers)?;
         let printed = paper.figure(self.figure.id)?;
-        let grid = self.grid(measured, options.seeds_of(self.paper));
+        let grid = self.grid(measured, options.repetitions(self.paper.seeds));
         let seeds = grid.points.first().map_or(0, |point| point.runs.len());
         let mut rows = if seeds > 0 { self.rows(&grid, "kernel") } else { Vec::new() };
         for row in &mut rows {
@@ -339,7 +339,7 @@ impl PlannedFigure {
                 measured: beside.measured,
                 ci95: beside.ci95,
                 holds: beside.holds.filter(|_| beside.measured.is_some()),
-                seeds: u64::from(options.seeds_of(self.paper)),
+                seeds: u64::from(options.repetitions(self.paper.seeds)),
             });
         }
         claims

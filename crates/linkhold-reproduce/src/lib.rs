@@ -40,9 +40,9 @@ impl Options {
     /// Three seeds, the paper's stack only.
     pub const QUICK: Self = Self { seeds: None, quick: true };
 
-    /// Repetitions of every point of `paper`.
-    fn seeds_of(self, paper: &PaperSpec) -> u32 {
-        self.seeds.unwrap_or(if self.quick { QUICK_SEEDS } else { paper.seeds })
+    /// Repetitions of every point of a paper whose claims take `papers` of them.
+    fn repetitions(self, papers: u32) -> u32 {
+        self.seeds.unwrap_or(if self.quick { QUICK_SEEDS } else { papers })
     }
 }
 
@@ -210,8 +210,8 @@ mod tests {
         for (options, dsasync, activation) in
             [(Options::FULL, 10, 100), (Options::QUICK, 3, 3), (asked, 7, 7)]
         {
-            assert_eq!(options.seeds_of(&dsasync::PAPER), dsasync, "{options:?}");
-            assert_eq!(options.seeds_of(&activation::PAPER), activation, "{options:?}");
+            assert_eq!(options.repetitions(dsasync::PAPER.seeds), dsasync, "{options:?}");
+            assert_eq!(options.repetitions(activation::PAPER.seeds), activation, "{options:?}");
         }
     }
 }
