@@ -6,8 +6,8 @@ use linkhold_scenario::Case;
 
 use crate::finding::Finding;
 use crate::grid::{Grid, Point, Variant};
+use crate::options::{Options, Progress, ReproduceError};
 use crate::paper::{Paper, PaperFigure};
-use crate::{Options, Progress, ReproduceError};
 
 /// One paper.
 pub(crate) struct PaperSpec {

@@ -11,7 +11,7 @@ use linkhold_sim::slab::Packet;
 use linkhold_sim::{Observer, Tap};
 use rayon::prelude::*;
 
-use crate::{Progress, ReproduceError};
+use crate::options::{Progress, ReproduceError};
 
 /// One setting of the scenario: a curve of the figure, or a point on its x axis.
 #[derive(Clone, Debug, Default, PartialEq)]

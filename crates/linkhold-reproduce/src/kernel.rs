@@ -17,8 +17,9 @@ use linkhold_scenario::Case;
 
 use crate::figure::{FigureSpec, KernelSpec, PaperSpec, judged};
 use crate::grid::{Grid, Point, Variant};
+use crate::options::{Options, Progress, ReproduceError};
 use crate::paper::{Paper, PaperFigure};
-use crate::{Options, Progress, ReproduceError, Selection, chosen, id};
+use crate::selection::{Selection, chosen, every, id};
 
 /// Runs scenarios against a kernel.
 pub trait Testbed: Sync {
@@ -105,7 +106,7 @@ fn not_on_a_kernel(wanted: &[(&PaperSpec, &FigureSpec)], why: &str) -> Reproduce
     };
     ReproduceError::NotOnAKernel {
         wanted: ids(&mut wanted.iter().copied()),
-        known: ids(&mut crate::every().filter(|(paper, figure)| runs_on_a_kernel(paper, figure))),
+        known: ids(&mut every().filter(|(paper, figure)| runs_on_a_kernel(paper, figure))),
         why: why.to_owned(),
     }
 }
