@@ -21,6 +21,8 @@ const ENERGY: &str = "mesh.spectrum.detector=\"energy\"";
 /// The two halves of figures 9 and 10.
 pub(super) const ON: &str = "CRAHN model on";
 pub(super) const OFF: &str = "CRAHN model off";
+/// The scenario of the half without the model.
+const OFF_SCENARIO: &str = include_str!("../../../../reproductions/crahn/fig9/off.toml");
 
 /// Sensing times of figure 3, s: the paper has 0.025 to 3.
 const SENSING: [f64; 11] = [0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 1.0, 2.0, 3.0];
@@ -110,7 +112,7 @@ pub(super) fn differences(quick: bool) -> Vec<Variant> {
 pub(super) fn connections(quick: bool) -> Vec<Variant> {
     let counts = if quick { &[2, 8][..] } else { &[2, 3, 4, 5, 6, 7, 8][..] };
     let off =
-        by_connections(OFF, counts).into_iter().map(|one| Variant { scenario: Some(super::OFF), ..one });
+        by_connections(OFF, counts).into_iter().map(|one| Variant { scenario: Some(OFF_SCENARIO), ..one });
     by_connections(ON, counts).into_iter().chain(off).collect()
 }
 

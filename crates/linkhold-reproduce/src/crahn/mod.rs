@@ -22,9 +22,6 @@ macro_rules! scenario {
     };
 }
 
-/// The mesh of figures 9 and 10 without the CRAHN model.
-const OFF: &str = include_str!("../../../../reproductions/crahn/fig9/off.toml");
-
 /// Every figure: the paper's in its order, then the same with senders that are told (`notified` is figure 3).
 const FIGURES: &[FigureSpec] = &[
     FigureSpec {

@@ -13,7 +13,9 @@
 //! What a scenario or the simulator was given is no claim, since it cannot fail: the silent share of figure
 //! 4, and the costs of processing, for which nothing is charged. They stand among the figures' points.
 
-use super::figures::{DISTURBED, ONE_CLIENT, gains_of, held_peak, judged_on, per_second};
+use super::figures::{
+    DISTURBED, ONE_CLIENT, SWITCH_S, gains_of, held_peak, judged_on, mean_between, per_second,
+};
 use crate::finding::{Finding, Test, mean, mean_without, of, over_seeds};
 use crate::grid::{Grid, Point};
 
@@ -199,28 +201,6 @@ pub(super) fn fig6(grid: &Grid, claim: &str) -> Option<Finding> {
         "uplink-gain-marginal" => of(&gains(grid, "uplink", Some(0.2))?, Test::Near),
         _ => None,
     }
-}
-
-/// Time of the channel switch in figure 7, s.
-pub(super) const SWITCH_S: f64 = 5.0;
-
-/// Mean goodput over the intervals that end in `(from, to]`, Mbit/s, by seed.
-pub(super) fn mean_between(point: &Point, from: f64, to: f64) -> Vec<f64> {
-    point
-        .runs
-        .iter()
-        .map(|(_, series)| {
-            let inside: Vec<f64> = series
-                .router
-                .t_s
-                .iter()
-                .zip(&series.router.goodput_bps)
-                .filter(|(t, _)| **t > from + 1e-6 && **t <= to + 1e-6)
-                .map(|(_, bps)| bps / 1e6)
-                .collect();
-            mean(&inside)
-        })
-        .collect()
 }
 
 pub(super) fn fig7(grid: &Grid, claim: &str) -> Option<Finding> {

@@ -4,7 +4,15 @@ use linkhold_results::stats::Estimate;
 use linkhold_results::{FigureRow, RunRecord};
 
 use crate::figure::{row, rows_of};
+use crate::finding::mean;
 use crate::grid::{Grid, Point, Variant};
+
+/// The overhead's scenario, which has no silences: also figure 6's point at utilisation 0.
+const UNDISTURBED_SCENARIO: &str = include_str!("../../../../reproductions/dsasync/overhead/scenario.toml");
+/// Figure 4's scenario, with which the overhead and figure 8 are compared.
+const ONE_CLIENT_SCENARIO: &str = include_str!("../../../../reproductions/dsasync/fig4/scenario.toml");
+/// Figure 8 where radios contend by 802.11's DCF instead of taking turns.
+const CONTENDING_SCENARIO: &str = include_str!("../../../../reproductions/dsasync/fig8/dcf.toml");
 
 /// The paper's TCP stack at its own (LAN) round trip, on which its claims are tested.
 pub(super) const PAPER_STACK: &str = "linux-2009, 3 ms";
@@ -62,7 +70,7 @@ pub(super) fn overhead_variants(quick: bool) -> Vec<Variant> {
     all.push(Variant {
         stack: format!("{PAPER_STACK}{DISTURBED}"),
         direction: "downlink",
-        scenario: Some(super::ONE_CLIENT),
+        scenario: Some(ONE_CLIENT_SCENARIO),
         ..Variant::default()
     });
     all
@@ -124,7 +132,7 @@ pub(super) fn utilisation_sweep(quick: bool) -> Vec<Variant> {
     let mut sweep = Vec::new();
     for base in both_directions_on_every_stack(quick) {
         // The undisturbed channel is the reference for "drops significantly".
-        sweep.push(Variant { x: Some(0.0), scenario: Some(super::UNDISTURBED), ..base.clone() });
+        sweep.push(Variant { x: Some(0.0), scenario: Some(UNDISTURBED_SCENARIO), ..base.clone() });
         for utilisation in UTILISATIONS {
             let on = incumbent_share(utilisation);
             let off_us = (200_000.0 * (1.0 - on) / on).round();
@@ -143,13 +151,13 @@ pub(super) fn macro_variants(quick: bool) -> Vec<Variant> {
     all.push(Variant {
         stack: format!("{PAPER_STACK}{ONE_CLIENT}"),
         direction: "downlink",
-        scenario: Some(super::ONE_CLIENT),
+        scenario: Some(ONE_CLIENT_SCENARIO),
         ..Variant::default()
     });
     if !quick {
         for base in both_directions_on_every_stack(quick) {
             let stack = format!("{}, DCF", base.stack);
-            all.push(Variant { stack, scenario: Some(super::CONTENDING), ..base });
+            all.push(Variant { stack, scenario: Some(CONTENDING_SCENARIO), ..base });
         }
         for (stack, set) in [
             (format!("{PAPER_STACK}, transmit queue lost too"), vec![FLUSH]),
@@ -371,15 +379,33 @@ pub(super) fn sensitivity_variants(_quick: bool) -> Vec<Variant> {
     all
 }
 
+/// Time of the channel switch in figure 7, s.
+pub(super) const SWITCH_S: f64 = 5.0;
+
+/// Mean goodput over the intervals that end in `(from, to]`, Mbit/s, by seed.
+pub(super) fn mean_between(point: &Point, from: f64, to: f64) -> Vec<f64> {
+    point
+        .runs
+        .iter()
+        .map(|(_, series)| {
+            let inside: Vec<f64> = series
+                .router
+                .t_s
+                .iter()
+                .zip(&series.router.goodput_bps)
+                .filter(|(t, _)| **t > from + 1e-6 && **t <= to + 1e-6)
+                .map(|(_, bps)| bps / 1e6)
+                .collect();
+            mean(&inside)
+        })
+        .collect()
+}
+
 /// Figure 7: goodput of each second, and goodput, losses and delay around the switch.
 pub(super) fn switch_rows(grid: &Grid) -> Vec<FigureRow> {
     let mut rows = rows_of(grid, |variant, point| {
         let mut drop = row(variant, point, "goodput in the two seconds after the switch", "Mbit/s", |_| 0.0);
-        let after = Estimate::of(&super::claims::mean_between(
-            point,
-            super::claims::SWITCH_S,
-            super::claims::SWITCH_S + 2.0,
-        ));
+        let after = Estimate::of(&mean_between(point, SWITCH_S, SWITCH_S + 2.0));
         (drop.measured, drop.ci95) = (after.mean, after.ci95);
         vec![
             drop,

@@ -22,13 +22,6 @@ macro_rules! scenario {
     };
 }
 
-/// The overhead's scenario, which has no silences: also figure 6's point at utilisation 0.
-const UNDISTURBED: &str = scenario!("overhead");
-/// Figure 4's scenario, with which the overhead and figure 8 are compared.
-const ONE_CLIENT: &str = scenario!("fig4");
-/// Figure 8 where radios contend by 802.11's DCF instead of taking turns.
-const CONTENDING: &str = include_str!("../../../../reproductions/dsasync/fig8/dcf.toml");
-
 /// Every figure, in the paper's order.
 const FIGURES: &[FigureSpec] = &[
     FigureSpec {

@@ -21,9 +21,6 @@ macro_rules! scenario {
     };
 }
 
-/// The other scenario of `today`, beside the figure's own (DOCSIS).
-const FIVE_G: &str = include_str!("../../../../reproductions/lookahead/today/5g.toml");
-
 /// Every figure: the paper's in its order, then those beyond it.
 const FIGURES: &[FigureSpec] = &[
     FigureSpec {
