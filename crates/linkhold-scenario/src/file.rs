@@ -17,8 +17,9 @@ use crate::model::{HostFreeze, IpVersion, Profile, WebConnection};
 use crate::read::{At, file_enum, file_table};
 use crate::scalar::{
     Ahead, By, Exponent, FormatVersion, Frequency, Name, NodeOrDrawn, OrOff, Overrides, Packets, Positive,
-    Ratio, SourceValue, Spread, Stations,
+    Ratio, Spread, Stations,
 };
+use crate::source_value::SourceValue;
 
 file_table! {
     /// A linkhold scenario: one radio cell, its traffic, and the cases to compare.
@@ -660,16 +661,6 @@ file_table! {
         optional arrivals: Frequency;
         /// Version of the Internet protocol.
         default ip: IpVersion = "v4";
-    }
-}
-
-file_table! {
-    /// A paced source.
-    PacedSource {
-        /// Mean rate of the application.
-        required rate: Positive<BitRate>;
-        /// Bytes per write. Default: one segment.
-        optional chunk: Positive<Bytes>;
     }
 }
 

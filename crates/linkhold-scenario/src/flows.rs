@@ -10,7 +10,8 @@ use crate::model::{
     Arrivals, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, Receiver, Source, Transport, Web,
 };
 use crate::read::{At, Reader, Spot};
-use crate::scalar::{Ahead, MAX_COUNT, NodeOrDrawn, SourceValue, Stations};
+use crate::scalar::{Ahead, MAX_COUNT, NodeOrDrawn, Stations};
+use crate::source_value::SourceValue;
 use crate::spots::{report_idle, station_in_range};
 
 /// MSS of every profile: Ethernet's MTU less IPv4 and TCP header.

@@ -33,6 +33,7 @@ pub mod read;
 mod resolve;
 mod scalar;
 mod snr;
+mod source_value;
 mod spots;
 mod summary;
 mod tcp;

@@ -446,43 +446,6 @@ impl FromNode for DelayedAck {
 const DELAYED_ACK: &str = "write \"off\", a timer such as \"40ms\", \"heartbeat 200ms\" (at every second segment too), \
                            \"heartbeat-only 200ms\" or \"linux\"";
 
-/// What the application sends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum SourceValue {
-    Bulk,
-    Finite(Bytes),
-    Paced { rate: BitRate, chunk: Option<Bytes> },
-    Media,
-    Web,
-}
-
-impl FromNode for SourceValue {
-    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
-        match &node.value {
-            Value::String(text) if text == "bulk" => Some(Self::Bulk),
-            Value::String(text) if text == "media" => Some(Self::Media),
-            Value::String(text) if text == "web" => Some(Self::Web),
-            Value::Table(_) => {
-                let paced = crate::file::PacedSource::from_node(node, spot, reader)?;
-                Some(Self::Paced { rate: paced.rate.0, chunk: paced.chunk.map(|chunk| chunk.value.0) })
-            }
-            Value::String(_) => {
-                Positive::<Bytes>::from_node(node, spot, reader).map(|bytes| Self::Finite(bytes.0))
-            }
-            other => {
-                let right = "write \"bulk\", an amount such as \"100kB\", { rate = \"2Mbit/s\" }, \"media\" or \"web\"";
-                reader.report(spot, format!("{} is not a source", other.describe()), right);
-                None
-            }
-        }
-    }
-
-    fn schema(generator: &mut SchemaGenerator) -> Schema {
-        let paced = crate::file::PacedSource::schema(generator);
-        json_schema!({ "anyOf": [{ "enum": ["bulk", "media", "web"] }, Bytes::schema(generator), paced] })
-    }
-}
-
 /// How far a server is ahead of real time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ahead {
