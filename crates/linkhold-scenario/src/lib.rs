@@ -161,7 +161,7 @@ impl Scenario {
     /// What is valid and still probably not meant, a sentence each; most scenarios have none.
     #[must_use]
     pub fn hints(&self) -> Vec<String> {
-        summary::hints(self)
+        summary::hints(&self.cases)
     }
 
     /// The cases, in the file's order; at least one.
@@ -173,13 +173,13 @@ impl Scenario {
     /// The scenario in words, fact by fact: what the fact is about ("router"), and the fact.
     #[must_use]
     pub fn facts(&self) -> Vec<(String, String)> {
-        summary::facts(self)
+        summary::facts(&self.cases)
     }
 
     /// The scenario in words: the facts, a line each.
     #[must_use]
     pub fn summary(&self) -> String {
-        summary::summary(self)
+        summary::summary(&self.cases)
     }
 }
 

@@ -16,7 +16,6 @@ use linkhold_radio::{
     SnrReport, SnrSource, Standard, SwitchPolicy, TraceLink, WalkConfig,
 };
 
-use crate::Scenario;
 use crate::mesh_summary;
 use crate::model::{
     Case, FlowGroup, IpVersion, Media, ObjectCounts, ObjectSizes, PlacedMechanism, Profile, Receiver,
@@ -26,9 +25,9 @@ use crate::primary_user;
 use crate::told;
 
 /// The facts, a line each.
-pub(crate) fn summary(scenario: &Scenario) -> String {
+pub(crate) fn summary(cases: &[Case]) -> String {
     let mut text = String::new();
-    for (label, value) in facts(scenario) {
+    for (label, value) in facts(cases) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {label:<12}{value}");
     }
@@ -36,9 +35,9 @@ pub(crate) fn summary(scenario: &Scenario) -> String {
 }
 
 /// Each fact as a label ("router") and a text: the first case in full, then a line for each case.
-pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
+pub(crate) fn facts(cases: &[Case]) -> Vec<(String, String)> {
     let mut facts = Vec::new();
-    let Some(first) = scenario.cases.first() else { return facts };
+    let Some(first) = cases.first() else { return facts };
     let s = &first.scenario;
     let mut line = |label: &str, value: String| facts.push((label.to_owned(), value));
     line("duration", format!("{} ({} of it warm-up), seed {}", s.duration, s.warm_up, s.seed));
@@ -50,15 +49,15 @@ pub(crate) fn facts(scenario: &Scenario) -> Vec<(String, String)> {
     for group in &s.flows {
         line("flows", flows(group));
     }
-    if scenario.cases.iter().any(|case| !case.scenario.mechanisms.is_empty()) {
+    if cases.iter().any(|case| !case.scenario.mechanisms.is_empty()) {
         let mut text = told(s);
-        let mut placed = scenario.cases.iter().flat_map(|case| &case.scenario.mechanisms);
+        let mut placed = cases.iter().flat_map(|case| &case.scenario.mechanisms);
         if placed.any(|mechanism| mechanism.place == Place::Correspondent) {
             text.push_str("; a correspondent is told one wired delay later");
         }
         line("told", text);
     }
-    for case in &scenario.cases {
+    for case in cases {
         line("case", case_line(case, s));
     }
     facts
@@ -173,9 +172,9 @@ fn told_by_overhearing(radio: &AirConfig, mac: &Ieee802154Config) -> String {
 }
 
 /// What is valid and still probably not meant.
-pub(crate) fn hints(scenario: &Scenario) -> Vec<String> {
+pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
     let mut hints: Vec<String> = Vec::new();
-    for case in &scenario.cases {
+    for case in cases {
         let has = |name: &str| case.scenario.mechanisms.iter().any(|placed| placed.settings.name() == name);
         if has("local-resend") && !has("local-recovery") {
             hints.push(format!(
