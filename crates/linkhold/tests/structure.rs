@@ -2,7 +2,8 @@
 //! shows, and no comment line is too wide to read.
 //!
 //! A file is a node. A `use` line, and an inline path that begins with `crate`, `super`, `self` or a child
-//! module, is an arrow to the file that defines what is named; a re-export is followed to the definition.
+//! module, is an arrow to the file that defines what is named; a re-export is followed to the definition. A
+//! macro that is exported (`#[macro_export]`) is named at the crate's root, and defined in its own file.
 //! `mod x;` is no import. Test modules do not count.
 //!
 //! To check another crate, add it to [`CHECKED`].
@@ -130,6 +131,8 @@ struct Module {
     children: Vec<String>,
     /// Items defined here.
     items: BTreeSet<String>,
+    /// Of these, macros that are named at the crate's root.
+    exported_macros: BTreeSet<String>,
 }
 
 /// A crate's modules.
@@ -256,6 +259,10 @@ impl Crate {
         }
         if here.items.contains(name) {
             found.insert(here.file.clone());
+        }
+        if module.is_empty() && rest.is_empty() {
+            let exporting = self.modules.values().filter(|module| module.exported_macros.contains(name));
+            found.extend(exporting.map(|module| module.file.clone()));
         }
         for import in here.imports.iter().filter(|import| import.alias.as_ref() == Some(name)) {
             if let Some((target, inner)) = self.first_module(module, &import.path.segments) {
@@ -448,6 +455,7 @@ impl Parser {
     fn module(&mut self, path: ModulePath, modules: &mut BTreeMap<ModulePath, Module>) {
         let mut module = Module::default();
         let mut depth = 0usize;
+        let mut is_exported = false;
         while !self.is_over() {
             match self.peek(0) {
                 "}" if depth == 0 => break,
@@ -458,6 +466,7 @@ impl Parser {
                     continue;
                 }
                 "#" => {
+                    is_exported |= self.sees(&["#", "[", "macro_export"]);
                     self.skip_attribute();
                     continue;
                 }
@@ -485,7 +494,11 @@ impl Parser {
                     module.items.insert(self.peek(ahead).to_owned());
                 }
                 "macro_rules" if depth == 0 => {
-                    module.items.insert(self.peek(2).to_owned());
+                    let name = self.peek(2).to_owned();
+                    if std::mem::take(&mut is_exported) {
+                        module.exported_macros.insert(name.clone());
+                    }
+                    module.items.insert(name);
                 }
                 _ if self.peek(1) == "::" && is_name(self.peek(0)) => {
                     module.paths.push(self.path());
@@ -735,6 +748,21 @@ use super::z;
         let circle = shortest_circle(&graph(&[("lib.rs", "mod m;"), using, child]));
         let expected = "  m/mod.rs imports from m/x.rs (line 2: x::X)\n  m/x.rs imports from m/mod.rs (line 1: super::Error)\n";
         assert_eq!(circle.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn an_exported_macro_is_of_the_file_that_defines_it_and_another_is_not_at_the_root() {
+        let files = [
+            ("lib.rs", "mod read;\nmod file;\nuse read::Reader;"),
+            (
+                "read.rs",
+                "pub use crate::shown;\npub struct Reader;\n#[doc = \"\"]\n#[macro_export]\n\
+                 macro_rules! shown { () => {} }\nmacro_rules! hidden { () => {} }",
+            ),
+            ("file.rs", "use crate::read::shown;\nuse crate::hidden;"),
+        ];
+        assert_eq!(arrows(&files), ["file.rs > lib.rs", "file.rs > read.rs", "lib.rs > read.rs"]);
+        assert_eq!(shortest_circle(&graph(&files)), None);
     }
 
     #[test]
