@@ -6,6 +6,7 @@
 //! a sequence check, and none is ever sent.
 
 mod on_path;
+mod path;
 
 use linkhold_core::action::Resend;
 use linkhold_core::packet::{Ecn, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};

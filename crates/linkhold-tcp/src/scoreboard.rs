@@ -7,62 +7,16 @@
 //! stays its own while it is outstanding. Segments are also chained in the order of their last transmission,
 //! which is the order RACK looks at them (Linux `tsorted_sent_queue`).
 
+mod record;
 mod ring;
 
 use linkhold_core::time::Instant;
 
+use record::{CHAINED, EVER_RETRANS, LOST, RETRANS, Record, SACKED};
 use ring::Ring;
-
-const SACKED: u32 = 1;
-const LOST: u32 = 2;
-/// Retransmitted, and that retransmission is outstanding.
-const RETRANS: u32 = 4;
-/// Retransmitted at least once.
-const EVER_RETRANS: u32 = 8;
-const CHAINED: u32 = 16;
 
 /// No segment. Ids wrap after 2^32 segments (6 TB), which no run reaches.
 const NIL: u32 = u32::MAX;
-
-/// One outstanding segment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
-    /// Offset of its first byte.
-    pub start: u64,
-    /// Last transmission.
-    pub sent: Instant,
-    len: u32,
-    prev: u32,
-    next: u32,
-    flags: u32,
-}
-
-impl Record {
-    #[inline]
-    pub fn len(&self) -> u64 {
-        u64::from(self.len)
-    }
-    /// Offset just after its last byte.
-    #[inline]
-    pub fn end(&self) -> u64 {
-        self.start + self.len()
-    }
-    pub fn is_sacked(&self) -> bool {
-        self.flags & SACKED != 0
-    }
-    pub fn is_lost(&self) -> bool {
-        self.flags & LOST != 0
-    }
-    pub fn retransmission_outstanding(&self) -> bool {
-        self.flags & RETRANS != 0
-    }
-    pub fn ever_retransmitted(&self) -> bool {
-        self.flags & EVER_RETRANS != 0
-    }
-    fn waits_for_retransmission(&self) -> bool {
-        self.flags & (SACKED | LOST | RETRANS) == LOST
-    }
-}
 
 /// A segment that an ACK newly reported as arrived.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@
 //! Positions are 64-bit offsets into the stream: SYN at 0, data from 1, FIN after the data.
 
 mod ack;
+mod ack_in;
 mod path;
 mod states;
 mod timers;
@@ -34,7 +35,7 @@ use crate::source::Source;
 
 use usage::Usage;
 
-pub(crate) use ack::AckIn;
+pub(crate) use ack_in::AckIn;
 
 /// The sender's one timer (Linux `icsk_pending`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

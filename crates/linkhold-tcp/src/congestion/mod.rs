@@ -10,48 +10,16 @@ mod hystart;
 mod reno;
 mod tp_crahn;
 mod vegas;
+mod window;
 
-use linkhold_core::time::{Duration, Instant};
+use linkhold_core::time::Duration;
 
 use crate::config;
 pub(crate) use cubic::Cubic;
 pub(crate) use reno::Reno;
 pub(crate) use tp_crahn::{TpCrahn, shifted};
 pub(crate) use vegas::Vegas;
-
-/// cwnd and ssthresh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
-    /// Congestion window, bytes.
-    pub cwnd: u64,
-    /// Slow start threshold, bytes.
-    pub ssthresh: u64,
-    /// Payload bytes of a full segment.
-    pub mss: u64,
-}
-
-impl Window {
-    #[inline]
-    pub fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
-    }
-}
-
-/// An ACK of new data, as the algorithms see it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AckSample {
-    pub now: Instant,
-    /// Bytes that count for growth (already limited where `AckCounting::PerAck`).
-    pub acked: u64,
-    /// RTT of the youngest segment it acknowledges, if unambiguous.
-    pub rtt: Option<Duration>,
-    pub srtt: Option<Duration>,
-    /// SND.UNA and SND.NXT after it.
-    pub una: u64,
-    pub nxt: u64,
-    /// False when something other than cwnd kept the sender from sending more.
-    pub cwnd_limited: bool,
-}
+pub(crate) use window::{AckSample, Window};
 
 /// The algorithm and its state.
 #[derive(Clone, Copy, Debug)]

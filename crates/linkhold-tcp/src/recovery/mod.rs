@@ -9,6 +9,7 @@ pub(crate) mod prr;
 pub(crate) mod rack;
 pub(crate) mod reno;
 pub(crate) mod sack;
+mod state;
 pub(crate) mod undo;
 
 use linkhold_core::time::{Duration, Instant};
@@ -20,25 +21,7 @@ use self::sack::Sack;
 use crate::config::Recovery;
 use crate::linux::Quirks;
 use crate::scoreboard::{AckSummary, Scoreboard};
-
-/// RFC 5681 section 3.2, RFC 6675 section 2: DupThresh.
-pub(crate) const DUP_THRESH: u32 = 3;
-
-/// Where a sender stands (Linux `tcp_ca_state`, without Disorder, which changes nothing here).
-///
-/// Open -> Recovery (loss found) -> Open; Open -> Cwr (ECN echo) -> Open or Recovery; any -> Loss (RTO) ->
-/// Open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CaState {
-    /// All is well.
-    Open,
-    /// The window was reduced for ECN; once per window of data.
-    Cwr,
-    /// Fast recovery.
-    Recovery,
-    /// After a retransmission timeout.
-    Loss,
-}
+pub(crate) use state::{CaState, DUP_THRESH};
 
 /// The loss detector in use.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The records of outstanding segments by id: a ring whose size is a power of two, so that an id's low bits
 //! are its place.
 
-use super::Record;
+use super::record::Record;
 
 /// Records when the first segment is sent.
 const FIRST_SIZE: usize = 16;
