@@ -10,7 +10,9 @@ use std::sync::LazyLock;
 use crate::mechanism::{Mechanism, Place};
 use crate::mirror::Mirror;
 use crate::quantity::ValueError;
-use crate::settings::{Key, Registered, RouterNeeds, Setting, SettingsError, Value, unknown_word};
+use crate::settings::{
+    Hint, Key, Registered, RouterNeeds, Setting, SettingsError, Surroundings, Value, unknown_word,
+};
 
 /// What files write where no mechanism is to run.
 pub const NONE: &str = "none";
@@ -181,6 +183,12 @@ macro_rules! registry {
             #[must_use]
             pub fn needs(&self) -> RouterNeeds {
                 match self { $(Self::$variant(config) => Registered::needs(config)),+ }
+            }
+
+            /// What of the settings is valid in `around`, and still probably not meant.
+            #[must_use]
+            pub fn hint(&self, around: &Surroundings<'_>) -> Option<Hint> {
+                match self { $(Self::$variant(config) => Registered::hint(config, around)),+ }
             }
         }
     };

@@ -495,6 +495,40 @@ pub trait Registered: Clone + PartialEq + Debug + Send + Sync + Sized + 'static 
     fn needs(&self) -> RouterNeeds {
         RouterNeeds::default()
     }
+
+    /// What of these settings is valid in `around`, and still probably not meant. Default: nothing.
+    fn hint(&self, around: &Surroundings<'_>) -> Option<Hint> {
+        let _ = around;
+        None
+    }
+}
+
+/// What a mechanism is to run in, as far as that can make settings pointless.
+#[derive(Clone, Copy, Debug)]
+pub enum Surroundings<'a> {
+    /// A case of a scenario.
+    Case {
+        /// The case's name.
+        name: &'a str,
+        /// The names of all its mechanisms.
+        mechanisms: &'a [&'static str],
+        /// The highest SNR that the radio can tell, dB: infinite if nothing bounds it, `None` if it tells
+        /// none.
+        highest_snr: Option<f64>,
+    },
+    /// A host whose own kernel sends.
+    Host,
+}
+
+/// What is valid, and still probably not meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// The key concerned, if one is.
+    pub key: Option<&'static str>,
+    /// What is pointless.
+    pub what: String,
+    /// What would be better, or what will happen.
+    pub instead: String,
 }
 
 /// Settings to start from.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use linkhold_core::mechanism::Place;
 use linkhold_core::packet::Direction;
-use linkhold_core::registry::MechanismSettings;
+use linkhold_core::settings::Surroundings;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};
 use linkhold_radio::dcf::DcfConfig;
@@ -175,15 +175,13 @@ fn told_by_overhearing(radio: &AirConfig, mac: &Ieee802154Config) -> String {
 pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
     let mut hints: Vec<String> = Vec::new();
     for case in cases {
-        let has = |name: &str| case.scenario.mechanisms.iter().any(|placed| placed.settings.name() == name);
-        if has("local-resend") && !has("local-recovery") {
-            hints.push(format!(
-                "in case {} nobody reports to local-resend: put local-recovery beside it, at the base station",
-                case.name
-            ));
-        }
-        for hint in gate_hints(case).filter(|hint| !hints.contains(hint)).collect::<Vec<_>>() {
-            hints.push(hint);
+        let mechanisms: Vec<&str> =
+            case.scenario.mechanisms.iter().map(|placed| placed.settings.name()).collect();
+        let highest_snr = highest_snr(&case.scenario.radio);
+        let around = Surroundings::Case { name: &case.name, mechanisms: &mechanisms, highest_snr };
+        for placed in &case.scenario.mechanisms {
+            let hint = placed.settings.hint(&around).map(|hint| format!("{}: {}", hint.what, hint.instead));
+            hints.extend(hint.filter(|hint| !hints.contains(hint)));
         }
         // In a mesh a node may do no more than carry others' packets.
         if case.scenario.mesh.is_some() {
@@ -208,25 +206,11 @@ pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
     hints
 }
 
-/// SNR gates of a case that can do nothing good.
-fn gate_hints(case: &Case) -> impl Iterator<Item = String> + '_ {
-    let gates = case.scenario.mechanisms.iter().filter_map(|placed| {
-        let MechanismSettings::SnrGate(gate) = &placed.settings else { return None };
-        Some(gate)
-    });
-    gates.filter_map(|gate| match &case.scenario.radio.snr {
-        None => Some("snr-gate hears no SNR on this radio: write [radio.snr]".to_owned()),
-        Some(SnrConfig { source: SnrSource::Trace { trace, .. }, .. }) => {
-            let (_, most) = trace.range_db();
-            (gate.threshold >= most).then(|| {
-                let (threshold, max_gate) = (gate.threshold, gate.max_gate);
-                format!(
-                    "snr-gate's threshold of {threshold} dB is above every SNR of the trace (at most {most} dB): \
-                     once shut it opens only after max_gate ({max_gate}), or by an error of the samples"
-                )
-            })
-        }
-        Some(SnrConfig { source: SnrSource::Walk(_), .. }) => None,
+/// The highest SNR that a radio can tell, dB: infinite for a walk; `None` if it tells none.
+fn highest_snr(radio: &AirConfig) -> Option<f64> {
+    radio.snr.as_ref().map(|snr| match &snr.source {
+        SnrSource::Trace { trace, .. } => trace.range_db().1,
+        SnrSource::Walk(_) => f64::INFINITY,
     })
 }
 

@@ -4,7 +4,9 @@
 use super::{CrAware, CrAwareConfig, Trigger};
 use crate::action::Resend;
 use crate::mechanism::{Mechanism, Place};
-use crate::settings::{Positive, Preset, Registered, Setting, SettingsError, Whole, settings, words};
+use crate::settings::{
+    Format, Hint, Positive, Preset, Registered, Setting, SettingsError, Surroundings, Whole, settings, words,
+};
 use crate::time::Duration;
 
 impl Registered for CrAwareConfig {
@@ -39,6 +41,24 @@ impl Registered for CrAwareConfig {
 
     fn build(&self, seed: u64) -> Result<Box<dyn Mechanism>, SettingsError> {
         Ok(Box::new(CrAware::new(&Self { flow_seed: seed, ..*self })))
+    }
+
+    /// No kernel's sender can be told what goes again at a thaw. `first` is nearest to what it does by
+    /// itself, and so needs no word.
+    fn hint(&self, around: &Surroundings<'_>) -> Option<Hint> {
+        match (around, self.resend) {
+            (Surroundings::Case { .. }, _) | (Surroundings::Host, Resend::First) => None,
+            (Surroundings::Host, asked @ (Resend::All | Resend::Nothing)) => Some(Hint {
+                key: Some("resend"),
+                what: format!(
+                    "resend = \"{}\" does nothing here: Linux chooses by itself what goes again at the end of a \
+                     silence",
+                    Resend::write(&asked)
+                ),
+                instead: "write resend = \"first\", which is nearest to what it does (docs/host.md)"
+                    .to_owned(),
+            }),
+        }
     }
 }
 

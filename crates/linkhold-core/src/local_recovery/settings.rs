@@ -4,7 +4,8 @@
 use super::{LocalRecovery, LocalRecoveryConfig, LocalResend, LocalResendConfig, ResendFrom};
 use crate::mechanism::{Mechanism, Place};
 use crate::settings::{
-    Positive, Preset, Registered, RouterNeeds, Setting, SettingsError, Whole, settings, words,
+    Hint, Positive, Preset, Registered, RouterNeeds, Setting, SettingsError, Surroundings, Whole, settings,
+    words,
 };
 use crate::time::Duration;
 use crate::units::Bytes;
@@ -104,6 +105,18 @@ impl Registered for LocalResendConfig {
 
     fn needs(&self) -> RouterNeeds {
         RouterNeeds { reports: true, ..RouterNeeds::default() }
+    }
+
+    fn hint(&self, around: &Surroundings<'_>) -> Option<Hint> {
+        let (resend, recovery) = (Self::NAME, LocalRecoveryConfig::NAME);
+        match around {
+            Surroundings::Case { name, mechanisms, .. } if !mechanisms.contains(&recovery) => Some(Hint {
+                key: None,
+                what: format!("in case {name} nobody reports to {resend}"),
+                instead: format!("put {recovery} beside it, at the base station"),
+            }),
+            Surroundings::Case { .. } | Surroundings::Host => None,
+        }
     }
 }
 

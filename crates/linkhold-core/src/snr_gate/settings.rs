@@ -5,7 +5,8 @@ use super::{Closed, Rule, SnrGate, SnrGateConfig};
 use crate::mechanism::{Mechanism, Place};
 use crate::quantity::ValueError;
 use crate::settings::{
-    Decibels, Positive, Preset, Registered, Setting, SettingsError, Whole, settings, words,
+    Decibels, Hint, Positive, Preset, Registered, Setting, SettingsError, Surroundings, Whole, settings,
+    words,
 };
 use crate::time::Duration;
 use crate::units::Fraction;
@@ -84,6 +85,27 @@ impl Registered for SnrGateConfig {
     fn build(&self, seed: u64) -> Result<Box<dyn Mechanism>, SettingsError> {
         self.validate()?;
         Ok(Box::new(SnrGate::new(&Self { flow_seed: seed, ..*self })))
+    }
+
+    fn hint(&self, around: &Surroundings<'_>) -> Option<Hint> {
+        let (gate, Self { threshold, max_gate, .. }) = (Self::NAME, self);
+        match around {
+            Surroundings::Case { highest_snr: None, .. } => Some(Hint {
+                key: None,
+                what: format!("{gate} hears no SNR on this radio"),
+                instead: "write [radio.snr]".to_owned(),
+            }),
+            Surroundings::Case { highest_snr: Some(most), .. } if threshold >= most => Some(Hint {
+                key: Some("threshold"),
+                what: format!(
+                    "{gate}'s threshold of {threshold} dB is above every SNR of the trace (at most {most} dB)"
+                ),
+                instead: format!(
+                    "once shut it opens only after max_gate ({max_gate}), or by an error of the samples"
+                ),
+            }),
+            Surroundings::Case { .. } | Surroundings::Host => None,
+        }
     }
 }
 

@@ -3,12 +3,10 @@
 //!
 //! `packaging/host.toml` is the commented example; a test reads it.
 
-use linkhold_core::action::Resend;
-use linkhold_core::cr_aware::CrAwareConfig;
 use linkhold_core::mechanism::Place;
 use linkhold_core::quantity::ValueError;
 use linkhold_core::registry::{self, MechanismSettings};
-use linkhold_core::settings::Value;
+use linkhold_core::settings::{Hint, Surroundings, Value};
 use linkhold_core::time::Duration;
 use linkhold_scenario::Positive;
 use linkhold_scenario::mechanism::{MechanismValue, SharedSettings};
@@ -126,24 +124,15 @@ pub fn runs_on_a_host(settings: &MechanismSettings, place: Place) -> Result<(), 
     Err(ValueError::new(what, format!("a host can run {}", names.join(", "))))
 }
 
-/// Says that `cr-aware` asks for something that no kernel's sender can be told, if it does. `first` is
-/// nearest to what a sender does by itself at a thaw, and so needs no word.
-fn resend_remark(
-    mechanism: &MechanismValue,
+/// What the mechanism's settings ask for that does nothing on a host.
+fn pointless(
+    mechanism: &At<MechanismValue>,
     settings: &MechanismSettings,
     reader: &Reader<'_>,
 ) -> Option<String> {
-    let MechanismSettings::CrAware(CrAwareConfig { resend, .. }) = settings else { return None };
-    let asked = match resend {
-        Resend::First => return None,
-        Resend::All => "all",
-        Resend::Nothing => "nothing",
-    };
-    let what = format!(
-        "resend = {asked:?} does nothing here: Linux chooses by itself what goes again at the end of a silence"
-    );
-    let right = "write resend = \"first\", which is nearest to what it does (docs/host.md)";
-    Some(reader.remark(mechanism.decides("resend")?, what, right))
+    let Hint { key, what, instead } = settings.hint(&Surroundings::Host)?;
+    let spot = key.and_then(|key| mechanism.decides(key)).unwrap_or(&mechanism.spot);
+    Some(reader.remark(spot, what, instead))
 }
 
 /// Checks what no single key can, and fills in the configuration; `None` after a report.
@@ -164,7 +153,7 @@ pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig
     {
         reader.report(&file.mechanism.spot, error.what, error.right);
     }
-    let remark = placed.as_ref().and_then(|placed| resend_remark(&file.mechanism, &placed.settings, reader));
+    let remark = placed.as_ref().and_then(|placed| pointless(&file.mechanism, &placed.settings, reader));
     let radio = names(&file.radio);
     Some(AgentConfig {
         instance: file.instance.0.clone(),
