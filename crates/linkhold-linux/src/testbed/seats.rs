@@ -283,7 +283,7 @@ mod tests {
         let together = with(vec![no_copies, placed("local-recovery", Place::BaseStation)]);
         assert_eq!(Seats::of(&together).unwrap().agent.len(), 2);
         let refused = told(both(["local-recovery", "dsasync"]));
-        let right = "write it last, next to the radio (dsasync keeps none with recover = false)";
+        let right = "write it last, next to the radio (local-recovery keeps none with downlink = false)";
         assert!(refused.ends_with(right), "{refused}");
         let two = told(vec![placed("cr-aware", Place::Stations), placed("snr-gate", Place::Stations)]);
         assert!(two.contains("has cr-aware and snr-gate at \"stations\""), "{two}");

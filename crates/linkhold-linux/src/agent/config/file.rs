@@ -3,9 +3,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::mechanism::Place;
 use linkhold_core::quantity::ValueError;
-use linkhold_core::registry::{self, MechanismEntry, MechanismSettings};
+use linkhold_core::registry::{self, MechanismSettings};
 use linkhold_core::settings::{Value, Whole};
 use linkhold_core::text::shorten;
 use linkhold_core::time::Duration;
@@ -318,13 +319,26 @@ pub fn others_can_follow(settings: &MechanismSettings) -> Result<(), ValueError>
     }
     let name = settings.name();
     let what = format!("{name} keeps copies of what goes to the radio, and another changes it afterwards");
-    Err(ValueError::new(what, "write it last, next to the radio (dsasync keeps none with recover = false)"))
+    let right = match switch_of_copies(settings) {
+        Some(key) => format!("write it last, next to the radio ({name} keeps none with {key} = false)"),
+        None => "write it last, next to the radio".to_owned(),
+    };
+    Err(ValueError::new(what, right))
+}
+
+/// The key with which, set to false, the mechanism keeps no copies; `None` if it has no such key.
+fn switch_of_copies(settings: &MechanismSettings) -> Option<&'static str> {
+    let mut keys = settings.entry().keys.iter().map(|key| key.name);
+    keys.find(|key| {
+        let mut without = settings.clone();
+        without.set(key, &Value::Truth(false)).is_ok() && without.needs().kept_bytes.0 == 0
+    })
 }
 
 /// The mechanisms, from the wire to the radio.
 fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
     if file.mechanism.is_none() && file.mechanisms.is_none() {
-        return registry::find("dsasync").map(MechanismEntry::recommended).into_iter().collect();
+        return vec![DsaSyncConfig::default().into()];
     }
     let stated =
         one_or_several(file.mechanism.as_ref(), file.mechanisms.as_ref(), reader).unwrap_or_default();
