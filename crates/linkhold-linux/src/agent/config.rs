@@ -77,7 +77,7 @@ impl AgentConfig {
 #[cfg(test)]
 mod tests {
     use linkhold_core::mechanism::Place;
-    use linkhold_core::registry::find;
+    use linkhold_core::registry::{entries, find};
     use linkhold_core::settings::Value;
 
     use super::*;
@@ -162,11 +162,19 @@ mod tests {
 
     #[test]
     fn a_mechanism_that_runs_elsewhere_is_refused_by_name() {
-        // No mechanism is registered yet that a router cannot run.
-        let told = runs_on_a_router("cr-aware", &[Place::Correspondent], Place::Correspondent).unwrap_err();
-        let expected = "cr-aware would run at \"correspondent\"; `linkhold agent` runs on a router, which is the \
-                        \"base-station\"; a router can run dsasync";
-        assert!(told.to_string().starts_with(expected), "{told}");
+        let elsewhere: Vec<_> =
+            entries().iter().filter(|entry| !entry.places.contains(&Place::BaseStation)).collect();
+        assert!(!elsewhere.is_empty());
+        for entry in elsewhere {
+            let name = entry.name;
+            let told = parse(&format!("{SMALLEST}mechanism = \"{name}\"\n")).unwrap_err();
+            let place = entry.natural_place().name();
+            let expected = format!(
+                "agent.toml:3:13: mechanism: {name} would run at {place:?}; `linkhold agent` runs on a router, which \
+                 is the \"base-station\"; a router can run dsasync"
+            );
+            assert!(told.starts_with(&expected), "expected {expected}\ntold     {told}");
+        }
         let both = [Place::BaseStation, Place::Stations];
         let told = runs_on_a_router("dsasync", &both, Place::Stations).unwrap_err();
         assert!(told.to_string().ends_with("write at = \"base-station\", or nothing"), "{told}");
