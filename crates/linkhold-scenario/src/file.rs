@@ -526,7 +526,7 @@ file_table! {
 file_enum!(HostFreeze {
     "window" => Self::Window, "By window updates.";
     "kernel" => Self::Kernel,
-        "By eBPF: the host's senders use linkhold_cubic or linkhold_reno in place of cubic or reno.";
+        "By eBPF: the host's senders use linkhold_cubic or linkhold_reno in place of cubic or reno, and windows stay open.";
     "both" => Self::Both, "By both.";
 });
 

@@ -85,19 +85,22 @@ pub struct TraceFiles {
     pub up: PathBuf,
 }
 
-/// How `linkhold host` freezes a kernel's senders on the testbed.
+/// How `linkhold host` freezes a kernel's senders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostFreeze {
     /// By window updates.
     #[default]
     Window,
-    /// By the eBPF congestion controls, which the senders must use.
+    /// By the eBPF congestion controls, which the senders must use; windows stay open.
     Kernel,
     /// By both.
     Both,
 }
 
 impl HostFreeze {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Window, Self::Kernel, Self::Both];
+
     /// Its name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -105,6 +108,15 @@ impl HostFreeze {
             Self::Window => "window",
             Self::Kernel => "kernel",
             Self::Both => "both",
+        }
+    }
+
+    /// True if windows are closed in a silence.
+    #[must_use]
+    pub const fn closes_windows(self) -> bool {
+        match self {
+            Self::Window | Self::Both => true,
+            Self::Kernel => false,
         }
     }
 

@@ -41,8 +41,8 @@ pub fn run_host(config_path: &Path, recording: Option<&Recording>) -> Result<(),
 /// The eBPF congestion controls, if they are wanted and to be had.
 fn kernel_side(freeze: FreezeBy) -> Result<Option<KernelSenders>, AgentError> {
     let kernel = match freeze {
-        FreezeBy::Window => return Ok(None),
-        FreezeBy::Both | FreezeBy::Kernel => KernelSenders::open()?,
+        FreezeBy::By(freeze) if !freeze.takes_ebpf() => return Ok(None),
+        FreezeBy::By(_) => KernelSenders::open()?,
         FreezeBy::Auto => match KernelSenders::open() {
             Ok(kernel) => kernel,
             Err(error) => {

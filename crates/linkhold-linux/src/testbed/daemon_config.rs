@@ -189,7 +189,7 @@ pub(super) mod tests {
                 assert_eq!(config.radio, [at.interface()]);
                 assert_eq!(config.radio_events, RadioEvents::None);
                 let Seat::Host(host) = &config.seat else { panic!("{:?}", config.seat) };
-                assert_eq!(host.freeze, FreezeBy::Both);
+                assert_eq!(host.freeze, FreezeBy::By(HostFreeze::Both));
                 read += 1;
             }
         }

@@ -6,11 +6,11 @@
 use linkhold_core::mechanism::Place;
 use linkhold_core::quantity::ValueError;
 use linkhold_core::registry::{self, MechanismSettings};
-use linkhold_core::settings::{Hint, Surroundings, Value};
+use linkhold_core::settings::{Hint, Surroundings, Value, unknown_word};
 use linkhold_core::time::Duration;
-use linkhold_scenario::Positive;
 use linkhold_scenario::mechanism::{MechanismValue, SharedSettings};
-use linkhold_scenario::read::{At, FromNode, Node, Reader, Spot, file_enum, file_table};
+use linkhold_scenario::read::{At, FromNode, Node, Reader, Spot, file_table};
+use linkhold_scenario::{HostFreeze, Positive};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::file::{
@@ -70,12 +70,28 @@ file_table! {
     }
 }
 
-file_enum!(FreezeBy {
-    "auto" => Self::Auto, "Both ways where the kernel takes the eBPF congestion controls, else by windows.";
-    "both" => Self::Both, "By window updates and by the eBPF congestion controls.";
-    "kernel" => Self::Kernel, "By the eBPF congestion controls; windows stay open.";
-    "window" => Self::Window, "By window updates.";
-});
+impl FromNode for FreezeBy {
+    fn from_node(node: &Node, spot: &Spot, reader: &Reader<'_>) -> Option<Self> {
+        let value = node.value.scalar();
+        let word = if let Value::Text(text) = &value { text.as_ref() } else { "" };
+        let by = HostFreeze::ALL.into_iter().find(|by| by.name() == word).map(Self::By);
+        let read = if word == AUTO { Some(Self::Auto) } else { by };
+        if read.is_none() {
+            let known = [AUTO].into_iter().chain(HostFreeze::ALL.map(HostFreeze::name));
+            let error = unknown_word(&value, known);
+            reader.report(spot, error.what, error.right);
+        }
+        read
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        const DOC: &str = "Both ways where the kernel takes the eBPF congestion controls, else by windows.";
+        json_schema!({ "anyOf": [{ "const": AUTO, "description": DOC }, HostFreeze::schema(generator)] })
+    }
+}
+
+/// `freeze` that looks at the kernel first.
+const AUTO: &str = "auto";
 
 /// A level, dBm.
 #[derive(Clone, Copy, Debug)]
@@ -255,7 +271,7 @@ mod tests {
             ("radio = [\"w\"]\nwired = [\"e\"]\n", "host.toml:2:1: wired: unknown key"),
             (
                 "radio = [\"w\"]\nfreeze = \"hard\"\n",
-                "host.toml:2:10: freeze: \"hard\" is not known here; write one of \"auto\", \"both\"",
+                "host.toml:2:10: freeze: \"hard\" is not known here; write one of \"auto\", \"window\"",
             ),
             (
                 "radio = [\"w\"]\nmechanism = \"dsasync\"\n",

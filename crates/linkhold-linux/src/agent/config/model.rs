@@ -12,6 +12,7 @@ use linkhold_core::registry::{MechanismSettings, NONE};
 use linkhold_core::settings::{RouterNeeds, SettingsError};
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_scenario::HostFreeze;
 
 use crate::agent::processor::Processor;
 use crate::agent::protocol::{Cause, Target};
@@ -87,12 +88,8 @@ pub struct HostSection {
 pub enum FreezeBy {
     /// Both ways if the kernel takes the eBPF congestion controls, and by window updates if not.
     Auto,
-    /// By window updates and by the eBPF congestion controls.
-    Both,
-    /// By the eBPF congestion controls; windows stay open.
-    Kernel,
-    /// By window updates.
-    Window,
+    /// As the file says.
+    By(HostFreeze),
 }
 
 impl FreezeBy {
@@ -100,8 +97,8 @@ impl FreezeBy {
     #[must_use]
     pub const fn closes_windows(self) -> bool {
         match self {
-            Self::Auto | Self::Both | Self::Window => true,
-            Self::Kernel => false,
+            Self::Auto => true,
+            Self::By(freeze) => freeze.closes_windows(),
         }
     }
 }
