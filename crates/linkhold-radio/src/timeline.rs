@@ -48,20 +48,62 @@ enum Source {
     Signal,
 }
 
+/// What the rates are those of.
+#[derive(Clone, Debug)]
+enum Kind {
+    /// Channels.
+    Channels,
+    /// Bursts on channels: the uplink is granted.
+    Granted(GrantsConfig),
+    /// A trace, whose gaps are silences downlink: channels' rates do not matter.
+    Trace {
+        gap: Gaps,
+        /// The same gaps when they are told.
+        notice: Gaps,
+    },
+}
+
+impl Kind {
+    fn of(config: &AirConfig) -> Self {
+        match &config.mac {
+            Mac::Shared | Mac::Duplex | Mac::Ieee802154(_) | Mac::Dcf(_) => Self::Channels,
+            Mac::Grants(grants) => Self::Granted(*grants),
+            Mac::Trace(link) => {
+                let gaps = link.down.gaps(link.silence_threshold);
+                let lap = link.down.duration();
+                Self::Trace {
+                    gap: Gaps::new(gaps.clone(), lap, Duration::ZERO),
+                    notice: Gaps::new(gaps, lap, link.detection_delay),
+                }
+            }
+        }
+    }
+
+    const fn grants(&self) -> Option<&GrantsConfig> {
+        match self {
+            Self::Granted(grants) => Some(grants),
+            Self::Channels | Self::Trace { .. } => None,
+        }
+    }
+
+    /// The trace, if there is one, is in a gap.
+    const fn is_in_gap(&self) -> bool {
+        match self {
+            Self::Trace { gap, .. } => gap.is_inside(),
+            Self::Channels | Self::Granted(_) => false,
+        }
+    }
+}
+
 /// The radio's condition over time.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     opened: bool,
     channels: Channels,
-    /// The radio plays a trace: channels' rates do not matter.
-    is_trace: bool,
-    /// The uplink is granted, and the rates are those of bursts.
-    grants: Option<GrantsConfig>,
+    kind: Kind,
     rate_told: bool,
     sensing: Option<Sensing>,
     station_sensing: Vec<(StationId, Sensing)>,
-    gap: Gaps,
-    gap_notice: Gaps,
     overhearing: Option<Overhearing>,
     /// Samples of the SNR. They change nothing on the air.
     snr: Option<Box<SnrReports>>,
@@ -77,7 +119,6 @@ pub(crate) struct Timeline {
     taken_since: Instant,
     retuning_until: Option<Instant>,
     sensing_quiet: bool,
-    in_gap: bool,
     /// By station: its own sensing silences it.
     station_quiet: Vec<bool>,
     /// Start of the next scheduled silence of the network: sensing or a scripted switch.
@@ -117,25 +158,12 @@ impl Timeline {
             overhearing.is_none(),
             seed,
         );
-        let (meter, gap, gap_notice, is_trace) = match &config.mac {
+        let meter = match &config.mac {
             Mac::Shared | Mac::Duplex | Mac::Ieee802154(_) | Mac::Dcf(_) | Mac::Grants(_) => {
-                let none = Gaps::new(Vec::new(), Duration::ZERO, Duration::ZERO);
-                (Meter::for_channels(config.stations, channels.count()), none.clone(), none, false)
+                Meter::for_channels(config.stations, channels.count())
             }
             Mac::Trace(link) => {
-                let gaps = link.down.gaps(link.silence_threshold);
-                let lap = link.down.duration();
-                (
-                    Meter::for_trace(
-                        config.stations,
-                        link.down.clone(),
-                        link.up.clone(),
-                        link.silence_threshold,
-                    ),
-                    Gaps::new(gaps.clone(), lap, Duration::ZERO),
-                    Gaps::new(gaps, lap, link.detection_delay),
-                    true,
-                )
+                Meter::for_trace(config.stations, link.down.clone(), link.up.clone(), link.silence_threshold)
             }
         };
         let station_sensing = config
@@ -145,22 +173,15 @@ impl Timeline {
             .collect();
         let stations = config.stations as usize;
         let air_time = channels.air_time();
-        let grants = match &config.mac {
-            Mac::Grants(grants) => Some(*grants),
-            Mac::Shared | Mac::Duplex | Mac::Trace(_) | Mac::Ieee802154(_) | Mac::Dcf(_) => None,
-        };
         let sensing_alone: Vec<StationId> = config.station_sensing.iter().map(|own| own.station).collect();
         let signals = Signals::new(&config.signals, &sensing_alone, config.initial_channel, seed);
         let mut timeline = Self {
             opened: false,
             channels,
-            is_trace,
-            grants,
+            kind: Kind::of(config),
             rate_told: config.rate_told,
             sensing: config.sensing.and_then(Sensing::new),
             station_sensing,
-            gap,
-            gap_notice,
             overhearing,
             snr,
             signals,
@@ -171,7 +192,6 @@ impl Timeline {
             taken_since: Instant::ZERO,
             retuning_until: None,
             sensing_quiet: false,
-            in_gap: false,
             station_quiet: vec![false; stations],
             network_quiet_at: Instant::FAR_FUTURE,
             station_quiet_at: vec![Instant::FAR_FUTURE; stations],
@@ -214,12 +234,12 @@ impl Timeline {
 
     /// The network or the station is silent. Downlink a gap in the trace is a silence too.
     pub(crate) fn is_silent(&self, station: StationId, downlink: bool) -> bool {
-        self.stops_network() || (downlink && self.in_gap) || self.stops_station(station)
+        self.stops_network() || (downlink && self.kind.is_in_gap()) || self.stops_station(station)
     }
 
     /// The whole network is silent downlink.
     pub(crate) const fn is_network_silent(&self) -> bool {
-        self.stops_network() || self.in_gap
+        self.stops_network() || self.kind.is_in_gap()
     }
 
     /// Start of the next scheduled silence that covers `station`.
@@ -247,7 +267,7 @@ impl Timeline {
     /// What the working channel can do.
     fn service(&self) -> Service {
         let (channel, rate) = (self.channel, self.air_time.effective_rate());
-        let Some(grants) = &self.grants else { return Service { channel, rate, uplink_rate: rate } };
+        let Some(grants) = self.kind.grants() else { return Service { channel, rate, uplink_rate: rate } };
         let (down, up) = grants.data_shares();
         let burst = grants.uplink_rate.map(|rate| rate.mul_f64(self.air_time.efficiency().get()));
         Service { channel, rate: rate.mul_f64(down), uplink_rate: burst.unwrap_or(rate).mul_f64(up) }
@@ -281,14 +301,15 @@ impl Timeline {
             Source::Sensing => self.step_sensing(change.at, out),
             Source::StationSensing(index) => self.step_station_sensing(index, change.at, out),
             Source::Gap => {
-                let (start, end) = (self.gap.start(), self.gap.end());
-                self.gap.step();
-                self.in_gap = self.gap.is_inside();
-                let (scope, cause) = (Scope::Network, Cause::Fade);
-                if self.in_gap {
-                    self.meter.start(start, scope, cause)
-                } else {
-                    self.meter.end(end, scope, cause)
+                if let Kind::Trace { gap, .. } = &mut self.kind {
+                    let (start, end) = (gap.start(), gap.end());
+                    gap.step();
+                    let (scope, cause) = (Scope::Network, Cause::Fade);
+                    if gap.is_inside() {
+                        self.meter.start(start, scope, cause)
+                    } else {
+                        self.meter.end(end, scope, cause)
+                    }
                 }
             }
             Source::Overhearing => {
@@ -297,12 +318,14 @@ impl Timeline {
                 }
             }
             Source::GapNotice => {
-                let (start, end) = (self.gap_notice.start(), self.gap_notice.end());
-                self.gap_notice.step();
-                if self.gap_notice.is_inside() {
-                    self.signals.started(SilenceSource::Gaps, change.at, start, None, out);
-                } else {
-                    self.signals.ended(SilenceSource::Gaps, change.at, end, out);
+                if let Kind::Trace { notice, .. } = &mut self.kind {
+                    let (start, end) = (notice.start(), notice.end());
+                    notice.step();
+                    if notice.is_inside() {
+                        self.signals.started(SilenceSource::Gaps, change.at, start, None, out);
+                    } else {
+                        self.signals.ended(SilenceSource::Gaps, change.at, end, out);
+                    }
                 }
             }
             Source::Snr => {
@@ -317,7 +340,7 @@ impl Timeline {
 
     fn open(&mut self, out: &mut AirOutput) {
         self.opened = true;
-        if let Some(grants) = &self.grants {
+        if let Some(grants) = self.kind.grants() {
             let kind = LinkEventKind::GrantFrames { period: grants.frame };
             out.link(LinkEvent::at(Instant::ZERO, kind));
         }
@@ -342,11 +365,11 @@ impl Timeline {
 
     fn tell_channel(&mut self, at: Instant, out: &mut AirOutput) {
         // A trace has no rate that stands; its mean, told as one, would be taken for what the radio can do.
-        if self.is_trace || !self.rate_told {
+        if matches!(self.kind, Kind::Trace { .. }) || !self.rate_told {
             return;
         }
         let (capacity, mut efficiency) = (self.air_time.phy_rate(), self.air_time.efficiency());
-        if let Some(grants) = &self.grants {
+        if let Some(grants) = self.kind.grants() {
             // Of a burst's rate the downlink has its share of each frame.
             efficiency = Fraction::clamped(efficiency.get() * grants.data_shares().0);
         }
@@ -455,8 +478,10 @@ impl Timeline {
             for (index, (_, sensing)) in self.station_sensing.iter().enumerate() {
                 offer(sensing.next(), Source::StationSensing(index));
             }
-            offer(self.gap.next(), Source::Gap);
-            offer(self.gap_notice.next(), Source::GapNotice);
+            if let Kind::Trace { gap, notice } = &self.kind {
+                offer(gap.next(), Source::Gap);
+                offer(notice.next(), Source::GapNotice);
+            }
             if let Some(overhearing) = &self.overhearing {
                 offer(Change { at: overhearing.next(), kind: ChangeKind::Stop }, Source::Overhearing);
             }
