@@ -38,8 +38,15 @@ pub(crate) struct DcfCell {
     noisy: Vec<bool>,
     /// By radio: it is in a silence.
     silent: Vec<bool>,
-    /// A primary user transmits unnoticed; if not, when the last did.
+    all: ForAll,
+}
+
+/// What is the same for all radios.
+#[derive(Clone, Copy, Debug)]
+struct ForAll {
+    /// A primary user transmits unnoticed.
     collides: bool,
+    /// If none does: when the last did.
     collided_until: Instant,
     tells_transmissions: bool,
 }
@@ -48,9 +55,7 @@ pub(crate) struct DcfCell {
 struct World<'a, 'b> {
     frames: &'a mut [Option<Pending>],
     noisy: &'a mut [bool],
-    collides: bool,
-    collided_until: Instant,
-    tells_transmissions: bool,
+    all: ForAll,
     context: &'a mut Context<'b>,
 }
 
@@ -62,22 +67,18 @@ impl DcfCell {
             frames: vec![None; radios],
             noisy: vec![false; radios],
             silent: vec![false; radios],
-            collides: false,
-            collided_until: Instant::ZERO,
-            tells_transmissions: false,
+            all: ForAll { collides: false, collided_until: Instant::ZERO, tells_transmissions: false },
         }
     }
 
     pub(crate) const fn tell_transmissions(&mut self) {
-        self.tells_transmissions = true;
+        self.all.tells_transmissions = true;
     }
 
     /// The engine, and what it works on.
     fn split<'a, 'b>(&'a mut self, context: &'a mut Context<'b>) -> (&'a mut Dcf, World<'a, 'b>) {
-        let Self { dcf, frames, noisy, collides, collided_until, tells_transmissions, .. } = self;
-        let (collides, collided_until) = (*collides, *collided_until);
-        let tells_transmissions = *tells_transmissions;
-        (dcf, World { frames, noisy, collides, collided_until, tells_transmissions, context })
+        let Self { dcf, frames, noisy, all, .. } = self;
+        (dcf, World { frames, noisy, all: *all, context })
     }
 
     #[inline]
@@ -101,10 +102,10 @@ impl DcfCell {
 
     pub(crate) fn on_radio_change(&mut self, now: Instant, context: &mut Context<'_>) {
         let collides = context.radio.collides();
-        if self.collides && !collides {
-            self.collided_until = now;
+        if self.all.collides && !collides {
+            self.all.collided_until = now;
         }
-        self.collides = collides;
+        self.all.collides = collides;
         let everybody = context.radio.stops_network();
         for radio in 0..self.silent.len() as u32 {
             let own = RadioId(radio).station().is_some_and(|station| context.radio.stops_station(station));
@@ -208,7 +209,7 @@ impl Environment for World<'_, '_> {
 
     #[inline]
     fn interference(&mut self, _at: u32, since: Instant, _until: Instant) -> f64 {
-        if self.collides || self.collided_until > since { f64::INFINITY } else { 0.0 }
+        if self.all.collides || self.all.collided_until > since { f64::INFINITY } else { 0.0 }
     }
 
     #[inline]
@@ -237,7 +238,7 @@ impl Environment for World<'_, '_> {
 
     #[inline]
     fn transmitted(&mut self, now: Instant, told: Told) {
-        if self.tells_transmissions {
+        if self.all.tells_transmissions {
             let carried = (told.kind == Kind::Data).then(|| self.frames[told.from as usize]).flatten();
             let packet = carried.map(|pending| pending.frame.packet);
             let channel = self.context.radio.channel() as u32;
