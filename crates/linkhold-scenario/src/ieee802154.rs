@@ -2,13 +2,16 @@
 //! is reported.
 
 use linkhold_radio::ieee802154::RATE;
-use linkhold_radio::{AirConfig, ChannelConfig, Ieee802154Config, InSilence, Mac, OverhearConfig};
+use linkhold_radio::{AirConfig, ChannelConfig, Ieee802154Config, InSilence, Mac, OverhearConfig, Switching};
 use linkhold_tcp::TcpConfig;
 
 use crate::file::{File, Overhear, PrimaryUser};
+use crate::link::Link;
+use crate::primary_user;
 use crate::read::{At, Origin, Reader, Spot};
 use crate::spots;
 use crate::told;
+use crate::traces::Traces;
 
 /// The largest MPDU that a scenario may ask for: the paper's. The standard's is one octet less.
 const LARGEST_MPDU: u32 = 128;
@@ -19,8 +22,30 @@ pub(crate) const AROUND: u32 = linkhold_radio::ieee802154::MAC_HEADER
 /// The smallest: room for the least `tcp.mss` of 88.
 const SMALLEST_MPDU: u32 = 88 + AROUND;
 
+/// The link with its one channel; `None` after reporting why not.
+pub(crate) fn link(file: &File, reader: &Reader<'_>, traces: &mut Traces<'_>) -> Option<Link> {
+    let user = file.radio.primary_user.as_ref();
+    let user = user.map(|user| primary_user::resolve(user, 0, file, reader, traces));
+    let user = user.map_or(Some(None), |user| user.map(Some));
+    let ((mac, channel), user) = radio(file, reader).zip(user)?;
+    let mut channels = vec![channel];
+    let (measured_users, users_told) = primary_user::install(vec![user], &mut channels);
+    Some(Link {
+        mac,
+        channels,
+        measured_users,
+        users_told,
+        initial_channel: 0,
+        rate_told: *file.radio.rate_told,
+        switching: Switching::default(),
+        retry_limit: 0,
+        traces: None,
+        snr: None,
+    })
+}
+
 /// The medium access and its one channel, still without its primary user; `None` after reporting why not.
-pub(crate) fn radio(file: &File, reader: &Reader<'_>) -> Option<(Mac, ChannelConfig)> {
+fn radio(file: &File, reader: &Reader<'_>) -> Option<(Mac, ChannelConfig)> {
     report_idle(file, reader);
     let table = &file.radio.ieee802154;
     let mut fine = true;

@@ -22,6 +22,7 @@ mod flows;
 mod grants;
 mod grants_keys;
 mod ieee802154;
+mod link;
 pub mod mechanism;
 mod mesh;
 mod mesh_keys;

@@ -2,17 +2,14 @@
 //! key can: thresholds in order, indices in range, keys that do nothing together.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use linkhold_core::mechanism::Place;
 use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
-use linkhold_radio::spectrum::Occupancy;
 use linkhold_radio::{
     AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PowerConfig, QueueConfig, QueueKind,
-    ScriptedSwitch, SensingConfig, SignalsConfig, SnrConfig, StationSensing, Switching, ToldConfig,
-    TraceLink,
+    ScriptedSwitch, SensingConfig, SignalsConfig, StationSensing, Switching, TraceLink,
 };
 
 use crate::dcf;
@@ -20,6 +17,7 @@ use crate::file::{CaseTable, File, MacName, Queue, QueueName};
 use crate::flows;
 use crate::grants;
 use crate::ieee802154;
+use crate::link::Link;
 use crate::mechanism::{MechanismValue, one_or_several};
 use crate::mesh;
 use crate::model::{Output, PlacedMechanism, ResolvedScenario, TraceFiles, Wired};
@@ -173,27 +171,7 @@ fn radio(
         MacName::Shared => channels(file, Mac::Shared, reader, traces),
         MacName::Duplex => channels(file, Mac::Duplex, reader, traces),
         MacName::Dcf => dcf::mac(file, reader).and_then(|mac| channels(file, mac, reader, traces)),
-        MacName::Ieee802154 => {
-            let user =
-                radio.primary_user.as_ref().map(|user| primary_user::resolve(user, 0, file, reader, traces));
-            let user = user.map_or(Some(None), |user| user.map(Some));
-            ieee802154::radio(file, reader).zip(user).map(|((mac, channel), user)| {
-                let mut channels = vec![channel];
-                let (measured_users, users_told) = primary_user::install(vec![user], &mut channels);
-                Link {
-                    mac,
-                    channels,
-                    measured_users,
-                    users_told,
-                    initial_channel: 0,
-                    rate_told: *radio.rate_told,
-                    switching: Switching::default(),
-                    retry_limit: 0,
-                    traces: None,
-                    snr: None,
-                }
-            })
-        }
+        MacName::Ieee802154 => ieee802154::link(file, reader, traces),
         MacName::Grants(standard) => {
             let mac = grants::mac(standard, file, reader);
             mac.and_then(|mac| channels(file, mac, reader, traces))
@@ -251,21 +229,6 @@ fn power_config(power: &crate::file::Power) -> PowerConfig {
         receive: watts(power.receive.0),
         idle: watts(power.idle.0),
     }
-}
-
-/// What of an [`AirConfig`] depends on the kind of its MAC.
-struct Link {
-    mac: Mac,
-    channels: Vec<ChannelConfig>,
-    measured_users: Vec<Option<Arc<Occupancy>>>,
-    /// By channel: what is told of its primary user.
-    users_told: Vec<ToldConfig>,
-    initial_channel: usize,
-    rate_told: bool,
-    switching: Switching,
-    retry_limit: u32,
-    snr: Option<SnrConfig>,
-    traces: Option<TraceFiles>,
 }
 
 fn checked_sensing(
