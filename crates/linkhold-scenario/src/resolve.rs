@@ -147,25 +147,7 @@ fn radio(
     let signals_of_stations = (radio.station_sensing.iter())
         .map(|own| (StationId(*own.station), told::resolve(&own.told, file, reader)))
         .collect();
-    let mut seen = BTreeSet::new();
-    let mut station_sensing = Some(Vec::new());
-    for entry in &radio.station_sensing {
-        let known = station_in_range(*entry.station, &entry.station.spot, &radio.stations, reader);
-        if !seen.insert(*entry.station) {
-            let what = format!("station {} has a schedule already", *entry.station);
-            reader.report(&entry.station.spot, what, "write one [[radio.station_sensing]] per station");
-        }
-        let sensing = checked_sensing(&entry.period, &entry.duration, *entry.phase, *entry.announced, reader);
-        match (&mut station_sensing, sensing, known) {
-            (Some(all), Some(sensing), true) => {
-                all.push(StationSensing { station: StationId(*entry.station), sensing });
-            }
-            _ => station_sensing = None,
-        }
-    }
-    if let Some(all) = &mut station_sensing {
-        all.sort_by_key(|entry| entry.station);
-    }
+    let station_sensing = station_sensing(file, reader);
     let link = match *radio.mac {
         MacName::Trace => trace_link(file, reader, traces),
         MacName::Shared => channels(file, Mac::Shared, reader, traces),
@@ -220,6 +202,30 @@ fn radio(
         station_queue: station_queue?,
     };
     Some((config, link.traces))
+}
+
+/// The stations' own quiet periods, by station. `None` after a report.
+fn station_sensing(file: &File, reader: &Reader<'_>) -> Option<Vec<StationSensing>> {
+    let mut seen = BTreeSet::new();
+    let mut sensed = Some(Vec::new());
+    for entry in &file.radio.station_sensing {
+        let known = station_in_range(*entry.station, &entry.station.spot, &file.radio.stations, reader);
+        if !seen.insert(*entry.station) {
+            let what = format!("station {} has a schedule already", *entry.station);
+            reader.report(&entry.station.spot, what, "write one [[radio.station_sensing]] per station");
+        }
+        let sensing = checked_sensing(&entry.period, &entry.duration, *entry.phase, *entry.announced, reader);
+        match (&mut sensed, sensing, known) {
+            (Some(all), Some(sensing), true) => {
+                all.push(StationSensing { station: StationId(*entry.station), sensing });
+            }
+            _ => sensed = None,
+        }
+    }
+    if let Some(all) = &mut sensed {
+        all.sort_by_key(|entry| entry.station);
+    }
+    sensed
 }
 
 fn power_config(power: &crate::file::Power) -> PowerConfig {
@@ -313,38 +319,7 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
         );
     }
     let users = primary_user::of_channels(file, reader, traces);
-    let mut channels: Vec<ChannelConfig> = if radio.channels.is_empty() {
-        let Some(phy_rate) = &radio.phy_rate else {
-            // A rate that was written but is wrong has been reported.
-            if !reader.has_reported(&format!("{}.phy_rate", radio.spot.key)) {
-                let right = "write radio.phy_rate, for example \"24Mbit/s\", or [[radio.channels]]";
-                reader.report(&radio.spot, "the radio has no rate", right);
-            }
-            return None;
-        };
-        let channel =
-            ChannelConfig { phy_rate: ***phy_rate, efficiency: **radio.mac_efficiency, primary_user: None };
-        vec![modelled(&mac, channel, &radio.mac_efficiency.spot)]
-    } else {
-        let mut idle = vec![&radio.mac_efficiency.spot];
-        idle.extend(radio.phy_rate.iter().map(|at| &at.spot));
-        let drawn = radio.primary_user.iter().filter(|user| user.log.is_none());
-        idle.extend(drawn.map(|at| &at.spot));
-        report_idle(&idle, "beside radio.channels", "move it into each [[radio.channels]]", reader);
-        radio
-            .channels
-            .iter()
-            .map(|channel| {
-                let efficiency = &channel.mac_efficiency.spot;
-                let channel = ChannelConfig {
-                    phy_rate: **channel.phy_rate,
-                    efficiency: **channel.mac_efficiency,
-                    primary_user: None,
-                };
-                modelled(&mac, channel, efficiency)
-            })
-            .collect()
-    };
+    let mut channels = written_channels(file, &mac, reader)?;
     let granted = grants::fits(&mac, &channels, file, reader);
     let snr = snr::resolve(file, &channels, reader, traces);
     // The DCF's own rates have been checked.
@@ -383,6 +358,40 @@ fn channels(file: &File, mac: Mac, reader: &Reader<'_>, traces: &mut Traces<'_>)
         snr,
         traces: None,
     })
+}
+
+/// The channels that the file names, or the one that it describes; still without their primary users. `None`
+/// after a report.
+fn written_channels(file: &File, mac: &Mac, reader: &Reader<'_>) -> Option<Vec<ChannelConfig>> {
+    let radio = &file.radio;
+    if radio.channels.is_empty() {
+        let Some(phy_rate) = &radio.phy_rate else {
+            // A rate that was written but is wrong has been reported.
+            if !reader.has_reported(&format!("{}.phy_rate", radio.spot.key)) {
+                let right = "write radio.phy_rate, for example \"24Mbit/s\", or [[radio.channels]]";
+                reader.report(&radio.spot, "the radio has no rate", right);
+            }
+            return None;
+        };
+        let channel =
+            ChannelConfig { phy_rate: ***phy_rate, efficiency: **radio.mac_efficiency, primary_user: None };
+        return Some(vec![modelled(mac, channel, &radio.mac_efficiency.spot)]);
+    }
+    let mut idle = vec![&radio.mac_efficiency.spot];
+    idle.extend(radio.phy_rate.iter().map(|at| &at.spot));
+    let drawn = radio.primary_user.iter().filter(|user| user.log.is_none());
+    idle.extend(drawn.map(|at| &at.spot));
+    report_idle(&idle, "beside radio.channels", "move it into each [[radio.channels]]", reader);
+    let channels = radio.channels.iter().map(|channel| {
+        let efficiency = &channel.mac_efficiency.spot;
+        let channel = ChannelConfig {
+            phy_rate: **channel.phy_rate,
+            efficiency: **channel.mac_efficiency,
+            primary_user: None,
+        };
+        modelled(mac, channel, efficiency)
+    });
+    Some(channels.collect())
 }
 
 /// A channel of which the MAC's own overheads are taken off where they are modelled.
