@@ -48,11 +48,7 @@ impl Sender {
             Motion::Frozen { since } => (since, true),
             Motion::Running | Motion::Thawed { .. } => (now, false),
         };
-        if ack.ack == self.nxt + 1 && self.byte_probed && self.board.is_empty() {
-            // The receiver took the probe's byte: it was new data.
-            self.board.push(self.nxt, self.nxt + 1, now);
-            self.nxt += 1;
-        }
+        self.take_probed_byte(now, ack);
         if ack.ack > self.nxt {
             return false;
         }
@@ -70,28 +66,8 @@ impl Sender {
             ..AckSummary::default()
         };
         let losses = self.board.losses();
-        self.board.original_limit = self.high_seq;
-        if self.sack_ok && ack.blocks[0] != (0, 0) {
-            self.board.sack(&ack.blocks, &mut summary);
-        }
-        let acked = ack.ack - self.una;
-        if acked > 0 {
-            self.board.acknowledge(ack.ack, &mut summary);
-            self.una = ack.ack;
-            self.timeouts = 0;
-            if !self.sack_ok && summary.retransmission_acked {
-                // Without SACK an ACK over a retransmission may stand for it alone (Linux
-                // tcp_clean_rtx_queue).
-                summary.original_delivered = false;
-            }
-        }
-        // RFC 5681 section 2: outstanding data, no payload, no window change, the same acknowledgment number.
-        // With SACK (RFC 6675 section 2): it SACKs something new.
-        let duplicate = if self.sack_ok {
-            summary.sacked > 0
-        } else {
-            acked == 0 && ack.bare && change == WindowChange::None && !self.board.is_empty()
-        };
+        let acked = self.update_board(ack, &mut summary);
+        let duplicate = self.is_duplicate(ack, acked, change, &summary);
         stats.dup_acks_in += u64::from(duplicate && acked == 0);
         let rtt = self.take_rtt_sample(now, ts_now, ack, &summary, acked);
 
@@ -141,6 +117,48 @@ impl Sender {
             self.rearm(now);
         }
         true
+    }
+
+    /// If the receiver took the byte of a window probe, it was new data.
+    #[inline(always)]
+    fn take_probed_byte(&mut self, now: Instant, ack: &AckIn) {
+        if ack.ack == self.nxt + 1 && self.byte_probed && self.board.is_empty() {
+            self.board.push(self.nxt, self.nxt + 1, now);
+            self.nxt += 1;
+        }
+    }
+
+    /// Moves SND.UNA, and notes on the scoreboard what the ACK tells of. Answers the bytes that it newly
+    /// acknowledges cumulatively; what else is new is added to `summary`.
+    #[inline(always)]
+    fn update_board(&mut self, ack: &AckIn, summary: &mut AckSummary) -> u64 {
+        self.board.original_limit = self.high_seq;
+        if self.sack_ok && ack.blocks[0] != (0, 0) {
+            self.board.sack(&ack.blocks, summary);
+        }
+        let acked = ack.ack - self.una;
+        if acked > 0 {
+            self.board.acknowledge(ack.ack, summary);
+            self.una = ack.ack;
+            self.timeouts = 0;
+            if !self.sack_ok && summary.retransmission_acked {
+                // Without SACK an ACK over a retransmission may stand for it alone (Linux
+                // tcp_clean_rtx_queue).
+                summary.original_delivered = false;
+            }
+        }
+        acked
+    }
+
+    /// RFC 5681 section 2: outstanding data, no payload, no window change, the same acknowledgment number.
+    /// With SACK (RFC 6675 section 2): it SACKs something new.
+    #[inline(always)]
+    fn is_duplicate(&self, ack: &AckIn, acked: u64, change: WindowChange, summary: &AckSummary) -> bool {
+        if self.sack_ok {
+            summary.sacked > 0
+        } else {
+            acked == 0 && ack.bare && change == WindowChange::None && !self.board.is_empty()
+        }
     }
 
     fn take_rtt_sample(
