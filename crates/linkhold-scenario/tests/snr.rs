@@ -88,7 +88,7 @@ fn a_walk_resolves_to_what_it_says() {
 #[test]
 fn a_trace_that_cannot_be_played_is_refused_with_its_own_line() {
     let cases: [(&'static [u8], &str); 8] = [
-        (b"", "dir/a.csv:1: there is no column `time`"),
+        (b"", "dir/a.csv:1: the file is empty; an SNR trace is a CSV file with a heading"),
         (b"time,db\n0,5\n", "dir/a.csv:1: there is no column `snr`; there are time, db"),
         (b"time,snr\n0,5\n", "dir/a.csv:2: an SNR trace needs at least two rows"),
         (b"time,snr\n0,5\n1,\n2,5\n", "dir/a.csv:3: the row has no value in the column `snr`"),

@@ -38,6 +38,8 @@ pub struct Columns<'a> {
 /// What is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnrTraceErrorKind {
+    /// There is nothing in it, or nothing but empty lines.
+    Empty,
     /// No heading has this name; the headings that are there.
     NoColumn(String, Vec<String>),
     /// Less than two rows.
@@ -71,6 +73,7 @@ pub struct SnrTraceError {
 impl core::fmt::Display for SnrTraceErrorKind {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
+            Self::Empty => f.write_str("the file is empty"),
             Self::NoColumn(wanted, known) => {
                 write!(f, "there is no column `{wanted}`; there are {}", known.join(", "))
             }
@@ -99,7 +102,8 @@ impl SnrTrace {
     /// [`SnrTraceError`] names the first line that cannot be used.
     pub fn parse(text: &str, columns: Columns<'_>) -> Result<Self, SnrTraceError> {
         let mut lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-        let (heading, heading_line) = lines.next().unwrap_or(("", 1));
+        let empty = SnrTraceError { line: 1, kind: SnrTraceErrorKind::Empty };
+        let (heading, heading_line) = lines.next().ok_or(empty)?;
         let find = |wanted: &str| {
             Fields::of(heading).position(|field| field == wanted).ok_or_else(|| {
                 let known: Vec<String> = Fields::of(heading).take(64).map(shortened).collect();

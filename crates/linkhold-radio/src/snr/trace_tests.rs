@@ -33,10 +33,37 @@ fn a_time_may_be_a_date() {
     assert_eq!(nanoseconds("2025-01-21 09:41:58"), Some(1_737_452_518_000_000_000));
 }
 
+/// Three lines in the form of the measured link that `reproductions/activation` plays, with numbers of our
+/// own: dates with nanoseconds, whole decibels in columns far to the right, and a list at the end, whose
+/// commas would stand in quotes.
+#[test]
+fn the_measured_links_form_is_read() {
+    let text = "timestamp,packet_drop_percentage,bits_per_second,jitter_ms,seconds,receiver_txpower,\
+        sender_txpower,receiver_sender_SNR,sender_receiver_SNR,receiver_sender_RSSI,sender_receiver_RSSI,\
+        receiver_noise,sender_noise,route\n\
+        2024-12-31 23:59:58.250000000,0.25,9000000.5,1.5,4.25,17,17,-1,9,-92,-82,-91,-91,[]\n\
+        2025-01-01 00:00:03.000000128,12.5,8500000.125,0.75,4.5,17,17,4,10,-87,-81,-91,-91,\"['a', 'b']\"\n\
+        2025-01-01 00:00:08.125000000,0.0,9500000.0,2.25,4.0,17,17,2,8,-89,-83,-91,-91,[]\n";
+    let columns = Columns { time: "timestamp", snr: "receiver_sender_SNR", ..COLUMNS };
+    let trace = SnrTrace::parse(text, columns).expect("it is such a file");
+    assert_eq!((trace.rows(), trace.duration()), (3, Duration::from_millis(9875)));
+    assert_eq!(trace.range_db(), (-1.0, 4.0));
+    let at = |nanoseconds| trace.db_at(Instant::from_nanos(nanoseconds), Duration::ZERO);
+    assert_eq!([at(0), at(4_750_000_128), at(9_874_999_999).round()], [-1.0, 4.0, 2.0]);
+    // The other direction's column, and the scenario's own names, which this file does not have.
+    let other = Columns { snr: "sender_receiver_SNR", ..columns };
+    let other = SnrTrace::parse(text, other).expect("it is there");
+    assert_eq!(other.range_db(), (8.0, 10.0));
+    let told = SnrTrace::parse(text, COLUMNS).expect_err("there is no `time`").to_string();
+    assert!(told.contains("no column `time`; there are timestamp, packet_drop_percentage"), "{told}");
+    assert!(told.ends_with(", sender_noise, route"), "{told}");
+}
+
 #[test]
 fn a_file_that_cannot_be_played_is_refused_with_its_line() {
     for (text, told) in [
-        ("", "line 1: there is no column `time`; there are "),
+        ("", "line 1: the file is empty"),
+        (" \n\r\n", "line 1: the file is empty"),
         ("time,SNR\n", "line 1: there is no column `snr`; there are time, SNR"),
         ("time,snr\n0,5\n", "line 2: an SNR trace needs at least two rows below its heading"),
         ("time,snr\n0,5\n1\n", "line 3: the row has no value in the column `snr`"),
