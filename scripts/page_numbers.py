@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 
-from estimates import ROOT, Estimates, simulated_runs, this_commit
+from estimates import ROOT, Estimates, program_commit, simulated_runs
 from marks import fill
 
 DOCS = ROOT / "docs"
@@ -120,20 +120,32 @@ def sense(text):
     counted("false alarms, P_fa 10⁻³, a band under a Hann window", "a band under a Hann window, P_fa 0.001")
     for snr in (-9, -6, -4):
         counted(f"found at {snr} dB SNR", f"everything, SNR {snr} dB")
-    for snr in (-4, 0):
-        found, delay, law, bursts = one(
-            rf"(?:^|\s){snr} dB: P_d ([\d.]+), delay ([\d.]+) blocks, ([\d.]+) expected, (\d+) bursts", text
+    for snr in (-9, -4, 0):
+        # Its form is an approximation, so it is "stated" and not "expected".
+        count, trials, mean, deviation = one(rf"a band under a Hann window, SNR {snr} dB: (\d+) of (\d+), ([\d.]+) ± ([\d.]+) stated", text)
+        rows.append(
+            f"| found at {snr} dB SNR, a band under a Hann window | {int(count):,} of {int(trials):,} | {float(mean):,.1f} ± {deviation}, approximately |"
         )
-        # The geometric law's deviation, of a mean over so many bursts.
-        spread = (1 - float(found)) ** 0.5 / float(found) / int(bursts) ** 0.5
-        closed = f"{float(law):.2f} ± {spread:.2f}" if spread >= 0.005 else f"{float(law):.2f}"
-        rows.append(f"| mean delay at {snr} dB, P_fa 10⁻⁶, {bursts} bursts | {float(delay):.2f} blocks | {closed} |")
+
+    def delayed(words, pattern):
+        delay, law, spread, bursts = one(pattern + r", delay ([\d.]+) blocks, ([\d.]+) ± ([\d.]+) expected, (\d+) bursts", text)
+        closed = f"{float(law):.2f} ± {float(spread):.2f}" if float(spread) >= 0.005 else f"{float(law):.2f}"
+        rows.append(f"| {words}, P_fa 10⁻⁶, {bursts} bursts | {float(delay):.2f} blocks | {closed} |")
+
+    for snr in (-4, 0):
+        delayed(f"mean delay at {snr} dB", rf"(?:^|\s){snr} dB: P_d [\d.]+")
+    for snr in (-4, 0, 6):
+        delayed(f"mean delay at {snr} dB from anywhere in a block", rf"from anywhere, {snr} dB: P_d [\d.]+, [\d.]+ in the first block")
+    for gap in (1, 2, 5):
+        counted(f"splits at -4 dB, T_idle of {gap} block{'s' * (gap > 1)}, of blocks above the threshold", f"splits, SNR -4 dB, T_idle {gap} blocks")
+    off, allowed = one(r"P_d under a Hann window is off by ([\d.]+) points at most, ([\d.]+) allowed", text)
     hann, rectangular = one(r"alarms by a neighbour in 2000 blocks: (\d+) with Hann's window, (\d+) without", text)
-    return {"rates": block(rows), "neighbour": hann, "neighbour-without": rectangular}
+    return {"rates": block(rows), "neighbour": hann, "neighbour-without": rectangular, "hann-off": off, "hann-bound": allowed}
 
 
 def speed():
     """Millions of samples a second, as criterion's middle estimate."""
+    commit = program_commit()
     command = [os.environ.get("CARGO", "cargo"), "bench", "--locked", "-p", "linkhold-sense"]
     text = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     units = {"Kelem/s": 1e-3, "Melem/s": 1, "Gelem/s": 1e3}
@@ -144,7 +156,7 @@ def speed():
 
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
     return (
-        f"\nMillions of samples a second on one core ({model[1] if model else platform.machine()}, commit {this_commit()}): "
+        f"\nMillions of samples a second on one core ({model[1] if model else platform.machine()}, commit {commit}): "
         f"{rate('cf32/everything')} of `cf32` with\neverything sensed, {rate('cf32/band')} with a band and 256-sample transforms, "
         f"{rate('cu8/band')} of `cu8` with a band.\n"
     )
@@ -152,6 +164,7 @@ def speed():
 
 def beside(runs):
     """How late `linkhold sense` makes an agent and a host silent, from so many runs of its test. A run that fails ends it."""
+    commit = program_commit()
     command = [os.environ.get("CARGO", "cargo"), "test", "--locked", "-p", "linkhold", "--test", "sense_beside", "--", "--nocapture", "--test-threads=1"]
     starts, ends, again = [], [], []
     for number in range(1, runs + 1):
@@ -174,8 +187,8 @@ def beside(runs):
         return f"{statistics.median(values):.0f} ms in the median ({middle}{max(values):.0f} at most)"
 
     return (
-        f"\nIn {runs} runs of it, {len(starts)} bursts, all of which became silences (commit {this_commit()}), from the first sample of a burst to seeing the silence in the\n"
-        f"status took {spread(starts)}, of which 5 ms are the pace at which samples are written and 2 ms that of\n"
+        f"\nIn {runs} runs, each with three bursts for an agent and three for a host ({len(starts)} bursts, all of which became silences; commit {commit}),\n"
+        f"from the first sample of a burst to seeing the silence in the status took {spread(starts)}, of which 5 ms are the pace at which samples are written and 2 ms that of\n"
         f"looking; from its last sample to seeing the end {spread(ends)}, with a T_idle of 50 ms. An agent that\n"
         f"starts again in a burst knows of it after {spread(again)}.\n"
     )
@@ -183,6 +196,7 @@ def beside(runs):
 
 def killed(runs):
     """How soon traffic goes on when an agent was killed in a silence, from so many runs of its test. A run that fails ends it."""
+    commit = program_commit()
     name = "traffic_flows_at_the_radios_return_although_the_agent_was_killed"
     cargo = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--workspace", *os.environ.get("STRUCT_OPS", "").split()]
     command = [*cargo, "--test", "namespaces", "--", "--nocapture", "--exact", name]
@@ -203,7 +217,7 @@ def killed(runs):
         return f"{statistics.median(values):.1f} ms in the median and {max(values):.1f} at most"
 
     return (
-        f"\n  In {len(old)} kills in a silence of 1 s (commit {this_commit()}), data arrived {spread(old)} after the radio's return,\n"
+        f"\n  In {len(old)} kills in a silence of 1 s (commit {commit}), data arrived {spread(old)} after the radio's return,\n"
         f"  and the sender sent new data after {spread(new)} (`make killed-times`).\n  "
     )
 

@@ -116,6 +116,12 @@ impl NoiseLaw {
     /// Probability that a block passes `ratio` when it holds a signal of `snr` (power over the noise's, both
     /// in the band) throughout: Digham et al. 2007, eq. (5). Exact for [`chi_square`](Self::chi_square);
     /// otherwise of as many samples as have the same deviation.
+    ///
+    /// Under a Hann window its mean and deviation are true and its skewness is not. To the first order this
+    /// makes it wrong by 0.024/√n at most in a block of n bins times frames: by 0.0043 where n is 32 (0.0041
+    /// was measured), and by 0.0008 where n is 1000. It says too little of weak signals, 0.0051 for 0.0062,
+    /// and too much where P_d is about a half, 0.530 for 0.526. The bound is derived beside its test,
+    /// `under_a_hann_window_signals_are_found_nearly_as_often_as_stated` in tests/rates.rs.
     #[must_use]
     pub fn detection(&self, ratio: f64, snr: f64) -> f64 {
         let samples = self.samples();

@@ -84,6 +84,17 @@ impl Format {
         whole
     }
 
+    /// The most power that a sample of this form can have, full scale being 1: both parts at their ends, and
+    /// so twice that of a full tone. `None` of floats, whose largest number is no radio's.
+    #[must_use]
+    pub const fn most_power(self) -> Option<f64> {
+        match self {
+            Self::Cf32 => None,
+            Self::Ci16 | Self::Ci8 => Some(2.0),
+            Self::Cu8 => Some(2.0 * (127.5 / 128.0) * (127.5 / 128.0)),
+        }
+    }
+
     /// Appends the bytes of `sample`, clipped to full scale.
     pub fn encode(self, sample: Sample, out: &mut Vec<u8>) {
         for part in [sample.re, sample.im] {
@@ -135,6 +146,9 @@ mod tests {
             format.encode(Sample::new(7.0, -7.0), &mut bytes);
             format.decode(&bytes, &mut out);
             assert!(out[0].re > 0.99 && out[0].im < -0.99, "{format:?} {out:?}");
+            format.encode(Sample::new(-7.0, -7.0), &mut bytes);
+            format.decode(&bytes[bytes.len() - format.size()..], &mut out);
+            assert_eq!(format.most_power(), Some(f64::from(out[0].norm_sqr())), "{format:?}");
         }
     }
 }

@@ -198,6 +198,33 @@ fn bad_arguments_are_refused() {
     refused(here, &["--format", "cu8", "--rate", "0"], b"", "--rate: 0 Hz is no sample rate");
 }
 
+/// A floor that leaves the threshold above all that the samples can hold is taken, and said to be deaf; one
+/// below, and any floor for floats, are taken without a word.
+#[test]
+fn a_threshold_above_full_scale_is_hinted_at() {
+    let told = |name: &str, format: Format, floor: &str| {
+        let folder = TempDir::new().expect("a temporary folder");
+        let args = ["--format", name, "--rate", "200kHz", "--json", "--floor", floor, "--idle", "50ms"];
+        let output = sense(folder.path(), &args).write_stdin(samples(format)).output().expect("it starts");
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let detections = lines(&output).last().map(|summary| summary["detections"].clone());
+        (String::from_utf8_lossy(&output.stderr).into_owned(), detections)
+    };
+    for (name, format) in Format::ALL {
+        // Blocks of 200 samples and an uncertainty of 0.5 dB put the threshold 2.0 dB above the floor.
+        for (floor, above) in [("90", true), ("2", true), ("0", false), ("-30", false)] {
+            let (text, detections) = told(name, format, floor);
+            if !above || format == Format::Cf32 {
+                assert_eq!(text, "", "{name}, {floor} dBFS");
+                continue;
+            }
+            let hint = format!("is above full scale: a sample of {} has 3.0 dBFS at most", format.datatype());
+            assert!(text.starts_with("hint: the threshold, ") && text.contains(&hint), "{name}: {text}");
+            assert_eq!((text.lines().count(), detections), (1, Some(json!(0))), "{name}, {floor}: {text}");
+        }
+    }
+}
+
 /// An agent that takes note of `count` messages, a freeze told again being the same, and answers with
 /// `reply`.
 fn agent(folder: &Path, count: usize, reply: &'static str) -> std::thread::JoinHandle<Vec<Value>> {

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use linkhold_sense::sigmf::{OpenError, Recording};
-use linkhold_sense::{Blocks, Event, Format, Sensor};
+use linkhold_sense::{Blocks, Calibrated, Event, Format, Sensor, to_db};
 use nix::sys::signal::{SigSet, Signal};
 use tempfile::SpooledTempFile;
 
@@ -67,6 +67,7 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
         Report { json: args.json, settings, datatype: input.format.datatype(), center: input.center };
     let recorded = input.samples.is_some();
     let mut session = Session {
+        format: input.format,
         blocks: Blocks::new(input.bytes, input.format, sensor.block()),
         sensor,
         report,
@@ -180,6 +181,7 @@ type Shared = Arc<Mutex<Option<Teller>>>;
 
 /// One input being sensed.
 struct Session {
+    format: Format,
     blocks: Blocks<Box<dyn Read>>,
     sensor: Sensor,
     report: Report,
@@ -207,9 +209,13 @@ impl Session {
             let arrived = Instant::now();
             let event = self.sensor.on_block(block).map_err(|error| bad(&error))?;
             if let Some(known) = given.take() {
+                self.hint_at_a_deaf_threshold(&known);
                 self.output.write(&self.report.event(&Event::Calibrated(known), length))?;
             }
             if let Some(event) = event {
+                if let Event::Calibrated(known) = &event {
+                    self.hint_at_a_deaf_threshold(known);
+                }
                 tell(&self.teller, &event, arrived).map_err(failure)?;
                 self.output.write(&self.report.event(&event, length))?;
             } else if let Some(teller) = lock(&self.teller).as_mut() {
@@ -224,6 +230,19 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Says so if no sample of this form can pass the threshold. It is a hint and no error: a floor that was
+    /// calibrated in clipped samples may be as high, and the run then shows what was there.
+    fn hint_at_a_deaf_threshold(&self, known: &Calibrated) {
+        let Some(most) = self.format.most_power().filter(|&most| known.threshold >= most) else { return };
+        eprintln!(
+            "hint: the threshold, {:.1} dBFS, is above full scale: a sample of {} has {:.1} dBFS at most, so \
+             nothing is ever detected; a floor is dB of full scale, such as --floor -42.5",
+            to_db(known.threshold),
+            self.format.datatype(),
+            to_db(most),
+        );
     }
 
     /// Ends what is under way, and sums up if all went well.
