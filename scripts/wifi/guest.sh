@@ -154,6 +154,9 @@ mark "stay"
 iw dev wlan0 offchannel 2412 100
 wait $probe || fail "the probe"
 wait $capture || fail "the capture"
+# What a host hears of its access point: the dumps of recorded_dumps.txt. Before a scan the survey names no channel.
+until_true 50 ip netns exec sta1 iw dev wlan1 scan freq 2412 2437 || fail "the station does not scan"
+ip netns exec sta1 python3 "$HERE/record.py" "$OUT" --dumps wlan1 || fail "the dumps"
 
 until_true 900 sh -c 'hostapd_cli -p /run/two -i wlan3 status | grep -q state=ENABLED' || fail "the check for radars does not end"
 station 4 radar 5260 10.91.3

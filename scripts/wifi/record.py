@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Records what nl80211 tells, apart from linkhold's own reader: record.py FOLDER
+"""Records what nl80211 tells, apart from linkhold's own reader:
+  record.py FOLDER                        events, until it is killed
+  record.py FOLDER --dumps INTERFACE      what it answers of an interface in this network namespace
 
 Each processor of this machine has a recorder of its own, which writes FOLDER/record-N: one line a message, wall clock
 in seconds and the message in hexadecimal. The recorded messages of the unit tests come from these files, too.
@@ -7,6 +9,9 @@ in seconds and the message in hexadecimal. The recorded messages of the unit tes
 A recorder that waits for a processor is late. So the kernel's own trace of what leads to these messages is switched
 on, too (guest.sh keeps it), and FOLDER/clock has the difference between the wall clock and the trace's. Between the
 trace and the first recorder the radio spoke.
+
+FOLDER/dumps-INTERFACE gets the datagrams of the station dump and of the survey dump, which a host's signal-to-noise ratio comes
+from: one line each, which dump and the datagram in hexadecimal.
 
 FOLDER/stalls gets a line for each time that a processor did not run a process of the agent's priority in time: when
 that ended, for how many seconds.
@@ -20,6 +25,8 @@ import sys
 import time
 
 NETLINK_GENERIC, GENL_ID_CTRL, CTRL_CMD_GETFAMILY = 16, 16, 3
+NLMSG_ERROR, NLMSG_DONE, NLM_F_REQUEST, NLM_F_DUMP = 2, 3, 0x001, 0x300
+IFINDEX, DUMPS = 3, {"station": 17, "survey": 50}
 SOL_NETLINK, NETLINK_ADD_MEMBERSHIP = 270, 1
 TICK, STALL = 0.010, 0.003
 
@@ -75,6 +82,29 @@ def record(processor, path):
             out.write(f"{now:.6f} {data.hex()}\n")
 
 
+def dumps(interface, path):
+    """Writes down what the kernel answers of an interface."""
+    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
+    sock.bind((0, 0))
+    # An answer that does not end fails here.
+    sock.settimeout(5)
+    number, _ = family(sock, "nl80211")
+    index = socket.if_nametoindex(interface)
+    with open(path, "w") as out:
+        out.write(f"# nl80211 is family {number}, {interface} is interface {index}\n")
+        for name, command in DUMPS.items():
+            request = struct.pack("=BBHHHI", command, 0, 0, 8, IFINDEX, index)
+            sock.send(struct.pack("=IHHII", 16 + len(request), number, NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + request)
+            ended = False
+            while not ended:
+                data = sock.recv(65536)
+                out.write(f"{name} {data.hex()}\n")
+                while data:
+                    length, kind = struct.unpack_from("=IH", data)
+                    ended |= kind in (NLMSG_ERROR, NLMSG_DONE)
+                    data = data[(length + 3) & ~3 :]
+
+
 TRACING = "/sys/kernel/tracing"
 TRACED = """cfg80211_ch_switch_started_notify cfg80211_ch_switch_notify rdev_scan cfg80211_scan_done cfg80211_ready_on_channel
 cfg80211_ready_on_channel_expired rdev_change_virtual_intf rdev_stop_ap"""
@@ -91,6 +121,9 @@ def trace(folder):
 
 def main():
     folder = sys.argv[1]
+    if sys.argv[2:3] == ["--dumps"]:
+        dumps(sys.argv[3], f"{folder}/dumps-{sys.argv[3]}")
+        return
     trace(folder)
     stalls = open(f"{folder}/stalls", "a", buffering=1)
     for processor in sorted(os.sched_getaffinity(0)):

@@ -12,12 +12,12 @@ use linkhold_linux::topology::{HOST, Path, RADIO, WIRED};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 use nix::sys::signal::Signal;
 
-use crate::Outcome;
 use crate::agent_process::AgentProcess;
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
 use crate::capture::Capture;
 use crate::packets::{data, story};
 use crate::transfer::{Amount, Transfer};
+use crate::{Outcome, skipped};
 
 /// Closes windows as soon as the radio is silent, so that the agent must send packets of its own.
 const CLOSE_AT_ONCE: &str = "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\nmode = \"freeze\"\nclose_at = \"silence-start\"\n";
@@ -102,8 +102,7 @@ pub fn a_bridged_radio_is_managed() -> Outcome {
     let path = Path::build()?;
     bridge_it(&path)?;
     if !hand_bridged_packets_to_the_firewall(&path, true) {
-        println!("skipped: this kernel has no br_netfilter");
-        return Ok(());
+        return skipped("this kernel has no br_netfilter");
     }
     let mut agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
     assert_eq!(agent.status().troubles, Vec::<String>::new(), "{}", agent.log());
@@ -157,8 +156,7 @@ pub fn a_radio_put_into_a_bridge_later() -> Outcome {
     let path = Path::build()?;
     let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
     if !hand_bridged_packets_to_the_firewall(&path, true) {
-        println!("skipped: this kernel has no br_netfilter");
-        return Ok(());
+        return skipped("this kernel has no br_netfilter");
     }
     bridge_it(&path)?;
     agent.wait_until(|_| rules(&path.bs).contains("--physdev-in"));

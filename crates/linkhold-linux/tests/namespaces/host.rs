@@ -9,16 +9,17 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use linkhold_linux::agent::status::Status;
 use linkhold_linux::host::kernel::CONGESTION_CONTROLS;
 use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology::Path;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 
-use crate::Outcome;
 use crate::agent_process::AgentProcess;
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
 use crate::transfer::{Amount, Transfer};
+use crate::{Outcome, Unfinished, skipped};
 
 const FREEZE: &str = r#"{"freeze":{"cause":"primary-user"}}"#;
 const THAW: &str = r#"{"thaw":{"cause":"primary-user"}}"#;
@@ -38,6 +39,10 @@ struct Windows {
     state: u8,
     /// Segments sent and not acknowledged.
     unacked: u32,
+    /// Bytes acknowledged, the SYN with them.
+    acked: u64,
+    /// What the receiver offers, as far as this sender has heard, bytes.
+    offered: u32,
 }
 
 impl Sender {
@@ -77,6 +82,8 @@ impl Sender {
             ssthresh: info.tcpi_snd_ssthresh,
             state: info.tcpi_ca_state,
             unacked: info.tcpi_unacked,
+            acked: info.tcpi_bytes_acked,
+            offered: info.tcpi_snd_wnd,
         }
     }
 
@@ -133,13 +140,12 @@ fn set_silence(path: &Path, silent: bool) {
     path.bs.run("iptables", &["-w", "10", what, "FORWARD", "-j", "DROP"]).expect("iptables");
 }
 
-/// A host that freezes by eBPF, or `None` after the reason is printed.
-fn kernel_host(path: &Path, freeze: &str, settings: &str) -> Option<AgentProcess> {
-    if let Some(reason) = no_struct_ops() {
-        println!("skipped: {reason}");
-        return None;
+/// A host that freezes by eBPF; where that cannot be, the test is skipped.
+fn kernel_host(path: &Path, freeze: &str, settings: &str) -> Result<AgentProcess, Unfinished> {
+    match no_struct_ops() {
+        Some(reason) => skipped(reason),
+        None => Ok(AgentProcess::host(&path.sh, &format!("freeze = \"{freeze}\""), settings)),
     }
-    Some(AgentProcess::host(&path.sh, &format!("freeze = \"{freeze}\""), settings))
 }
 
 fn no_struct_ops() -> Option<String> {
@@ -174,7 +180,7 @@ pub fn windows_stop_senders() -> Outcome {
 
 pub fn congestion_controls_come_and_go() -> Outcome {
     let path = Path::build()?;
-    let Some(mut host) = kernel_host(&path, "kernel", "") else { return Ok(()) };
+    let mut host = kernel_host(&path, "kernel", "")?;
     // A second host shares them.
     let mut other = AgentProcess::host(&path.ch, "freeze = \"kernel\"", "");
     let available = path.sh.run("sysctl", &["-n", "net.ipv4.tcp_available_congestion_control"])?;
@@ -219,7 +225,7 @@ pub fn congestion_controls_come_and_go() -> Outcome {
 pub fn silence_leaves_windows_alone() -> Outcome {
     let path = Path::build()?;
     for freeze in ["kernel", "both"] {
-        let Some(mut host) = kernel_host(&path, freeze, "") else { return Ok(()) };
+        let mut host = kernel_host(&path, freeze, "")?;
         for (congestion, port) in CONGESTION_CONTROLS.into_iter().chain(["cubic"]).zip(6920..) {
             let sender = Sender::start(&path, port, congestion, Amount::Rate(100 * MEGABYTE));
             sender.transfer.wait_for(20 * MEGABYTE);
@@ -365,21 +371,69 @@ pub fn a_killed_host() -> Outcome {
     Ok(())
 }
 
+/// From a file to a shut gate: what some program writes of the signal closes the window of a real sender, which
+/// stops, and opens it again. The control socket does the same.
 pub fn a_file_of_samples() -> Outcome {
     let path = Path::build()?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("snr.csv");
-    std::fs::write(&file, "time,snr\n1,20\n")?;
-    let settings = format!("[snr]\nfile = {file:?}\nevery = \"10ms\"\n");
+    // Low, but old: what was there before the host was said before.
+    std::fs::write(&file, "time,snr\n1,2\n")?;
+    let append = |lines: &str| -> std::io::Result<()> {
+        // In one go and behind what is there, so that the host never sees a file cut short.
+        std::io::Write::write_all(&mut std::fs::File::options().append(true).open(&file)?, lines.as_bytes())
+    };
+    // No other end of the gate than a sample.
+    let settings = format!(
+        "[snr]\nfile = {file:?}\nevery = \"10ms\"\n[mechanism]\nname = \"snr-gate\"\nrule = \"hysteresis\"\n\
+         threshold = \"10dB\"\nmargin = \"3dB\"\nmax_gate = \"10min\"\nlost_signal = \"10min\"\n"
+    );
     let host = AgentProcess::host(&path.sh, "freeze = \"window\"", &settings);
-    let heard = |status: &linkhold_linux::agent::status::Status| status.events.get("snr").copied();
-    assert_eq!(heard(&host.status()), None, "what was there before was said before");
-    std::fs::write(&file, "time,snr\n1,20\n2,3.5\nweak\n3,12\n")?;
-    // Longer than before, so what is behind the old end is new.
-    host.wait_until(|status| heard(status) == Some(2));
-    // The socket tells, too.
+    let heard = |status: &Status| status.events.get("snr").copied();
+    let sender = Sender::start(&path, 6950, "reno", STEADY);
+    // The gate is shut: nothing of what is sent is under way, all that was acknowledged has been read, the
+    // window that the sender knows of is zero, and so it stays.
+    let stands_still = |what: &str| {
+        host.wait_until(|status| status.windows.closed_now == 1);
+        let stopped = sender.wait_until(what, |now| {
+            now.unacked == 0 && now.offered == 0 && now.acked == sender.transfer.received() + 1
+        });
+        let received = sender.transfer.received();
+        assert!(
+            !sender.transfer.goes_beyond(received, Duration::from_millis(500)),
+            "{what}: it goes on sending"
+        );
+        let still = sender.windows();
+        assert_eq!((still.acked, still.offered, still.unacked), (stopped.acked, 0, 0), "{what}: {still:?}");
+        received
+    };
+    sender.transfer.wait_for(5 * MEGABYTE);
+    let status = host.status();
+    assert_eq!((status.mechanism.as_str(), status.windows.closed, heard(&status)), ("snr-gate", 0, None));
+
+    append("2,3.5\nweak\n3,4\n")?;
+    let received = stands_still("a low sample");
+    // A line that is no sample costs only itself.
+    assert_eq!(heard(&host.status()), Some(2), "{}", host.log());
+    append("4,20\n")?;
+    host.wait_until(|status| status.windows.closed_now == 0);
+    sender.transfer.wait_for(received + 5 * MEGABYTE);
+    assert!(sender.windows().offered > 0, "{:?}", sender.windows());
+    let status = host.status();
+    assert_eq!((heard(&status), status.windows.closed), (Some(3), 1), "{status}");
+
+    // Neither between threshold and margin nor above them does anything change.
+    append("5,11\n6,14\n")?;
+    host.wait_until(|status| heard(status) == Some(5));
+    sender.transfer.wait_for(sender.transfer.received() + MEGABYTE);
     host.signal(r#"{"snr":{"station":"10.91.2.2","db":4.5}}"#);
-    host.wait_until(|status| status.events.get("test") == Some(&1));
+    let received = stands_still("a low sample of the socket's");
+    host.signal(r#"{"snr":{"station":"10.91.2.2","db":20}}"#);
+    sender.transfer.wait_for(received + 5 * MEGABYTE);
+    sender.transfer.stop_and_finish();
+    let status = host.status();
+    assert_eq!(status.events.get("test"), Some(&2), "{status}");
+    assert_eq!((status.windows.closed, status.packets.verdict_errors), (2, 0), "{status}\n{}", host.log());
     Ok(())
 }
 
@@ -394,7 +448,7 @@ pub fn freezes_at_random() -> Outcome {
     let settings = format!(
         "[silence]\nmax = \"{AT_MOST_MS}ms\"\n[mechanism]\nname = \"cr-aware\"\nmax_freeze = \"{AT_MOST_MS}ms\"\n"
     );
-    let Some(mut host) = kernel_host(&path, "kernel", &settings) else { return Ok(()) };
+    let mut host = kernel_host(&path, "kernel", &settings)?;
     let senders: Vec<Sender> = (CONGESTION_CONTROLS.into_iter().zip(6960..))
         .map(|(name, port)| Sender::start(&path, port, name, STEADY))
         .collect();

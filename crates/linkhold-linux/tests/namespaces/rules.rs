@@ -5,16 +5,15 @@ use linkhold_linux::datapath::rules::{RuleSet, Traffic};
 use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology::{Path, RADIO, WIRED};
 
-use crate::Outcome;
 use crate::agent_process::AgentProcess;
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
 use crate::transfer::Transfer;
+use crate::{Outcome, skipped};
 
 /// nft reads the rules as they are meant. The kernel takes them, except for `queue` itself where it has none.
 pub fn nftables_reads_the_rules() -> Outcome {
     if !is_installed("nft") {
-        println!("skipped: `nft` is not installed");
-        return Ok(());
+        return skipped("`nft` is not installed");
     }
     let netns = NetNs::create("nft")?;
     let folder = tempfile::tempdir()?;

@@ -134,8 +134,7 @@ fn rules_of_this_namespace() -> String {
 
 pub fn packaged_unit() -> Outcome {
     if !linkhold_linux::command::is_installed("systemd-analyze") {
-        println!("skipped: `systemd-analyze` is not installed");
-        return Ok(());
+        return crate::skipped("`systemd-analyze` is not installed");
     }
     for name in ["linkhold-agent.service", "linkhold-host.service"] {
         let packaging = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");

@@ -147,6 +147,18 @@ mod tests {
     use super::*;
 
     const FAMILY: u16 = 32;
+    const RECORDED: &str = include_str!("recorded_dumps.txt");
+    /// The interface that was recorded, a station's.
+    const WLAN1: u32 = 3;
+
+    /// Datagrams of the recording: which dump, and bytes.
+    fn recorded() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+        RECORDED.lines().filter(|line| !line.starts_with('#')).map(|line| {
+            let (dump, hex) = line.split_once(' ').expect("two fields");
+            let digit = |digit: u8| char::from(digit).to_digit(16).expect("hexadecimal") as u8;
+            (dump, hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect())
+        })
+    }
 
     fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
         let mut out = [(4 + value.len() as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
@@ -186,6 +198,71 @@ mod tests {
 
     fn done() -> Vec<u8> {
         message(NLMSG_DONE, 0, &[])
+    }
+
+    /// One access point at -20 dBm, among all that a kernel tells of a station, and a survey of two channels.
+    /// mac80211_hwsim tells their noise, -92 dBm, but of neither that it is in use, so the caller's counts.
+    #[test]
+    fn a_recorded_stations_dumps_give_its_ratio() {
+        let mut levels = Levels::default();
+        let ended: Vec<(&str, bool)> =
+            recorded().map(|(dump, datagram)| (dump, levels.read(FAMILY, WLAN1, &datagram))).collect();
+        assert_eq!(ended, [("station", false), ("station", true), ("survey", false), ("survey", true)]);
+        assert_eq!(levels, Levels { signal: Some(-20), noise: None });
+        assert_eq!(levels.ratio(-95), Some(75.0));
+        // Of another interface, or of another family's, the same datagrams tell nothing.
+        for (family, interface) in [(FAMILY, WLAN1 + 1), (FAMILY + 1, WLAN1)] {
+            let mut levels = Levels::default();
+            for (_, datagram) in recorded() {
+                levels.read(family, interface, &datagram);
+            }
+            assert_eq!(levels, Levels::default(), "{family}, {interface}");
+        }
+    }
+
+    /// The recording has -20 dBm in three attributes, of the last frame, of the average and of beacons. Here
+    /// the last frame's is another.
+    #[test]
+    fn a_recorded_stations_signal_is_its_last_frames() {
+        let (_, mut datagram) = recorded().next().expect("a station");
+        let last_frame = [5, 0, 7, 0, -20i8 as u8];
+        let at = datagram.windows(5).position(|bytes| bytes == last_frame).expect("the attribute");
+        datagram[at + 4] = -61i8 as u8;
+        let mut levels = Levels::default();
+        levels.read(FAMILY, WLAN1, &datagram);
+        assert_eq!(levels, Levels { signal: Some(-61), noise: None });
+    }
+
+    /// The recorded survey with the flag that drivers of real radios put beside the channel in use.
+    #[test]
+    fn a_recorded_survey_tells_the_noise_of_the_channel_in_use() {
+        /// Where a message has its length, and the first attribute behind the interface, the survey's.
+        const SURVEY: usize = 28;
+        let (_, mut datagram) = recorded().find(|(dump, _)| *dump == "survey").expect("a survey");
+        let length = usize::from(datagram[0]);
+        assert!(
+            datagram.len() > length && datagram[1..4] == [0; 3],
+            "two messages, each of less than 256 bytes"
+        );
+        datagram[0] += 4;
+        datagram[SURVEY] += 4;
+        datagram.splice(length..length, attribute(SURVEY_INFO_IN_USE, &[]));
+        let mut levels = Levels { signal: Some(-20), noise: None };
+        assert!(!levels.read(FAMILY, WLAN1, &datagram));
+        assert_eq!(levels, Levels { signal: Some(-20), noise: Some(-92) });
+        assert_eq!(levels.ratio(-95), Some(72.0));
+    }
+
+    #[test]
+    fn damaged_recordings_end_the_reading() {
+        for (_, whole) in recorded() {
+            for at in 0..whole.len() {
+                Levels::default().read(FAMILY, WLAN1, &whole[..at]);
+                let mut bent = whole.clone();
+                bent[at] ^= 0xff;
+                Levels::default().read(FAMILY, WLAN1, &bent);
+            }
+        }
     }
 
     #[test]
