@@ -6,7 +6,7 @@
 //! the router's queue stands still, or is thrown away. Nothing of the truth reaches the mechanism but the
 //! notice.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use linkhold_core::action::{Action, Actions, Rewrite, Verdict};
 use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
@@ -31,6 +31,10 @@ const DELAYED_ACK: Duration = Duration::from_millis(40);
 /// No ACK is kept back for longer than this, and a timer's grain.
 const MOST_HIDING: Duration = Duration::from_micros(50_500);
 const TRIES: u32 = 3;
+/// A full packet takes a millisecond.
+const RATE: BitRate = BitRate(LEN as u64 * 8 * 1000);
+/// Blocks that an ACK with timestamps has place for (RFC 2018 section 3).
+const MOST_BLOCKS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -42,8 +46,12 @@ enum Step {
     Retransmit { flow: usize, nth: u32 },
     /// The radio falls silent, and so much later it is noticed, ms; it lasts for so long from then on.
     Silence { late: u64, length: u64 },
+    /// The radio falls silent, and nobody tells of it, for so long, ms.
+    Untold(u64),
     /// The next frames are lost.
     Lose(u32),
+    /// The router marks the next frames congestion-experienced.
+    Mark(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +60,7 @@ struct Packet {
     tcp: TcpSegment,
     len: u32,
     direction: Direction,
+    ecn: Ecn,
     /// Its place among the ACKs of its flow.
     rank: u64,
     since: Instant,
@@ -75,6 +84,14 @@ struct Connection {
     echo: u32,
     /// Rank of the last ACK that reached the sender.
     passed: u64,
+    /// The acknowledgment numbers that the station's packets carried.
+    said: BTreeSet<u32>,
+    /// End of the highest block that reached the sender.
+    shown: Seq,
+    /// The station tells of a mark until its sender has answered.
+    echoes_mark: bool,
+    /// The sender has heard of a mark, and has yet to answer.
+    answers_mark: bool,
 }
 
 struct World {
@@ -90,17 +107,30 @@ struct World {
     air: Option<(Packet, Instant)>,
     /// Uplink: when it arrives.
     up: VecDeque<(Instant, Packet)>,
-    /// ACKs on their way to the senders: when they are there, and the timestamp.
-    wire: VecDeque<(Instant, usize, u32)>,
+    /// ACKs on their way to the senders: when they are there, the timestamp, and whether they tell of a mark.
+    wire: VecDeque<(Instant, usize, u32, bool)>,
     silent: bool,
     noticed: bool,
     lose: u32,
+    mark: u32,
+    /// Most bytes of copies, while something less than the setting bounds them.
+    most_kept: Option<u64>,
     /// The router throws away what it has when a silence is noticed.
     flushes: bool,
     stamp: u32,
     sent: BTreeMap<u32, (usize, Seq, u32)>,
     repaired: u64,
     sender_again: u64,
+}
+
+impl Connection {
+    /// An ACK with these blocks reaches the sender. What the sender was shown it is still shown, unless the
+    /// station had no place for it beside other blocks.
+    fn show(&mut self, ack: Seq, blocks: &[SackBlock]) {
+        let highest = blocks.iter().fold(ack, |highest, block| highest.max(block.right));
+        assert!(blocks.len() == MOST_BLOCKS || !highest.before(self.shown), "blocks are taken back");
+        self.shown = self.shown.max(highest);
+    }
 }
 
 fn key(flow: usize) -> FlowKey {
@@ -125,6 +155,10 @@ impl World {
             ranks: 0,
             echo: 0,
             passed: 0,
+            said: BTreeSet::new(),
+            shown: iss + 1,
+            echoes_mark: false,
+            answers_mark: false,
         };
         let mut world = Self {
             agent: DsaSync::new(config).expect("valid"),
@@ -141,6 +175,8 @@ impl World {
             silent: false,
             noticed: false,
             lose: 0,
+            mark: 0,
+            most_kept: None,
             flushes,
             stamp: 1,
             sent: BTreeMap::new(),
@@ -148,13 +184,15 @@ impl World {
             sender_again: 0,
         };
         if told {
-            // A full packet takes a millisecond.
-            let capacity = BitRate(u64::from(LEN) * 8 * 1000);
-            world.link(LinkEventKind::ChannelSwitched { capacity, efficiency: Fraction::ONE });
+            world.link(LinkEventKind::ChannelSwitched { capacity: RATE, efficiency: Fraction::ONE });
         }
         for flow in 0..2 {
             let syn = SynOptions { mss: Some(MSS as u16), window_scale: Some(7), sack_permitted: true };
-            let flags = [TcpFlags::SYN, TcpFlags::SYN | TcpFlags::ACK];
+            // Both ends agree on ECN (RFC 3168 section 6.1.1), so that ECN-echo would mean something.
+            let flags = [
+                TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR,
+                TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE,
+            ];
             let timestamp = Some(TcpTimestamp { value: 1, echo: 0 });
             let ask = TcpSegment { seq: iss, flags: flags[0], syn, timestamp, ..TcpSegment::default() };
             let answer = TcpSegment { seq: Seq(0), ack: iss + 1, window: 60_000, flags: flags[1], ..ask };
@@ -181,7 +219,12 @@ impl World {
             }
             Direction::Downlink => 0,
         };
-        let packet = Packet { flow, tcp, len, direction, rank, since: self.now };
+        let is_data = tcp.payload_len > 0 && direction == Direction::Downlink;
+        let ecn = if is_data { Ecn::Ect0 } else { Ecn::NotEct };
+        let packet = Packet { flow, tcp, len, direction, ecn, rank, since: self.now };
+        if direction == Direction::Uplink {
+            self.flows[flow].said.insert(tcp.ack.0);
+        }
         let view = PacketView {
             id,
             direction,
@@ -190,7 +233,7 @@ impl World {
             flow: &self.flows[flow].key,
             tcp: &packet.tcp,
             len,
-            ecn: Ecn::NotEct,
+            ecn,
         };
         let verdict = self.agent.on_packet(self.now, &view, &mut self.out);
         match verdict {
@@ -239,12 +282,16 @@ impl World {
                 }
             }
             Direction::Uplink => {
+                // Nothing here is congestion that the station has not told of itself.
+                assert!(!rewrite.set_ece && !rewrite.mark_ce, "congestion is made up: {rewrite:?}");
                 let flow = &mut self.flows[packet.flow];
                 assert!(packet.rank > flow.passed, "ACKs change their order");
                 flow.passed = packet.rank;
                 flow.told = flow.told.max(packet.tcp.ack);
+                flow.show(packet.tcp.ack, packet.tcp.sack.as_slice());
                 let stamp = packet.tcp.timestamp.map_or(0, |timestamp| timestamp.value);
-                self.wire.push_back((self.now + WIRE, packet.flow, stamp));
+                let marked = packet.tcp.flags.contains(TcpFlags::ECE);
+                self.wire.push_back((self.now + WIRE, packet.flow, stamp, marked));
             }
         }
     }
@@ -294,8 +341,11 @@ impl World {
                 Action::InjectAck(spec) => {
                     let flow = self.flows.iter_mut().position(|flow| flow.key == spec.flow).expect("known");
                     let flow = &mut self.flows[flow];
-                    assert!(!spec.ack.after(flow.rcv_nxt), "an acknowledgment that the station never gave");
+                    assert_eq!(spec.direction, Direction::Uplink, "nobody sends data up");
+                    assert!(flow.said.contains(&spec.ack.0), "an acknowledgment that the station never gave");
+                    assert!(!spec.ece, "congestion is made up");
                     flow.told = flow.told.max(spec.ack);
+                    flow.show(spec.ack, &[]);
                 }
                 Action::Reclaim { .. } => {}
                 Action::Report(_) | Action::Sender { .. } | Action::RequestUplink { .. } => {
@@ -310,7 +360,8 @@ impl World {
         let kept: u64 = self.kept.values().map(|(packet, _)| u64::from(packet.len)).sum();
         let metrics = self.agent.metrics();
         assert_eq!(metrics.kept_bytes, kept);
-        assert!(kept <= self.agent.config().copies.0, "{kept} bytes of copies");
+        let most = self.most_kept.unwrap_or(u64::MAX).min(self.agent.config().copies.0);
+        assert!(kept <= most, "{kept} bytes of copies, more than {most}");
     }
 
     // ---- the two ends ----
@@ -318,12 +369,18 @@ impl World {
     fn send(&mut self, flow: usize, seq: Seq) {
         self.stamp += 1;
         self.sent.insert(self.stamp, (flow, seq, MSS));
+        let is_new = seq + MSS == self.flows[flow].snd_nxt;
+        let answer = if is_new && core::mem::take(&mut self.flows[flow].answers_mark) {
+            TcpFlags::CWR
+        } else {
+            TcpFlags::default()
+        };
         let tcp = TcpSegment {
             seq,
             ack: Seq(1),
             payload_len: MSS,
             window: 500,
-            flags: TcpFlags::ACK,
+            flags: TcpFlags::ACK | answer,
             timestamp: Some(TcpTimestamp { value: self.stamp, echo: self.flows[flow].echo }),
             ..TcpSegment::default()
         };
@@ -362,6 +419,8 @@ impl World {
         let sent = self.sent.get(&stamp).expect("the sender sent it");
         assert_eq!(*sent, (packet.flow, packet.tcp.seq, packet.tcp.payload_len), "it was changed on its way");
         let flow = &mut self.flows[packet.flow];
+        flow.echoes_mark &= !packet.tcp.flags.contains(TcpFlags::CWR);
+        flow.echoes_mark |= packet.ecn == Ecn::Ce;
         let (seq, end) = (packet.tcp.seq, packet.tcp.seq_end());
         let known = !end.after(flow.rcv_nxt)
             || flow.beyond.iter().any(|&(left, right)| !seq.before(left) && !end.after(right));
@@ -400,14 +459,14 @@ impl World {
         let flow = &mut self.flows[index];
         (flow.owed, flow.delayed) = (0, None);
         let mut sack = SackBlocks::EMPTY;
-        for (left, right) in double.into_iter().chain(flow.beyond.iter().copied()).take(3) {
+        for (left, right) in double.into_iter().chain(flow.beyond.iter().copied()).take(MOST_BLOCKS) {
             sack.push(SackBlock { left, right });
         }
         let tcp = TcpSegment {
             seq: Seq(1),
             ack: flow.rcv_nxt,
             window: 4_000,
-            flags: TcpFlags::ACK,
+            flags: if flow.echoes_mark { TcpFlags::ACK | TcpFlags::ECE } else { TcpFlags::ACK },
             timestamp: Some(TcpTimestamp {
                 value: self.now.since(Instant::ZERO).as_millis() as u32,
                 echo: 1,
@@ -415,8 +474,8 @@ impl World {
             sack,
             ..TcpSegment::default()
         };
-        let packet =
-            Packet { flow: index, tcp, len: 64, direction: Direction::Uplink, rank: 0, since: self.now };
+        let (direction, ecn) = (Direction::Uplink, Ecn::NotEct);
+        let packet = Packet { flow: index, tcp, len: 64, direction, ecn, rank: 0, since: self.now };
         self.up.push_back((self.now + ACK_TIME, packet));
     }
 
@@ -424,9 +483,10 @@ impl World {
 
     fn tick(&mut self) {
         self.now += TICK;
-        while let Some(&(_, flow, stamp)) = self.wire.front().filter(|(at, ..)| *at <= self.now) {
+        while let Some(&(_, flow, stamp, marked)) = self.wire.front().filter(|(at, ..)| *at <= self.now) {
             self.wire.pop_front();
             self.flows[flow].echo = stamp;
+            self.flows[flow].answers_mark |= marked;
         }
         if self.agent.next_timeout().is_some_and(|at| at <= self.now) {
             self.agent.on_timeout(self.now, &mut self.out);
@@ -455,8 +515,12 @@ impl World {
         }
         if self.air.is_none()
             && !self.noticed
-            && let Some(packet) = self.queue.pop_front()
+            && let Some(mut packet) = self.queue.pop_front()
         {
+            if self.mark > 0 && packet.ecn == Ecn::Ect0 {
+                self.mark -= 1;
+                packet.ecn = Ecn::Ce;
+            }
             let takes = if self.silent { 8 } else { 1 };
             self.air = Some((packet, self.now + Duration::from_millis(takes)));
         }
@@ -485,13 +549,22 @@ impl World {
         self.link(LinkEventKind::FreezeEnded { scope: Scope::Network, cause: Cause::PrimaryUser });
     }
 
+    /// A silence of which nobody tells.
+    fn untold(&mut self, length: u64) {
+        self.silent = true;
+        self.advance(length);
+        self.silent = false;
+    }
+
     fn step(&mut self, step: Step) {
         match step {
             Step::Advance(millis) => self.advance(millis),
             Step::Send { flow, segments } => self.send_new(flow, segments),
             Step::Retransmit { flow, nth } => self.send_again(flow, nth),
             Step::Silence { late, length } => self.silence(late, length),
+            Step::Untold(length) => self.untold(length),
             Step::Lose(frames) => self.lose += frames,
+            Step::Mark(frames) => self.mark += frames,
         }
     }
 
@@ -522,7 +595,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0usize..2, 0u32..64).prop_map(|(flow, nth)| Step::Retransmit { flow, nth }),
         2 => (prop_oneof![Just(0), 1u64..80], 1u64..400)
             .prop_map(|(late, length)| Step::Silence { late, length }),
+        1 => (1u64..200).prop_map(Step::Untold),
         1 => (1u32..4).prop_map(Step::Lose),
+        1 => (1u32..4).prop_map(Step::Mark),
     ]
 }
 
@@ -560,6 +635,12 @@ proptest! {
         prop_assert!(world.packets.is_empty(), "{} packets are left", world.packets.len());
     }
 
+    /// A rate that is told bounds the copies of what a station does not answer.
+    #[test]
+    fn copies_are_no_more_than_the_radio_carries_meanwhile(first in 1u32..64, length in 1u64..1_000) {
+        out_of_reach(first, length);
+    }
+
     /// What late silences take, copies bring back, without a word from the sender.
     #[test]
     fn what_a_silence_noticed_late_took_comes_without_the_sender(
@@ -583,6 +664,37 @@ proptest! {
     }
 }
 
+/// Most bytes of copies where the rate is told: what the radio carries in the longest lateness, a local round
+/// trip, and what is allowed for the router's queue.
+fn most_copies(config: &DsaSyncConfig) -> u64 {
+    // A frame's time, and the ACK's, each up to a tick late.
+    let local = Duration::from_millis(1) + ACK_TIME + TICK * 2;
+    RATE.bytes_in(config.longest_lateness + local + Duration::from_millis(10)).0
+}
+
+/// A station is out of reach for so long, ms, and nobody tells of it, though the rate is told; meanwhile the
+/// senders send as much as they may. Answers most bytes of copies.
+fn out_of_reach(first: u32, length: u64) -> u64 {
+    let config = config(false);
+    let mut world = World::new(&config, false, true);
+    world.warm_up();
+    world.advance(1_000);
+    assert!(world.kept.is_empty());
+    world.most_kept = Some(most_copies(&config));
+    world.silent = true;
+    for at in 0..length {
+        let count = if at == 0 { first } else { 4 };
+        world.send_new((at % 2) as usize, count);
+        world.advance(1);
+    }
+    let most = world.agent.metrics().kept_bytes;
+    // What a silence took waits for its turn, and is not pushed out: the setting alone bounds it.
+    world.most_kept = None;
+    world.silent = false;
+    world.advance(5_000);
+    most
+}
+
 /// The worlds must make the mechanism keep ACKs back and throw D-SACKs away, or the properties say little.
 #[test]
 fn a_late_silence_makes_copies_and_hides_acks() {
@@ -600,4 +712,11 @@ fn a_late_silence_makes_copies_and_hides_acks() {
     assert!(metrics.copies_sent > 20, "{metrics:?}");
     assert!(world.repaired >= 5, "{} ACKs were kept from the senders", world.repaired);
     assert_eq!(metrics.held_packets, 0);
+}
+
+/// The bound must bind, or the property says little.
+#[test]
+fn a_station_out_of_reach_has_as_many_copies_as_may_be() {
+    let (bound, most) = (most_copies(&config(false)), out_of_reach(10, 400));
+    assert!(bound - most < 3 * u64::from(LEN), "{most} of {bound} bytes");
 }

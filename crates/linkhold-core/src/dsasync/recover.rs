@@ -35,9 +35,11 @@
 //! mac80211 driver a lost beacon, sooner than that (from memory, not checked); the aim of 50 ms is the
 //! project's own.
 //!
-//! Copies are bounded by what the radio can carry in the longest lateness and a local round trip, where its
-//! rate is told, and by [`DsaSyncConfig::copies`] always; the oldest makes room. They take no part in
-//! `B_alloc`, because the driver has sent the packet itself.
+//! Copies are bounded by [`DsaSyncConfig::copies`]; the oldest makes room. Where the rate is told, they are
+//! bounded by what the radio can carry in the longest lateness and a local round trip as well, unless the
+//! oldest copy is of a flow that recovers from a silence: what the silence took waits for its turn for longer
+//! than that, and copies of newer segments must not push it out. Copies take no part in `B_alloc`, because
+//! the driver has sent the packet itself.
 //!
 //! [`DsaSyncConfig::copies`]: super::config::DsaSyncConfig::copies
 //! [`DsaSyncConfig::longest_lateness`]: super::config::DsaSyncConfig::longest_lateness
