@@ -187,3 +187,11 @@ pub const TOLD_LATE_SEVERAL: Conditions = Conditions {
     congestion: CUBIC,
     seeds: &[2],
 };
+
+/// The same where nobody tells the rate either: the plain router, and dsasync as it comes.
+pub const TOLD_LATE_NO_RATE: Conditions = Conditions {
+    name: "told late, no rate",
+    set: &["duration=13s", "warm_up=3s", "radio.rate_told=false"],
+    cases: &["fifo", "dsasync"],
+    ..TOLD_LATE_SEVERAL
+};

@@ -1,7 +1,9 @@
 //! Plans about what the mechanism does: its modes, its memory, its books.
 
 use crate::Answer;
-use crate::conditions::{QUARTER_SILENT, SENSED, SENSED_V6, SMALL_MEMORY, TOLD_LATE, TOLD_LATE_SEVERAL};
+use crate::conditions::{
+    QUARTER_SILENT, SENSED, SENSED_V6, SMALL_MEMORY, TOLD_LATE, TOLD_LATE_NO_RATE, TOLD_LATE_SEVERAL,
+};
 use crate::findings::Findings;
 use crate::plan::Plan;
 use crate::runs::{Evidence, Runs};
@@ -58,6 +60,15 @@ pub fn plans() -> Vec<Plan> {
             check: both_together,
             agree: None,
         },
+        Plan {
+            name: "bursts_told_late_at_a_rate_that_nobody_tells_leave_dsasync_the_limit",
+            shows: "As it comes, dsasync carries nine tenths of the limit or more, and more than the plain router, though each \
+                    burst is told 20 ms late and the rate is not told: it measures the rate, and sends again from copies \
+                    what the bursts took. Without either it would not.",
+            conditions: &[TOLD_LATE_NO_RATE],
+            check: neither_rate_nor_start,
+            agree: None,
+        },
     ]
 }
 
@@ -74,6 +85,16 @@ fn both_together(runs: &Runs, findings: &mut Findings) -> Answer {
         let (goodput, before) = (both.record.totals.goodput_bps, alone.record.totals.goodput_bps);
         findings.at_least(both, "goodput beside dsasync's alone", goodput / before, 1.5);
         findings.at_least(both, "goodput / limit", both.record.totals.limit_share, 0.65);
+    }
+    Ok(())
+}
+
+fn neither_rate_nor_start(runs: &Runs, findings: &mut Findings) -> Answer {
+    for (one, plain) in runs.of_with("dsasync", "fifo")? {
+        findings.some(one, "copies sent", one.mechanism()?.counter("copies_sent"));
+        findings.at_least(one, "goodput / limit", one.record.totals.limit_share, 0.9);
+        let (goodput, before) = (one.record.totals.goodput_bps, plain.record.totals.goodput_bps);
+        findings.at_least(one, "goodput beside the plain router's", goodput / before, 1.2);
     }
     Ok(())
 }
