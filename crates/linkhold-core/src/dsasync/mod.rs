@@ -565,10 +565,10 @@ impl DsaSync {
 
     fn silence_began(&mut self, now: Instant, scope: Scope, cause: Option<Cause>, out: &mut Actions) {
         self.shared.silence_began(now, self.downlink.pacer.rate());
-        self.recover.silence_began(now, &self.shared, scope);
+        let lasted = self.recover.silence_began(now, &self.shared, scope);
         self.round_trips.interrupt(now);
         if scope == Scope::Network {
-            self.downlink.pacer.pause(now);
+            self.downlink.pacer.pause(now, lasted, self.shared.metrics.kept_bytes);
         }
         // line 11: packets come back from the transmit queue, if there is space for them. Not if the radio
         // will work again before we know it: until then it can send only what is left in its queue.

@@ -4,7 +4,8 @@
 //! and how long segments took until they were acknowledged; answers when the next packet may follow.
 //!
 //! The router's transmit queue, as estimated here: short (packets go down as they come) → long enough
-//! (packets wait in the hold buffer) → short. In a silence it stands still.
+//! (packets wait in the hold buffer) → short. In a silence it stands still, from the silence's start on,
+//! though it may be noticed later.
 //!
 //! Deviations: Algorithm 2 runs on "a sufficiently frequent timer"; here a packet leaves when the driver
 //! tells room, and at the channel's rate. The paper's base station can take its transmit queue back when a
@@ -213,9 +214,16 @@ impl Pacer {
         self.paused = self.paused.map(|_| Duration::ZERO);
     }
 
-    /// The whole radio falls silent: its queue stands still.
-    pub fn pause(&mut self, now: Instant) {
-        self.paused.get_or_insert(self.drained.since(now));
+    /// The whole radio has fallen silent: its queue stands still, and has for as long as the silence `lasted`
+    /// unnoticed. No more can be in it than `outstanding` bytes, which have not been acknowledged.
+    pub fn pause(&mut self, now: Instant, lasted: Duration, outstanding: u64) {
+        let left = self.drained.since(now);
+        let stood = if self.most.is_some() {
+            (left + lasted).min(self.time_for(outstanding))
+        } else {
+            Duration::ZERO
+        };
+        self.paused.get_or_insert(left.max(stood));
     }
 
     /// The channel's rate is not known any more.
@@ -259,10 +267,30 @@ mod tests {
     fn what_stood_still_in_a_silence_drains_at_the_rate_told_meanwhile() {
         let mut pacer = Pacer::new(BitRate(14_400), Duration::ZERO);
         pacer.on_sent(Instant::ZERO, 36_000);
-        pacer.pause(Instant::from_millis(1));
+        pacer.pause(Instant::from_millis(1), Duration::ZERO, 0);
         pacer.set_rate(Instant::from_millis(2), BitRate::from_mbps(36), true);
         pacer.resume(Instant::from_millis(500));
         assert!(pacer.allows(Instant::from_millis(508), 1500), "{:?}", pacer.next_time());
+    }
+
+    #[test]
+    fn what_went_down_into_a_silence_that_nobody_knew_of_is_still_there() {
+        let at = Instant::from_millis;
+        // Ten packets in 10 ms, of which the radio sent nothing: 2 ms of them are thought to be left.
+        let paused = |lasted, outstanding| {
+            let mut pacer = short();
+            for ms in 0..10 {
+                pacer.on_sent(at(100 + ms), if ms == 0 { 4500 } else { 1500 });
+            }
+            pacer.pause(at(110), lasted, outstanding);
+            pacer.resume(at(500));
+            pacer.ahead(at(500))
+        };
+        assert_eq!(paused(Duration::ZERO, 18_000), Duration::from_millis(2));
+        assert_eq!(paused(Duration::from_millis(10), 18_000), Duration::from_millis(12));
+        // What was acknowledged is not there any more.
+        assert_eq!(paused(Duration::from_millis(10), 9_000), Duration::from_millis(6));
+        assert_eq!(paused(Duration::from_millis(10), 0), Duration::from_millis(2));
     }
 
     #[test]

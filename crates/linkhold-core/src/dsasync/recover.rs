@@ -439,8 +439,10 @@ impl Recover {
 
     // ---- silences ----
 
-    /// A silence was noticed.
-    pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) {
+    /// A silence was noticed. Answers for how long it had lasted by then, as far as the copies tell: zero if
+    /// it was noticed at once.
+    pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) -> Duration {
+        let mut lasted = Duration::ZERO;
         for slot in 0..self.states.len() as u32 {
             if shared.flows.get(slot).is_none_or(|flow| !scope.covers(flow.station)) {
                 continue;
@@ -456,10 +458,15 @@ impl Recover {
             if !state.copies.suspect_all() {
                 continue;
             }
-            let late = now.since(state.heard.max(heard)) > state.late();
+            let unheard = now.since(state.heard.max(heard));
+            let late = unheard > state.late();
+            if late {
+                lasted = lasted.max(unheard);
+            }
             let before = matches!(state.phase, Phase::Threatened { late: true });
             state.phase = Phase::Threatened { late: late || before };
         }
+        lasted
     }
 
     /// A silence is over. Stations may still be silent because of another one.
