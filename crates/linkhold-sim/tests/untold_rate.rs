@@ -2,14 +2,14 @@
 //! carried.
 //!
 //! The aim stood in issue 12 before anything was measured: on Verizon's link half of the estimates within 5 %
-//! of the truth, nine in ten within 15 % ([`AIM`]). What is printed is what there is; the bounds below only
-//! keep it from becoming worse. Where the radio ran dry nobody can see what it would have carried, but the
-//! recording says so, and therefore the errors are told a second time for the looks before which it was busy
-//! ([`USED`]). On a link whose rate doubles within half a second, 500 ms of it measured some
-//! milliseconds sooner or later differ by a tenth. An estimate is looked at every 100 ms outside silences. It
-//! is a mean over 500 ms, silences left out, and speaks of what was acknowledged; so the truth is what the
-//! recording offered in the latest 500 ms outside silences, as payload, up to 10 ms ago: about the time that
-//! an ACK takes to come up.
+//! of the truth, nine in ten within 15 % ([`AIM`]). What is printed is what there is (docs/traces.md has it);
+//! the bounds below only keep it from becoming worse. Where the radio ran dry nobody can see what it would
+//! have carried, but the recording says so, and therefore the errors are told a second time for the looks
+//! before which it was busy ([`USED`]). On a link whose rate doubles within half a second, 500 ms of it
+//! measured some milliseconds sooner or later differ by a tenth. An estimate is looked at every 100 ms
+//! outside silences. It is a mean over 500 ms, silences left out, and speaks of what was acknowledged; so the
+//! truth is what the recording offered in the latest 500 ms outside silences, as payload, up to 10 ms ago:
+//! about the time that an ACK takes to come up.
 
 mod common;
 
@@ -154,7 +154,7 @@ fn the_rate_that_nobody_tells_is_found() {
     let mut failures = Vec::new();
     // (down, up, bounds for the error in the median and at the 90th percentile)
     let rows = [
-        ("Verizon-LTE-short.down", "Verizon-LTE-short.up", 0.08, 0.40),
+        ("Verizon-LTE-short.down", "Verizon-LTE-short.up", 0.065, 0.36),
         ("Verizon-LTE-short.up", "Verizon-LTE-short.down", 0.15, 0.40),
         ("ATT-LTE-driving-2016.down", "ATT-LTE-driving-2016.up", 0.25, 0.90),
         ("TMobile-UMTS-driving.down", "Verizon-LTE-short.up", 0.50, 0.90),
