@@ -297,8 +297,8 @@ ERROR = """
 
 The estimate is looked at every 100 ms outside silences, and compared with what the recording offered in the 500 ms that it speaks of
 ([`untold_rate.rs`](../crates/linkhold-sim/tests/untold_rate.rs); 100 ms round trip, the recording from its beginning, one run;
-{program}). Aims: half of the errors at most {median}, nine in ten at most {p90}. Where the radio had nothing to send nobody can see what it would have carried; the last two
-columns are of the looks before which at least 95 % of what was offered was used.
+{program}). Aims: half of the errors at most {median}, nine in ten at most {p90}. Where the radio had nothing to send
+nobody can see what it would have carried; the last two columns are of the looks before which at least 95 % of what was offered was used.
 
 {table}
 """
