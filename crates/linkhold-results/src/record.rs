@@ -272,8 +272,8 @@ pub struct FlowRecord {
     pub completion_s: Option<f64>,
     /// Timeouts that F-RTO or timestamps found to be spurious and undid.
     pub spurious_rtos: u64,
-    /// Reductions of the window for a timeout that were not undone; `null` on the kernel, which does not count
-    /// them.
+    /// Reductions of the window for a timeout that were not undone; `null` on the kernel, which does not
+    /// count them.
     #[serde(default)]
     pub kept_rtos: Option<u64>,
     /// Times fast recovery was entered.
@@ -425,8 +425,8 @@ pub struct RunTotals {
     pub rto_events: u64,
     /// Timeouts found to be spurious and undone.
     pub spurious_rtos: u64,
-    /// Reductions of the window for a timeout that were not undone; `null` on the kernel, which does not count
-    /// them.
+    /// Reductions of the window for a timeout that were not undone; `null` on the kernel, which does not
+    /// count them.
     #[serde(default)]
     pub kept_rtos: Option<u64>,
     /// Mean one-way delay of all data segments, s.

@@ -281,8 +281,8 @@ file_table! {
         /// What the sender does with each frame before it contends. 1 ms: 127 bytes over a serial bus of
         /// 1 Mbit/s to the transceiver.
         default processing_time: Duration = "1ms";
-        /// How long a radio rests after it found the medium busy, before its next backoff begins. 0s where the
-        /// receiver stays on; with 192us a look fills a whole backoff period, as in published models and in
+        /// How long a radio rests after it found the medium busy, before its next backoff begins. 0s where
+        /// the receiver stays on; with 192us a look fills a whole backoff period, as in published models and in
         /// radios that turn their receiver on for each look.
         default after_busy: Duration = "0s";
         /// Chance that a frame or an acknowledgment cannot be read though nobody disturbed it. 0.01 is what

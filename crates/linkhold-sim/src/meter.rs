@@ -56,6 +56,7 @@ struct Repairs {
     retransmit_bytes: u64,
     retransmits: u64,
     rto_events: u64,
+    /// Without one that may still be undone.
     timeout_reductions: u64,
     spurious_rtos: u64,
     fast_recoveries: u64,
@@ -67,7 +68,7 @@ impl Repairs {
             retransmit_bytes: stats.retransmit_bytes,
             retransmits: stats.retransmits,
             rto_events: stats.rto_events,
-            timeout_reductions: stats.timeout_reductions,
+            timeout_reductions: stats.timeout_reductions - stats.timeouts_undecided,
             spurious_rtos: stats.spurious_rtos,
             fast_recoveries: stats.fast_recoveries,
         }

@@ -21,6 +21,8 @@ pub struct Stats {
     pub rto_in_zero_window: u64,
     /// Times a timeout reduced the window. Timeouts in a row reduce it once.
     pub timeout_reductions: u64,
+    /// Of those, the one that may still be undone: 1 while the sender is in the loss state that it began.
+    pub timeouts_undecided: u64,
     /// Those found spurious and undone (F-RTO, timestamps or D-SACK).
     pub spurious_rtos: u64,
     /// Times fast recovery was entered.

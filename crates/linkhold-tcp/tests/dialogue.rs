@@ -462,12 +462,15 @@ fn rfc_5682_two_acks_of_originals_after_a_timeout_show_it_spurious() {
     let (_, sent) = talk.fire();
     assert_eq!(data(&sent), [(1, 1012)]);
     assert_eq!(talk.end.cwnd_bytes(), 1012);
+    let reductions = |talk: &Talk| (talk.end.stats().timeout_reductions, talk.end.stats().timeouts_undecided);
+    assert_eq!(reductions(&talk), (1, 1));
     // Step 2.b: the first ACK advances: new data, no retransmission.
     let sent = talk.ack(500, 1013, &[]);
     assert!(!sent.is_empty() && sent.iter().all(|out| !out.retransmit), "{:?}", data(&sent));
     // Step 3.b: the second acknowledges data that was sent once.
     talk.ack(510, 2025, &[]);
     assert_eq!((talk.end.stats().spurious_rtos, talk.end.stats().retransmits), (1, 1));
+    assert_eq!(reductions(&talk), (1, 0), "taken back");
     assert!(talk.end.cwnd_bytes() >= 10 * 1012);
 }
 
@@ -481,7 +484,9 @@ fn rfc_5682_a_duplicate_after_new_data_means_the_loss_was_real() {
     let new = data(&sent)[0].0;
     let sent = talk.ack(510, 1013, &[(new, new + 1012)]);
     assert!(sent.iter().any(|out| out.retransmit), "repair goes on");
-    assert_eq!(talk.end.stats().spurious_rtos, 0);
+    talk.ack(520, new + 1012, &[]);
+    let stats = talk.end.stats();
+    assert_eq!((stats.timeout_reductions, stats.timeouts_undecided, stats.spurious_rtos), (1, 0, 0));
 }
 
 #[test]

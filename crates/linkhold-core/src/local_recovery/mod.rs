@@ -123,8 +123,8 @@ impl Flow {
         }
     }
 
-    /// A SYN was seen, after which the data of its direction begins at `first`. The other direction's may have
-    /// begun already: its SYN may have been the answered one.
+    /// A SYN was seen, after which the data of its direction begins at `first`. The other direction's may
+    /// have begun already: its SYN may have been the answered one.
     fn begins(&mut self, direction: Direction, first: Seq, out: &mut Actions) -> Done {
         match direction {
             Direction::Uplink => {

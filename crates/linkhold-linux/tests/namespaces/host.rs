@@ -371,8 +371,8 @@ pub fn a_killed_host() -> Outcome {
     Ok(())
 }
 
-/// From a file to a shut gate: what some program writes of the signal closes the window of a real sender, which
-/// stops, and opens it again. The control socket does the same.
+/// From a file to a shut gate: what some program writes of the signal closes the window of a real sender,
+/// which stops, and opens it again. The control socket does the same.
 pub fn a_file_of_samples() -> Outcome {
     let path = Path::build()?;
     let folder = tempfile::tempdir()?;

@@ -119,8 +119,8 @@ fn success(rate: PhyRate, snr_db: f64, bits: u32) -> f64 {
     (f64::from(bits) * rate.ln_bit_success(10f64.powf(snr_db / 10.0))).exp()
 }
 
-/// The noise to which ns-3's rows belong: that of k = 1.3803e-23 J/K (`BOLTZMANN` in interference-helper.cc) at
-/// 290 K in 22 MHz, with a noise figure of 7 dB.
+/// The noise to which ns-3's rows belong: that of k = 1.3803e-23 J/K (`BOLTZMANN` in interference-helper.cc)
+/// at 290 K in 22 MHz, with a noise figure of 7 dB.
 ///
 /// ns-3's test itself takes -100.5522786 dBm + 7 dB, which is 0.0002 dB less, as of k = 1.38023e-23; its
 /// tolerances have room for both. To the last printed digit only the first fits: the second gives 8.877e-5

@@ -173,6 +173,7 @@ impl Sender {
             self.window.cwnd = self.window.ssthresh;
         }
         self.state = CaState::Recovery;
+        stats.timeouts_undecided = 0;
         self.high_seq = self.nxt;
         self.order = Order::LostAtOnce;
         self.tlp.reset();
@@ -309,6 +310,7 @@ impl Sender {
                 return;
             }
             self.state = CaState::Open;
+            stats.timeouts_undecided = 0;
             self.frto.stop();
             self.order = Order::LostFirst;
             self.detector.leave_loss();
@@ -356,6 +358,7 @@ impl Sender {
         self.frto.stop();
         self.order = Order::LostFirst;
         self.state = CaState::Open;
+        stats.timeouts_undecided = 0;
         self.timeouts = 0;
         if !self.quirks.undo_leaves_backoff() {
             self.rtt.reset_backoff();

@@ -124,6 +124,7 @@ impl Sender {
         if self.una >= self.high_seq || self.quirks.timeout_reduces(self.state, self.timeouts) {
             self.arm_undo(Cause::Timeout);
             stats.timeout_reductions += 1;
+            stats.timeouts_undecided = 1;
             // A window already reduced for ECN is not reduced again.
             let basis = self.reduction_basis();
             self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
@@ -314,9 +315,9 @@ impl Sender {
         self.hears_base_station = true;
         let mut summary = AckSummary::default();
         self.board.sack(&blocks, &mut summary);
-        // A report says nothing of a retransmission, which may wait in this host's own queue, unless something
-        // has come that went later: the hop keeps the order. What was sent twice does not tell when it went
-        // (Karn). A retransmission of which nobody ever hears goes again at the timeout.
+        // A report says nothing of a retransmission, which may wait in this host's own queue, unless
+        // something has come that went later: the hop keeps the order. What was sent twice does not tell when it
+        // went (Karn). A retransmission of which nobody ever hears goes again at the timeout.
         let came = summary.sacked_sent;
         if self.board.mark_lost_below(highest, |sent_again| came.is_some_and(|came| sent_again < came)) {
             self.send_marked(Order::AllLostAtOnce);
