@@ -25,7 +25,7 @@ TOLD = {"told": "true", "untold": "false"}
 ROUTERS = ("fifo", "fq_codel", "mac80211", "drop")
 # In the simulator; the kernel has bbr, too, and runs what is not cubic at this lateness only.
 CONGESTION, ALSO, ALSO_AT_MS = ("cubic", "reno"), ("reno", "bbr"), 20
-# Issue 12, fixed before measuring: least share of the limit by lateness, most delay beyond fq_codel's, most that is sent for nothing.
+# Fixed before measuring: least share of the limit by lateness, most delay beyond fq_codel's, most that is sent for nothing.
 AIM_SHARE, AIM_DELAY_S, AIM_DUPLICATES = {0: 0.97, 5: 0.97, 20: 0.97, 50: 0.95}, 0.025, 0.02
 # BBR is compared with what it has over a deep FIFO without a mechanism, which hears nothing and therefore has no cells untold.
 DEEP, DEEP_LIMIT = "fifo", "router.limit=1000pkt"
@@ -73,6 +73,7 @@ def small(run):
     one = {"share": totals["limit_share"], "outside": totals[OUTSIDE]}
     segments = totals["goodput_bps"] * run["flows"][0]["active_s"] / 8 / 1448
     copies = sum(mechanism.get("copies_sent", 0) for mechanism in run["mechanisms"])
+    one["kept_rtos"] = totals["kept_rtos"]
     one["twice"] = max(0, copies + totals["retransmits"] - run["link"]["air_losses"]) / max(segments, 1)
     return one
 
@@ -150,34 +151,45 @@ class Page:
         found = self.values(*words, **named)
         return self.estimates.of(found) if found else (None, None)
 
+    def beyond(self, congestion, name, case):
+        """p99 outside silences beyond that over fq_codel without a mechanism, paired by seed."""
+        ours, theirs = (self.values(congestion, name, one, "outside") for one in (case, "fq_codel"))
+        if len(ours) != len(theirs):
+            sys.exit(f"{name}, {case}: {len(ours)} seeds have a delay outside silences, and {len(theirs)} over fq_codel")
+        return self.estimates.of([one - other for one, other in zip(ours, theirs)])
+
     def verdicts(self, mechanism, told, late):
-        """How many cells of a lateness meet the aim for their goodput: yes, undecided, no; and the worst of everything."""
-        counts, least, delay, twice = [0, 0, 0], None, None, 0.0
+        """By aim: how many cells of a lateness meet it: yes, undecided, no; the worst mean, and where."""
+        found = {key: ([0, 0, 0], []) for key in ("share", "delay", "twice", "kept_rtos")}
         for congestion in CONGESTION:
             for name, router, where in alike(late, told):
                 case = f"{mechanism}-{router}"
-                mean, half = self.of(congestion, name, case, "share")
-                low, high = mean - (half or 0), mean + (half or 0)
-                aim = AIM_SHARE[late]
-                counts[0 if low >= aim else 2 if high < aim else 1] += 1
-                least = min(least or (mean, ""), (mean, f"{congestion}, {where}"))
-                beyond = self.of(congestion, name, case, "outside")[0] - self.of(congestion, name, "fq_codel", "outside")[0]
-                delay = max(delay if delay is not None else beyond, beyond)
-                twice = max(twice, self.of(congestion, name, case, "twice")[0])
-        return counts, least, delay, twice
+                estimates = {
+                    # What is to be low has its sign turned, so that every aim is a least.
+                    "share": (self.of(congestion, name, case, "share"), AIM_SHARE[late], 1),
+                    "delay": (self.beyond(congestion, name, case), AIM_DELAY_S, -1),
+                    "twice": (self.of(congestion, name, case, "twice"), AIM_DUPLICATES, -1),
+                    "kept_rtos": (self.of(congestion, name, case, "kept_rtos"), 0, -1),
+                }
+                for key, ((mean, half), aim, sign) in estimates.items():
+                    counts, means = found[key]
+                    low, high = sign * (mean - aim) - (half or 0), sign * (mean - aim) + (half or 0)
+                    counts[0 if low >= 0 else 2 if high < 0 else 1] += 1
+                    means.append((sign * mean, f"{congestion}, {where}"))
+        return {key: (", ".join(map(str, counts)), abs(min(means)[0]) if key != "delay" else -min(means)[0], min(means)[1]) for key, (counts, means) in found.items()}
 
     def aims(self):
         lines = [
-            "| | told, late | share of the limit: met, undecided, missed | least share | p99 outside silences beyond fq_codel's, at most | sent for nothing, at most |",
-            "|---|---|---|---|---|---|",
+            "| | told, late | share of the limit | least | p99 outside silences beyond fq_codel's | at most | sent for nothing | at most | timeouts not undone | a run, at most |",
+            "|---" * 10 + "|",
         ]
         for mechanism in ("dsasync", "no-copies"):
             for told in TOLD:
                 for late in LATE_MS:
-                    counts, (least, where), delay, twice = self.verdicts(mechanism, told, late)
+                    found = self.verdicts(mechanism, told, late)
+                    (share, least, where), (delay, most, _), (twice, dear, _), (kept, often, _) = (found[key] for key in ("share", "delay", "twice", "kept_rtos"))
                     lines.append(
-                        f"| {mechanism}, rate {told} | {late} ms | {counts[0]}, {counts[1]}, {counts[2]} | {least:.3f} ({where}) "
-                        f"| {1e3 * delay:+.0f} ms | {100 * twice:.1f} % |"
+                        f"| {mechanism}, rate {told} | {late} ms | {share} | {least:.3f} ({where}) | {delay} | {1e3 * most:+.1f} ms | {twice} | {100 * dear:.1f} % | {kept} | {often:.1f} |"
                     )
         return lines
 
@@ -216,7 +228,12 @@ class Page:
         differences.sort(reverse=True)
         within = sum(difference <= 0.05 for difference, _ in differences)
         lines += [*self.kernel_aims(), ""]
-        lines += [f"Of {len(differences)} cells {within} are within 5 % of the simulator. The farthest:", ""]
+        cases = sorted({words.split(", ")[-1].split(":")[0] for _, words in differences})
+        lines += [
+            f"Of {len(differences)} cells {within} are within 5 % of the simulator ({', '.join(cases)}; the kernel ran no others of this page,",
+            "so the aim for delay, which is fq_codel's and 25 ms, has no verdict there; [testbed/simulator.md](testbed/simulator.md) has plain routers). The farthest:",
+            "",
+        ]
         lines += [f"- {words}" for _, words in differences[:10]] + [""]
         return lines
 
@@ -282,9 +299,10 @@ segments that met no silence.
 """
 AIMS = (
     "Fixed before measuring: at least 0.97 of the limit where bursts are told up to 20 ms late and 0.95 at 50 ms, in every cell of cubic and "
-    "reno; the 99th percentile of delay outside silences at most 25 ms beyond that over fq_codel without a mechanism; at most 2 % sent for nothing. That every "
-    "timeout is undone is asked, too, but not counted here: one silence can bring several timeouts and undoes them at once; what they cost is in the goodput. "
-    "Each row below sums up 48 cells: three round trips, two lengths of bursts, two congestion controls and four routers. "
+    "reno; the 99th percentile of delay outside silences at most 25 ms beyond that over fq_codel without a mechanism; at most 2 % sent for nothing; "
+    "every timeout undone (a reduction of the window for a timeout counts as not undone until the sender finds that the timeout was needless). "
+    "Each row below sums up 48 cells: three round trips, two lengths of bursts, two congestion controls and four routers; of each aim it has how many cells meet it, are "
+    "undecided, and miss it, by the 95 % interval over the seeds, and the worst cell's mean. "
     "\"Sent for nothing\" is an upper bound: all that was sent again, less what was lost on the air."
 )
 
