@@ -8,8 +8,8 @@
 //! the first product is 1346.16, so the table cut it.
 //!
 //! A frame's whole exchange counts as sent or received, lost or not; with a DCF and with 802.15.4, which
-//! have single transmissions, each of them counts. What goes to another station counts as idle time, though an
-//! interface listens to it; a station that sleeps is not modelled.
+//! have single transmissions, each of them counts. What goes to another station counts as idle time,
+//! though an interface listens to it; a station that sleeps is not modelled.
 
 use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::Duration;

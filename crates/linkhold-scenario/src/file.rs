@@ -282,8 +282,8 @@ file_table! {
         /// 1 Mbit/s to the transceiver.
         default processing_time: Duration = "1ms";
         /// How long a radio rests after it found the medium busy, before its next backoff begins. 0s where
-        /// the receiver stays on; with 192us a look fills a whole backoff period, as in published models and in
-        /// radios that turn their receiver on for each look.
+        /// the receiver stays on; with 192us a look fills a whole backoff period, as in published models
+        /// and in radios that turn their receiver on for each look.
         default after_busy: Duration = "0s";
         /// Chance that a frame or an acknowledgment cannot be read though nobody disturbed it. 0.01 is what
         /// defines the sensitivity of a receiver.

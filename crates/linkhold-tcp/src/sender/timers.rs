@@ -316,9 +316,9 @@ impl Sender {
         let mut summary = AckSummary::default();
         self.board.sack(&blocks, &mut summary);
         // A report says nothing of a retransmission, which may wait in this host's own queue, unless
-        // something has come that went later: the hop keeps the order. What was sent twice does not tell when it
-        // went (Karn). A retransmission of which nobody ever hears goes again at the timeout.
-        let came = summary.sacked_sent;
+        // something has come that went later: the hop keeps the order. What was sent twice does not tell when
+        // it went (Karn). A retransmission of which nobody ever hears goes again at the timeout.
+        let came = summary.latest_sacked_sent;
         if self.board.mark_lost_below(highest, |sent_again| came.is_some_and(|came| sent_again < came)) {
             self.send_marked(Order::AllLostAtOnce);
         }
