@@ -272,8 +272,8 @@ fn a_hole_in_the_uplink_is_reported_at_once_and_again_while_it_is_there() {
 #[test]
 fn a_hole_at_the_beginning_is_reported_where_the_syn_was_seen() {
     let mut talk = base_station();
-    talk.packet(0, Direction::Uplink, 1, &syn(1));
-    talk.packet(1, Direction::Downlink, 1, &syn(40));
+    let _ = talk.packet(0, Direction::Uplink, 1, &syn(1));
+    let _ = talk.packet(1, Direction::Downlink, 1, &syn(40));
     let (_, _, actions) = talk.packet(2, Direction::Uplink, 1, &data(3));
     assert_eq!(reports(&actions), [(1, vec![(3, 4)])]);
 
@@ -285,16 +285,16 @@ fn a_hole_at_the_beginning_is_reported_where_the_syn_was_seen() {
 fn copies_of_an_old_connection_are_forgotten_when_another_begins_under_its_addresses() {
     let mut talk = base_station();
     talk.down(0, 1);
-    talk.packet(1, Direction::Uplink, 1, &syn(1));
+    let _ = talk.packet(1, Direction::Uplink, 1, &syn(1));
     assert_eq!(talk.kept.len(), 1, "the other direction's SYN says nothing of these");
-    talk.packet(2, Direction::Downlink, 1, &syn(1));
+    let _ = talk.packet(2, Direction::Downlink, 1, &syn(1));
     assert!(talk.kept.is_empty());
     assert_eq!(talk.mechanism.metrics().kept_bytes, 0);
 
     let mut talk = Talk::new(LocalResend::new(&LocalResendConfig::default()));
-    talk.packet(0, Direction::Uplink, 1, &data(1));
+    let _ = talk.packet(0, Direction::Uplink, 1, &data(1));
     assert_eq!(talk.kept.len(), 1);
-    talk.packet(1, Direction::Uplink, 1, &syn(1));
+    let _ = talk.packet(1, Direction::Uplink, 1, &syn(1));
     assert!(talk.kept.is_empty());
 }
 

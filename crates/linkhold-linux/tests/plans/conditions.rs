@@ -175,7 +175,7 @@ pub const TOLD_LATE: Conditions = Conditions {
     set: &[],
     cases: &["none", "local-recovery"],
     congestion: CUBIC,
-    seeds: &[2],
+    seeds: &[2, 3],
 };
 
 /// Bursts told late, with one mechanism and with two at the base station.
