@@ -534,7 +534,7 @@ impl Endpoint {
         for (place, block) in at.iter_mut().zip(blocks.as_slice()) {
             *place = (self.offset(block.left), self.offset(block.right));
         }
-        self.sender.missing(&at);
+        self.sender.missing(now, &at);
     }
 
     /// The application writes `more` bytes; they go when the connection is up. Poll for what to send next.

@@ -41,10 +41,8 @@ pub(crate) struct AckSummary {
     pub retransmission_acked: bool,
     /// Latest transmission time among the segments that `first_sent` is the oldest of.
     pub last_sent: Option<Instant>,
-    /// The newly SACKed segment that was sent once and stands last in the last block with one.
+    /// The youngest newly SACKed segment that was sent once.
     pub sacked_sent: Option<Instant>,
-    /// The youngest newly SACKed segment that was sent once, of all blocks.
-    pub latest_sacked_sent: Option<Instant>,
     /// A segment that was sent once, and ends at or before the mark, is newly (S)ACKed (RFC 5682's test).
     pub original_delivered: bool,
     /// The most recently transmitted segment among those newly delivered, by RACK's order.
@@ -398,7 +396,6 @@ impl Scoreboard {
                         summary.original_delivered = true;
                     }
                     summary.sacked_sent = Some(record.sent);
-                    summary.latest_sacked_sent = summary.latest_sacked_sent.max(Some(record.sent));
                     summary.first_sacked_sent.get_or_insert(record.sent);
                 }
                 self.fack = self.fack.max(end);

@@ -305,7 +305,7 @@ impl Sender {
     /// A loss of the radio is no congestion: neither cwnd nor the congestion state changes, and duplicate
     /// ACKs for what is out now start no recovery (RFC 6582 section 3.2, recover). The blocks count as SACKs
     /// of the receiver do, which may take them back: a timeout at a segment that is marked forgets them.
-    pub fn missing(&mut self, blocks: &[(u64, u64); 4]) {
+    pub fn missing(&mut self, now: Instant, blocks: &[(u64, u64); 4]) {
         let fits = |&(left, right): &(u64, u64)| left >= self.una && left < right && right <= self.nxt;
         let blocks = blocks.map(|block| if fits(&block) { block } else { (0, 0) });
         let highest = blocks.iter().map(|block| block.1).max().unwrap_or(0);
@@ -313,13 +313,10 @@ impl Sender {
             return;
         }
         self.hears_base_station = true;
-        let mut summary = AckSummary::default();
-        self.board.sack(&blocks, &mut summary);
-        // A report says nothing of a retransmission, which may wait in this host's own queue, unless
-        // something has come that went later: the hop keeps the order. What was sent twice does not tell when
-        // it went (Karn). A retransmission of which nobody ever hears goes again at the timeout.
-        let came = summary.latest_sacked_sent;
-        if self.board.mark_lost_below(highest, |sent_again| came.is_some_and(|came| sent_again < came)) {
+        self.board.sack(&blocks, &mut AckSummary::default());
+        // A report may have crossed the retransmission that it asks for.
+        let patience = self.rtt.srtt().unwrap_or(Duration::ZERO);
+        if self.board.mark_lost_below(highest, |sent_again| now.since(sent_again) >= patience) {
             self.send_marked(Order::AllLostAtOnce);
         }
     }
