@@ -160,23 +160,19 @@ class Page:
 
     def verdicts(self, mechanism, told, late):
         """By aim: how many cells of a lateness meet it: yes, undecided, no; the worst mean, and where."""
-        found = {key: ([0, 0, 0], []) for key in ("share", "delay", "twice", "kept_rtos")}
+        # What is to be low has its sign turned, so that every aim is a least.
+        aims = {"share": (AIM_SHARE[late], 1), "delay": (AIM_DELAY_S, -1), "twice": (AIM_DUPLICATES, -1), "kept_rtos": (0, -1)}
+        found = {key: ([0, 0, 0], []) for key in aims}
         for congestion in CONGESTION:
             for name, router, where in alike(late, told):
                 case = f"{mechanism}-{router}"
-                estimates = {
-                    # What is to be low has its sign turned, so that every aim is a least.
-                    "share": (self.of(congestion, name, case, "share"), AIM_SHARE[late], 1),
-                    "delay": (self.beyond(congestion, name, case), AIM_DELAY_S, -1),
-                    "twice": (self.of(congestion, name, case, "twice"), AIM_DUPLICATES, -1),
-                    "kept_rtos": (self.of(congestion, name, case, "kept_rtos"), 0, -1),
-                }
-                for key, ((mean, half), aim, sign) in estimates.items():
+                for key, (aim, sign) in aims.items():
+                    mean, half = self.beyond(congestion, name, case) if key == "delay" else self.of(congestion, name, case, key)
                     counts, means = found[key]
                     low, high = sign * (mean - aim) - (half or 0), sign * (mean - aim) + (half or 0)
                     counts[0 if low >= 0 else 2 if high < 0 else 1] += 1
                     means.append((sign * mean, f"{congestion}, {where}"))
-        return {key: (", ".join(map(str, counts)), abs(min(means)[0]) if key != "delay" else -min(means)[0], min(means)[1]) for key, (counts, means) in found.items()}
+        return {key: (", ".join(map(str, counts)), aims[key][1] * min(means)[0], min(means)[1]) for key, (counts, means) in found.items()}
 
     def aims(self):
         lines = [

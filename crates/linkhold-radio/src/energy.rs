@@ -15,7 +15,7 @@ use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::Duration;
 
 use crate::cell::{direction_of, station_of};
-use crate::frame::Frame;
+use crate::frame::{Frame, RadioId};
 
 /// What a station's radio takes, W.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,8 +74,18 @@ impl Usage {
         self.add(station_of(frame), direction_of(frame), length);
     }
 
+    /// `from` sent to `to` for `length`, and `to` listened, whether it could read it or not.
+    pub(crate) fn sent(&mut self, from: RadioId, to: Option<RadioId>, length: Duration) {
+        if let Some(station) = from.station() {
+            self.add(station, Direction::Uplink, length);
+        }
+        if let Some(station) = to.and_then(RadioId::station) {
+            self.add(station, Direction::Downlink, length);
+        }
+    }
+
     /// `station` sent (uplink) or received (downlink) for `length`.
-    pub(crate) fn add(&mut self, StationId(station): StationId, direction: Direction, length: Duration) {
+    fn add(&mut self, StationId(station): StationId, direction: Direction, length: Duration) {
         let Some(time) = self.stations.get_mut(station as usize) else { return };
         match direction {
             Direction::Uplink => time.transmit += length,

@@ -11,7 +11,7 @@
 //! - each transmission is told if asked for;
 //! - a station's energy counts what it sends (data and ACKs), and what others send to it.
 
-use linkhold_core::packet::{Direction, StationId};
+use linkhold_core::packet::StationId;
 use linkhold_core::time::Instant;
 use linkhold_core::units::BitRate;
 
@@ -244,13 +244,8 @@ impl Environment for World<'_, '_> {
             let channel = self.context.radio.channel() as u32;
             self.context.out.transmitted(told.transmission(packet, channel, RadioId));
         }
-        let Some(usage) = &mut self.context.usage else { return };
-        let length = now.since(told.since);
-        if let Some(station) = RadioId(told.from).station() {
-            usage.add(station, Direction::Uplink, length);
-        }
-        if let Some(station) = told.to.and_then(|to| RadioId(to).station()) {
-            usage.add(station, Direction::Downlink, length);
+        if let Some(usage) = &mut self.context.usage {
+            usage.sent(RadioId(told.from), told.to.map(RadioId), now.since(told.since));
         }
     }
 }

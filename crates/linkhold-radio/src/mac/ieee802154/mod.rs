@@ -30,7 +30,6 @@
 pub mod config;
 mod medium;
 
-use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 
 use self::config::{ACK_TIME, ACK_WAIT, CCA, Ieee802154Config, TURNAROUND, UNIT_BACKOFF, on_air, spacing};
@@ -221,7 +220,9 @@ impl CsmaCa {
                 self.wakeups.set(2 * radio + 1, now + ACK_TIME, rank::END);
             }
             Receiver::Acking { to, sequence, since } => {
-                note(RadioId(radio as u32), to, now.since(since), context);
+                if let Some(usage) = &mut context.usage {
+                    usage.sent(RadioId(radio as u32), Some(to), now.since(since));
+                }
                 let received = self.is_received(now, since, to);
                 if self.tells_transmissions {
                     let (from, to, packet) = (RadioId(radio as u32), Some(to), None);
@@ -240,7 +241,9 @@ impl CsmaCa {
     /// A transmission of a frame has ended.
     fn sent(&mut self, now: Instant, radio: usize, mut job: Job, since: Instant, context: &mut Context<'_>) {
         let frame = job.pending.frame;
-        note(frame.from, frame.to, now.since(since), context);
+        if let Some(usage) = &mut context.usage {
+            usage.sent(frame.from, Some(frame.to), now.since(since));
+        }
         let received = self.is_received(now, since, frame.to);
         if self.tells_transmissions {
             let (from, to, packet) = (frame.from, Some(frame.to), Some(frame.packet));
@@ -322,16 +325,5 @@ impl CsmaCa {
         let cca_from = ready + self.radios[radio].unit * slots;
         self.radios[radio].sender = Sender::Contending { job, nb, be, cca_from };
         self.wakeups.set(2 * radio, cca_from + CCA, rank::CCA_END);
-    }
-}
-
-/// `from` sent to `to` for `length`, and `to` listened, whether it could read it or not.
-fn note(from: RadioId, to: RadioId, length: Duration, context: &mut Context<'_>) {
-    let Some(usage) = &mut context.usage else { return };
-    if let Some(station) = from.station() {
-        usage.add(station, Direction::Uplink, length);
-    }
-    if let Some(station) = to.station() {
-        usage.add(station, Direction::Downlink, length);
     }
 }
