@@ -196,7 +196,7 @@ def state(packages, cases):
             word = f"{clean} of {kept['tests']} clean"
         else:
             word = "never run" if not kept else "run with fewer cases" if kept["cases"] < cases else "changed since"
-        print(f"{name:18} {word}" + (f", {kept['cases']} cases, {hours:.2f} processor hours, {kept['when']}" if kept else ""))
+        print(f"{name:18} {word}" + (f", {kept['cases']} cases, {hours:.2f} processor hours" if kept else "") + (f", {kept['when']}" if "when" in kept else ""))
     return all_clean
 
 
