@@ -28,6 +28,7 @@
 mod freeze;
 mod history;
 mod parameters;
+mod schedule;
 
 use core::cell::Cell;
 
@@ -40,8 +41,8 @@ use crate::units::{BitRate, Fraction};
 
 use freeze::{FreezeSet, SilenceChange};
 use history::{Interval, union_time};
-use parameters::Schedule;
 pub use parameters::{Frequency, LinkParameters, OnTimes, Provenance, Recurrence};
+use schedule::Schedule;
 
 /// Silences of the network that are remembered. With ΔT = 10 s this covers one every 20 ms. If there are
 /// more, α is computed over the time that the memory covers.
