@@ -177,6 +177,8 @@ pub struct DsaSyncConfig {
     pub rate_window: Duration,
     /// Window clamp.
     pub clamp: Clamp,
+    /// The clamp lets nothing arrive in a quiet period that was announced (`foresight.rs`).
+    pub foresee: bool,
     /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
     pub standing_queue: Duration,
     /// What is left in the router's transmit queue, as time at the channel's rate; zero: no limit. Packets
@@ -251,6 +253,7 @@ impl Default for DsaSyncConfig {
             capacity: CapacityResponse::Modern,
             rate_window: Duration::from_millis(500),
             clamp: Clamp::Always,
+            foresee: true,
             standing_queue: Duration::from_millis(5),
             transmit_queue: Duration::from_millis(2),
             dry_share: Fraction::clamped(0.1),

@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | 1 and 2, what is held and when it leaves | `Downlink` | `downlink.rs`, `hold_buffer.rs`, `held.rs`, `pacer.rs` |
 //! | beside the paper: nobody takes another's share | `Downlink` | `hold_buffer.rs`, `queues.rs`, `virtual_time.rs`, `longest.rs`, `codel.rs` |
+//! | beside the paper: nothing arrives in announced sensing | `Foresight` | `foresight.rs` |
 //! | beside the paper: datagrams of UDP | `Downlink` | `datagrams.rs` |
 //! | 1 and 2, what windows senders are told | `Windows` | `windows.rs`, `window.rs`, `keep_back.rs` |
 //! | 3 and 4, uplink shaping | `UplinkPath` | `uplink_path.rs`, `uplink.rs` |
@@ -39,6 +40,7 @@ mod departures;
 mod downlink;
 mod flow;
 mod flow_table;
+mod foresight;
 mod gates;
 mod handshake;
 mod held;
@@ -81,6 +83,7 @@ use capacity::{Capacity, Channel};
 use downlink::{Downlink, Leaving, MOST_DROPS};
 use flow::Transport;
 use flow_table::Touched;
+use foresight::Foresight;
 use held::{is_data, tells};
 use keep_back::release_kept;
 use recover::{Heard, Recover};
@@ -130,6 +133,7 @@ pub struct DsaSync {
     shared: Shared,
     downlink: Downlink,
     windows: Windows,
+    foresight: Foresight,
     uplink: UplinkPath,
     round_trips: RoundTrips,
     capacity: Capacity,
@@ -151,6 +155,7 @@ impl DsaSync {
             shared: Shared::new(config),
             downlink: Downlink::new(config),
             windows: Windows::default(),
+            foresight: Foresight::default(),
             uplink: UplinkPath::new(&config.uplink),
             round_trips: RoundTrips::new(config),
             capacity: Capacity::new(config),
@@ -252,7 +257,7 @@ impl DsaSync {
     fn forget(&mut self, now: Instant, slot: u32, out: &mut Actions) {
         self.downlink.forget(&mut self.shared, slot, out);
         release_kept(&mut self.shared, slot, out);
-        self.recover.forget(&mut self.shared, &mut self.windows, &self.round_trips, slot, out);
+        self.recover.forget(now, &mut self.shared, &mut self.windows, &self.round_trips, slot, out);
         self.windows.reopen(now, &mut self.shared, &self.round_trips, slot, out);
         self.round_trips.forget(self.shared.flows.at(slot));
         self.shared.flows.remove(slot);
@@ -283,7 +288,7 @@ impl DsaSync {
             }
             if packet.tcp.flags.contains(TcpFlags::SYN) {
                 let (shared, windows) = (&mut self.shared, &mut self.windows);
-                self.recover.forget(shared, windows, &self.round_trips, slot, out);
+                self.recover.forget(now, shared, windows, &self.round_trips, slot, out);
             }
             let flow = self.shared.flows.at(slot);
             self.capacity.on_arrival(now, packet.station, packet.len);
@@ -483,11 +488,11 @@ impl DsaSync {
             return Verdict::Hold;
         }
         if heard != Heard::Dropped {
-            self.recover.before_passing(shared, windows, round_trips, slot, packet.tcp, out);
+            self.recover.before_passing(now, shared, windows, round_trips, slot, packet.tcp, out);
         }
         let takes_place = heard == Heard::Stripped
             && shared.flows.known(slot).shaped == 0
-            && tell_window(shared, round_trips, slot, out);
+            && tell_window(now, shared, round_trips, slot, out);
         if heard == Heard::Dropped || takes_place {
             shared.metrics.dropped[DropReason::RepairedHere as usize] += u64::from(takes_place);
             self.forget_if_over(now, slot, out);
@@ -576,6 +581,7 @@ impl DsaSync {
         if self.shared.config.reclaim && !ends_late && self.shared.space.is_ample() {
             out.push(Action::Reclaim { scope });
         }
+        self.foresight.silence_began(now, &self.shared, scope);
         self.windows.silence_began(now, &mut self.shared, scope, out);
     }
 
@@ -601,13 +607,14 @@ impl DsaSync {
         let uplink = self.uplink.next_timeout().unwrap_or(never);
         let kept = self.windows.kept.next_timeout(&self.shared).unwrap_or(never);
         let nudge = self.windows.next_nudge().unwrap_or(never);
+        let look = self.foresight.next_timeout().unwrap_or(never);
         let gates = &self.recover.gates;
         let downlink =
             self.downlink.next_timeout(now, &self.shared, &self.round_trips, gates).unwrap_or(never);
         let recover = self.recover.next_timeout().unwrap_or(never);
         let copies = if self.recover.has_line() { self.downlink.pacer.next_time() } else { None };
         let downlink = downlink.min(recover).min(copies.unwrap_or(never));
-        let earliest = monitor.min(uplink).min(kept).min(nudge).min(downlink);
+        let earliest = monitor.min(uplink).min(kept).min(nudge).min(look).min(downlink);
         (earliest < Instant::FAR_FUTURE).then_some(earliest)
     }
 }
@@ -686,6 +693,7 @@ impl Mechanism for DsaSync {
         if windows.next_nudge().is_some_and(|due| due <= now) {
             windows.run_nudges(now, shared, round_trips, out);
         }
+        self.foresight.on_timeout(now, shared, round_trips, out);
         self.downlink.lose_patience(now);
         self.release(now, out);
         self.finish(now, out);
@@ -708,8 +716,8 @@ impl Mechanism for DsaSync {
         windows.kept.expire(Instant::FAR_FUTURE, shared, out);
         // A flow opens before its ACKs leave the shaper, so that they pass with the windows they came with.
         windows.flush(now, shared, round_trips, out);
-        self.recover.flush(shared, windows, round_trips, out);
-        self.uplink.flush(shared, windows, round_trips, out);
+        self.recover.flush(now, shared, windows, round_trips, out);
+        self.uplink.flush(now, shared, windows, round_trips, out);
         self.next_timeout = self.find_next_timeout(now);
     }
 

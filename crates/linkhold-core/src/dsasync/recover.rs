@@ -620,7 +620,7 @@ impl Recover {
                 self.end_mute(slot, Mute::Believed);
             }
             if self.states[slot as usize].hide_until.is_some_and(|until| until <= now) {
-                self.show(shared, windows, round_trips, slot, None, out);
+                self.show(now, shared, windows, round_trips, slot, None, out);
             }
             let state = &mut self.states[slot as usize];
             let due = state.due(&how);
@@ -642,13 +642,14 @@ impl Recover {
     /// The connection ends, begins anew, or leaves the table: no copy of it counts any more.
     pub fn forget(
         &mut self,
+        now: Instant,
         shared: &mut Shared,
         windows: &mut Windows,
         round_trips: &RoundTrips,
         slot: u32,
         out: &mut Actions,
     ) {
-        self.show(shared, windows, round_trips, slot, None, out);
+        self.show(now, shared, windows, round_trips, slot, None, out);
         let Some(state) = self.states.get_mut(slot as usize) else { return };
         shared.metrics.count(state.copies.clear(out));
         state.doubled.clear();
@@ -662,13 +663,14 @@ impl Recover {
     /// Lets go of everything.
     pub fn flush(
         &mut self,
+        now: Instant,
         shared: &mut Shared,
         windows: &mut Windows,
         round_trips: &RoundTrips,
         out: &mut Actions,
     ) {
         for slot in 0..self.states.len() as u32 {
-            self.forget(shared, windows, round_trips, slot, out);
+            self.forget(now, shared, windows, round_trips, slot, out);
         }
         self.order.clear();
         for slot in self.line.drain(..) {

@@ -102,8 +102,8 @@ impl UplinkPath {
         };
         if !shared.space.fits(packet.len, 0) {
             // B_alloc bounds both directions; what waits here goes first, in order.
-            self.flush(shared, windows, round_trips, out);
-            return Verdict::Forward(leaving(shared, windows, round_trips, &entry));
+            self.flush(now, shared, windows, round_trips, out);
+            return Verdict::Forward(leaving(now, shared, windows, round_trips, &entry));
         }
         let index = self.free.pop().unwrap_or(self.shaped.len() as u32);
         match self.shaped.get_mut(index as usize) {
@@ -115,9 +115,9 @@ impl UplinkPath {
         let mut verdict = self.shaper.on_packet(now, packet.station, id, packet.len, alpha);
         if verdict == UplinkVerdict::Full {
             self.shaper.make_room(now, packet.len, |id| self.due.push(id));
-            self.release_due(shared, windows, round_trips, out);
+            self.release_due(now, shared, windows, round_trips, out);
             // ACKs released since have told the correspondent more than when `rewrite` was decided.
-            rewrite = leaving(shared, windows, round_trips, &entry);
+            rewrite = leaving(now, shared, windows, round_trips, &entry);
             verdict = self.shaper.on_packet(now, packet.station, id, packet.len, alpha);
         }
         match verdict {
@@ -160,24 +160,26 @@ impl UplinkPath {
                 self.shaper.on_timeout(now, |_| monitor.alpha_network(now), |id| due.push(id));
             }
         }
-        self.release_due(shared, windows, round_trips, out);
+        self.release_due(now, shared, windows, round_trips, out);
     }
 
     /// Releases everything, in order.
     pub fn flush(
         &mut self,
+        now: Instant,
         shared: &mut Shared,
         windows: &mut Windows,
         round_trips: &RoundTrips,
         out: &mut Actions,
     ) {
         self.shaper.flush(|id| self.due.push(id));
-        self.release_due(shared, windows, round_trips, out);
+        self.release_due(now, shared, windows, round_trips, out);
     }
 
     /// Releases what the shaper has let go, with the window that is right now.
     fn release_due(
         &mut self,
+        now: Instant,
         shared: &mut Shared,
         windows: &mut Windows,
         round_trips: &RoundTrips,
@@ -190,7 +192,7 @@ impl UplinkPath {
             shared.space.give_back(entry.len);
             let rewrite = if shared.flows.by_id(entry.flow).is_some() {
                 shared.flows.at(entry.flow.slot).shaped -= u32::from(entry.counts);
-                leaving(shared, windows, round_trips, &entry)
+                leaving(now, shared, windows, round_trips, &entry)
             } else {
                 // The flow is forgotten, and what was decided when this ACK came with it: by now the
                 // correspondent may know of a further edge. The station's own window is never below that.
@@ -204,7 +206,13 @@ impl UplinkPath {
 
 /// What becomes of an ACK that leaves now, whatever was decided when it came: ACKs released since have told
 /// the correspondent more.
-fn leaving(shared: &mut Shared, windows: &mut Windows, round_trips: &RoundTrips, entry: &Shaped) -> Rewrite {
+fn leaving(
+    now: Instant,
+    shared: &mut Shared,
+    windows: &mut Windows,
+    round_trips: &RoundTrips,
+    entry: &Shaped,
+) -> Rewrite {
     let mut rewrite = entry.rewrite;
     if !entry.tells {
         return rewrite;
@@ -212,7 +220,7 @@ fn leaving(shared: &mut Shared, windows: &mut Windows, round_trips: &RoundTrips,
     let slot = entry.flow.slot;
     if entry.window > 0 && !entry.signed && shared.flows.at(slot).has_data {
         rewrite.window =
-            windows.on_leaving_shaper(shared, round_trips, slot, entry.ack, entry.window, entry.shift);
+            windows.on_leaving_shaper(now, shared, round_trips, slot, entry.ack, entry.window, entry.shift);
     }
     shared.flows.at(slot).passed = rewrite.window.unwrap_or(entry.window);
     rewrite

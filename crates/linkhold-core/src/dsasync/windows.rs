@@ -28,6 +28,7 @@ use std::collections::BinaryHeap;
 
 use super::flow::Flow;
 use super::flow_table::FlowId;
+use super::foresight::quiet_ahead;
 use super::handshake::EcnEcho;
 use super::keep_back::{KeptAcks, release_kept_closed};
 use super::round_trip::RoundTrips;
@@ -260,7 +261,7 @@ impl Windows {
         self.transition_to(shared, slot, state);
         let flow = shared.flows.at(slot);
         // ACKs that wait in the shaper carry a window of their own; after a RST nobody listens.
-        if flow.shaped > 0 || flow.is_over() || !tell_window(shared, round_trips, slot, out) {
+        if flow.shaped > 0 || flow.is_over() || !tell_window(now, shared, round_trips, slot, out) {
             return;
         }
         let nudge = Nudge { sent: 1, ..state.nudge() };
@@ -366,7 +367,7 @@ impl Windows {
                 continue;
             }
             let limit = if sack { shared.config.nudges } else { shared.config.nudges.min(2) };
-            if nudge.sent < limit && flow.shaped == 0 && tell_window(shared, round_trips, id.slot, out) {
+            if nudge.sent < limit && flow.shaped == 0 && tell_window(now, shared, round_trips, id.slot, out) {
                 let pause = shared.config.nudge_backoff * (1 << u32::from(nudge.sent).min(16));
                 self.plan_nudge(shared, id.slot, now + pause, nudge.sent + 1);
             }
@@ -421,13 +422,14 @@ impl Windows {
             return rewrite;
         }
         self.mark_open(shared, slot);
+        let quiet = quiet_ahead(now, shared, slot);
         let flow = shared.flows.at(slot);
         if let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) {
             round_trips.bdp.note_base(wired, radio);
         }
         let mut window = tcp.window;
         if let Some(shift) = shift {
-            window = clamped(shared.config.clamp, round_trips, flow, tcp.ack, tcp.window, shift);
+            window = clamped(shared.config.clamp, round_trips, flow, quiet, tcp.ack, tcp.window, shift);
             flow.note_edge(tcp.ack, window, shift);
             look_at_edge(now, round_trips, flow);
         }
@@ -446,6 +448,7 @@ impl Windows {
     /// offered, held down as ever; none if that is the window it came with.
     pub fn on_leaving_shaper(
         &mut self,
+        now: Instant,
         shared: &mut Shared,
         round_trips: &RoundTrips,
         slot: u32,
@@ -462,8 +465,9 @@ impl Windows {
         }
         // Decided anew: by now the correspondent may know of a further edge than when this ACK came.
         let shift = shift?;
+        let quiet = quiet_ahead(now, shared, slot);
         let flow = shared.flows.at(slot);
-        let told = clamped(shared.config.clamp, round_trips, flow, ack, window, shift);
+        let told = clamped(shared.config.clamp, round_trips, flow, quiet, ack, window, shift);
         flow.note_edge(ack, told, shift);
         (told < window).then_some(told)
     }
@@ -509,15 +513,17 @@ fn must_stay_closed(shared: &Shared, slot: u32) -> bool {
 
 /// Tells the sender the station's last offer, held down to the clamp. False if that is zero or not known.
 pub(super) fn tell_window(
+    now: Instant,
     shared: &mut Shared,
     round_trips: &RoundTrips,
     slot: u32,
     out: &mut Actions,
 ) -> bool {
-    let flow = shared.flows.at(slot);
+    let quiet = quiet_ahead(now, shared, slot);
+    let flow = shared.flows.known(slot);
     let window = match (flow.acked, flow.offer_shift) {
         (Some(acked), Some(shift)) => {
-            clamped(shared.config.clamp, round_trips, flow, acked, flow.offer, shift)
+            clamped(shared.config.clamp, round_trips, flow, quiet, acked, flow.offer, shift)
         }
         (Some(_), None) => flow.offer,
         (None, _) => 0,
@@ -552,8 +558,17 @@ fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mut Flow) {
     watched.edge_due = Some((edge, now + wired + EDGE_SLACK));
 }
 
-/// A window held down to the clamp: never above `window`, never below an edge already told.
-fn clamped(clamp: Clamp, round_trips: &RoundTrips, flow: &Flow, ack: Seq, window: u16, shift: u8) -> u16 {
+/// A window held down to the clamp: never above `window`, never below an edge already told. `quiet`: for so
+/// long the radio is silent in the wired round trip to come ([`quiet_ahead`]).
+pub(super) fn clamped(
+    clamp: Clamp,
+    round_trips: &RoundTrips,
+    flow: &Flow,
+    quiet: Duration,
+    ack: Seq,
+    window: u16,
+    shift: u8,
+) -> u16 {
     let wanted = match clamp {
         Clamp::Off => false,
         Clamp::OnSwitch => flow.clamp_on,
@@ -566,6 +581,7 @@ fn clamped(clamp: Clamp, round_trips: &RoundTrips, flow: &Flow, ack: Seq, window
     let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) else {
         return window;
     };
+    let wired = wired.saturating_sub(quiet);
     let told = round_trips.told_window(flow, wired, radio);
     let Some(bytes) = told.or_else(|| round_trips.measured_window(flow, wired)) else { return window };
     // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two

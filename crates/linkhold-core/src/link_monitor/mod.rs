@@ -182,6 +182,11 @@ impl LinkMonitor {
         let at = event.effective_at.unwrap_or(event.detected_at.min(now));
         match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, expected } => {
+                if cause == Cause::Sensing
+                    && let Some(schedule) = self.schedule_mut(scope)
+                {
+                    schedule.came(at);
+                }
                 self.change(scope, |freezes| freezes.start(now, cause, at, expected))
             }
             LinkEventKind::FreezeEnded { scope, cause } => {
@@ -447,6 +452,39 @@ impl LinkMonitor {
         .into_iter()
         .flatten()
         .min()
+    }
+
+    fn schedule_mut(&mut self, scope: Scope) -> Option<&mut Schedule> {
+        match scope {
+            Scope::Network => self.network_schedule.as_mut(),
+            Scope::Station(id) => self.stations.get_mut(id.0 as usize)?.schedule.as_mut(),
+        }
+    }
+
+    fn schedules_of(&self, station: StationId) -> impl Iterator<Item = Schedule> {
+        let own = self.stations.get(station.0 as usize).and_then(|station| station.schedule);
+        [self.network_schedule, own].into_iter().flatten()
+    }
+
+    /// How much of the time from `now` on, of this length, quiet periods take that were announced for the
+    /// station. Nothing if the last ones did not come when they were due.
+    #[must_use]
+    #[inline]
+    pub fn silent_within(&self, now: Instant, length: Duration, station: StationId) -> Duration {
+        let each = self.schedules_of(station).map(|schedule| schedule.silent_within(now, length));
+        each.max().unwrap_or(Duration::ZERO)
+    }
+
+    /// End of the announced quiet period that lasts at `now` for the station.
+    #[must_use]
+    pub fn quiet_until(&self, now: Instant, station: StationId) -> Option<Instant> {
+        self.schedules_of(station).filter_map(|schedule| schedule.quiet_until(now)).max()
+    }
+
+    /// True if a quiet period was announced for anybody.
+    #[must_use]
+    pub fn has_schedules(&self) -> bool {
+        self.network_schedule.is_some() || self.stations.iter().any(|station| station.schedule.is_some())
     }
 
     /// The eleven parameters for `station` as of `now`.

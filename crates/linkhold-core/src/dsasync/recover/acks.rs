@@ -181,6 +181,7 @@ impl Recover {
     #[inline]
     pub fn before_passing(
         &mut self,
+        now: Instant,
         shared: &mut Shared,
         windows: &mut Windows,
         round_trips: &RoundTrips,
@@ -190,7 +191,7 @@ impl Recover {
     ) {
         let covers = tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.contains(TcpFlags::RST);
         if self.hidden > 0 {
-            self.show(shared, windows, round_trips, slot, covers.then_some(tcp.ack), out);
+            self.show(now, shared, windows, round_trips, slot, covers.then_some(tcp.ack), out);
         }
     }
 
@@ -198,6 +199,7 @@ impl Recover {
     #[cold]
     pub fn show(
         &mut self,
+        now: Instant,
         shared: &mut Shared,
         windows: &mut Windows,
         round_trips: &RoundTrips,
@@ -217,7 +219,7 @@ impl Recover {
             let mut rewrite = Rewrite::NONE;
             if !ack.signed && shared.flows.known(slot).has_data {
                 rewrite.window =
-                    windows.on_leaving_shaper(shared, round_trips, slot, ack.ack, ack.window, ack.shift);
+                    windows.on_leaving_shaper(now, shared, round_trips, slot, ack.ack, ack.window, ack.shift);
             }
             shared.flows.at(slot).passed = rewrite.window.unwrap_or(ack.window);
             shared.metrics.released += 1;

@@ -322,6 +322,134 @@ fn the_clamp_holds_the_window_to_the_bandwidth_delay_product_and_never_takes_an_
     assert_eq!(b.ack(12, 1, 80_001, 2000).0, FORWARD);
 }
 
+/// A flow with 50 ms of wired round trip, held down to a radio of 1 MB/s (rate · (50 + 20) ms and a segment:
+/// 71,000 bytes), after so many ACKs, one each millisecond from 51 ms on.
+fn held_down(config: &DsaSyncConfig, acks: u32) -> Bench {
+    let clamp = DsaSyncConfig { clamp: Clamp::Always, standing_queue: Duration::from_millis(20), ..*config };
+    let mut b = Bench::new(&clamp);
+    b.link(LinkEventKind::ChannelSwitched {
+        capacity: BitRate::from_mbps(16),
+        efficiency: Fraction::clamped(0.5),
+    });
+    b.link(LinkEventKind::SensingSchedule {
+        scope: Scope::Network,
+        period: Duration::from_millis(1000),
+        duration: Duration::from_millis(25),
+        next: ms(1400),
+    });
+    let syn = SynOptions { mss: Some(1000), window_scale: Some(SHIFT), sack_permitted: true };
+    let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..Default::default() };
+    let (flags, ack, window) = (TcpFlags::SYN | TcpFlags::ACK, Seq(1), 10_000);
+    let answer = TcpSegment { flags, ack, window, syn, ..Default::default() };
+    let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &ask);
+    let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
+    let tcp =
+        TcpSegment { seq: Seq(1), ack: Seq(1), payload_len: MSS, flags: TcpFlags::ACK, ..Default::default() };
+    let _ = b.at(50).packet(Direction::Downlink, Origin::Arrival, 3, 1, &tcp);
+    for n in 1..=acks {
+        passed(&mut b, n);
+    }
+    b
+}
+
+/// ACK number `n`, a millisecond after the one before. How far the sender may go after it, bytes.
+fn passed(b: &mut Bench, n: u32) -> u32 {
+    let ack = 1 + n * MSS;
+    b.at(50 + u64::from(n));
+    let _ = b.down(10, 1, ack, MSS);
+    let (verdict, _) = b.ack(11, 1, ack, 50_000);
+    let Verdict::Forward(rewrite) = verdict else { panic!("{verdict:?}") };
+    ack + (u32::from(rewrite.window.expect("the clamp holds")) << SHIFT)
+}
+
+fn sensing(b: &mut Bench, began: bool) -> Vec<Action> {
+    let (scope, cause) = (Scope::Network, Cause::Sensing);
+    b.link(if began {
+        LinkEventKind::FreezeStarted { scope, cause, expected: None }
+    } else {
+        LinkEventKind::FreezeEnded { scope, cause }
+    })
+}
+
+/// What is told in a silence at each of its timeouts until `end`: when, and how far the sender may go.
+fn told_until(b: &mut Bench, end: Instant) -> Vec<(u64, u32)> {
+    let mut told = Vec::new();
+    while let Some(at) = b.agent.next_timeout().filter(|&at| at < end) {
+        b.now = b.now.max(at);
+        for ack in injected(&b.timeout()) {
+            told.push((b.now.as_nanos() / 1_000_000, ack.ack.0 + (u32::from(ack.window) << SHIFT)));
+        }
+    }
+    told
+}
+
+/// Sensing is due from 1400 to 1425 ms. What is told before 1350 ms or from 1375 ms on arrives outside of it.
+#[test]
+fn nothing_is_let_go_that_would_arrive_in_announced_sensing() {
+    let mut b = held_down(&plain(Mode::Freeze), 1290);
+    let edge = passed(&mut b, 1291);
+    // Until a look (2.5 ms) ahead of 1350 ms the edge moves with every ACK; then it stands for 25 ms.
+    let edges: Vec<u32> = (1292..1350).map(|n| (passed(&mut b, n) - edge) / MSS).collect();
+    let before: Vec<u32> = (1..=6).collect();
+    assert_eq!(edges[..6], before);
+    assert!(edges[6..31].iter().all(|&moved| moved == 6), "{edges:?}");
+    assert_eq!(edges[33..57], (9..33).collect::<Vec<u32>>(), "{edges:?}");
+    // In the quiet period it goes on, although no ACK comes, as if they did: 25 segments in 25 ms.
+    let stood = edge + edges[57] * MSS;
+    assert_eq!(injected(&sensing(b.at(1400), true)), []);
+    let told = told_until(&mut b, ms(1425));
+    assert!(told.len() >= 8 && told.iter().all(|(at, _)| (1400..1425).contains(at)), "{told:?}");
+    let last = told.last().expect("some").1;
+    assert!((24 * MSS..=26 * MSS).contains(&(last - stood)), "{} bytes in the silence", last - stood);
+    for pair in told.windows(2) {
+        assert!((MSS..=4 * MSS).contains(&(pair[1].1 - pair[0].1)), "{told:?}");
+    }
+    assert_eq!(injected(&sensing(b.at(1425), false)), []);
+    assert_eq!(told_until(&mut b, ms(1500)), []);
+}
+
+#[test]
+fn without_foresight_edges_move_all_the_time() {
+    let mut b = held_down(&DsaSyncConfig { foresee: false, ..plain(Mode::Freeze) }, 1290);
+    let edge = passed(&mut b, 1291);
+    for n in 1292..1350 {
+        assert_eq!(passed(&mut b, n) - edge, (n - 1291) * MSS);
+    }
+    sensing(b.at(1400), true);
+    assert_eq!(told_until(&mut b, ms(1425)), []);
+}
+
+/// A primary user comes before the sensing that was announced: nobody knows when the radio will be back, and
+/// what is missing from the window then would be missing for a round trip.
+#[test]
+fn a_silence_that_was_not_announced_gives_the_whole_window_back() {
+    let mut b = held_down(&plain(Mode::Freeze), 1290);
+    let edge = passed(&mut b, 1325);
+    b.at(1380).freeze(Scope::Network);
+    let told = told_until(&mut b, ms(1390));
+    let whole = 1 + 1325 * MSS + 71_000;
+    assert!(
+        matches!(told[..], [(1380, now)] if now > edge + 15 * MSS && now.abs_diff(whole) < 4),
+        "{told:?}"
+    );
+}
+
+/// Sensing that is not where it was announced: the schedule is believed no longer.
+#[test]
+fn a_schedule_that_is_not_kept_holds_nothing_down() {
+    let mut b = held_down(&plain(Mode::Freeze), 1290);
+    let mut n = 1290;
+    // Between 5400 and 5425 ms the fifth one would be due, and none came.
+    while n < 5300 {
+        n += 1;
+        passed(&mut b, n);
+    }
+    let edge = passed(&mut b, n + 1);
+    for next in n + 2..n + 60 {
+        assert_eq!(passed(&mut b, next) - edge, (next - n - 1) * MSS);
+    }
+}
+
 #[test]
 fn a_silence_that_nobody_ends_is_ended_and_everything_reopened() {
     let monitor = LinkMonitorConfig { max_silence: Duration::from_secs(2), ..Default::default() };

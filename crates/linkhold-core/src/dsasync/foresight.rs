@@ -1,0 +1,128 @@
+//! Windows that let nothing arrive in a quiet period that was announced.
+//!
+//! Beside the paper (`dsasync`), which knows of announced sensing only in α_i. Sees the schedules that the
+//! link monitor has, and silences; makes windows smaller, and emits ACKs that repeat what the station
+//! acknowledged, with a larger window.
+//!
+//! What a window lets go at t arrives at t + R, where R is the wired round trip. So the window that keeps the
+//! radio busy and leaves a queue of `standing` is
+//!
+//! ```text
+//! W(t) = rate · (R + radio part + standing − quiet time in (t, t + R])
+//! ```
+//!
+//! One that leaves out the last term lets arrive in a quiet period what the radio would have carried in that
+//! time. This waits here, and what comes after it waits behind it, until a round trip after the period's
+//! beginning: nothing is lost or won by it but delay.
+//! - From R before a quiet period on the window shrinks as fast as ACKs come: its right edge stands still for
+//!   the length of the period, and never recedes.
+//! - In a quiet period no ACK comes that could move the edge, so we move it, every [`LOOK`], as far as the
+//!   radio will carry afterwards.
+//! - In a silence that no schedule explains (a primary user) nobody knows when the radio will be back. Then
+//!   the whole window is given at once: what is missing from it would be missing when the radio is back.
+//!
+//! A schedule counts as long as its quiet periods come when they are due
+//! ([`LinkMonitor::silent_within`]): a radio that does not keep to it would stand still for them.
+//!
+//! Between silences: nothing to do → looking (a silence begins, and somebody announced one) → nothing to do.
+
+use super::round_trip::RoundTrips;
+use super::shared::Shared;
+use super::windows::{clamped, tell_window};
+use crate::action::Actions;
+use crate::link_event::Scope;
+use crate::link_monitor::LinkMonitor;
+use crate::packet::StationId;
+use crate::time::{Duration, Instant};
+
+/// Time between two looks at the windows in a quiet period, half the standing queue: what an edge lets go at
+/// once is a short burst beside it.
+const LOOK: Duration = Duration::from_micros(2500);
+
+/// What is to be done in quiet periods.
+#[derive(Debug, Default)]
+pub(super) struct Foresight {
+    /// The next look at the windows, and the last one.
+    looks: Option<(Instant, Instant)>,
+}
+
+impl Foresight {
+    /// A silence begins.
+    #[inline]
+    pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) {
+        if !shared.config.foresee || !shared.monitor.has_schedules() {
+            return;
+        }
+        // The network's schedule covers a station that does not exist, too.
+        let station = match scope {
+            Scope::Network => StationId(u32::MAX),
+            Scope::Station(station) => station,
+        };
+        let until = shared.monitor.quiet_until(now + LOOK, station).unwrap_or(now);
+        let last = self.looks.map_or(until, |(_, last)| last.max(until));
+        self.looks = Some((now, last));
+    }
+
+    /// When the windows are looked at next.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.looks.map(|(next, _)| next)
+    }
+
+    /// Tells the senders of silent stations how far they may go by now.
+    #[inline]
+    pub fn on_timeout(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        round_trips: &RoundTrips,
+        out: &mut Actions,
+    ) {
+        if let Some((next, last)) = self.looks
+            && next <= now
+        {
+            self.looks = (now + LOOK <= last).then_some((now + LOOK, last));
+            look(now, shared, round_trips, out);
+        }
+    }
+}
+
+/// Moves the edges that have to move by a segment or more.
+#[cold]
+fn look(now: Instant, shared: &mut Shared, round_trips: &RoundTrips, out: &mut Actions) {
+    for slot in 0..shared.flows.slot_count() {
+        let Some(flow) = shared.flows.get(slot) else { continue };
+        let silenced = flow.has_data && !flow.window.is_closed() && shared.monitor.tfp(flow.station);
+        if !silenced || flow.signed || flow.is_over() || flow.shaped > 0 {
+            continue;
+        }
+        let (Some(acked), Some(shift), Some(edge)) = (flow.acked, flow.offer_shift, flow.told_edge) else {
+            continue;
+        };
+        let quiet = quiet_ahead(now, shared, slot);
+        let window = clamped(shared.config.clamp, round_trips, flow, quiet, acked, flow.offer, shift);
+        let segment = flow.handshake.mss.clamp(536, 9000);
+        if (acked + (u32::from(window) << shift)).after(edge + (segment - 1)) {
+            tell_window(now, shared, round_trips, slot, out);
+        }
+    }
+}
+
+/// Quiet time that was announced for the flow's next wired round trip: in this part of it the radio will not
+/// carry what is let go from now on.
+#[inline]
+pub(super) fn quiet_ahead(now: Instant, shared: &Shared, slot: u32) -> Duration {
+    let flow = shared.flows.known(slot);
+    match flow.wired.get() {
+        Some(wired) if shared.config.foresee => {
+            quiet_within(now + LOOK, wired, &shared.monitor, flow.station)
+        }
+        Some(_) | None => Duration::ZERO,
+    }
+}
+
+fn quiet_within(from: Instant, wired: Duration, monitor: &LinkMonitor, station: StationId) -> Duration {
+    let quiet = monitor.silent_within(from, wired, station);
+    let is_explained = || !monitor.tfp(station) || monitor.quiet_until(from, station).is_some();
+    if quiet.is_zero() || is_explained() { quiet } else { Duration::ZERO }
+}
