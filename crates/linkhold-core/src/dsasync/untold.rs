@@ -30,8 +30,9 @@
 //! - **Margin**: what is kept waiting against a forecast that is wrong. It grows while the radio runs dry
 //!   though the senders used their windows up, and shrinks else, in the proportion that lets the radio run
 //!   dry for `dry_share` of the time: a quantile followed by its own error (Robbins and Monro 1951). A link
-//!   that varies gets a long queue and a steady one hardly any, without either being set. It is at least the
-//!   standing queue. So a window is always more than the rate measured needs, and a low estimate cannot
+//!   that varies gets a long queue and a steady one hardly any, without either being set. From where it begins
+//!   that would take longer than most downloads last, so on the downlink it first falls fast, and begins anew
+//!   where it was once the radio runs dry for long. It is at least the standing queue. So a window is always more than the rate measured needs, and a low estimate cannot
 //!   confirm itself: each round trip carries more than the one before, until the radio is busy.
 //!
 //! Nothing is held down before the radio was busy for the length of a sample.
@@ -50,7 +51,18 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 /// The margin grows or shrinks by at most this share of the time that passes.
 const STEP: f64 = 0.02;
 
-/// The margin to begin with.
+/// The margin falls by this share of the time that passes as long as nothing says that the rate varies: to
+/// the standing queue within a second.
+const TRIAL_STEP: f64 = 0.05;
+
+/// The rate varies once the radio ran dry for this part of `dry_share`, over [`TRIAL`]. A burst of a primary
+/// user leaves less: after it the radio is dry for a round trip at most.
+const TRIAL_PART: f64 = 0.5;
+
+/// Time over which it is measured how long the radio runs dry.
+const TRIAL: Duration = Duration::from_secs(3);
+
+/// The margin to begin with, and the least when it turns out that the rate varies.
 const FIRST_MARGIN: Duration = Duration::from_millis(30);
 
 /// Time between two looks at the radio counts up to this.
@@ -80,23 +92,49 @@ enum Load {
     Idle,
 }
 
+/// How the margin is found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Search {
+    /// Nothing says yet that the rate varies: the margin falls fast. `dry` is the share of the time in which
+    /// the radio ran dry, over [`TRIAL`].
+    Trial { dry: f64 },
+    /// The rate varies: the margin follows its quantile.
+    Quantile,
+}
+
 /// The wait that is allowed for against wrong forecasts, ns.
 #[derive(Clone, Copy, Debug)]
 struct Margin {
     nanos: f64,
     looked: Instant,
+    search: Search,
 }
 
 impl Margin {
-    const NEW: Self = Self { nanos: FIRST_MARGIN.as_nanos() as f64, looked: Instant::ZERO };
+    const NEW: Self = Self {
+        nanos: FIRST_MARGIN.as_nanos() as f64,
+        looked: Instant::ZERO,
+        search: Search::Trial { dry: 0.0 },
+    };
 
     fn look(&mut self, now: Instant, load: Load, limits: &Limits) {
         let passed = now.since(self.looked).min(LONGEST_LOOK).as_nanos() as f64;
         self.looked = now;
-        let change = match load {
-            Load::Dry => STEP * (1.0 - limits.dry_share) * passed,
-            Load::Busy => -STEP * limits.dry_share * passed,
-            Load::Idle => 0.0,
+        if let Search::Trial { dry } = &mut self.search
+            && load != Load::Idle
+        {
+            let ran_dry = f64::from(u8::from(load == Load::Dry));
+            *dry += (ran_dry - *dry) * passed / TRIAL.as_nanos() as f64;
+            if *dry > TRIAL_PART * limits.dry_share {
+                self.search = Search::Quantile;
+                self.nanos = self.nanos.max(FIRST_MARGIN.as_nanos() as f64);
+            }
+        }
+        let change = match (load, self.search) {
+            (Load::Dry, _) => STEP * (1.0 - limits.dry_share) * passed,
+            (Load::Busy, Search::Trial { .. }) => -TRIAL_STEP * passed,
+            (Load::Busy, Search::Quantile) => -STEP * limits.dry_share * passed,
+            (Load::Idle, _) => 0.0,
         };
         self.nanos = (self.nanos + change).clamp(limits.least_margin, limits.most_margin);
     }
@@ -158,7 +196,8 @@ impl Untold {
             bytes: 0,
             limited: true,
             filled: false,
-            margin: Margin::NEW,
+            // Its quantile is a hundredth of the time: no trial is long enough to tell.
+            margin: Margin { search: Search::Quantile, ..Margin::NEW },
             shares: Shares::default(),
         };
         Self {
