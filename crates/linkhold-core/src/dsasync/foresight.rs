@@ -21,6 +21,10 @@
 //! - In a silence that no schedule explains (a primary user) nobody knows when the radio will be back. Then
 //!   the whole window is given at once: what is missing from it would be missing when the radio is back.
 //!
+//! - R is the least wired round trip. Where data comes later, the radio would run dry after each quiet period.
+//!   So the term is smaller by as much as data was late, which is watched after each period: if the radio has
+//!   nothing when data comes, that data was late.
+//!
 //! A schedule counts as long as its quiet periods come when they are due
 //! ([`LinkMonitor::silent_within`]): a radio that does not keep to it would stand still for them.
 //!
@@ -39,11 +43,21 @@ use crate::time::{Duration, Instant};
 /// once is a short burst beside it.
 const LOOK: Duration = Duration::from_micros(2500);
 
+/// For this time after a quiet period it is watched how late data comes.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// After a quiet period after which the radio did not run dry, data counts as late by this part less.
+const FORGET: f64 = 0.125;
+
 /// What is to be done in quiet periods.
 #[derive(Debug, Default)]
 pub(super) struct Foresight {
     /// The next look at the windows, and the last one.
     looks: Option<(Instant, Instant)>,
+    /// End of the quiet period that lasts, as it was announced.
+    quiet: Option<Instant>,
+    /// When the latest quiet period ended, until it is known if data was late.
+    watch: Option<Instant>,
 }
 
 impl Foresight {
@@ -58,9 +72,42 @@ impl Foresight {
             Scope::Network => StationId(u32::MAX),
             Scope::Station(station) => station,
         };
-        let until = shared.monitor.quiet_until(now + LOOK, station).unwrap_or(now);
+        let quiet = shared.monitor.quiet_until(now + LOOK, station);
+        (self.quiet, self.watch) = (quiet, None);
+        let until = quiet.unwrap_or(now);
         let last = self.looks.map_or(until, |(_, last)| last.max(until));
         self.looks = Some((now, last));
+    }
+
+    /// A silence has ended.
+    #[inline]
+    pub fn silence_ended(&mut self, now: Instant) {
+        if let Some(until) = self.quiet.take()
+            && until.since(now).max(now.since(until)) <= LOOK
+        {
+            self.watch = Some(now);
+        }
+    }
+
+    /// True while [`on_data`](Self::on_data) wants to be called.
+    #[inline]
+    pub fn watches(&self) -> bool {
+        self.watch.is_some()
+    }
+
+    /// Data comes; `idle`: nothing is held, and stations have acknowledged all that went down.
+    #[inline]
+    pub fn on_data(&mut self, now: Instant, shared: &mut Shared, idle: bool) {
+        if let Some(ended) = self.watch {
+            let after = now.since(ended);
+            if after > WATCH {
+                shared.late_data = shared.late_data.mul_f64(1.0 - FORGET);
+                self.watch = None;
+            } else if idle {
+                shared.late_data = (shared.late_data + after).min(WATCH);
+                self.watch = None;
+            }
+        }
     }
 
     /// When the windows are looked at next.
@@ -115,7 +162,8 @@ pub(super) fn quiet_ahead(now: Instant, shared: &Shared, slot: u32) -> Duration 
     let flow = shared.flows.known(slot);
     match flow.wired.get() {
         Some(wired) if shared.config.foresee => {
-            quiet_within(now + LOOK, wired, &shared.monitor, flow.station)
+            let quiet = quiet_within(now + LOOK, wired, &shared.monitor, flow.station);
+            quiet.saturating_sub(shared.late_data)
         }
         Some(_) | None => Duration::ZERO,
     }

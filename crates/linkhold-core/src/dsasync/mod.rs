@@ -290,6 +290,10 @@ impl DsaSync {
                 let (shared, windows) = (&mut self.shared, &mut self.windows);
                 self.recover.forget(now, shared, windows, &self.round_trips, slot, out);
             }
+            if self.foresight.watches() && packet.tcp.payload_len > 0 {
+                let idle = self.round_trips.outstanding() == 0 && self.downlink.packets() == 0;
+                self.foresight.on_data(now, &mut self.shared, idle);
+            }
             let flow = self.shared.flows.at(slot);
             self.capacity.on_arrival(now, packet.station, packet.len);
             self.round_trips.on_arrival(now, flow, packet.tcp);
@@ -559,6 +563,7 @@ impl DsaSync {
                 }
                 self.downlink.unblock();
                 self.shared.silence_ended(now);
+                self.foresight.silence_ended(now);
                 self.recover.silence_ended(now, &self.shared, &self.downlink.pacer);
                 self.round_trips.interrupt(now);
                 self.round_trips.silence_ended(now);

@@ -10,7 +10,7 @@ use crate::action::{AckSpec, Action, Actions, DropReason, Verdict};
 use crate::link_monitor::LinkMonitor;
 use crate::mechanism::Metrics;
 use crate::packet::{Direction, PacketId, StationId};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::units::BitRate;
 
 /// The state that no single part owns. Each part gets it as an argument.
@@ -21,6 +21,8 @@ pub(super) struct Shared {
     pub flows: FlowTable,
     pub space: Space,
     allocation: Allocation,
+    /// By how much later than expected data came after quiet periods (`foresight.rs`).
+    pub late_data: Duration,
     /// Counters. The gauges in it are filled in when somebody asks.
     pub metrics: Metrics,
 }
@@ -33,6 +35,7 @@ impl Shared {
             flows: FlowTable::new(config.max_flows, config.flow_seed),
             space: Space::new(config),
             allocation: Allocation::new(),
+            late_data: Duration::ZERO,
             metrics: Metrics::default(),
         }
     }

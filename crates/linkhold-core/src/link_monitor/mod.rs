@@ -182,7 +182,7 @@ impl LinkMonitor {
         let at = event.effective_at.unwrap_or(event.detected_at.min(now));
         match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, expected } => {
-                if cause == Cause::Sensing
+                if is_planned(cause)
                     && let Some(schedule) = self.schedule_mut(scope)
                 {
                     schedule.came(at);
@@ -568,6 +568,14 @@ impl LinkMonitor {
     fn find_next_timeout(&mut self) {
         let stations = self.stations.iter().filter_map(station_timeout);
         self.next_timeout = stations.chain(self.network.next_timeout()).min();
+    }
+}
+
+/// True of a silence that the radio itself decides on, so that it can be one of a schedule.
+const fn is_planned(cause: Cause) -> bool {
+    match cause {
+        Cause::Sensing | Cause::ChannelSwitch | Cause::Grant => true,
+        Cause::PrimaryUser | Cause::Fade => false,
     }
 }
 

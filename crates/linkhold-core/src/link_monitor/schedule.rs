@@ -1,4 +1,5 @@
-//! A sensing schedule that was announced, and whether the radio keeps to it.
+//! A schedule of quiet periods that was announced (sensing; a satellite's reconfiguration), and whether the
+//! radio keeps to it.
 //!
 //! Source: `dsasync` section IV-A, parameters 1 to 4 (f and t of sensing).
 

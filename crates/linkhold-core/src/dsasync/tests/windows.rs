@@ -354,8 +354,12 @@ fn held_down(config: &DsaSyncConfig, acks: u32) -> Bench {
 
 /// ACK number `n`, a millisecond after the one before. How far the sender may go after it, bytes.
 fn passed(b: &mut Bench, n: u32) -> u32 {
+    passed_at(b, 50 + u64::from(n), n)
+}
+
+fn passed_at(b: &mut Bench, millis: u64, n: u32) -> u32 {
     let ack = 1 + n * MSS;
-    b.at(50 + u64::from(n));
+    b.at(millis);
     let _ = b.down(10, 1, ack, MSS);
     let (verdict, _) = b.ack(11, 1, ack, 50_000);
     let Verdict::Forward(rewrite) = verdict else { panic!("{verdict:?}") };
@@ -406,6 +410,27 @@ fn nothing_is_let_go_that_would_arrive_in_announced_sensing() {
     }
     assert_eq!(injected(&sensing(b.at(1425), false)), []);
     assert_eq!(told_until(&mut b, ms(1500)), []);
+}
+
+/// Data that comes 10 ms after a quiet period and finds the radio with nothing to send was late by that: the
+/// next time the edge stands for 10 ms less. If the radio has something to send, it was not late.
+#[test]
+fn as_much_as_data_was_late_is_let_go_into_the_next_quiet_period() {
+    for (idle, stands) in [(true, 15), (false, 25)] {
+        let mut b = held_down(&plain(Mode::Freeze), 1349);
+        sensing(b.at(1400), true);
+        let _ = told_until(&mut b, ms(1425));
+        sensing(b.at(1425), false);
+        if idle {
+            let _ = b.at(1426).ack(11, 1, 1 + 1350 * MSS, 50_000);
+        }
+        let mut edges = vec![0];
+        for n in 1350..2330 {
+            edges.push(passed_at(&mut b, 85 + u64::from(n), n));
+        }
+        let stood = edges[900..].windows(2).filter(|pair| pair[0] == pair[1]).count();
+        assert!(stood.abs_diff(stands) <= 1, "{stood} ms instead of {stands}");
+    }
 }
 
 #[test]
