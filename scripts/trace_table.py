@@ -89,7 +89,7 @@ ERRORS = re.compile(
 def errors_of_rate():
     """By recording and case: what the test prints of the estimates' errors."""
     recordings()
-    commit = this_commit()
+    commit = program_commit()
     test = ["test", "-q", "-p", "linkhold-sim", "--test", "untold_rate", "the_rate_that_nobody_tells_is_found", "--", "--nocapture"]
     told = subprocess.run([os.environ.get("CARGO", "cargo"), *test], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     keys = ("recording", "dry", "median", "p90", "looks", "busy_median", "busy_p90", "busy_looks")
