@@ -291,7 +291,7 @@ impl DsaSync {
                 self.recover.forget(now, shared, windows, &self.round_trips, slot, out);
             }
             if self.foresight.watches() && packet.tcp.payload_len > 0 {
-                let idle = self.round_trips.outstanding() == 0 && self.downlink.packets() == 0;
+                let idle = self.round_trips.is_idle() && self.downlink.packets() == 0;
                 self.foresight.on_data(now, &mut self.shared, idle);
             }
             let flow = self.shared.flows.at(slot);

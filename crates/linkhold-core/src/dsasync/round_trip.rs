@@ -196,6 +196,12 @@ impl RoundTrips {
         self.outstanding
     }
 
+    /// True if nothing is in the radio but what stations may have and not acknowledge yet, because ACKs are
+    /// delayed.
+    pub fn is_idle(&self) -> bool {
+        self.outstanding <= self.first
+    }
+
     /// What is measured of a station, where nobody tells the rate.
     #[inline]
     pub fn untold(&self, station: StationId) -> Option<&Untold> {
