@@ -23,7 +23,7 @@
 //!
 //! - R is the least wired round trip. Where data comes later, the radio would run dry after each quiet period.
 //!   So the term is smaller by as much as data was late, which is watched after each period: if the radio has
-//!   nothing when data comes, that data was late.
+//!   nothing when data comes, that data was late. What happens after one period only is chance.
 //!
 //! A schedule counts as long as its quiet periods come when they are due
 //! ([`LinkMonitor::silent_within`]): a radio that does not keep to it would stand still for them.
@@ -46,6 +46,9 @@ const LOOK: Duration = Duration::from_micros(2500);
 /// For this time after a quiet period it is watched how late data comes.
 const WATCH: Duration = Duration::from_millis(100);
 
+/// After a silence that was not announced senders may have other reasons to be late for so long.
+const SETTLED: Duration = Duration::from_millis(500);
+
 /// After a quiet period after which the radio did not run dry, data counts as late by this part less.
 const FORGET: f64 = 0.125;
 
@@ -58,6 +61,10 @@ pub(super) struct Foresight {
     quiet: Option<Instant>,
     /// When the latest quiet period ended, until it is known if data was late.
     watch: Option<Instant>,
+    /// By how much data was late after the quiet period that was watched last.
+    was_late: Duration,
+    /// When the latest silence ended that was not announced.
+    disturbed: Option<Instant>,
 }
 
 impl Foresight {
@@ -82,9 +89,11 @@ impl Foresight {
     /// A silence has ended.
     #[inline]
     pub fn silence_ended(&mut self, now: Instant) {
-        if let Some(until) = self.quiet.take()
-            && until.since(now).max(now.since(until)) <= LOOK
-        {
+        let as_announced =
+            self.quiet.take().is_some_and(|until| until.since(now).max(now.since(until)) <= LOOK);
+        if !as_announced {
+            self.disturbed = Some(now);
+        } else if self.disturbed.is_none_or(|at| now.since(at) > SETTLED) {
             self.watch = Some(now);
         }
     }
@@ -102,10 +111,10 @@ impl Foresight {
             let after = now.since(ended);
             if after > WATCH {
                 shared.late_data = shared.late_data.mul_f64(1.0 - FORGET);
-                self.watch = None;
+                (self.was_late, self.watch) = (Duration::ZERO, None);
             } else if idle {
-                shared.late_data = (shared.late_data + after).min(WATCH);
-                self.watch = None;
+                shared.late_data = (shared.late_data + after.min(self.was_late)).min(WATCH);
+                (self.was_late, self.watch) = (after, None);
             }
         }
     }
