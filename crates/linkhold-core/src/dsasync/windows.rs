@@ -446,6 +446,7 @@ impl Windows {
 
     /// The window of an ACK that leaves the shaper: zero if its flow is closed now, else what the station
     /// offered, held down as ever; none if that is the window it came with.
+    #[expect(clippy::too_many_arguments, reason = "three of them are the ACK's own")]
     pub fn on_leaving_shaper(
         &mut self,
         now: Instant,

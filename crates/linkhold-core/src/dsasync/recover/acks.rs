@@ -178,6 +178,10 @@ impl Recover {
     }
 
     /// A packet of the flow passes now: what was kept back goes before it, or is covered by it.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "two of them are other parts, which show what was kept back"
+    )]
     #[inline]
     pub fn before_passing(
         &mut self,
@@ -196,6 +200,7 @@ impl Recover {
     }
 
     /// Releases what was kept back of a flow, but throws away what an ACK up to `covered` says anyway.
+    #[expect(clippy::too_many_arguments, reason = "two of them are other parts that it reads")]
     #[cold]
     pub fn show(
         &mut self,
