@@ -20,28 +20,22 @@
 //!   radio will carry afterwards.
 //! - In a silence that no schedule explains (a primary user) nobody knows when the radio will be back. Then
 //!   the whole window is given at once: what is missing from it would be missing when the radio is back.
-//!
-//! - R is the least wired round trip. Where data comes later, the radio would run dry after each quiet period.
-//!   So the term is smaller by as much as data was late, which is watched after each period: if the radio has
-//!   nothing when data comes, that data was late. What happens after one period only is chance.
+//! - R is the least wired round trip. Where data comes later, the radio would run dry after each quiet
+//!   period. So the term is smaller by as much as data was late, which is watched after each period: if the
+//!   radio has nothing when data comes, that data was late. What happens after one period only is chance.
 //!
 //! A schedule counts as long as its quiet periods come when they are due
-//! ([`LinkMonitor::silent_within`]): a radio that does not keep to it would stand still for them.
+//! (`LinkMonitor::silent_within`): a radio that does not keep to it would stand still for them.
 //!
 //! Between silences: nothing to do → looking (a silence begins, and somebody announced one) → nothing to do.
 
+use super::edge::{LOOK, clamped, foresees, quiet_ahead, tell_window};
 use super::round_trip::RoundTrips;
 use super::shared::Shared;
-use super::windows::{clamped, tell_window};
 use crate::action::Actions;
 use crate::link_event::Scope;
-use crate::link_monitor::LinkMonitor;
 use crate::packet::StationId;
 use crate::time::{Duration, Instant};
-
-/// Time between two looks at the windows in a quiet period, half the standing queue: what an edge lets go at
-/// once is a short burst beside it.
-const LOOK: Duration = Duration::from_micros(2500);
 
 /// For this time after a quiet period it is watched how late data comes.
 const WATCH: Duration = Duration::from_millis(100);
@@ -71,7 +65,7 @@ impl Foresight {
     /// A silence begins.
     #[inline]
     pub fn silence_began(&mut self, now: Instant, shared: &Shared, scope: Scope) {
-        if !shared.config.foresee || !shared.monitor.has_schedules() {
+        if !foresees(&shared.config) || !shared.monitor.has_schedules() {
             return;
         }
         // The network's schedule covers a station that does not exist, too.
@@ -162,24 +156,4 @@ fn look(now: Instant, shared: &mut Shared, round_trips: &RoundTrips, out: &mut A
             tell_window(now, shared, round_trips, slot, out);
         }
     }
-}
-
-/// Quiet time that was announced for the flow's next wired round trip: in this part of it the radio will not
-/// carry what is let go from now on.
-#[inline]
-pub(super) fn quiet_ahead(now: Instant, shared: &Shared, slot: u32) -> Duration {
-    let flow = shared.flows.known(slot);
-    match flow.wired.get() {
-        Some(wired) if shared.config.foresee => {
-            let quiet = quiet_within(now + LOOK, wired, &shared.monitor, flow.station);
-            quiet.saturating_sub(shared.late_data)
-        }
-        Some(_) | None => Duration::ZERO,
-    }
-}
-
-fn quiet_within(from: Instant, wired: Duration, monitor: &LinkMonitor, station: StationId) -> Duration {
-    let quiet = monitor.silent_within(from, wired, station);
-    let is_explained = || !monitor.tfp(station) || monitor.quiet_until(from, station).is_some();
-    if quiet.is_zero() || is_explained() { quiet } else { Duration::ZERO }
 }

@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | 1 and 2, what is held and when it leaves | `Downlink` | `downlink.rs`, `hold_buffer.rs`, `held.rs`, `pacer.rs` |
 //! | beside the paper: nobody takes another's share | `Downlink` | `hold_buffer.rs`, `queues.rs`, `virtual_time.rs`, `longest.rs`, `codel.rs` |
-//! | beside the paper: nothing arrives in announced sensing | `Foresight` | `foresight.rs` |
+//! | beside the paper: nothing arrives in announced sensing | `Foresight` | `foresight.rs`, `edge.rs` |
 //! | beside the paper: datagrams of UDP | `Downlink` | `datagrams.rs` |
 //! | 1 and 2, what windows senders are told | `Windows` | `windows.rs`, `window.rs`, `keep_back.rs` |
 //! | 3 and 4, uplink shaping | `UplinkPath` | `uplink_path.rs`, `uplink.rs` |
@@ -38,6 +38,7 @@ mod datagrams;
 mod delivery_rate;
 mod departures;
 mod downlink;
+mod edge;
 mod flow;
 mod flow_table;
 mod foresight;
@@ -81,6 +82,7 @@ use crate::units::Bytes;
 
 use capacity::{Capacity, Channel};
 use downlink::{Downlink, Leaving, MOST_DROPS};
+use edge::tell_window;
 use flow::Transport;
 use flow_table::Touched;
 use foresight::Foresight;
@@ -92,7 +94,7 @@ use shared::Shared;
 use uplink::UplinkMode;
 use uplink_path::UplinkPath;
 use uplink_windows::{pass_downlink, tell_station};
-use windows::{Windows, tell_window};
+use windows::Windows;
 
 pub use config::{
     CapacityResponse, Clamp, CloseAt, ConfigError, Datagrams, DsaSyncConfig, Duplicates, Mode, Queues,

@@ -109,8 +109,8 @@ impl Registered for DsaSyncConfig {
         rate_window: Positive<Duration> => rate_window;
         /// When the window is held down to the radio's bandwidth-delay product.
         clamp: Clamp => clamp;
-        /// The clamp lets nothing arrive in a quiet period of sensing that was announced: windows are smaller by
-        /// it for a round trip.
+        /// The clamp lets nothing arrive in a quiet period that was announced: windows are smaller by it for
+        /// a round trip.
         foresee: bool => foresee;
         /// Queue that the clamp leaves standing before the radio, as time at the channel's rate.
         standing_queue: Duration => standing_queue;

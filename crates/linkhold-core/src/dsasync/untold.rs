@@ -30,10 +30,11 @@
 //! - **Margin**: what is kept waiting against a forecast that is wrong. It grows while the radio runs dry
 //!   though the senders used their windows up, and shrinks else, in the proportion that lets the radio run
 //!   dry for `dry_share` of the time: a quantile followed by its own error (Robbins and Monro 1951). A link
-//!   that varies gets a long queue and a steady one hardly any, without either being set. From where it begins
-//!   that would take longer than most downloads last, so on the downlink it first falls fast, and begins anew
-//!   where it was once the radio runs dry for long. It is at least the standing queue. So a window is always more than the rate measured needs, and a low estimate cannot
-//!   confirm itself: each round trip carries more than the one before, until the radio is busy.
+//!   that varies gets a long queue and a steady one hardly any, without either being set. From where it
+//!   begins that would take longer than most downloads last, so on the downlink it first falls fast, and
+//!   begins anew where it was once the radio runs dry for long. It is at least the standing queue. So a
+//!   window is always more than the rate measured needs, and a low estimate cannot confirm itself: each round
+//!   trip carries more than the one before, until the radio is busy.
 //!
 //! Nothing is held down before the radio was busy for the length of a sample.
 

@@ -26,23 +26,20 @@
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::edge::{clamped, look_at_edge, quiet_ahead, tell_window};
 use super::flow::Flow;
 use super::flow_table::FlowId;
-use super::foresight::quiet_ahead;
 use super::handshake::EcnEcho;
 use super::keep_back::{KeptAcks, release_kept_closed};
 use super::round_trip::RoundTrips;
 use super::shared::Shared;
 use super::window::{Nudge, Window};
-use super::{Clamp, CloseAt, Mode, Queues};
+use super::{CloseAt, Mode, Queues};
 use crate::action::{Actions, Rewrite};
 use crate::link_event::Scope;
 use crate::packet::{Origin, PacketView, TcpFlags, TcpSegment};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::units::Seq;
-
-/// What a window lets go may come later than after the least wired round trip, by this much.
-const EDGE_SLACK: Duration = Duration::from_millis(20);
 
 /// Closes and reopens windows.
 #[derive(Debug, Default)]
@@ -510,84 +507,4 @@ fn must_stay_closed(shared: &Shared, slot: u32) -> bool {
         }
     };
     shared.config.mode != Mode::Hold && closed
-}
-
-/// Tells the sender the station's last offer, held down to the clamp. False if that is zero or not known.
-pub(super) fn tell_window(
-    now: Instant,
-    shared: &mut Shared,
-    round_trips: &RoundTrips,
-    slot: u32,
-    out: &mut Actions,
-) -> bool {
-    let quiet = quiet_ahead(now, shared, slot);
-    let flow = shared.flows.known(slot);
-    let window = match (flow.acked, flow.offer_shift) {
-        (Some(acked), Some(shift)) => {
-            clamped(shared.config.clamp, round_trips, flow, quiet, acked, flow.offer, shift)
-        }
-        (Some(_), None) => flow.offer,
-        (None, _) => 0,
-    };
-    if window == 0 || !shared.inject(slot, window, out) {
-        return false;
-    }
-    let flow = shared.flows.at(slot);
-    if let (Some(acked), Some(shift)) = (flow.acked, flow.offer_shift) {
-        flow.note_edge(acked, window, shift);
-    }
-    true
-}
-
-/// Looks whether what was told a wired round trip ago has come. If not, the sender does not use its window
-/// up, and a radio that runs dry says nothing of the window.
-fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mut Flow) {
-    let (Some(edge), Some(newest), Some(wired)) = (flow.told_edge, flow.down_max, flow.wired.get()) else {
-        return;
-    };
-    let Some(watched) = &mut flow.watched else { return };
-    if let Some((old, due)) = watched.edge_due {
-        if now < due {
-            return;
-        }
-        let missing = old.minus(newest);
-        let segments = i32::try_from(2 * flow.handshake.mss.clamp(536, 9000)).unwrap_or(i32::MAX);
-        if let Some(untold) = round_trips.untold_at(flow.station) {
-            untold.rate.used_up = missing <= segments;
-        }
-    }
-    watched.edge_due = Some((edge, now + wired + EDGE_SLACK));
-}
-
-/// A window held down to the clamp: never above `window`, never below an edge already told. `quiet`: for so
-/// long the radio is silent in the wired round trip to come ([`quiet_ahead`]).
-pub(super) fn clamped(
-    clamp: Clamp,
-    round_trips: &RoundTrips,
-    flow: &Flow,
-    quiet: Duration,
-    ack: Seq,
-    window: u16,
-    shift: u8,
-) -> u16 {
-    let wanted = match clamp {
-        Clamp::Off => false,
-        Clamp::OnSwitch => flow.clamp_on,
-        Clamp::Always => true,
-    };
-    if !wanted || !flow.has_data {
-        return window;
-    }
-    // What was not measured is not taken for nothing: the window would be too small by it.
-    let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) else {
-        return window;
-    };
-    let wired = wired.saturating_sub(quiet);
-    let told = round_trips.told_window(flow, wired, radio);
-    let Some(bytes) = told.or_else(|| round_trips.measured_window(flow, wired)) else { return window };
-    // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two
-    // segments stays two. With one and a bit a sender sends one and waits for the delayed ACK.
-    let told = flow.told_edge.map_or(0, |edge| u32::try_from(edge.minus(ack)).unwrap_or(0));
-    let field = bytes.max(told).saturating_add((1 << shift) - 1) >> shift;
-    u16::try_from(field.max(1)).unwrap_or(u16::MAX).min(window)
 }
