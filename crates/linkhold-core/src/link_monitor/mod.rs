@@ -441,17 +441,9 @@ impl LinkMonitor {
     /// period of a sensing schedule, or a freeze announced ahead.
     #[must_use]
     pub fn next_announced_silence(&self, now: Instant, station: StationId) -> Option<(Instant, Duration)> {
-        let known = self.stations.get(station.0 as usize);
-        let scheduled = |schedule: Option<Schedule>| schedule.and_then(|schedule| schedule.next_after(now));
-        [
-            scheduled(self.network_schedule),
-            scheduled(known.and_then(|station| station.schedule)),
-            self.network.next_announced(now),
-            self.own(station).and_then(|own| own.next_announced(now)),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let own = self.own(station).and_then(|own| own.next_announced(now));
+        let announced = [self.network.next_announced(now), own].into_iter().flatten();
+        self.schedules_of(station).filter_map(|schedule| schedule.next_after(now)).chain(announced).min()
     }
 
     fn schedule_mut(&mut self, scope: Scope) -> Option<&mut Schedule> {
