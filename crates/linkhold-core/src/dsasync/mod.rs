@@ -494,7 +494,8 @@ impl DsaSync {
             return Verdict::Hold;
         }
         if heard != Heard::Dropped {
-            self.recover.before_passing(now, shared, windows, round_trips, slot, packet.tcp, out);
+            let tcp = packet.tcp;
+            self.recover.before_passing(now, shared, windows, round_trips, slot, tcp, believed, out);
         }
         let takes_place = heard == Heard::Stripped
             && shared.flows.known(slot).shaped == 0

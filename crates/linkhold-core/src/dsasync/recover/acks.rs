@@ -3,7 +3,7 @@
 //! Source and rules: `recover.rs`, `recover/hide.rs`. Sees believed uplink packets; emits `Forget`, verdicts
 //! on ACKs, and the release of those kept back.
 
-use super::hide::{Blocks, Hidden, MOST_HIDDEN, MOST_HIDING, may_wait};
+use super::hide::{Blocks, Covered, Hidden, MOST_HIDDEN, MOST_HIDING, may_wait};
 use super::state::{Mute, Phase};
 use super::{Heard, Recover};
 use crate::action::{Action, Actions, DropReason, Rewrite};
@@ -177,7 +177,8 @@ impl Recover {
         if open && !flow.signed { Heard::Stripped } else { Heard::Pass }
     }
 
-    /// A packet of the flow passes now: what was kept back goes before it, or is covered by it.
+    /// A packet of the flow passes now: what was kept back goes before it, or is covered by it. `believed`:
+    /// its ACK number is the station's.
     #[expect(
         clippy::too_many_arguments,
         reason = "two of them are other parts, which show what was kept back"
@@ -191,25 +192,29 @@ impl Recover {
         round_trips: &RoundTrips,
         slot: u32,
         tcp: &TcpSegment,
+        believed: bool,
         out: &mut Actions,
     ) {
-        let covers = tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.contains(TcpFlags::RST);
-        if self.hidden > 0 {
-            self.show(now, shared, windows, round_trips, slot, covers.then_some(tcp.ack), out);
+        if self.hidden == 0 {
+            return;
         }
+        let tells = believed && tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.contains(TcpFlags::RST);
+        let counts = shared.flows.known(slot).counts;
+        let covered = tells.then_some(Covered { ack: tcp.ack, counts });
+        self.show(now, shared, windows, round_trips, slot, covered, out);
     }
 
-    /// Releases what was kept back of a flow, but throws away what an ACK up to `covered` says anyway.
+    /// Releases what was kept back of a flow, but throws away what `covered` says anyway.
     #[expect(clippy::too_many_arguments, reason = "two of them are other parts that it reads")]
     #[cold]
-    pub fn show(
+    pub(super) fn show(
         &mut self,
         now: Instant,
         shared: &mut Shared,
         windows: &mut Windows,
         round_trips: &RoundTrips,
         slot: u32,
-        covered: Option<Seq>,
+        covered: Option<Covered>,
         out: &mut Actions,
     ) {
         let Some(state) = self.states.get_mut(slot as usize) else { return };
@@ -217,7 +222,7 @@ impl Recover {
             self.hidden -= 1;
             shared.space.give_back(ack.len);
             shared.flows.at(slot).shaped -= u32::from(ack.counts);
-            if covered.is_some_and(|covered| !ack.ack.after(covered) && !ack.highest.after(covered)) {
+            if covered.is_some_and(|covered| covered.covers(&ack)) {
                 shared.discard(ack.packet, DropReason::RepairedHere, out);
                 continue;
             }

@@ -41,6 +41,23 @@ pub(super) struct Hidden {
     pub counts: bool,
 }
 
+/// What an ACK that passes tells the correspondent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Covered {
+    pub ack: Seq,
+    /// The correspondent heeds its window.
+    pub counts: bool,
+}
+
+impl Covered {
+    /// True if the correspondent learns from it all that the ACK kept back would tell. Data that the station
+    /// sends again has the same ACK number, but the correspondent does not take its window (RFC 9293 section
+    /// 3.10.7.4). If a window was reopened meanwhile, the ACK kept back is the one that says so.
+    pub fn covers(self, kept: &Hidden) -> bool {
+        !kept.ack.after(self.ack) && !kept.highest.after(self.ack) && (self.counts || !kept.counts)
+    }
+}
+
 /// A segment of which a copy was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubled {

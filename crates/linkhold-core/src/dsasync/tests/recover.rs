@@ -334,6 +334,50 @@ fn blocks_are_shown_after_half_the_senders_round_trip_and_no_more_hidden() {
     assert_eq!(b.at(244).sack(1003, 14, &[(15, 16)]).0, Verdict::Hold);
 }
 
+/// The window that an ACK kept back carries may be the one that reopens the flow's.
+#[test]
+fn what_the_station_sends_again_takes_no_place_of_an_ack_kept_back() {
+    let mut b = Bench::downloading(&recovering());
+    let up = |seq: u32, payload_len: u32| TcpSegment {
+        seq: Seq(seq),
+        ack: Seq(10 * MSS),
+        payload_len,
+        window: 50_000,
+        flags: TcpFlags::ACK,
+        ..TcpSegment::default()
+    };
+    let data = up(1, 100);
+    let _ = b.at(190).packet(Direction::Uplink, Origin::Arrival, 900, F, &data);
+    b.caught(20);
+    assert_eq!(copies(&b.returns()), [10, 11]);
+    // It repeats what the data acknowledged, behind which it was sent.
+    assert_eq!(b.at(503).packet(Direction::Uplink, Origin::Arrival, 1000, F, &up(101, 0)).0, Verdict::Hold);
+    let (verdict, actions) = b.at(504).packet(Direction::Uplink, Origin::Arrival, 1001, F, &data);
+    assert_eq!((verdict, released(&actions)), (Verdict::Hold, vec![1000, 1001]));
+    // A later one says it all.
+    assert_eq!(b.at(505).packet(Direction::Uplink, Origin::Arrival, 1002, F, &up(101, 0)).0, Verdict::Hold);
+    let (verdict, actions) = b.at(506).packet(Direction::Uplink, Origin::Arrival, 1003, F, &up(101, 100));
+    assert_eq!((verdict, discarded(&actions)), (FORWARD, vec![1002]));
+}
+
+#[test]
+fn a_segment_that_is_not_believed_takes_no_place_of_an_ack_kept_back() {
+    let mut b = Bench::downloading(&recovering());
+    for n in 10..14 {
+        let _ = b.at(200).segment(n);
+    }
+    assert_eq!(b.at(204).sack(1000, 10, &[(11, 12)]).0, Verdict::Hold);
+    // It contradicts the handshake.
+    let forged = TcpSegment {
+        seq: Seq(77),
+        ack: Seq(13 * MSS),
+        flags: TcpFlags::SYN | TcpFlags::ACK,
+        ..TcpSegment::default()
+    };
+    let (verdict, actions) = b.packet(Direction::Uplink, Origin::Arrival, 1001, F, &forged);
+    assert_eq!((verdict, released(&actions)), (Verdict::Hold, vec![1000, 1001]));
+}
+
 #[test]
 fn a_d_sack_of_our_copy_is_kept_from_the_sender_and_its_own_is_not() {
     for by_sender in [false, true] {
