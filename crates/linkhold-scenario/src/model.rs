@@ -72,6 +72,8 @@ pub struct Wired {
     pub rate: BitRate,
     /// Propagation of one direction: half the base round-trip time.
     pub one_way_delay: Duration,
+    /// Mean wait of each direction's packets behind traffic of others.
+    pub jitter: Duration,
     /// DropTail limit of each direction, packets.
     pub queue: u32,
 }

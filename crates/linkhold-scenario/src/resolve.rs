@@ -8,8 +8,9 @@ use linkhold_core::packet::StationId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
 use linkhold_radio::{
-    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, Mac, PowerConfig, QueueConfig, QueueKind,
-    ScriptedSwitch, SensingConfig, SignalsConfig, StationSensing, Switching, TraceLink,
+    AirConfig, AirTime, AirTimeModel, ChannelConfig, FqCodelConfig, LEAST_JITTER, Mac, PowerConfig,
+    QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SignalsConfig, StationSensing, Switching,
+    TraceLink,
 };
 
 use crate::dcf;
@@ -58,6 +59,11 @@ pub(crate) fn resolve(
         let what = "a mechanism stands at the router and sees no station's queue";
         reader.report(&visible.spot, what, "remove it, or write it under [router]");
     }
+    let jitter = &file.wired.jitter;
+    if !jitter.is_zero() && **jitter < LEAST_JITTER {
+        let right = format!("write 0ms or at least {LEAST_JITTER}");
+        reader.report(&jitter.spot, format!("a mean wait of {} is too short", **jitter), right);
+    }
     let mechanisms = mechanisms(file, case, reader);
     let (radio, traces) = radio?;
     let tcp = tcp?;
@@ -73,6 +79,7 @@ pub(crate) fn resolve(
         wired: Wired {
             rate: **file.wired.rate,
             one_way_delay: Duration::from_nanos(file.wired.rtt.as_nanos() / 2),
+            jitter: *file.wired.jitter,
             queue: file.wired.queue.0.0,
         },
         radio,

@@ -65,7 +65,11 @@ pub(crate) fn facts(cases: &[Case]) -> Vec<(String, String)> {
 
 fn cell(s: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
     let rtt = s.wired.one_way_delay * 2;
-    line("wired", format!("{}, {rtt} round trip, {} packets", s.wired.rate, s.wired.queue));
+    let jitter = match s.wired.jitter {
+        Duration::ZERO => String::new(),
+        mean => format!("; cross traffic each way, a mean wait of {mean}"),
+    };
+    line("wired", format!("{}, {rtt} round trip, {} packets{jitter}", s.wired.rate, s.wired.queue));
     radio(s, line);
     let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
     line("router", format!("{}{hidden}", queue(&s.radio.router)));

@@ -3,7 +3,7 @@
 use linkhold_core::mechanism::{Mechanism, Place};
 use linkhold_core::packet::StationId;
 use linkhold_mesh::Mesh;
-use linkhold_radio::{Air, AirConfig, AirTimeModel, Mac, WiredPipe};
+use linkhold_radio::{Air, AirConfig, AirTimeModel, CrossTraffic, Mac, WiredPipe};
 use linkhold_scenario::{PlacedMechanism, ResolvedScenario, Transport};
 
 use crate::cell::Cell;
@@ -83,7 +83,7 @@ fn mechanism(placed: &PlacedMechanism) -> Result<Box<dyn Mechanism>, SimError> {
 }
 
 fn plain_cell(scenario: &ResolvedScenario, seed: u64) -> Result<Cell, SimError> {
-    let (down, up) = (wired_pipe(scenario), wired_pipe(scenario));
+    let [down, up] = wired_pipes(scenario, seed);
     let cell = Cell::new(air(scenario, seed)?, scenario.radio.stations, down, up);
     Ok(cell.with_host_delay(scenario.host_delay))
 }
@@ -96,9 +96,13 @@ pub fn air(scenario: &ResolvedScenario, seed: u64) -> Result<Air, SimError> {
     Ok(Air::new(scenario.radio.clone(), seed)?)
 }
 
-/// One direction of a scenario's wire.
-fn wired_pipe(scenario: &ResolvedScenario) -> WiredPipe {
-    WiredPipe::new(Some(scenario.wired.rate), scenario.wired.one_way_delay, scenario.wired.queue)
+/// Both directions of a scenario's wire in the repetition with `seed`, the downlink first.
+fn wired_pipes(scenario: &ResolvedScenario, seed: u64) -> [WiredPipe; 2] {
+    let wired = &scenario.wired;
+    [0, 1].map(|direction| {
+        WiredPipe::new(Some(wired.rate), wired.one_way_delay, wired.queue)
+            .with_cross_traffic(CrossTraffic::new(wired.jitter, seed, direction))
+    })
 }
 
 /// What a perfect transport would deliver in the scenario.

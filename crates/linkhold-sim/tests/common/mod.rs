@@ -41,6 +41,7 @@ pub fn clean(tcp: TcpConfig, rtt: Duration, duration: Duration) -> ResolvedScena
         wired: Wired {
             rate: BitRate::from_mbps(1000),
             one_way_delay: Duration::from_nanos(rtt.as_nanos() / 2),
+            jitter: Duration::ZERO,
             queue: 10_000,
         },
         mesh: None,
