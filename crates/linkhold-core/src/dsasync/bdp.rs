@@ -18,6 +18,8 @@
 //! - **Trim**: the window is cut by up to half, until the shortest time that a segment spends in the radio
 //!   is the radio part plus the standing queue: shares may be measured too small. Once the radio runs dry the
 //!   whole window is given again, at once.
+//! - **Late data**: where the wired part varies, windows allow for it
+//!   ([`Lateness`](super::lateness::Lateness)), and the trim leaves that time as well.
 //! - **Share**: `clamp = trim · rate · (base + standing queue) / (stations · flows)`, and one segment more
 //!   for the delayed ACK: among as many equal stations as [`Shares`] counts in the cell, and as many equal
 //!   flows as it counts at the flow's station. If the rate were shared among all the cell's flows at once, a
@@ -81,6 +83,8 @@ pub(super) struct Bdp {
     /// Smoothed base round trip, and its radio part, of the flows held down lately, ns.
     base: f64,
     radio: f64,
+    /// Smoothed time that their windows allow for late data, ns.
+    late: f64,
 }
 
 impl Bdp {
@@ -100,6 +104,7 @@ impl Bdp {
             trim_low: None,
             base: 0.0,
             radio: 0.0,
+            late: 0.0,
         }
     }
 
@@ -164,7 +169,7 @@ impl Bdp {
             return;
         }
         // Only a part of the step, so that chance in one epoch does not swing the window.
-        let step = (self.radio + standing - low) / (self.base + standing) / DAMPING;
+        let step = (self.radio + standing + self.late - low) / (self.base + standing + self.late) / DAMPING;
         self.trim = (self.trim + step).clamp(LEAST_TRIM, 1.0);
     }
 
@@ -222,14 +227,22 @@ impl Bdp {
         self.stations.add(now, len, tally);
     }
 
-    /// Notes the base round trip of a flow that is being held down.
-    pub fn note_base(&mut self, wired: Duration, radio: Duration) {
+    /// The queue that windows leave at the radio.
+    pub fn standing(&self) -> Duration {
+        self.standing
+    }
+
+    /// Notes the base round trip of a flow that is being held down, and what its window allows for `late`
+    /// data.
+    pub fn note_base(&mut self, wired: Duration, radio: Duration, late: Duration) {
         let (base, radio) = ((wired + radio).as_nanos() as f64, radio.as_nanos() as f64);
+        let late = late.as_nanos() as f64;
         if self.base > 0.0 {
+            self.late += (late - self.late) / 16.0;
             self.base += (base - self.base) / 16.0;
             self.radio += (radio - self.radio) / 16.0;
         } else {
-            (self.base, self.radio) = (base, radio);
+            (self.base, self.radio, self.late) = (base, radio, late);
         }
     }
 

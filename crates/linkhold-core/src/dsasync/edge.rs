@@ -56,6 +56,7 @@ pub(super) fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mu
     let (Some(edge), Some(newest), Some(wired)) = (flow.told_edge, flow.down_max, flow.wired.get()) else {
         return;
     };
+    let late = round_trips.allows(flow);
     let Some(watched) = &mut flow.watched else { return };
     if let Some((old, due)) = watched.edge_due {
         if now < due {
@@ -67,7 +68,7 @@ pub(super) fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mu
             untold.rate.used_up = missing <= segments;
         }
     }
-    watched.edge_due = Some((edge, now + wired + EDGE_SLACK));
+    watched.edge_due = Some((edge, now + wired + late + EDGE_SLACK));
 }
 
 /// A window held down to the clamp: never above `window`, never below an edge already told. `quiet`: for so
@@ -93,7 +94,7 @@ pub(super) fn clamped(
     let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) else {
         return window;
     };
-    let wired = wired.saturating_sub(quiet);
+    let wired = wired.saturating_sub(quiet) + round_trips.allows(flow);
     let told = round_trips.told_window(flow, wired, radio);
     let Some(bytes) = told.or_else(|| round_trips.measured_window(flow, wired)) else { return window };
     // Both are rounded up: the told edge so that it never recedes, the clamp so that its least of two

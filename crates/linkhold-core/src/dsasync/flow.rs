@@ -9,6 +9,7 @@
 
 use super::handshake::{EcnEcho, Handshake};
 use super::held::NONE;
+use super::lateness::Lateness;
 use super::min_filter::MinFilter;
 use super::probes::{RadioProbe, WiredProbe};
 use super::shares::Tally;
@@ -190,6 +191,7 @@ pub(super) struct Flow {
 
     /// Wired part of the base round trip.
     pub wired: MinFilter,
+    pub late: Lateness,
     pub wired_probe: Option<WiredProbe>,
     pub radio_probe: Option<RadioProbe>,
     /// The station at which its outstanding bytes are counted, and how many are.
@@ -248,6 +250,7 @@ impl Flow {
             listed: false,
             clamp_on: false,
             wired: MinFilter::default(),
+            late: Lateness::default(),
             wired_probe: None,
             radio_probe: None,
             booked: (station, 0),

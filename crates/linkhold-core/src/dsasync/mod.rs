@@ -47,6 +47,7 @@ mod handshake;
 mod held;
 mod hold_buffer;
 mod keep_back;
+mod lateness;
 mod longest;
 mod min_filter;
 mod pacer;

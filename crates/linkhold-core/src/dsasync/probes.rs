@@ -17,6 +17,8 @@ pub(super) const PROBE_LIFE: Duration = Duration::from_secs(1);
 pub(super) struct WiredProbe {
     pub at: Instant,
     pub answer: Answer,
+    /// How far the sender may go by it.
+    pub edge: Option<Seq>,
 }
 
 /// How the answer to a [`WiredProbe`] is recognised.
@@ -47,8 +49,20 @@ pub(super) struct RadioProbe {
 pub(super) struct Departure {
     pub at: Instant,
     pub end: Seq,
+    /// How long it was thought to wait in the transmit queue, ns; 4.29 s is the most. A flow's record has
+    /// little room.
+    ahead: u32,
+}
+
+impl Departure {
+    pub fn new(at: Instant, end: Seq, ahead: Duration) -> Self {
+        Self { at, end, ahead: u32::try_from(ahead.as_nanos()).unwrap_or(u32::MAX) }
+    }
+
     /// How long it was thought to wait in the transmit queue.
-    pub ahead: Duration,
+    pub fn ahead(&self) -> Duration {
+        Duration::from_nanos(u64::from(self.ahead))
+    }
 }
 
 impl RadioProbe {

@@ -7,7 +7,8 @@
 //!   time. What answers is the echo of a timestamp that was new, or else the acknowledgment of bytes that
 //!   were new: any ACK "answers" bytes that it has covered before. Bytes that are sent again measure nothing
 //!   (Karn and Partridge 1987; RFC 6298 section 3), nor does an answer that takes more than [`PROBE_LIFE`]:
-//!   then the correspondent had nothing to say, and its thinking was measured.
+//!   then the correspondent had nothing to say, and its thinking was measured. How late answers usually are
+//!   beyond the least is [`Lateness`](super::lateness::Lateness)'s.
 //! - **Radio part**: from a segment that goes down to an empty radio to its ACK. One probe a flow at a time.
 //!   The radio is empty if next to nothing is outstanding, or if the channel's rate says that all has been
 //!   sent. For a station that was never seen so, the least time from any segment to its ACK stands in: too
@@ -305,6 +306,12 @@ impl RoundTrips {
         Some(withheld.grows.map_or(patient, |at| patient.min(at)))
     }
 
+    /// How much later than after the least wired round trip windows allow for the flow's data to come.
+    #[inline]
+    pub fn allows(&self, flow: &Flow) -> Duration {
+        flow.late.beyond(self.bdp.standing())
+    }
+
     /// The window of a flow by the rate that is told, bytes; `None` where none is told.
     pub fn told_window(&self, flow: &Flow, wired: Duration, radio: Duration) -> Option<u32> {
         let flows = self.stations.get(flow.station).map_or(1.0, |record| record.flows.count());
@@ -503,7 +510,7 @@ impl RoundTrips {
         if !cell_was_full && self.cell.is_full(self.outstanding) {
             self.cell.heard = now;
         }
-        let departure = Departure { at: now, end: sent.end, ahead };
+        let departure = Departure::new(now, sent.end, ahead);
         let silences = shared.monitor.silences();
         match &mut flow.radio_probe {
             Some(old) if old.silences == silences && (old.empty || !empty) => {
@@ -669,7 +676,7 @@ impl RoundTrips {
                 && let Some(radio) = self.measured_radio_part(packet.station)
             {
                 let waited = now.since(answered.at).saturating_sub(radio);
-                pacer.on_waited(now, answered.at, answered.ahead, waited);
+                pacer.on_waited(now, answered.at, answered.ahead(), waited);
             }
             if let Some(arrived) = probe.arrived {
                 self.bdp.on_radio_time(now, now.since(arrived));
@@ -766,7 +773,7 @@ pub(super) fn probe_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
     } else {
         return;
     };
-    flow.wired_probe = Some(WiredProbe { at: now, answer });
+    flow.wired_probe = Some(WiredProbe { at: now, answer, edge: flow.told_edge });
 }
 
 /// Takes the sample if the segment from the correspondent is the answer.
@@ -788,7 +795,22 @@ fn answer_wired(now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
     if answered {
         flow.wired_probe = None;
         if now.since(probe.at) <= PROBE_LIFE {
-            flow.wired.add(now, now.since(probe.at));
+            let took = now.since(probe.at);
+            flow.wired.add(now, took);
+            note_lateness(flow, &probe, tcp, took);
         }
+    }
+}
+
+/// Takes the sample for a lateness if the sender waited for the window: what it sends then ends just below
+/// the edge. A delayed ACK may answer bytes, so only a timestamp counts.
+#[inline]
+fn note_lateness(flow: &mut Flow, probe: &WiredProbe, tcp: &TcpSegment, took: Duration) {
+    let (Some(edge), Some(least), Answer::Timestamp(_)) = (probe.edge, flow.wired.get(), probe.answer) else {
+        return;
+    };
+    let segments = i32::try_from(2 * flow.handshake.mss.clamp(536, 9000)).unwrap_or(i32::MAX);
+    if tcp.payload_len > 0 && edge.minus(tcp.seq_end()) <= segments {
+        flow.late.add(took.saturating_sub(least));
     }
 }

@@ -422,7 +422,8 @@ impl Windows {
         let quiet = quiet_ahead(now, shared, slot);
         let flow = shared.flows.at(slot);
         if let (Some(wired), Some(radio)) = (flow.wired.get(), round_trips.radio_part(flow.station)) {
-            round_trips.bdp.note_base(wired, radio);
+            let late = round_trips.allows(flow);
+            round_trips.bdp.note_base(wired, radio, late);
         }
         let mut window = tcp.window;
         if let Some(shift) = shift {

@@ -95,7 +95,7 @@ fn the_trim_takes_back_what_queues_and_gives_all_again_once_the_radio_ran_dry() 
     let ms = Duration::from_millis;
     let mut bdp = Bdp::new(ms(10));
     bdp.set_capacity(BitRate::from_mbps(24), Fraction::ONE);
-    bdp.note_base(ms(50), ms(1));
+    bdp.note_base(ms(50), ms(1), ms(0));
     let mut at = 0;
     // (time in the radio, ms, the window's share after ten seconds of it)
     for (time, share) in [(30, 0.5), (11, 0.5), (1, 1.0), (11, 1.0), (12, 0.6)] {
