@@ -132,7 +132,7 @@ host-table: build setup ## Measure docs/testbed/host.md: a host's own sender acr
 host-page: build setup-host-page ## Measure the tables of docs/host.md: what a silence costs a host's sender, what the kernel refuses (as root, on a quiet machine)
 	LINKHOLD=$(LINKHOLD) scripts/host_page.py
 
-page-numbers: build ## Fill docs/mesh.md, lookahead.md, sense.md and router.md with what simulations and tests give now (seconds)
+page-numbers: build ## Fill docs/mesh.md, jitter.md, lookahead.md, sense.md and router.md with what simulations and tests give now (seconds)
 	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" STRUCT_OPS="$(STRUCT_OPS)" scripts/page_numbers.py
 
 sense-speed: build ## Measure how fast `linkhold sense` is and fill docs/sense.md with it (on a quiet machine)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fills numbers of docs/ that can be had again in seconds: simulated ones, and those that tests print.
 
-docs/mesh.md and docs/router.md have simulations' (`linkhold run`, LINKHOLD names the program); docs/lookahead.md and docs/sense.md
+docs/mesh.md, docs/router.md and docs/jitter.md have simulations' (`linkhold run`, LINKHOLD names the program); docs/lookahead.md and docs/sense.md
 have what their tests print with --nocapture (CARGO and STRUCT_OPS as the Makefile has them, so that nothing is built anew after
 `make unit`). One seed gives one result, so --check, which writes nothing, fails if a page says something else. --printed FILE reads
 what the tests printed before; --speed measures nothing of all that, but how fast `linkhold sense` is (`cargo bench -p
@@ -25,7 +25,9 @@ DOCS = ROOT / "docs"
 MESH = "scenarios/mesh.toml"
 OWN = ["mesh.spectrum.working_channel=own"]
 SEARCH = ["mesh.routing=search"]
-MESH_SEEDS, LATE_SEEDS = 20, 10
+MESH_SEEDS, LATE_SEEDS, JITTER_SEEDS = 20, 10, 10
+JITTERS_MS = (0, 2, 5, 10, 20)
+JITTER_CASES = ("fq_codel", "fifo", "dsasync", "told")
 # Words of a row, and for each of its columns (AODV, SEARCH) the settings.
 MESH_ROWS = [
     ("common channel", [[], SEARCH]),
@@ -54,6 +56,20 @@ def mesh(estimates):
 def router(estimates):
     told = simulated_runs("scenarios/told-late.toml", LATE_SEEDS)
     return {f"late-{case}": f"{estimates.of(values(told, case, 'limit_share'))[0]:.2f}" for case in ("both", "dsasync", "no-copies")}
+
+
+def jitter(estimates):
+    """Share of the limit and 99th percentile of the delay of what met no silence."""
+    lines = ["| jitter each way | " + " | ".join(f"`{case}`" for case in JITTER_CASES) + " |", "|---" * (1 + len(JITTER_CASES)) + "|"]
+    for mean in JITTERS_MS:
+        told = simulated_runs("scenarios/jitter.toml", JITTER_SEEDS, [f"wired.jitter={mean}ms"])
+        shown = []
+        for case in JITTER_CASES:
+            share, half = estimates.of(values(told, case, "limit_share"))
+            delay, spread = estimates.of(values(told, case, "delay_p99_outside_silence_s"))
+            shown.append(f"{share:.3f} ± {half:.3f}, {delay * 1e3:.0f} ± {spread * 1e3:.0f} ms")
+        lines.append(f"| {mean} ms | {' | '.join(shown)} |")
+    return {"jitter": block(lines)}
 
 
 def block(lines):
@@ -242,6 +258,7 @@ def main():
     estimates, text = Estimates(), options.printed.read_text() if options.printed else printed()
     pages = {
         "mesh.md": (mesh(estimates), ()),
+        "jitter.md": (jitter(estimates), ()),
         "router.md": (router(estimates), ("costs", "wifi", "killed")),
         "lookahead.md": (lookahead(text), ()),
         "sense.md": (sense(text), ("speed", "beside")),

@@ -59,7 +59,7 @@ impl CrossTraffic {
     pub fn wait(&mut self, at: Instant) -> Duration {
         while self.next <= at {
             self.clear = self.clear.max(self.next) + self.stream.exponential(self.burst);
-            self.next = self.next + self.stream.exponential(self.burst.mul_f64(PAUSE));
+            self.next += self.stream.exponential(self.burst.mul_f64(PAUSE));
         }
         self.clear.since(at)
     }

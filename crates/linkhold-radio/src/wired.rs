@@ -180,7 +180,7 @@ mod tests {
             let usual = plain.enqueue(now, PacketId(id), 1500).expect("the queue is empty");
             let arrival = jittery.enqueue(now, PacketId(id), 1500).expect("the queue is empty");
             assert!(arrival >= usual && arrival >= last, "packet {id}: {arrival}, {usual}, {last}");
-            waited = waited + arrival.since(usual);
+            waited += arrival.since(usual);
             last = arrival;
             while let Some(first) = jittery.next_arrival().filter(|first| *first <= now) {
                 assert!(jittery.pop(first).is_some());

@@ -88,6 +88,10 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
             "dir/s.toml:10:8: wired.rate: \"0Mbit/s\" is zero; it must be above zero",
         ),
         (
+            "[wired]\njitter = \"50us\"",
+            "dir/s.toml:10:10: wired.jitter: a mean wait of 50us is too short; write 0ms or at least 100us",
+        ),
+        (
             "[wired]\nrate = \"99999Gbit/s\"",
             "dir/s.toml:10:8: wired.rate: \"99999Gbit/s\" is too large; at most",
         ),
