@@ -11,13 +11,13 @@
 //! edge is then the segment just below that edge. A sender that had nothing to send answers late, too, but
 //! with data from further below.
 //!
-//! Deviation from RFC 6298: means are taken over 32 samples, not 8 and 4. A timeout is armed anew by every
-//! ACK, but what a window allows for must last through times in which the path is quick.
+//! Deviation from RFC 6298: means are taken over 3 s, not over 8 and 4 samples. A timeout is armed anew by
+//! every ACK, but what a window allows for must last through times in which the path is quick.
 
 use crate::time::Duration;
 
-/// Samples over which means are taken, after as many.
-const SAMPLES: u8 = 32;
+/// Means are taken over this time: some times as long as a queue of cross traffic with bursts of 10 ms remembers.
+const MEMORY: Duration = Duration::from_secs(3);
 
 /// Mean deviations that are allowed for (RFC 6298: K).
 const DEVIATIONS: u64 = 4;
@@ -26,29 +26,33 @@ const DEVIATIONS: u64 = 4;
 /// window can cover.
 const MOST: Duration = Duration::from_millis(100);
 
-/// Resolution of the means: a flow's record has two bytes for each. They stand still within 31 ticks of the
-/// truth, which is little beside the standing queue.
+/// Resolution of the means: a flow's record has two bytes for each.
 const TICK_NANOS: u64 = 2000;
+
+/// Resolution of the time that they are taken over.
+const UNIT_NANOS: u64 = 100_000;
 
 /// Mean lateness of a flow's data, and its mean deviation, in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lateness {
     mean: u16,
     deviation: u16,
-    samples: u8,
+    /// Time that the means are of, up to [`MEMORY`], in units.
+    seen: u16,
 }
 
 impl Lateness {
-    /// Data came so much later than after the least round trip.
-    pub fn add(&mut self, late: Duration) {
-        self.samples = (self.samples + 1).min(SAMPLES);
-        let weight = i32::from(self.samples);
-        // At most 50,000 ticks, so that both means fit into their 16 bits.
-        let late = (late.min(MOST).as_nanos() / TICK_NANOS) as i32;
-        let (mean, deviation) = (i32::from(self.mean), i32::from(self.deviation));
-        let off = late - mean;
-        self.mean = (mean + off / weight) as u16;
-        self.deviation = (deviation + (off.abs() - deviation) / weight) as u16;
+    /// Data came after `took`, of which the path takes `least` at least. A sample counts for the time that it
+    /// took: there is one at a time, so that a quick path gives more of them.
+    pub fn add(&mut self, took: Duration, least: Duration) {
+        let time = (took.as_nanos() / UNIT_NANOS).clamp(1, MEMORY.as_nanos() / UNIT_NANOS);
+        let seen = (u64::from(self.seen) + time).min(MEMORY.as_nanos() / UNIT_NANOS);
+        // At most 30,000 units and 50,000 ticks: all fit into 16 bits.
+        self.seen = seen as u16;
+        let late = (took.saturating_sub(least).min(MOST).as_nanos() / TICK_NANOS) as u16;
+        let off = late.abs_diff(self.mean);
+        self.mean = towards(self.mean, late, time, seen);
+        self.deviation = towards(self.deviation, off, time, seen);
     }
 
     /// What windows allow for beyond `standing`, the queue that they leave at the radio.
@@ -58,14 +62,24 @@ impl Lateness {
     }
 }
 
+/// `mean` moved to the sample by `time / seen` of the way, and by a tick at least: rounded down it would stand
+/// still close to the sample.
+fn towards(mean: u16, sample: u16, time: u64, seen: u64) -> u16 {
+    let way = mean.abs_diff(sample);
+    let step = ((u64::from(way) * time / seen) as u16).max(u16::from(way > 0));
+    if sample > mean { mean + step } else { mean - step }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LEAST: Duration = Duration::from_millis(100);
+
     fn after(samples: &[u64]) -> u64 {
         let mut late = Lateness::default();
         for &micros in samples {
-            late.add(Duration::from_micros(micros));
+            late.add(LEAST + Duration::from_micros(micros), LEAST);
         }
         late.beyond(Duration::from_millis(5)).as_micros()
     }

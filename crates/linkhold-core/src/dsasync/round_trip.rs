@@ -811,6 +811,6 @@ fn note_lateness(flow: &mut Flow, probe: &WiredProbe, tcp: &TcpSegment, took: Du
     };
     let segments = i32::try_from(2 * flow.handshake.mss.clamp(536, 9000)).unwrap_or(i32::MAX);
     if tcp.payload_len > 0 && edge.minus(tcp.seq_end()) <= segments {
-        flow.late.add(took.saturating_sub(least));
+        flow.late.add(took, least);
     }
 }
