@@ -1,10 +1,11 @@
 //! Traffic of others on a wire: what a packet waits behind it. A path's jitter.
 //!
 //! Model: bursts of others come to a queue as a Poisson process, and take exponentially distributed times to
-//! pass, half of all time together. A packet waits for what is there when it comes: the virtual waiting time of
-//! the M/M/1 queue at a load of one half. With a mean burst b it is zero with probability 1/2, otherwise
-//! exponentially distributed with mean 2b; so its mean is b, its standard deviation √3·b, and its 95th percentile
-//! 2b·ln 10 (Kleinrock, Queueing Systems I, 1975, section 3.2 and equation 5.123; the figures follow from it).
+//! pass, half of all time together. A packet waits for what is there when it comes: the virtual waiting time
+//! of the M/M/1 queue at a load of one half. With a mean burst b it is zero with probability 1/2, otherwise
+//! exponentially distributed with mean 2b; so its mean is b, its standard deviation √3·b, and its 95th
+//! percentile 2b·ln 10 (the waiting time of M/M/1, as in Kleinrock, Queueing Systems I, 1975; the tests
+//! measure it).
 //!
 //! The wait falls by one second a second at most, so packets never overtake each other: unlike an independent
 //! delay for each packet, it makes neither reordering nor packets that gather behind the slowest one. Packets
@@ -34,8 +35,8 @@ pub struct CrossTraffic {
 }
 
 impl CrossTraffic {
-    /// Cross traffic that packets wait for `mean` behind; `None` for a mean of zero. `direction` tells the two
-    /// ways of a wire apart.
+    /// Cross traffic that packets wait for `mean` behind; `None` for a mean of zero. `direction` tells the
+    /// two ways of a wire apart.
     ///
     /// # Panics
     /// If `mean` is above zero and below [`LEAST_JITTER`].

@@ -68,9 +68,9 @@ file_table! {
         default rate: Positive<BitRate> = "100Mbit/s";
         /// Base round-trip time of the wired part, split evenly between the directions.
         default rtt: Duration = "3ms";
-        /// Mean time that packets of each direction wait behind traffic of others, beside the round-trip time; 0
-        /// or at least 100us. Half of them wait for nothing; the 95th percentile is 4.6 times the mean. No
-        /// packet overtakes another.
+        /// Mean time that packets of each direction wait behind traffic of others, beside the round-trip
+        /// time; 0 or at least 100us. Half of them wait for nothing; the 95th percentile is 4.6 times the
+        /// mean. No packet overtakes another.
         default jitter: Duration = "0ms";
         /// DropTail limit of each direction.
         default queue: Positive<Packets> = "1000pkt";

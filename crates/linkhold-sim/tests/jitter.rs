@@ -1,10 +1,10 @@
 //! DSASync on a path whose round trip varies.
 //!
-//! Plan: `scenarios/jitter.toml`, a download at 100 ms behind traffic of others. Check, fixed before measuring:
-//! with a mean of 2 ms each way `dsasync` has at least 0.97 of the limit, with the 99th percentile of the
-//! delay of what met no silence at most 25 ms beyond that of fq_codel alone, told all or what a usual base
-//! station is told. With 10 ms it has at least 0.95, over a path of 100 ms and over one of 3 ms; where windows
-//! allow for no late data it has 0.70 told and 0.85 untold of the former.
+//! Plan: `scenarios/jitter.toml`, a download at 100 ms behind traffic of others. Check, fixed before
+//! measuring: with a mean of 2 ms each way `dsasync` has at least 0.97 of the limit, with the 99th percentile
+//! of the delay of what met no silence at most 25 ms beyond that of fq_codel alone, told all or what a usual
+//! base station is told. With 10 ms, set afterwards: at least 0.95, over a path of 100 ms and over one of
+//! 3 ms; where windows allow for no late data it has 0.70 told and 0.85 untold of the former.
 
 use linkhold_scenario::Scenario;
 use linkhold_sim::run_case;

@@ -404,8 +404,8 @@ impl Downlink {
             return false;
         }
         // A flow that loses half its share to others has a round trip's worth of packets too many here, until
-        // the clamp takes them back without a loss. What windows allow for late data stands here while data is
-        // in time.
+        // the clamp takes them back without a loss. What windows allow for late data stands here while data
+        // is in time.
         let target = target + flow.wired.get().unwrap_or_default() + round_trips.allows(flow);
         let (codel, station, is_long) = self.buffer.codel_of(held);
         let met_silence = held.silences != shared.monitor.silences_of(station);

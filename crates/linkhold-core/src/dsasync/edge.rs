@@ -3,6 +3,8 @@
 //! Beside the paper (`dsasync`). Sees what round trips and rates are measured, and what quiet periods were
 //! announced; answers windows, and emits ACKs that repeat what the station acknowledged.
 //!
+//! Where the wired round trip varies, a window lasts for what data is usually late as well (`lateness.rs`).
+//!
 //! An edge never recedes, and a window is never above the station's offer. What part of a window
 //! announced quiet periods take is explained in `foresight.rs`.
 

@@ -1,6 +1,7 @@
 //! How much later than after the least wired round trip a sender's data usually comes: the path's jitter.
 //!
-//! Beside the paper (`dsasync`). Sees samples of the wired round trip; answers the time that windows allow for.
+//! Beside the paper (`dsasync`). Sees samples of the wired round trip; answers the time that windows allow
+//! for.
 //!
 //! A window of the least round trip lets the radio run dry whenever its data comes later. The standing queue
 //! covers a few milliseconds of that; traffic of others on the path takes more. So windows allow for the mean
@@ -16,7 +17,8 @@
 
 use crate::time::Duration;
 
-/// Means are taken over this time: some times as long as a queue of cross traffic with bursts of 10 ms remembers.
+/// Means are taken over this time: some times as long as a queue of cross traffic with bursts of 10 ms
+/// remembers.
 const MEMORY: Duration = Duration::from_secs(3);
 
 /// Mean deviations that are allowed for (RFC 6298: K).
@@ -62,8 +64,8 @@ impl Lateness {
     }
 }
 
-/// `mean` moved to the sample by `time / seen` of the way, and by a tick at least: rounded down it would stand
-/// still close to the sample.
+/// `mean` moved to the sample by `time / seen` of the way, and by a tick at least: rounded down it would
+/// stand still close to the sample.
 fn towards(mean: u16, sample: u16, time: u64, seen: u64) -> u16 {
     let way = mean.abs_diff(sample);
     let step = ((u64::from(way) * time / seen) as u16).max(u16::from(way > 0));
