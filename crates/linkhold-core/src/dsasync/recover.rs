@@ -340,8 +340,12 @@ impl Recover {
     pub fn taken_back(&mut self, shared: &mut Shared, slot: u32, tcp: &TcpSegment, out: &mut Actions) {
         let Some(state) = self.states.get_mut(slot as usize) else { return };
         // The number of a SYN or RST may be from nowhere and place it anywhere. All copies are of what
-        // followed a SYN (its arrival lets go of all), and what follows an RST needs no copies.
-        let done = if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
+        // followed a SYN (its arrival lets go of all), and what follows an RST needs no copies. What begins
+        // beyond all that this record sent down went down before the record was made: a connection that was
+        // reset had it, and all copies are of what followed it.
+        let highest = shared.flows.known(slot).down_begun;
+        let is_older = highest.is_none_or(|highest| tcp.seq.after(highest));
+        let done = if is_older || tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
             state.copies.clear(out)
         } else {
             state.copies.taken_back(tcp.seq, out)

@@ -195,6 +195,30 @@ fn no_copy_goes_before_a_syn_or_rst_that_came_back() {
     }
 }
 
+/// What a connection had in the transmit queue when it was reset comes back to the record of what follows on
+/// the same ports.
+#[test]
+fn no_copy_goes_before_what_an_earlier_connection_left_in_the_queue() {
+    let mut b = Bench::downloading(&recovering());
+    let _ = b.at(200).segment(15);
+    let reset = TcpSegment {
+        seq: Seq(1),
+        ack: Seq(10 * MSS),
+        flags: TcpFlags::RST | TcpFlags::ACK,
+        ..TcpSegment::default()
+    };
+    let _ = b.packet(Direction::Uplink, Origin::Arrival, 902, F, &reset);
+    // The station is heard on the same ports, and sent something.
+    let _ = b.at(201).sack(903, 10, &[]);
+    assert_eq!(b.segment(10).0, KEPT);
+    assert!(copies(&b.until(220)).is_empty());
+    b.freeze(Scope::Network);
+    let (verdict, actions) = b.back(15, F, 15 * MSS);
+    assert_eq!((verdict, forgotten(&actions)), (Verdict::Hold, vec![10]));
+    let actions = b.returns();
+    assert_eq!((copies(&actions), let_go(&actions)), (vec![], vec![15]));
+}
+
 #[test]
 fn no_copy_goes_before_what_came_back_though_its_number_is_lower() {
     let mut b = Bench::downloading(&recovering());
