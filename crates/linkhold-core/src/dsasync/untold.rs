@@ -21,8 +21,8 @@
 //!   `forecast = slow · wired round trip` and `waits = (slow + fast) / 2 · (local round trip + margin)`. What
 //!   an ACK lets go arrives a wired round trip later, so the first part is a forecast of what passes until
 //!   then; where data comes later than after the least one, the forecast is of that time as well
-//!   ([`lateness`](super::lateness)). It leaves the fast rate out: by it, what came in bursts would be asked for again a round trip
-//!   later.
+//!   ([`lateness`](super::lateness)). It leaves the fast rate out: by it, what came in bursts would be asked
+//!   for again a round trip later.
 //! - **Uplink window**: the base station sees what leaves the radio, and its correspondent's ACKs pass it on
 //!   their way down. It moves the window's right edge to what has left the radio, plus
 //!   `fast · (local round trip + margin)`. The wired round trip is not in this loop, so nothing has to be
