@@ -97,7 +97,8 @@ pub fn air(scenario: &ResolvedScenario, seed: u64) -> Result<Air, SimError> {
 }
 
 /// Both directions of a scenario's wire in the repetition with `seed`, the downlink first.
-fn wired_pipes(scenario: &ResolvedScenario, seed: u64) -> [WiredPipe; 2] {
+#[must_use]
+pub fn wired_pipes(scenario: &ResolvedScenario, seed: u64) -> [WiredPipe; 2] {
     let wired = &scenario.wired;
     [0, 1].map(|direction| {
         WiredPipe::new(Some(wired.rate), wired.one_way_delay, wired.queue)

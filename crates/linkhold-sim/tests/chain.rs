@@ -3,10 +3,9 @@
 use linkhold_core::chain::Chain;
 use linkhold_core::mechanism::{Mechanism, Place};
 use linkhold_core::time::Instant;
-use linkhold_radio::WiredPipe;
 use linkhold_results::{FlowRecord, MechanismRecord, RunRecord};
 use linkhold_scenario::{Case, NoFiles, Scenario};
-use linkhold_sim::build::{air, goodput_limit};
+use linkhold_sim::build::{air, goodput_limit, wired_pipes};
 use linkhold_sim::endpoints::Endpoints;
 use linkhold_sim::path::NodeId;
 use linkhold_sim::plan::Plan;
@@ -42,16 +41,14 @@ fn told_late(flows: &str, mechanisms: &str) -> Case {
 /// The same case with its mechanisms in one chain.
 fn chained(case: &Case, seed: u64) -> (Vec<FlowRecord>, MechanismRecord) {
     let scenario = &case.scenario;
-    let pipe =
-        || WiredPipe::new(Some(scenario.wired.rate), scenario.wired.one_way_delay, scenario.wired.queue);
+    let [down, up] = wired_pipes(scenario, seed);
     let mechanisms: Vec<Box<dyn Mechanism>> =
         scenario.mechanisms.iter().map(|placed| placed.settings.build(0).expect("it is valid")).collect();
     let plan = Plan::new(scenario, seed).expect("it is valid");
-    let mut network =
-        Cell::new(air(scenario, seed).expect("it is valid"), scenario.radio.stations, pipe(), pipe())
-            .with_hidden_queue()
-            .tap(NodeId::BaseStation, Box::new(Chain::new(mechanisms, 0)))
-            .build();
+    let mut network = Cell::new(air(scenario, seed).expect("it is valid"), scenario.radio.stations, down, up)
+        .with_hidden_queue()
+        .tap(NodeId::BaseStation, Box::new(Chain::new(mechanisms, 0)))
+        .build();
     let recorder = Recorder::new(scenario.output.series_interval, goodput_limit(scenario, &plan), &network);
     let mut nobody = NoObserver;
     let endpoints = Endpoints::new(plan, scenario.warm_up, recorder, &mut network, &mut nobody);

@@ -60,14 +60,17 @@ fn carried(scenario: &ResolvedScenario, mechanism: Option<DsaSyncConfig>) -> (f6
     (share, delay)
 }
 
+/// The same over fq_codel alone, with DSASync that foresees nothing, and with foresight.
+fn three(scenario: &ResolvedScenario) -> [(f64, f64); 3] {
+    let blind = DsaSyncConfig { foresee: false, ..DsaSyncConfig::default() };
+    [None, Some(blind), Some(DsaSyncConfig::default())].map(|mechanism| carried(scenario, mechanism))
+}
+
 #[test]
 fn what_comes_after_announced_sensing_waits_for_nothing() {
     for (late, rate_told) in [(0, true), (20, true), (0, false), (20, false)] {
         let scenario = sensing(Duration::from_millis(late), rate_told, true);
-        let blind = DsaSyncConfig { foresee: false, ..DsaSyncConfig::default() };
-        let (_, router) = carried(&scenario, None);
-        let (usual, before) = carried(&scenario, Some(blind));
-        let (share, after) = carried(&scenario, Some(DsaSyncConfig::default()));
+        let [(_, router), (usual, before), (share, after)] = three(&scenario);
         println!(
             "{late} ms late, rate told: {rate_told}; p99 {router:.1} ms over fq_codel alone, {before:.1} without foresight, {after:.1} with it; shares {usual:.3} and {share:.3}"
         );
@@ -90,10 +93,7 @@ fn on_a_path_with_jitter_foresight_costs_nothing() {
     for (jitter, late, rate_told) in [(2, 0, true), (2, 20, false), (10, 0, true), (10, 20, false)] {
         let mut scenario = sensing(Duration::from_millis(late), rate_told, true);
         scenario.wired.jitter = Duration::from_millis(jitter);
-        let blind = DsaSyncConfig { foresee: false, ..DsaSyncConfig::default() };
-        let (alone, router) = carried(&scenario, None);
-        let (usual, before) = carried(&scenario, Some(blind));
-        let (share, after) = carried(&scenario, Some(DsaSyncConfig::default()));
+        let [(alone, router), (usual, before), (share, after)] = three(&scenario);
         println!(
             "jitter {jitter} ms, {late} ms late, rate told: {rate_told}; p99 {router:.1} ms over fq_codel alone, {before:.1} without foresight, {after:.1} with it; shares {alone:.3}, {usual:.3} and {share:.3}"
         );

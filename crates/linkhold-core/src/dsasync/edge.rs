@@ -64,10 +64,9 @@ pub(super) fn look_at_edge(now: Instant, round_trips: &mut RoundTrips, flow: &mu
         if now < due {
             return;
         }
-        let missing = old.minus(newest);
-        let segments = i32::try_from(2 * flow.handshake.mss.clamp(536, 9000)).unwrap_or(i32::MAX);
+        let used_up = flow.handshake.ends_at(newest, old);
         if let Some(untold) = round_trips.untold_at(flow.station) {
-            untold.rate.used_up = missing <= segments;
+            untold.rate.used_up = used_up;
         }
     }
     watched.edge_due = Some((edge, now + wired + late + EDGE_SLACK));

@@ -191,6 +191,7 @@ pub(super) struct Flow {
 
     /// Wired part of the base round trip.
     pub wired: MinFilter,
+    /// How much later than that its data usually comes.
     pub late: Lateness,
     pub wired_probe: Option<WiredProbe>,
     pub radio_probe: Option<RadioProbe>,

@@ -9,6 +9,7 @@
 //! Window scale: unknown → offered or asked (one SYN seen) → known (both seen, or the SYN-ACK tells enough).
 
 use crate::packet::{TcpFlags, TcpSegment};
+use crate::units::Seq;
 
 /// Window scale of the station's windows (RFC 7323 section 2.2: valid only if both SYNs carry the option).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,6 +119,13 @@ impl Handshake {
         if !downlink && let Some(mss) = tcp.syn.mss {
             self.mss = u32::from(mss);
         }
+    }
+
+    /// True if data up to `end` leaves no more than two segments of a window that ends at `edge`: its sender
+    /// has used the window up.
+    pub fn ends_at(&self, end: Seq, edge: Seq) -> bool {
+        let segments = i32::try_from(2 * self.mss.clamp(536, 9000)).unwrap_or(i32::MAX);
+        edge.minus(end) <= segments
     }
 
     /// Shift of an uplink segment's window field: none in a SYN, unknown if the handshake went unseen.

@@ -31,8 +31,9 @@ const MOST: Duration = Duration::from_millis(100);
 /// Resolution of the means: a flow's record has two bytes for each.
 const TICK_NANOS: u64 = 2000;
 
-/// Resolution of the time that they are taken over.
+/// Resolution of the time that they are taken over, and [`MEMORY`] in it.
 const UNIT_NANOS: u64 = 100_000;
+const MEMORY_UNITS: u64 = MEMORY.as_nanos() / UNIT_NANOS;
 
 /// Mean lateness of a flow's data, and its mean deviation, in ticks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,8 +48,8 @@ impl Lateness {
     /// Data came after `took`, of which the path takes `least` at least. A sample counts for the time that it
     /// took: there is one at a time, so that a quick path gives more of them.
     pub fn add(&mut self, took: Duration, least: Duration) {
-        let time = (took.as_nanos() / UNIT_NANOS).clamp(1, MEMORY.as_nanos() / UNIT_NANOS);
-        let seen = (u64::from(self.seen) + time).min(MEMORY.as_nanos() / UNIT_NANOS);
+        let time = (took.as_nanos() / UNIT_NANOS).clamp(1, MEMORY_UNITS);
+        let seen = (u64::from(self.seen) + time).min(MEMORY_UNITS);
         // At most 30,000 units and 50,000 ticks: all fit into 16 bits.
         self.seen = seen as u16;
         let late = (took.saturating_sub(least).min(MOST).as_nanos() / TICK_NANOS) as u16;

@@ -809,8 +809,7 @@ fn note_lateness(flow: &mut Flow, probe: &WiredProbe, tcp: &TcpSegment, took: Du
     let (Some(edge), Some(least), Answer::Timestamp(_)) = (probe.edge, flow.wired.get(), probe.answer) else {
         return;
     };
-    let segments = i32::try_from(2 * flow.handshake.mss.clamp(536, 9000)).unwrap_or(i32::MAX);
-    if tcp.payload_len > 0 && edge.minus(tcp.seq_end()) <= segments {
+    if tcp.payload_len > 0 && flow.handshake.ends_at(tcp.seq_end(), edge) {
         flow.late.add(took, least);
     }
 }
