@@ -62,8 +62,8 @@ pub struct Fleet {
     pub resume: bool,
     /// Folder for packet captures.
     pub captures: Option<PathBuf>,
-    /// Share of a run for which its hosts' programs may stand still for want of a processor; a run beyond it
-    /// counts as late.
+    /// For how long a run's hosts' programs may stand still for want of a processor, as a share of the time
+    /// that is counted (what comes after the warm-up); a run beyond it counts as late.
     pub max_stalled: f64,
     /// After this time no cell is run again that was late because the host was busy with other things;
     /// `None`: each has all its attempts.
@@ -239,7 +239,9 @@ fn run_one(cell: &Cell<'_>, fleet: &Fleet) -> Result<Outcome, RunError> {
     };
     let outcome = run::run(cell.case, cell.seed, &options)?;
     let LinuxRecord { stalled_s, host, .. } = outcome.linux;
-    if stalled_s > fleet.max_stalled * outcome.record.sim_s {
+    // Of what is counted, not of the run: a stall falls into it as likely as not, and costs it that share.
+    let counted_s = outcome.record.sim_s - cell.case.scenario.warm_up.as_secs_f64();
+    if stalled_s > fleet.max_stalled * counted_s {
         return Err(RunError::Stalled { stalled_s, limit_percent: fleet.max_stalled * 100.0, host });
     }
     Ok(outcome)

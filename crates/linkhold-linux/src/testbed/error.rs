@@ -53,13 +53,14 @@ pub enum RunError {
     },
     /// The hosts' programs got no processor.
     #[error(
-        "this host was too busy: its senders and receivers got no processor for {stalled_s:.2} s of the run \
-         ({limit_percent} % is the limit); {host}. Close other programs, or run fewer cells side by side (--jobs)."
+        "this host was too busy: its senders and receivers got no processor for {stalled_s:.2} s \
+         ({limit_percent} % of the time counted is the limit); {host}. Close other programs, or run fewer cells \
+         side by side (--jobs)."
     )]
     Stalled {
         /// Measured, s.
         stalled_s: f64,
-        /// Limit, percent of the run.
+        /// Limit, percent of the time after the warm-up.
         limit_percent: f64,
         /// What the host did besides.
         host: HostLoad,

@@ -283,7 +283,8 @@ fn side_by_side() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A run whose hosts stood still for a greater share of it than this tells of this machine's other work.
+/// A run whose hosts stood still for a greater share of the time counted tells of this machine's other work.
+/// The strictest check allows a twentieth of the goodput: a stall may take three fifths of that.
 const MOST_STALLED: f64 = 0.03;
 
 fn measure(
