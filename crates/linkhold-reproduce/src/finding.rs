@@ -76,6 +76,25 @@ pub(crate) fn over_seeds(
     (seeds > 0).then(|| finding(Estimate::jackknife(seeds, statistic), test))
 }
 
+/// As [`over_seeds`], of a statistic that is a ratio: the interval is that of its logarithm, so that its lower
+/// end is never below zero, as in every comparison ([`linkhold_results::stats::paired_ratio`]). A ratio that
+/// is not positive, of all seeds or without one of them, has no logarithm: then the interval is the plain one
+/// from zero on.
+pub(crate) fn ratio_over_seeds(
+    seeds: usize,
+    test: Test,
+    statistic: impl Fn(Option<usize>) -> f64,
+) -> Option<Finding> {
+    let logarithm = Estimate::jackknife(seeds, |left_out| statistic(left_out).ln());
+    let plain = over_seeds(seeds, test, statistic)?;
+    let from_zero = |[low, high]: [f64; 2]| [low.max(0.0), high];
+    let ci95 = match logarithm.ci95 {
+        Some([low, high]) => Some([low.exp(), high.exp()]),
+        None => plain.ci95.map(from_zero),
+    };
+    Some(Finding { ci95, ..plain })
+}
+
 fn finding(estimate: Estimate, test: Test) -> Finding {
     // Adding zero turns a negative zero into a positive one.
     Finding { measured: estimate.mean + 0.0, ci95: estimate.ci95, test }
@@ -118,6 +137,35 @@ mod tests {
             judged(10.5, Some([7.9, 11.0]), Test::Near, Some(10.0)),
             None,
             "the lower bound is inside"
+        );
+    }
+
+    #[test]
+    fn a_ratios_interval_is_never_below_zero() {
+        // One seed of three carries nearly all: the plain interval would be [-0.4, 2.4] or so.
+        let (ours, theirs) = ([1.0, 90.0, 2.0], [40.0, 30.0, 20.0]);
+        let ratio = |left_out: Option<usize>| mean_without(&ours, left_out) / mean_without(&theirs, left_out);
+        let found = ratio_over_seeds(3, Test::AtLeast(1.0), ratio).unwrap();
+        let [low, high] = found.ci95.unwrap();
+        assert!(over_seeds(3, Test::AtLeast(1.0), ratio).unwrap().ci95.unwrap()[0] < 0.0);
+        assert!(0.0 < low && low < found.measured && found.measured < high, "{low} {high}");
+        assert!((low * high / found.measured.powi(2) - 1.0).abs() < 1e-9, "even on a logarithmic scale");
+        assert_eq!(found.holds(None), None);
+
+        // Where ours is nothing without the first seed there is no logarithm.
+        let ours = [90.0, 0.0, 0.0];
+        let ratio = |left_out: Option<usize>| mean_without(&ours, left_out) / mean_without(&theirs, left_out);
+        let found = ratio_over_seeds(3, Test::AtLeast(1.0), ratio).unwrap();
+        let [low, high] = found.ci95.unwrap();
+        assert!(low >= 0.0 && high > 1.0, "{low} {high}");
+
+        let same = ratio_over_seeds(4, Test::Near, |_| 1.75).unwrap();
+        assert!(same.ci95.unwrap().iter().all(|end| (end - 1.75).abs() < 1e-12), "no spread, no width");
+        assert!(
+            ratio_over_seeds(1, Test::Near, |left_out| left_out.map_or(1.75, |_| f64::NAN))
+                .unwrap()
+                .ci95
+                .is_none()
         );
     }
 

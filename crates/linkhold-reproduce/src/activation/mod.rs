@@ -11,7 +11,7 @@ pub(crate) const PAPER: PaperSpec = PaperSpec {
     name: "activation",
     numbers: include_str!("../../../../reproductions/activation/paper.toml"),
     figures: FIGURES,
-    // Ten walks decide one of the seven claims.
+    // Ten walks decided one of the seven claims that there were then.
     seeds: 100,
     kernel: None,
 };

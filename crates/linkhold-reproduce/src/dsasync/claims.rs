@@ -16,7 +16,7 @@
 use super::figures::{
     DISTURBED, ONE_CLIENT, SWITCH_S, gains_of, held_peak, judged_on, mean_between, per_second,
 };
-use crate::finding::{Finding, Test, mean, mean_without, of, over_seeds};
+use crate::finding::{Finding, Test, mean, mean_without, of, over_seeds, ratio_over_seeds};
 use crate::grid::{Grid, Point};
 
 /// `values` of one seed each, added up seed by seed.
@@ -104,13 +104,16 @@ pub(super) fn fig4(grid: &Grid, claim: &str) -> Option<Finding> {
 pub(super) fn fig5(grid: &Grid, claim: &str) -> Option<Finding> {
     let (regular, dsasync) = pair(grid, "uplink", None)?;
     let deviation = |point: &Point| point.values(|run| run.totals.delay_std_s);
-    let ratio = |a: Vec<f64>, b: Vec<f64>| a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<f64>>();
+    let ratio = |a: Vec<f64>, b: Vec<f64>, test| {
+        let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b).collect();
+        ratio_over_seeds(ratios.len(), test, |left_out| mean_without(&ratios, left_out))
+    };
     match claim {
         // "Significant" is taken as a third less.
-        "uplink-deviation-falls" => of(&ratio(deviation(dsasync), deviation(regular)), Test::AtMost(0.67)),
+        "uplink-deviation-falls" => ratio(deviation(dsasync), deviation(regular), Test::AtMost(0.67)),
         "downlink-deviation-higher" => {
             let downlink = point(grid, "dsasync-paper", "downlink", None)?;
-            of(&ratio(deviation(downlink), deviation(dsasync)), Test::AtLeast(1.0))
+            ratio(deviation(downlink), deviation(dsasync), Test::AtLeast(1.0))
         }
         _ => None,
     }
@@ -172,7 +175,7 @@ pub(super) fn fig6(grid: &Grid, claim: &str) -> Option<Finding> {
             };
             let (up, down) =
                 ((at("uplink", 0.6)?, at("uplink", 0.1)?), (at("downlink", 0.6)?, at("downlink", 0.1)?));
-            over_seeds(up.0.len(), Test::AtMost(1.0), |left_out| {
+            ratio_over_seeds(up.0.len(), Test::AtMost(1.0), |left_out| {
                 let kept = |(busy, calm): &(Vec<f64>, Vec<f64>)| {
                     mean_without(busy, left_out) / mean_without(calm, left_out)
                 };
@@ -191,7 +194,7 @@ pub(super) fn fig6(grid: &Grid, claim: &str) -> Option<Finding> {
                     .collect()
             };
             let (upper, lower) = (peaks(5..=8), peaks(1..=4));
-            over_seeds(lower.first()?.len(), Test::AtLeast(1.1), |left_out| {
+            ratio_over_seeds(lower.first()?.len(), Test::AtLeast(1.1), |left_out| {
                 let half = |points: &[Vec<f64>]| {
                     mean(&points.iter().map(|point| mean_without(point, left_out)).collect::<Vec<_>>())
                 };
@@ -260,7 +263,7 @@ pub(super) fn fig8(grid: &Grid, claim: &str) -> Option<Finding> {
             let (regular, dsasync) = pair(grid, "downlink", None)?;
             let rates = |point: &Point| point.values(|run| run.totals.retransmit_bps);
             let (ours, plain) = (rates(dsasync), rates(regular));
-            over_seeds(ours.len(), Test::AtMost(0.5), |left_out| {
+            ratio_over_seeds(ours.len(), Test::AtMost(0.5), |left_out| {
                 mean_without(&ours, left_out) / mean_without(&plain, left_out)
             })
         }

@@ -7,7 +7,7 @@
 use linkhold_results::RunRecord;
 
 use super::figures::{PAPER_STACK, rate};
-use crate::finding::{Finding, Test, mean_without, of, over_seeds};
+use crate::finding::{Finding, Test, mean_without, of, ratio_over_seeds};
 use crate::grid::Grid;
 
 /// No claim.
@@ -22,7 +22,7 @@ fn values(grid: &Grid, case: &str, metric: fn(&RunRecord) -> f64) -> Option<Vec<
 /// The rate of one case over that of another, both in the mean over the seeds.
 fn ratio(grid: &Grid, case: &str, to: &str, test: Test) -> Option<Finding> {
     let (case, to) = (values(grid, case, rate)?, values(grid, to, rate)?);
-    over_seeds(case.len(), test, |left_out| mean_without(&case, left_out) / mean_without(&to, left_out))
+    ratio_over_seeds(case.len(), test, |left_out| mean_without(&case, left_out) / mean_without(&to, left_out))
 }
 
 pub(super) fn fig5(grid: &Grid, claim: &str) -> Option<Finding> {
