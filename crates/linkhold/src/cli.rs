@@ -138,6 +138,8 @@ pub struct RunArgs {
     /// Repetitions, each with its own seed; two or more give 95 % confidence intervals.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub seeds: u32,
+    #[arg(long, hide = true, allow_hyphen_values = true, value_parser = one_seed)]
+    pub seed: Option<u64>,
     /// The case that the others are compared with [default: the scenario's first].
     #[arg(long, value_name = "CASE")]
     pub baseline: Option<String>,
@@ -161,12 +163,17 @@ pub struct RunArgs {
     pub pcap: bool,
 }
 
+/// For `--seed`, which does not exist: many programs call it so.
+pub fn one_seed(text: &str) -> Result<u64, String> {
+    Err(format!("one seed is set by `--set seed={text}`; `--seeds N` runs N seeds from that one on"))
+}
+
 /// `linkhold reproduce`.
 #[derive(Debug, Args)]
 #[command(
     long_about = "Measure the figures of a paper again and say which of its claims hold.\n\n\
-        Each figure is a scenario of reproductions/, run with the paper's stack and, beside it, with today's at 3, 50 \
-        and 100 ms round trip. Whether a claim holds is computed from the measurement; one that does not is reported \
+        Each figure is a scenario of reproductions/, run with the paper's stack and, beside it, with today's \
+        (dsasync at 3, 50 and 100 ms round trip, the others at their own). Whether a claim holds is computed from the measurement; one that does not is reported \
         as such, and one whose 95 % interval reaches across its criterion is undecided: more seeds would tell.\n\n\
         With --stack linux the figures of dsasync run on the testbed, in real time against this machine's own TCP, and \
         each claim shows the kernel's number and the simulator's for the same stack: \"linux, 3 ms\", because no kernel of \
@@ -208,7 +215,7 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// With --stack linux: runs side by side [default: as many as this machine keeps up with].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
     /// With --stack linux: do not run again what a command with the same --out has finished before.
     #[arg(long)]
@@ -311,7 +318,8 @@ pub struct AgentArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
     /// The recording ends at this size, and the agent goes on (about 80 bytes a packet).
-    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = bytes, requires = "record")]
+    #[arg(long, value_name = "SIZE", default_value = "256MB", allow_hyphen_values = true, value_parser = bytes,
+          requires = "record")]
     pub record_limit: Bytes,
 }
 
@@ -373,7 +381,8 @@ pub struct HostArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
     /// The recording ends at this size, and the host goes on (about 80 bytes a packet).
-    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = bytes, requires = "record")]
+    #[arg(long, value_name = "SIZE", default_value = "256MB", allow_hyphen_values = true, value_parser = bytes,
+          requires = "record")]
     pub record_limit: Bytes,
 }
 
@@ -442,7 +451,7 @@ pub enum SignalEvent {
         #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
         lasting: Option<Duration>,
         /// How long it is expected to last; it still takes a `thaw` to end it.
-        #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "lasting")]
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, conflicts_with = "lasting")]
         expected: Option<Duration>,
         /// Who, and why.
         #[command(flatten)]
@@ -500,6 +509,7 @@ pub enum SignalEvent {
     /// Room in the radio's transmit queue: packets leave the agent only as far as they fit.
     Room {
         /// Packets that fit.
+        #[arg(allow_negative_numbers = true)]
         packets: u32,
         /// Bytes that fit, as in 150kB.
         #[arg(allow_hyphen_values = true, value_parser = bytes)]

@@ -159,6 +159,29 @@ fn a_seed_that_is_not_a_number_is_refused() {
 }
 
 #[test]
+fn a_negative_number_is_a_wrong_value_and_no_unknown_argument() {
+    for (args, message) in [
+        (&["testbed", "s.toml", "--jobs", "-1"][..], "invalid value '-1' for '--jobs <N>'"),
+        (&["reproduce", "dsasync", "--jobs", "-1"], "invalid value '-1' for '--jobs <N>'"),
+        (&["agent", "--config", "a.toml", "--record", "r", "--record-limit", "-5MB"], "\"-5MB\" is negative"),
+        (&["host", "--config", "a.toml", "--record", "r", "--record-limit", "-5MB"], "\"-5MB\" is negative"),
+        (&["pu-log", "generate", "--bands", "-1"], "invalid value '-1' for '--bands <B>'"),
+        (&["pu-log", "generate", "--duration", "-10s"], "\"-10s\" is negative"),
+        (&["pu-log", "check", "log.csv", "--bands", "-1"], "invalid value '-1' for '--bands <B>'"),
+    ] {
+        refused(SCENARIO, &[], args, message);
+    }
+}
+
+#[test]
+fn who_asks_for_one_seed_learns_where_it_is_set() {
+    for command in ["run", "testbed"] {
+        let args = [command, "s.toml", "--seed", "5"];
+        refused(SCENARIO, &[], &args, "one seed is set by `--set seed=5`");
+    }
+}
+
+#[test]
 fn an_unknown_figure_is_refused() {
     refused(
         SCENARIO,
@@ -513,7 +536,13 @@ fn an_agents_configuration_is_refused_with_file_line_and_key() {
     for args in [&["agent", "--config", "a.toml"][..], &["agent", "check", "a.toml"]] {
         refused(SCENARIO, &[("a.toml", &broken)], args, "a.toml:4:7: silence.max: \"ten\" is not a duration");
     }
-    refused(SCENARIO, &[], &["agent", "--config", "none.toml"], "none.toml: No such file");
+    for command in ["agent", "host"] {
+        for args in [&[command, "--config", "none.toml"][..], &[command, "check", "none.toml"]] {
+            let remedy =
+                format!("none.toml: no such file; `linkhold {command} example > none.toml` writes one");
+            refused(SCENARIO, &[], args, &remedy);
+        }
+    }
     refused(SCENARIO, &[], &["agent"], "--config <FILE>");
 }
 
@@ -537,6 +566,8 @@ fn a_signal_that_makes_no_sense_is_refused_before_it_is_sent() {
         (&["switch", "54Mbit/s", "--efficiency", "-1"], "above 0 and at most 1"),
         (&["freeze", "--cause", "boredom"], "no cause; write one of sensing"),
         (&["freeze", "--for", "1s", "--expected", "1s"], "cannot be used with"),
+        (&["freeze", "--expected", "-1s"], "\"-1s\" is negative"),
+        (&["room", "-5", "1kB"], "invalid value '-5' for '<PACKETS>'"),
         (&["thaw", "--station", "kitchen"], "invalid IP address"),
         (&["switch", "54Mbit/s", "--efficiency", "1.5"], "above 0 and at most 1"),
         (&["snr", "10.0.0.5", "loud"], "invalid float"),

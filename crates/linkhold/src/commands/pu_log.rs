@@ -32,7 +32,7 @@ pub enum PuLogCommand {
         #[arg(value_hint = ValueHint::FilePath)]
         log: PathBuf,
         /// Bands that there are; a user on a higher one is an error [default: the highest in the log].
-        #[arg(long, value_name = "B", value_parser = clap::value_parser!(u16).range(1..=1024))]
+        #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
         bands: Option<u16>,
     },
 }
@@ -41,7 +41,7 @@ pub enum PuLogCommand {
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
     /// Bands.
-    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     bands: u16,
     /// Death rate, 1/s: users are on for 1/alpha on average. One for all bands, or one for each with commas
     /// between.
@@ -52,7 +52,7 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "RATE", value_delimiter = ',', required = true, allow_negative_numbers = true)]
     beta: Vec<f64>,
     /// Time that the log covers, from 0. A burst that would go on ends then.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     duration: Duration,
     /// Users on each band.
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -77,11 +77,13 @@ pub struct TestbedArgs {
     /// Repetitions, each with its own seed; two or more give 95 % confidence intervals.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub seeds: u32,
+    #[arg(long, hide = true, allow_hyphen_values = true, value_parser = crate::cli::one_seed)]
+    pub seed: Option<u64>,
     /// The case that the others are compared with [default: the scenario's first].
     #[arg(long, value_name = "CASE")]
     pub baseline: Option<String>,
     /// Runs side by side [default: as many as this machine keeps up with, starting with one per core].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
     /// Do not run again what a run into the same folder has finished before.
     #[arg(long)]
