@@ -1,6 +1,6 @@
 //! Short tables for a terminal.
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use crate::columns::{self, Form};
 use crate::format;
@@ -132,7 +132,8 @@ const CLAIM_WIDTH: u16 = 120;
 /// A table for each figure, with a row for each claim: the paper's number, the measured one with its
 /// interval, their unit, the criterion and the verdict.
 ///
-/// `width` is that of the terminal, in columns. Sentences are broken at spaces; numbers are not broken.
+/// `width` is that of the terminal, in columns. Sentences are broken at spaces; words and numbers are not
+/// broken. Where that is too wide, the criterion, the unit and the paper's number are left out, in this order.
 #[must_use]
 pub fn reproduce_table(report: &ReproduceReport, width: Option<u16>) -> String {
     let mut out = String::new();
@@ -142,6 +143,9 @@ pub fn reproduce_table(report: &ReproduceReport, width: Option<u16>) -> String {
     let claims: Vec<&Claim> = report.figures.iter().flat_map(|figure| &figure.claims).collect();
     if !claims.is_empty() {
         out.push_str(&format!("{}\n", verdicts(report, &claims)));
+        if report.figures.iter().any(|figure| figure.seeds == 1 && !figure.claims.is_empty()) {
+            out.push_str("one seed, so without intervals: the measured value alone decides\n");
+        }
     }
     if let Some(kernel) = &report.kernel {
         out.push_str(&kernel_notes(kernel));
@@ -198,54 +202,90 @@ fn figure_table(figure: &Figure, width: u16) -> String {
     if figure.claims.is_empty() {
         return format!("{head}\nThe paper claims nothing here; report and --json have the points.\n\n");
     }
-    let beside = figure.claims.iter().any(|claim| claim.simulated.is_some());
-    let mut table = new_table(if beside {
-        ["claim", "paper", "kernel\nsimulator", "unit", "holds if", "verdict"]
+    // Columns that a narrow terminal can do without, the first to go first.
+    let mut dispensable = [("holds if", 4), ("unit", 3), ("paper", 1)].into_iter();
+    let (mut columns, mut left_out) = ((0..6).collect::<Vec<_>>(), Vec::new());
+    let mut table = claim_table(figure, &columns, width);
+    while table.lines().any(|line| line.chars().count() > usize::from(width))
+        && let Some((name, index)) = dispensable.next()
+    {
+        columns.retain(|&column| column != index);
+        left_out.push(name);
+        table = claim_table(figure, &columns, width);
+    }
+    let told = if left_out.is_empty() {
+        String::new()
     } else {
-        ["claim", "paper", "measured", "unit", "holds if", "verdict"]
-    });
+        format!("not shown for want of width: {}\n", left_out.join(", "))
+    };
+    format!("{head}\n{table}\n{told}\n")
+}
+
+/// The table of a figure's claims with these `columns` of six.
+fn claim_table(figure: &Figure, columns: &[usize], width: u16) -> Table {
+    let beside = figure.claims.iter().any(|claim| claim.simulated.is_some());
+    let heads = [
+        "claim",
+        "paper",
+        if beside { "kernel\nsimulator" } else { "measured" },
+        "unit",
+        "holds if",
+        "verdict",
+    ];
+    let mut table = new_table(columns.iter().filter_map(|&column| heads.get(column)).copied());
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    for claim in &figure.claims {
-        let number = |value: Option<f64>| value.map_or_else(|| format::MISSING.to_owned(), format::number);
-        let with_interval = |value: Option<f64>, ci95: Option<[f64; 2]>| {
-            number(value)
-                + &ci95.map_or_else(String::new, |[low, high]| format!("\n{}", format::interval(low, high)))
-        };
-        let criterion = claim.criterion.strip_prefix("holds if ").unwrap_or(&claim.criterion);
-        let criterion = criterion.strip_suffix(&format!("; in {}", claim.unit)).unwrap_or(criterion);
-        let verdict = |holds: Option<bool>| match holds {
-            Some(true) => "yes",
-            Some(false) => "NO",
-            None => "undecided",
-        };
-        let mut measured = with_interval(claim.measured, claim.ci95);
-        let mut verdicts = verdict(claim.holds).to_owned();
-        if let Some(simulated) = &claim.simulated {
-            measured.push_str(&format!("\n{}", with_interval(simulated.measured, simulated.ci95)));
-            // The simulator's verdict stands beside its number.
-            let between = if claim.ci95.is_some() { "\n\n" } else { "\n" };
-            verdicts.push_str(&format!("{between}{}", verdict(simulated.holds)));
+    let rows: Vec<[String; 6]> = figure.claims.iter().map(claim_cells).collect();
+    for cells in &rows {
+        let shown: Vec<String> = columns.iter().filter_map(|&column| cells.get(column)).cloned().collect();
+        let mut shown = row(&shown, 1);
+        for (cell, &column) in shown.iter_mut().zip(columns) {
+            if column >= 3 {
+                *cell = cell.clone().set_alignment(CellAlignment::Left);
+            }
         }
-        let cells = [
-            claim.text.clone(),
-            number(claim.paper),
-            measured,
-            claim.unit.clone(),
-            criterion.to_owned(),
-            verdicts,
-        ];
-        let mut cells = row(&cells, 1);
-        for cell in cells.iter_mut().skip(3) {
-            *cell = cell.clone().set_alignment(CellAlignment::Left);
-        }
-        table.add_row(cells);
+        table.add_row(shown);
     }
-    for index in [1, 2, 5] {
-        if let Some(column) = table.column_mut(index) {
-            column.set_constraint(ColumnConstraint::ContentWidth);
+    for (place, &column) in columns.iter().enumerate() {
+        let texts = rows.iter().filter_map(|cells| cells.get(column).map(String::as_str));
+        let words = texts.chain(heads.get(column).copied()).flat_map(str::split_whitespace);
+        let longest = words.map(|word| word.chars().count()).max().unwrap_or(0);
+        let constraint = match column {
+            1 | 2 | 5 => ColumnConstraint::ContentWidth,
+            // A blank on either side belongs to the width.
+            _ => {
+                ColumnConstraint::LowerBoundary(Width::Fixed(u16::try_from(longest + 2).unwrap_or(u16::MAX)))
+            }
+        };
+        if let Some(column) = table.column_mut(place) {
+            column.set_constraint(constraint);
         }
     }
-    format!("{head}\n{table}\n\n")
+    table
+}
+
+/// What the six columns say of a claim.
+fn claim_cells(claim: &Claim) -> [String; 6] {
+    let number = |value: Option<f64>| value.map_or_else(|| format::MISSING.to_owned(), format::number);
+    let with_interval = |value: Option<f64>, ci95: Option<[f64; 2]>| {
+        number(value)
+            + &ci95.map_or_else(String::new, |[low, high]| format!("\n{}", format::interval(low, high)))
+    };
+    let criterion = claim.criterion.strip_prefix("holds if ").unwrap_or(&claim.criterion);
+    let criterion = criterion.strip_suffix(&format!("; in {}", claim.unit)).unwrap_or(criterion);
+    let verdict = |holds: Option<bool>| match holds {
+        Some(true) => "yes",
+        Some(false) => "NO",
+        None => "undecided",
+    };
+    let mut measured = with_interval(claim.measured, claim.ci95);
+    let mut verdicts = verdict(claim.holds).to_owned();
+    if let Some(simulated) = &claim.simulated {
+        measured.push_str(&format!("\n{}", with_interval(simulated.measured, simulated.ci95)));
+        // The simulator's verdict stands beside its number.
+        let between = if claim.ci95.is_some() { "\n\n" } else { "\n" };
+        verdicts.push_str(&format!("{between}{}", verdict(simulated.holds)));
+    }
+    [claim.text.clone(), number(claim.paper), measured, claim.unit.clone(), criterion.to_owned(), verdicts]
 }
 
 fn new_table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
@@ -383,6 +423,38 @@ mod tests {
         for part in [notes, "Told", "at once", "Left out", "the reason", "Without a result", "too slow"] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_narrow_table_of_claims_loses_columns_but_breaks_no_word() {
+        let mut report = sample::reproduce();
+        report.figures.retain(|figure| !figure.claims.is_empty());
+        let claims: Vec<Claim> = report.figures.iter().flat_map(|figure| figure.claims.clone()).collect();
+        let words: Vec<&str> = claims.iter().flat_map(|claim| claim.text.split_whitespace()).collect();
+        let narrowest = words.iter().map(|word| word.chars().count()).max().unwrap() + 32;
+        for width in [100, 80, 70, 60, 50, narrowest] {
+            let text = reproduce_table(&report, Some(u16::try_from(width).unwrap()));
+            for word in &words {
+                assert!(text.contains(word), "{word:?} at {width}:\n{text}");
+            }
+            let rows = text.lines().filter(|line| line.starts_with(['┌', '│', '╞', '├', '└']));
+            for row in rows {
+                assert!(row.chars().count() <= width, "{width}:\n{text}");
+            }
+            assert_eq!(text.contains("not shown"), width < 65, "{width}:\n{text}");
+        }
+        // However narrow: the claim, its number and the verdict stay.
+        let least = reproduce_table(&report, Some(10));
+        assert!(least.contains("not shown for want of width: holds if, unit, paper"), "{least}");
+        assert!(words.iter().all(|word| least.contains(word)) && least.contains("undecided"), "{least}");
+    }
+
+    #[test]
+    fn one_seed_is_said_to_have_no_intervals() {
+        let mut report = sample::reproduce();
+        assert!(!reproduce_table(&report, None).contains("without intervals"));
+        report.figures[0].seeds = 1;
+        assert!(reproduce_table(&report, None).contains("one seed, so without intervals"));
     }
 
     #[test]
