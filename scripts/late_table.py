@@ -15,6 +15,7 @@ import pathlib
 import sys
 
 from estimates import PROGRAM, ROOT, Estimates, program_commit, simulated_runs
+from marks import wrapped
 from testbed_table import OUTSIDE, batch, rounded
 
 SCENARIO = "scenarios/lateness.toml"
@@ -139,6 +140,28 @@ def more_or_less(difference):
     return f"{abs(difference):.3f} {'less' if difference < 0 else 'more'}"
 
 
+def listed(words):
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def shared_words(cells, within, shared, congestions):
+    """How many of the cells that both stacks ran are alike, and which cases these are. `shared` has pairs of congestion control and
+    case; `congestions` are the kernel's."""
+    both = [one for one in congestions if any(one == congestion for congestion, _ in shared)]
+    only = [one.upper() for one in congestions if one not in both]
+    without = f"; the simulator has no {listed(only)}" if only else ""
+    cases = sorted({case for _, case in shared})
+    routers = [router for router in ROUTERS if router in cases]
+    ran = listed([f"`{case}`" for case in cases]) + ("" if routers else ", and no router alone")
+    words = (
+        f"Of {cells} cells ({listed(both)}{without}) {within} are within 5 % of the simulator. With {' or '.join(both)} the kernel ran the cases {ran}. "
+    )
+    if "fq_codel" not in routers:
+        words += "So the aim for delay, which is relative to fq_codel, has no verdict there. "
+    return wrapped(words + "[testbed/simulator.md](testbed/simulator.md) compares plain routers with the kernel. The cells that differ most:")
+
+
 class Page:
     def __init__(self, raw):
         self.raw, self.estimates = raw, Estimates()
@@ -214,29 +237,25 @@ class Page:
         if not told:
             return ["The kernel has not been measured (`make late-table-kernel`).", ""]
         lines = [f"On the kernel: {told['seeds']} seed{'s' * (told['seeds'] != 1)}, program built from {told['commit']}.", ""]
-        differences = []
+        differences, shared = [], set()
         for congestion, cells in told["cells"].items():
             for name, cases in cells.items():
                 for case in cases:
                     ours, theirs = self.of(congestion, name, case, "share")[0], self.of(congestion, name, case, "share", stack="kernel")[0]
                     if ours and theirs is not None:
+                        shared.add((congestion, case))
                         differences.append((abs(theirs / ours - 1), f"{congestion}, {name}, {case}: kernel {theirs:.3f}, simulator {ours:.3f}"))
         differences.sort(reverse=True)
         within = sum(difference <= 0.05 for difference, _ in differences)
-        lines += [*self.kernel_aims(), ""]
-        cases = sorted({words.split(", ")[-1].split(":")[0] for _, words in differences})
-        lines += [
-            f"Of {len(differences)} cells {within} are within 5 % of the simulator ({', '.join(cases)}; the kernel ran no others of this page,",
-            "so the aim for delay, which is fq_codel's and 25 ms, has no verdict there; [testbed/simulator.md](testbed/simulator.md) has plain routers). The farthest:",
-            "",
-        ]
+        lines += [*self.kernel_aims(), "", *shared_words(len(differences), within, shared, list(told["cells"])), ""]
         lines += [f"- {words}" for _, words in differences[:10]] + [""]
         return lines
 
     def kernel_aims(self):
-        """The aim for goodput on the kernel, by the mean of the seeds, since two say nothing of an interval."""
+        """The aim for goodput on the kernel, by the mean of the seeds: they are too few for an interval."""
+        by = "one seed" if self.raw["kernel"]["seeds"] == 1 else "by the mean of the seeds"
         lines = [
-            "| | told, late | cells at or above the aim, by the mean | least share | p99 outside silences, at most |",
+            f"| | told, late | cells at or above the aim, {by} | least share | p99 outside silences, at most |",
             "|---|---|---|---|---|",
         ]
         cells, beyond_deep = self.raw["kernel"]["cells"], []

@@ -3,8 +3,15 @@ everything else by people."""
 
 import re
 import sys
+import textwrap
 
 MARK = re.compile(r"<!-- measured (\S+) -->.*?<!-- /measured -->", re.DOTALL)
+
+
+def wrapped(text):
+    """The lines of a paragraph or of an item of a list. A link or a word with hyphens stays on one line."""
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.wrap(text, 110, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def filled(page, text, contents, others=()):

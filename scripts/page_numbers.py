@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 from estimates import ROOT, Estimates, program_commit, simulated_runs
-from marks import fill
+from marks import fill, wrapped
 
 DOCS = ROOT / "docs"
 MESH = "scenarios/mesh.toml"
@@ -219,11 +219,13 @@ def beside(runs):
         middle = f"{low:.0f} to {high:.0f} in nine of ten, " if len(values) > 40 else ""
         return f"{statistics.median(values):.0f} ms in the median ({middle}{max(values):.0f} at most)"
 
-    return (
-        f"\nIn {runs} runs, each with three bursts for an agent and three for a host ({len(starts)} bursts, all of which became silences; commit {commit}),\n"
-        f"from the first sample of a burst to seeing the silence in the status took {spread(starts)}, of which 5 ms are the pace at which samples are written and 2 ms that of\n"
-        f"looking; from its last sample to seeing the end {spread(ends)}, with a T_idle of 50 ms. An agent that\n"
-        f"starts again in a burst knows of it after {spread(again)}.\n"
+    return block(
+        wrapped(
+            f"In {runs} runs, each with three bursts for an agent and three for a host ({len(starts)} bursts, all of which became silences; commit {commit}), "
+            f"from the first sample of a burst to seeing the silence in the status took {spread(starts)}. The test writes samples every 5 ms and reads the "
+            "status every 2 ms, so up to 7 ms of that are its own. From the last sample of a burst to seeing the end it took "
+            f"{spread(ends)}, with a T_idle of 50 ms. An agent that starts again in a burst knows of it after {spread(again)}."
+        )
     )
 
 

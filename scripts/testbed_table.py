@@ -21,7 +21,7 @@ import tomllib
 
 import raw_parts
 from estimates import PROGRAM, ROOT, Estimates, program_commit, simulated_runs
-from marks import write
+from marks import wrapped, write
 from raw_parts import MEASURED
 
 DOCS = ROOT / "docs" / "testbed"
@@ -67,6 +67,18 @@ def sweep_job(length, rtt):
     sets = [f"{key}={value}" for key, value in overrides.items()]
     return (f"silences-{length}s-rtt{rtt}", SWEEP, ["reno", "cubic", "bbr"], sets)
 
+
+# What the presets of `dsasync` do, for a reader of a page who has not their code.
+PRESETS = {
+    "hold": "holds packets in a silence, and closes no window",
+    "freeze": "holds packets; holds windows down to the bandwidth-delay product; closes a window that its sender has used up in a silence "
+    "(Algorithm 1), and reopens it when the silence ends",
+    "freeze+nudge": "as `freeze`, but reopens a window ahead of an end that is known, and repeats that until the sender is heard",
+    "recommended": "holds packets; holds windows down to the bandwidth-delay product; closes them only when space runs low",
+    "paper": "as the paper prints it, with the paper's values",
+}
+# Programs whose parts could be simulated by another one, which was not noted.
+SIMULATOR_NOT_NOTED = ("12cce1e", "e0d7c40", "8baee09")
 
 # The delay that the pages compare: of segments that met no silence, 99th percentile.
 OUTSIDE = "delay_p99_outside_silence_s"
@@ -308,18 +320,32 @@ def head(title, written, scenarios, less):
     return [f"# {title}", "", written, "", *told_words(scenarios, less)]
 
 
+def preset_list(presets):
+    """What these presets do; `freeze`, too, where another is said in its words."""
+    named = presets | {"freeze"} if "freeze+nudge" in presets else presets
+    names = {preset: f"`{preset}`" + ", the default mode" * (preset == "recommended") for preset in PRESETS}
+    items = [wrapped(f"- {names[preset]}: {words}") for preset, words in PRESETS.items() if preset in named]
+    return ["The presets of `dsasync`:", "", *(line for item in items for line in item)]
+
+
 def case_list(scenario):
-    """What each case of `scenario` is, in the scenario's own words."""
+    """What each case of `scenario` is, and what the presets of the cases do."""
+    lines, presets = cases_of(scenario)
+    return [*lines, "", *preset_list(presets)]
+
+
+def cases_of(scenario):
+    """What each case of `scenario` is, in the scenario's own words; and the presets that the cases have."""
     with (ROOT / scenario).open("rb") as file:
         document = tomllib.load(file)
     router = document["router"]
-    lines = []
+    lines, presets = [], set()
     for case in document["cases"]:
         changed = case.get("set", {})
         queue = changed.get("router.queue", router["queue"])
         if queue == "fifo":
             queue += f" of {changed.get('router.limit', router['limit']).removesuffix('pkt')} packets"
-        in_silence = changed.get("router.in_silence", router["in_silence"])
+        in_silence = changed.get("router.in_silence", router.get("in_silence"))
         words = [f"over {queue}" if "mechanism" in case else queue]
         settings = {}
         if "mechanism" in case:
@@ -328,15 +354,15 @@ def case_list(scenario):
             settings = {"name": mechanism} if isinstance(mechanism, str) else dict(mechanism)
             name, preset = settings.pop("name"), settings.pop("preset", case.get("preset"))
             words.insert(0, f"`{name}` with preset `{preset}`" if preset else "the default mode")
+            presets.add(preset or "recommended")
         if in_silence == "drop":
             words.append("that drops what arrives in a silence")
         own = [f"`{key} = {json.dumps(value)}`" for key, value in settings.items()]
         others = [key for key in changed if key not in ("router.queue", "router.limit", "router.in_silence")]
         own += [f"`{key} = {json.dumps(changed[key])}`" for key in others]
-        if own:
-            words.append("with " + " and ".join(own))
-        lines.append(f"- `{case['name']}`: {' '.join(words)}")
-    return lines
+        settings_words = f", with {' and '.join(own)}" if own else ""
+        lines.append(f"- `{case['name']}`: {' '.join(words)}{settings_words}")
+    return lines, presets
 
 
 def mechanism_cases(reports):
@@ -572,7 +598,18 @@ def kept_by(page, reports):
     return rows
 
 
-def simulator_page(rows, written):
+def programs_words(commits):
+    """Which programs simulated the parts that `commits` measured."""
+    words = "The first lines name the program that measured each part; the same program simulated it"
+    other = [commit for commit in SIMULATOR_NOT_NOTED if commit in commits]
+    if not other:
+        return words + "."
+    *most, last = other
+    listed = f"{', '.join(most)} or {last}" if most else last
+    return f"{words}, except where that is {listed}: there the program that simulated was not noted, and may be another."
+
+
+def simulator_page(rows, written, commits):
     page = [
         "# Simulator against kernel",
         "",
@@ -583,9 +620,13 @@ def simulator_page(rows, written):
         "other rows with a mechanism it knew the exact rate and was told of every silence at its first moment. "
         + ahead_words([TABLE, *(job[1] for job in OTHERS)]).rstrip(),
         "",
-        "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences, same program.",
-        "The error is (simulated - measured) / measured, in the means over the seeds. Neither mechanism sees the router's queue. The simulator's",
-        "mechanism learns of a silence as soon as it is told, the testbed's agent a little later; over a router that drops, the delay costs the agent packets.",
+        *wrapped(
+            "Goodput of the simulator's `linux` profile beside the testbed's in the same cells: same scenario, same seeds, same silences. "
+            f"{programs_words(commits)} The error is (simulated - measured) / measured, in the means over the seeds. The 99th percentile of the delay "
+            "is that of segments that met no silence, in the rows of uplink, too, where [others.md](others.md) counts all segments. Neither mechanism "
+            "sees the router's queue. The simulator's mechanism learns of a silence as soon as it is told, the testbed's agent a little later; over a "
+            "router that drops, the delay costs the agent packets."
+        ),
         "",
     ]
     errors = {"plain routers": [], "with DSASync": [], "told less, any": []}
@@ -610,15 +651,29 @@ def simulator_page(rows, written):
     return "\n".join(page) + "\n"
 
 
+def round_trip(scenario):
+    with (ROOT / scenario).open("rb") as file:
+        return f"wired round trip of {tomllib.load(file)['wired']['rtt'].replace('ms', ' ms')}"
+
+
 def others_page(reports, written, less):
     page = head("Short flows, many flows, uplink, no silence", written, [job[1] for job in OTHERS], less)
+    scenarios = {job[0]: job[1] for job in OTHERS if job[0] in reports}
+    cases = {part: cases_of(scenario) for part, scenario in scenarios.items()}
+    page += [*preset_list(set().union(*(presets for _, presets in cases.values()))), ""]
     if "short-flows" in reports:
         page += [
             "## Short flows",
             "",
-            "Downloads of 100 kB arriving at random (2 a second) beside one bulk download, [scenario](../../scenarios/short-flows.toml).",
+            *wrapped(
+                "Downloads of 100 kB arriving at random (2 a second) beside one bulk download, "
+                f"{round_trip(scenarios['short-flows'])}, cubic, [scenario](../../scenarios/short-flows.toml). *Finished*, *unfinished* and *with wrong "
+                "bytes* are numbers of short flows, of all seeds together; completion times are theirs, too; goodput is that of all flows."
+            ),
             "",
-            "| case | finished | unfinished | wrong bytes | p50, s | p99, s | mean, s | all goodput / limit |",
+            *cases["short-flows"][0],
+            "",
+            "| case | finished | unfinished | with wrong bytes | completion time p50, s | completion time p99, s | completion time, mean, s | goodput / limit |",
             "|---|---|---|---|---|---|---|---|",
         ]
         for (_, case), runs in cells(reports["short-flows"]).items():
@@ -631,9 +686,14 @@ def others_page(reports, written, less):
         page += [
             "## 24 flows on six stations",
             "",
-            "[Scenario](../../scenarios/many-stations.toml), 20 s after 3 s of warm-up. B_alloc is 64 MB.",
+            *wrapped(
+                f"Downloads, {round_trip(scenarios['many-stations'])}, cubic, [scenario](../../scenarios/many-stations.toml), 20 s after 3 s of warm-up. "
+                "B_alloc is 64 MB. Delays are one-way, of segments that met no silence."
+            ),
             "",
-            "| case | goodput / limit | Jain | delay p50, ms | delay p99, ms | retransmitted | timeouts | held peak, MB |",
+            *cases["many-stations"][0],
+            "",
+            "| case | goodput / limit | Jain's index | delay p50, ms | delay p99, ms | retransmitted | timeouts | held peak, MB |",
             "|---|---|---|---|---|---|---|---|",
         ]
         for (_, case), runs in cells(reports["many-stations"]).items():
@@ -654,7 +714,13 @@ def others_page(reports, written, less):
         page += [
             "## Uplink",
             "",
-            "One bulk upload, [scenario](../../scenarios/dsasync-uplink.toml); delay at the correspondent host.",
+            *wrapped(
+                f"One bulk upload, {round_trip(scenarios['uplink'])}, cubic, [scenario](../../scenarios/dsasync-uplink.toml). Delays are one-way, at the "
+                "correspondent host, of all segments, also of those that met a silence; [simulator.md](simulator.md) has the 99th percentile of those "
+                "that met none. The queues named are the base station's; the station has a fifo of 100 packets."
+            ),
+            "",
+            *cases["uplink"][0],
             "",
             "| case | goodput / limit | delay p50, ms | delay deviation, ms | delay p99, ms |",
             "|---|---|---|---|---|",
@@ -667,9 +733,14 @@ def others_page(reports, written, less):
         page += [
             "## No silence: what the agent costs",
             "",
-            "One bulk download at 24 Mbit/s that never falls silent, [scenario](../../scenarios/clean.toml). Transit is the time that a data",
-            "packet spends in the base station before the radio's queue. With `dsasync` it contains the queue that would otherwise stand",
-            "before the radio, so compare the delay from end to end; with `dsasync-pass` nothing waits, and what is left is the agent's own time.",
+            *wrapped(
+                f"One bulk download at 24 Mbit/s that never falls silent, {round_trip(scenarios['clean'])}, [scenario](../../scenarios/clean.toml). "
+                "Transit is the time that a data packet spends in the base station before the radio's queue. With `dsasync` it contains the queue that "
+                "would otherwise stand before the radio, so compare the delay from end to end; with `dsasync-pass` nothing waits, and what is left is the "
+                "agent's own time."
+            ),
+            "",
+            *cases["clean"][0],
             "",
             "| cc | case | goodput / limit | transit p50, ms | transit p99, ms | delay p50, ms |",
             "|---|---|---|---|---|---|",
@@ -752,15 +823,19 @@ def publish(docs, kept, rows, check):
     if sweeps:
         texts[docs / "silences.md"] = silences_page(sweeps, written_of(sweeps, part_words), less)
     if rows:
-        texts[docs / "simulator.md"] = simulator_page(rows, written([row[:2] for row in rows], str))
+        commits = {kept[MEASURED][part][cc].get("commit") for part, cc, *_ in rows}
+        texts[docs / "simulator.md"] = simulator_page(rows, written([row[:2] for row in rows], str), commits)
     if docs.resolve() == DOCS:
         texts[TOLD_LESS] = told_less_rust(less, len(cells(told[LATE])["cubic", "dsasync"]))
     differ = []
     for file, text in texts.items():
-        if not check:
-            write(file, text)
-        elif not file.exists() or file.read_text() != text:
+        if file.exists() and file.read_text() == text:
+            # Its time stays, too: one of the files is a source.
+            continue
+        if check:
             differ.append(str(file))
+        else:
+            write(file, text)
     if differ:
         sys.exit(f"{', '.join(differ)}: not what raw.json says: run scripts/testbed_table.py --raw")
 

@@ -19,6 +19,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 from estimates import ROOT, Estimates, built_from, program_commit, simulated_runs
+from marks import wrapped
 from trace_bound import bounds, opportunities
 
 SCENARIO = ROOT / "scenarios" / "traces.toml"
@@ -119,7 +120,7 @@ def number(estimate, digits):
 
 
 def table(cell, estimates):
-    lines = ["| case | goodput / capacity | queueing delay p50, ms | p95, ms | retransmitted |", "|---|---|---|---|---|"]
+    lines = ["| case | goodput / capacity | queueing delay p50, ms | p95, ms | retransmitted, segments a run |", "|---|---|---|---|---|"]
     for case, values in cell.items():
         told = {key: estimates.of(numbers) for key, numbers in values.items()}
         lines.append(
@@ -220,14 +221,18 @@ simulator. **Nobody tells the rate.** A silence (a gap of the recorded downlink 
 it ended; the router's queue is not visible, so all that the mechanism has are the packets that pass. Queueing delay is the
 one-way delay less its minimum. Capacity is what the recording would have carried as payload.
 
+{recordings}
+
 - `fifo-100`, `fifo-1000`, `fq_codel`, `mac80211` (fq_codel as Wi-Fi has it): a router with that queue, at both ends of the radio;
 - `dsasync`: the default over a fifo of 100 packets; the radio may run dry for 0.1 of the time (`dry_share`);
 - `dsasync-long`: the same with `dry_share = 0.02`: more goodput at more delay.
 
 ![goodput against queueing delay](traces.svg)
 
-Crosses are what others published for this recording at 100 ms ([ABC](https://www.usenix.org/conference/nsdi20/presentation/goyal), NSDI
-2020); they were not measured here, nor with this simulator. Every recording at every round trip:
+Crosses are what others published for this recording at 100 ms
+([ABC](https://www.usenix.org/conference/nsdi20/presentation/goyal), NSDI 2020). They are quoted at second
+hand, from an issue of this project that quotes the paper, and were not measured here, nor with this
+simulator. Every recording at every round trip:
 
 ![goodput against queueing delay, all recordings](traces-all.svg)
 """
@@ -324,15 +329,28 @@ def errors(raw):
     return "\n".join(lines)
 
 
+def recordings_words():
+    """How long a run over each recording is, and which uplink is another recording's."""
+    seconds = {name.rsplit(", ", 1)[0]: seconds for name, *_, seconds in CELLS}
+    *most, last = [f"{length} s ({link})" for link, length in seconds.items()]
+    words = f"A run lasts {', '.join(most)} or {last}; all of it counts."
+    names = {down: name.rsplit(", ", 1)[0] for name, down, up, *_ in CELLS if down == up}
+    for name, down, up, *_ in CELLS:
+        if down != up:
+            words += f" Of the link {name.rsplit(', ', 1)[0]} only the downlink was recorded, so its ACKs go up over the recorded uplink of {names[up]}."
+    return words + " The round trips named are those of the wired path, without the radio."
+
+
 def page(raw, estimates):
-    lines = WORDS.format(seeds=raw["seeds"], program=built_from(raw)).split("\n")
-    lines += ["## What was aimed at", "", "Verizon LTE at 100 ms; fixed before anything was measured.", "", *aims(raw, estimates)]
+    lines = WORDS.format(seeds=raw["seeds"], program=built_from(raw), recordings="\n".join(wrapped(recordings_words()))).split("\n")
+    lines += ["## What was aimed at", "", "Verizon LTE at a wired round trip of 100 ms; fixed before anything was measured.", "", *aims(raw, estimates)]
     table_of_bounds, verdicts = bound(raw)
     lines += BOUND.format(table=table_of_bounds, verdicts=verdicts).split("\n")[:-1]
     most = {key: percent(most, 0) for key, most in ERROR_AIMS.items()}
     lines += ERROR.format(table=errors(raw), program=built_from(raw["errors"]), **most).split("\n")
     for name, cell in raw["cells"].items():
-        lines += [f"## {name}", "", *table(cell, estimates), ""]
+        link, rtt = name.rsplit(", ", 1)
+        lines += [f"## {link}, wired round trip of {rtt}", "", *table(cell, estimates), ""]
     return "\n".join(lines)
 
 

@@ -12,11 +12,13 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 from estimates import ROOT, Estimates, built_from, program_commit
+from marks import wrapped
 
 PAGE, SIM, QUIC = (ROOT / "docs" / name for name in ("udp.md", "udp.json", "udp-quic.json"))
 ESTIMATES = Estimates()
@@ -64,11 +66,19 @@ def table(head, rows):
     return lines + ["| " + " | ".join(row) + " |" for row in rows] + [""]
 
 
+def heading(world):
+    """A world as the page calls it: the number of a hog and the round trip stand bare in the raw data."""
+    what, *bursts, rtt = world.split(", ")
+    what = re.sub(r"^hog ([\d.]+)$", r"a hog of \1 times the radio's rate", what)
+    words = ", ".join([what, *bursts, f"wired round trip of {rtt}"])
+    return words[0].upper() + words[1:]
+
+
 def simulated(rows):
     out = []
     for world in dict.fromkeys(row["world"] for row in rows):
         here = [row for row in rows if row["world"] == world]
-        out += [f"### {world[0].upper()}{world[1:]}", ""]
+        out += [f"### {heading(world)}", ""]
         body = []
         for case in dict.fromkeys(row["case"] for row in here):
             of = [row for row in here if row["case"] == case]
@@ -82,7 +92,10 @@ def simulated(rows):
                 column("too_old", 0), column("windows_closed", 0),
             ])
         out += table(
-            ["case", "TCP, share of limit", "UDP, share of limit", "datagrams lost, %", "UDP delay p99, ms", "TCP delay p99, ms", "too old", "windows closed"],
+            [
+                "case", "TCP, share of limit", "UDP, share of limit", "datagrams lost, %", "UDP delay p99, ms", "TCP delay p99, ms",
+                "too old, datagrams a run", "windows closed, times a run",
+            ],
             body,
         )
     return out
@@ -118,7 +131,11 @@ def quic(data):
                 column(lambda run: run["server"]["persistent"], 1), column(lambda run: run["holds"], 0) if agent else "–",
             ])
     return table(
-        ["path", "MB", "", "seconds", "silences", "datagrams that did not arrive", "declared lost", "of these spurious", "PTOs", "persistent congestion", "held"], body
+        [
+            "path", "download, MB", "case", "time, s", "silences", "datagrams that did not arrive", "datagrams declared lost", "of these spurious", "PTOs",
+            "times of persistent congestion", "datagrams held",
+        ],
+        body,
     )
 
 
@@ -154,9 +171,13 @@ def conclusions(sim):
         assert all(more(mean_of(sim, world, "200ms", key), mean_of(sim, world, "1s", key)) for world in long)
         assert all(more(mean_of(sim, world, "1s", key), mean_of(sim, world, "0s", key)) for world in long)
     return [
-        "`hold` is the default because in every cell with a hog it leaves the download at least 0.45 of the limit (the criterion, fixed before) and closes no window, where `pass` leaves it",
-        "next to nothing; because media lose fewer datagrams in every cell; and because no flow is reordered. Its price is delay: what a silence kept arrives late instead of never, a hog's own",
-        "datagrams wait behind each other, and flows that their station never answers, as here, share one queue. A shorter `datagram_max_age` trades losses for delay, down to the last rows.", "",
+        *wrapped(
+            '`datagrams = "hold"` is the default because in every cell with a hog it leaves the download at least 0.45 of the limit (the criterion, fixed before) '
+            'and closes no window, where `datagrams = "pass"` leaves the download next to nothing; because it loses fewer datagrams in every cell with media; and '
+            "because it reorders no flow. Its price is delay: what a silence kept arrives late instead of never, a hog's own datagrams wait behind each other, and "
+            "flows that their station never answers, as here, share one queue. A shorter `datagram_max_age` trades losses for delay, down to the last rows."
+        ),
+        "",
     ]
 
 
@@ -169,11 +190,24 @@ def page(simulator, quic_data):
         "There is no window and no acknowledgment to manage: nothing can be said to the sender. A datagram that waited for longer than `datagram_max_age`",
         "(1 s) is dropped and counted as `too_old`; all of them together weigh at most `datagram_quota` (8 MB, or a quarter of what the buffer has at present if that is less), and what they take closes no window.", "",
         "## Simulator", "",
-        "One CUBIC download (Linux profile) and one UDP flow at the same station, 24 Mbit/s, router's queue not visible (fifo of 100 below the mechanism unless named), 20 s counted,",
-        f"5 seeds; {built_from(simulator)}. **`dsasync` is told** the channel's rate exactly, and each silence as it begins and as it ends; the rows without a mechanism are told nothing.",
-        "The UDP sender heeds nothing: it is the share of the download that tells whether it is kept. Where silences occur, the primary user's bursts and pauses are exponential with the",
-        "means named (0.3 s in 1.3 s; 2 s in 6 s); delays of datagrams count those that arrived. Cells without silences have nothing random: their",
-        "intervals are zero.", "",
+        *wrapped(
+            "One CUBIC download (Linux profile) and one UDP flow at the same station, 24 Mbit/s, router's queue not visible (fifo of 100 below the mechanism unless named), "
+            f"20 s counted, 5 seeds; {built_from(simulator)}. **`dsasync` is told** the channel's rate exactly, and each silence as it begins and as it ends; the rows without "
+            "a mechanism are told nothing. The UDP sender heeds nothing: it is the share of the download that tells whether it is kept."
+        ),
+        "",
+        *wrapped(
+            "A **hog** is a UDP sender whose payload is 1.0 or 2.0 times the radio's rate, without silences. **Media** are 2 Mbit/s of UDP, across the bursts of a primary "
+            "user. Bursts and the pauses between them are exponential with the means named (bursts of 0.3 s in 1.3 s; of 2 s in 6 s). Delays are one-way; those of datagrams "
+            "count the ones that arrived. *Too old* and *windows closed* are counts of a whole run, its 5 s of warm-up included. Cells without silences have nothing random: "
+            "their intervals are zero."
+        ),
+        "",
+        *wrapped(
+            "The limit is the mean of what a TCP flow alone and a UDP flow alone could carry ([`limit.rs`](../crates/linkhold-sim/src/limit.rs)). UDP alone can carry more than "
+            "that mean, because a datagram's header is shorter than a segment's and no ACK takes time on the air. So a hog that takes the whole radio has a share above 1."
+        ),
+        "",
     ]
     lines += conclusions(sim) + simulated(sim)
     if quic_data:

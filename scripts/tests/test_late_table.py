@@ -1,0 +1,64 @@
+"""What scripts/late_table.py says of the kernel beside the simulator, from raw data of a few cells."""
+
+import pathlib
+import statistics
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import late_table  # noqa: E402
+
+NAME = late_table.cell("0.3", 3, 20, "told")
+
+
+class Means:
+    """Means without intervals, in the place of the command's."""
+
+    def of(self, numbers):
+        return statistics.fmean(numbers), None
+
+
+def page(kernel, seeds=1):
+    """A page whose simulator carried 0.98 in each of the kernel's cells but those of bbr, and 0.96 over a router alone."""
+    simulator = {}
+    for congestion, cases in kernel.items():
+        if congestion != "bbr":
+            one = {case: [{"share": 0.98 if case.startswith("dsasync") else 0.96, "outside": 0.01}] for case in cases}
+            simulator[congestion] = {NAME: one}
+    cells = {
+        congestion: {NAME: {case: [{"share": share, "outside": 0.01}] * seeds for case, share in cases.items()}}
+        for congestion, cases in kernel.items()
+    }
+    found = late_table.Page({
+        "simulator": {"seeds": 10, "commit": "0123456", "cells": simulator},
+        "kernel": {"seeds": seeds, "commit": "0123456", "cells": cells},
+    })
+    found.estimates = Means()
+    return found
+
+
+class Kernel(unittest.TestCase):
+    def test_it_names_the_cases_that_both_stacks_ran(self):
+        found = page({"cubic": {"dsasync-fifo": 0.98, "dsasync-drop": 0.90}, "reno": {"dsasync-fifo": 0.97}, "bbr": {"fifo": 0.9}})
+        text = " ".join(found.kernel())
+        self.assertIn("Of 3 cells (cubic and reno; the simulator has no BBR) 2 are within 5 % of the simulator.", text)
+        self.assertIn("the kernel ran the cases `dsasync-drop` and `dsasync-fifo`, and no router alone.", text)
+        self.assertIn("the aim for delay, which is relative to fq_codel, has no verdict there", text)
+        self.assertIn(f"- cubic, {NAME}, dsasync-drop: kernel 0.900, simulator 0.980", text)
+
+    def test_a_router_alone_is_named_and_fq_codel_gives_the_delay_its_verdict(self):
+        text = " ".join(page({"cubic": {"dsasync-fq_codel": 0.98, "fq_codel": 0.96}}).kernel())
+        self.assertIn("Of 2 cells (cubic) 2 are within 5 % of the simulator.", text)
+        self.assertIn("the cases `dsasync-fq_codel` and `fq_codel`.", text)
+        self.assertNotIn("no router alone", text)
+        self.assertNotIn("no verdict", text)
+
+    def test_one_seed_is_no_mean(self):
+        cells = {"cubic": {"dsasync-fifo": 0.98}}
+        self.assertIn("cells at or above the aim, one seed |", page(cells).kernel_aims()[0])
+        self.assertIn("cells at or above the aim, by the mean of the seeds |", page(cells, seeds=2).kernel_aims()[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
