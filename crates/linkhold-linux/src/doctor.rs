@@ -50,6 +50,8 @@ pub enum Need {
     Testbed,
     /// Both.
     AgentAndTestbed,
+    /// `linkhold host`, which also needs what the agent needs.
+    Host,
 }
 
 /// One thing that was looked at.
@@ -90,6 +92,12 @@ impl DoctorReport {
         self.runs(|need| matches!(need, Need::Testbed | Need::AgentAndTestbed))
     }
 
+    /// True if nothing that a host needs is missing: what the agent needs, since eBPF has a replacement.
+    #[must_use]
+    pub fn host_runs(&self) -> bool {
+        self.runs(|need| matches!(need, Need::Agent | Need::AgentAndTestbed | Need::Host))
+    }
+
     fn runs(&self, concerns: impl Fn(Need) -> bool) -> bool {
         self.checks
             .iter()
@@ -116,6 +124,7 @@ impl fmt::Display for DoctorReport {
         let verdict = |runs| if runs { "yes" } else { "no" };
         writeln!(f, "simulator runs here: yes")?;
         writeln!(f, "testbed runs here:   {}", verdict(self.testbed_runs()))?;
+        writeln!(f, "host runs here:      {}", verdict(self.host_runs()))?;
         write!(f, "agent runs here:     {}", verdict(self.agent_runs()))
     }
 }
@@ -144,6 +153,7 @@ pub fn doctor(config: Option<&AgentConfig>) -> DoctorReport {
     checks.extend(packet_path(installer));
     checks.extend(config.map(interfaces).into_iter().flatten());
     checks.push(flow_offload(config));
+    checks.push(frozen_senders());
     checks.push(tun());
     checks.extend(congestion_controls());
     DoctorReport { schema: SCHEMA, checks }
@@ -265,15 +275,28 @@ fn packet_path(installer: Option<&str>) -> Vec<Check> {
         Err(error) => checks.extend(unknown(&error.to_string())),
         Ok((queue, nftables, iptables)) => {
             let either = nftables.is_ok() || iptables.is_ok();
-            let package = |name: &str| installer.map(|installer| format!("{installer} {name}"));
+            // What is installed and refuses lacks a part of the kernel.
+            let mends = |program: &str, package: &str, module: &str| match installer {
+                _ if is_installed(program) => Some(format!("modprobe {module}")),
+                Some(installer) => Some(format!("{installer} {package}")),
+                None => None,
+            };
             let answers = [
                 (
                     queue.map(|()| "packets can be queued".to_owned()),
                     false,
                     Some("modprobe nfnetlink_queue".to_owned()),
                 ),
-                (nftables.map(|backend| backend.name().to_owned()), either, package("nftables")),
-                (iptables.map(|backend| backend.name().to_owned()), either, package("iptables")),
+                (
+                    nftables.map(|backend| backend.name().to_owned()),
+                    either,
+                    mends("nft", "nftables", "nft_queue"),
+                ),
+                (
+                    iptables.map(|backend| backend.name().to_owned()),
+                    either,
+                    mends("iptables", "iptables", "xt_NFQUEUE"),
+                ),
             ];
             for ((name, need), (answer, replaceable, remedy)) in NAMES.into_iter().zip(answers) {
                 checks.push(match answer {
@@ -333,6 +356,21 @@ fn flow_offload(config: Option<&AgentConfig>) -> Check {
     }
 }
 
+/// Whether a host's senders can be frozen in the kernel, too.
+fn frozen_senders() -> Check {
+    let (name, need) = ("eBPF senders", Need::Host);
+    match crate::host::kernel::missing() {
+        None => works(name, need, "built in, and the kernel has type information (BTF)"),
+        Some(reason) => Check {
+            name,
+            need,
+            outcome: Outcome::Replaceable,
+            detail: format!("{reason}; `host.freeze = \"window\"` needs none"),
+            remedy: None,
+        },
+    }
+}
+
 fn tun() -> Check {
     let (name, need) = ("TUN devices", Need::Testbed);
     match std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
@@ -385,12 +423,14 @@ mod tests {
                 check(Need::AgentAndTestbed, Outcome::Works),
                 check(Need::AgentAndTestbed, Outcome::Replaceable),
                 check(Need::Testbed, Outcome::Missing),
+                check(Need::Host, Outcome::Replaceable),
             ],
         };
-        assert!(report.agent_runs() && !report.testbed_runs());
+        assert!(report.agent_runs() && report.host_runs() && !report.testbed_runs());
         let text = report.to_string();
         assert!(text.contains("try: mend x") && text.ends_with("agent runs here:     yes"), "{text}");
         let unknown = DoctorReport { schema: SCHEMA, checks: vec![check(Need::Agent, Outcome::Unknown)] };
-        assert!(!unknown.agent_runs() && unknown.testbed_runs());
+        assert!(!unknown.agent_runs() && !unknown.host_runs() && unknown.testbed_runs());
+        assert!(unknown.to_string().contains("host runs here:      no"));
     }
 }

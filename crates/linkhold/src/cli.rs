@@ -608,12 +608,12 @@ pub struct StatusArgs {
         linkhold doctor agent                                         does the agent run here?\n  \
         linkhold doctor agent --config /etc/linkhold/agent.toml       and does it see the packets?\n\n\
         Exit codes:\n  \
-        0  what was asked about runs here (without an argument: agent and testbed)\n  \
+        0  what was asked about runs here (without an argument: agent, testbed and host)\n  \
         1  something that it needs is missing or could not be tried\n  \
         2  bad input: the command line or the configuration"
 )]
 pub struct DoctorArgs {
-    /// What to ask about; without it, both.
+    /// What to ask about; without it, all.
     #[arg(value_enum)]
     pub about: Option<DoctorSubject>,
     /// Look at the interfaces of this agent's configuration, too: are they there, bridged, offloaded?
@@ -631,4 +631,6 @@ pub enum DoctorSubject {
     Agent,
     /// `linkhold testbed`.
     Testbed,
+    /// `linkhold host`.
+    Host,
 }

@@ -26,7 +26,7 @@ use super::lock::InstanceLock;
 use super::metrics::Exporter;
 use super::nl80211::{Nl80211, SignalKind};
 use super::processor::{allowed, stay_on};
-use super::protocol::{Event, Message, Query, Reply, Target, parse_line, shorten};
+use super::protocol::{Cause, Event, Message, Query, Reply, Target, parse_line, shorten};
 use super::schedule::Schedule;
 use super::senders::Senders;
 use super::silences::SilenceTable;
@@ -539,16 +539,36 @@ impl Core {
         LinkEventKind::ChannelSwitched { capacity, efficiency }
     }
 
-    /// Carries out an event from the socket; answers the names of the radios that it was told to.
-    fn apply(&mut self, message: &Message, event: &Event) -> Result<Vec<String>, String> {
+    /// Carries out an event from the socket; answers the names of the radios that it was told to, and why it
+    /// did nothing if so.
+    fn apply(&mut self, message: &Message, event: &Event) -> Result<Reply, String> {
         let radios = self.radios_meant(message.radio.as_deref(), event)?;
+        let mut effective = false;
         for &radio in &radios {
-            self.apply_to(radio, message, event).map_err(|error| match radios.len() {
+            effective |= self.apply_to(radio, message, event).map_err(|error| match radios.len() {
                 1 => error,
                 _ => format!("{}: {error}", self.name_of(radio)),
             })?;
         }
-        Ok(radios.into_iter().map(|radio| self.name_of(radio).to_owned()).collect())
+        let note = match event {
+            Event::Thaw { cause, .. } if !effective => Some(self.nothing_thawed(*cause, &radios)),
+            _ => None,
+        };
+        Ok(Reply::told(radios.into_iter().map(|radio| self.name_of(radio).to_owned()).collect(), note))
+    }
+
+    fn nothing_thawed(&self, cause: Cause, radios: &[usize]) -> String {
+        let mut others: Vec<&str> = (radios.iter().filter_map(|&radio| self.radios.get(radio)))
+            .flat_map(|state| state.silences.causes())
+            .map(|cause| Cause(cause).name())
+            .collect();
+        others.sort_unstable();
+        others.dedup();
+        let others = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
+        let cause = cause.name();
+        format!(
+            "no silence of cause {cause} could be ended there; causes of the silences under way: {others}"
+        )
     }
 
     /// The radios that an event concerns: the one that is named; without a name the only one, or of several
@@ -574,7 +594,7 @@ impl Core {
         Ok(found)
     }
 
-    fn apply_to(&mut self, radio: usize, message: &Message, event: &Event) -> Result<(), String> {
+    fn apply_to(&mut self, radio: usize, message: &Message, event: &Event) -> Result<bool, String> {
         let now = self.clock.now();
         let detected_at = now - Duration::from_secs_f64(message.detected_ago_s.unwrap_or(0.0));
         let effective_at = match message.effective_in_s {
@@ -582,20 +602,21 @@ impl Core {
             Some(seconds) => now + Duration::from_secs_f64(seconds),
             None => detected_at,
         };
-        let kind = self.link_event(radio, now, effective_at, event)?;
+        let (kind, effective) = self.link_event(radio, now, effective_at, event)?;
         let source = message.source.as_deref().unwrap_or(UNNAMED_SOURCE);
         self.tell(radio, source, LinkEvent { detected_at, effective_at: Some(effective_at), kind });
-        Ok(())
+        Ok(effective)
     }
 
-    /// The event in the core's terms. A silence that it begins or ends is noted.
+    /// The event in the core's terms, and whether it does anything. A silence that it begins or ends is noted.
     fn link_event(
         &mut self,
         radio: usize,
         now: Instant,
         effective_at: Instant,
         event: &Event,
-    ) -> Result<LinkEventKind, String> {
+    ) -> Result<(LinkEventKind, bool), String> {
+        let mut effective = true;
         let seconds = Duration::from_secs_f64;
         let target = event.station().map_or(Target::Network, Target::Station);
         let scope = self.scope_of(radio, target, now).map_err(|error| {
@@ -630,7 +651,7 @@ impl Core {
                 }
             }
             Event::Thaw { scope: _, cause } => {
-                state.silences.end(scope, cause.0, now, effective_at);
+                effective = state.silences.end(scope, cause.0, now, effective_at);
                 LinkEventKind::FreezeEnded { scope, cause: cause.0 }
             }
             Event::Switch { capacity_bps, efficiency } => {
@@ -648,7 +669,7 @@ impl Core {
             }
             Event::Room { packets, bytes } => LinkEventKind::TransmitRoom { packets, bytes: Bytes(bytes) },
         };
-        Ok(kind)
+        Ok((kind, effective))
     }
 
     fn radio_status(&self, state: &RadioState, radio: &Radio) -> RadioStatus {
@@ -734,7 +755,7 @@ impl Service for Core {
         let reply = match parse_line(line) {
             Ok(message) => match (&message.event, message.query) {
                 (Some(event), _) => match self.apply(&message, event) {
-                    Ok(radios) => Reply::told(radios),
+                    Ok(reply) => reply,
                     Err(error) => Reply::refused(error),
                 },
                 (None, Some(Query::Status)) => Reply::status(self.status()),

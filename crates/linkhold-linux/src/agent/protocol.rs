@@ -219,6 +219,9 @@ pub struct Reply {
     /// The radios that an event was told to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub radios: Vec<String>,
+    /// Why a `thaw` ended nothing, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The answer to `status`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Box<super::status::Status>>,
@@ -227,20 +230,20 @@ pub struct Reply {
 impl Reply {
     /// The reply to an event that was told to these radios.
     #[must_use]
-    pub const fn told(radios: Vec<String>) -> Self {
-        Self { ok: true, error: None, radios, status: None }
+    pub const fn told(radios: Vec<String>, note: Option<String>) -> Self {
+        Self { ok: true, error: None, radios, note, status: None }
     }
 
     /// The reply to a question for the status.
     #[must_use]
     pub fn status(status: super::status::Status) -> Self {
-        Self { ok: true, error: None, radios: Vec::new(), status: Some(Box::new(status)) }
+        Self { ok: true, error: None, radios: Vec::new(), note: None, status: Some(Box::new(status)) }
     }
 
     /// The reply to a line that was not carried out, with the reason.
     #[must_use]
     pub fn refused(error: impl Into<String>) -> Self {
-        Self { ok: false, error: Some(error.into()), radios: Vec::new(), status: None }
+        Self { ok: false, error: Some(error.into()), radios: Vec::new(), note: None, status: None }
     }
 }
 

@@ -86,18 +86,23 @@ impl SilenceTable {
     }
 
     /// The source ends a silence now, or at a later time `at`, which counts only if it is no later than the
-    /// end that is planned.
-    pub fn end(&mut self, scope: Scope, cause: Cause, now: Instant, at: Instant) {
+    /// end that is planned. True if there was a silence to end; a source may well end it twice.
+    pub fn end(&mut self, scope: Scope, cause: Cause, now: Instant, at: Instant) -> bool {
         let concerned = |active: &Active| active.scope == scope && active.cause == cause;
         if at <= now {
             let before = self.active.len();
             self.active.retain(|active| !concerned(active));
-            self.counts.ended += (before - self.active.len()) as u64;
+            let ended = before - self.active.len();
+            self.counts.ended += ended as u64;
+            ended > 0
         } else if let Some(active) = self.active.iter_mut().find(|active| concerned(active))
             && at <= active.until
         {
             active.until = at;
             active.asked_for = true;
+            true
+        } else {
+            false
         }
     }
 
@@ -126,6 +131,12 @@ impl SilenceTable {
     #[must_use]
     pub fn under_way(&self, now: Instant) -> usize {
         self.active.iter().filter(|active| active.from <= now).count()
+    }
+
+    /// The causes of all in the table.
+    #[must_use]
+    pub fn causes(&self) -> Vec<Cause> {
+        self.active.iter().map(|active| active.cause).collect()
     }
 
     /// How many are announced for later.
@@ -235,8 +246,8 @@ mod tests {
         silences.begin(NET, Cause::Fade, at(0), None).unwrap();
         silences.begin(NET, Cause::Grant, at(0), None).unwrap();
         silences.begin(NET, Cause::PrimaryUser, at(5_000), timed).unwrap();
-        silences.end(NET, Cause::Fade, at(20), at(20));
-        silences.end(NET, Cause::Fade, at(21), at(21));
+        assert!(silences.end(NET, Cause::Fade, at(20), at(20)));
+        assert!(!silences.end(NET, Cause::Fade, at(21), at(21)), "over already");
         while silences.end_due(at(2_000)).is_some() {}
         let counts = silences.counts();
         assert_eq!(counts, SilenceCounts { begun: 4, ended: 1, timed: 1, overdue: 1 });

@@ -122,6 +122,15 @@ pub fn a_signal_names_its_radio() -> Outcome {
     let status = agent.status();
     assert!(!status.radios[0].silent && status.radios[1].silent, "{status}");
     assert_eq!(told(r#"{"event":{"thaw":{}}}"#), "radio0 radio1");
+    // A thaw that ends nothing is no error, since an end may be told twice, but it says so.
+    agent.say(r#"{"radio":"radio1","event":{"freeze":{"cause":"channel-switch"}}}"#);
+    let note = |message: &str| agent.ask(message).expect("it is understood").note;
+    let other = note(r#"{"event":{"thaw":{}}}"#).expect("nothing was thawed");
+    let wanted = "no silence of cause primary-user could be ended there; causes of the silences under way: channel-switch";
+    assert_eq!(other, wanted);
+    assert_eq!(note(r#"{"event":{"thaw":{"cause":"channel-switch"}}}"#), None);
+    let none = note(r#"{"event":{"thaw":{"cause":"channel-switch"}}}"#).expect("it is over");
+    assert!(none.ends_with("under way: none"), "{none}");
     let unknown = told(r#"{"radio":"wlan7","event":{"freeze":{}}}"#);
     assert!(unknown.contains("no radio \"wlan7\" here; this agent has radio0, radio1"), "{unknown}");
 

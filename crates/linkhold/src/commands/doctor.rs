@@ -19,11 +19,12 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     } else {
         print(&format!("{report}\n"))?;
     }
-    let (agent, testbed) = (report.agent_runs(), report.testbed_runs());
+    let (agent, testbed, host) = (report.agent_runs(), report.testbed_runs(), report.host_runs());
     let missing = match args.about {
         Some(DoctorSubject::Agent) if !agent => "the agent does not run here",
         Some(DoctorSubject::Testbed) if !testbed => "the testbed does not run here",
-        None if !agent || !testbed => "not everything runs here",
+        Some(DoctorSubject::Host) if !host => "the host's agent does not run here",
+        None if !agent || !testbed || !host => "not everything runs here",
         Some(_) | None => return Ok(()),
     };
     Err(Failure::Failed(missing.to_owned()))

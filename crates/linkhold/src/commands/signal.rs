@@ -19,6 +19,9 @@ pub fn run(args: &SignalArgs) -> Result<(), Failure> {
         query: None,
     };
     let reply = client::send(&args.socket, &message).map_err(failure)?;
+    if let Some(note) = &reply.note {
+        eprintln!("note: {note}");
+    }
     match &reply.radios[..] {
         [] | [_] => Ok(()),
         several => print(&format!("told to {}\n", several.join(" and "))),
