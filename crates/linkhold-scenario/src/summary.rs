@@ -187,6 +187,9 @@ pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
             let hint = placed.settings.hint(&around).map(|hint| format!("{}: {}", hint.what, hint.instead));
             hints.extend(hint.filter(|hint| !hints.contains(hint)));
         }
+        if let Some(hint) = sparse_snr(&case.scenario.radio).filter(|hint| !hints.contains(hint)) {
+            hints.push(hint);
+        }
         // In a mesh a node may do no more than carry others' packets.
         if case.scenario.mesh.is_some() {
             continue;
@@ -208,6 +211,21 @@ pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
         }
     }
     hints
+}
+
+/// Rows this many times further apart than usual are worth a word.
+const SPARSE: u64 = 10;
+
+/// A trace of SNR in which rows are missing.
+fn sparse_snr(radio: &AirConfig) -> Option<String> {
+    let SnrSource::Trace { trace, .. } = &radio.snr.as_ref()?.source else { return None };
+    let (usual, longest) = trace.spacing();
+    (longest.as_nanos() > SPARSE * usual.as_nanos()).then(|| {
+        format!(
+            "radio.snr.trace: rows are {usual} apart, and in one place {longest}; the SNR is taken for a straight line \
+             there: radio.snr.max_gap refuses longer gaps"
+        )
+    })
 }
 
 /// The highest SNR that a radio can tell, dB: infinite for a walk; `None` if it tells none.

@@ -213,3 +213,13 @@ fn the_schema_knows_decibels() {
     let schema = json_schema().to_string();
     assert!(schema.contains("snr_at_1m") && schema.contains("Written as a number of decibels"));
 }
+
+#[test]
+fn a_trace_in_which_rows_are_missing_is_valid_and_gets_a_hint() {
+    let hints = |file| read(TRACE, file, "").expect("it is valid").hints();
+    let gap = hints(b"time,snr\n0,5\n0.1,7\n0.2,6\n20,4\n20.1,5\n");
+    let [hint] = &gap[..] else { panic!("one hint: {gap:?}") };
+    assert!(hint.starts_with("radio.snr.trace: rows are 100ms apart, and in one place 19.8s"), "{hint}");
+    assert!(hint.ends_with("radio.snr.max_gap refuses longer gaps"), "{hint}");
+    assert!(hints(b"time,snr\n0,5\n0.1,7\n0.3,6\n0.9,4\n").is_empty(), "uneven rows are no gap");
+}

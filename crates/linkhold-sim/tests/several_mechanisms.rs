@@ -148,3 +148,38 @@ fn dsasync_at_a_station_holds_what_its_host_would_send_into_a_silence() {
     assert!(held.limit_share > 0.9, "{} beside {}", held.limit_share, plain.limit_share);
     assert!(held.goodput_bps > 1.5 * plain.goodput_bps, "{} beside {}", held.limit_share, plain.limit_share);
 }
+
+/// Beside the base station's: each holds what goes its way, an upload and a download at once.
+#[test]
+fn dsasync_at_a_station_and_at_the_base_station_each_hold_their_own_direction() {
+    let with = |mechanisms| {
+        let mut scenario = uplink(mechanisms);
+        scenario.flows.push(common::bulk(Direction::Downlink));
+        scenario.radio.station_queue.in_silence = linkhold_radio::InSilence::Drop;
+        scenario.radio.router.in_silence = linkhold_radio::InSilence::Drop;
+        run(scenario)
+    };
+    let stations = || placed(DsaSyncConfig::default(), Place::Stations);
+    let base_station = || placed(DsaSyncConfig::default(), Place::BaseStation);
+    let both = with(vec![base_station(), stations()]);
+    assert_eq!(
+        both.mechanisms.iter().map(|one| one.at.as_str()).collect::<Vec<_>>(),
+        ["base-station", "stations"]
+    );
+    for one in &both.mechanisms {
+        assert!(one.counter("holds") > 100, "{one:?}");
+        assert_eq!(one.counter("windows_closed_now"), 0, "{one:?}");
+    }
+    let share = |run: &RunRecord| run.totals.limit_share;
+    let alone = [with(vec![base_station()]), with(vec![stations()])];
+    println!(
+        "{} at both, {:?} alone, {}",
+        share(&both),
+        alone.each_ref().map(share),
+        share(&with(Vec::new()))
+    );
+    assert!(share(&both) > 0.95, "{}", share(&both));
+    for one in &alone {
+        assert!(share(&both) > share(one) - 0.01, "{} at both, {} alone", share(&both), share(one));
+    }
+}

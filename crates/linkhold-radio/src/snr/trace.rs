@@ -167,6 +167,16 @@ impl SnrTrace {
         self.times.len()
     }
 
+    /// From one row to the next: the median and the longest.
+    #[must_use]
+    pub fn spacing(&self) -> (Duration, Duration) {
+        let mut steps: Vec<u64> =
+            self.times.iter().zip(self.times.iter().skip(1)).map(|(a, b)| b - a).collect();
+        steps.sort_unstable();
+        let at = |index: usize| Duration::from_nanos(steps.get(index).copied().unwrap_or(0));
+        (at(steps.len() / 2), at(steps.len().saturating_sub(1)))
+    }
+
     /// The smallest and the largest SNR, dB.
     #[must_use]
     pub fn range_db(&self) -> (f64, f64) {
