@@ -98,12 +98,11 @@ lint: ## Formatting and clippy, warnings as errors
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
-bench: setup-demo ## Speed of engine and mechanisms, as ratios measured in one run
-	$(CARGO) bench --locked -p linkhold-sim
-	$(CARGO) bench --locked -p linkhold-core
-	$(CARGO) bench --locked -p linkhold-linux --bench agent
-	$(CARGO) bench --locked -p linkhold-radio
-	$(CARGO) bench --locked -p linkhold-sense
+bench: setup-demo ## Speed of engine and mechanisms, as ratios measured in one run; fails where one misses its aim
+	@missed=; for which in "linkhold-sim" "linkhold-core" "linkhold-linux --bench agent" "linkhold-radio" "linkhold-sense"; do \
+	  $(CARGO) bench --locked -p $$which || missed+=" $${which%% *}"; \
+	done; \
+	[[ -z $$missed ]] || { echo "an aim was missed, or a benchmark failed:$$missed" >&2; exit 1; }
 
 reproduction-tables: build ## Measure the paper's figures again and fill the tables of reproductions/ with them
 	scripts/reproduction_tables.py
