@@ -133,7 +133,8 @@ const CLAIM_WIDTH: u16 = 120;
 /// interval, their unit, the criterion and the verdict.
 ///
 /// `width` is that of the terminal, in columns. Sentences are broken at spaces; words and numbers are not
-/// broken. Where that is too wide, the criterion, the unit and the paper's number are left out, in this order.
+/// broken. Where that is too wide, the criterion, the unit and the paper's number are left out, in this
+/// order.
 #[must_use]
 pub fn reproduce_table(report: &ReproduceReport, width: Option<u16>) -> String {
     let mut out = String::new();

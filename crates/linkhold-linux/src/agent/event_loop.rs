@@ -608,7 +608,8 @@ impl Core {
         Ok(effective)
     }
 
-    /// The event in the core's terms, and whether it does anything. A silence that it begins or ends is noted.
+    /// The event in the core's terms, and whether it does anything. A silence that it begins or ends is
+    /// noted.
     fn link_event(
         &mut self,
         radio: usize,

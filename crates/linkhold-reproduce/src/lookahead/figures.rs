@@ -126,8 +126,8 @@ fn unused(run: &RunRecord) -> f64 {
     })
 }
 
-/// Granted bytes that nobody used, kbit/s of the uplink. They are counted as the flows' rates are: without the
-/// warm-up.
+/// Granted bytes that nobody used, kbit/s of the uplink. They are counted as the flows' rates are: without
+/// the warm-up.
 fn unused_rate(run: &RunRecord) -> f64 {
     let counted_s = run.flows.iter().map(|flow| flow.active_s).fold(f64::NAN, f64::max);
     run.link.uplink.as_ref().map_or(f64::NAN, |uplink| uplink.unused_bytes as f64 * 8.0 / counted_s / 1e3)
