@@ -77,9 +77,9 @@ pub(crate) fn over_seeds(
 }
 
 /// As [`over_seeds`], of a statistic that is a ratio: the interval is that of its logarithm, so that its
-/// lower end is never below zero, as in every comparison ([`linkhold_results::stats::paired_ratio`]). A ratio that
-/// is not positive, of all seeds or without one of them, has no logarithm: then the interval is the plain one
-/// from zero on.
+/// lower end is never below zero, as in every comparison ([`linkhold_results::stats::paired_ratio`]).
+/// A ratio that is not positive, of all seeds or without one of them, has no logarithm: then the interval is
+/// the plain one from zero on.
 pub(crate) fn ratio_over_seeds(
     seeds: usize,
     test: Test,
