@@ -15,7 +15,7 @@ import pathlib
 import sys
 
 from estimates import PROGRAM, ROOT, Estimates, program_commit, simulated_runs
-from marks import wrapped
+from marks import listed, wrapped
 from testbed_table import OUTSIDE, batch, rounded
 
 SCENARIO = "scenarios/lateness.toml"
@@ -138,11 +138,6 @@ def number(estimate, scale=1.0, digits=3):
 
 def more_or_less(difference):
     return f"{abs(difference):.3f} {'less' if difference < 0 else 'more'}"
-
-
-def listed(words):
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def shared_words(cells, within, shared, congestions):

@@ -14,6 +14,12 @@ def wrapped(text):
     return textwrap.wrap(text, 110, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+def listed(words, last_word="and"):
+    """Words as a sentence has them: a, b and c."""
+    *most, last = words
+    return f"{', '.join(most)} {last_word} {last}" if most else last
+
+
 def filled(page, text, contents, others=()):
     """`text` with its marks filled. Each mark must have its content or be one of `others`, whose scripts fill them, and each
     content its mark. Where `others` is None, all further marks are others'."""

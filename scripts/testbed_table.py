@@ -21,7 +21,7 @@ import tomllib
 
 import raw_parts
 from estimates import PROGRAM, ROOT, Estimates, program_commit, simulated_runs
-from marks import wrapped, write
+from marks import listed, wrapped, write
 from raw_parts import MEASURED
 
 DOCS = ROOT / "docs" / "testbed"
@@ -184,7 +184,6 @@ def told_less(reports):
         "late_untold": of(LATE_UNTOLD),
         "late": of(LATE),
         "rate_untold": of(UNTOLD),
-        "late_no_copies": of(LATE_NO_COPIES),
     }
 
 
@@ -604,9 +603,7 @@ def programs_words(commits):
     other = [commit for commit in SIMULATOR_NOT_NOTED if commit in commits]
     if not other:
         return words + "."
-    *most, last = other
-    listed = f"{', '.join(most)} or {last}" if most else last
-    return f"{words}, except where that is {listed}: there the program that simulated was not noted, and may be another."
+    return f"{words}, except where that is {listed(other, 'or')}: there the program that simulated was not noted, and may be another."
 
 
 def simulator_page(rows, written, commits):

@@ -19,7 +19,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 from estimates import ROOT, Estimates, built_from, program_commit, simulated_runs
-from marks import wrapped
+from marks import listed, wrapped
 from trace_bound import bounds, opportunities
 
 SCENARIO = ROOT / "scenarios" / "traces.toml"
@@ -332,8 +332,8 @@ def errors(raw):
 def recordings_words():
     """How long a run over each recording is, and which uplink is another recording's."""
     seconds = {name.rsplit(", ", 1)[0]: seconds for name, *_, seconds in CELLS}
-    *most, last = [f"{length} s ({link})" for link, length in seconds.items()]
-    words = f"A run lasts {', '.join(most)} or {last}; all of it counts."
+    lengths = listed([f"{length} s ({link})" for link, length in seconds.items()], "or")
+    words = f"A run lasts {lengths}; all of it counts."
     names = {down: name.rsplit(", ", 1)[0] for name, down, up, *_ in CELLS if down == up}
     for name, down, up, *_ in CELLS:
         if down != up:

@@ -30,21 +30,14 @@ struct Column {
 pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
     let cases = report.cases();
     let seeds = cases.first().map_or(0, |case| report.runs_of(case).count());
-    let mut columns = columns(report, &cases);
-    let mut left_out: Vec<&str> = Vec::new();
-    let mut table = case_table(&columns);
-    while let Some(width) = width
-        && table.lines().any(|line| line.chars().count() > usize::from(width))
-    {
-        let rank = |column: &Column| column.dispensable.unwrap_or(u8::MAX);
-        let next = (0..columns.len()).min_by_key(|&index| columns.get(index).map(rank));
-        let Some(next) = next.filter(|&index| columns.get(index).is_some_and(|c| c.dispensable.is_some()))
-        else {
-            break;
-        };
-        left_out.push(columns.remove(next).name);
-        table = case_table(&columns);
-    }
+    let columns = columns(report, &cases);
+    let mut dispensable: Vec<(u8, &str)> =
+        columns.iter().filter_map(|column| Some((column.dispensable?, column.name))).collect();
+    dispensable.sort_by_key(|&(rank, _)| rank);
+    let dispensable: Vec<&str> = dispensable.into_iter().map(|(_, name)| name).collect();
+    let (table, mut left_out) = fitted(width.unwrap_or(u16::MAX), &dispensable, |left_out| {
+        case_table(columns.iter().filter(|column| !left_out.contains(&column.name)))
+    });
     let mean = |of: fn(&RunRecord) -> f64| report.runs.iter().map(of).sum::<f64>() / report.runs.len() as f64;
     let seeds_text = if seeds == 1 {
         "one seed, so without intervals".to_owned()
@@ -59,11 +52,36 @@ pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
     if report.baseline().is_none() && !report.compare.is_empty() {
         out.push_str("each case is compared with the baseline under its own congestion control\n");
     }
-    if !left_out.is_empty() {
-        left_out.reverse();
-        out.push_str(&format!("not shown for want of width: {}\n", left_out.join(", ")));
+    left_out.reverse();
+    out + &not_shown(&left_out)
+}
+
+/// The table without as many of its `dispensable` columns, the first to go first, as it takes to fit into
+/// `width`; and these.
+fn fitted<'a>(
+    width: u16,
+    dispensable: &[&'a str],
+    table: impl Fn(&[&'a str]) -> Table,
+) -> (Table, Vec<&'a str>) {
+    let fits = |table: &Table| table.lines().all(|line| line.chars().count() <= usize::from(width));
+    let mut left_out = Vec::new();
+    let mut fitting = table(&left_out);
+    for &next in dispensable {
+        if fits(&fitting) {
+            break;
+        }
+        left_out.push(next);
+        fitting = table(&left_out);
     }
-    out
+    (fitting, left_out)
+}
+
+/// A line about the columns that did not fit; nothing if all did.
+fn not_shown(left_out: &[&str]) -> String {
+    if left_out.is_empty() {
+        return String::new();
+    }
+    format!("not shown for want of width: {}\n", left_out.join(", "))
 }
 
 fn columns(report: &RunReport, cases: &[&str]) -> Vec<Column> {
@@ -102,7 +120,8 @@ fn columns(report: &RunReport, cases: &[&str]) -> Vec<Column> {
     all
 }
 
-fn case_table(columns: &[Column]) -> Table {
+fn case_table<'a>(columns: impl Iterator<Item = &'a Column>) -> Table {
+    let columns: Vec<&Column> = columns.collect();
     let mut table = new_table(columns.iter().map(|column| column.head.as_str()));
     table.set_content_arrangement(ContentArrangement::Disabled);
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
@@ -203,27 +222,13 @@ fn figure_table(figure: &Figure, width: u16) -> String {
     if figure.claims.is_empty() {
         return format!("{head}\nThe paper claims nothing here; report and --json have the points.\n\n");
     }
-    // Columns that a narrow terminal can do without, the first to go first.
-    let mut dispensable = [("holds if", 4), ("unit", 3), ("paper", 1)].into_iter();
-    let (mut columns, mut left_out) = ((0..6).collect::<Vec<_>>(), Vec::new());
-    let mut table = claim_table(figure, &columns, width);
-    while table.lines().any(|line| line.chars().count() > usize::from(width))
-        && let Some((name, index)) = dispensable.next()
-    {
-        columns.retain(|&column| column != index);
-        left_out.push(name);
-        table = claim_table(figure, &columns, width);
-    }
-    let told = if left_out.is_empty() {
-        String::new()
-    } else {
-        format!("not shown for want of width: {}\n", left_out.join(", "))
-    };
-    format!("{head}\n{table}\n{told}\n")
+    let dispensable = ["holds if", "unit", "paper"];
+    let (table, left_out) = fitted(width, &dispensable, |left_out| claim_table(figure, left_out, width));
+    format!("{head}\n{table}\n{}\n", not_shown(&left_out))
 }
 
-/// The table of a figure's claims with these `columns` of six.
-fn claim_table(figure: &Figure, columns: &[usize], width: u16) -> Table {
+/// The table of a figure's claims without the columns `left_out`.
+fn claim_table(figure: &Figure, left_out: &[&str], width: u16) -> Table {
     let beside = figure.claims.iter().any(|claim| claim.simulated.is_some());
     let heads = [
         "claim",
@@ -233,13 +238,16 @@ fn claim_table(figure: &Figure, columns: &[usize], width: u16) -> Table {
         "holds if",
         "verdict",
     ];
+    let columns: Vec<usize> = (0..heads.len())
+        .filter(|&column| heads.get(column).is_some_and(|head| !left_out.contains(head)))
+        .collect();
     let mut table = new_table(columns.iter().filter_map(|&column| heads.get(column)).copied());
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     let rows: Vec<[String; 6]> = figure.claims.iter().map(claim_cells).collect();
     for cells in &rows {
         let shown: Vec<String> = columns.iter().filter_map(|&column| cells.get(column)).cloned().collect();
         let mut shown = row(&shown, 1);
-        for (cell, &column) in shown.iter_mut().zip(columns) {
+        for (cell, &column) in shown.iter_mut().zip(&columns) {
             if column >= 3 {
                 *cell = cell.clone().set_alignment(CellAlignment::Left);
             }

@@ -178,18 +178,21 @@ fn told_by_overhearing(radio: &AirConfig, mac: &Ieee802154Config) -> String {
 /// What is valid and still probably not meant.
 pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
     let mut hints: Vec<String> = Vec::new();
+    let mut add = |hint: String| {
+        if !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    };
     for case in cases {
         let mechanisms: Vec<&str> =
             case.scenario.mechanisms.iter().map(|placed| placed.settings.name()).collect();
         let highest_snr = highest_snr(&case.scenario.radio);
         let around = Surroundings::Case { name: &case.name, mechanisms: &mechanisms, highest_snr };
         for placed in &case.scenario.mechanisms {
-            let hint = placed.settings.hint(&around).map(|hint| format!("{}: {}", hint.what, hint.instead));
-            hints.extend(hint.filter(|hint| !hints.contains(hint)));
+            let hint = placed.settings.hint(&around);
+            hint.into_iter().for_each(|hint| add(format!("{}: {}", hint.what, hint.instead)));
         }
-        if let Some(hint) = sparse_snr(&case.scenario.radio).filter(|hint| !hints.contains(hint)) {
-            hints.push(hint);
-        }
+        sparse_snr(&case.scenario.radio).into_iter().for_each(&mut add);
         // In a mesh a node may do no more than carry others' packets.
         if case.scenario.mesh.is_some() {
             continue;
@@ -202,13 +205,10 @@ pub(crate) fn hints(cases: &[Case]) -> Vec<String> {
             continue;
         }
         let verb = if idle == 1 { "has" } else { "have" };
-        let hint = format!(
+        add(format!(
             "{idle} of {} {verb} no flow: write station = \"all\" under [[flows]] for flows to each, or lower radio.stations",
             count(stations as usize, "station")
-        );
-        if !hints.contains(&hint) {
-            hints.push(hint);
-        }
+        ));
     }
     hints
 }

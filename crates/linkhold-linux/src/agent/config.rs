@@ -7,6 +7,7 @@ mod file;
 mod host_file;
 mod model;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use linkhold_scenario::FileError;
@@ -23,6 +24,14 @@ pub use model::{
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentConfigError {
+    /// There is no such file.
+    #[error("{path}: no such file; `linkhold {command} example > {path}` writes one to start from")]
+    Absent {
+        /// The file.
+        path: PathBuf,
+        /// The command that it would be for.
+        command: &'static str,
+    },
     /// The file cannot be read.
     #[error("{path}: {source}")]
     Read {
@@ -42,9 +51,7 @@ impl AgentConfig {
     /// # Errors
     /// [`AgentConfigError`] with everything that is wrong.
     pub fn load(path: &Path) -> Result<Self, AgentConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| AgentConfigError::Read { path: path.to_owned(), source })?;
-        Self::parse(path, &text)
+        Self::parse(path, &text_of(path, "agent")?)
     }
 
     /// Reads and checks the file of `linkhold host`.
@@ -52,9 +59,7 @@ impl AgentConfig {
     /// # Errors
     /// [`AgentConfigError`] with everything that is wrong.
     pub fn load_host(path: &Path) -> Result<Self, AgentConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| AgentConfigError::Read { path: path.to_owned(), source })?;
-        Self::parse_host(path, &text)
+        Self::parse_host(path, &text_of(path, "host")?)
     }
 
     /// Checks the text of a host's file; `path` is for messages.
@@ -72,6 +77,16 @@ impl AgentConfig {
     pub fn parse(path: &Path, text: &str) -> Result<Self, AgentConfigError> {
         Ok(read_file(text, &path.display().to_string(), file::resolve)?)
     }
+}
+
+fn text_of(path: &Path, command: &'static str) -> Result<String, AgentConfigError> {
+    std::fs::read_to_string(path).map_err(|source| {
+        let path = path.to_owned();
+        match source.kind() {
+            ErrorKind::NotFound => AgentConfigError::Absent { path, command },
+            _ => AgentConfigError::Read { path, source },
+        }
+    })
 }
 
 #[cfg(test)]

@@ -23,16 +23,6 @@ use linkhold_scenario::Scenario;
 
 use crate::Failure;
 
-/// Refuses a configuration file that is not there, and says how to get one.
-fn config_exists(command: &str, path: &Path) -> Result<(), Failure> {
-    if path.try_exists().unwrap_or(true) {
-        return Ok(());
-    }
-    let path = path.display();
-    let remedy = format!("`linkhold {command} example > {path}` writes one to start from");
-    Err(Failure::BadInput(format!("{path}: no such file; {remedy}")))
-}
-
 /// How the command ends when an agent, on a router or a host, could not run.
 fn agent_failure(error: &AgentError) -> Failure {
     let told = error.to_string();
