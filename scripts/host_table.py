@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures docs/testbed/host.md: what silences cost a station's own sender, with and without `linkhold host` (linkhold testbed).
+"""Measures docs/testbed/host.md: what silences cost the sender of a station, and of a host on the wire, with and without `linkhold
+host` beside it (linkhold testbed).
 
 All cells run side by side in one fleet. Finished ones are kept in out/host-table, so that it can be stopped and goes on where it
 was; with --known it runs nothing and writes the page of what there is. Needs root. Where this machine or this program has no eBPF
@@ -20,20 +21,24 @@ from marks import write
 from testbed_table import batch, cells, rounded, share, shown, values
 
 DOCS = ROOT / "docs" / "testbed"
-SCENARIO = "scenarios/host-table.toml"
+AT_STATION, AT_CORRESPONDENT = "scenarios/host-table.toml", "scenarios/host-correspondent.toml"
 RTTS = (3, 50, 100)
-CONGESTION = ["cubic", "reno"]
 SILENCES = (0.3, 1, 2, 5)
 # Radio on before each silence, and silences a run: as the scenario's comment says.
 ON, COUNT = 4.5, 4
 LATE_MS = 20
 TOLD = {
-    "once": ("Told at once", [], "The radio notices each burst at its first moment, and so does the host: nothing collides."),
+    "once": ("Told at once", 0, "The radio notices each burst at its first moment, and so does the station's host: nothing collides."),
     "late": (
         f"Told {LATE_MS} ms late",
-        [f"radio.primary_user.detection_delay={LATE_MS}ms", f"radio.snr.delay={LATE_MS}ms"],
-        f"The radio itself notices each burst {LATE_MS} ms late, and so does the host: until then frames are sent and collide.",
+        LATE_MS,
+        f"The radio itself notices each burst {LATE_MS} ms late, and so does the station's host: until then frames are sent and collide.",
     ),
+}
+# Where `linkhold host` is: how its parts' names begin, the scenario, the congestion controls, and how the page writes it.
+PLACES = {
+    "station": ("", AT_STATION, ["cubic", "reno"], "the station"),
+    "correspondent": ("correspondent-", AT_CORRESPONDENT, ["cubic"], "the correspondent"),
 }
 # The aim of a case in a cell: share of the limit, share of cwnd left at every silence's end and after it, time to new data
 # beyond a round trip.
@@ -42,13 +47,24 @@ AIM_SHARE, AIM_CWND, AIM_RESUME_S = 0.97, 0.5, 0.005
 KEPT = ("cwnd_before", "cwnd_at_end", "cwnd_after", "first_new_s", "woken_s", "timeouts")
 
 
-def job(told, length, rtt):
-    overrides = [f"wired.rtt={rtt}ms", f"radio.primary_user.on_mean={length}s", f"radio.snr.trace=dips/{length}s.csv", *TOLD[told][1]]
-    overrides.append(f"duration={ON + COUNT * (length + ON):g}s")
-    return (f"{told}-{length}s-rtt{rtt}", SCENARIO, CONGESTION, overrides)
+def part_name(place, told, length, rtt):
+    return f"{PLACES[place][0]}{told}-{length}s-rtt{rtt}"
 
 
-EVERY = [job(told, length, rtt) for told in TOLD for length in SILENCES for rtt in RTTS]
+def job(place, told, length, rtt):
+    _, scenario, congestion, _ = PLACES[place]
+    late_ms = TOLD[told][1]
+    overrides = {"wired.rtt": f"{rtt}ms", "radio.primary_user.on_mean": f"{length}s", "duration": f"{ON + COUNT * (length + ON):g}s"}
+    if late_ms:
+        overrides["radio.primary_user.detection_delay"] = f"{late_ms}ms"
+    if scenario == AT_STATION:
+        # The gate hears the same silences as dips of the SNR.
+        overrides |= {"radio.snr.trace": f"dips/{length}s.csv", "radio.snr.delay": f"{late_ms}ms"}
+    sets = [f"{key}={value}" for key, value in overrides.items()]
+    return (part_name(place, told, length, rtt), scenario, congestion, sets)
+
+
+EVERY = [job(place, told, length, rtt) for place in PLACES for told in TOLD for length in SILENCES for rtt in RTTS]
 
 
 def small(run):
@@ -112,17 +128,67 @@ DSASYNC = [
     "- `dsasync`: `linkhold host` with `dsasync` in place of `cr-aware`: what the station cannot send is held and paced at its source. It is told",
     "  the channel's rate, and each burst as `freeze` is.",
 ]
+CORRESPONDENT = [
+    f"**At the correspondent:** one bulk download, [`{AT_CORRESPONDENT}`](../../{AT_CORRESPONDENT}), over the same channel; the base station's queue of 100",
+    "packets keeps them in a silence. `plain`, `freeze` and `struct-ops` are as above, with `linkhold host` beside the sender on the wire. `agent`:",
+    "`linkhold agent` with `dsasync` at the base station instead, told the channel's rate, and the senders left alone.",
+    "",
+]
+
+
+def has_case(reports, place, case):
+    return any(case == one for part, report in reports.items() if place_of(part) == place for _, one in cells(report))
+
+
+def place_of(part):
+    # The station's parts have no beginning of their own.
+    return "correspondent" if part.startswith(PLACES["correspondent"][0]) else "station"
+
+
+def part_words(part):
+    return part.replace("correspondent-", "the correspondent's ")
+
+
+def tables(reports, place, reached):
+    """The tables of one place; what each case reached goes to `reached`."""
+    lines = []
+    _, _, congestion, at = PLACES[place]
+    for told, (title, *_) in TOLD.items():
+        for cc in congestion:
+            table = []
+            for rtt in RTTS:
+                for length in SILENCES:
+                    report = reports.get(part_name(place, told, length, rtt))
+                    for (name, case), runs in (cells(report) if report else {}).items():
+                        if name != cc:
+                            continue
+                        columns = row(case, runs, rtt)
+                        table.append("| " + " | ".join([str(rtt), f"{length}", *columns]) + " |")
+                        reached.setdefault((at, title, case), []).append(
+                            (statistics.fmean(values(runs, share)), f"{cc}, {rtt} ms, {length} s", columns[-1])
+                        )
+            if table:
+                lines += [
+                    f"## At {at}: {title[0].lower()}{title[1:]}, {cc}",
+                    "",
+                    "| RTT, ms | silence, s | case | goodput / limit | cwnd before | at its end | after | new data, ms | timeouts | aim |",
+                    "|---" * 10 + "|",
+                    *table,
+                    "",
+                ]
+    return lines
 
 
 def page(kept):
     reports = from_raw(kept)
     measured = [(part, cc) for part, report in reports.items() for cc in dict.fromkeys(key[0] for key in cells(report))]
+    places = dict.fromkeys(map(place_of, reports))
     lines = [
         "# A host's own sender across silences",
         "",
-        raw_parts.written_by("host-table", kept[raw_parts.MEASURED], measured, str),
+        raw_parts.written_by("host-table", kept[raw_parts.MEASURED], measured, part_words),
         "",
-        f"One bulk upload from a station, [`{SCENARIO}`](../../{SCENARIO}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets), on which a",
+        f"**At the station:** one bulk upload, [`{AT_STATION}`](../../{AT_STATION}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets), on which a",
         f"primary user transmits for the time named, {COUNT} times a run, with {ON} s before each time. The station's interface has a queue of 100 packets, and keeps",
         "it in a silence.",
         "",
@@ -134,12 +200,13 @@ def page(kept):
         "- `struct-ops`: as `freeze`, and the sender uses the eBPF congestion control around its own (`freeze = \"both\"`). After a timeout in a silence",
         "  it shows one segment more than is in flight as its cwnd until an ACK brings news, which brings the whole window back: a least of 2 at a silence's end",
         "  is that.",
-        *(DSASYNC if any(case == "dsasync" for report in reports.values() for _, case in cells(report)) else []),
+        *(DSASYNC if has_case(reports, "station", "dsasync") else []),
         "",
+        *(CORRESPONDENT if "correspondent" in places else []),
         "**What was told.** "
         + " ".join(f"{title}: {words[0].lower()}{words[1:]}" for title, _, words in TOLD.values()),
         "The host is told of each burst's end at once, and nobody tells a burst ahead. The gate's samples are as late as the bursts, at a dip's start",
-        "and at its end.",
+        "and at its end." + (" A host at the correspondent hears of both one wired delay (half the round trip) later." if "correspondent" in places else ""),
         "",
         "Goodput is a share of what a perfect transport would carry, with its 95 % interval over the seeds. cwnd is in segments, medians over",
         "the silences (and the least): before a silence, at its end, and two round trips and 50 ms after it. New data: from the silence's end to the first data at",
@@ -154,36 +221,15 @@ def page(kept):
         "",
     ]
     reached = {}
-    for told, (title, _, _) in TOLD.items():
-        for cc in CONGESTION:
-            table = []
-            for rtt in RTTS:
-                for length in SILENCES:
-                    report = reports.get(f"{told}-{length}s-rtt{rtt}")
-                    for (name, case), runs in (cells(report) if report else {}).items():
-                        if name != cc:
-                            continue
-                        columns = row(case, runs, rtt)
-                        table.append("| " + " | ".join([str(rtt), f"{length}", *columns]) + " |")
-                        reached.setdefault((title, case), []).append(
-                            (statistics.fmean(values(runs, share)), f"{cc}, {rtt} ms, {length} s", columns[-1])
-                        )
-            if table:
-                lines += [
-                    f"## {title}, {cc}",
-                    "",
-                    "| RTT, ms | silence, s | case | goodput / limit | cwnd before | at its end | after | new data, ms | timeouts | aim |",
-                    "|---" * 10 + "|",
-                    *table,
-                    "",
-                ]
-    lines += ["## The aim", "", "| told | case | cells that reach it | least goodput | miss goodput | miss cwnd | miss new data |", "|---" * 7 + "|"]
-    for (title, case), found in reached.items():
+    for place in places:
+        lines += tables(reports, place, reached)
+    lines += ["## The aim", "", "| at | told | case | cells that reach it | least goodput | miss goodput | miss cwnd | miss new data |", "|---" * 8 + "|"]
+    for (at, title, case), found in reached.items():
         least, where, _ = min(found)
         missed = [sum(fault in told for *_, told in found) for fault in ("goodput", "cwnd", "new data")]
         whole = sum(told == "yes" for *_, told in found)
         lines.append(
-            f"| {title} | {case} | {whole} of {len(found)} | {least:.3f} ({where}) | " + " | ".join(map(str, missed)) + " |"
+            f"| {at} | {title} | {case} | {whole} of {len(found)} | {least:.3f} ({where}) | " + " | ".join(map(str, missed)) + " |"
         )
     return "\n".join(lines) + "\n"
 

@@ -149,14 +149,25 @@ random_start = false
     Ok(Completion::Completed)
 }
 
-/// A case that asks for it has senders that the host freezes by eBPF.
+/// A case that asks for it has senders that the station's host freezes by eBPF.
 pub fn by_ebpf() -> Answer {
-    let text = r#"
-mechanism = { name = "cr-aware", at = "stations" }
-set = { "host.freeze" = "both" }
+    frozen_by_ebpf("stations", "uplink", HostAt::Station(0))
+}
+
+/// The same at the far end, whose host hears of each burst one wired delay late.
+pub fn by_ebpf_at_the_correspondent() -> Answer {
+    frozen_by_ebpf("correspondent", "downlink", HostAt::Correspondent)
+}
+
+fn frozen_by_ebpf(place: &str, direction: &str, at: HostAt) -> Answer {
+    let text = format!(
+        r#"
+mechanism = {{ name = "cr-aware", at = "{place}" }}
+set = {{ "host.freeze" = "both" }}
 [[flows]]
-direction = "uplink"
-"#;
+direction = "{direction}"
+"#
+    );
     // The first slow start is over when the first burst comes, at 1.5 s.
     let text =
         format!("{RADIO}{text}").replace("\"1s\", off_mean = \"1s\"", "\"500ms\", off_mean = \"1500ms\"");
@@ -166,15 +177,15 @@ direction = "uplink"
         return Ok(Completion::ignored_with(missing));
     }
     let outcome = outcome!(&text);
-    let host = outcome.linux.hosts.iter().find(|host| host.at == HostAt::Station(0));
+    let host = outcome.linux.hosts.iter().find(|host| host.at == at);
     let kernel = host.and_then(|host| host.status.kernel);
     // Frozen are only sockets whose congestion control is linkhold's.
     ensure(kernel.is_some_and(|kernel| kernel.frozen >= 2), format!("{kernel:?}"))?;
-    let upload = outcome.linux.silences.iter().map(|story| (story.cwnd_before, story.cwnd_at_end));
+    let bulk = outcome.linux.silences.iter().map(|story| (story.cwnd_before, story.cwnd_at_end));
     // A silence before which no window was seen shows nothing.
-    let kept = upload.clone().all(|(before, at_end)| {
+    let kept = bulk.clone().all(|(before, at_end)| {
         before.zip(at_end).is_some_and(|(before, at_end)| at_end >= before - before / 8)
     });
-    ensure(kept && upload.count() >= 2, format!("{:?}", outcome.linux.silences))?;
+    ensure(kept && bulk.count() >= 2, format!("{:?}", outcome.linux.silences))?;
     Ok(Completion::Completed)
 }

@@ -72,6 +72,10 @@ fn main() -> ExitCode {
         trial("dsasync_at_a_station_holds_its_own_hosts_segments", hosts::dsasync_at_a_station),
         trial("a_gate_at_a_station_hears_the_signal", hosts::a_gate_hears_the_signal),
         trial("a_case_asks_for_senders_frozen_by_ebpf", hosts::by_ebpf),
+        trial(
+            "a_case_asks_for_senders_at_the_correspondent_frozen_by_ebpf",
+            hosts::by_ebpf_at_the_correspondent,
+        ),
         trial("what_only_watches_stands_beside_a_kernel", watcher::stands_beside_a_kernel),
     ];
     libtest_mimic::run(&arguments, trials).exit_code()
