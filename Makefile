@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-quic host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit fifty-kills clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit fifty-kills clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +121,9 @@ late-table-kernel: build setup ## Measure the kernel's part of docs/late.md (as 
 
 udp-table: build ## Measure docs/udp.md in the simulator (minutes)
 	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/udp_table.py --sim
+
+udp-kernel: build setup ## Measure the kernel's part of docs/udp.md, with the simulator beside it (as root, ten minutes); can be stopped and goes on where it was
+	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/udp_table.py --kernel
 
 udp-quic: build setup ## Measure the QUIC part of docs/udp.md (as root, ten minutes; LINKHOLD_QUIC_PYTHON names a Python that has aioquic)
 	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/udp_table.py --quic

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/udp.md: datagrams and QUIC with the hold buffer, in the simulator and through namespaces.
+"""Writes docs/udp.md: datagrams and QUIC with the hold buffer, in the simulator, on the testbed and through namespaces.
 
     udp_table.py --sim            measures docs/udp.json and writes the page (a test of linkhold-sim; a few minutes): make udp-table
+    udp_table.py --kernel         measures docs/udp-kernel.json and writes the page (root; ten minutes): make udp-kernel
     udp_table.py --quic           measures docs/udp-quic.json and writes the page (root, LINKHOLD_QUIC_PYTHON with aioquic; ten minutes): make udp-quic
-    udp_table.py --raw            measures nothing: writes the page from the two files
+    udp_table.py --raw            measures nothing: writes the page from the files
     udp_table.py --raw --check    writes nothing: fails if the page is not what it would write
 """
 
@@ -12,15 +13,17 @@ import json
 import math
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import sys
 import tempfile
 
-from estimates import ROOT, Estimates, built_from, program_commit
+from estimates import PROGRAM, ROOT, Estimates, built_from, program_commit, simulated_runs
 from marks import wrapped
+from testbed_table import batch
 
-PAGE, SIM, QUIC = (ROOT / "docs" / name for name in ("udp.md", "udp.json", "udp-quic.json"))
+PAGE, SIM, KERNEL, QUIC = (ROOT / "docs" / name for name in ("udp.md", "udp.json", "udp-kernel.json", "udp-quic.json"))
 ESTIMATES = Estimates()
 CASES = {
     "fifo": "no mechanism, fifo of 100",
@@ -30,6 +33,17 @@ CASES = {
     "200ms": "... `datagram_max_age` 200 ms",
     "1s": "... 1 s (default)",
     "0s": "... no limit",
+}
+
+
+# The testbed's part: a world's name, as in the simulator's, and its settings over the scenario.
+SCENARIO, KERNEL_SEEDS = "scenarios/udp.toml", 3
+HOGS = {f"hog {times}.0, {rtt} ms": [f"wired.rtt={rtt}ms", f'flows.1.source={{ rate = "{24 * times}Mbit/s" }}'] for rtt in (20, 100) for times in (1, 2)}
+MEDIA = {
+    f"media, bursts of 0.3 s, {rtt} ms": [
+        f"wired.rtt={rtt}ms", 'flows.1.source={ rate = "2Mbit/s" }', 'radio.primary_user={ on_mean = "300ms", off_mean = "1s" }',
+    ]
+    for rtt in (20, 100)
 }
 
 
@@ -99,6 +113,82 @@ def simulated(rows):
             body,
         )
     return out
+
+
+def small(world, run, case, stack):
+    """What is kept of a run."""
+    mechanism = run["mechanisms"][0] if run["mechanisms"] else {}
+    limit = run["link"]["goodput_limit_bps"]
+    [udp] = [flow for flow in run["flows"] if flow.get("udp")]
+    # A connection that never came about is no flow.
+    tcp = next((flow for flow in run["flows"] if not flow.get("udp")), {"goodput_bps": 0, "delay_p99_s": None})
+    counted = udp["udp"]
+    return {
+        "world": world, "case": case, "seed": run["seed"], "stack": stack, "tcp": tcp["goodput_bps"] / limit, "udp": udp["goodput_bps"] / limit,
+        "sent": counted["sent"], "lost": counted["lost"], "reordered": counted["reordered"], "udp_p99_s": udp["delay_p99_s"],
+        "tcp_p99_s": tcp["delay_p99_s"], "windows_closed": mechanism.get("windows_closed", 0), "too_old": mechanism.get("dropped", {}).get("too_old", 0),
+    }
+
+
+def on_the_kernel(options):
+    """The cells on both stacks."""
+    options.seeds, options.sweep_seeds, options.known = KERNEL_SEEDS, KERNEL_SEEDS, False
+    jobs = [(world, SCENARIO, ["cubic"], settings) for world, settings in {**HOGS, **MEDIA}.items()]
+    reports = batch(options, jobs)
+    rows = []
+    for world, _, _, settings in jobs:
+        rows += [small(world, run, run["linux"]["case"], "kernel") for run in reports[world]["runs"]]
+        rows += [small(world, run, run["case"], "simulator") for run in simulated_runs(SCENARIO, KERNEL_SEEDS, settings, options.program)]
+    return rows
+
+
+def on_both(data):
+    out = []
+    for world in dict.fromkeys(row["world"] for row in data["runs"]):
+        out += [f"### On the kernel: {heading(world)[0].lower()}{heading(world)[1:]}", ""]
+        body = []
+        for case in dict.fromkeys(row["case"] for row in data["runs"]):
+
+            def pair(value, digits=3, scale=1.0):
+                of = [[value(row) for row in data["runs"] if (row["world"], row["case"], row["stack"]) == (world, case, stack)] for stack in ("kernel", "simulator")]
+                return [estimate(values, digits, scale) for values in of]
+
+            body.append([
+                CASES[case], *pair(lambda row: row["tcp"]), *pair(lambda row: row["udp"]), *pair(lambda row: row["lost"] / row["sent"], 2, 100),
+                *pair(lambda row: row["udp_p99_s"], 0, 1e3),
+            ])
+        out += table(
+            [
+                "case", "TCP, share of limit: kernel", "simulator", "UDP, share of limit: kernel", "simulator", "datagrams lost, %: kernel", "simulator",
+                "UDP delay p99, ms: kernel", "simulator",
+            ],
+            body,
+        )
+    return out
+
+
+def kernel_part(data):
+    rows = data["runs"]
+    held = [row for row in rows if row["case"] == "hold" and row["stack"] == "kernel"]
+    hogs = [row["tcp"] for row in held if row["world"] in HOGS]
+    # Fixed before measuring, as in the simulator.
+    met = min(hogs) >= 0.45
+    closed, reordered = (sum(row[key] for row in held) for key in ("windows_closed", "reordered"))
+    return [
+        "## The kernel", "",
+        *wrapped(
+            f"The same download and UDP flow between the kernel's own sockets ([`{SCENARIO}`](../{SCENARIO}), `linkhold testbed`), through `linkhold agent`, with the same "
+            f"scenario in the simulator beside it: Linux {data['kernel']}, {KERNEL_SEEDS} seeds, {built_from(data)}. What is told is as above. Datagrams are sent by the simulator's own "
+            "schedule; which of them the agent still holds when a run ends, and which of the last it has dropped, is not told: all of these count as on their way."
+        ),
+        "",
+        *wrapped(
+            f"Criterion, fixed before: with `datagrams = \"hold\"` the download has at least 0.45 of the limit beside every hog. {'Met' if met else 'Missed'}: {min(hogs):.3f} is the least of "
+            f"{len(hogs)} runs. In all runs with it {closed} windows were closed, and {reordered} datagrams came out of order."
+        ),
+        "",
+        *on_both(data),
+    ]
 
 
 def quic_runs(data, longer, agent):
@@ -181,11 +271,11 @@ def conclusions(sim):
     ]
 
 
-def page(simulator, quic_data):
+def page(simulator, kernel_data, quic_data):
     sim = simulator["runs"]
     lines = [
         "# UDP and QUIC in the hold buffer", "",
-        "Written by `make udp-table` and, as to QUIC, `make udp-quic`; do not edit. Intervals are 95 % (Student's t over the runs).", "",
+        "Written by `make udp-table`, as to the kernel `make udp-kernel`, and as to QUIC `make udp-quic`; do not edit. Intervals are 95 % (Student's t over the runs).", "",
         "`dsasync` holds a datagram that goes down in a silence and paces it beside segments, in the same queues ([`datagrams.rs`](../crates/linkhold-core/src/dsasync/datagrams.rs)).",
         "There is no window and no acknowledgment to manage: nothing can be said to the sender. A datagram that waited for longer than `datagram_max_age`",
         "(1 s) is dropped and counted as `too_old`; all of them together weigh at most `datagram_quota` (8 MB, or a quarter of what the buffer has at present if that is less), and what they take closes no window.", "",
@@ -210,6 +300,8 @@ def page(simulator, quic_data):
         "",
     ]
     lines += conclusions(sim) + simulated(sim)
+    if kernel_data:
+        lines += kernel_part(kernel_data)
     if quic_data:
         lines += [
             "## A real QUIC download", "",
@@ -231,12 +323,16 @@ def page(simulator, quic_data):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sim", action="store_true", help="measure in the simulator")
+    parser.add_argument("--kernel", action="store_true", help="measure on the testbed, and in the simulator beside it (as root)")
+    parser.add_argument("--program", default=PROGRAM)
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "udp-kernel", help="finished cells of --kernel")
+    parser.add_argument("--jobs", type=int, help="cells of --kernel side by side (default: as many as the host keeps up with)")
     parser.add_argument("--quic", action="store_true", help="measure a QUIC download (as root)")
-    parser.add_argument("--raw", action="store_true", help="run nothing; write the page from the two files")
+    parser.add_argument("--raw", action="store_true", help="run nothing; write the page from the files")
     parser.add_argument("--check", action="store_true", help="with --raw: write nothing, fail if the page differs")
     options = parser.parse_args()
-    if options.raw == (options.sim or options.quic):
-        parser.error("say what to measure, --sim or --quic or both, or --raw for nothing")
+    if options.raw == (options.sim or options.kernel or options.quic):
+        parser.error("say what to measure, --sim, --kernel or --quic or several, or --raw for nothing")
     if options.check and not options.raw:
         parser.error("--check goes with --raw")
     test = [os.environ.get("CARGO", "cargo"), "test", "-j1", "--locked"]
@@ -245,11 +341,14 @@ def main():
         name = ["-p", "linkhold-sim", "--test", "datagrams", "--", "--ignored", "the_numbers_of_docs_udp"]
         runs = measure(["chrt", "--idle", "0", *test, *name], "LINKHOLD_UDP_OUT")
         keep(SIM, {"commit": commit, "runs": runs})
+    if options.kernel:
+        keep(KERNEL, {"commit": commit, "kernel": platform.release(), "runs": on_the_kernel(options)})
     if options.quic:
         name = ["-p", "linkhold-linux", "--test", "namespaces", "--", "--ignored", "a_quic_download_crosses_silences", "--nocapture"]
         keep(QUIC, {"commit": commit, "aioquic": aioquic_version(), **measure([*test, *name], "LINKHOLD_QUIC_OUT")})
     quic_data = json.loads(QUIC.read_text()) if QUIC.exists() else None
-    text = page(json.loads(SIM.read_text()), quic_data)
+    kernel_data = json.loads(KERNEL.read_text()) if KERNEL.exists() else None
+    text = page(json.loads(SIM.read_text()), kernel_data, quic_data)
     if not options.check:
         PAGE.write_text(text)
     elif PAGE.read_text() != text:

@@ -224,6 +224,11 @@ impl Network {
     /// Sends a datagram from the correspondent (`Downlink`) or the station (`Uplink`) of a flow.
     pub fn send_datagram(&mut self, now: Instant, sending: &SendingDatagram) -> PacketId {
         let at = self.carrier.flows[sending.flow.get()].entry(sending.direction);
+        self.send_datagram_from(now, at, sending)
+    }
+
+    /// Sends a datagram of a flow from the hop `at`, which may be any hop of any path.
+    pub fn send_datagram_from(&mut self, now: Instant, at: HopIndex, sending: &SendingDatagram) -> PacketId {
         let id = self.carrier.admit_datagram(now, at, sending);
         self.advance(now, id);
         id

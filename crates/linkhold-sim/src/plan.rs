@@ -14,6 +14,7 @@ use linkhold_tcp::{Schedule, TcpConfig};
 
 use crate::error::SimError;
 use crate::path::RouteId;
+use crate::udp::UdpSender;
 
 /// The correspondent host (RFC 5737 and RFC 3849 documentation addresses; all flows end on one host).
 const CORRESPONDENT_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -362,6 +363,12 @@ pub struct FlowKind {
 fn media_schedule(media: &Media) -> Schedule {
     let spacing = media.ahead_rate.map_or(Duration::ZERO, |rate| rate.time_for(media.chunk));
     Schedule::live(media.chunk, media.interval).sent_ahead(media.ahead, spacing)
+}
+
+/// The sender of a UDP flow that starts at `started`: what sends its datagrams, whoever carries them.
+#[must_use]
+pub fn udp_sender(source: Source, datagram: u32, started: Instant) -> UdpSender {
+    UdpSender::new(schedule(source, datagram), datagram, started)
 }
 
 /// The schedule of a source that UDP carries. A scenario has no other with UDP; one made by hand that does

@@ -70,6 +70,15 @@ impl UdpSender {
         self.started + self.schedule.time_of(self.chunk)
     }
 
+    /// Payload of its smallest datagrams, bytes.
+    #[must_use]
+    pub fn least_payload(&self) -> u64 {
+        match self.schedule.chunk().0 % self.datagram {
+            0 => self.datagram,
+            rest => rest,
+        }
+    }
+
     /// The application stops.
     pub fn stop(&mut self) {
         self.stopped = true;
@@ -185,6 +194,10 @@ mod tests {
         assert_eq!((sender.bytes(), sender.next_send()), (10_000, Some(Instant::from_millis(167))));
         sender.stop();
         assert_eq!((sender.next_send(), sender.poll(Instant::from_millis(900))), (None, None));
+        for (chunk, least) in [(2_500, 500), (3_000, 1_000), (300, 300)] {
+            let sender = UdpSender::new(Schedule::live(Bytes(chunk), MS(40)), 1_000, Instant::ZERO);
+            assert_eq!(sender.least_payload(), least, "chunks of {chunk} bytes");
+        }
     }
 
     #[test]

@@ -96,6 +96,9 @@ pub enum TrafficError {
     /// The server of sized flows.
     #[error("server of sized flows: {0}")]
     Server(std::io::Error),
+    /// A UDP flow's sockets or thread.
+    #[error("a UDP flow: {0}")]
+    Datagrams(std::io::Error),
     /// A client ended before its time.
     #[error("iperf3 on station {station} ended early ({status}): {message}")]
     Ended {

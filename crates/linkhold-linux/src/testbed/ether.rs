@@ -226,7 +226,8 @@ impl Ether {
 
     fn report(self, until: Instant) -> (EtherReport, Tuns) {
         let Self { engine, mut silences, base, samples, warm_up: _ } = self;
-        let (mut network, ports) = engine.into_parts();
+        let (mut network, mut ports) = engine.into_parts();
+        ports.log.end(until);
         silences.extend(network.take_silences(AIR));
         let air = network.radio(AIR).air();
         air.open_silences(until, &mut silences);

@@ -1,10 +1,11 @@
-//! What the engine learns of each TCP flow from the packets it carries: goodput, delay, retransmission,
+//! What the engine learns of each flow from the packets it carries: goodput, delay, retransmission,
 //! resumption.
 //!
 //! Measured at the same places and by the same definitions as in the simulator (`linkhold_sim::meter`), so
 //! the numbers mean the same: sent is when the packet leaves the sending host, received when it reaches the
 //! receiving one, delivered what has arrived there in order. Delay counts from a segment's latest
-//! transmission. Nothing counts before the warm-up is over.
+//! transmission. Nothing counts before the warm-up is over. Of a UDP flow all bytes that arrive are
+//! delivered.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,6 +16,7 @@ use linkhold_results::DelayHistogram;
 use linkhold_sim::silence_tracker::SilenceTracker;
 use linkhold_wire::ParsedPacket;
 
+use super::datagrams::{Datagrams, Numbered};
 use super::seen::{HELD_LONGER_THAN, Seen, What};
 use super::topology::station_of;
 
@@ -133,6 +135,8 @@ pub struct Flow {
     syn: Option<Seq>,
     /// Data to the station, data from the station.
     tracks: [Track; 2],
+    /// Of a UDP flow.
+    datagrams: Option<Box<Datagrams>>,
 }
 
 impl Flow {
@@ -140,6 +144,12 @@ impl Flow {
     #[must_use]
     pub fn track(&self, direction: Direction) -> &Track {
         &self.tracks[index(direction)]
+    }
+
+    /// What is known of the datagrams of a UDP flow; `None` of TCP.
+    #[must_use]
+    pub fn datagrams(&self) -> Option<&Datagrams> {
+        self.datagrams.as_deref()
     }
 
     /// The direction that carried more data.
@@ -172,7 +182,10 @@ struct Passed {
 pub struct FlowLog {
     flows: Vec<Flow>,
     by_key: HashMap<FlowKey, usize>,
-    /// By (flow, direction, sequence number after it): the segment's latest transmission.
+    /// UDP flows of which no datagram has been seen yet.
+    expected: HashMap<FlowKey, Datagrams>,
+    /// By (flow, direction, sequence number after it): the segment's latest transmission. A datagram's number
+    /// is in the place of the sequence number.
     sent: HashMap<(usize, usize, u32), Passed>,
     transit: DelayHistogram,
     /// Flow, data direction and packet, in the order of time.
@@ -190,6 +203,7 @@ impl FlowLog {
         Self {
             flows: Vec::new(),
             by_key: HashMap::new(),
+            expected: HashMap::new(),
             sent: HashMap::new(),
             transit: DelayHistogram::new(),
             // The whole capacity is reserved now: a vector that grows would make the air late. Memory that is
@@ -244,7 +258,8 @@ impl FlowLog {
         }
         let station = station_of(key.station.addr)?;
         let number = self.flows.len();
-        self.flows.push(Flow { key, station, start: now, syn, tracks: [Track::default(), Track::default()] });
+        let tracks = [Track::default(), Track::default()];
+        self.flows.push(Flow { key, station, start: now, syn, tracks, datagrams: None });
         self.by_key.insert(key, number);
         Some(number)
     }
@@ -276,6 +291,115 @@ impl FlowLog {
             self.sent.insert((number, index(direction), end.0), passed);
         }
         self.see(now, number, direction, What::Sent { seq, len, again });
+    }
+
+    /// A UDP flow is to come.
+    pub fn expect(&mut self, key: FlowKey, datagrams: Datagrams) {
+        self.expected.insert(key, datagrams);
+    }
+
+    /// True if `key` is a UDP flow of the run.
+    #[must_use]
+    pub fn knows(&self, key: &FlowKey) -> bool {
+        self.by_key.contains_key(key) || self.expected.contains_key(key)
+    }
+
+    fn datagram_flow(&mut self, now: Instant, key: FlowKey, silences: &SilenceTracker) -> Option<usize> {
+        if let Some(&found) = self.by_key.get(&key) {
+            return Some(found);
+        }
+        let station = station_of(key.station.addr)?;
+        let datagrams = self.expected.remove(&key)?;
+        let mut tracks = [Track::default(), Track::default()];
+        for track in &mut tracks {
+            track.silences_seen = silences.ended(StationId(station));
+        }
+        let number = self.flows.len();
+        let datagrams = Some(Box::new(datagrams));
+        self.flows.push(Flow { key, station, start: now, syn: None, tracks, datagrams });
+        self.by_key.insert(key, number);
+        Some(number)
+    }
+
+    /// A datagram left its sending host.
+    pub fn on_datagram_sent(
+        &mut self,
+        now: Instant,
+        datagram: &Numbered,
+        direction: Direction,
+        silences: &SilenceTracker,
+    ) {
+        self.sample(now);
+        let key = datagram.packet.flow(direction);
+        let Some(number) = self.datagram_flow(now, key, silences) else { return };
+        let Some(flow) = self.flows.get_mut(number) else { return };
+        let Some(datagrams) = flow.datagrams.as_mut().filter(|of| of.direction() == direction) else {
+            return;
+        };
+        datagrams.pass(now, self.warm_up);
+        datagrams.sent(datagram.number);
+        let track = &mut flow.tracks[index(direction)];
+        track.first_data_at.get_or_insert(now);
+        track.sent_bytes += u64::from(datagram.payload_len);
+        if self.sent.len() < MAX_IN_FLIGHT {
+            let passed = Passed { sent: now, at_base_station: None };
+            self.sent.insert((number, index(direction), datagram.number), passed);
+        }
+    }
+
+    /// A datagram is handed to the base station.
+    pub fn on_datagram_base_station_in(&mut self, datagram: &Numbered, direction: Direction) {
+        if let Some(datagrams) = self.datagrams_of(datagram, direction) {
+            datagrams.entered(datagram.number);
+        }
+    }
+
+    /// A datagram comes out of the base station.
+    pub fn on_datagram_base_station_out(&mut self, datagram: &Numbered, direction: Direction) {
+        if let Some(datagrams) = self.datagrams_of(datagram, direction) {
+            datagrams.left(datagram.number);
+        }
+    }
+
+    fn datagrams_of(&mut self, datagram: &Numbered, direction: Direction) -> Option<&mut Datagrams> {
+        let number = *self.by_key.get(&datagram.packet.flow(direction))?;
+        let datagrams = self.flows.get_mut(number)?.datagrams.as_deref_mut()?;
+        (datagrams.direction() == direction).then_some(datagrams)
+    }
+
+    /// A datagram reached its receiving host. A second copy of it counts for nothing.
+    pub fn on_datagram_received(
+        &mut self,
+        now: Instant,
+        datagram: &Numbered,
+        direction: Direction,
+        silences: &SilenceTracker,
+    ) {
+        let Some(&number) = self.by_key.get(&datagram.packet.flow(direction)) else { return };
+        let Some(passed) = self.sent.remove(&(number, index(direction), datagram.number)) else { return };
+        let Some(flow) = self.flows.get_mut(number) else { return };
+        let Some(datagrams) = flow.datagrams.as_mut().filter(|of| of.direction() == direction) else {
+            return;
+        };
+        let (station, counting) = (StationId(flow.station), now >= self.warm_up);
+        datagrams.pass(now, self.warm_up);
+        let delay = now.since(passed.sent);
+        let track = &mut flow.tracks[index(direction)];
+        track.stream.delivered = datagrams.arrived(now, datagram.number, datagram.payload_len, delay);
+        if counting {
+            track.delays.record(delay);
+            if !silences.met_since(station, passed.sent) {
+                track.delays_outside_silence.record(delay);
+            }
+        }
+        track.move_on(now, counting, station, silences);
+    }
+
+    /// Takes note of the run's end.
+    pub fn end(&mut self, now: Instant) {
+        for datagrams in self.flows.iter_mut().filter_map(|flow| flow.datagrams.as_mut()) {
+            datagrams.pass(now, self.warm_up);
+        }
     }
 
     /// A downlink packet is handed to the base station.

@@ -4,6 +4,7 @@ pub mod capture;
 pub mod cells;
 pub mod daemon;
 pub mod daemon_config;
+pub mod datagrams;
 pub mod error;
 pub mod ether;
 pub mod flowlog;

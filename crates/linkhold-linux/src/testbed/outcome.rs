@@ -7,10 +7,11 @@ use linkhold_core::packet::{Direction, StationId};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_results::stats::percentile;
 use linkhold_results::{
-    DelayHistogram, FlowDirection, FlowRecord, FlowSeries, LinkRecord, PooledDelays, RouterSeries, RunRecord,
-    RunSeries, RunTotals, SilenceRecord, Stack,
+    DelayHistogram, FlowDirection, FlowRecord, FlowSeries, FlowTransport, LinkRecord, PooledDelays,
+    RouterSeries, RunRecord, RunSeries, RunTotals, SilenceRecord, Stack,
 };
 use linkhold_scenario::{Case, ResolvedScenario};
+use linkhold_sim::network::Network;
 use serde::{Deserialize, Serialize};
 
 use super::error::RunError;
@@ -78,10 +79,10 @@ pub struct LinuxRecord {
     pub resume_p99_s: Option<f64>,
     /// Sized flows; `None` if the scenario has none.
     pub completions: Option<Completions>,
-    /// The first flow's window before and after each silence.
+    /// The window of the first flow of TCP before and after each silence.
     pub windows: Vec<SilenceWindow>,
-    /// What each silence did to the first flow, of those that began after the warm-up and were over before
-    /// the end.
+    /// What each silence did to the first flow of TCP, of those that began after the warm-up and were over
+    /// before the end.
     #[serde(default)]
     pub silences: Vec<SilenceStory>,
     /// The stories summed up; `None` where there was no silence, or no flow.
@@ -222,14 +223,16 @@ pub(super) fn outcome(
     let (mut delays, mut resumes) = (PooledDelays::default(), DelayHistogram::new());
     let mut zero_windows = 0;
     for (id, one) in data.iter().enumerate() {
-        flows.push(flow_record(id as u32, one, Instant::ZERO + scenario.warm_up, report.until));
+        let mut record = flow_record(id as u32, one, Instant::ZERO + scenario.warm_up, report.until);
+        add_datagrams(&mut record, one.flow, report.until, &report.network);
+        flows.push(record);
         let track = one.flow.track(one.direction);
         delays.add(&track.delays, &track.delays_outside_silence);
         resumes.merge(&track.resumes);
         zero_windows += track.zero_windows;
     }
-    // The kernel counts timeouts by host, not by flow: the first flow's record has them all.
-    if let Some(first) = flows.first_mut() {
+    // The kernel counts timeouts by host, not by flow: the record of the first flow of TCP has them all.
+    if let Some(first) = flows.iter_mut().find(|flow| flow.udp.is_none()) {
         first.rto_events = watched.kernel.get("TCPTimeouts").copied().unwrap_or(0);
         first.spurious_rtos = watched.kernel.get("TCPSpuriousRTOs").copied().unwrap_or(0);
     }
@@ -250,10 +253,9 @@ pub(super) fn outcome(
     };
     let some = |value: f64| value.is_finite().then_some(value);
     let heard: Vec<u32> = watched.windows.iter().filter_map(|sample| sample.send_window).collect();
-    let silences = data
-        .first()
-        .map(|one| told_silences(one, &report, &watched.windows, scenario.warm_up))
-        .unwrap_or_default();
+    let first = data.iter().find(|one| one.flow.datagrams().is_none());
+    let silences =
+        first.map(|one| told_silences(one, &report, &watched.windows, scenario.warm_up)).unwrap_or_default();
     let linux = LinuxRecord {
         congestion: congestion.to_owned(),
         case: case.name.clone(),
@@ -269,7 +271,7 @@ pub(super) fn outcome(
         resume_p99_s: some(resumes.quantile_s(0.99)),
         completions: (!workload.sized.is_empty())
             .then(|| Completions::of(&watched.completions, watched.corrupt)),
-        windows: data.first().map(|one| silence_windows(one, &report, &watched.windows)).unwrap_or_default(),
+        windows: first.map(|one| silence_windows(one, &report, &watched.windows)).unwrap_or_default(),
         silence_summary: (!silences.is_empty()).then(|| SilenceSummary::new(&silences)),
         silences,
         send_window: heard.iter().copied().min().zip(heard.iter().copied().max()).map(|(a, b)| [a, b]),
@@ -291,7 +293,10 @@ fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, completions: &[Complet
     let mut found: Vec<(usize, DataFlow<'a>)> = Vec::new();
     for flow in flows {
         let port = flow.key.correspondent.port;
-        if let Some((index, client)) = workload.client_of(port) {
+        if let Some(datagrams) = flow.datagrams() {
+            let one = DataFlow { flow, direction: datagrams.direction(), total: None };
+            found.push((datagrams.group(), one));
+        } else if let Some((index, client)) = workload.client_of(port) {
             if std::mem::replace(&mut has_control[index], true) {
                 found.push((client.group, DataFlow { flow, direction: client.direction, total: None }));
             }
@@ -333,6 +338,15 @@ fn flow_record(id: u32, one: &DataFlow<'_>, warm_up: Instant, until: Instant) ->
     };
     record.set_delays(&track.delays, &track.delays_outside_silence);
     record
+}
+
+/// What only a flow of UDP has.
+fn add_datagrams(record: &mut FlowRecord, flow: &Flow, until: Instant, network: &Network) {
+    let Some(datagrams) = flow.datagrams() else { return };
+    let inside = network.flow_of(&flow.key).map_or(0, |index| network.flow(index).in_flight());
+    record.transport = FlowTransport::Udp;
+    record.udp = Some(datagrams.record(inside));
+    record.media = datagrams.media(until);
 }
 
 fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> Result<LinkRecord, RunError> {

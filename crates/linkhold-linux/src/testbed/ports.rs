@@ -9,7 +9,7 @@ use std::io;
 
 use linkhold_core::action::Rewrite;
 use linkhold_core::link_event::{LinkEvent, LinkEventKind};
-use linkhold_core::packet::{Direction, Ecn, PacketId};
+use linkhold_core::packet::{Direction, Ecn, FlowKey, PacketId};
 use linkhold_core::time::Instant;
 use linkhold_results::DelayHistogram;
 use linkhold_sim::Hosts;
@@ -17,9 +17,10 @@ use linkhold_sim::cell::AIR;
 use linkhold_sim::flow::FlowIndex;
 use linkhold_sim::network::Network;
 use linkhold_sim::path::{NodeId, Route};
-use linkhold_sim::slab::{Packet, Sending};
+use linkhold_sim::slab::{Packet, PacketKind, Sending, SendingDatagram};
 use linkhold_wire::{ParsedPacket, TcpChecksum, apply_rewrite, parse_ip_tcp};
 
+use super::datagrams::Numbered;
 use super::flowlog::FlowLog;
 use super::packets::Packets;
 use super::topology::{Tuns, station_of};
@@ -156,45 +157,88 @@ impl Ports {
 
     /// Lets a packet that came from `port` into the network.
     pub fn accept(&mut self, port: Port, bytes: &[u8], network: &mut Network) {
-        let now = self.now();
-        // Only TCP crosses: neighbour discovery and the like have no business on a point-to-point radio.
-        let Ok(parsed) = parse_ip_tcp(bytes) else { return };
-        let direction = port.direction();
-        if let Some(side) = port.side() {
-            self.log.on_sent(now, &parsed, direction);
-            if let Some(capture) = &mut self.capture {
-                capture.packet(now, side, bytes);
-            }
-        }
-        if port == Port::BsRadio {
-            self.log.on_base_station_out(now, &parsed);
-        }
-        let Some(flow) = self.flow(&parsed, direction, network) else { return };
-        if network.packets_inside() >= MAX_PACKETS {
-            self.faults.overruns += 1;
-            return;
-        }
-        self.carried += 1;
-        let sending = Sending { flow, direction, segment: parsed.tcp, ecn: parsed.ecn, retransmit: false };
-        let id = match port {
-            Port::Far => network.send_from(now, self.wire.down, &sending),
-            Port::BsWire => network.send_from(now, self.wire.up, &sending),
-            Port::BsRadio | Port::Station(_) => network.send(now, &sending),
+        // Only TCP and the run's own UDP flows cross: neighbour discovery and the like have no business on a
+        // point-to-point radio.
+        let id = match parse_ip_tcp(bytes) {
+            Ok(parsed) => self.accept_segment(port, bytes, &parsed, network),
+            Err(_) => match Numbered::of(bytes) {
+                Some(datagram) => self.accept_datagram(port, bytes, &datagram, network),
+                None => return,
+            },
         };
+        let Some(id) = id else { return };
+        self.carried += 1;
         // A packet refused at once has left its slot; the next one overwrites what is kept there now.
         if !self.packets.keep(id, bytes) {
             self.faults.overruns += 1;
         }
     }
 
-    /// The flow of a packet, made if need be; `None` if it is no station's or there are too many.
-    fn flow(
+    fn accept_segment(
         &mut self,
-        packet: &ParsedPacket,
-        direction: Direction,
+        port: Port,
+        bytes: &[u8],
+        parsed: &ParsedPacket,
         network: &mut Network,
-    ) -> Option<FlowIndex> {
-        let key = packet.flow(direction);
+    ) -> Option<PacketId> {
+        let (now, direction) = (self.now(), port.direction());
+        if let Some(side) = port.side() {
+            self.log.on_sent(now, parsed, direction);
+            self.capture(now, side, bytes);
+        }
+        if port == Port::BsRadio {
+            self.log.on_base_station_out(now, parsed);
+        }
+        let flow = self.flow(parsed.flow(direction), network)?;
+        let sending = Sending { flow, direction, segment: parsed.tcp, ecn: parsed.ecn, retransmit: false };
+        Some(match port {
+            Port::Far => network.send_from(now, self.wire.down, &sending),
+            Port::BsWire => network.send_from(now, self.wire.up, &sending),
+            Port::BsRadio | Port::Station(_) => network.send(now, &sending),
+        })
+    }
+
+    fn accept_datagram(
+        &mut self,
+        port: Port,
+        bytes: &[u8],
+        datagram: &Numbered,
+        network: &mut Network,
+    ) -> Option<PacketId> {
+        let (now, direction) = (self.now(), port.direction());
+        let key = datagram.packet.flow(direction);
+        if !self.log.knows(&key) {
+            return None;
+        }
+        if let Some(side) = port.side() {
+            self.log.on_datagram_sent(now, datagram, direction, network.radio(AIR).silences());
+            self.capture(now, side, bytes);
+        } else {
+            self.log.on_datagram_base_station_out(datagram, direction);
+        }
+        let flow = self.flow(key, network)?;
+        let Numbered { number, payload_len, .. } = *datagram;
+        let sending = SendingDatagram { flow, direction, number, payload_len };
+        Some(match port {
+            Port::Far => network.send_datagram_from(now, self.wire.down, &sending),
+            Port::BsWire => network.send_datagram_from(now, self.wire.up, &sending),
+            Port::BsRadio | Port::Station(_) => network.send_datagram(now, &sending),
+        })
+    }
+
+    fn capture(&mut self, now: Instant, side: Side, bytes: &[u8]) {
+        if let Some(capture) = &mut self.capture {
+            capture.packet(now, side, bytes);
+        }
+    }
+
+    /// The flow of a packet, made if need be; `None` if it is no station's, or there are too many flows or
+    /// packets.
+    fn flow(&mut self, key: FlowKey, network: &mut Network) -> Option<FlowIndex> {
+        if network.packets_inside() >= MAX_PACKETS {
+            self.faults.overruns += 1;
+            return None;
+        }
         if let Some(flow) = network.flow_of(&key) {
             return Some(flow);
         }
@@ -227,18 +271,32 @@ impl Hosts for Ports {
                 (self.tuns.stations.get(station.0 as usize), Some(Side::Station(station.0)))
             }
         };
-        if let Ok(parsed) = parse_ip_tcp(bytes) {
-            match side {
-                Some(side) => {
-                    let silences = network.radio(AIR).silences();
-                    self.log.on_received(now, &parsed, packet.direction, silences);
-                    if let Some(capture) = &mut self.capture {
-                        capture.packet(now, side, bytes);
+        let silences = network.radio(AIR).silences();
+        match packet.kind {
+            PacketKind::Segment => {
+                if let Ok(parsed) = parse_ip_tcp(bytes) {
+                    match side {
+                        Some(_) => self.log.on_received(now, &parsed, packet.direction, silences),
+                        None if packet.direction == Direction::Downlink => {
+                            self.log.on_base_station_in(now, &parsed);
+                        }
+                        None => {}
                     }
                 }
-                None if packet.direction == Direction::Downlink => self.log.on_base_station_in(now, &parsed),
-                None => {}
             }
+            PacketKind::Datagram => match (Numbered::of(bytes), side) {
+                (Some(datagram), Some(_)) => {
+                    self.log.on_datagram_received(now, &datagram, packet.direction, silences);
+                }
+                (Some(datagram), None) => {
+                    self.log.on_datagram_base_station_in(&datagram, packet.direction);
+                }
+                (None, _) => {}
+            },
+            PacketKind::Report => {}
+        }
+        if let (Some(side), Some(capture)) = (side, &mut self.capture) {
+            capture.packet(now, side, bytes);
         }
         if let Some(port) = port {
             write(port, bytes, &mut self.faults);

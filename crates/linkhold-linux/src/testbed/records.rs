@@ -44,6 +44,7 @@ fn add(sum: &mut MechanismRecord, status: &Status) {
         ("held_packets", packets.held),
         ("held_bytes_peak", packets.held_bytes_peak),
         ("holds", packets.holds),
+        ("datagram_holds", packets.datagram_holds),
         ("released", packets.released),
         ("acks_injected", windows.acks_injected),
         ("copies_sent", packets.copies_sent),

@@ -14,6 +14,7 @@ use linkhold_core::time::Instant;
 use linkhold_scenario::{Case, Profile, ResolvedScenario};
 
 use super::capture::PcapCapture;
+use super::datagrams::Datagrams;
 use super::error::RunError;
 use super::ether::{self, EtherParts};
 use super::flowlog::FlowLog;
@@ -114,7 +115,10 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
     let traffic = Traffic::prepare(&ch, &workload)?;
     let hosts = Hosts { ch: &ch, stations: &stations };
     let senders = hosts.senders(&workload)?;
-    let log = FlowLog::new(warm_up, scenario.output.series_interval);
+    let mut log = FlowLog::new(warm_up, scenario.output.series_interval);
+    for (key, flow) in workload.udp_keys() {
+        log.expect(key, Datagrams::new(flow));
+    }
     let began = std::time::Instant::now();
     let parts = EtherParts {
         network,
@@ -269,7 +273,7 @@ impl<'n> Hosts<'n> {
         started: Started<'_>,
     ) -> Result<Watched, RunError> {
         let Started { began, mut traffic, mut senders } = started;
-        traffic.start(self.stations, workload, began)?;
+        traffic.start(self.ch, self.stations, workload, began)?;
         let length = StdDuration::from_nanos(scenario.duration.as_nanos());
         let mut windows = Vec::new();
         let mut stalls = Stalls::new(std::time::Instant::now());

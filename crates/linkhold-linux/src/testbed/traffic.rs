@@ -1,10 +1,12 @@
 //! The testbed's traffic: iperf3 for bulk and paced flows; our own small server for flows of a given size,
-//! where every transfer is checked byte by byte.
+//! where every transfer is checked byte by byte; for each UDP flow a thread that sends by the simulator's
+//! schedule, and at the other end a socket that nobody reads, so that no host answers that the port is
+//! closed.
 //!
 //! Stations are the clients: a downlink flow is iperf3's reverse mode, as a download is.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,10 +14,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use linkhold_core::packet::Direction;
+use linkhold_core::packet::{Direction, Endpoint};
+use linkhold_sim::udp::UdpSender;
 
+use super::datagrams::NUMBER_LEN;
 use super::error::TrafficError;
 use super::topology::ch_address;
+use super::tun::MTU;
 use super::workload::{IPERF_PORT, Iperf, SIZED_PORT, SizedFlows, Workload};
 use crate::command::CommandError;
 use crate::netns::NetNs;
@@ -61,6 +66,10 @@ pub struct Traffic {
     clients: Vec<Client>,
     began: Instant,
     threads: Vec<JoinHandle<()>>,
+    /// The threads that send datagrams, as the kernel calls them.
+    senders: Vec<nix::unistd::Pid>,
+    /// Where datagrams go.
+    sinks: Vec<UdpSocket>,
     stop: Arc<AtomicBool>,
     completions: Arc<Mutex<Vec<Completion>>>,
     corrupt: Arc<AtomicU64>,
@@ -77,6 +86,8 @@ impl Traffic {
             clients: Vec::new(),
             began: Instant::now(),
             threads: Vec::new(),
+            senders: Vec::new(),
+            sinks: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
             completions: Arc::default(),
             corrupt: Arc::default(),
@@ -106,6 +117,7 @@ impl Traffic {
     /// [`TrafficError`] if a program cannot start.
     pub fn start(
         &mut self,
+        ch: &NetNs,
         stations: &[NetNs],
         workload: &Workload,
         began: Instant,
@@ -117,6 +129,15 @@ impl Traffic {
         }
         for flows in &workload.sized {
             self.start_sized(stations, flows.clone(), workload.congestion.of(flows.direction))?;
+        }
+        for (key, flow) in workload.udp_keys() {
+            let Some(station) = stations.get(flow.station as usize) else { continue };
+            let (far, near) = ((ch, key.correspondent), (station, key.station));
+            let (from, to) = match flow.direction {
+                Direction::Downlink => (far, near),
+                Direction::Uplink => (near, far),
+            };
+            self.start_datagrams(from, to, flow.sender.clone(), flow.stop)?;
         }
         Ok(())
     }
@@ -183,7 +204,8 @@ impl Traffic {
     /// system tells nothing of has waited 0.
     pub fn waits(&self) -> impl Iterator<Item = Duration> + '_ {
         let clients = self.clients.iter().map(|client| client.child.id());
-        self.servers.iter().map(Child::id).chain(clients).map(|pid| {
+        let senders = self.senders.iter().map(|tid| tid.as_raw().unsigned_abs());
+        self.servers.iter().map(Child::id).chain(clients).chain(senders).map(|pid| {
             let told = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
             Duration::from_nanos(told.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0))
         })
@@ -260,6 +282,28 @@ impl Traffic {
         Ok(())
     }
 
+    fn start_datagrams(
+        &mut self,
+        (from, own): (&NetNs, Endpoint),
+        (to, peer): (&NetNs, Endpoint),
+        sender: UdpSender,
+        until: Duration,
+    ) -> Result<(), TrafficError> {
+        let bind = |end: Endpoint| move || UdpSocket::bind((end.addr, end.port));
+        self.sinks.push(to.enter(bind(peer))?.map_err(TrafficError::Datagrams)?);
+        let socket = from.enter(bind(own))?.map_err(TrafficError::Datagrams)?;
+        // A socket stays in the namespace where it was made, whichever thread uses it.
+        let (stop, began, peer) = (self.stop.clone(), self.began, SocketAddr::new(peer.addr, peer.port));
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name("datagrams".to_owned()).spawn(move || {
+            let _ = tell.send(nix::unistd::gettid());
+            send_datagrams(&socket, peer, sender, (began, until), &stop);
+        });
+        self.threads.push(thread.map_err(TrafficError::Datagrams)?);
+        self.senders.extend(told.recv());
+        Ok(())
+    }
+
     /// Ends everything; answers the sized flows that began, by start, and how many delivered wrong bytes.
     pub fn finish(mut self) -> (Vec<Completion>, u64) {
         self.end();
@@ -289,6 +333,47 @@ impl Drop for Traffic {
 
 fn start_error(program: &str, source: std::io::Error) -> CommandError {
     CommandError::Start { command: program.to_owned(), source }
+}
+
+/// Sends each datagram at its time after `began`, until `until` after it.
+fn send_datagrams(
+    socket: &UdpSocket,
+    peer: SocketAddr,
+    mut sender: UdpSender,
+    (began, until): (Instant, Duration),
+    stop: &AtomicBool,
+) {
+    be_prompt();
+    let mut payload = [0; MTU as usize];
+    while !stop.load(Ordering::Relaxed) {
+        let now = began.elapsed();
+        if now >= until {
+            return;
+        }
+        let now = linkhold_core::time::Instant::from_nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+        while let Some(datagram) = sender.poll(now) {
+            let Some(payload) = payload.get_mut(..datagram.len as usize) else { return };
+            if let Some(number) = payload.last_chunk_mut::<NUMBER_LEN>() {
+                *number = datagram.number.to_be_bytes();
+            }
+            // A datagram that the host has no room for is lost, as any other.
+            let _ = socket.send_to(payload, peer);
+        }
+        let Some(next) = sender.next_send() else { return };
+        let wait = Duration::from_nanos(next.as_nanos()).saturating_sub(began.elapsed());
+        std::thread::sleep(wait.min(LOOK));
+    }
+}
+
+/// The nice value of iperf3 and the finest timers, for this thread. Without the privilege the run goes on;
+/// what its programs waited for a processor is measured.
+#[allow(unsafe_code, reason = "nix wraps neither call")]
+fn be_prompt() {
+    // SAFETY: both calls read numbers only and concern the calling thread.
+    unsafe {
+        let _ = libc::setpriority(libc::PRIO_PROCESS, 0, NICE.parse().unwrap_or(0));
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1_usize);
+    }
 }
 
 /// Byte `index` of every sized flow: a pattern with a period that no segment size divides.

@@ -2,12 +2,14 @@
 
 use std::time::Duration as StdDuration;
 
-use linkhold_core::packet::Direction;
+use linkhold_core::packet::{Direction, Endpoint, FlowKey};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_scenario::{FlowGroup, IpVersion, ResolvedScenario, Source, Transport};
+use linkhold_sim::plan::udp_sender;
 
+use super::datagrams::{NUMBER_LEN, UDP_PORT, UdpFlow};
 use super::error::RunError;
-use super::topology::Family;
+use super::topology::{Family, ch_address, station_address};
 
 /// Port of the first iperf3 server; each client has one of its own, since a server takes one test at a time.
 pub const IPERF_PORT: u16 = 5201;
@@ -15,6 +17,8 @@ pub const IPERF_PORT: u16 = 5201;
 pub const SIZED_PORT: u16 = 7001;
 /// Most iperf3 clients: each needs a server with a port below those that the kernel hands out (32768 and up).
 const MAX_CLIENTS: usize = 1000;
+/// Most UDP flows: each has a port and a thread of its own.
+const MAX_UDP_FLOWS: usize = 256;
 
 /// One iperf3 client.
 #[derive(Clone, Debug)]
@@ -89,6 +93,8 @@ pub struct Workload {
     pub iperf: Vec<Iperf>,
     /// Flows of a given size.
     pub sized: Vec<SizedFlows>,
+    /// UDP flows; their ports count up from [`UDP_PORT`].
+    pub udp: Vec<UdpFlow>,
 }
 
 impl Workload {
@@ -101,11 +107,9 @@ impl Workload {
         for (number, group) in scenario.flows.iter().enumerate() {
             match group.transport {
                 Transport::Tcp => {}
-                Transport::Udp { .. } => {
-                    return Err(RunError::Unsupported(format!(
-                        "flows.{number}.transport: the testbed starts no UDP flow yet; take it out, or simulate it \
-                         with `linkhold run`"
-                    )));
+                Transport::Udp { datagram } => {
+                    this.add_udp(scenario, group, number, datagram)?;
+                    continue;
                 }
             }
             match (group.source, group.arrivals) {
@@ -145,7 +149,52 @@ impl Workload {
                 this.iperf.len()
             )));
         }
+        if this.udp.len() > MAX_UDP_FLOWS {
+            return Err(RunError::Unsupported(format!(
+                "flows: the testbed starts at most {MAX_UDP_FLOWS} UDP flows, the scenario asks for {}",
+                this.udp.len()
+            )));
+        }
         Ok(this)
+    }
+
+    fn add_udp(
+        &mut self,
+        scenario: &ResolvedScenario,
+        group: &FlowGroup,
+        number: usize,
+        datagram: u32,
+    ) -> Result<(), RunError> {
+        let media = match group.source {
+            Source::Media(media) => Some(media),
+            Source::Bulk | Source::Finite(_) | Source::Paced { .. } | Source::Web(_) => None,
+        };
+        let end = Instant::ZERO + scenario.duration;
+        let stop = StdDuration::from_nanos(group.stop.unwrap_or(end).min(end).as_nanos());
+        for (station, start) in staggered(group) {
+            let started = Instant::from_nanos(u64::try_from(start.as_nanos()).unwrap_or(u64::MAX));
+            let sender = udp_sender(group.source, datagram, started);
+            let least = sender.least_payload();
+            if least < NUMBER_LEN as u64 {
+                return Err(RunError::Unsupported(format!(
+                    "flows.{number}: some datagrams carry {least} bytes, and the testbed numbers them in their last \
+                     {NUMBER_LEN}; write a datagram, and a source's chunk, that leave no shorter rest, or simulate it \
+                     with `linkhold run`"
+                )));
+            }
+            let (direction, family) = (group.direction, family(group.ip));
+            self.udp.push(UdpFlow { group: number, station, direction, sender, media, start, stop, family });
+        }
+        Ok(())
+    }
+
+    /// The UDP flows with their ends.
+    pub fn udp_keys(&self) -> impl Iterator<Item = (FlowKey, &UdpFlow)> {
+        (UDP_PORT..).zip(&self.udp).map(|(port, flow)| {
+            let correspondent = Endpoint { addr: ch_address(flow.family), port };
+            let station = Endpoint { addr: station_address(flow.family, flow.station), port };
+            (FlowKey { correspondent, station }, flow)
+        })
     }
 
     fn add_iperf(&mut self, scenario: &ResolvedScenario, group: &FlowGroup, number: usize) {
@@ -176,7 +225,8 @@ impl Workload {
     #[must_use]
     pub fn family(&self) -> Family {
         let first = self.iperf.first().map(|client| client.family);
-        first.or(self.sized.first().map(|flows| flows.family)).unwrap_or(Family::V4)
+        let first = first.or(self.sized.first().map(|flows| flows.family));
+        first.or(self.udp.first().map(|flow| flow.family)).unwrap_or(Family::V4)
     }
 
     /// The iperf3 client whose server listens on `port`.
@@ -269,18 +319,38 @@ mod tests {
 
     #[test]
     fn what_the_testbed_cannot_start_is_refused_by_key_with_a_way_out() {
-        let media = "media = { rate = \"1Mbit/s\" }\n";
         for (flow, key) in [
-            ("transport = \"udp\"\nsource = { rate = \"1Mbit/s\" }\n".to_owned(), "flows.1.transport: "),
-            (format!("source = \"media\"\n{media}"), "flows.1.source: "),
-            (format!("transport = \"udp\"\nsource = \"media\"\n{media}"), "flows.1.transport: "),
-            ("source = \"web\"\n".to_owned(), "flows.1.source: "),
+            ("source = \"media\"\nmedia = { rate = \"1Mbit/s\" }\n", "flows.1.source: "),
+            ("source = \"web\"\n", "flows.1.source: "),
+            (
+                "transport = \"udp\"\nsource = { rate = \"1Mbit/s\", chunk = \"1203B\" }\ndatagram = \"1200B\"\n",
+                "flows.1: ",
+            ),
         ] {
             let flows =
                 format!("[[flows]]\ndirection = \"uplink\"\n[[flows]]\ndirection = \"downlink\"\n{flow}");
             let error = workload(&flows).unwrap_err().to_string();
             assert!(error.contains(key) && error.contains("linkhold run"), "{error}");
         }
+    }
+
+    #[test]
+    fn each_udp_flow_has_a_port_and_a_sender_of_its_own() {
+        let flows = workload(
+            "[[flows]]\ndirection = \"downlink\"\ntransport = \"udp\"\nstation = \"all\"\ncount = 2\n\
+             source = { rate = \"1Mbit/s\" }\ndatagram = \"1250B\"\nstart = \"1s\"\nstagger = \"1s\"\nstop = \"9s\"\n",
+        )
+        .unwrap();
+        let starts: Vec<_> = flows.udp.iter().map(|flow| (flow.station, flow.start.as_secs())).collect();
+        assert_eq!(starts, [(0, 1), (1, 2), (2, 3), (0, 4), (1, 5), (2, 6)]);
+        let (key, third) = flows.udp_keys().nth(2).unwrap();
+        assert_eq!(key.station, Endpoint { addr: "10.66.0.4".parse().unwrap(), port: UDP_PORT + 2 });
+        assert_eq!((third.station, third.stop), (2, StdDuration::from_secs(9)));
+        // Ten milliseconds for each datagram of 1250 bytes.
+        let mut sender = third.sender.clone();
+        let sent = std::iter::from_fn(|| sender.poll(Instant::from_millis(3_020))).count();
+        assert_eq!((sent, sender.next_send()), (3, Some(Instant::from_millis(3_030))));
+        assert!(flows.iperf.is_empty() && flows.sized.is_empty());
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! Plans about other traffic than one bulk download: short flows, many flows, uplink.
+//! Plans about other traffic than one bulk download: short flows, many flows, uplink, datagrams.
+
+use libtest_mimic::Failed;
+use linkhold_results::{FlowDirection, FlowRecord, UdpRecord};
 
 use crate::Answer;
 use crate::conditions::{CUBIC, ONE};
@@ -37,7 +40,136 @@ pub fn plans() -> Vec<Plan> {
             check: uplink_shaping,
             agree: None,
         },
+        Plan {
+            name: "a_udp_hog_leaves_a_download_its_share",
+            shows: "Beside a UDP sender at twice the radio's rate a download keeps 0.45 of the limit where dsasync holds datagrams \
+                    (half would be fair), and next to nothing where they pass; no window is closed for the hog's sake.",
+            conditions: &[HOG],
+            check: hog_leaves_a_share,
+            agree: Some(same_datagrams),
+        },
+        Plan {
+            name: "datagrams_wait_for_the_end_of_a_silence_in_order",
+            shows: "What a silence finds on its way is held and comes later, in order, where the plain router's short queue loses it.",
+            conditions: &[SPARSE],
+            check: datagrams_wait,
+            agree: Some(same_datagrams),
+        },
     ]
+}
+
+const HOG: Conditions = Conditions {
+    name: "UDP hog",
+    scenario: Source::File("udp.toml"),
+    set: &["duration=8s", "warm_up=3s", "flows.1.source={ rate = \"48Mbit/s\" }"],
+    cases: &["pass", "hold"],
+    congestion: CUBIC,
+    seeds: ONE,
+};
+
+/// 2 Mbit/s of datagrams, some from the station, and some of media, over a radio that is silent for 300 ms of
+/// each second, behind a queue of 20 packets.
+const SPARSE: Conditions = Conditions {
+    name: "sparse datagrams",
+    scenario: Source::Text(
+        r#"
+schema = "linkhold.scenario/1"
+name = "sparse"
+duration = "6s"
+warm_up = "1s"
+[wired]
+rtt = "20ms"
+[radio]
+phy_rate = "24Mbit/s"
+sensing = { period = "1s", duration = "300ms", phase = "400ms", announced = false }
+[router]
+limit = "20pkt"
+visible = false
+[[flows]]
+direction = "downlink"
+transport = "udp"
+source = { rate = "2Mbit/s" }
+[[flows]]
+direction = "uplink"
+transport = "udp"
+source = { rate = "100kbit/s" }
+[[flows]]
+direction = "downlink"
+transport = "udp"
+ip = "v6"
+source = "media"
+media = { rate = "500kbit/s", startup = "500ms", resume = "100ms" }
+[[cases]]
+name = "fifo"
+[[cases]]
+name = "hold"
+mechanism = "dsasync"
+"#,
+    ),
+    set: &[],
+    cases: &["fifo", "hold"],
+    congestion: CUBIC,
+    seeds: ONE,
+};
+
+/// The flow of datagrams, with what its record says of them.
+fn datagrams(of: &Evidence) -> Result<(&FlowRecord, &UdpRecord), Failed> {
+    let mut found = of.record.flows.iter().filter_map(|flow| flow.udp.as_ref().map(|udp| (flow, udp)));
+    found.next().ok_or_else(|| format!("{of}: there is no flow of datagrams").into())
+}
+
+fn hog_leaves_a_share(runs: &Runs, findings: &mut Findings) -> Answer {
+    let share = |of: &Evidence| {
+        let downloads = of.record.flows.iter().filter(|flow| flow.udp.is_none());
+        downloads.map(|flow| flow.goodput_bps).sum::<f64>() / of.record.link.goodput_limit_bps
+    };
+    for (held, passed) in runs.of_with("hold", "pass")? {
+        findings.at_least(held, "the download's share of the limit", share(held), 0.45);
+        findings.at_most(passed, "the download's share of the limit", share(passed), 0.1);
+        findings.equal(held, "windows closed", held.mechanism()?.counter("windows_closed"), 0);
+        let (_, udp) = datagrams(held)?;
+        findings.equal(held, "datagrams out of order", udp.reordered, 0);
+        findings.some(held, "datagrams lost", udp.lost);
+    }
+    Ok(())
+}
+
+fn datagrams_wait(runs: &Runs, findings: &mut Findings) -> Answer {
+    for (held, plain) in runs.of_with("hold", "fifo")? {
+        let ((flow, udp), (_, lost)) = (datagrams(held)?, datagrams(plain)?);
+        findings.equal(held, "datagrams lost", udp.lost, 0);
+        findings.equal(held, "datagrams out of order", udp.reordered, 0);
+        findings.some(held, "datagrams held", held.mechanism()?.counter("datagram_holds"));
+        // 50 of 174 a second are sent into a silence, and 20 find room.
+        findings.at_least(plain, "datagrams lost", lost.lost as f64, 5.0 * 25.0);
+        findings.at_least(held, "99th percentile of delay, s", flow.delay_p99_s, 0.2);
+        findings.at_most(held, "99th percentile of delay, s", flow.delay_p99_s, 0.4);
+        let up = held.record.flows.iter().find(|flow| flow.direction == FlowDirection::Uplink);
+        findings.some(held, "bytes from the station", up.map_or(0, |flow| flow.bytes));
+        let media = held.record.flows.iter().find_map(|flow| flow.media.clone());
+        let played = media.map_or(f64::NAN, |media| media.played_bytes as f64);
+        findings.at_least(held, "bytes of media played", played, 0.8 * 500e3 / 8.0 * 5.0);
+    }
+    Ok(())
+}
+
+fn same_datagrams(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
+    for (one, other) in linux.beside(simulator) {
+        let ((of_one, here), (of_other, there)) = (datagrams(one)?, datagrams(other)?);
+        // By the same clock: a datagram at either end of the time counted may be one more or less.
+        findings.at_most(one, "datagrams sent more or fewer", here.sent.abs_diff(there.sent) as f64, 20.0);
+        let apart = (of_one.goodput_bps / of_other.goodput_bps - 1.0).abs();
+        findings.at_most(one, "goodput of datagrams, apart from the simulator's", apart, 0.05);
+        let media =
+            |of: &Evidence| of.record.flows.iter().filter_map(|flow| flow.media.clone()).collect::<Vec<_>>();
+        for (here, there) in media(one).iter().zip(&media(other)) {
+            findings.equal(one, "stalls of the player", here.stalls, there.stalls);
+            let played = here.played_bytes as f64 / there.played_bytes as f64;
+            findings.at_most(one, "bytes played, apart from the simulator's", (played - 1.0).abs(), 0.05);
+        }
+        findings.equal(one, "players", media(one).len() as u64, media(other).len() as u64);
+    }
+    Ok(())
 }
 
 const SHORT_FLOWS: Conditions = Conditions {
