@@ -130,7 +130,7 @@ DSASYNC = [
 ]
 CORRESPONDENT = [
     f"**At the correspondent:** one bulk download, [`{AT_CORRESPONDENT}`](../../{AT_CORRESPONDENT}), over the same channel; the base station's queue of 100",
-    "packets keeps them in a silence. `plain`, `freeze` and `struct-ops` are as above, with `linkhold host` beside the sender on the wire. `agent`:",
+    "packets keeps its packets in a silence. `plain`, `freeze` and `struct-ops` are as above, with `linkhold host` beside the sender on the wire. `agent`:",
     "`linkhold agent` with `dsasync` at the base station instead, told the channel's rate, and the senders left alone.",
     "",
 ]
@@ -206,7 +206,7 @@ def page(kept):
         "**What was told.** "
         + " ".join(f"{title}: {words[0].lower()}{words[1:]}" for title, _, words in TOLD.values()),
         "The host is told of each burst's end at once, and nobody tells a burst ahead. The gate's samples are as late as the bursts, at a dip's start",
-        "and at its end." + (" A host at the correspondent hears of both one wired delay (half the round trip) later." if "correspondent" in places else ""),
+        "and at its end." + (" A host at the correspondent hears of each burst's start and end half a round trip later still." if "correspondent" in places else ""),
         "",
         "Goodput is a share of what a perfect transport would carry, with its 95 % interval over the seeds. cwnd is in segments, medians over",
         "the silences (and the least): before a silence, at its end, and two round trips and 50 ms after it. New data: from the silence's end to the first data at",

@@ -179,12 +179,12 @@ def kernel_part(data):
         *wrapped(
             f"The same download and UDP flow between the kernel's own sockets ([`{SCENARIO}`](../{SCENARIO}), `linkhold testbed`), through `linkhold agent`, with the same "
             f"scenario in the simulator beside it: Linux {data['kernel']}, {KERNEL_SEEDS} seeds, {built_from(data)}. What is told is as above. Datagrams are sent by the simulator's own "
-            "schedule; which of them the agent still holds when a run ends, and which of the last it has dropped, is not told: all of these count as on their way."
+            "schedule; which of the last the agent still holds when a run ends, and which it has dropped, is not told: all of these count as on their way."
         ),
         "",
         *wrapped(
             f"Criterion, fixed before: with `datagrams = \"hold\"` the download has at least 0.45 of the limit beside every hog. {'Met' if met else 'Missed'}: {min(hogs):.3f} is the least of "
-            f"{len(hogs)} runs. In all runs with it {closed} windows were closed, and {reordered} datagrams came out of order."
+            f"{len(hogs)} runs. In all of the kernel's runs with it {closed} windows were closed, and {reordered} datagrams came out of order."
         ),
         "",
         *on_both(data),

@@ -3,7 +3,7 @@
 //!
 //! - [`agent`]: the daemon (`linkhold agent`) and what speaks to it (`linkhold signal`, `linkhold status`).
 //! - [`datapath`]: how packets reach the agent (NFQUEUE) and the rules that bring them there.
-//! - [`testbed`]: a scenario in real time against the kernel's own TCP (`linkhold testbed`).
+//! - [`testbed`]: a scenario in real time against the kernel's own TCP and UDP (`linkhold testbed`).
 //! - [`doctor`]: what this machine can run; [`interfaces`]: its network interfaces.
 //! - [`netns`], [`topology`]: network namespaces that always go away, and a path of three of them for tests.
 
@@ -15,5 +15,6 @@ mod ethtool;
 pub mod host;
 pub mod interfaces;
 pub mod netns;
+mod punctual;
 pub mod testbed;
 pub mod topology;

@@ -365,7 +365,7 @@ fn media_schedule(media: &Media) -> Schedule {
     Schedule::live(media.chunk, media.interval).sent_ahead(media.ahead, spacing)
 }
 
-/// The sender of a UDP flow that starts at `started`: what sends its datagrams, whoever carries them.
+/// The sender of a UDP flow that starts at `started`, for who drives it by another clock than the engine's.
 #[must_use]
 pub fn udp_sender(source: Source, datagram: u32, started: Instant) -> UdpSender {
     UdpSender::new(schedule(source, datagram), datagram, started)

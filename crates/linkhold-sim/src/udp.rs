@@ -7,8 +7,11 @@
 //! the stream it has.
 
 use linkhold_core::time::{Duration, Instant};
-use linkhold_results::UdpRecord;
+use linkhold_results::{MediaRecord, UdpRecord};
+use linkhold_scenario::Media;
 use linkhold_tcp::Schedule;
+
+use crate::apps::player::Player;
 
 /// The sending end.
 #[derive(Clone, Debug)]
@@ -168,6 +171,58 @@ impl UdpReceiver {
             reordered: self.reordered,
             jitter_s: self.jitter_sum / self.jitter_count as f64,
         }
+    }
+}
+
+/// A flow as its receiving end sees it: what has come, and how its media play.
+#[derive(Clone, Debug)]
+pub struct Reception {
+    receiver: UdpReceiver,
+    player: Option<Box<Player>>,
+}
+
+impl Reception {
+    /// That of a flow which opens at `opened`, and has `media` if any.
+    #[must_use]
+    pub fn new(media: Option<&Media>, opened: Instant) -> Self {
+        let player = media.map(|media| Box::new(Player::new(media, false, opened)));
+        Self { receiver: UdpReceiver::default(), player }
+    }
+
+    /// Datagram `number` of `len` bytes, which begins at `position` of the stream, arrived `transit` after it
+    /// was sent; answers how many bytes have arrived.
+    pub fn arrived(&mut self, now: Instant, number: u32, len: u32, position: u64, transit: Duration) -> u64 {
+        self.receiver.arrived(number, len, transit);
+        if let Some(player) = &mut self.player {
+            player.arrived(now, position, position + u64::from(len));
+        }
+        self.receiver.bytes()
+    }
+
+    /// Counts from `now` on: datagrams from number `from`.
+    pub fn count_from(&mut self, now: Instant, from: u32) {
+        self.receiver.count_from(from);
+        if let Some(player) = &mut self.player {
+            player.count_from(now);
+        }
+    }
+
+    /// The application has stopped after `length` bytes.
+    pub fn content_ends(&mut self, now: Instant, length: u64) {
+        if let Some(player) = &mut self.player {
+            player.content_ends(now, length);
+        }
+    }
+
+    /// See [`UdpReceiver::record`].
+    #[must_use]
+    pub fn record(&self, sent: u32, inside: u32) -> UdpRecord {
+        self.receiver.record(sent, inside)
+    }
+
+    /// How the media have played until `now`.
+    pub fn media(&mut self, now: Instant) -> Option<MediaRecord> {
+        self.player.as_mut().map(|player| player.record(now))
     }
 }
 

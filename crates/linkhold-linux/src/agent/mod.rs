@@ -45,6 +45,8 @@ pub use record::Recording;
 use linkhold_core::mechanism::Mechanism;
 use senders::{NoSenders, Senders};
 
+use crate::punctual::finest_timers;
+
 /// Runs the agent until SIGTERM or SIGINT. Call it on the main thread. If a `recording` is wanted, everything
 /// that the mechanisms are told and answer is logged.
 ///
@@ -89,9 +91,7 @@ pub fn run_with(
             Some(recording) => recording.of(mechanism, config, radio, seed)?,
         });
     }
-    // A wait of 50 µs more than asked for (the default slack) would be a late release.
-    // SAFETY: PR_SET_TIMERSLACK takes a number and changes the calling thread only.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    finest_timers();
     ask_for_priority();
     let (mechanisms, senders) = seat(mechanisms)?;
     let agent = Agent::open(config, mechanisms, senders)?;

@@ -8,20 +8,20 @@ use std::collections::VecDeque;
 use std::time::Duration as StdDuration;
 
 use linkhold_core::packet::Direction;
-use linkhold_core::time::{Duration, Instant};
+use linkhold_core::time::Instant;
 use linkhold_results::{MediaRecord, UdpRecord};
 use linkhold_scenario::Media;
-use linkhold_sim::apps::player::Player;
 use linkhold_sim::slab::UDP_HEADER;
-use linkhold_sim::udp::{UdpReceiver, UdpSender};
+use linkhold_sim::udp::{Reception, UdpSender};
 use linkhold_wire::{Parsed, ParsedDatagram, parse_ip_headers};
 
+use super::clock::instant;
 use super::topology::Family;
 
 /// Port of the first UDP flow, at both of its ends; each flow has one of its own.
 pub const UDP_PORT: u16 = 20_001;
-/// Most datagrams of a flow that are followed through the base station at once.
-const MAX_FOLLOWED: usize = 1 << 17;
+/// Most datagrams of a flow that are followed at once: more than a hold buffer of 8 MB has room for.
+const MAX_FOLLOWED: usize = 1 << 18;
 /// Bytes of a datagram's number.
 pub const NUMBER_LEN: usize = 4;
 
@@ -40,8 +40,8 @@ pub struct UdpFlow {
     pub media: Option<Media>,
     /// When it begins, after the start of the run.
     pub start: StdDuration,
-    /// When its application stops, after the start of the run.
-    pub stop: StdDuration,
+    /// When its application stops, after the start of the run; `None`: with the run.
+    pub stop: Option<StdDuration>,
     /// Internet protocol.
     pub family: Family,
 }
@@ -62,9 +62,9 @@ impl Numbered {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let Ok(Parsed::Udp(packet)) = parse_ip_headers(bytes) else { return None };
+        let family = if packet.src.addr.is_ipv4() { Family::V4 } else { Family::V6 };
         // The testbed's hosts send no options.
-        let ip_header = if packet.src.addr.is_ipv4() { 20 } else { 40 };
-        let payload_len = packet.ip_len.checked_sub(ip_header + UDP_HEADER)?;
+        let payload_len = packet.ip_len.checked_sub(family.ip_header() + UDP_HEADER)?;
         if (payload_len as usize) < NUMBER_LEN {
             return None;
         }
@@ -75,21 +75,60 @@ impl Numbered {
     }
 }
 
+/// When the datagrams of a flow were sent that have not arrived, by number. A datagram has the place of its
+/// number, modulo how many there are. All places are empty as zeros, so that memory which no flow comes to is
+/// never touched.
+#[derive(Clone, Debug)]
+struct UnderWay {
+    /// The number and one, or zero.
+    numbers: Vec<u32>,
+    /// Nanoseconds after the start of the run.
+    sent_at: Vec<u64>,
+}
+
+impl UnderWay {
+    fn new() -> Self {
+        Self { numbers: vec![0; MAX_FOLLOWED], sent_at: vec![0; MAX_FOLLOWED] }
+    }
+
+    fn place(&mut self, number: u32) -> Option<(&mut u32, &mut u64)> {
+        let place = number as usize % MAX_FOLLOWED;
+        self.numbers.get_mut(place).zip(self.sent_at.get_mut(place))
+    }
+
+    fn sent(&mut self, now: Instant, number: u32) {
+        if let Some((there, at)) = self.place(number) {
+            (*there, *at) = (number + 1, now.as_nanos());
+        }
+    }
+
+    /// When the datagram was sent that arrives now; `None` if it was not, or has arrived before.
+    fn arrived(&mut self, number: u32) -> Option<Instant> {
+        let (there, at) = self.place(number)?;
+        if *there != number + 1 {
+            return None;
+        }
+        *there = 0;
+        Some(Instant::from_nanos(*at))
+    }
+}
+
 /// What is known of a flow's datagrams beside the track of its bytes.
 #[derive(Clone, Debug)]
 pub struct Datagrams {
     group: usize,
     direction: Direction,
+    /// Knows where in the stream a datagram begins.
     sender: UdpSender,
-    receiver: UdpReceiver,
-    player: Option<Box<Player>>,
+    reception: Reception,
     /// One more than the highest number that has left the sender's host.
     next: u32,
+    under_way: UnderWay,
     /// Those that went into the base station, without the ones up to the last that came out: nothing there
     /// overtakes within a flow.
     in_base_station: VecDeque<u32>,
     counting: bool,
-    /// When the application stops, until it has.
+    /// When the application stops, if it does and has not yet.
     stops_at: Option<Instant>,
 }
 
@@ -97,22 +136,16 @@ impl Datagrams {
     /// Those of `flow`, before its first.
     #[must_use]
     pub fn new(flow: &UdpFlow) -> Self {
-        let after_start = |time: StdDuration| {
-            Instant::ZERO + Duration::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-        };
         Self {
             group: flow.group,
             direction: flow.direction,
             sender: flow.sender.clone(),
-            receiver: UdpReceiver::default(),
-            player: flow
-                .media
-                .as_ref()
-                .map(|media| Box::new(Player::new(media, false, after_start(flow.start)))),
+            reception: Reception::new(flow.media.as_ref(), instant(flow.start)),
             next: 0,
-            in_base_station: VecDeque::new(),
+            under_way: UnderWay::new(),
+            in_base_station: VecDeque::with_capacity(MAX_FOLLOWED),
             counting: false,
-            stops_at: Some(after_start(flow.stop)),
+            stops_at: flow.stop.map(instant),
         }
     }
 
@@ -128,9 +161,10 @@ impl Datagrams {
         self.direction
     }
 
-    /// Datagram `number` has left its host.
-    pub fn sent(&mut self, number: u32) {
-        self.next = self.next.max(number + 1);
+    /// A datagram has left its host.
+    pub fn sent(&mut self, now: Instant, datagram: &Numbered) {
+        self.next = self.next.max(datagram.number + 1);
+        self.under_way.sent(now, datagram.number);
     }
 
     /// Datagram `number` is handed to the base station.
@@ -147,30 +181,28 @@ impl Datagrams {
         }
     }
 
-    /// Datagram `number` has reached the other host; answers how many bytes have.
-    pub fn arrived(&mut self, now: Instant, number: u32, len: u32, transit: Duration) -> u64 {
-        self.receiver.arrived(number, len, transit);
-        if let Some(player) = &mut self.player {
-            let start = self.sender.position(number);
-            player.arrived(now, start, start + u64::from(len));
-        }
-        self.receiver.bytes()
+    /// A datagram has reached the other host; answers when it was sent, and how many bytes have come so far.
+    /// `None` if it counts for nothing: a second copy, or one that its host has not sent.
+    pub fn arrived(&mut self, now: Instant, datagram: &Numbered) -> Option<(Instant, u64)> {
+        let Numbered { number, payload_len, .. } = *datagram;
+        let sent = self.under_way.arrived(number)?;
+        let position = self.sender.position(number);
+        Some((sent, self.reception.arrived(now, number, payload_len, position, now.since(sent))))
     }
 
-    /// Takes note of the time: what counts begins, and the application stops, when it is time.
+    /// Takes note of the time: what counts begins, and the application stops, each at its own time.
     pub fn pass(&mut self, now: Instant, warm_up: Instant) {
+        self.stop_by(now.min(warm_up));
         if !self.counting && now >= warm_up {
             self.counting = true;
-            self.receiver.count_from(self.next);
-            if let Some(player) = &mut self.player {
-                player.count_from(now);
-            }
+            self.reception.count_from(warm_up, self.next);
         }
-        if let Some(at) = self.stops_at.filter(|&at| now >= at) {
-            self.stops_at = None;
-            if let Some(player) = &mut self.player {
-                player.content_ends(at, self.sender.position(self.next));
-            }
+        self.stop_by(now);
+    }
+
+    fn stop_by(&mut self, now: Instant) {
+        if let Some(at) = self.stops_at.take_if(|at| *at <= now) {
+            self.reception.content_ends(at, self.sender.position(self.next));
         }
     }
 
@@ -180,19 +212,20 @@ impl Datagrams {
     #[must_use]
     pub fn record(&self, inside: u32) -> UdpRecord {
         let held = u32::try_from(self.in_base_station.len()).unwrap_or(u32::MAX);
-        self.receiver.record(self.next, inside.saturating_add(held))
+        self.reception.record(self.next, inside.saturating_add(held))
     }
 
     /// How the media played until `until`.
     #[must_use]
     pub fn media(&self, until: Instant) -> Option<MediaRecord> {
-        self.player.clone().map(|mut player| player.record(until))
+        self.reception.clone().media(until)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use linkhold_core::packet::{Ecn, Endpoint};
+    use linkhold_core::time::Duration;
     use linkhold_core::units::{BitRate, Bytes};
     use linkhold_scenario::Source;
     use linkhold_wire::{DatagramSpec, emit_datagram};
@@ -225,35 +258,101 @@ mod tests {
         assert_eq!(Numbered::of(&padded).map(|found| found.number), Some(5));
     }
 
-    #[test]
-    fn what_the_base_station_holds_at_the_end_is_not_lost() {
+    /// A flow of datagrams of 100 bytes, 1250 a second, that stops after a second.
+    fn flow(media: Option<Media>) -> UdpFlow {
         let source = Source::Paced { rate: BitRate::from_mbps(1), chunk: Bytes(100) };
-        let sender = linkhold_sim::plan::udp_sender(source, 100, Instant::ZERO);
-        let flow = UdpFlow {
+        UdpFlow {
             group: 0,
             station: 0,
             direction: Direction::Downlink,
-            sender,
-            media: None,
+            sender: linkhold_sim::plan::udp_sender(source, 100, Instant::ZERO),
+            media,
             start: StdDuration::ZERO,
-            stop: StdDuration::from_secs(1),
+            stop: Some(StdDuration::from_secs(1)),
             family: Family::V4,
-        };
-        let mut datagrams = Datagrams::new(&flow);
+        }
+    }
+
+    fn numbered(number: u32) -> Numbered {
+        Numbered::of(&bytes(100, number)).expect("it has a number")
+    }
+
+    #[test]
+    fn what_the_base_station_holds_at_the_end_is_not_lost() {
+        let mut datagrams = Datagrams::new(&flow(None));
         datagrams.pass(Instant::ZERO, Instant::ZERO);
         for number in 0..6 {
-            datagrams.sent(number);
+            datagrams.sent(Instant::ZERO, &numbered(number));
         }
         // The sixth is on the wire; the second is dropped, the fourth and the fifth are held.
         for number in 0..5 {
             datagrams.entered(number);
         }
-        for number in [0, 2] {
+        for (number, bytes) in [(0, 100), (2, 200)] {
             datagrams.left(number);
-            datagrams.arrived(Instant::from_millis(5), number, 100, Duration::from_millis(5));
+            let arrived = datagrams.arrived(Instant::from_millis(5), &numbered(number));
+            assert_eq!(arrived, Some((Instant::ZERO, bytes)));
         }
         let record = datagrams.record(1);
         assert_eq!((record.sent, record.delivered, record.lost, record.inside), (6, 2, 1, 3));
+    }
+
+    #[test]
+    fn a_second_copy_and_what_nobody_sent_count_for_nothing() {
+        let mut datagrams = Datagrams::new(&flow(None));
+        datagrams.pass(Instant::ZERO, Instant::ZERO);
+        datagrams.sent(Instant::ZERO, &numbered(3));
+        let later = Instant::from_millis(9);
+        assert!(datagrams.arrived(later, &numbered(3)).is_some());
+        for number in [3, 4, 3 + MAX_FOLLOWED as u32] {
+            assert_eq!(datagrams.arrived(later, &numbered(number)), None, "{number}");
+        }
+        let record = datagrams.record(0);
+        assert_eq!((record.sent, record.delivered), (4, 1));
+    }
+
+    #[test]
+    fn counting_begins_with_the_warm_ups_end_and_a_stream_ends_when_it_stops() {
+        let media = Media {
+            rate: BitRate::from_mbps(1),
+            chunk: Bytes(100),
+            interval: Duration::from_micros(800),
+            ahead: Duration::ZERO,
+            ahead_rate: None,
+            startup: Duration::from_millis(100),
+            resume: Duration::from_millis(100),
+        };
+        // Everything arrives 10 ms after it was sent; the next event after the stop comes seconds later.
+        let played = |warm_up: Instant| {
+            let mut datagrams = Datagrams::new(&flow(Some(media)));
+            for number in 0..1250 {
+                let at = instant(StdDuration::from_micros(800 * u64::from(number)));
+                datagrams.pass(at, warm_up);
+                datagrams.sent(at, &numbered(number));
+                datagrams.arrived(at + Duration::from_millis(10), &numbered(number));
+            }
+            let until = Instant::from_millis(5_000);
+            datagrams.pass(until, warm_up);
+            datagrams.media(until).expect("it plays media")
+        };
+        let whole = played(Instant::ZERO);
+        assert_eq!((whole.stalls, whole.played_bytes, whole.buffered_bytes), (0, 125_000, 0));
+        // The warm-up ends between two events: what is played after it counts.
+        let half = played(instant(StdDuration::from_micros(500_300)));
+        assert!(half.stalls == 0 && (70_000..80_000).contains(&half.played_bytes), "{half:?}");
+        // It ends when the stream has stopped, and 90 ms of it are still to be played.
+        let rest = played(instant(StdDuration::from_micros(1_020_000)));
+        assert!((10_000..13_000).contains(&rest.played_bytes), "{rest:?}");
+    }
+
+    proptest::proptest! {
+        /// Whatever comes in by a port is a datagram of the testbed's or not, and no panic.
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..1600)) {
+            if let Some(found) = Numbered::of(&bytes) {
+                proptest::prop_assert!((found.payload_len as usize) < bytes.len());
+            }
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ use super::flowlog::FlowLog;
 use super::ports::{Capture, Faults, LinkSink, Port, Ports};
 use super::topology::Tuns;
 use super::tun::MTU;
+use crate::punctual::finest_timers;
 
 /// The loop wakes this long before an event and spins the rest. Short: side by side, spinning loops would
 /// take the processor from each other, and a frame that is 50 us late is caught up with at the next one.
@@ -258,14 +259,14 @@ impl Ether {
 
 /// Real-time priority and the finest timers, for this thread. Without the privilege the run goes on and the
 /// measured lateness decides.
-#[allow(unsafe_code, reason = "nix wraps neither call")]
+#[allow(unsafe_code, reason = "nix does not wrap it")]
 fn be_punctual() {
-    // SAFETY: both calls only read their arguments and concern the calling thread.
+    // SAFETY: the call only reads its arguments and concerns the calling thread.
     unsafe {
         let priority = libc::sched_param { sched_priority: 10 };
         if libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) != 0 {
             tracing::warn!("no real-time priority for the air: {}", io::Error::last_os_error());
         }
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1_usize);
     }
+    finest_timers();
 }

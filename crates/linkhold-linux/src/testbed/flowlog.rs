@@ -105,6 +105,15 @@ impl Track {
         self.stream.delivered
     }
 
+    /// A packet that was sent at `sent` has arrived.
+    fn record_delay(&mut self, now: Instant, sent: Instant, station: StationId, silences: &SilenceTracker) {
+        let delay = now.since(sent);
+        self.delays.record(delay);
+        if !silences.met_since(station, sent) {
+            self.delays_outside_silence.record(delay);
+        }
+    }
+
     /// New data has arrived in order.
     fn move_on(&mut self, now: Instant, counting: bool, station: StationId, silences: &SilenceTracker) {
         self.last_delivered_at = now;
@@ -184,8 +193,7 @@ pub struct FlowLog {
     by_key: HashMap<FlowKey, usize>,
     /// UDP flows of which no datagram has been seen yet.
     expected: HashMap<FlowKey, Datagrams>,
-    /// By (flow, direction, sequence number after it): the segment's latest transmission. A datagram's number
-    /// is in the place of the sequence number.
+    /// By (flow, direction, sequence number after it): the segment's latest transmission.
     sent: HashMap<(usize, usize, u32), Passed>,
     transit: DelayHistogram,
     /// Flow, data direction and packet, in the order of time.
@@ -222,7 +230,7 @@ impl FlowLog {
         &self.flows
     }
 
-    /// How long the base station took to forward downlink data, an agent's holding included.
+    /// How long the base station took to forward downlink segments, an agent's holding included.
     #[must_use]
     pub const fn transit(&self) -> &DelayHistogram {
         &self.transit
@@ -298,10 +306,11 @@ impl FlowLog {
         self.expected.insert(key, datagrams);
     }
 
-    /// True if `key` is a UDP flow of the run.
+    /// True if datagrams of the run go in `direction` between the ends `key`.
     #[must_use]
-    pub fn knows(&self, key: &FlowKey) -> bool {
-        self.by_key.contains_key(key) || self.expected.contains_key(key)
+    pub fn is_datagram_flow(&self, key: &FlowKey, direction: Direction) -> bool {
+        let known = self.by_key.get(key).and_then(|&number| self.flows.get(number)?.datagrams());
+        known.or(self.expected.get(key)).is_some_and(|datagrams| datagrams.direction() == direction)
     }
 
     fn datagram_flow(&mut self, now: Instant, key: FlowKey, silences: &SilenceTracker) -> Option<usize> {
@@ -337,14 +346,10 @@ impl FlowLog {
             return;
         };
         datagrams.pass(now, self.warm_up);
-        datagrams.sent(datagram.number);
+        datagrams.sent(now, datagram);
         let track = &mut flow.tracks[index(direction)];
         track.first_data_at.get_or_insert(now);
         track.sent_bytes += u64::from(datagram.payload_len);
-        if self.sent.len() < MAX_IN_FLIGHT {
-            let passed = Passed { sent: now, at_base_station: None };
-            self.sent.insert((number, index(direction), datagram.number), passed);
-        }
     }
 
     /// A datagram is handed to the base station.
@@ -367,7 +372,7 @@ impl FlowLog {
         (datagrams.direction() == direction).then_some(datagrams)
     }
 
-    /// A datagram reached its receiving host. A second copy of it counts for nothing.
+    /// A datagram reached its receiving host.
     pub fn on_datagram_received(
         &mut self,
         now: Instant,
@@ -376,21 +381,17 @@ impl FlowLog {
         silences: &SilenceTracker,
     ) {
         let Some(&number) = self.by_key.get(&datagram.packet.flow(direction)) else { return };
-        let Some(passed) = self.sent.remove(&(number, index(direction), datagram.number)) else { return };
         let Some(flow) = self.flows.get_mut(number) else { return };
         let Some(datagrams) = flow.datagrams.as_mut().filter(|of| of.direction() == direction) else {
             return;
         };
         let (station, counting) = (StationId(flow.station), now >= self.warm_up);
         datagrams.pass(now, self.warm_up);
-        let delay = now.since(passed.sent);
+        let Some((sent, bytes)) = datagrams.arrived(now, datagram) else { return };
         let track = &mut flow.tracks[index(direction)];
-        track.stream.delivered = datagrams.arrived(now, datagram.number, datagram.payload_len, delay);
+        track.stream.delivered = bytes;
         if counting {
-            track.delays.record(delay);
-            if !silences.met_since(station, passed.sent) {
-                track.delays_outside_silence.record(delay);
-            }
+            track.record_delay(now, sent, station, silences);
         }
         track.move_on(now, counting, station, silences);
     }
@@ -465,11 +466,7 @@ impl FlowLog {
         if let Some(passed) = self.sent.remove(&(number, index(direction), end.0))
             && counting
         {
-            let delay = now.since(passed.sent);
-            track.delays.record(delay);
-            if !silences.met_since(station, passed.sent) {
-                track.delays_outside_silence.record(delay);
-            }
+            track.record_delay(now, passed.sent, station, silences);
         }
         let new = track.stream.arrived(packet.tcp.seq, packet.tcp.payload_len);
         if new {

@@ -1,7 +1,8 @@
-//! The testbed: a scenario in real time against the kernel's own TCP.
+//! The testbed: a scenario in real time against the kernel's own TCP and UDP.
 
 pub mod capture;
 pub mod cells;
+pub mod clock;
 pub mod daemon;
 pub mod daemon_config;
 pub mod datagrams;

@@ -67,7 +67,7 @@ pub struct LinuxRecord {
     pub host: HostLoad,
     /// Packets that a port or the engine had no room for.
     pub overruns: u64,
-    /// Time that downlink data spent in the base station, an agent's holding included, s.
+    /// Time that downlink segments spent in the base station, an agent's holding included, s.
     pub transit_p50_s: Option<f64>,
     /// The same, 99th percentile, s.
     pub transit_p99_s: Option<f64>,
@@ -85,7 +85,7 @@ pub struct LinuxRecord {
     /// before the end.
     #[serde(default)]
     pub silences: Vec<SilenceStory>,
-    /// The stories summed up; `None` where there was no silence, or no flow.
+    /// The stories summed up; `None` where there was no silence, or no flow of TCP.
     #[serde(default)]
     pub silence_summary: Option<SilenceSummary>,
     /// Least and greatest receive window that senders heard of, bytes.
@@ -290,15 +290,17 @@ fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, completions: &[Complet
     let mut has_control = vec![false; workload.iperf.len()];
     let sized: HashMap<(u32, u16), usize> =
         completions.iter().map(|one| ((one.station, one.port), one.group)).collect();
-    let mut found: Vec<(usize, DataFlow<'a>)> = Vec::new();
+    let mut found: Vec<(usize, u16, DataFlow<'a>)> = Vec::new();
     for flow in flows {
         let port = flow.key.correspondent.port;
         if let Some(datagrams) = flow.datagrams() {
             let one = DataFlow { flow, direction: datagrams.direction(), total: None };
-            found.push((datagrams.group(), one));
+            // Their ports are in the scenario's order; which of them sends first is chance.
+            found.push((datagrams.group(), port, one));
         } else if let Some((index, client)) = workload.client_of(port) {
             if std::mem::replace(&mut has_control[index], true) {
-                found.push((client.group, DataFlow { flow, direction: client.direction, total: None }));
+                let one = DataFlow { flow, direction: client.direction, total: None };
+                found.push((client.group, 0, one));
             }
         } else if port == SIZED_PORT {
             let group = sized.get(&(flow.station, flow.key.station.port));
@@ -307,11 +309,12 @@ fn data_flows<'a>(flows: &'a [Flow], workload: &Workload, completions: &[Complet
             }) else {
                 continue;
             };
-            found.push((spec.group, DataFlow { flow, direction: spec.direction, total: Some(spec.bytes) }));
+            let one = DataFlow { flow, direction: spec.direction, total: Some(spec.bytes) };
+            found.push((spec.group, 0, one));
         }
     }
-    found.sort_by_key(|(group, _)| *group);
-    found.into_iter().map(|(_, one)| one).collect()
+    found.sort_by_key(|(group, port, _)| (*group, *port));
+    found.into_iter().map(|(_, _, one)| one).collect()
 }
 
 fn flow_record(id: u32, one: &DataFlow<'_>, warm_up: Instant, until: Instant) -> FlowRecord {

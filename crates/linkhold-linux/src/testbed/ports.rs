@@ -20,6 +20,7 @@ use linkhold_sim::path::{NodeId, Route};
 use linkhold_sim::slab::{Packet, PacketKind, Sending, SendingDatagram};
 use linkhold_wire::{ParsedPacket, TcpChecksum, apply_rewrite, parse_ip_tcp};
 
+use super::clock::instant;
 use super::datagrams::Numbered;
 use super::flowlog::FlowLog;
 use super::packets::Packets;
@@ -141,7 +142,7 @@ impl Ports {
     /// The time on the real clock.
     #[must_use]
     pub fn now(&self) -> Instant {
-        Instant::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        instant(self.began.elapsed())
     }
 
     /// The device of a port, if there is such a station.
@@ -207,7 +208,7 @@ impl Ports {
     ) -> Option<PacketId> {
         let (now, direction) = (self.now(), port.direction());
         let key = datagram.packet.flow(direction);
-        if !self.log.knows(&key) {
+        if !self.log.is_datagram_flow(&key, direction) {
             return None;
         }
         if let Some(side) = port.side() {

@@ -112,7 +112,7 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
     let warm_up = Instant::ZERO + scenario.warm_up;
     let (network, wire) = linkhold_sim::build::open_network(scenario, seed)?;
     let Topology { ch, wan, bs, stations, tuns } = topology;
-    let traffic = Traffic::prepare(&ch, &workload)?;
+    let traffic = Traffic::prepare(&ch, &stations, &workload)?;
     let hosts = Hosts { ch: &ch, stations: &stations };
     let senders = hosts.senders(&workload)?;
     let mut log = FlowLog::new(warm_up, scenario.output.series_interval);
@@ -273,7 +273,7 @@ impl<'n> Hosts<'n> {
         started: Started<'_>,
     ) -> Result<Watched, RunError> {
         let Started { began, mut traffic, mut senders } = started;
-        traffic.start(self.ch, self.stations, workload, began)?;
+        traffic.start(self.stations, workload, began)?;
         let length = StdDuration::from_nanos(scenario.duration.as_nanos());
         let mut windows = Vec::new();
         let mut stalls = Stalls::new(std::time::Instant::now());

@@ -78,6 +78,17 @@ pub enum Family {
     V6,
 }
 
+impl Family {
+    /// Bytes of an IP header without options.
+    #[must_use]
+    pub const fn ip_header(self) -> u32 {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 40,
+        }
+    }
+}
+
 /// The namespaces and TUN devices. Dropping it removes everything.
 pub struct Topology {
     /// Correspondent hosts.

@@ -14,22 +14,24 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use linkhold_core::packet::{Direction, Endpoint};
+use linkhold_core::packet::Direction;
 use linkhold_sim::udp::UdpSender;
 
-use super::datagrams::NUMBER_LEN;
+use super::clock::{after_start, instant};
+use super::datagrams::{NUMBER_LEN, UdpFlow};
 use super::error::TrafficError;
 use super::topology::ch_address;
 use super::tun::MTU;
 use super::workload::{IPERF_PORT, Iperf, SIZED_PORT, SizedFlows, Workload};
 use crate::command::CommandError;
 use crate::netns::NetNs;
+use crate::punctual::{be_nice, finest_timers};
 
 /// Largest sized flow, bytes.
 const MAX_SIZE: u64 = 1 << 40;
 /// Nice value of iperf3. It is below zero because separate hosts would not wait for this machine's other
 /// work.
-const NICE: &str = "-10";
+const NICE: i32 = -10;
 /// Longest wait for a peer that sends nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a waiting transfer looks whether the run is over.
@@ -66,28 +68,34 @@ pub struct Traffic {
     clients: Vec<Client>,
     began: Instant,
     threads: Vec<JoinHandle<()>>,
-    /// The threads that send datagrams, as the kernel calls them.
+    /// The senders of datagrams, until they start.
+    datagrams: Vec<DatagramSender>,
+    /// Their threads, as the kernel calls them.
     senders: Vec<nix::unistd::Pid>,
     /// Where datagrams go.
     sinks: Vec<UdpSocket>,
+    /// Why datagrams could not be sent.
+    send_error: Arc<Mutex<Option<std::io::Error>>>,
     stop: Arc<AtomicBool>,
     completions: Arc<Mutex<Vec<Completion>>>,
     corrupt: Arc<AtomicU64>,
 }
 
 impl Traffic {
-    /// Starts the servers.
+    /// Starts the servers, and opens the sockets of UDP flows.
     ///
     /// # Errors
-    /// [`TrafficError`] if a program cannot start.
-    pub fn prepare(ch: &NetNs, workload: &Workload) -> Result<Self, TrafficError> {
+    /// [`TrafficError`] if a program cannot start or a socket cannot be had.
+    pub fn prepare(ch: &NetNs, stations: &[NetNs], workload: &Workload) -> Result<Self, TrafficError> {
         let mut traffic = Self {
             servers: Vec::new(),
             clients: Vec::new(),
             began: Instant::now(),
             threads: Vec::new(),
+            datagrams: Vec::new(),
             senders: Vec::new(),
             sinks: Vec::new(),
+            send_error: Arc::default(),
             stop: Arc::new(AtomicBool::new(false)),
             completions: Arc::default(),
             corrupt: Arc::default(),
@@ -97,7 +105,7 @@ impl Traffic {
             // The client's output tells what went wrong, too.
             let server = ch
                 .command("nice")
-                .args(["-n", NICE, "iperf3", "-s", "-1", "-p", &port])
+                .args(["-n", &NICE.to_string(), "iperf3", "-s", "-1", "-p", &port])
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .spawn();
@@ -105,6 +113,23 @@ impl Traffic {
         }
         if !workload.sized.is_empty() {
             traffic.serve_sized_flows(ch, workload.congestion.of(Direction::Downlink))?;
+        }
+        for (key, flow) in workload.udp_keys() {
+            let Some(station) = stations.get(flow.station as usize) else { continue };
+            let [far, near] = [(ch, key.correspondent), (station, key.station)].map(|(netns, end)| {
+                let address = SocketAddr::new(end.addr, end.port);
+                netns.enter(|| UdpSocket::bind(address).map(|socket| (socket, address)))
+            });
+            // A socket stays in the namespace where it was made, whichever thread uses it.
+            let (far, near) =
+                (far?.map_err(TrafficError::Datagrams)?, near?.map_err(TrafficError::Datagrams)?);
+            let (from, to) = match flow.direction {
+                Direction::Downlink => (far, near),
+                Direction::Uplink => (near, far),
+            };
+            let UdpFlow { sender, stop, .. } = flow.clone();
+            traffic.datagrams.push(DatagramSender { socket: from.0, peer: to.1, sender, until: stop });
+            traffic.sinks.push(to.0);
         }
         // Servers listen within a few milliseconds; a client that finds none would end the test.
         std::thread::sleep(SERVER_START);
@@ -117,27 +142,20 @@ impl Traffic {
     /// [`TrafficError`] if a program cannot start.
     pub fn start(
         &mut self,
-        ch: &NetNs,
         stations: &[NetNs],
         workload: &Workload,
         began: Instant,
     ) -> Result<(), TrafficError> {
         self.began = began;
+        for datagrams in std::mem::take(&mut self.datagrams) {
+            self.start_datagrams(datagrams)?;
+        }
         for (index, client) in workload.iperf.iter().enumerate() {
             let congestion = workload.congestion.of(client.direction);
             self.spawn_client(stations, client, IPERF_PORT + index as u16, congestion)?;
         }
         for flows in &workload.sized {
             self.start_sized(stations, flows.clone(), workload.congestion.of(flows.direction))?;
-        }
-        for (key, flow) in workload.udp_keys() {
-            let Some(station) = stations.get(flow.station as usize) else { continue };
-            let (far, near) = ((ch, key.correspondent), (station, key.station));
-            let (from, to) = match flow.direction {
-                Direction::Downlink => (far, near),
-                Direction::Uplink => (near, far),
-            };
-            self.start_datagrams(from, to, flow.sender.clone(), flow.stop)?;
         }
         Ok(())
     }
@@ -178,11 +196,14 @@ impl Traffic {
         Ok(())
     }
 
-    /// Fails if a client has ended before its time.
+    /// Fails if a client has ended before its time, or datagrams cannot be sent.
     ///
     /// # Errors
-    /// [`TrafficError::Ended`] with what iperf3 said.
+    /// [`TrafficError::Ended`] with what iperf3 said, [`TrafficError::Datagrams`] with what the system said.
     pub fn check(&mut self) -> Result<(), TrafficError> {
+        if let Some(error) = self.send_error.lock().ok().and_then(|mut failed| failed.take()) {
+            return Err(TrafficError::Datagrams(error));
+        }
         let now = self.began.elapsed();
         for client in self.clients.iter_mut().filter(|client| now < client.until) {
             if let Ok(Some(status)) = client.child.try_wait() {
@@ -282,22 +303,14 @@ impl Traffic {
         Ok(())
     }
 
-    fn start_datagrams(
-        &mut self,
-        (from, own): (&NetNs, Endpoint),
-        (to, peer): (&NetNs, Endpoint),
-        sender: UdpSender,
-        until: Duration,
-    ) -> Result<(), TrafficError> {
-        let bind = |end: Endpoint| move || UdpSocket::bind((end.addr, end.port));
-        self.sinks.push(to.enter(bind(peer))?.map_err(TrafficError::Datagrams)?);
-        let socket = from.enter(bind(own))?.map_err(TrafficError::Datagrams)?;
-        // A socket stays in the namespace where it was made, whichever thread uses it.
-        let (stop, began, peer) = (self.stop.clone(), self.began, SocketAddr::new(peer.addr, peer.port));
+    fn start_datagrams(&mut self, datagrams: DatagramSender) -> Result<(), TrafficError> {
+        let (stop, began, failed) = (self.stop.clone(), self.began, self.send_error.clone());
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("datagrams".to_owned()).spawn(move || {
             let _ = tell.send(nix::unistd::gettid());
-            send_datagrams(&socket, peer, sender, (began, until), &stop);
+            if let (Err(error), Ok(mut failed)) = (datagrams.run(began, &stop), failed.lock()) {
+                failed.get_or_insert(error);
+            }
         });
         self.threads.push(thread.map_err(TrafficError::Datagrams)?);
         self.senders.extend(told.recv());
@@ -335,44 +348,43 @@ fn start_error(program: &str, source: std::io::Error) -> CommandError {
     CommandError::Start { command: program.to_owned(), source }
 }
 
-/// Sends each datagram at its time after `began`, until `until` after it.
-fn send_datagrams(
-    socket: &UdpSocket,
+/// The sending end of a UDP flow.
+struct DatagramSender {
+    socket: UdpSocket,
     peer: SocketAddr,
-    mut sender: UdpSender,
-    (began, until): (Instant, Duration),
-    stop: &AtomicBool,
-) {
-    be_prompt();
-    let mut payload = [0; MTU as usize];
-    while !stop.load(Ordering::Relaxed) {
-        let now = began.elapsed();
-        if now >= until {
-            return;
-        }
-        let now = linkhold_core::time::Instant::from_nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
-        while let Some(datagram) = sender.poll(now) {
-            let Some(payload) = payload.get_mut(..datagram.len as usize) else { return };
-            if let Some(number) = payload.last_chunk_mut::<NUMBER_LEN>() {
-                *number = datagram.number.to_be_bytes();
-            }
-            // A datagram that the host has no room for is lost, as any other.
-            let _ = socket.send_to(payload, peer);
-        }
-        let Some(next) = sender.next_send() else { return };
-        let wait = Duration::from_nanos(next.as_nanos()).saturating_sub(began.elapsed());
-        std::thread::sleep(wait.min(LOOK));
-    }
+    sender: UdpSender,
+    /// When its application stops, after the start of the run.
+    until: Option<Duration>,
 }
 
-/// The nice value of iperf3 and the finest timers, for this thread. Without the privilege the run goes on;
-/// what its programs waited for a processor is measured.
-#[allow(unsafe_code, reason = "nix wraps neither call")]
-fn be_prompt() {
-    // SAFETY: both calls read numbers only and concern the calling thread.
-    unsafe {
-        let _ = libc::setpriority(libc::PRIO_PROCESS, 0, NICE.parse().unwrap_or(0));
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1_usize);
+impl DatagramSender {
+    /// Sends each datagram at its time after `began`.
+    fn run(mut self, began: Instant, stop: &AtomicBool) -> std::io::Result<()> {
+        be_nice(NICE);
+        finest_timers();
+        let until = self.until;
+        let over = || stop.load(Ordering::Relaxed) || until.is_some_and(|until| began.elapsed() >= until);
+        let mut payload = [0; MTU as usize];
+        while let Some(next) = self.sender.next_send().filter(|_| !over()) {
+            let wait = after_start(next).saturating_sub(began.elapsed());
+            std::thread::sleep(wait.min(LOOK));
+            let now = instant(began.elapsed());
+            while let Some(datagram) = self.sender.poll(now).filter(|_| !over()) {
+                let Some(payload) = payload.get_mut(..datagram.len as usize) else {
+                    return Err(std::io::Error::other(format!("a datagram of {} bytes", datagram.len)));
+                };
+                if let Some(number) = payload.last_chunk_mut::<NUMBER_LEN>() {
+                    *number = datagram.number.to_be_bytes();
+                }
+                match self.socket.send_to(payload, self.peer) {
+                    Ok(_) => {}
+                    // The host's queue has no room: the datagram is lost, as any other.
+                    Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! A scenario's flows as programs to start.
+//! A scenario's flows as programs and threads to start.
 
 use std::time::Duration as StdDuration;
 
@@ -6,10 +6,13 @@ use linkhold_core::packet::{Direction, Endpoint, FlowKey};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_scenario::{FlowGroup, IpVersion, ResolvedScenario, Source, Transport};
 use linkhold_sim::plan::udp_sender;
+use linkhold_sim::slab::UDP_HEADER;
 
+use super::clock::{after_start, instant};
 use super::datagrams::{NUMBER_LEN, UDP_PORT, UdpFlow};
 use super::error::RunError;
 use super::topology::{Family, ch_address, station_address};
+use super::tun::MTU;
 
 /// Port of the first iperf3 server; each client has one of its own, since a server takes one test at a time.
 pub const IPERF_PORT: u16 = 5201;
@@ -108,7 +111,7 @@ impl Workload {
             match group.transport {
                 Transport::Tcp => {}
                 Transport::Udp { datagram } => {
-                    this.add_udp(scenario, group, number, datagram)?;
+                    this.add_udp(group, number, datagram)?;
                     continue;
                 }
             }
@@ -158,31 +161,30 @@ impl Workload {
         Ok(this)
     }
 
-    fn add_udp(
-        &mut self,
-        scenario: &ResolvedScenario,
-        group: &FlowGroup,
-        number: usize,
-        datagram: u32,
-    ) -> Result<(), RunError> {
+    fn add_udp(&mut self, group: &FlowGroup, number: usize, datagram: u32) -> Result<(), RunError> {
         let media = match group.source {
             Source::Media(media) => Some(media),
             Source::Bulk | Source::Finite(_) | Source::Paced { .. } | Source::Web(_) => None,
         };
-        let end = Instant::ZERO + scenario.duration;
-        let stop = StdDuration::from_nanos(group.stop.unwrap_or(end).min(end).as_nanos());
+        let (direction, family) = (group.direction, family(group.ip));
+        let most = u32::from(MTU) - family.ip_header() - UDP_HEADER;
+        if datagram > most {
+            return Err(RunError::Unsupported(format!(
+                "flows.{number}.datagram: {datagram} bytes do not fit into the testbed's packets of {MTU}; write at most \
+                 {most}B, or simulate it with `linkhold run`"
+            )));
+        }
         for (station, start) in staggered(group) {
-            let started = Instant::from_nanos(u64::try_from(start.as_nanos()).unwrap_or(u64::MAX));
-            let sender = udp_sender(group.source, datagram, started);
+            let sender = udp_sender(group.source, datagram, instant(start));
             let least = sender.least_payload();
             if least < NUMBER_LEN as u64 {
                 return Err(RunError::Unsupported(format!(
-                    "flows.{number}: some datagrams carry {least} bytes, and the testbed numbers them in their last \
-                     {NUMBER_LEN}; write a datagram, and a source's chunk, that leave no shorter rest, or simulate it \
-                     with `linkhold run`"
+                    "flows.{number}: the last datagram of each chunk has {least} bytes, and the testbed writes a number of \
+                     {NUMBER_LEN} into it; choose datagram and chunk so that the rest is 0 or at least {NUMBER_LEN} \
+                     bytes, or simulate it with `linkhold run`"
                 )));
             }
-            let (direction, family) = (group.direction, family(group.ip));
+            let stop = group.stop.map(after_start);
             self.udp.push(UdpFlow { group: number, station, direction, sender, media, start, stop, family });
         }
         Ok(())
@@ -198,8 +200,7 @@ impl Workload {
     }
 
     fn add_iperf(&mut self, scenario: &ResolvedScenario, group: &FlowGroup, number: usize) {
-        let end = Instant::ZERO + scenario.duration;
-        let stop = group.stop.unwrap_or(end).min(end);
+        let stop = end_of(scenario, group);
         let client = |station: u32, count: u32, start: StdDuration| Iperf {
             group: number,
             station,
@@ -245,6 +246,12 @@ fn unsupported_source(number: usize, source: &str) -> RunError {
     ))
 }
 
+/// When the application of a group stops: with the run at the latest.
+fn end_of(scenario: &ResolvedScenario, group: &FlowGroup) -> Instant {
+    let end = Instant::ZERO + scenario.duration;
+    group.stop.unwrap_or(end).min(end)
+}
+
 const fn family(ip: IpVersion) -> Family {
     match ip {
         IpVersion::V4 => Family::V4,
@@ -270,8 +277,7 @@ fn poisson(
     seed: u64,
     per_second: f64,
 ) -> Vec<StdDuration> {
-    let end = Instant::ZERO + scenario.duration;
-    let stop = group.stop.unwrap_or(end).min(end);
+    let stop = end_of(scenario, group);
     let name = u64::from(station) << 32 | number as u64;
     let mut stream = linkhold_radio::rng::Stream::new(seed, "flow-arrivals", name);
     let mean = Duration::from_secs_f64(1.0 / per_second);
@@ -323,6 +329,10 @@ mod tests {
             ("source = \"media\"\nmedia = { rate = \"1Mbit/s\" }\n", "flows.1.source: "),
             ("source = \"web\"\n", "flows.1.source: "),
             (
+                "transport = \"udp\"\nsource = { rate = \"1Mbit/s\" }\ndatagram = \"1453B\"\nip = \"v6\"\n[tcp]\nmss = 2000\n",
+                "flows.1.datagram: ",
+            ),
+            (
                 "transport = \"udp\"\nsource = { rate = \"1Mbit/s\", chunk = \"1203B\" }\ndatagram = \"1200B\"\n",
                 "flows.1: ",
             ),
@@ -345,7 +355,7 @@ mod tests {
         assert_eq!(starts, [(0, 1), (1, 2), (2, 3), (0, 4), (1, 5), (2, 6)]);
         let (key, third) = flows.udp_keys().nth(2).unwrap();
         assert_eq!(key.station, Endpoint { addr: "10.66.0.4".parse().unwrap(), port: UDP_PORT + 2 });
-        assert_eq!((third.station, third.stop), (2, StdDuration::from_secs(9)));
+        assert_eq!((third.station, third.stop), (2, Some(StdDuration::from_secs(9))));
         // Ten milliseconds for each datagram of 1250 bytes.
         let mut sender = third.sender.clone();
         let sent = std::iter::from_fn(|| sender.poll(Instant::from_millis(3_020))).count();

@@ -182,7 +182,7 @@ direction = "{direction}"
     // Frozen are only sockets whose congestion control is linkhold's.
     ensure(kernel.is_some_and(|kernel| kernel.frozen >= 2), format!("{kernel:?}"))?;
     let bulk = outcome.linux.silences.iter().map(|story| (story.cwnd_before, story.cwnd_at_end));
-    // A silence before which no window was seen shows nothing.
+    // A silence before which no window was seen counts as a failure.
     let kept = bulk.clone().all(|(before, at_end)| {
         before.zip(at_end).is_some_and(|(before, at_end)| at_end >= before - before / 8)
     });

@@ -13,7 +13,7 @@ use crate::plan::{Connections, FlowPlan, Traffic, WebPlan};
 use crate::queue::Wakeup;
 use crate::silence_tracker::SilenceTracker;
 use crate::slab::Packet;
-use crate::udp::{UdpReceiver, UdpSender};
+use crate::udp::{Reception, UdpSender};
 
 /// Index of the correspondent's end in a pair.
 pub(super) const CORRESPONDENT: usize = 0;
@@ -179,8 +179,7 @@ pub(super) struct UdpFlow {
     pub sender: UdpSender,
     pub direction: Direction,
     pub meter: Meter,
-    receiver: UdpReceiver,
-    player: Option<Box<Player>>,
+    reception: Reception,
 }
 
 impl UdpFlow {
@@ -191,45 +190,36 @@ impl UdpFlow {
             sender: UdpSender::new(*schedule, *datagram, now),
             direction: plan.direction,
             meter,
-            receiver: UdpReceiver::default(),
-            player: plan.media.as_ref().map(|media| Box::new(Player::new(media, false, now))),
+            reception: Reception::new(plan.media.as_ref(), now),
         })
     }
 
     /// A datagram has arrived.
     pub fn arrived(&mut self, now: Instant, packet: &Packet, silences: &SilenceTracker) {
         let (number, len) = (packet.segment.seq.0, packet.segment.payload_len);
-        self.receiver.arrived(number, len, now.since(packet.sent_at));
-        self.meter.data_arrived(now, packet, self.receiver.bytes(), silences);
-        if let Some(player) = &mut self.player {
-            let start = self.sender.position(number);
-            player.arrived(now, start, start + u64::from(len));
-        }
+        let (position, transit) = (self.sender.position(number), now.since(packet.sent_at));
+        let bytes = self.reception.arrived(now, number, len, position, transit);
+        self.meter.data_arrived(now, packet, bytes, silences);
     }
 
     /// Counts from `now` on.
     pub fn count_from(&mut self, now: Instant) {
         self.meter.count_from(now, &Stats::default());
-        self.receiver.count_from(self.sender.sent());
-        if let Some(player) = &mut self.player {
-            player.count_from(now);
-        }
+        self.reception.count_from(now, self.sender.sent());
     }
 
     /// The application stops.
     pub fn stop(&mut self, now: Instant) {
         self.sender.stop();
-        if let Some(player) = &mut self.player {
-            player.content_ends(now, self.sender.bytes());
-        }
+        self.reception.content_ends(now, self.sender.bytes());
     }
 
     /// The flow's results at `now`, with `inside` datagrams on their way.
     pub fn record(&mut self, now: Instant, inside: u32) -> FlowRecord {
         FlowRecord {
             transport: FlowTransport::Udp,
-            udp: Some(self.receiver.record(self.sender.sent(), inside)),
-            media: self.player.as_mut().map(|player| player.record(now)),
+            udp: Some(self.reception.record(self.sender.sent(), inside)),
+            media: self.reception.media(now),
             ..self.meter.record(now, &Stats::default())
         }
     }

@@ -1,5 +1,5 @@
-//! `linkhold testbed`: cases × congestion controls × seeds in real time against the kernel's TCP, of one
-//! scenario or of many side by side (`--batch`).
+//! `linkhold testbed`: cases × congestion controls × seeds in real time against the kernel's TCP and UDP, of
+//! one scenario or of many side by side (`--batch`).
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -32,7 +32,7 @@ use crate::{Failure, interrupt};
     long_about = "Run a scenario in real time against this machine's kernel and compare its cases.\n\n\
         Builds network namespaces (correspondent host, base station, stations), runs the simulator's radio on a real \
         clock as the air between them, starts `linkhold agent` in the base station and `linkhold host` where a case has a \
-        mechanism at the stations or the correspondent, and makes traffic with iperf3. \
+        mechanism at the stations or the correspondent, and makes traffic with iperf3 and, over UDP, with senders of its own. \
         A case that only this machine cannot run (host.freeze = \"kernel\" without eBPF) is skipped with its reason. Every case sees the same silences. Prints what `linkhold run` prints, with stack \"linux\", and under `linux` \
         what the kernel says: retransmissions, timeouts, spurious timeouts, the congestion window before and after each \
         silence, receive windows. A case's name carries the congestion control: none/cubic; cases are compared with the \
