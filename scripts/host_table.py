@@ -145,8 +145,10 @@ def place_of(part):
     return "correspondent" if part.startswith(PLACES["correspondent"][0]) else "station"
 
 
-def part_words(part):
-    return part.replace("correspondent-", "the correspondent's ")
+def measured_at(place, kept, measured):
+    """What measured the cells of a place."""
+    here = [(part, cc) for part, cc in measured if place_of(part) == place]
+    return f"At {PLACES[place][3]}: {raw_parts.measured_by(kept[raw_parts.MEASURED], here, str)}"
 
 
 def tables(reports, place, reached):
@@ -186,7 +188,7 @@ def page(kept):
     lines = [
         "# A host's own sender across silences",
         "",
-        raw_parts.written_by("host-table", kept[raw_parts.MEASURED], measured, part_words),
+        " ".join([raw_parts.by("host-table"), *(measured_at(place, kept, measured) for place in places)]),
         "",
         f"**At the station:** one bulk upload, [`{AT_STATION}`](../../{AT_STATION}): a shared 24 Mbit/s channel (17.5 Mbit/s for IP packets), on which a",
         f"primary user transmits for the time named, {COUNT} times a run, with {ON} s before each time. The station's interface has a queue of 100 packets, and keeps",

@@ -50,6 +50,15 @@ def text(kept):
 
 def written_by(target, measured, cells, words):
     """A page's line that says what measured its cells, pairs of part and congestion control. `words` names a part."""
+    return f"{by(target)} {measured_by(measured, cells, words)}"
+
+
+def by(target):
+    return f"Written by `make {target}`; do not edit."
+
+
+def measured_by(measured, cells, words):
+    """What measured these cells, in sentences."""
     groups = {}
     for part, cc in cells:
         groups.setdefault(tuple(measured[part][cc].items()), []).append((part, cc))
@@ -62,7 +71,7 @@ def written_by(target, measured, cells, words):
         if len(ordered) > 1:
             sentence += ": " + ("the rest" if group == ordered[-1] else which(groups[group], cells, words))
         sentences.append(sentence + ".")
-    return " ".join([f"Written by `make {target}`; do not edit.", *sentences])
+    return " ".join(sentences)
 
 
 def which(some, cells, words):

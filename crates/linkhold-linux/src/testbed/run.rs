@@ -276,7 +276,7 @@ impl<'n> Hosts<'n> {
         traffic.start(self.stations, workload, began)?;
         let length = StdDuration::from_nanos(scenario.duration.as_nanos());
         let mut windows = Vec::new();
-        let mut stalls = Stalls::new(std::time::Instant::now());
+        let mut stalls = Stalls::new(std::time::Instant::now(), traffic.waits().collect());
         while began.elapsed() < length {
             if options.stop.load(Ordering::Relaxed) {
                 return Err(RunError::Stopped);

@@ -54,10 +54,12 @@ pub struct Completion {
     pub took_s: Option<f64>,
 }
 
-/// An iperf3 client that runs.
+/// An iperf3 client: a shell that waits for a line, and then becomes iperf3.
 struct Client {
     station: u32,
     child: Child,
+    /// When it is to start.
+    start: Duration,
     /// When it may have ended.
     until: Duration,
 }
@@ -82,7 +84,9 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Starts the servers, and opens the sockets of UDP flows.
+    /// Starts the servers and the clients' shells, and opens the sockets of UDP flows: what is slow is done
+    /// before the run's time begins, since many programs that start at once would take the processor from
+    /// each other.
     ///
     /// # Errors
     /// [`TrafficError`] if a program cannot start or a socket cannot be had.
@@ -113,6 +117,10 @@ impl Traffic {
         }
         if !workload.sized.is_empty() {
             traffic.serve_sized_flows(ch, workload.congestion.of(Direction::Downlink))?;
+        }
+        for (index, client) in workload.iperf.iter().enumerate() {
+            let congestion = workload.congestion.of(client.direction);
+            traffic.spawn_client(stations, client, IPERF_PORT + index as u16, congestion)?;
         }
         for (key, flow) in workload.udp_keys() {
             let Some(station) = stations.get(flow.station as usize) else { continue };
@@ -150,14 +158,29 @@ impl Traffic {
         for datagrams in std::mem::take(&mut self.datagrams) {
             self.start_datagrams(datagrams)?;
         }
-        for (index, client) in workload.iperf.iter().enumerate() {
-            let congestion = workload.congestion.of(client.direction);
-            self.spawn_client(stations, client, IPERF_PORT + index as u16, congestion)?;
-        }
+        self.open_gates();
         for flows in &workload.sized {
             self.start_sized(stations, flows.clone(), workload.congestion.of(flows.direction))?;
         }
         Ok(())
+    }
+
+    /// Lets each client's shell go on when its time has come.
+    fn open_gates(&mut self) {
+        let gate = |client: &mut Client| Some((client.start, client.child.stdin.take()?));
+        let mut gates: Vec<_> = self.clients.iter_mut().filter_map(gate).collect();
+        gates.sort_by_key(|(start, _)| *start);
+        let (began, stop) = (self.began, self.stop.clone());
+        self.threads.push(std::thread::spawn(move || {
+            be_nice(NICE);
+            for (start, mut gate) in gates {
+                if !sleep_until(began + start, &stop) {
+                    return;
+                }
+                // A client that is no more is an error of `check`.
+                let _ = gate.write_all(b"\n");
+            }
+        }));
     }
 
     fn spawn_client(
@@ -173,7 +196,7 @@ impl Traffic {
         let seconds = client.duration.as_secs_f64().ceil().max(1.0).to_string();
         let (port, count) = (port.to_string(), client.count.to_string());
         let mut iperf = format!(
-            "exec nice -n {NICE} iperf3 -c {server} -p {port} -P {count} -C {congestion} -i 0 -t {seconds}"
+            "read _ && exec iperf3 -c {server} -p {port} -P {count} -C {congestion} -i 0 -t {seconds}"
         );
         if client.direction == Direction::Downlink {
             iperf.push_str(" -R");
@@ -184,15 +207,16 @@ impl Traffic {
         // Every word above is a number or a name from this program; nothing of the scenario's text reaches
         // the shell but the congestion control, which `check_congestion` has found among the kernel's own
         // names.
-        let script = format!("sleep {}; {iperf}", client.start.as_secs_f64());
         let child = netns
-            .command("sh")
-            .args(["-c", &script])
+            .command("nice")
+            .args(["-n", &NICE.to_string(), "sh", "-c", &iperf])
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|source| start_error("iperf3", source))?;
-        self.clients.push(Client { station: client.station, child, until: client.start + client.duration });
+        let (start, until) = (client.start, client.start + client.duration);
+        self.clients.push(Client { station: client.station, child, start, until });
         Ok(())
     }
 
@@ -269,11 +293,8 @@ impl Traffic {
         let work = move || {
             std::thread::scope(|scope| {
                 for &start in &flows.starts {
-                    while let Some(wait) = start.checked_sub(began.elapsed()).filter(|wait| !wait.is_zero()) {
-                        std::thread::sleep(wait.min(LOOK));
-                        if stop.load(Ordering::Relaxed) {
-                            return;
-                        }
+                    if !sleep_until(began + start, &stop) {
+                        return;
                     }
                     let (stop, completions, corrupt, flows) = (&stop, &completions, &corrupt, &flows);
                     let congestion = &congestion;
@@ -341,6 +362,20 @@ impl Traffic {
 impl Drop for Traffic {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// Sleeps until `at`; false if the run was over before.
+fn sleep_until(at: Instant, stop: &AtomicBool) -> bool {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        let wait = at.saturating_duration_since(Instant::now());
+        if wait.is_zero() {
+            return true;
+        }
+        std::thread::sleep(wait.min(LOOK));
     }
 }
 

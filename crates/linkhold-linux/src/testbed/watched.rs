@@ -76,10 +76,10 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// The first look.
+    /// The first look: how long each program has waited until now does not count.
     #[must_use]
-    pub fn new(now: std::time::Instant) -> Self {
-        Self { looked: now, waits: Vec::new(), total: StdDuration::ZERO }
+    pub fn new(now: std::time::Instant, waits: Vec<StdDuration>) -> Self {
+        Self { looked: now, waits, total: StdDuration::ZERO }
     }
 
     /// Takes a look; `waits` is how long each program has waited so far. Waits of some microseconds are
@@ -110,14 +110,14 @@ mod tests {
     #[test]
     fn a_stall_is_a_long_wait_or_a_late_look() {
         let (start, ms) = (std::time::Instant::now(), StdDuration::from_millis);
-        let mut stalls = Stalls::new(start);
-        stalls.look(start + ms(20), vec![ms(3), ms(1)]);
+        let mut stalls = Stalls::new(start, vec![ms(45), ms(0)]);
+        stalls.look(start + ms(20), vec![ms(48), ms(1)]);
         assert_eq!(stalls.total, ms(0), "short waits are usual");
-        stalls.look(start + ms(45), vec![ms(8), ms(31)]);
+        stalls.look(start + ms(45), vec![ms(53), ms(31)]);
         assert_eq!(stalls.total, ms(30), "the second program waited for 30 ms more");
-        stalls.look(start + ms(165), vec![ms(8), ms(31)]);
+        stalls.look(start + ms(165), vec![ms(53), ms(31)]);
         assert_eq!(stalls.total, ms(130), "a look 100 ms late");
-        stalls.look(start + ms(185), vec![ms(9), ms(32), ms(2)]);
+        stalls.look(start + ms(185), vec![ms(54), ms(32), ms(2)]);
         assert_eq!(stalls.total, ms(130), "a program that is new");
     }
 }
