@@ -80,11 +80,15 @@ def table(head, rows):
     return lines + ["| " + " | ".join(row) + " |" for row in rows] + [""]
 
 
-def heading(world):
+def world_words(world):
     """A world as the page calls it: the number of a hog and the round trip stand bare in the raw data."""
     what, *bursts, rtt = world.split(", ")
     what = re.sub(r"^hog ([\d.]+)$", r"a hog of \1 times the radio's rate", what)
-    words = ", ".join([what, *bursts, f"wired round trip of {rtt}"])
+    return ", ".join([what, *bursts, f"wired round trip of {rtt}"])
+
+
+def heading(world):
+    words = world_words(world)
     return words[0].upper() + words[1:]
 
 
@@ -145,7 +149,7 @@ def on_the_kernel(options):
 def on_both(data):
     out = []
     for world in dict.fromkeys(row["world"] for row in data["runs"]):
-        out += [f"### On the kernel: {heading(world)[0].lower()}{heading(world)[1:]}", ""]
+        out += [f"### On the kernel: {world_words(world)}", ""]
         body = []
         for case in dict.fromkeys(row["case"] for row in data["runs"]):
 

@@ -8,9 +8,9 @@ pub(crate) fn finest_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_usize) };
 }
 
-/// The nice value of this thread. Without the privilege nothing changes.
+/// Gives this thread a nice value; false, and nothing changes, without the privilege.
 #[allow(unsafe_code, reason = "nix does not wrap it")]
-pub(crate) fn be_nice(value: i32) {
+pub(crate) fn be_nice(value: i32) -> bool {
     // SAFETY: the call reads numbers only, and 0 names the calling thread.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, value) };
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, value) == 0 }
 }

@@ -53,7 +53,7 @@ impl FlowInfo {
 
     /// Where a packet sent in `direction` enters the network.
     #[must_use]
-    pub(crate) const fn entry(&self, direction: Direction) -> HopIndex {
+    pub const fn entry(&self, direction: Direction) -> HopIndex {
         self.route.entry(direction)
     }
 }

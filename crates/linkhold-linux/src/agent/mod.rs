@@ -45,7 +45,7 @@ pub use record::Recording;
 use linkhold_core::mechanism::Mechanism;
 use senders::{NoSenders, Senders};
 
-use crate::punctual::finest_timers;
+use crate::punctual::{be_nice, finest_timers};
 
 /// Runs the agent until SIGTERM or SIGINT. Call it on the main thread. If a `recording` is wanted, everything
 /// that the mechanisms are told and answer is logged.
@@ -109,16 +109,14 @@ pub fn run_with(
 
 /// Nice value that the agent asks for. Every packet waits for the agent, so the agent goes before the
 /// router's other work.
-const NICE: libc::c_int = -15;
+const NICE: i32 = -15;
 
 /// Raises the calling thread's priority (and that of the guardian, which inherits it), unless whoever started
 /// it chose one. This takes CAP_SYS_NICE. Without it, the service manager's `Nice=` does the same.
 fn ask_for_priority() {
-    // SAFETY: both calls take numbers; 0 is the calling thread on Linux.
-    let refused = unsafe {
-        libc::getpriority(libc::PRIO_PROCESS, 0) == 0 && libc::setpriority(libc::PRIO_PROCESS, 0, NICE) != 0
-    };
-    if refused {
+    // SAFETY: the call takes numbers; 0 is the calling thread on Linux.
+    let is_usual = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) == 0 };
+    if is_usual && !be_nice(NICE) {
         tracing::debug!(
             "no right to a higher priority (CAP_SYS_NICE): on a busy machine packets wait longer for the agent"
         );

@@ -265,11 +265,16 @@ impl FlowLog {
             return None;
         }
         let station = station_of(key.station.addr)?;
-        let number = self.flows.len();
         let tracks = [Track::default(), Track::default()];
-        self.flows.push(Flow { key, station, start: now, syn, tracks, datagrams: None });
-        self.by_key.insert(key, number);
-        Some(number)
+        Some(self.open(Flow { key, station, start: now, syn, tracks, datagrams: None }))
+    }
+
+    /// A flow begins; answers its number.
+    fn open(&mut self, flow: Flow) -> usize {
+        let number = self.flows.len();
+        self.by_key.insert(flow.key, number);
+        self.flows.push(flow);
+        number
     }
 
     /// A packet left its sending host.
@@ -313,21 +318,29 @@ impl FlowLog {
         known.or(self.expected.get(key)).is_some_and(|datagrams| datagrams.direction() == direction)
     }
 
-    fn datagram_flow(&mut self, now: Instant, key: FlowKey, silences: &SilenceTracker) -> Option<usize> {
-        if let Some(&found) = self.by_key.get(&key) {
-            return Some(found);
+    /// Opens the flow of a datagram if it is expected.
+    fn meet(&mut self, now: Instant, key: FlowKey, silences: &SilenceTracker) {
+        if self.expected.is_empty() {
+            return;
         }
-        let station = station_of(key.station.addr)?;
-        let datagrams = self.expected.remove(&key)?;
-        let mut tracks = [Track::default(), Track::default()];
-        for track in &mut tracks {
-            track.silences_seen = silences.ended(StationId(station));
-        }
-        let number = self.flows.len();
+        let Some(station) = station_of(key.station.addr) else { return };
+        let Some(datagrams) = self.expected.remove(&key) else { return };
+        let silences_seen = silences.ended(StationId(station));
+        let tracks = std::array::from_fn(|_| Track { silences_seen, ..Track::default() });
         let datagrams = Some(Box::new(datagrams));
-        self.flows.push(Flow { key, station, start: now, syn: None, tracks, datagrams });
-        self.by_key.insert(key, number);
-        Some(number)
+        self.open(Flow { key, station, start: now, syn: None, tracks, datagrams });
+    }
+
+    /// What there is of the flow of a datagram that goes in `direction`, and its station.
+    fn of_datagram(
+        &mut self,
+        datagram: &Numbered,
+        direction: Direction,
+    ) -> Option<(&mut Datagrams, &mut Track, StationId)> {
+        let number = *self.by_key.get(&datagram.packet.flow(direction))?;
+        let flow = self.flows.get_mut(number)?;
+        let datagrams = flow.datagrams.as_deref_mut().filter(|of| of.direction() == direction)?;
+        Some((datagrams, &mut flow.tracks[index(direction)], StationId(flow.station)))
     }
 
     /// A datagram left its sending host.
@@ -339,37 +352,27 @@ impl FlowLog {
         silences: &SilenceTracker,
     ) {
         self.sample(now);
-        let key = datagram.packet.flow(direction);
-        let Some(number) = self.datagram_flow(now, key, silences) else { return };
-        let Some(flow) = self.flows.get_mut(number) else { return };
-        let Some(datagrams) = flow.datagrams.as_mut().filter(|of| of.direction() == direction) else {
-            return;
-        };
-        datagrams.pass(now, self.warm_up);
+        self.meet(now, datagram.packet.flow(direction), silences);
+        let warm_up = self.warm_up;
+        let Some((datagrams, track, _)) = self.of_datagram(datagram, direction) else { return };
+        datagrams.pass(now, warm_up);
         datagrams.sent(now, datagram);
-        let track = &mut flow.tracks[index(direction)];
         track.first_data_at.get_or_insert(now);
         track.sent_bytes += u64::from(datagram.payload_len);
     }
 
     /// A datagram is handed to the base station.
     pub fn on_datagram_base_station_in(&mut self, datagram: &Numbered, direction: Direction) {
-        if let Some(datagrams) = self.datagrams_of(datagram, direction) {
+        if let Some((datagrams, ..)) = self.of_datagram(datagram, direction) {
             datagrams.entered(datagram.number);
         }
     }
 
     /// A datagram comes out of the base station.
     pub fn on_datagram_base_station_out(&mut self, datagram: &Numbered, direction: Direction) {
-        if let Some(datagrams) = self.datagrams_of(datagram, direction) {
+        if let Some((datagrams, ..)) = self.of_datagram(datagram, direction) {
             datagrams.left(datagram.number);
         }
-    }
-
-    fn datagrams_of(&mut self, datagram: &Numbered, direction: Direction) -> Option<&mut Datagrams> {
-        let number = *self.by_key.get(&datagram.packet.flow(direction))?;
-        let datagrams = self.flows.get_mut(number)?.datagrams.as_deref_mut()?;
-        (datagrams.direction() == direction).then_some(datagrams)
     }
 
     /// A datagram reached its receiving host.
@@ -380,15 +383,10 @@ impl FlowLog {
         direction: Direction,
         silences: &SilenceTracker,
     ) {
-        let Some(&number) = self.by_key.get(&datagram.packet.flow(direction)) else { return };
-        let Some(flow) = self.flows.get_mut(number) else { return };
-        let Some(datagrams) = flow.datagrams.as_mut().filter(|of| of.direction() == direction) else {
-            return;
-        };
-        let (station, counting) = (StationId(flow.station), now >= self.warm_up);
-        datagrams.pass(now, self.warm_up);
+        let (warm_up, counting) = (self.warm_up, now >= self.warm_up);
+        let Some((datagrams, track, station)) = self.of_datagram(datagram, direction) else { return };
+        datagrams.pass(now, warm_up);
         let Some((sent, bytes)) = datagrams.arrived(now, datagram) else { return };
-        let track = &mut flow.tracks[index(direction)];
         track.stream.delivered = bytes;
         if counting {
             track.record_delay(now, sent, station, silences);

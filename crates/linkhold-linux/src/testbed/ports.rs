@@ -16,7 +16,7 @@ use linkhold_sim::Hosts;
 use linkhold_sim::cell::AIR;
 use linkhold_sim::flow::FlowIndex;
 use linkhold_sim::network::Network;
-use linkhold_sim::path::{NodeId, Route};
+use linkhold_sim::path::{HopIndex, NodeId, Route};
 use linkhold_sim::slab::{Packet, PacketKind, Sending, SendingDatagram};
 use linkhold_wire::{ParsedPacket, TcpChecksum, apply_rewrite, parse_ip_tcp};
 
@@ -192,11 +192,7 @@ impl Ports {
         }
         let flow = self.flow(parsed.flow(direction), network)?;
         let sending = Sending { flow, direction, segment: parsed.tcp, ecn: parsed.ecn, retransmit: false };
-        Some(match port {
-            Port::Far => network.send_from(now, self.wire.down, &sending),
-            Port::BsWire => network.send_from(now, self.wire.up, &sending),
-            Port::BsRadio | Port::Station(_) => network.send(now, &sending),
-        })
+        Some(network.send_from(now, self.entry(port, flow, network), &sending))
     }
 
     fn accept_datagram(
@@ -220,11 +216,16 @@ impl Ports {
         let flow = self.flow(key, network)?;
         let Numbered { number, payload_len, .. } = *datagram;
         let sending = SendingDatagram { flow, direction, number, payload_len };
-        Some(match port {
-            Port::Far => network.send_datagram_from(now, self.wire.down, &sending),
-            Port::BsWire => network.send_datagram_from(now, self.wire.up, &sending),
-            Port::BsRadio | Port::Station(_) => network.send_datagram(now, &sending),
-        })
+        Some(network.send_datagram_from(now, self.entry(port, flow, network), &sending))
+    }
+
+    /// Where a flow's packets from `port` enter the network.
+    fn entry(&self, port: Port, flow: FlowIndex, network: &Network) -> HopIndex {
+        match port {
+            Port::Far => self.wire.down,
+            Port::BsWire => self.wire.up,
+            Port::BsRadio | Port::Station(_) => network.flow(flow).entry(port.direction()),
+        }
     }
 
     fn capture(&mut self, now: Instant, side: Side, bytes: &[u8]) {

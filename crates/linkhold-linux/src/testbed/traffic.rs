@@ -401,8 +401,9 @@ impl DatagramSender {
         let over = || stop.load(Ordering::Relaxed) || until.is_some_and(|until| began.elapsed() >= until);
         let mut payload = [0; MTU as usize];
         while let Some(next) = self.sender.next_send().filter(|_| !over()) {
-            let wait = after_start(next).saturating_sub(began.elapsed());
-            std::thread::sleep(wait.min(LOOK));
+            if !sleep_until(began + after_start(next), stop) {
+                break;
+            }
             let now = instant(began.elapsed());
             while let Some(datagram) = self.sender.poll(now).filter(|_| !over()) {
                 let Some(payload) = payload.get_mut(..datagram.len as usize) else {

@@ -207,7 +207,7 @@ impl Workload {
             direction: group.direction,
             count,
             start,
-            duration: StdDuration::from_nanos(stop.as_nanos()).saturating_sub(start),
+            duration: after_start(stop).saturating_sub(start),
             rate_bps: match group.source {
                 Source::Paced { rate, .. } => Some(rate.as_bps()),
                 Source::Bulk | Source::Finite(_) | Source::Media(_) | Source::Web(_) => None,
@@ -215,7 +215,7 @@ impl Workload {
             family: family(group.ip),
         };
         if group.stagger == Duration::ZERO {
-            let start = StdDuration::from_nanos(group.start.as_nanos());
+            let start = after_start(group.start);
             self.iperf.extend(group.stations.iter().map(|&station| client(station, group.count, start)));
         } else {
             self.iperf.extend(staggered(group).map(|(station, start)| client(station, 1, start)));
@@ -284,7 +284,7 @@ fn poisson(
     let mut starts = Vec::new();
     let mut at = group.start + stream.exponential(mean);
     while at < stop {
-        starts.push(StdDuration::from_nanos(at.as_nanos()));
+        starts.push(after_start(at));
         at += stream.exponential(mean);
     }
     starts
