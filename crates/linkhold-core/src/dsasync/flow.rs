@@ -20,6 +20,9 @@ use crate::packet::{FlowKey, PacketId, StationId, SynOptions, TcpFlags, TcpSegme
 use crate::time::Instant;
 use crate::units::Seq;
 
+/// Largest shift of a window (RFC 7323 section 2.3).
+const MAX_SHIFT: u8 = 14;
+
 /// Flags that begin or end a connection.
 const BEGINNING_OR_END: TcpFlags = TcpFlags::SYN.union(TcpFlags::FIN).union(TcpFlags::RST);
 
@@ -128,6 +131,8 @@ pub(super) struct Flow {
     pub offer: u16,
     pub offer_shift: Option<u8>,
     offer_seq: Seq,
+    /// Right edge of the furthest window that the station has offered, once it has acknowledged something.
+    edge: Seq,
     /// Next sequence number of the station; `None` before its first segment.
     pub up_next: Option<Seq>,
     pub up_timestamp: Option<TcpTimestamp>,
@@ -220,6 +225,7 @@ impl Flow {
             offer: 0,
             offer_shift: None,
             offer_seq: Seq(0),
+            edge: Seq(0),
             up_next: None,
             up_timestamp: None,
             up_tick: None,
@@ -345,29 +351,67 @@ impl Flow {
     }
 
     fn on_syn_ack(&mut self, tcp: &TcpSegment, downlink: bool) -> bool {
-        if let Some(rival) = self.rival.filter(|rival| rival.is_answered_by(tcp, downlink)) {
+        let answered = |syn: &Syn| syn.is_answered_by(tcp, downlink);
+        if let Some(rival) = self.rival.filter(answered) {
             self.restart();
-            let syn = TcpSegment { flags: rival.flags, syn: rival.options, ..TcpSegment::default() };
-            self.handshake.learn(&syn, rival.downlink);
-            self.on_syn_of_rival(&rival);
-        } else if self.is_under_way()
-            || self.syn.is_some_and(|syn| syn.downlink != downlink && !syn.is_answered_by(tcp, downlink))
-        {
+            self.begin(&rival);
+            self.agreed = true;
+        } else if self.agreed {
+            return false;
+        } else if let Some(syn) = self.syn {
+            if answered(&syn) {
+                // What came between the two SYNs was not of this connection, unless the SYN carried data.
+                if self.is_under_way() {
+                    self.restart();
+                }
+                self.begin(&syn);
+                self.agreed = true;
+            } else if syn.downlink != downlink || syn.seq != tcp.seq {
+                // The end that sent the SYN repeats its number in a SYN-ACK, where two SYNs crossed.
+                return false;
+            }
+        } else if self.is_under_way() {
             return false;
         }
         self.handshake.learn(tcp, downlink);
-        self.agreed |= self.syn.is_some_and(|syn| syn.is_answered_by(tcp, downlink));
         true
     }
 
-    /// The new connection's SYN counts as if it had come first.
-    fn on_syn_of_rival(&mut self, rival: &Syn) {
-        self.syn = Some(*rival);
-        if rival.downlink {
-            self.down_max = Some(rival.end);
-        } else {
-            self.up_next = Some(rival.end);
+    /// Begins the connection with a SYN that was answered: what another SYN said since does not count.
+    fn begin(&mut self, syn: &Syn) {
+        self.syn = Some(*syn);
+        (self.down_max, self.up_next) =
+            if syn.downlink { (Some(syn.end), None) } else { (None, Some(syn.end)) };
+        self.down_sent = self.down_sent.and(self.down_max);
+        self.down_begun = None;
+        self.handshake = Handshake::default();
+        let tcp = TcpSegment { flags: syn.flags, syn: syn.options, ..TcpSegment::default() };
+        self.handshake.learn(&tcp, syn.downlink);
+    }
+
+    /// True if a segment from the correspondent can be of this connection: it lies within what the station
+    /// has offered, or is a probe of one byte beyond that (RFC 9293 section 3.8.6.1). A reset has to lie
+    /// within what was sent (RFC 5961 section 3.2): the station ignores any other. Before the first
+    /// acknowledgment everything can.
+    #[inline]
+    fn can_come_down(&self, tcp: &TcpSegment) -> bool {
+        let Some(acked) = self.acked else { return true };
+        if tcp.flags.contains(TcpFlags::RST) {
+            return !tcp.seq.before(acked) && self.down_max.is_none_or(|highest| !tcp.seq.after(highest));
         }
+        tcp.seq_len() == 0 || !tcp.seq_end().after(self.edge + 1)
+    }
+
+    /// The same of a reset from the station.
+    fn can_reset(&self, tcp: &TcpSegment) -> bool {
+        self.correspondent_acked.is_none_or(|acked| !tcp.seq.before(acked))
+            && self.up_next.is_none_or(|next| !tcp.seq.after(next))
+    }
+
+    /// True if a segment from the correspondent begins in the window that the station has offered, as far as
+    /// that is known.
+    fn is_in_window(&self, tcp: &TcpSegment) -> bool {
+        self.acked.is_none_or(|acked| !tcp.seq.before(acked) && !tcp.seq.after(self.edge))
     }
 
     /// True if a segment of the connection was seen.
@@ -379,14 +423,19 @@ impl Flow {
     /// learned from it.
     #[inline]
     pub fn on_downlink(&mut self, tcp: &TcpSegment) -> bool {
+        if !tcp.flags.contains(TcpFlags::SYN) && !self.can_come_down(tcp) {
+            return false;
+        }
         if tcp.flags.intersects(BEGINNING_OR_END) && !self.on_flags(tcp, true) {
             return false;
         }
-        self.signed |= tcp.signed;
+        self.signed |= tcp.signed && self.is_in_window(tcp);
         self.timestamps |= tcp.timestamp.is_some();
         if tcp.flags.contains(TcpFlags::ACK) {
             let newer = self.correspondent_acked.is_none_or(|old| !tcp.ack.before(old));
-            if newer {
+            // What the station has not sent cannot have arrived.
+            let possible = self.up_next.is_none_or(|next| !tcp.ack.after(next));
+            if newer && possible {
                 self.correspondent_acked = Some(tcp.ack);
                 if let Some(up) = &mut self.up {
                     (up.offer, up.shift) = self.handshake.correspondents_offer_of(tcp);
@@ -414,6 +463,9 @@ impl Flow {
     /// from it.
     #[inline]
     pub fn on_uplink(&mut self, tcp: &TcpSegment) -> bool {
+        if tcp.flags.contains(TcpFlags::RST) && !self.can_reset(tcp) {
+            return false;
+        }
         if tcp.flags.intersects(BEGINNING_OR_END) && !self.on_flags(tcp, false) {
             return false;
         }
@@ -440,9 +492,12 @@ impl Flow {
         // An ACK of ours may have gone before it, with the next sequence number.
         self.counts = newer && (self.acked != Some(tcp.ack) || !is_again);
         if newer {
-            self.acked = Some(tcp.ack);
             (self.offer, self.offer_shift) = self.handshake.offer_of(tcp);
             self.offer_seq = tcp.seq;
+            // Where the scale is not known it may be the largest.
+            let edge = tcp.ack + (u32::from(self.offer) << self.offer_shift.unwrap_or(MAX_SHIFT));
+            self.edge = if self.acked.is_some() { self.edge.max(edge) } else { edge };
+            self.acked = Some(tcp.ack);
             if let Some(timestamp) = tcp.timestamp {
                 self.new_tick = last_tick.map_or(begins, |last| last != timestamp.value);
                 self.up_timestamp = tcp.timestamp;

@@ -441,8 +441,7 @@ impl RoundTrips {
     pub fn on_arrival(&mut self, now: Instant, flow: &mut Flow, tcp: &TcpSegment) {
         if tcp.flags.contains(TcpFlags::SYN) {
             self.on_syn(now, flow, tcp);
-        } else {
-            flow.on_downlink(tcp);
+        } else if flow.on_downlink(tcp) {
             answer_wired(now, flow, tcp);
         }
     }

@@ -117,7 +117,8 @@ impl Bench {
         let answer = TcpSegment {
             flags: TcpFlags::SYN | TcpFlags::ACK,
             ack: Seq(1),
-            window,
+            // Not scaled: the first data fits.
+            window: window.max(MSS as u16),
             syn,
             ..TcpSegment::default()
         };

@@ -15,6 +15,7 @@ fn syn(flags: TcpFlags, scale: Option<u8>) -> TcpSegment {
     TcpSegment {
         flags,
         ack: Seq(1),
+        window: 2000,
         syn: SynOptions { mss: Some(1460), window_scale: scale, sack_permitted: true },
         ..TcpSegment::default()
     }
@@ -142,6 +143,115 @@ fn a_forged_handshake_changes_nothing_and_an_answered_one_begins_anew() {
     assert!(flow.on_downlink(&numbered(answer, 80_000, 70_001, Some(2))));
     assert_eq!(flow.handshake.scale, Scale::Known(5));
     assert_eq!((flow.up_next, flow.down_max, flow.acked), (Some(Seq(70_001)), Some(Seq(80_001)), None));
+}
+
+#[test]
+fn what_is_forged_between_two_syns_does_not_outlive_the_answer() {
+    let answer = TcpFlags::SYN | TcpFlags::ACK;
+    let numbered = |flags, seq, ack, scale| TcpSegment { seq: Seq(seq), ack: Seq(ack), ..syn(flags, scale) };
+    let data = TcpSegment { payload_len: 1000, ..numbered(TcpFlags::ACK, 1 << 30, 101, None) };
+    // (from the correspondent?, the forged segment, whether it is believed until the answer comes)
+    let table = [
+        (false, numbered(answer, 900, 777, Some(14)), false),
+        (true, numbered(answer, 900, 777, None), false),
+        (true, numbered(TcpFlags::SYN, 1 << 30, 0, None), true),
+        (true, data, true),
+    ];
+    for (downlink, forged, expected) in table {
+        let mut flow = flow();
+        assert!(flow.on_uplink(&numbered(TcpFlags::SYN, 100, 0, Some(7))));
+        let believed = if downlink { flow.on_downlink(&forged) } else { flow.on_uplink(&forged) };
+        assert_eq!(believed, expected, "{forged:?}");
+        assert!(flow.on_downlink(&numbered(answer, 500, 101, Some(3))), "{forged:?}");
+        assert_eq!(flow.handshake.scale, Scale::Known(7), "{forged:?}");
+        assert_eq!((flow.down_max, flow.up_next), (Some(Seq(501)), Some(Seq(101))), "{forged:?}");
+        assert!(!flow.has_data);
+    }
+}
+
+/// A connection on which the station has offered what lies below 3,301, and has been sent what lies below
+/// 2,101.
+fn under_way() -> Flow {
+    let answer = TcpFlags::SYN | TcpFlags::ACK;
+    let mut flow = flow();
+    flow.on_uplink(&TcpSegment { seq: Seq(500), ..syn(TcpFlags::SYN, Some(1)) });
+    flow.on_downlink(&TcpSegment { seq: Seq(100), ack: Seq(501), ..syn(answer, Some(1)) });
+    flow.on_uplink(&TcpSegment {
+        seq: Seq(501),
+        ack: Seq(101),
+        window: 1600,
+        payload_len: 200,
+        ..syn(TcpFlags::ACK, None)
+    });
+    flow.on_downlink(&TcpSegment {
+        seq: Seq(101),
+        ack: Seq(601),
+        payload_len: 2000,
+        ..syn(TcpFlags::ACK, None)
+    });
+    assert_eq!((flow.down_max, flow.up_next), (Some(Seq(2101)), Some(Seq(701))));
+    flow
+}
+
+#[test]
+fn data_beyond_what_the_station_offered_is_not_believed() {
+    // (number, bytes, believed)
+    let table = [(2101, 1200, true), (2101, 1201, true), (2101, 1202, false), (1 << 30, 1448, false)];
+    for (seq, payload_len, believed) in table {
+        let mut flow = under_way();
+        let data = TcpSegment { seq: Seq(seq), ack: Seq(601), payload_len, ..syn(TcpFlags::ACK, None) };
+        assert_eq!(flow.on_downlink(&data), believed, "{seq} {payload_len}");
+        let expected = if believed { seq + payload_len } else { 2101 };
+        assert_eq!(flow.down_max, Some(Seq(expected)));
+    }
+    // Where the scale is not known it may be the largest, and before the first ACK nothing is known.
+    let mut middle = flow();
+    assert!(middle.on_downlink(&TcpSegment { seq: Seq(9), payload_len: 1, ..syn(TcpFlags::ACK, None) }));
+    middle.on_uplink(&TcpSegment { ack: Seq(10), window: 2, ..syn(TcpFlags::ACK, None) });
+    let end_at = |end: u32| TcpSegment { seq: Seq(end - 100), payload_len: 100, ..syn(TcpFlags::ACK, None) };
+    assert!(middle.on_downlink(&end_at(10 + (2 << 14))));
+    assert!(!middle.on_downlink(&end_at(10 + (2 << 14) + 2)));
+}
+
+#[test]
+fn a_reset_counts_only_with_a_number_that_its_receiver_can_take() {
+    // (from the correspondent?, number, believed)
+    let table = [
+        (true, 0, false),
+        (true, 100, false),
+        (true, 101, true),
+        (true, 2101, true),
+        (true, 2102, false),
+        (false, 600, false),
+        (false, 601, true),
+        (false, 701, true),
+        (false, 702, false),
+    ];
+    for (downlink, seq, believed) in table {
+        let mut flow = under_way();
+        let reset = TcpSegment { seq: Seq(seq), ..syn(TcpFlags::RST, None) };
+        assert_eq!(
+            if downlink { flow.on_downlink(&reset) } else { flow.on_uplink(&reset) },
+            believed,
+            "{seq}"
+        );
+        assert_eq!(flow.is_over(), believed, "{downlink} {seq}");
+    }
+    // A SYN that is refused has no connection to lie in.
+    let mut refused = flow();
+    refused.on_uplink(&syn(TcpFlags::SYN, None));
+    assert!(refused.on_downlink(&syn(TcpFlags::RST | TcpFlags::ACK, None)) && refused.is_over());
+}
+
+#[test]
+fn a_signature_and_an_acknowledgment_from_nowhere_are_not_believed() {
+    let mut flow = under_way();
+    let forged = TcpSegment { seq: Seq(1 << 30), ack: Seq(601), signed: true, ..syn(TcpFlags::ACK, None) };
+    flow.on_downlink(&forged);
+    flow.on_downlink(&TcpSegment { seq: Seq(2101), ack: Seq(702), ..syn(TcpFlags::ACK, None) });
+    assert_eq!((flow.signed, flow.correspondent_acked()), (false, Some(Seq(601))));
+    flow.on_downlink(&TcpSegment { seq: Seq(2101), ack: Seq(701), signed: true, ..syn(TcpFlags::ACK, None) });
+    assert_eq!((flow.signed, flow.correspondent_acked()), (true, Some(Seq(701))));
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn freeze_nudge_opens_one_wired_round_trip_early_and_repeats_until_heard() {
         let answer = TcpSegment {
             flags: TcpFlags::SYN | TcpFlags::ACK,
             ack: Seq(1),
-            window: 500,
+            window: 2000,
             syn,
             ..Default::default()
         };
@@ -252,15 +252,18 @@ fn algorithm_5_modern_echoes_congestion_until_the_sender_has_answered() {
         efficiency: Fraction::ONE,
     };
     b.link(channel(24));
-    let ask = TcpSegment { flags: TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR, ..Default::default() };
+    let syn = SynOptions { window_scale: Some(4), ..SynOptions::default() };
+    let ask = TcpSegment { flags: TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR, syn, ..Default::default() };
     let answer = TcpSegment {
         flags: TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE,
         ack: Seq(1),
         window: 500,
+        syn,
         ..Default::default()
     };
     let _ = b.packet(Direction::Downlink, Origin::Arrival, 1, 1, &ask);
     let _ = b.packet(Direction::Uplink, Origin::Arrival, 2, 1, &answer);
+    assert_eq!(b.ack(3, 1, 1, 50_000).0, FORWARD);
     for n in 0..500 {
         let _ = b.at(n).down(10, 1, 1 + n as u32 * MSS, MSS);
     }
