@@ -200,6 +200,9 @@ pub(super) struct Flow {
     pub late: Lateness,
     pub wired_probe: Option<WiredProbe>,
     pub radio_probe: Option<RadioProbe>,
+    /// Since when every probe of the radio has waited below for longer than was thought, by more than a
+    /// router's AQM bears; [`Instant::FAR_FUTURE`] if the last one has not.
+    pub waits_since: Instant,
     /// The station at which its outstanding bytes are counted, and how many are.
     pub booked: (StationId, u32),
     /// What it is sent, for the count of its station's flows ([`Shares`](super::shares::Shares)).
@@ -260,6 +263,7 @@ impl Flow {
             late: Lateness::default(),
             wired_probe: None,
             radio_probe: None,
+            waits_since: Instant::FAR_FUTURE,
             booked: (station, 0),
             share: Tally::default(),
             watched: None,

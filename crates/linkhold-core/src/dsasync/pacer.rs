@@ -32,6 +32,13 @@ const SAMPLES: u8 = 4;
 /// The longest time that one correction makes up for.
 const CORRECTION_SPAN: Duration = Duration::from_millis(50);
 
+/// A queue that CoDel works on may be so long, as time (RFC 8289 section 3.2, `TARGET`).
+pub(super) const AQM_TARGET: Duration = Duration::from_millis(5);
+
+/// A transmit queue that is kept shorter than usual is half as long, for so long.
+const SHORTER: u64 = 2;
+const SHORTER_FOR: Duration = Duration::from_secs(1);
+
 /// A pace that is doubled grows no further than this.
 const FASTEST: BitRate = BitRate::from_mbps(10_000);
 
@@ -54,6 +61,8 @@ pub(super) struct Pacer {
     /// Most that is left in the transmit queue at present. `None` where the rate is an estimate, or the queue
     /// not kept short: no matter how much.
     most: Option<Duration>,
+    /// Until when it is kept shorter than usual.
+    shorter_until: Instant,
     /// In a silence: what the transmit queue held when the silence began, as time at `rate`.
     paused: Option<Duration>,
     /// When `drained` was last corrected.
@@ -62,6 +71,9 @@ pub(super) struct Pacer {
     /// looked at.
     excess: i64,
     samples: u8,
+    /// At the last correction every segment had waited for longer than was thought, by more than a router's
+    /// AQM bears.
+    all_wait: bool,
 }
 
 impl Pacer {
@@ -74,10 +86,12 @@ impl Pacer {
             last: (0, Duration::ZERO),
             short: (!most.is_zero()).then_some(most),
             most: None,
+            shorter_until: Instant::ZERO,
             paused: None,
             corrected: Instant::ZERO,
             excess: i64::MAX,
             samples: 0,
+            all_wait: false,
         }
     }
 
@@ -191,6 +205,26 @@ impl Pacer {
         }
         self.samples = 0;
         self.corrected = now;
+        self.all_wait = excess > AQM_TARGET.as_nanos() as i64;
+        if now > self.shorter_until {
+            self.most = self.short;
+        }
+    }
+
+    /// True if a segment that has waited for longer than was thought by more than [`AQM_TARGET`] has waited
+    /// behind its own flow, since segments of other flows have not.
+    pub fn some_do_not_wait(&self) -> bool {
+        !self.all_wait
+    }
+
+    /// What is left in the transmit queue stands there before some flows and not before others: less is left
+    /// there for a while.
+    #[cold]
+    pub fn shorten(&mut self, now: Instant) {
+        if self.most.is_some() {
+            self.most = self.short.map(|short| Duration::from_nanos(short.as_nanos() / SHORTER));
+            self.shorter_until = now + SHORTER_FOR;
+        }
     }
 
     /// The radio ran dry, and what is held waits for its time alone: the pace, which is an estimate, is too

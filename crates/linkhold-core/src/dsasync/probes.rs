@@ -37,8 +37,9 @@ pub(super) struct RadioProbe {
     pub empty: bool,
     /// How many silences there had been when it left.
     pub silences: u64,
-    /// When it came to the base station; `None` if a silence kept it here.
-    pub arrived: Option<Instant>,
+    /// When it came to the base station; [`Instant::FAR_FUTURE`] if a silence kept it here. Not an `Option`,
+    /// because a flow's record has little room.
+    arrived: Instant,
     pub first: Departure,
     /// The next segment of the flow.
     pub next: Option<Departure>,
@@ -66,6 +67,18 @@ impl Departure {
 }
 
 impl RadioProbe {
+    /// A probe with the segment `first`, which came to the base station at `arrived`; `None`: a silence kept
+    /// it here.
+    pub fn new(empty: bool, silences: u64, arrived: Option<Instant>, first: Departure) -> Self {
+        let arrived = arrived.unwrap_or(Instant::FAR_FUTURE);
+        Self { empty, silences, arrived, first, next: None }
+    }
+
+    /// When it came to the base station; `None` if a silence kept it here.
+    pub fn arrived(&self) -> Option<Instant> {
+        Some(self.arrived).filter(|&arrived| arrived < Instant::FAR_FUTURE)
+    }
+
     /// The segment that ends at `acked`, if it is one of the two. A station acknowledges every second segment
     /// (RFC 1122 section 4.2.3.2), so an ACK of any other segment was set off by something else, and late.
     pub fn answered(&self, acked: Seq) -> Option<Departure> {

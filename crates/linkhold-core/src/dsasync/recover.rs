@@ -26,7 +26,8 @@
 //!
 //! Holes that remain are repaired: what was sent before something that has come through is lost, after a
 //! quarter of the local round trip (`copies/suspects.rs`). Where the channel's rate is told, what goes down
-//! fits into the radio's queue, so that every loss is the radio's. Where it is not, a loss outside of
+//! fits into the radio's queue, so that every loss is the radio's, unless the flow's segments wait below for
+//! longer than was thought ([`waits_in_router`]). There, and where no rate is told, a loss outside of
 //! silences may be the router's word of congestion: only suspects are repaired, and the sender hears of the
 //! rest. Traffic that passes us by can fill the router's queue all the same; what it pushes out is repaired
 //! three times at most.
@@ -54,7 +55,7 @@ use super::config::DsaSyncConfig;
 use super::gates::Gates;
 use super::pacer::Pacer;
 use super::per_station::PerStation;
-use super::round_trip::RoundTrips;
+use super::round_trip::{RoundTrips, waits_in_router};
 use super::shared::Shared;
 use super::windows::Windows;
 use crate::action::Actions;
@@ -198,12 +199,13 @@ impl Recover {
     }
 
     /// How losses of the flow are judged.
-    fn judging(&self, shared: &Shared, pacer: &Pacer, slot: u32) -> Judging {
+    fn judging(&self, now: Instant, shared: &Shared, pacer: &Pacer, slot: u32) -> Judging {
         let patience = self.states.get(slot as usize).map_or(Duration::ZERO, State::patience);
+        let told = shared.monitor.capacity().is_some_and(|(rate, _)| rate.as_bps() > 0);
         Judging {
             patience,
             doubt: patience + (pacer.time_for(3 * 1514)).max(LEAST_DOUBT),
-            all: shared.monitor.capacity().is_some_and(|(rate, _)| rate.as_bps() > 0),
+            all: told && shared.flows.get(slot).is_none_or(|flow| !waits_in_router(now, flow, pacer)),
             tries: TRIES,
         }
     }
@@ -618,7 +620,7 @@ impl Recover {
         let mut active = core::mem::take(&mut self.active);
         let mut first = Instant::FAR_FUTURE;
         active.retain(|&slot| {
-            let how = self.judging(shared, pacer, slot);
+            let how = self.judging(now, shared, pacer, slot);
             self.look(now, slot, &how, false);
             if matches!(self.states[slot as usize].mute, Mute::Since { until } if until <= now) {
                 self.end_mute(slot, Mute::Believed);

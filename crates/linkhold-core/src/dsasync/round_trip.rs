@@ -35,7 +35,7 @@ use super::cell::{Cell, STALE, Sum};
 use super::config::{Clamp, DsaSyncConfig, Mode};
 use super::flow::{Flow, Watched};
 use super::min_filter::MinFilter;
-use super::pacer::Pacer;
+use super::pacer::{AQM_TARGET, Pacer};
 use super::per_station::PerStation;
 use super::probes::{Answer, Departure, EMPTY_RADIO, PROBE_LIFE, RadioProbe, WiredProbe};
 use super::shared::Shared;
@@ -49,6 +49,10 @@ use crate::units::Seq;
 /// A station that acknowledges nothing for this long has left, or what it has yet to acknowledge is lost. An
 /// ACK is delayed by 0.5 s at most (RFC 1122 section 4.2.3.2).
 const GONE: Duration = Duration::from_secs(2);
+
+/// A flow that has waited below for longer than that for so long waits in the router's queue: half the time
+/// after which CoDel begins to drop (RFC 8289 section 3.2, `INTERVAL`).
+const AQM_PATIENCE: Duration = Duration::from_millis(50);
 
 /// A packet as it goes down.
 #[derive(Clone, Copy, Debug)]
@@ -519,8 +523,7 @@ impl RoundTrips {
             }
             // A probe with a silence in its time is of no use: this segment takes its place.
             probe => {
-                *probe =
-                    Some(RadioProbe { empty, silences, arrived: sent.arrived, first: departure, next: None });
+                *probe = Some(RadioProbe::new(empty, silences, sent.arrived, departure));
             }
         }
     }
@@ -676,8 +679,13 @@ impl RoundTrips {
             {
                 let waited = now.since(answered.at).saturating_sub(radio);
                 pacer.on_waited(now, answered.at, answered.ahead(), waited);
+                let is_long = waited.saturating_sub(answered.ahead()) > AQM_TARGET;
+                flow.waits_since = if is_long { flow.waits_since.min(now) } else { Instant::FAR_FUTURE };
+                if waits_in_router(now, flow, pacer) {
+                    pacer.shorten(now);
+                }
             }
-            if let Some(arrived) = probe.arrived {
+            if let Some(arrived) = probe.arrived() {
                 self.bdp.on_radio_time(now, now.since(arrived));
             }
         }
@@ -748,6 +756,15 @@ impl RoundTrips {
         let (station, bytes) = flow.booked;
         self.unbook(station, bytes);
     }
+}
+
+/// True if the flow's segments have long waited below for longer than was thought, and others have not. They
+/// share one queue of a router with fair queueing: two flows whose hash is the same (RFC 8290 section 6.1)
+/// get the turns of one, and all that waits below waits there. What is lost of them may be the router's word
+/// of congestion.
+#[inline]
+pub(super) fn waits_in_router(now: Instant, flow: &Flow, pacer: &Pacer) -> bool {
+    now > flow.waits_since + AQM_PATIENCE && pacer.some_do_not_wait()
 }
 
 /// Starts measuring the wired round trip with an uplink segment that passes now.

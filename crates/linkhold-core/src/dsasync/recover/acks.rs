@@ -82,7 +82,7 @@ impl Recover {
         shared.metrics.count(state.copies.received(now, blocks.above, out));
         let says_new = before.is_none_or(|(acked, window)| tcp.ack.after(acked) || tcp.window != window);
         let repeats = !says_new && tcp.is_pure_ack() && tcp.sack.is_empty() && !state.sacks;
-        let how = self.judging(shared, pacer, slot);
+        let how = self.judging(now, shared, pacer, slot);
         let state = &mut self.states[slot as usize];
         if repeats && !shared.flows.known(slot).handshake.sack() {
             state.copies.first_is_missing(now, tcp.ack, &how, state.word());
