@@ -19,7 +19,7 @@ pub(crate) fn network(scenario: &ResolvedScenario, plan: &Plan, seed: u64) -> Re
     if let Some(config) = &scenario.mesh {
         let mesh = Mesh::new(config, seed)?;
         let at_senders = || scenario.mechanisms.iter().map(mechanism).collect();
-        return mesh::network(mesh, config.nodes, &plan.pairs, at_senders);
+        return Ok(mesh::network(mesh, config.nodes, &plan.pairs, at_senders)?.seed_hash(seed));
     }
     let mut cell = plain_cell(scenario, seed)?;
     if !scenario.router_visible {
@@ -35,7 +35,7 @@ pub(crate) fn network(scenario: &ResolvedScenario, plan: &Plan, seed: u64) -> Re
             Place::Stations => at_stations(cell, scenario, placed)?,
         };
     }
-    Ok(cell.build())
+    Ok(cell.build().seed_hash(seed))
 }
 
 /// The cell of a scenario, cut open at the base station; and the route over its wire. Of the scenario's
@@ -49,7 +49,8 @@ pub fn open_network(scenario: &ResolvedScenario, seed: u64) -> Result<(Network, 
     for placed in scenario.mechanisms.iter().filter(|placed| stands_in_the_radio(placed)) {
         cell = at_stations(cell, scenario, placed)?;
     }
-    Ok(cell.build_open())
+    let (network, route) = cell.build_open();
+    Ok((network.seed_hash(seed), route))
 }
 
 /// True if a mechanism stands in the stations' radios also where the stations' TCP is a kernel's: it only

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use linkhold_core::packet::{Direction, FlowKey, StationId};
 
+use linkhold_radio::rng::mix;
+
 use crate::path::{HopIndex, Route, RouteId};
 
 /// A flow's number in the network, counted up from 0. A later flow may get the number of one that is over.
@@ -37,11 +39,11 @@ pub struct FlowInfo {
 }
 
 impl FlowInfo {
-    /// A flow with no packet yet.
+    /// A flow with no packet yet. `hash_seed`: of the hash by which queues sort flows.
     #[must_use]
-    pub fn new(key: FlowKey, station: StationId, route_id: RouteId, route: Route) -> Self {
+    pub fn new(key: FlowKey, station: StationId, route_id: RouteId, route: Route, hash_seed: u64) -> Self {
         let ip_header = if key.station.addr.is_ipv6() { 40 } else { 20 };
-        Self { key, station, route_id, ip_header, hash: hash_of(&key), in_flight: 0, route }
+        Self { key, station, route_id, ip_header, hash: hash_of(&key, hash_seed), in_flight: 0, route }
     }
 
     /// Packets of the flow inside the network. The flow's number may be given to another flow only when this
@@ -58,8 +60,10 @@ impl FlowInfo {
     }
 }
 
-/// FNV-1a over addresses and ports, finished by a multiplicative mix: the same on every machine.
-fn hash_of(key: &FlowKey) -> u32 {
+/// FNV-1a over addresses and ports, then mixed: the same on every machine. `fq_codel` takes it modulo the number of
+/// its queues, and FNV's low bits alone put flows on neighbouring ports into the same queue. Seeded, as RFC
+/// 8290 section 4.1.1 asks for, so that flows that share a queue in one repetition do not in the next.
+fn hash_of(key: &FlowKey, seed: u64) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut byte = |b: u8| hash = (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
     for end in [key.correspondent, key.station] {
@@ -69,5 +73,29 @@ fn hash_of(key: &FlowKey) -> u32 {
         }
         end.port.to_be_bytes().into_iter().for_each(&mut byte);
     }
-    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    (mix(hash ^ mix(seed)) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use linkhold_core::packet::Endpoint;
+
+    use super::*;
+
+    #[test]
+    fn flows_on_neighbouring_ports_seldom_share_a_queue_of_fq_codel() {
+        let end = |last, port| Endpoint { addr: IpAddr::from([10, 0, 0, last]), port };
+        let key = |n| FlowKey { correspondent: end(1, 5001), station: end(2, 32_768 + n) };
+        let share = |flows: u16, seed| {
+            let mut queues: Vec<u32> = (0..flows).map(|n| hash_of(&key(n), seed) % 1024).collect();
+            queues.sort_unstable();
+            queues.dedup();
+            queues.len() < usize::from(flows)
+        };
+        // Of 1,000 seeds, by the birthday problem: 1 - exp(-n (n - 1) / 2 / 1024) is 0.027 and 0.236.
+        for (flows, expected) in [(8, 15..45), (24, 190..285)] {
+            let seeds = (0..1000).filter(|&seed| share(flows, seed)).count();
+            assert!(expected.contains(&seeds), "{flows} flows: {seeds} of 1000");
+        }
+    }
 }

@@ -86,6 +86,8 @@ pub struct Network {
     taps: Vec<Tap>,
     /// The routes: those of a cell by station, those of a mesh by pair of nodes.
     routes: Vec<Route>,
+    /// Of the hash by which queues sort flows.
+    hash_seed: u64,
     /// Scratch for frames that a mechanism did not want back.
     forwarded: Vec<PacketId>,
     commands: VecDeque<HostCommand>,
@@ -100,6 +102,12 @@ impl Network {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The seed of the hash by which queues sort the flows that are added from now on.
+    pub(crate) fn seed_hash(mut self, seed: u64) -> Self {
+        self.hash_seed = seed;
+        self
     }
 
     // ---- building ----
@@ -166,7 +174,7 @@ impl Network {
     /// If there is no such route.
     pub fn add_flow_over(&mut self, key: FlowKey, route: RouteId, station: StationId) -> FlowIndex {
         let index = FlowIndex(self.carrier.flows.len() as u32);
-        self.carrier.flows.push(FlowInfo::new(key, station, route, self.routes[route.get()]));
+        self.carrier.flows.push(FlowInfo::new(key, station, route, self.routes[route.get()], self.hash_seed));
         self.begin(index, key);
         index
     }
@@ -176,7 +184,7 @@ impl Network {
     /// # Panics
     /// If a packet of the old flow is still inside, or there is no such route.
     pub fn replace_flow(&mut self, index: FlowIndex, key: FlowKey, route: RouteId, station: StationId) {
-        let info = FlowInfo::new(key, station, route, self.routes[route.get()]);
+        let info = FlowInfo::new(key, station, route, self.routes[route.get()], self.hash_seed);
         let flow = &mut self.carrier.flows[index.get()];
         assert_eq!(flow.in_flight, 0, "a flow's number is reused only when none of its packets is inside");
         let old = std::mem::replace(flow, info);
