@@ -285,6 +285,10 @@ impl Mechanism for Chain {
         });
     }
 
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        self.members.iter().any(|member| member.mechanism.listens_to(kind))
+    }
+
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
         self.each(now, 0..self.members.len(), out, |mechanism, answers| {
             if mechanism.next_timeout().is_some_and(|due| due <= now) {

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, Actions, Report, Verdict};
-use crate::link_event::LinkEvent;
+use crate::link_event::{LinkEvent, LinkEventKind};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{
     DatagramView, Direction, Ecn, FlowKey, Origin, PacketId, PacketView, StationId, TcpSegment,
@@ -357,6 +357,10 @@ impl<M: Mechanism, W: io::Write + Send> Mechanism for Recorder<M, W> {
         let before = out.as_slice().len();
         self.mechanism.on_link(now, event, out);
         self.record(now, OwnedInput::Link(event), None, new_actions(out, before));
+    }
+
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        self.mechanism.listens_to(kind)
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {

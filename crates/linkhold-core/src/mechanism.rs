@@ -20,7 +20,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Actions, DropReason, Report, Rewrite, Verdict};
-use crate::link_event::LinkEvent;
+use crate::link_event::{LinkEvent, LinkEventKind};
 use crate::packet::{DatagramView, PacketView};
 use crate::time::Instant;
 
@@ -92,6 +92,12 @@ pub trait Mechanism: Send {
     /// The radio reports.
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions);
 
+    /// False if [`on_link`](Self::on_link) passes over every event like this one, so that a driver can say so
+    /// to whoever tells it. The end of a silence is heard where its start is. Default: every event is heard.
+    fn listens_to(&self, _kind: &LinkEventKind) -> bool {
+        true
+    }
+
     /// The time of `next_timeout` has come.
     fn on_timeout(&mut self, now: Instant, out: &mut Actions);
 
@@ -153,6 +159,10 @@ impl<M: Mechanism + ?Sized> Mechanism for Box<M> {
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
         (**self).on_link(now, event, out);
+    }
+
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        (**self).listens_to(kind)
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
@@ -307,6 +317,10 @@ impl Mechanism for PlainRouter {
     }
 
     fn on_link(&mut self, _now: Instant, _event: LinkEvent, _out: &mut Actions) {}
+
+    fn listens_to(&self, _kind: &LinkEventKind) -> bool {
+        false
+    }
 
     fn on_timeout(&mut self, _now: Instant, _out: &mut Actions) {}
 

@@ -59,6 +59,29 @@ impl Mirror {
     }
 }
 
+/// An event of the host's radio, as a base station would hear it of its only station; `None`: the inner
+/// mechanism is not told.
+const fn as_the_only_station(kind: LinkEventKind) -> Option<LinkEventKind> {
+    let (scope, station) = (Scope::Network, StationId(0));
+    Some(match kind {
+        LinkEventKind::FreezeStarted { cause, expected, .. } => {
+            LinkEventKind::FreezeStarted { scope, cause, expected }
+        }
+        LinkEventKind::FreezeEnded { cause, .. } => LinkEventKind::FreezeEnded { scope, cause },
+        LinkEventKind::SensingSchedule { period, duration, next, .. } => {
+            LinkEventKind::SensingSchedule { scope, period, duration, next }
+        }
+        LinkEventKind::Snr { db, .. } => LinkEventKind::Snr { station, db },
+        LinkEventKind::Grant { at, bytes, .. } => LinkEventKind::Grant { station, at, bytes },
+        LinkEventKind::GrantUnused { bytes, .. } => LinkEventKind::GrantUnused { station, bytes },
+        // A host does not leave itself.
+        LinkEventKind::StationLeft { .. } => return None,
+        LinkEventKind::ChannelSwitched { .. }
+        | LinkEventKind::GrantFrames { .. }
+        | LinkEventKind::TransmitRoom { .. } => kind,
+    })
+}
+
 impl Mechanism for Mirror {
     fn name(&self) -> &'static str {
         self.inner.name()
@@ -93,37 +116,22 @@ impl Mechanism for Mirror {
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
-        let scope = Scope::Network;
-        let kind = match event.kind {
-            LinkEventKind::FreezeStarted { scope: whose, cause, expected } => {
-                self.silences.started(whose, cause);
-                LinkEventKind::FreezeStarted { scope, cause, expected }
+        if let LinkEventKind::FreezeStarted { scope, cause, .. } = event.kind {
+            self.silences.started(scope, cause);
+        }
+        if let LinkEventKind::FreezeEnded { scope, cause } = event.kind {
+            self.silences.ended(scope, cause);
+            if self.silences.has(cause) {
+                return;
             }
-            LinkEventKind::FreezeEnded { scope: whose, cause } => {
-                self.silences.ended(whose, cause);
-                if self.silences.has(cause) {
-                    return;
-                }
-                LinkEventKind::FreezeEnded { scope, cause }
-            }
-            LinkEventKind::SensingSchedule { period, duration, next, .. } => {
-                LinkEventKind::SensingSchedule { scope, period, duration, next }
-            }
-            LinkEventKind::Snr { db, .. } => LinkEventKind::Snr { station: StationId(0), db },
-            LinkEventKind::Grant { at, bytes, .. } => {
-                LinkEventKind::Grant { station: StationId(0), at, bytes }
-            }
-            LinkEventKind::GrantUnused { bytes, .. } => {
-                LinkEventKind::GrantUnused { station: StationId(0), bytes }
-            }
-            // A host does not leave itself.
-            LinkEventKind::StationLeft { .. } => return,
-            kind @ (LinkEventKind::ChannelSwitched { .. }
-            | LinkEventKind::GrantFrames { .. }
-            | LinkEventKind::TransmitRoom { .. }) => kind,
-        };
+        }
+        let Some(kind) = as_the_only_station(event.kind) else { return };
         self.inner.on_link(now, LinkEvent { kind, ..event }, &mut self.answers);
         self.answer(out);
+    }
+
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        as_the_only_station(*kind).is_some_and(|kind| self.inner.listens_to(&kind))
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {

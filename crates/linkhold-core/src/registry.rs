@@ -250,6 +250,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::action::Actions;
+    use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+    use crate::packet::StationId;
+    use crate::time::{Duration, Instant};
+    use crate::units::{BitRate, Bytes, Fraction};
 
     #[test]
     fn names_are_unique_and_nothing_is_left_undocumented() {
@@ -281,6 +286,84 @@ mod tests {
             }
             assert!(entry.preset("no such preset").is_none());
             assert_eq!(entry.recommended().nearest_preset(), (entry.presets[0].0, Vec::new()));
+        }
+    }
+
+    /// One event of every kind, silences of every cause, scope and two lengths among them.
+    fn every_kind_of_event() -> Vec<LinkEventKind> {
+        let (station, bytes, period) = (StationId(3), Bytes(1500), Duration::from_millis(5));
+        let mut kinds = vec![
+            LinkEventKind::ChannelSwitched { capacity: BitRate(1_000_000), efficiency: Fraction::ONE },
+            LinkEventKind::SensingSchedule {
+                scope: Scope::Network,
+                period: Duration::from_millis(100),
+                duration: period,
+                next: Instant::from_millis(50),
+            },
+            LinkEventKind::Snr { station, db: -20.0 },
+            LinkEventKind::Grant { station, at: Instant::from_millis(20), bytes },
+            LinkEventKind::GrantUnused { station, bytes },
+            LinkEventKind::GrantFrames { period },
+            LinkEventKind::TransmitRoom { packets: 3, bytes },
+            LinkEventKind::StationLeft { station },
+        ];
+        for scope in [Scope::Network, Scope::Station(station)] {
+            for cause in Cause::ALL {
+                for expected in [None, Some(period)] {
+                    kinds.push(LinkEventKind::FreezeStarted { scope, cause, expected });
+                    kinds.push(LinkEventKind::FreezeEnded { scope, cause });
+                }
+            }
+        }
+        kinds
+    }
+
+    #[test]
+    fn what_no_mechanism_listens_to_changes_nothing() {
+        for entry in entries() {
+            for (place, kind) in entry
+                .places
+                .iter()
+                .flat_map(|place| every_kind_of_event().into_iter().map(move |kind| (place, kind)))
+            {
+                let mut mechanism = entry.recommended().build_at(*place, 1).expect("valid");
+                let now = Instant::from_millis(10);
+                let mut out = Actions::new();
+                let state = |mechanism: &dyn Mechanism| (mechanism.metrics(), mechanism.next_timeout());
+                let before = state(&*mechanism);
+                let listens = mechanism.listens_to(&kind);
+                mechanism.on_link(now, LinkEvent::at(now, kind), &mut out);
+                let changed = state(&*mechanism) != before || !out.as_slice().is_empty();
+                assert!(listens || !changed, "{} passes over {kind:?}", entry.name);
+                out.clear();
+            }
+        }
+    }
+
+    #[test]
+    fn a_mechanism_says_what_it_listens_to() {
+        let listens = |name: &str, kind| {
+            let settings = find(name).expect("registered").recommended();
+            settings.build(1).expect("valid").listens_to(&kind)
+        };
+        let freeze = |scope, cause, expected| LinkEventKind::FreezeStarted { scope, cause, expected };
+        let (network, station) = (Scope::Network, StationId(3));
+        let turn = Some(Duration::from_millis(5));
+        let snr = LinkEventKind::Snr { station, db: 3.0 };
+        let grant = LinkEventKind::Grant { station, at: Instant::ZERO, bytes: Bytes(1500) };
+        for (name, kind, heard) in [
+            ("dsasync", freeze(network, Cause::Fade, turn), true),
+            ("dsasync", freeze(network, Cause::Grant, None), true),
+            ("dsasync", freeze(network, Cause::Grant, turn), false),
+            ("dsasync", freeze(Scope::Station(station), Cause::Grant, None), false),
+            ("dsasync", snr, false),
+            ("dsasync", grant, false),
+            ("snr-gate", snr, true),
+            ("snr-gate", freeze(network, Cause::Fade, None), false),
+            ("look-ahead", grant, true),
+            ("local-resend", freeze(network, Cause::Fade, None), false),
+        ] {
+            assert_eq!(listens(name, kind), heard, "{name}, {kind:?}");
         }
     }
 

@@ -7,7 +7,7 @@
 //! [`ONLY_WATCHES`](linkhold_core::settings::Registered::ONLY_WATCHES).
 
 use linkhold_core::action::{Action, Actions, Report, Rewrite, Verdict};
-use linkhold_core::link_event::LinkEvent;
+use linkhold_core::link_event::{LinkEvent, LinkEventKind};
 use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::packet::{DatagramView, PacketView};
 use linkhold_core::time::Instant;
@@ -68,6 +68,10 @@ impl Mechanism for Watcher {
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
         self.inner.on_link(now, event, &mut self.answers);
         self.pass_on(out);
+    }
+
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        self.inner.listens_to(kind)
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {

@@ -190,6 +190,22 @@ impl Mechanism for CrAware {
         }
     }
 
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        match *kind {
+            LinkEventKind::FreezeStarted { cause, .. } | LinkEventKind::FreezeEnded { cause, .. } => {
+                self.triggers(cause)
+            }
+            LinkEventKind::ChannelSwitched { .. }
+            | LinkEventKind::SensingSchedule { .. }
+            | LinkEventKind::Snr { .. }
+            | LinkEventKind::Grant { .. }
+            | LinkEventKind::GrantUnused { .. }
+            | LinkEventKind::GrantFrames { .. }
+            | LinkEventKind::TransmitRoom { .. }
+            | LinkEventKind::StationLeft { .. } => false,
+        }
+    }
+
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
         if self.next_timeout().is_some_and(|due| due <= now) {
             self.thaw(out);

@@ -688,6 +688,20 @@ impl Mechanism for DsaSync {
         self.finish(now, out);
     }
 
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        match kind {
+            LinkEventKind::FreezeStarted { .. } | LinkEventKind::FreezeEnded { .. } => !is_a_turn(kind),
+            LinkEventKind::ChannelSwitched { .. }
+            | LinkEventKind::SensingSchedule { .. }
+            | LinkEventKind::TransmitRoom { .. }
+            | LinkEventKind::StationLeft { .. } => true,
+            LinkEventKind::Snr { .. }
+            | LinkEventKind::Grant { .. }
+            | LinkEventKind::GrantUnused { .. }
+            | LinkEventKind::GrantFrames { .. } => false,
+        }
+    }
+
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
         while self.shared.monitor.next_timeout().is_some_and(|at| at <= now) {
             let change = self.shared.monitor.on_timeout(now);

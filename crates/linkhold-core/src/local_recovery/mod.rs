@@ -407,6 +407,10 @@ impl Mechanism for LocalRecovery {
         }
     }
 
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        matches!(kind, LinkEventKind::FreezeStarted { .. } | LinkEventKind::FreezeEnded { .. })
+    }
+
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
         if self.shared.next_tick.is_none_or(|due| due > now) {
             return;

@@ -12,7 +12,7 @@
 use crate::action::{Action, Actions, Report, Rewrite, SenderCommand, Verdict};
 use crate::copies::{Bounds, Copies};
 use crate::flows::{Flows, Seen};
-use crate::link_event::LinkEvent;
+use crate::link_event::{LinkEvent, LinkEventKind};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{Direction, PacketView, TcpFlags};
 use crate::time::{Duration, Instant};
@@ -156,6 +156,10 @@ impl Mechanism for LocalResend {
     }
 
     fn on_link(&mut self, _now: Instant, _event: LinkEvent, _out: &mut Actions) {}
+
+    fn listens_to(&self, _kind: &LinkEventKind) -> bool {
+        false
+    }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
         if self.next_tick.is_none_or(|due| due > now) {

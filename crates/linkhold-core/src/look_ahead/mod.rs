@@ -343,6 +343,22 @@ impl Mechanism for LookAhead {
         self.settle(now);
     }
 
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        match *kind {
+            LinkEventKind::Grant { station, .. }
+            | LinkEventKind::GrantUnused { station, .. }
+            | LinkEventKind::StationLeft { station } => self.is_own(station),
+            LinkEventKind::GrantFrames { .. } => true,
+            LinkEventKind::FreezeStarted { cause, .. } | LinkEventKind::FreezeEnded { cause, .. } => {
+                cause != Cause::Grant
+            }
+            LinkEventKind::ChannelSwitched { .. }
+            | LinkEventKind::SensingSchedule { .. }
+            | LinkEventKind::Snr { .. }
+            | LinkEventKind::TransmitRoom { .. } => false,
+        }
+    }
+
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
         self.settle(now);
         if self.next.is_some_and(|due| due <= now) {

@@ -248,6 +248,10 @@ impl Mechanism for SnrGate {
         }
     }
 
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        matches!(kind, LinkEventKind::Snr { .. } | LinkEventKind::StationLeft { .. })
+    }
+
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
         if self.deadline().is_some_and(|due| due <= now) {
             self.open(Gate::Overruled, out);

@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
 use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::{BitRate, Bytes, Fraction};
+use linkhold_core::units::{BitRate, Fraction};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
@@ -31,7 +31,7 @@ use super::schedule::Schedule;
 use super::senders::Senders;
 use super::silences::SilenceTable;
 use super::snr::{Sample, SnrSource};
-use super::stations::{HOST, NoNumberLeft, SHARED, Stations};
+use super::stations::{HOST, NoNumberLeft, Stations};
 use super::status::{Channel, Packets, RadioStatus, Status, Windows};
 use super::surroundings::Surroundings;
 use crate::datapath::DataPath;
@@ -88,6 +88,17 @@ struct Core {
     surroundings: Surroundings,
 }
 
+/// What an event from the socket did on a radio, the least first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Effect {
+    /// The mechanism does not listen to such an event, and was not told.
+    Unheard,
+    /// It was told of the end of a silence that it did not know.
+    NothingEnded,
+    /// It was told.
+    Done,
+}
+
 /// What the event loop knows of one radio.
 struct RadioState {
     /// Its interface.
@@ -95,6 +106,13 @@ struct RadioState {
     silences: SilenceTable,
     /// Its capacity, as last told.
     channel: Option<Channel>,
+}
+
+impl RadioState {
+    /// The capacity is told.
+    fn note_channel(&mut self, capacity: BitRate, efficiency: Fraction) {
+        self.channel = Some(Channel { capacity_bps: capacity.as_bps(), efficiency: efficiency.get() });
+    }
 }
 
 impl Agent {
@@ -169,7 +187,11 @@ impl Agent {
         for (radio, channel) in config.channels.iter().enumerate() {
             match channel {
                 Some(channel) => {
-                    let kind = core.switch(radio, channel.capacity, channel.efficiency);
+                    let (capacity, efficiency) = (channel.capacity, channel.efficiency);
+                    if let Some(state) = core.radios.get_mut(radio) {
+                        state.note_channel(capacity, efficiency);
+                    }
+                    let kind = LinkEventKind::ChannelSwitched { capacity, efficiency };
                     core.tell(radio, "config", LinkEvent::at(now, kind));
                 }
                 None => tracing::info!(
@@ -369,6 +391,11 @@ fn timespec(duration: Duration) -> TimeSpec {
 }
 
 impl Core {
+    /// True if the mechanism of a radio listens to such an event.
+    fn listens(&self, radio: usize, kind: &LinkEventKind) -> bool {
+        self.driver.radios().get(radio).is_some_and(|radio| radio.mechanism().listens_to(kind))
+    }
+
     fn next_timeout(&self) -> Option<Instant> {
         let schedules = self.schedules.iter().map(Schedule::next_start).min();
         let silences = self.radios.iter().filter_map(|radio| radio.silences.next_end()).min();
@@ -388,6 +415,21 @@ impl Core {
         for section in &config.schedules {
             for radio in 0..self.radios.len() {
                 if section.radio.as_ref().is_some_and(|name| name != self.name_of(radio)) {
+                    continue;
+                }
+                let silence = Event::Freeze {
+                    scope: section.scope,
+                    cause: section.cause,
+                    expected_s: None,
+                    for_s: Some(section.duration.as_secs_f64()),
+                };
+                if !self.listens(radio, &silence.kind(section.scope.of_nobody(), now)) {
+                    tracing::warn!(
+                        schedule = section.name,
+                        "the schedule does nothing: {} does not listen to {}",
+                        self.mechanism,
+                        silence.describe()
+                    );
                     continue;
                 }
                 let scope = self
@@ -476,27 +518,32 @@ impl Core {
     /// Carries out what a radio has told by itself.
     fn apply_radio(&mut self, now: Instant, radio: usize, kind: SignalKind) {
         let scope = Scope::Network;
+        let event = match kind {
+            SignalKind::Silent { cause, expected, .. } => {
+                LinkEventKind::FreezeStarted { scope, cause, expected }
+            }
+            SignalKind::Over { cause } => LinkEventKind::FreezeEnded { scope, cause },
+        };
+        if !self.listens(radio, &event) {
+            self.count(NL80211_SOURCE);
+            return;
+        }
         let Some(state) = self.radios.get_mut(radio) else { return };
         let name = &state.name;
         match kind {
-            SignalKind::Silent { cause, from, expected, at_most } => {
+            SignalKind::Silent { cause, from, expected: _, at_most } => {
                 tracing::debug!(radio = name, ?cause, ahead = %from.since(now), %at_most, "the radio falls silent");
                 if let Err(error) = state.silences.begin(scope, cause, from, Some(at_most)) {
                     tracing::warn!(%error, radio = name, "a silence of the radio is left out");
                     return;
                 }
-                let kind = LinkEventKind::FreezeStarted { scope, cause, expected };
-                self.tell(
-                    radio,
-                    NL80211_SOURCE,
-                    LinkEvent { detected_at: now, effective_at: Some(from), kind },
-                );
+                let event = LinkEvent { detected_at: now, effective_at: Some(from), kind: event };
+                self.tell(radio, NL80211_SOURCE, event);
             }
             SignalKind::Over { cause } => {
                 tracing::debug!(radio = name, ?cause, "the radio is back");
                 state.silences.end(scope, cause, now, now);
-                let event = LinkEvent::at(now, LinkEventKind::FreezeEnded { scope, cause });
-                self.tell(radio, NL80211_SOURCE, event);
+                self.tell(radio, NL80211_SOURCE, LinkEvent::at(now, event));
             }
         }
     }
@@ -532,29 +579,30 @@ impl Core {
         *self.sources.entry(name.to_owned()).or_default() += 1;
     }
 
-    fn switch(&mut self, radio: usize, capacity: BitRate, efficiency: Fraction) -> LinkEventKind {
-        if let Some(radio) = self.radios.get_mut(radio) {
-            radio.channel = Some(Channel { capacity_bps: capacity.as_bps(), efficiency: efficiency.get() });
-        }
-        LinkEventKind::ChannelSwitched { capacity, efficiency }
-    }
-
     /// Carries out an event from the socket; answers the names of the radios that it was told to, and why it
     /// did nothing if so.
     fn apply(&mut self, message: &Message, event: &Event) -> Result<Reply, String> {
         let radios = self.radios_meant(message.radio.as_deref(), event)?;
-        let mut effective = false;
+        let mut most = Effect::Unheard;
+        let mut told = Vec::new();
         for &radio in &radios {
-            effective |= self.apply_to(radio, message, event).map_err(|error| match radios.len() {
+            let effect = self.apply_to(radio, message, event).map_err(|error| match radios.len() {
                 1 => error,
                 _ => format!("{}: {error}", self.name_of(radio)),
             })?;
+            if effect != Effect::Unheard {
+                told.push(self.name_of(radio).to_owned());
+            }
+            most = most.max(effect);
         }
-        let note = match event {
-            Event::Thaw { cause, .. } if !effective => Some(self.nothing_thawed(*cause, &radios)),
-            _ => None,
+        let note = match (most, event) {
+            (Effect::Unheard, _) => {
+                Some(format!("nothing was done: {} does not listen to {}", self.mechanism, event.describe()))
+            }
+            (Effect::NothingEnded, Event::Thaw { cause, .. }) => Some(self.nothing_thawed(*cause, &radios)),
+            (Effect::NothingEnded | Effect::Done, _) => None,
         };
-        Ok(Reply::told(radios.into_iter().map(|radio| self.name_of(radio).to_owned()).collect(), note))
+        Ok(Reply::told(told, note))
     }
 
     fn nothing_thawed(&self, cause: Cause, radios: &[usize]) -> String {
@@ -594,7 +642,8 @@ impl Core {
         Ok(found)
     }
 
-    fn apply_to(&mut self, radio: usize, message: &Message, event: &Event) -> Result<bool, String> {
+    /// Tells a radio's mechanism, if it listens to such an event.
+    fn apply_to(&mut self, radio: usize, message: &Message, event: &Event) -> Result<Effect, String> {
         let now = self.clock.now();
         let detected_at = now - Duration::from_secs_f64(message.detected_ago_s.unwrap_or(0.0));
         let effective_at = match message.effective_in_s {
@@ -602,38 +651,38 @@ impl Core {
             Some(seconds) => now + Duration::from_secs_f64(seconds),
             None => detected_at,
         };
-        let (kind, effective) = self.link_event(radio, now, effective_at, event)?;
         let source = message.source.as_deref().unwrap_or(UNNAMED_SOURCE);
-        self.tell(radio, source, LinkEvent { detected_at, effective_at: Some(effective_at), kind });
-        Ok(effective)
-    }
-
-    /// The event in the core's terms, and whether it does anything. A silence that it begins or ends is
-    /// noted.
-    fn link_event(
-        &mut self,
-        radio: usize,
-        now: Instant,
-        effective_at: Instant,
-        event: &Event,
-    ) -> Result<(LinkEventKind, bool), String> {
-        let mut effective = true;
-        let seconds = Duration::from_secs_f64;
         let target = event.station().map_or(Target::Network, Target::Station);
+        // Before the station takes a number: what does nothing is to use none up.
+        if !self.listens(radio, &event.kind(target.of_nobody(), now)) {
+            self.count(source);
+            return Ok(Effect::Unheard);
+        }
         let scope = self.scope_of(radio, target, now).map_err(|error| {
             if let Some(stations) = self.driver.stations_mut(radio) {
                 stations.count_untracked();
             }
             format!("nothing was done: {error}")
         })?;
-        let station = match scope {
-            Scope::Station(station) => station,
-            Scope::Network => SHARED,
-        };
+        let effective = self.note_event(radio, scope, now, effective_at, event)?;
+        let kind = event.kind(scope, now);
+        self.tell(radio, source, LinkEvent { detected_at, effective_at: Some(effective_at), kind });
+        Ok(if effective { Effect::Done } else { Effect::NothingEnded })
+    }
+
+    /// Takes into the agent's own tables what an event says of its radio; false for an end of no silence.
+    fn note_event(
+        &mut self,
+        radio: usize,
+        scope: Scope,
+        now: Instant,
+        effective_at: Instant,
+        event: &Event,
+    ) -> Result<bool, String> {
         let Some(state) = self.radios.get_mut(radio) else { return Err("no such radio".to_owned()) };
-        let kind = match *event {
-            Event::Freeze { scope: _, cause, expected_s, for_s } => {
-                let lasting = for_s.map(seconds);
+        match *event {
+            Event::Freeze { scope: _, cause, expected_s: _, for_s } => {
+                let lasting = for_s.map(Duration::from_secs_f64);
                 if lasting.is_some_and(|lasting| lasting > self.max_silence) {
                     return Err(format!(
                         "`for_s` is longer than `silence.max` of the configuration, {}",
@@ -645,32 +694,16 @@ impl Core {
                     .begin(scope, cause.0, effective_at, lasting)
                     .map_err(|error| error.to_string())?;
                 self.keep(radio, scope, effective_at + self.max_silence);
-                LinkEventKind::FreezeStarted {
-                    scope,
-                    cause: cause.0,
-                    expected: lasting.or(expected_s.map(seconds)),
-                }
             }
             Event::Thaw { scope: _, cause } => {
-                effective = state.silences.end(scope, cause.0, now, effective_at);
-                LinkEventKind::FreezeEnded { scope, cause: cause.0 }
+                return Ok(state.silences.end(scope, cause.0, now, effective_at));
             }
             Event::Switch { capacity_bps, efficiency } => {
-                self.switch(radio, BitRate(capacity_bps), Fraction::clamped(efficiency))
+                state.note_channel(BitRate(capacity_bps), Fraction::clamped(efficiency));
             }
-            Event::Snr { station: _, db } => LinkEventKind::Snr { station, db },
-            Event::Sensing { scope: _, period_s, duration_s, next_in_s } => LinkEventKind::SensingSchedule {
-                scope,
-                period: seconds(period_s),
-                duration: seconds(duration_s),
-                next: now + seconds(next_in_s),
-            },
-            Event::Grant { station: _, in_s, bytes } => {
-                LinkEventKind::Grant { station, at: now + seconds(in_s), bytes: Bytes(bytes) }
-            }
-            Event::Room { packets, bytes } => LinkEventKind::TransmitRoom { packets, bytes: Bytes(bytes) },
-        };
-        Ok((kind, effective))
+            Event::Snr { .. } | Event::Sensing { .. } | Event::Grant { .. } | Event::Room { .. } => {}
+        }
+        Ok(true)
     }
 
     fn radio_status(&self, state: &RadioState, radio: &Radio) -> RadioStatus {

@@ -5,9 +5,13 @@
 
 use std::net::IpAddr;
 
-use linkhold_core::link_event;
+use linkhold_core::link_event::{self, LinkEventKind, Scope};
+use linkhold_core::time::{Duration, Instant};
+use linkhold_core::units::{BitRate, Bytes, Fraction};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::stations::SHARED;
 
 /// Longest line, bytes; a client that sends a longer one is cut off.
 pub const MAX_LINE: usize = 4096;
@@ -155,6 +159,18 @@ impl TryFrom<String> for Target {
     }
 }
 
+impl Target {
+    /// The scope that it means where no station has a number: what a mechanism listens to does not depend on
+    /// which station it is.
+    #[must_use]
+    pub const fn of_nobody(self) -> Scope {
+        match self {
+            Self::Network => Scope::Network,
+            Self::Station(_) => Scope::Station(SHARED),
+        }
+    }
+}
+
 impl From<Target> for String {
     fn from(target: Target) -> Self {
         match target {
@@ -216,10 +232,10 @@ pub struct Reply {
     /// What is wrong, and what would be right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The radios that an event was told to.
+    /// The radios that an event was told to; none where no mechanism listens to such events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub radios: Vec<String>,
-    /// Why a `thaw` ended nothing, if it did.
+    /// Why an event did nothing, if it did: no mechanism listens to it, or a `thaw` ended no silence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The answer to `status`.
@@ -260,6 +276,63 @@ impl Event {
             }
             Self::Snr { station, .. } | Self::Grant { station, .. } => Some(*station),
             Self::Switch { .. } | Self::Room { .. } => None,
+        }
+    }
+
+    /// The event in the core's terms: of whom `scope` means, at `now`.
+    #[must_use]
+    pub fn kind(&self, scope: Scope, now: Instant) -> LinkEventKind {
+        let seconds = Duration::from_secs_f64;
+        let station = match scope {
+            Scope::Station(station) => station,
+            Scope::Network => SHARED,
+        };
+        match *self {
+            Self::Freeze { scope: _, cause, expected_s, for_s } => {
+                let expected = for_s.or(expected_s).map(seconds);
+                LinkEventKind::FreezeStarted { scope, cause: cause.0, expected }
+            }
+            Self::Thaw { scope: _, cause } => LinkEventKind::FreezeEnded { scope, cause: cause.0 },
+            Self::Switch { capacity_bps, efficiency } => LinkEventKind::ChannelSwitched {
+                capacity: BitRate(capacity_bps),
+                efficiency: Fraction::clamped(efficiency),
+            },
+            Self::Snr { station: _, db } => LinkEventKind::Snr { station, db },
+            Self::Sensing { scope: _, period_s, duration_s, next_in_s } => LinkEventKind::SensingSchedule {
+                scope,
+                period: seconds(period_s),
+                duration: seconds(duration_s),
+                next: now + seconds(next_in_s),
+            },
+            Self::Grant { station: _, in_s, bytes } => {
+                LinkEventKind::Grant { station, at: now + seconds(in_s), bytes: Bytes(bytes) }
+            }
+            Self::Room { packets, bytes } => LinkEventKind::TransmitRoom { packets, bytes: Bytes(bytes) },
+        }
+    }
+
+    /// What it is, in words that follow "does not listen to".
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let silence = |scope: &Target, cause: &Cause| {
+            let whose = match scope {
+                Target::Network => "",
+                Target::Station(_) => " of one station",
+            };
+            format!("silences of cause {}{whose}", cause.name())
+        };
+        match self {
+            Self::Freeze { scope, cause, expected_s, for_s } => {
+                let lasting = for_s.or(*expected_s).map(Duration::from_secs_f64);
+                let length = lasting.map(|lasting| format!(" that last {lasting}")).unwrap_or_default();
+                silence(scope, cause) + &length
+            }
+            Self::Thaw { scope, cause } => silence(scope, cause),
+            Self::Switch { .. } => "the radio's rate".to_owned(),
+            Self::Snr { .. } => "signal-to-noise samples".to_owned(),
+            Self::Sensing { .. } => "announced sensing".to_owned(),
+            Self::Grant { .. } => "uplink grants".to_owned(),
+            Self::Room { .. } => "room in the transmit queue".to_owned(),
         }
     }
 }

@@ -45,7 +45,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use linkhold_core::action::{AckSpec, Action, Actions, Report, Resend, Rewrite, SenderCommand, Verdict};
 use linkhold_core::closed_window::Scale;
-use linkhold_core::link_event::LinkEvent;
+use linkhold_core::link_event::{LinkEvent, LinkEventKind};
 use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::packet::{Direction, FlowKey, PacketView, TcpFlags, TcpSegment, TcpTimestamp};
 use linkhold_core::time::{Duration, Instant};
@@ -291,6 +291,10 @@ impl<M: Mechanism> Mechanism for WindowSenders<M> {
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
         self.inner.on_link(now, event, &mut self.answers);
         self.pass_on(out);
+    }
+
+    fn listens_to(&self, kind: &LinkEventKind) -> bool {
+        self.inner.listens_to(kind)
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {

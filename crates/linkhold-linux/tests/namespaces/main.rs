@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 45] = [
+    let tests: [NamedTest; 46] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -90,6 +90,7 @@ fn main() -> ExitCode {
         ("doctor_finds_what_the_other_tests_use", service::doctor_finds_what_the_other_tests_use),
         ("two_radios_do_not_disturb_each_other", radios::two_radios_do_not_disturb_each_other),
         ("a_signal_names_its_radio", radios::a_signal_names_its_radio),
+        ("a_signal_that_nobody_listens_to_says_so", radios::a_signal_that_nobody_listens_to),
         ("a_signal_that_would_do_nothing_is_refused", radios::a_signal_that_would_do_nothing_is_refused),
         ("a_bridged_radio_is_managed", bridge::a_bridged_radio_is_managed),
         ("a_radio_hidden_in_a_bridge_is_refused", bridge::a_hidden_radio_is_refused),

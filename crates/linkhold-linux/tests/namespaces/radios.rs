@@ -145,6 +145,40 @@ pub fn a_signal_names_its_radio() -> Outcome {
     Ok(())
 }
 
+/// A signal that the mechanism does not listen to is no error, since a radio may tell more than is used, but
+/// the answer says so. It counts as no silence and uses up no station's number.
+pub fn a_signal_that_nobody_listens_to() -> Outcome {
+    let path = Path::build()?;
+    let agent = AgentProcess::start(&path, SCHEDULED_TURNS);
+    let done = "nothing was done: dsasync does not listen to ";
+    for (message, what) in [
+        (
+            r#"{"event":{"freeze":{"scope":"10.0.0.7","cause":"grant","for_s":0.08}}}"#,
+            "silences of cause grant of one station that last 80ms",
+        ),
+        (r#"{"event":{"freeze":{"cause":"grant","for_s":0.005}}}"#, "silences of cause grant that last 5ms"),
+        (r#"{"event":{"snr":{"station":"10.0.0.8","db":3.0}}}"#, "signal-to-noise samples"),
+        (r#"{"event":{"grant":{"station":"10.0.0.9","bytes":1500}}}"#, "uplink grants"),
+    ] {
+        let reply = agent.ask(message).expect("it is understood");
+        assert_eq!((reply.radios, reply.note), (vec![], Some(format!("{done}{what}"))), "{message}");
+    }
+    let status = agent.status();
+    assert_eq!((status.silences_begun, status.silences, status.stations), (0, 0, 0), "{status}");
+    assert_eq!(status.events.get("socket"), Some(&4), "{status}");
+    assert!(agent.log().contains("the schedule does nothing: dsasync does not listen"), "{}", agent.log());
+
+    let heard = agent.ask(r#"{"event":{"freeze":{"scope":"10.0.0.7","for_s":0.08}}}"#).expect("understood");
+    assert_eq!((heard.radios.len(), heard.note), (1, None));
+    let status = agent.status();
+    assert_eq!((status.silences_begun, status.stations), (1, 1), "{status}");
+    Ok(())
+}
+
+/// Turns of the medium access that are told by the clock.
+const SCHEDULED_TURNS: &str =
+    "[[schedule]]\nname = \"turns\"\ncause = \"grant\"\nperiod = \"20ms\"\nduration = \"5ms\"\n";
+
 /// Stations beyond those that are told apart take no signal of their own: such a signal is refused and
 /// counted, and not answered as if it had done something.
 pub fn a_signal_that_would_do_nothing_is_refused() -> Outcome {
@@ -152,7 +186,8 @@ pub fn a_signal_that_would_do_nothing_is_refused() -> Outcome {
     let agent = AgentProcess::start(&path, "");
     for number in 0..MAX_STATIONS {
         let addr = Ipv4Addr::from(0x0a00_0000 + number);
-        agent.say(&format!(r#"{{"event":{{"snr":{{"station":"{addr}","db":20.0}}}}}}"#));
+        let sensing = format!(r#"{{"scope":"{addr}","period_s":0.0,"duration_s":0.0}}"#);
+        agent.say(&format!(r#"{{"event":{{"sensing":{sensing}}}}}"#));
     }
     let known = r#"{"event":{"freeze":{"scope":"10.0.0.7","for_s":0.1}}}"#;
     assert!(agent.ask(known).is_ok());
