@@ -325,8 +325,10 @@ impl Drop for Rules {
     fn drop(&mut self) {
         match self.backend {
             Backend::Nftables => {
-                if let Err(error) = run("nft", &["delete", "table", "inet", &table_name(&self.instance)]) {
-                    tracing::warn!(%error, "could not remove the nftables table");
+                if let Err(error) = run("nft", &["delete", "table", "inet", &table_name(&self.instance)])
+                    && let Some(error) = in_words_of_removal("nft", &error)
+                {
+                    tracing::warn!("could not remove the nftables table: {error}");
                 }
             }
             Backend::Iptables { ipv6 } => {
@@ -388,20 +390,15 @@ fn refused(program: &'static str) -> impl FnOnce(CommandError) -> RulesError {
     move |error| RulesError::Refused(in_words(program, &error))
 }
 
-/// What a firewall program's failure means. What the program itself said, with its positions and file names,
-/// goes to the debug log.
+/// What a firewall program's failure to put rules in means. What the program itself said, with its positions
+/// and file names, goes to the debug log.
 fn in_words(program: &str, error: &CommandError) -> String {
-    tracing::debug!(program, %error, "a firewall program failed");
-    let said = match error {
-        error if error.is_missing_program() => return format!("`{program}` is not installed"),
-        CommandError::Start { source, .. } => return format!("`{program}` cannot be run ({source})"),
-        CommandError::TimedOut { .. } => return format!("`{program}` did not end in time"),
-        CommandError::Failed { message, .. } => message.to_lowercase(),
+    let said = match plainly(program, error) {
+        Ok(words) => return words,
+        Err(said) => said,
     };
     let says = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
-    if says(&["not permitted", "permission denied", "must be root"]) {
-        "no right to change the firewall (CAP_NET_ADMIN)".to_owned()
-    } else if program == "nft" && says(&["no such file or directory", "not supported", "could not process"]) {
+    if program == "nft" && says(&["no such file or directory", "not supported", "could not process"]) {
         "this kernel has no `queue` statement (module nft_queue)".to_owned()
     } else if says(&["physdev"]) {
         "this kernel does not match a bridge's ports (module xt_physdev)".to_owned()
@@ -409,6 +406,40 @@ fn in_words(program: &str, error: &CommandError) -> String {
         "this kernel has no NFQUEUE target (module xt_NFQUEUE)".to_owned()
     } else {
         format!("`{program}` refuses the rules; LINKHOLD_LOG=debug shows its words")
+    }
+}
+
+/// What a firewall program's failure to remove rules means; `None` where there was nothing left to remove,
+/// because somebody flushed the firewall.
+fn in_words_of_removal(program: &str, error: &CommandError) -> Option<String> {
+    match plainly(program, error) {
+        Ok(words) => Some(words),
+        Err(said) if is_gone(program, &said) => None,
+        Err(_) => Some(format!("`{program}` refuses; LINKHOLD_LOG=debug shows its words")),
+    }
+}
+
+/// What a failure of any firewall program means, whatever it was to do; otherwise what the program said, in
+/// lower case.
+fn plainly(program: &str, error: &CommandError) -> Result<String, String> {
+    tracing::debug!(program, %error, "a firewall program failed");
+    let said = match error {
+        error if error.is_missing_program() => return Ok(format!("`{program}` is not installed")),
+        CommandError::Start { source, .. } => return Ok(format!("`{program}` cannot be run ({source})")),
+        CommandError::TimedOut { .. } => return Ok(format!("`{program}` did not end in time")),
+        CommandError::Failed { message, .. } => message.to_lowercase(),
+    };
+    if ["not permitted", "permission denied", "must be root"].iter().any(|part| said.contains(part)) {
+        return Ok("no right to change the firewall (CAP_NET_ADMIN)".to_owned());
+    }
+    Err(said)
+}
+
+/// True if a program says, in lower case, that there is no such table or chain.
+fn is_gone(program: &str, said: &str) -> bool {
+    match program {
+        "nft" => said.contains("no such file or directory"),
+        _ => said.contains("no chain/target/match") || said.contains("does not exist"),
     }
 }
 
@@ -474,8 +505,10 @@ fn remove_iptables(program: &str, instance: &str) -> bool {
         }
     }
     let removed = iptables(program, &["-F", &chain]).and_then(|_| iptables(program, &["-X", &chain]));
-    if let Err(error) = removed {
-        tracing::warn!(%error, "could not remove the chain");
+    if let Err(error) = removed
+        && let Some(error) = in_words_of_removal(program, &error)
+    {
+        tracing::warn!("could not remove the chain: {error}");
     }
     true
 }
@@ -634,5 +667,27 @@ COMMIT
         assert_eq!(in_words("nft", &other), "`nft` refuses the rules; LINKHOLD_LOG=debug shows its words");
         let absent = run("linkhold-no-such-program", &[]).unwrap_err();
         assert_eq!(in_words("nft", &absent), "`nft` is not installed");
+    }
+
+    #[test]
+    fn a_removal_that_fails_is_told_in_words_and_what_is_gone_already_is_not_told() {
+        let failed = |message: &str| CommandError::Failed {
+            command: "nft delete table inet linkhold_a".to_owned(),
+            status: "exit status: 1".to_owned(),
+            message: message.to_owned(),
+        };
+        let flushed = failed(
+            "Error: No such file or directory\ndelete table inet linkhold_a\n                  ^^^^^^^^^^",
+        );
+        assert_eq!(in_words_of_removal("nft", &flushed), None);
+        let flushed = failed("iptables v1.8.9 (nf_tables): No chain/target/match by that name.");
+        assert_eq!(in_words_of_removal("iptables", &flushed), None);
+        let right = failed("Error: Could not process rule: Operation not permitted\ndelete table\n^^^^");
+        let told = in_words_of_removal("nft", &right);
+        assert_eq!(told.as_deref(), Some("no right to change the firewall (CAP_NET_ADMIN)"));
+        let busy =
+            failed("iptables v1.8.9 (nf_tables):  CHAIN_DEL failed (Device or resource busy): chain X");
+        let told = in_words_of_removal("iptables", &busy);
+        assert_eq!(told.as_deref(), Some("`iptables` refuses; LINKHOLD_LOG=debug shows its words"));
     }
 }
