@@ -84,7 +84,8 @@ struct Core {
     exporter: Exporter,
     max_silence: Duration,
     processor: Option<u32>,
-    metrics_trouble: Option<String>,
+    /// What failed for good, each with what to change: the metrics' port, nl80211.
+    failures: Vec<String>,
     surroundings: Surroundings,
 }
 
@@ -131,7 +132,7 @@ impl Agent {
         let processors = allowed();
         let processor = stay_on(config.datapath.processor)?;
         let lock = InstanceLock::take(&config.instance)?;
-        let surroundings = Surroundings::explore(&config.wired, &config.radio, processors, clock.now())?;
+        let mut surroundings = Surroundings::explore(&config.wired, &config.radio, processors, clock.now())?;
         let control = Control::open(&config.control, &config.metrics)?;
         let rule_set = RuleSet { bridged: surroundings.bridged().clone(), ..config.rules() };
         let backend = rules::prepare(&rule_set, config.datapath.backend)?;
@@ -140,6 +141,7 @@ impl Agent {
         let guardian = if config.guardian { Some((start_guardian(&datapath)?, clock.now())) } else { None };
         datapath.bind()?;
         let rules = Rules::install(&rule_set, backend)?;
+        surroundings.note_rules(&rule_set, backend, clock.now());
         let addresses = || config.stations.iter().map(|station| station.addresses.as_slice());
         let stations = || match config.seat {
             Seat::Router => Stations::new(addresses()),
@@ -166,10 +168,7 @@ impl Agent {
             driver: Driver::new(datapath, radios.collect()).with_senders(senders),
             radios: config.radio.iter().map(state).collect(),
             schedules: Vec::new(),
-            nl80211: match config.radio_events {
-                RadioEvents::Nl80211 => open_nl80211(config),
-                RadioEvents::None => None,
-            },
+            nl80211: None,
             snr: match &config.seat {
                 Seat::Host(host) => SnrSource::open(&host.snr, &config.radio, clock.now()),
                 Seat::Router => None,
@@ -179,9 +178,13 @@ impl Agent {
             exporter: Exporter::new(&config.instance),
             max_silence: config.silence.max,
             processor,
-            metrics_trouble: control.metrics_trouble().map(str::to_owned),
+            failures: control.metrics_trouble().map(str::to_owned).into_iter().collect(),
             surroundings,
         };
+        match config.radio_events {
+            RadioEvents::Nl80211 => core.open_nl80211(config),
+            RadioEvents::None => {}
+        }
         core.schedules = core.schedules(config)?;
         let now = clock.now();
         for (radio, channel) in config.channels.iter().enumerate() {
@@ -321,18 +324,18 @@ impl Agent {
         if backend == Backend::Nftables && !self.rule_set.bridged.is_empty() {
             let trouble =
                 "a radio was put into a bridge, for which the rules must be iptables': restart the agent";
-            self.core.surroundings.note_rules(Some(trouble.to_owned()));
+            self.core.surroundings.note_no_rules(trouble.to_owned());
             return;
         }
         drop(self.rules.take());
         match Rules::install(&self.rule_set, backend) {
             Ok(rules) => {
                 self.rules = Some(rules);
-                self.core.surroundings.note_rules(None);
+                self.core.surroundings.note_rules(&self.rule_set, backend, self.core.clock.now());
             }
             Err(error) => {
                 let trouble = format!("no packets come to the agent: {error}; restart it");
-                self.core.surroundings.note_rules(Some(trouble));
+                self.core.surroundings.note_no_rules(trouble);
             }
         }
     }
@@ -366,24 +369,6 @@ struct Ready {
 
 fn start_guardian(datapath: &NfQueue) -> Result<Guardian, AgentError> {
     Guardian::start(datapath.netlink().as_raw_fd(), datapath.queue_numbers())
-}
-
-/// The source of what Wi-Fi radios tell. Without it the agent hears of silences from others only, and runs.
-fn open_nl80211(config: &AgentConfig) -> Option<Nl80211> {
-    let names = config.radio.iter().map(String::as_str);
-    match Nl80211::open(names, config.silence.max) {
-        Ok(Some(source)) => Some(source),
-        Ok(None) => {
-            tracing::info!(
-                "no nl80211 here: silences are told by `linkhold signal`, the socket or the clock"
-            );
-            None
-        }
-        Err(error) => {
-            tracing::warn!(%error, "nl80211 cannot be read: silences of Wi-Fi radios must be told from outside");
-            None
-        }
-    }
 }
 
 fn timespec(duration: Duration) -> TimeSpec {
@@ -499,6 +484,29 @@ impl Core {
         self.samples = samples;
     }
 
+    /// Opens the source of what Wi-Fi radios tell. Without it the agent hears of silences from others only,
+    /// and runs.
+    fn open_nl80211(&mut self, config: &AgentConfig) {
+        let names = config.radio.iter().map(String::as_str);
+        match Nl80211::open(names, config.silence.max) {
+            Ok(Some(source)) => self.nl80211 = Some(source),
+            Ok(None) => tracing::info!(
+                "no nl80211 here: silences are told by `linkhold signal`, the socket or the clock"
+            ),
+            Err(error) => self.lose_nl80211(&error),
+        }
+    }
+
+    /// nl80211 is not read any more.
+    fn lose_nl80211(&mut self, error: &io::Error) {
+        let trouble = format!(
+            "nl80211 cannot be read ({error}), so silences of Wi-Fi radios must be told from outside; restart the agent to \
+             try again"
+        );
+        tracing::error!("{trouble}");
+        self.failures.push(trouble);
+    }
+
     /// Reads what Wi-Fi radios have told, and tells it to their mechanisms.
     fn handle_radio(&mut self) {
         let Some(mut source) = self.nl80211.take() else { return };
@@ -511,7 +519,7 @@ impl Core {
                 }
                 self.nl80211 = Some(source);
             }
-            Err(error) => tracing::error!(%error, "nl80211 is no longer read"),
+            Err(error) => self.lose_nl80211(&error),
         }
     }
 
@@ -778,7 +786,7 @@ impl Core {
             kernel: self.driver.senders().kernel(),
             untracked_events: radios.iter().map(|radio| radio.untracked_events).sum(),
             processor: self.processor,
-            troubles: self.surroundings.troubles().into_iter().chain(self.metrics_trouble.clone()).collect(),
+            troubles: self.surroundings.troubles().into_iter().chain(self.failures.iter().cloned()).collect(),
             radios,
         }
     }

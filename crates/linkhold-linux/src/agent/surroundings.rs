@@ -1,10 +1,14 @@
-//! What stands around the agent: interfaces that come and go, bridges, offloaded flows. The agent looks when
-//! it starts, and again and again, because hostapd puts a radio into a bridge long after the router's start,
-//! and a firewall that is reloaded may bring a flow table. Interfaces are looked at by a few messages to the
-//! kernel; flow tables by `nft` and `iptables`, which take milliseconds, so a thread of their own runs these
-//! and packets do not wait.
+//! What stands around the agent: interfaces that come and go, bridges, offloaded flows, and the agent's own
+//! rules. The agent looks when it starts, and again and again, because hostapd puts a radio into a bridge
+//! long after the router's start, and a firewall that is reloaded may bring a flow table, or take the agent's
+//! rules away. Interfaces are looked at by a few messages to the kernel; flow tables and rules by `nft` and
+//! `iptables`, which take milliseconds, so a thread of their own runs these and packets do not wait.
+//!
+//! Rules that are gone are told and not put in again: whoever flushed them may have wanted the agent out of
+//! the packets' way, and a program that undoes what an operator does to the firewall cannot be trusted there.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 use linkhold_core::time::{Duration, Instant};
@@ -12,50 +16,64 @@ use linkhold_core::time::{Duration, Instant};
 use super::error::AgentError;
 use super::processor::roam;
 use crate::datapath::crossing::{BridgeNetfilter, Crossings, Offload, look, offloads};
+use crate::datapath::rules::{Backend, RuleSet, lost};
 use crate::interfaces::Kernel;
 
 /// From one look at the interfaces to the next: a few questions to the kernel, each of some microseconds.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// From one look at flow tables to the next.
 const LOOK_AT_OFFLOADS_EVERY: Duration = Duration::from_secs(60);
+/// From one look at the agent's own rules to the next: without them it does nothing, which should not go
+/// unseen for long. The look runs one program, or two.
+const LOOK_AT_RULES_EVERY: Duration = Duration::from_secs(6);
 
-/// Looks for offloaded flows every minute, beside the thread that asks.
-#[derive(Debug)]
-struct OffloadWatch {
-    find: fn() -> Vec<Offload>,
+/// Looks for something again and again, beside the thread that asks.
+struct Watch<T> {
+    /// Name of the thread that looks.
+    name: &'static str,
+    find: Arc<dyn Fn() -> T + Send + Sync>,
+    every: Duration,
     /// Where the look may run: the agent's own thread stays on one processor, and is not to share it.
     processors: Vec<u32>,
     next: Instant,
-    under_way: Option<Receiver<Vec<Offload>>>,
+    under_way: Option<Receiver<T>>,
 }
 
-impl OffloadWatch {
-    fn new(find: fn() -> Vec<Offload>, processors: Vec<u32>, now: Instant) -> Self {
-        Self { find, processors, next: now + LOOK_AT_OFFLOADS_EVERY, under_way: None }
+impl<T: Send + 'static> Watch<T> {
+    /// A watch whose first look is `every` from `now`.
+    fn new(
+        name: &'static str,
+        find: impl Fn() -> T + Send + Sync + 'static,
+        every: Duration,
+        processors: Vec<u32>,
+        now: Instant,
+    ) -> Self {
+        Self { name, find: Arc::new(find), every, processors, next: now + every, under_way: None }
     }
 
     /// What the last look found, once it is over; begins the next look if it is time. Never waits.
-    fn poll(&mut self, now: Instant) -> Option<Vec<Offload>> {
+    fn poll(&mut self, now: Instant) -> Option<T> {
         if let Some(answer) = &self.under_way {
-            let found = answer.try_recv();
-            if found == Err(TryRecvError::Empty) {
-                return None;
-            }
-            self.under_way = None;
-            return found.ok();
+            return match answer.try_recv() {
+                Err(TryRecvError::Empty) => None,
+                found => {
+                    self.under_way = None;
+                    found.ok()
+                }
+            };
         }
         if now >= self.next {
-            self.next = now + LOOK_AT_OFFLOADS_EVERY;
-            let (find, processors) = (self.find, self.processors.clone());
+            self.next = now + self.every;
+            let (find, processors) = (Arc::clone(&self.find), self.processors.clone());
             let (tell, answer) = sync_channel(1);
             let look = move || {
                 roam(&processors);
                 // Nobody listens any more where the agent has ended meanwhile.
                 let _ = tell.send(find());
             };
-            match std::thread::Builder::new().name("offloads".to_owned()).spawn(look) {
+            match std::thread::Builder::new().name(self.name.to_owned()).spawn(look) {
                 Ok(_) => self.under_way = Some(answer),
-                Err(error) => tracing::debug!(%error, "flow tables cannot be looked for"),
+                Err(error) => tracing::debug!(%error, look = self.name, "no thread for a look around"),
             }
         }
         None
@@ -63,7 +81,6 @@ impl OffloadWatch {
 }
 
 /// What stands around the agent, as last found.
-#[derive(Debug)]
 pub struct Surroundings {
     wired: Vec<String>,
     radio: Vec<String>,
@@ -71,8 +88,10 @@ pub struct Surroundings {
     crossings: Crossings,
     /// In words, each with what to change.
     offloads: Vec<String>,
-    offload_watch: OffloadWatch,
-    /// Why the rules could not follow a change, if they could not.
+    offload_watch: Watch<Vec<Offload>>,
+    /// Looks at the rules that are in.
+    rules_watch: Option<Watch<Vec<&'static str>>>,
+    /// What is amiss with the rules: they are gone, or could not follow a change.
     rules_trouble: Option<String>,
     next_look: Instant,
 }
@@ -100,7 +119,8 @@ impl Surroundings {
             kernel: kernel.ok(),
             crossings: Crossings::default(),
             offloads: Vec::new(),
-            offload_watch: OffloadWatch::new(offloads, processors, now),
+            offload_watch: Watch::new("offloads", offloads, LOOK_AT_OFFLOADS_EVERY, processors, now),
+            rules_watch: None,
             rules_trouble: None,
             next_look: now + LOOK_EVERY,
         };
@@ -164,6 +184,9 @@ impl Surroundings {
                 tracing::info!("something that took flows past the firewall is gone");
             }
         }
+        if let Some(lost) = self.rules_watch.as_mut().and_then(|watch| watch.poll(now)) {
+            self.note_lost_rules(&lost);
+        }
         let Some(found) = self.look().filter(|found| *found != self.crossings) else { return false };
         let before = std::mem::replace(&mut self.crossings, found);
         for name in before.absent.iter().filter(|name| !self.crossings.absent.contains(name)) {
@@ -182,12 +205,38 @@ impl Surroundings {
         &self.crossings.bridged
     }
 
-    /// The rules did, or did not, follow a change.
-    pub fn note_rules(&mut self, trouble: Option<String>) {
-        if let Some(trouble) = &trouble {
+    /// Rules are in since `now`, and are looked at from then on.
+    pub fn note_rules(&mut self, set: &RuleSet, backend: Backend, now: Instant) {
+        let (set, processors) = (set.clone(), self.offload_watch.processors.clone());
+        let find = move || lost(&set, backend);
+        self.rules_watch = Some(Watch::new("rules", find, LOOK_AT_RULES_EVERY, processors, now));
+        self.rules_trouble = None;
+    }
+
+    /// The rules could not follow a change, and what is left of them is not what is wanted.
+    pub fn note_no_rules(&mut self, trouble: String) {
+        tracing::error!("{trouble}");
+        self.rules_watch = None;
+        self.rules_trouble = Some(trouble);
+    }
+
+    /// A look at the rules found those of these programs gone.
+    fn note_lost_rules(&mut self, programs: &[&str]) {
+        if programs.is_empty() {
+            if self.rules_trouble.take().is_some() {
+                tracing::info!("the agent's rules are there again");
+            }
+            return;
+        }
+        let trouble = format!(
+            "the agent's rules are gone ({}), so packets pass it by: the firewall was flushed or loaded anew; \
+             restart the agent to put them in again",
+            programs.join(", ")
+        );
+        if self.rules_trouble.as_ref() != Some(&trouble) {
             tracing::error!("{trouble}");
         }
-        self.rules_trouble = trouble;
+        self.rules_trouble = Some(trouble);
     }
 
     /// What keeps packets from the agent, each with what to change.
@@ -223,6 +272,10 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
+    fn watching(find: fn() -> Vec<Offload>) -> Watch<Vec<Offload>> {
+        Watch::new("offloads", find, LOOK_AT_OFFLOADS_EVERY, Vec::new(), Instant::ZERO)
+    }
+
     fn quiet(find: fn() -> Vec<Offload>) -> Surroundings {
         Surroundings {
             wired: vec!["eth0".to_owned()],
@@ -230,14 +283,15 @@ mod tests {
             kernel: None,
             crossings: Crossings::default(),
             offloads: Vec::new(),
-            offload_watch: OffloadWatch::new(find, Vec::new(), Instant::ZERO),
+            offload_watch: watching(find),
+            rules_watch: None,
             rules_trouble: None,
             next_look: at(2),
         }
     }
 
     /// Lets a look that has begun end, at one and the same time of the agent.
-    fn until_found(watch: &mut OffloadWatch, now: Instant) -> Vec<Offload> {
+    fn until_found(watch: &mut Watch<Vec<Offload>>, now: Instant) -> Vec<Offload> {
         for _ in 0..2_000 {
             if let Some(found) = watch.poll(now) {
                 return found;
@@ -255,7 +309,7 @@ mod tests {
             LOOKS.fetch_add(1, Ordering::SeqCst);
             vec![table("ft", &["wlan0"])]
         }
-        let mut watch = OffloadWatch::new(find, Vec::new(), Instant::ZERO);
+        let mut watch = watching(find);
         for second in 0..60 {
             assert_eq!(watch.poll(at(second)), None);
         }
@@ -278,13 +332,13 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_secs(600));
             Vec::new()
         }
-        let mut watch = OffloadWatch::new(sleep, Vec::new(), Instant::ZERO);
+        let mut watch = watching(sleep);
         let began = std::time::Instant::now();
         for minute in 1..100 {
             assert_eq!(watch.poll(at(60 * minute)), None);
         }
         assert!(began.elapsed() < std::time::Duration::from_secs(60));
-        let mut watch = OffloadWatch::new(break_down, Vec::new(), Instant::ZERO);
+        let mut watch = watching(break_down);
         assert_eq!(watch.poll(at(60)), None);
         for _ in 0..2_000 {
             if watch.under_way.is_none() {
@@ -307,6 +361,21 @@ mod tests {
         assert_eq!(around.note_offloads(vec![ours, others]), (vec![], false));
         assert_eq!(around.troubles(), new);
         assert_eq!(around.note_offloads(vec![]), (vec![], true));
+        assert_eq!(around.troubles(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn rules_that_are_gone_are_a_trouble_until_they_are_there_again() {
+        let mut around = quiet(Vec::new);
+        around.note_lost_rules(&[]);
+        assert_eq!(around.troubles(), Vec::<String>::new());
+        around.note_lost_rules(&["iptables", "ip6tables"]);
+        around.note_lost_rules(&["ip6tables"]);
+        let troubles = around.troubles();
+        assert_eq!(troubles.len(), 1);
+        assert!(troubles[0].starts_with("the agent's rules are gone (ip6tables)"), "{troubles:?}");
+        assert!(troubles[0].ends_with("restart the agent to put them in again"), "{troubles:?}");
+        around.note_lost_rules(&[]);
         assert_eq!(around.troubles(), Vec::<String>::new());
     }
 

@@ -43,6 +43,15 @@ impl Backend {
             Self::Iptables { ipv6: false } => "iptables (IPv4 only)",
         }
     }
+
+    /// The programs that put its rules in.
+    const fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Nftables => &["nft"],
+            Self::Iptables { ipv6: true } => &["iptables", "ip6tables"],
+            Self::Iptables { ipv6: false } => &["iptables"],
+        }
+    }
 }
 
 /// Which backend the operator wants.
@@ -230,6 +239,24 @@ impl RuleSet {
         script
     }
 
+    /// True if a listing of the table by nft has every rule.
+    fn stands_in_nft(&self, listing: &str) -> bool {
+        let rules = |text: &str| text.lines().filter(|line| line.contains(" queue ")).count();
+        rules(listing) >= rules(&self.nft_script())
+    }
+
+    /// True if a listing of the mangle table by `iptables -S` has every rule and every jump to them.
+    fn stands_in_iptables(&self, listing: &str) -> bool {
+        let chain = chain_name(&self.instance);
+        let own = format!("-A {chain} ");
+        let rules = |text: &str| text.lines().filter(|line| line.starts_with(&own)).count();
+        let jumps = |hook: &Hook| {
+            let jump = format!("-A {} -j {chain}", hook.iptables());
+            listing.lines().any(|line| line.trim_end() == jump)
+        };
+        rules(listing) >= rules(&self.iptables_script()) && self.traffic.hooks().iter().all(jumps)
+    }
+
     /// What is queued, as iptables calls it.
     const fn transports(&self) -> &'static [&'static str] {
         if self.datagrams { &["tcp", "udp"] } else { &["tcp"] }
@@ -339,6 +366,27 @@ impl Drop for Rules {
             }
         }
     }
+}
+
+/// The firewall programs whose rules of this set are gone from the kernel, all or some: somebody flushed
+/// them, or loaded others in their place. None where nobody can say. It runs programs, which takes
+/// milliseconds.
+#[must_use]
+pub fn lost(set: &RuleSet, backend: Backend) -> Vec<&'static str> {
+    let stands = |program: &str| match backend {
+        Backend::Nftables => {
+            let table = table_name(&set.instance);
+            run("nft", &["list", "table", "inet", &table]).map(|listing| set.stands_in_nft(&listing))
+        }
+        Backend::Iptables { .. } => {
+            iptables(program, &["-S"]).map(|listing| set.stands_in_iptables(&listing))
+        }
+    };
+    let is_lost = |program: &&str| match stands(program) {
+        Ok(stands) => !stands,
+        Err(error) => plainly(program, &error).is_err_and(|said| is_gone(program, &said)),
+    };
+    backend.programs().iter().copied().filter(is_lost).collect()
 }
 
 /// Removes what an earlier agent of this instance left, and finds a backend that works for these rules. Call
@@ -645,6 +693,49 @@ COMMIT
             assert!(script.contains(line), "{line}\n{script}");
         }
         assert_eq!(script.lines().count(), 8);
+    }
+
+    #[test]
+    fn rules_that_are_gone_are_missed_in_what_nft_lists() {
+        let set = RuleSet { instance: "queue".to_owned(), ..set(&[]) };
+        // As nft prints it.
+        let rules: Vec<String> = [("eth0", "wlan0", 100), ("wlan0", "eth0", 101), ("eth0", "wlan1", 102)]
+            .into_iter()
+            .chain([("wlan1", "eth0", 103)])
+            .map(|(from, to, queue)| {
+                format!(
+                    "\t\tiifname \"{from}\" oifname \"{to}\" meta l4proto tcp queue flags bypass to {queue}\n"
+                )
+            })
+            .collect();
+        let listing = |rules: &[String]| {
+            let head = "\t\ttype filter hook forward priority mangle; policy accept;\n";
+            format!("table inet linkhold_queue {{\n\tchain forward {{\n{head}{}\t}}\n}}\n", rules.concat())
+        };
+        assert!(set.stands_in_nft(&listing(&rules)));
+        assert!(!set.stands_in_nft(&listing(&rules[1..])), "one is gone");
+        assert!(!set.stands_in_nft(&listing(&[])), "`nft flush table` leaves the chain");
+        assert!(!set.stands_in_nft(""));
+    }
+
+    #[test]
+    fn rules_that_are_gone_are_missed_in_what_iptables_lists() {
+        let set = set(&[("eth0", "wlan1")]);
+        // As `iptables -S` prints it.
+        let chains = "-P FORWARD ACCEPT\n-N LINKHOLD-a\n-N LINKHOLD-ab\n";
+        let jumps = "-A FORWARD -j LINKHOLD-ab\n-A FORWARD -j LINKHOLD-a\n";
+        let rules = "-A LINKHOLD-a -i eth0 -o wlan0 -p tcp -j NFQUEUE --queue-num 100 --queue-bypass
+-A LINKHOLD-a -i wlan0 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass
+-A LINKHOLD-a -p tcp -m physdev --physdev-in eth0 --physdev-out wlan1 --physdev-is-bridged -j NFQUEUE --queue-num 102 --queue-bypass
+-A LINKHOLD-a -p tcp -m physdev --physdev-in wlan1 --physdev-out eth0 --physdev-is-bridged -j NFQUEUE --queue-num 103 --queue-bypass
+-A LINKHOLD-ab -i x -o y -p tcp -j NFQUEUE --queue-num 200 --queue-bypass
+";
+        assert!(set.stands_in_iptables(&[chains, jumps, rules].concat()));
+        assert!(!set.stands_in_iptables(&[chains, "-A FORWARD -j LINKHOLD-ab\n", rules].concat()), "no jump");
+        assert!(!set.stands_in_iptables(chains), "`iptables -F` leaves the chain");
+        let (_, three) = rules.split_once('\n').unwrap();
+        assert!(!set.stands_in_iptables(&[chains, jumps, three].concat()), "a rule is gone");
+        assert!(!set.stands_in_iptables(""));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use linkhold_linux::topology::{Path, RADIO, WIRED};
 
 use crate::agent_process::AgentProcess;
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
+use crate::service::{METRICS, scrape};
 use crate::transfer::Transfer;
 use crate::{Outcome, skipped};
 
@@ -78,10 +79,10 @@ pub fn a_backend_is_chosen_by_trying() -> Outcome {
 }
 
 /// A firewall that flushes everything takes the agent's rules away: what it holds leaves all the same, the
-/// rest passes unmanaged, and the agent's end is clean.
+/// rest passes unmanaged, the agent says so, and its end is clean.
 pub fn flushed_rules_block_nothing() -> Outcome {
     let path = Path::build()?;
-    let mut agent = AgentProcess::start(&path, "");
+    let mut agent = AgentProcess::start(&path, METRICS);
     let transfer = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 6900, STEADY);
     transfer.wait_for(MEGABYTE);
     agent.signal(r#"{"freeze":{"for_s":0.3}}"#);
@@ -100,8 +101,15 @@ pub fn flushed_rules_block_nothing() -> Outcome {
     transfer.wait_for(transfer.received() + 2 * MEGABYTE);
     assert_eq!(agent.status().packets.seen, seen, "no rule leads to the agent any more");
     transfer.stop_and_finish();
+    let told = "the agent's rules are gone";
+    let status = agent.wait_until(|status| !status.troubles.is_empty());
+    assert!(status.troubles.iter().any(|trouble| trouble.starts_with(told)), "{status}");
+    assert!(agent.log().contains(told), "{}", agent.log());
+    let text = path.bs.enter(scrape)??;
+    assert!(text.contains("linkhold_troubles{instance=\"test\"} 1"), "{text}");
     agent.send_signal(nix::sys::signal::Signal::SIGTERM);
     assert!(agent.wait(), "{}", agent.log());
+    assert!(!agent.log().contains("could not remove"), "{}", agent.log());
     assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
     Ok(())
 }

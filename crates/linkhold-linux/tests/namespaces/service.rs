@@ -31,19 +31,24 @@ pub fn two_capabilities_are_enough() -> Outcome {
     Ok(())
 }
 
-pub fn metrics_are_served() -> Outcome {
+/// Settings of an agent whose numbers `scrape` reads.
+pub const METRICS: &str = "[metrics]\nlisten = \"127.0.0.1:9464\"\n";
+
+/// An agent's numbers for Prometheus, as the calling thread's network namespace serves them.
+pub fn scrape() -> std::io::Result<String> {
     use std::io::Read;
+    let mut client = std::net::TcpStream::connect("127.0.0.1:9464")?;
+    client.set_read_timeout(Some(Duration::from_secs(5)))?;
+    client.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    let mut text = String::new();
+    client.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+pub fn metrics_are_served() -> Outcome {
     let path = Path::build()?;
-    let agent = AgentProcess::start(&path, "[metrics]\nlisten = \"127.0.0.1:9464\"\n");
+    let agent = AgentProcess::start(&path, METRICS);
     agent.signal(r#"{"freeze":{"for_s":0.05}}"#);
-    let scrape = || -> std::io::Result<String> {
-        let mut client = std::net::TcpStream::connect("127.0.0.1:9464")?;
-        client.set_read_timeout(Some(Duration::from_secs(5)))?;
-        client.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-        let mut text = String::new();
-        client.read_to_string(&mut text)?;
-        Ok(text)
-    };
     // Twice: a counter must not be added to itself.
     path.bs.enter(scrape)??;
     let text = path.bs.enter(scrape)??;
