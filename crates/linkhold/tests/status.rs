@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// An agent's whole answer.
 fn status() -> Value {
     json!({
-        "schema": "linkhold.status/1", "version": "0.1.0", "instance": "roof", "mechanism": "dsasync",
+        "schema": "linkhold.status/1", "version": "0.1.0", "commit": "abc1234", "instance": "roof", "mechanism": "dsasync",
         "datapath": "nfqueue", "rules": "iptables", "uptime_s": 12.5, "silent": true, "silences_now": 1,
         "silences": 5, "silences_begun": 7, "silences_announced": 0, "silences_ended": 1, "silences_timed": 3,
         "silences_overdue": 2,

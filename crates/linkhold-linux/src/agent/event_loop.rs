@@ -13,6 +13,7 @@ use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
 use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Fraction};
+use linkhold_results::Program;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
@@ -67,6 +68,7 @@ pub struct Agent {
 /// Everything but the control socket and the metrics port, so that a client's turn can borrow it.
 struct Core {
     clock: Clock,
+    program: Program,
     instance: String,
     /// The mechanisms' names.
     mechanism: String,
@@ -125,6 +127,7 @@ impl Agent {
     /// [`AgentError`]; nothing is left behind.
     pub fn open(
         config: &AgentConfig,
+        program: &Program,
         mechanisms: Vec<Box<dyn Mechanism>>,
         senders: Box<dyn Senders>,
     ) -> Result<Self, AgentError> {
@@ -162,6 +165,7 @@ impl Agent {
         };
         let mut core = Core {
             clock,
+            program: program.clone(),
             instance: config.instance.clone(),
             mechanism: config.mechanism_name(),
             rules_name: rules.backend().name(),
@@ -751,7 +755,8 @@ impl Core {
         let silences_now = radios.iter().map(|radio| radio.silences_now).sum();
         Status {
             schema: "linkhold.status/1".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: self.program.version.clone(),
+            commit: self.program.commit.clone(),
             instance: self.instance.clone(),
             mechanism: self.mechanism.clone(),
             datapath: self.driver.datapath().name().to_owned(),

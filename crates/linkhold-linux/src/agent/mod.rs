@@ -43,18 +43,24 @@ pub use event_loop::Agent;
 pub use record::Recording;
 
 use linkhold_core::mechanism::Mechanism;
+use linkhold_results::Program;
 use senders::{NoSenders, Senders};
 
 use crate::punctual::{be_nice, finest_timers};
 
 /// Runs the agent until SIGTERM or SIGINT. Call it on the main thread. If a `recording` is wanted, everything
-/// that the mechanisms are told and answer is logged.
+/// that the mechanisms are told and answer is logged. `program` is what the status and the recording tell of
+/// where they are from.
 ///
 /// # Errors
 /// [`AgentError`]; whatever happens, nothing held and no rule stays behind.
-pub fn run_agent(config_path: &Path, recording: Option<&Recording>) -> Result<(), AgentError> {
+pub fn run_agent(
+    config_path: &Path,
+    recording: Option<&Recording>,
+    program: &Program,
+) -> Result<(), AgentError> {
     let config = AgentConfig::load(config_path)?;
-    run_with(&config, config_path, recording, |mechanisms| Ok((mechanisms, Box::new(NoSenders))))
+    run_with(&config, config_path, recording, program, |mechanisms| Ok((mechanisms, Box::new(NoSenders))))
 }
 
 /// Mechanisms, one a radio, and who carries out their commands to senders.
@@ -69,6 +75,7 @@ pub fn run_with(
     config: &AgentConfig,
     config_path: &Path,
     recording: Option<&Recording>,
+    program: &Program,
     seat: impl FnOnce(Vec<Box<dyn Mechanism>>) -> Result<Seated, AgentError>,
 ) -> Result<(), AgentError> {
     let mut signals = SigSet::empty();
@@ -88,13 +95,13 @@ pub fn run_with(
         })?;
         mechanisms.push(match recording {
             None => mechanism,
-            Some(recording) => recording.of(mechanism, config, radio, seed)?,
+            Some(recording) => recording.of(mechanism, config, radio, seed, program)?,
         });
     }
     finest_timers();
     ask_for_priority();
     let (mechanisms, senders) = seat(mechanisms)?;
-    let agent = Agent::open(config, mechanisms, senders)?;
+    let agent = Agent::open(config, program, mechanisms, senders)?;
     tracing::info!(
         instance = config.instance,
         mechanism = config.mechanism_name(),

@@ -21,6 +21,7 @@ use linkhold_core::mechanism::Mechanism;
 use linkhold_core::registry::{MechanismSettings, NONE};
 use linkhold_core::settings::Value;
 use linkhold_core::units::Bytes;
+use linkhold_results::Program;
 use serde::{Deserialize, Serialize};
 
 use super::config::AgentConfig;
@@ -43,8 +44,8 @@ pub struct Recording {
 /// What the head of a recording says of the mechanism: enough to make it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Recorded {
-    /// Version of the program.
-    version: String,
+    /// The program in words: its version and commit. Older recordings have the version alone.
+    program: String,
     /// The radio's interface.
     radio: String,
     /// An agent's configuration with this radio and mechanism, TOML.
@@ -64,6 +65,7 @@ impl Recording {
         config: &AgentConfig,
         radio: &str,
         seed: u64,
+        program: &Program,
     ) -> Result<Box<dyn Mechanism>, AgentError> {
         let path = if config.radio.len() > 1 { with_radio(&self.file, radio) } else { self.file.clone() };
         let failed = |message: String| AgentError::Record { path: path.clone(), message };
@@ -71,7 +73,7 @@ impl Recording {
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
         let file = file.map_err(|error| failed(error.to_string()))?;
         let head = Recorded {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            program: program.to_string(),
             radio: radio.to_owned(),
             config: smallest_config(config, radio).map_err(|error| failed(error.to_string()))?,
             seed,
@@ -259,11 +261,13 @@ pub enum ReplayError {
     },
     /// An answer differs from the recorded one.
     #[error(
-        "{path}: record {record} is answered differently by this version\ncall:     {call}\nrecorded: {recorded}\nnow:      {replayed}"
+        "{path}: record {record} is answered differently by this version than by {program}, which recorded it\ncall:     {call}\nrecorded: {recorded}\nnow:      {replayed}"
     )]
     Diverged {
         /// The file.
         path: PathBuf,
+        /// The program that recorded it, in words.
+        program: Box<str>,
         /// Number of the record, from 0.
         record: u64,
         /// The call.
@@ -292,6 +296,7 @@ pub fn replay(path: &Path) -> Result<Replayed, ReplayError> {
     if let Some(divergence) = report.divergence {
         return Err(ReplayError::Diverged {
             path: path.to_owned(),
+            program: recorded.program.into(),
             record: divergence.record,
             call: format!("{:?}", divergence.recorded.input),
             recorded: format!("{:?}", divergence.recorded.outputs),
@@ -316,6 +321,10 @@ mod tests {
 
     use super::*;
 
+    fn program() -> Program {
+        Program::new("1.2.3", "abc1234")
+    }
+
     fn config(radios: &str) -> AgentConfig {
         let text = format!(
             "wired = [\"eth0\"]\nradio = [{radios}]\n[mechanism]\nname = \"dsasync\"\nmode = \"hold\"\n"
@@ -325,7 +334,8 @@ mod tests {
 
     fn record(recording: &Recording, events: u64) -> Result<(), AgentError> {
         let config = config("\"wlan0\"");
-        let mut mechanism = recording.of(config.build_mechanism(7).unwrap(), &config, "wlan0", 7)?;
+        let mut mechanism =
+            recording.of(config.build_mechanism(7).unwrap(), &config, "wlan0", 7, &program())?;
         let mut out = Actions::new();
         for millis in 0..events {
             let kind =
@@ -377,7 +387,7 @@ mod tests {
         let recording = Recording { file: folder.path().join("a.log"), limit: Bytes(1 << 20) };
         let config = config("\"wlan0\", \"wlan1\"");
         for radio in &config.radio {
-            drop(recording.of(config.build_mechanism(1).unwrap(), &config, radio, 1).unwrap());
+            drop(recording.of(config.build_mechanism(1).unwrap(), &config, radio, 1, &program()).unwrap());
         }
         assert_eq!(replay(&folder.path().join("a-wlan1.log")).unwrap().radio, "wlan1");
         assert!(!recording.file.exists());
@@ -392,7 +402,7 @@ mod tests {
         // Recorded with a mechanism that holds nothing, under the name and settings of one that does.
         let config = config("\"wlan0\"");
         let head = Recorded {
-            version: String::new(),
+            program: program().to_string(),
             radio: "wlan0".to_owned(),
             config: smallest_config(&config, "wlan0").unwrap(),
             seed: 1,
@@ -400,6 +410,9 @@ mod tests {
         let other = linkhold_core::mechanism::PlainRouter::default();
         let recorder = Recorder::new(other, &head, File::create(&path).unwrap()).unwrap();
         drop(recorder);
+        let head = File::open(&path).unwrap();
+        let head: Recorded = LogReader::new(head).unwrap().header().config().unwrap();
+        assert_eq!(head.program, "linkhold 1.2.3 (commit abc1234)");
         let told = replay(&path).unwrap_err().to_string();
         assert!(told.contains("the log is of mechanism `none`, not `dsasync`"), "{told}");
     }

@@ -19,6 +19,10 @@ pub struct Status {
     pub schema: String,
     /// Version of the program.
     pub version: String,
+    /// The commit that the program was built from, with `-dirty` at its end if its sources had changes that
+    /// were not committed; empty: an older agent, which did not tell.
+    #[serde(default)]
+    pub commit: String,
     /// Name of the agent.
     pub instance: String,
     /// Name of the mechanism.

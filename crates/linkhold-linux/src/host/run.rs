@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 use linkhold_core::mechanism::Mechanism;
+use linkhold_results::Program;
 
 use super::kernel::{CONGESTION_CONTROLS, KernelSenders};
 use super::senders::HostSenders;
@@ -12,11 +13,16 @@ use crate::agent::config::{FreezeBy, Seat};
 use crate::agent::senders::{NoSenders, Senders};
 use crate::agent::{AgentConfig, AgentError, Recording, run_with};
 
-/// Runs until SIGTERM or SIGINT. Call it on the main thread.
+/// Runs until SIGTERM or SIGINT. Call it on the main thread. Recording and program are as in
+/// [`run_agent`](crate::agent::run_agent).
 ///
 /// # Errors
 /// [`AgentError`]; whatever happens, nothing held, no rule and no frozen sender stays behind.
-pub fn run_host(config_path: &Path, recording: Option<&Recording>) -> Result<(), AgentError> {
+pub fn run_host(
+    config_path: &Path,
+    recording: Option<&Recording>,
+    program: &Program,
+) -> Result<(), AgentError> {
     let config = AgentConfig::load_host(config_path)?;
     let freeze = match &config.seat {
         Seat::Host(host) => host.freeze,
@@ -25,7 +31,7 @@ pub fn run_host(config_path: &Path, recording: Option<&Recording>) -> Result<(),
     for remark in config.remarks() {
         tracing::warn!("{remark}");
     }
-    run_with(&config, config_path, recording, |mechanisms| {
+    run_with(&config, config_path, recording, program, |mechanisms| {
         let senders: Box<dyn Senders> = match kernel_side(freeze)? {
             Some(kernel) => Box::new(HostSenders::new(&config.radio, kernel, config.silence.max)),
             None => Box::new(NoSenders),

@@ -12,6 +12,7 @@ use linkhold_linux::agent::{
 };
 use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology;
+use linkhold_results::Program;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -27,6 +28,10 @@ pub const RECORD: &str = "LINKHOLD_TEST_RECORD";
 /// Longest recording, bytes.
 pub const RECORD_LIMIT: u64 = 1_000_000;
 
+/// Version and commit that the agent is told to be of.
+pub const VERSION: &str = "1.2.3";
+pub const COMMIT: &str = "abc1234";
+
 /// Runs this process as the agent.
 pub fn be_the_agent(config: &Path) -> ExitCode {
     agent::init_logging();
@@ -34,7 +39,7 @@ pub fn be_the_agent(config: &Path) -> ExitCode {
         std::env::var_os(RECORD).map(|file| Recording { file: file.into(), limit: Bytes(RECORD_LIMIT) });
     let run =
         if std::env::var_os(HOST).is_some() { linkhold_linux::host::run_host } else { agent::run_agent };
-    match run(config, recording.as_ref()) {
+    match run(config, recording.as_ref(), &Program::new(VERSION, COMMIT)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -8,7 +8,7 @@ use linkhold_linux::topology::Path;
 use nix::sys::signal::Signal;
 
 use crate::Outcome;
-use crate::agent_process::{AgentProcess, RECORD, RECORD_LIMIT};
+use crate::agent_process::{AgentProcess, COMMIT, RECORD, RECORD_LIMIT, VERSION};
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
 use crate::transfer::{Amount, Transfer};
 
@@ -220,6 +220,7 @@ pub fn a_recording_replays() -> Outcome {
     transfer.wait_for(transfer.received() + 40 * MEGABYTE);
     transfer.stop_and_finish();
     let last = agent.status();
+    assert_eq!((last.version.as_str(), last.commit.as_str()), (VERSION, COMMIT), "{last}");
     assert_eq!((last.packets.held, last.packets.verdict_errors), (0, 0), "{last}");
     agent.send_signal(Signal::SIGTERM);
     assert!(agent.wait(), "{}", agent.log());

@@ -23,6 +23,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use linkhold_results::Program;
 
 use findings::Findings;
 use plan::Plan;
@@ -108,7 +109,7 @@ fn main() -> ExitCode {
 }
 
 fn be_the_agent(config: std::path::PathBuf) -> ExitCode {
-    match linkhold_linux::agent::run_agent(&config, None) {
+    match linkhold_linux::agent::run_agent(&config, None, &Program::new("test", "unknown")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

@@ -20,6 +20,7 @@ use linkhold_linux::testbed::error::{RunError, TrafficError};
 use linkhold_linux::testbed::host_load::HostLoad;
 use linkhold_linux::testbed::outcome::Outcome;
 use linkhold_linux::testbed::run::{Options, run};
+use linkhold_results::Program;
 use linkhold_scenario::Scenario;
 
 /// A test that may find that it cannot be made here.
@@ -28,7 +29,7 @@ type Answer = Result<Completion, Failed>;
 const ATTEMPTS: usize = 6;
 
 /// Runs as one of the program's daemons.
-type Daemon = fn(&Path, Option<&Recording>) -> Result<(), AgentError>;
+type Daemon = fn(&Path, Option<&Recording>, &Program) -> Result<(), AgentError>;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     };
     if let Some(run_daemon) = daemon {
         let config = words.last().map(std::path::PathBuf::from).unwrap_or_default();
-        return match run_daemon(&config, None) {
+        return match run_daemon(&config, None, &Program::new("test", "unknown")) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{error}");

@@ -8,6 +8,7 @@ use linkhold_linux::agent::{AgentConfig, Recording, init_logging, protocol, run_
 use crate::Failure;
 use crate::cli::{AgentArgs, AgentCommand};
 use crate::output::print;
+use crate::program::program;
 
 /// The packaged configuration file, with comments.
 const EXAMPLE: &str = include_str!("../../../../packaging/agent.toml");
@@ -23,7 +24,7 @@ pub fn run(args: &AgentArgs) -> Result<(), Failure> {
             init_logging();
             let recording =
                 args.record.as_ref().map(|file| Recording { file: file.clone(), limit: args.record_limit });
-            run_agent(config, recording.as_ref()).map_err(|error| super::agent_failure(&error))
+            run_agent(config, recording.as_ref(), &program()).map_err(|error| super::agent_failure(&error))
         }
         (None, None) => {
             Err(Failure::BadInput("name a configuration: linkhold agent --config FILE".to_owned()))

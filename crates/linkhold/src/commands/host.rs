@@ -8,6 +8,7 @@ use linkhold_linux::host::run_host;
 use crate::Failure;
 use crate::cli::{HostArgs, HostCommand};
 use crate::output::print;
+use crate::program::program;
 
 /// The packaged configuration file, with comments.
 const EXAMPLE: &str = include_str!("../../../../packaging/host.toml");
@@ -21,7 +22,7 @@ pub fn run(args: &HostArgs) -> Result<(), Failure> {
             init_logging();
             let recording =
                 args.record.as_ref().map(|file| Recording { file: file.clone(), limit: args.record_limit });
-            run_host(config, recording.as_ref()).map_err(|error| super::agent_failure(&error))
+            run_host(config, recording.as_ref(), &program()).map_err(|error| super::agent_failure(&error))
         }
         (None, None) => {
             Err(Failure::BadInput("name a configuration: linkhold host --config FILE".to_owned()))
