@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Judges a run of `make test-wifi`: check.py FOLDER. Exit status 1 if something does not hold, 3 if only times do not
-and the machine stood still so much that they mean nothing.
+"""Judges a run of `make test-wifi`: check.py FOLDER. Exit status 1 if something does not hold, 4 if only times do not,
+and 3 if only these do not and the machine stood still so much that they mean nothing.
 
 What nl80211 said (`record-*`, by record.py) gives the silences that the agent should have seen: their cause, start
 and end. The agent's log gives those that it saw. Throughput is reported and not judged: the machine is emulated, and
@@ -207,6 +207,14 @@ class Findings:
         self.late += not holds and of_time
         print(f"{'ok    ' if holds else 'FAILED'} {what}")
 
+    def status(self, share):
+        """The exit status, where the machine stood still for this share of the time."""
+        if self.failed:
+            return 1
+        if self.late:
+            return 3 if share > MOST_STILL else 4
+        return 0
+
     def equal(self, what, value, wanted, of_time=False):
         self.hold(f"{what}: {value}" + ("" if value == wanted else f", wanted {wanted}"), value == wanted, of_time)
 
@@ -317,7 +325,8 @@ def main():
     still = sum(length for _, length in run.stalls)
     share = still / (run.mark("end") - run.mark("without")) / 2
     print(f"       the machine stood still {len(run.stalls)} times, for {still * 1e3:.0f} ms in all: {share:.1%} of the time")
-    sys.exit(1 if findings.failed else 0 if not findings.late else 3 if share > MOST_STILL else 1)
+    sys.exit(findings.status(share))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -19,6 +19,8 @@ skip() {
   echo "test-wifi: skipped: $*"
   exit 0
 }
+# shellcheck source=scripts/wifi/attempts.sh
+. "$here/attempts.sh"
 
 [[ $(uname -m) == x86_64 ]] || skip "the machine is $(uname -m), and Debian's kernel for x86_64 is what it boots"
 ((EUID == 0)) || skip "it takes root, to share this system's root with the machine"
@@ -100,18 +102,15 @@ END
 chmod +x "$initramfs/init"
 (cd "$initramfs" && find . | busybox cpio -o -H newc 2> /dev/null) > "$folder/initrd"
 
-# The boot takes 15 s. A machine that takes longer than this has so little of the processors that nothing in it, not even an
-# association, comes in time.
-slow_boot=40
 boot=0
-# Boots the machine, and judges what it left: 0 it holds, 1 it does not, 3 the times of a machine that stood still.
+# Boots the machine, and judges what it left, with an answer as in attempts.sh.
 attempt() {
   local started
   rm -rf "$out"
   mkdir "$out"
   started=$(date +%s)
   # Times are judged, so the machine goes before other work.
-  timeout "$1" nice -n -10 qemu-system-x86_64 -accel "${LINKHOLD_WIFI_ACCEL:-tcg,thread=multi}" -cpu max -smp 2 -m 1536 \
+  timeout "$limit" nice -n -10 qemu-system-x86_64 -accel "${LINKHOLD_WIFI_ACCEL:-tcg,thread=multi}" -cpu max -smp 2 -m 1536 \
     -nodefaults -no-user-config -nographic -serial stdio -no-reboot -kernel "$kernel" -initrd "$folder/initrd" \
     -append "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off nokaslr apparmor=0" \
     -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
@@ -122,29 +121,10 @@ attempt() {
   [[ ! -e $out/booted ]] || boot=$(($(stat -c %Y "$out/booted") - started))
   if [[ ! -e $out/done ]]; then
     tail -n 40 "$folder/console"
-    echo "test-wifi: the machine did not come to its end (limit $1 s)" >&2
-    return 1
+    echo "test-wifi: the machine did not come to its end (limit $limit s)" >&2
+    return 2
   fi
   [[ $rounds ]] || "$here/check.py" "$out"
 }
 
-began=$SECONDS
-result=0
-attempt "$limit" || result=$?
-# One more attempt: radios, and a machine that is emulated beside other work, have bad moments.
-if ((result)); then
-  echo "test-wifi: once more (boot: $boot s; 15 s on a quiet machine)"
-  result=0
-  attempt "$limit" || result=$?
-fi
-if ((result == 1)) && [[ $boot == never || $boot -gt $slow_boot ]]; then
-  skip "the emulated machine is too slow here, twice: it took $boot s to boot, where 15 s are usual"
-fi
-if ((result == 3)); then
-  echo "test-wifi: passed in $((SECONDS - began)) s, but for the times, which are undecided: the machine stood still too much"
-elif ((result)); then
-  echo "test-wifi: FAILED after $((SECONDS - began)) s; what the machine left: $folder" >&2
-  exit 1
-else
-  echo "test-wifi: passed in $((SECONDS - began)) s"
-fi
+conclude
