@@ -31,7 +31,9 @@ pub enum Kind {
         /// `nf_call_ip6tables`
         ipv6: bool,
     },
-    /// A routing domain: packets keep their own interface in the firewall.
+    /// A routing domain (VRF): the firewall sees what its ports forward as coming in by the VRF, and as going
+    /// out by the port. Source: Linux, drivers/net/vrf.c (`vrf_ip_rcv`, `vrf_ip6_rcv`) and
+    /// net/ipv4/ip_forward.c.
     Vrf,
     /// Something else.
     Other,

@@ -1,5 +1,5 @@
 //! Whether packets between the wired and the radio interfaces go through the firewall at all, where the rules
-//! are: a bridge or a bond may hide an interface, and offloaded flows bypass the firewall.
+//! are: a bridge, a bond or a VRF may hide an interface, and offloaded flows bypass the firewall.
 //!
 //! Routed packets are seen with the interface that has the address: the bridge, not its port. Bridged packets
 //! are seen only where `br_netfilter` hands them to the firewall, and there a rule can match ports
@@ -85,7 +85,7 @@ pub fn look(
             return Ok(None);
         };
         let controller = interface.controller.map(|index| interfaces.at(index)).transpose()?.flatten();
-        Ok(Some(Place { name: name.clone(), controller: controller.filter(|one| one.kind != Kind::Vrf) }))
+        Ok(Some(Place { name: name.clone(), kind: interface.kind, controller }))
     };
     let wired = wired.iter().map(&mut place).collect::<io::Result<Vec<_>>>()?;
     let radio = radio.iter().map(&mut place).collect::<io::Result<Vec<_>>>()?;
@@ -102,6 +102,7 @@ pub fn look(
 /// An interface and what it is a port of.
 struct Place {
     name: String,
+    kind: Kind,
     controller: Option<Interface>,
 }
 
@@ -110,9 +111,37 @@ impl Place {
     fn bridge(&self) -> Option<&Interface> {
         self.controller.as_ref().filter(|one| matches!(one.kind, Kind::Bridge { .. }))
     }
+
+    /// Why a VRF hides it, if one does. Packets come in by the VRF and go out by its port, so the rules of a
+    /// pair, one for each direction, match only one of them, whichever name they have.
+    fn hidden_by_vrf(&self) -> Option<Hidden> {
+        let name = &self.name;
+        if self.kind == Kind::Vrf {
+            return Some(Hidden {
+                reason: format!("{name} is a VRF, and what it routes goes out by its ports, not by {name}"),
+                remedy: "take the interface that is meant out of the VRF (`ip link set ... nomaster`) and write its name"
+                    .to_owned(),
+            });
+        }
+        let vrf = &self.controller.as_ref().filter(|one| one.kind == Kind::Vrf)?.name;
+        Some(Hidden {
+            reason: format!(
+                "{name} is in the VRF {vrf}, so the firewall sees what comes in by {name} as coming in by {vrf}, and what goes \
+                 out by {name} as going out by {name}"
+            ),
+            remedy: format!(
+                "take {name} out of the VRF (`ip link set {name} nomaster`), and keep its routes apart by `ip rule` or in a \
+                 network namespace"
+            ),
+        })
+    }
 }
 
 fn look_at_pair(wired: &Place, radio: &Place, netfilter: BridgeNetfilter, found: &mut Crossings) {
+    if let Some(hidden) = wired.hidden_by_vrf().or_else(|| radio.hidden_by_vrf()) {
+        found.hidden.push(hidden);
+        return;
+    }
     for (place, key) in [(wired, "wired"), (radio, "radio")] {
         if let Some(controller) = place.controller.as_ref().filter(|_| place.bridge().is_none()) {
             let (name, controller) = (&place.name, &controller.name);
@@ -329,9 +358,25 @@ mod tests {
     fn interfaces_of_their_own_are_seen() {
         let table = vec![("eth0", Kind::Other, None), ("wlan0", Kind::Other, None)];
         assert_eq!(look_at(table, NEITHER), Crossings::default());
-        let in_vrfs =
-            vec![("eth0", Kind::Other, Some(2)), ("wlan0", Kind::Other, None), ("blue", Kind::Vrf, None)];
-        assert_eq!(look_at(in_vrfs, NEITHER), Crossings::default());
+    }
+
+    /// Linux, drivers/net/vrf.c: `vrf_ip_rcv` puts the VRF in the place of the port before routing, and the
+    /// route's own device stays the one that a packet leaves by.
+    #[test]
+    fn an_interface_in_a_vrf_is_hidden_and_the_remedy_is_told() {
+        let blue = ("blue", Kind::Vrf, None);
+        let wired = vec![("eth0", Kind::Other, Some(2)), ("wlan0", Kind::Other, None), blue.clone()];
+        let told = reasons(&look_at(wired, BOTH));
+        assert!(
+            told.contains("eth0 is in the VRF blue") && told.contains("ip link set eth0 nomaster"),
+            "{told}"
+        );
+        let both = vec![("eth0", Kind::Other, Some(2)), ("wlan0", Kind::Other, Some(2)), blue.clone()];
+        assert!(reasons(&look_at(both, BOTH)).contains("eth0 is in the VRF blue"));
+        let radio = vec![("eth0", Kind::Other, None), ("wlan0", Kind::Other, Some(2)), blue];
+        assert!(reasons(&look_at(radio, BOTH)).contains("wlan0 is in the VRF blue"));
+        let named = vec![("eth0", Kind::Vrf, None), ("wlan0", Kind::Other, None)];
+        assert!(reasons(&look_at(named, BOTH)).contains("eth0 is a VRF"));
     }
 
     #[test]
