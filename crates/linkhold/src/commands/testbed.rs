@@ -217,12 +217,23 @@ fn run_one(args: &TestbedArgs, path: &Path) -> Result<(), Failure> {
     let folder = out.as_deref().map(OutputFolder::prepare).transpose()?;
     fleet.captures = folder.as_ref().filter(|_| args.pcap).map(|folder| folder.path().to_path_buf());
     let results = measure(&job.cells().collect::<Vec<_>>(), &fleet)?;
-    let failure = failure(&results, &fleet);
+    deliver_finished(&job, results, &fleet, folder, args.json)
+}
+
+/// Delivers what is finished; an error where some cells have no result.
+fn deliver_finished(
+    job: &Job,
+    results: Results,
+    fleet: &Fleet,
+    folder: Option<OutputFolder>,
+    json_only: bool,
+) -> Result<(), Failure> {
+    let failure = failure(&results, fleet);
     let outcomes: Vec<Outcome> = results.outcomes.into_iter().flatten().collect();
     if !outcomes.is_empty() {
         let (report, json, series) = job.report(outcomes)?;
         let json = super::to_json(&json)?;
-        super::deliver::deliver(&job.scenario, folder, &report, &series, &json, args.json)?;
+        super::deliver::deliver(&job.scenario, folder, &report, &series, &json, json_only)?;
     }
     failure.map_or(Ok(()), Err)
 }
@@ -258,20 +269,27 @@ fn run_batch(args: &TestbedArgs, file: &Path) -> Result<(), Failure> {
         let failure = failure(&results, &fleet);
         (results.outcomes, failure)
     };
+    print(&tell_finished(&jobs, outcomes, args.json)?)?;
+    failure.map_or(Ok(()), Err)
+}
+
+/// What is finished of each entry, whose cells follow each other: a line of JSON, or a table.
+fn tell_finished(jobs: &[Job], outcomes: Vec<Option<Outcome>>, json_only: bool) -> Result<String, Failure> {
     let mut outcomes = outcomes.into_iter();
-    for job in &jobs {
+    let mut told = String::new();
+    for job in jobs {
         let count = job.cells().count();
         let (report, mut json, _) = job.report(outcomes.by_ref().take(count).flatten().collect())?;
-        if args.json {
+        if json_only {
             if let Some(object) = json.as_object_mut() {
                 object.insert("name".to_owned(), Value::String(job.entry.name.clone()));
             }
-            print(&format!("{json}\n"))?;
+            told += &format!("{json}\n");
         } else {
-            print(&format!("{}\n{}\n", job.entry.name, run_table(&report, width())))?;
+            told += &format!("{}\n{}\n", job.entry.name, run_table(&report, width()));
         }
     }
-    failure.map_or(Ok(()), Err)
+    Ok(told)
 }
 
 /// What a command says of its fleet.
@@ -507,6 +525,78 @@ mod tests {
             text.contains("with --out DIR finished cells are kept, and --resume runs the others"),
             "{text}"
         );
+    }
+
+    /// A job of three cases, one cell each.
+    fn job() -> Job {
+        let scenario = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/testbed-table.toml"));
+        let scenario = super::super::load(scenario, &[]).unwrap();
+        let cases = scenario.cases().into_iter().take(3).collect();
+        let entry = Entry {
+            name: "three".to_owned(),
+            scenario: PathBuf::from("testbed-table.toml"),
+            cc: Vec::new(),
+            set: Vec::new(),
+            seeds: 1,
+            baseline: None,
+        };
+        Job { entry, scenario, cases, congestion: vec!["cubic".to_owned()] }
+    }
+
+    /// The same, with the two cells that are finished.
+    fn two_of_three() -> Results {
+        let (report, series) = linkhold_results::sample::run(1);
+        let finished = report.runs.into_iter().zip(series).map(|(record, series)| {
+            let linux = serde_json::json!({
+                "congestion": "cubic", "case": record.case, "counters": {}, "edge_late_p99_s": 0.0,
+                "event_late_p99_s": 0.0, "overruns": 0, "resumes": 0, "windows": [], "zero_windows": 0
+            });
+            let record = RunRecord { case: format!("{}/cubic", record.case), ..record };
+            Some(Outcome { record, linux: serde_json::from_value(linux).unwrap(), series })
+        });
+        let mut results = one_of_three_was_late();
+        results.outcomes = finished.collect();
+        assert!(results.outcomes[1].take().is_some_and(|outcome| outcome.record.case == "hold/cubic"));
+        results
+    }
+
+    /// The cases of a report's runs, each of which must have the kernel's words.
+    fn cases(json: &Value) -> Vec<&str> {
+        let runs = json["runs"].as_array().unwrap();
+        assert!(runs.iter().all(|run| run["linux"]["congestion"] == "cubic"), "{json}");
+        runs.iter().map(|run| run["case"].as_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn where_a_cell_failed_the_finished_ones_are_delivered_and_the_exit_code_is_1() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let fleet = fleet_with(Some(out.join("cells")));
+        let prepared = OutputFolder::prepare(&out).unwrap();
+        let told = deliver_finished(&job(), two_of_three(), &fleet, Some(prepared), false).unwrap_err();
+        assert_eq!(format!("{:?}", told.exit_code()), format!("{:?}", ExitCode::from(1)));
+        assert!(told.to_string().starts_with("1 of 3 cells have no result; the same command with --resume"));
+        let json: Value = serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap();
+        assert_eq!(cases(&json), ["none/cubic", "dsasync/cubic"]);
+        assert!(out.join("report.html").is_file() && out.join("scenario.toml").is_file());
+    }
+
+    #[test]
+    fn a_batch_tells_of_the_finished_cells_of_each_entry() {
+        let outcomes = || two_of_three().outcomes.into_iter().chain(two_of_three().outcomes).collect();
+        let jobs = [job(), job()];
+        let text = tell_finished(&jobs, outcomes(), true).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2);
+        for line in &lines {
+            assert_eq!(
+                (line["name"].as_str(), cases(line)),
+                (Some("three"), vec!["none/cubic", "dsasync/cubic"])
+            );
+        }
+        let table = tell_finished(&jobs, outcomes(), false).unwrap();
+        assert_eq!(table.lines().filter(|line| *line == "three").count(), 2, "{table}");
+        assert!(table.contains("dsasync/cubic") && !table.contains("hold/cubic"), "{table}");
     }
 
     #[test]
