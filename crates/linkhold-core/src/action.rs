@@ -259,6 +259,11 @@ impl Actions {
         self.list.push(action);
     }
 
+    /// Moves all actions of another list to the end, in order; both lists keep their memory.
+    pub fn append(&mut self, other: &mut Self) {
+        self.list.append(&mut other.list);
+    }
+
     /// The actions so far.
     #[must_use]
     pub fn as_slice(&self) -> &[Action] {

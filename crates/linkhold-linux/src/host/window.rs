@@ -86,6 +86,8 @@ pub struct WindowSenders<M> {
     inner: M,
     /// The inner mechanism's answers, before window updates are added.
     answers: Actions,
+    /// Acknowledgments that wake thawed senders, until the call's last thaw is passed on.
+    waking: Actions,
     flows: HashMap<FlowKey, Flow, FixedState>,
     next_sweep: Instant,
     /// False: windows stay open, and only the thaw's acknowledgment is sent.
@@ -100,6 +102,7 @@ impl<M: Mechanism> WindowSenders<M> {
         Self {
             inner,
             answers: Actions::new(),
+            waking: Actions::new(),
             flows: HashMap::with_hasher(FixedState::with_seed(seed)),
             next_sweep: Instant::ZERO,
             closes,
@@ -150,12 +153,16 @@ impl<M: Mechanism> WindowSenders<M> {
         self.metrics.flow_evictions += (before - self.flows.len()) as u64;
     }
 
-    /// Passes the inner mechanism's actions on, with window updates beside its commands.
+    /// Passes the inner mechanism's actions on, with window updates beside its commands. All thaws go before
+    /// the acknowledgments that wake: the kernel side thaws a radio at its last one ([`super::senders`]), and
+    /// a sender that is woken before that goes on with a frozen window.
     fn pass_on(&mut self, out: &mut Actions) {
-        let Self { answers, flows, metrics, closes, .. } = self;
+        let Self { answers, waking, flows, metrics, closes, .. } = self;
         for action in answers.drain() {
             match action {
                 Action::Sender { flow: key, command: SenderCommand::Freeze } => {
+                    // The window that an acknowledgment has opened is to be closed, not the other way round.
+                    out.append(waking);
                     out.push(action);
                     if let Some(flow) = flows.get_mut(&key)
                         && !flow.frozen
@@ -174,7 +181,6 @@ impl<M: Mechanism> WindowSenders<M> {
                     }
                 }
                 Action::Sender { flow: key, command: SenderCommand::Thaw { resend: _ } } => {
-                    // The kernel's side first: the acknowledgment is to find the sender thawed.
                     out.push(action);
                     if let Some(flow) = flows.get_mut(&key)
                         && flow.frozen
@@ -183,7 +189,7 @@ impl<M: Mechanism> WindowSenders<M> {
                         if let Some(told) = flow.usable() {
                             metrics.windows_reopened += u64::from(*closes);
                             metrics.acks_injected += 1;
-                            out.push(told.repeated(key, told.window));
+                            waking.push(told.repeated(key, told.window));
                         }
                     }
                 }
@@ -199,6 +205,7 @@ impl<M: Mechanism> WindowSenders<M> {
                 | Action::RequestUplink { .. } => out.push(action),
             }
         }
+        out.append(waking);
     }
 }
 

@@ -101,6 +101,23 @@ impl Dialogue {
         injected(&mut out)
     }
 
+    /// Several commands in one call: what comes out, in words.
+    fn commands(&mut self, commands: &[(u16, SenderCommand)]) -> Vec<String> {
+        let command = |&(port, command)| Action::Sender { flow: key(port), command };
+        self.senders.inner.next.extend(commands.iter().map(command));
+        let mut out = Actions::new();
+        self.senders.on_timeout(self.now, &mut out);
+        let said = |action| match action {
+            Action::InjectAck(spec) => format!("ack {} {}", spec.flow.station.port, spec.window),
+            Action::Sender { flow, command: SenderCommand::Freeze } => {
+                format!("freeze {}", flow.station.port)
+            }
+            Action::Sender { flow, command: _ } => format!("thaw {}", flow.station.port),
+            other => panic!("nothing else is done: {other:?}"),
+        };
+        out.drain().map(said).collect()
+    }
+
     fn flush(&mut self) -> Injected {
         let mut out = Actions::new();
         self.senders.flush(self.now, &mut out);
@@ -135,6 +152,22 @@ fn commands_that_are_doubled_or_out_of_order_say_nothing_new() {
     assert_eq!(dialogue.command(1, THAW), [(1000, 50)]);
     assert_eq!(dialogue.command(1, THAW), []);
     assert_eq!(dialogue.command(9, SenderCommand::Freeze), [], "a connection never seen");
+}
+
+#[test]
+fn the_kernel_is_told_of_every_thaw_of_a_call_before_any_sender_is_woken() {
+    let mut dialogue = Dialogue::new(true);
+    let (_, _) = (dialogue.ack(1, 1000, 50), dialogue.ack(2, 1000, 60));
+    let freezes = [(1, SenderCommand::Freeze), (2, SenderCommand::Freeze)];
+    assert_eq!(dialogue.commands(&freezes), ["freeze 1", "ack 1 0", "freeze 2", "ack 2 0"]);
+    assert_eq!(dialogue.commands(&[(1, THAW), (2, THAW)]), ["thaw 1", "thaw 2", "ack 1 50", "ack 2 60"]);
+    // A silence that begins in the same call closes what was just opened.
+    dialogue.commands(&freezes);
+    assert_eq!(
+        dialogue.commands(&[(1, THAW), (2, THAW), (1, SenderCommand::Freeze), (1, THAW)]),
+        ["thaw 1", "thaw 2", "ack 1 50", "ack 2 60", "freeze 1", "ack 1 0", "thaw 1", "ack 1 50"]
+    );
+    assert_eq!(dialogue.commands(&[]), Vec::<String>::new());
 }
 
 #[test]
