@@ -11,6 +11,7 @@ pub mod closed_window;
 pub(crate) mod copies;
 pub mod cr_aware;
 pub mod dsasync;
+pub(crate) mod ending;
 pub(crate) mod flows;
 pub(crate) mod host_silences;
 pub mod link_event;

@@ -16,6 +16,7 @@ use super::shares::Tally;
 use super::up_window::UpWindow;
 use super::window::Window;
 use crate::action::Rewrite;
+use crate::ending::Ending;
 use crate::packet::{FlowKey, PacketId, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use crate::time::Instant;
 use crate::units::Seq;
@@ -33,35 +34,6 @@ pub(super) enum Transport {
     Tcp = 0,
     /// Datagrams. Nothing of the flow's state is used but what is held of it, and that its station answered.
     Udp = 1,
-}
-
-/// How far the end of a connection has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    /// Neither end has closed or reset the connection.
-    None,
-    /// At least one end closed: the sequence number after the correspondent's (`down`) and the station's FIN.
-    Fins { down: Option<Seq>, up: Option<Seq> },
-    /// One end reset the connection.
-    Reset,
-}
-
-impl Ending {
-    fn note(&mut self, tcp: &TcpSegment, downlink: bool) {
-        if tcp.flags.contains(TcpFlags::RST) {
-            *self = Self::Reset;
-        }
-        if !tcp.flags.contains(TcpFlags::FIN) {
-            return;
-        }
-        let (mut down, mut up) = match *self {
-            Self::None => (None, None),
-            Self::Fins { down, up } => (down, up),
-            Self::Reset => return,
-        };
-        *(if downlink { &mut down } else { &mut up }) = Some(tcp.seq_end());
-        *self = Self::Fins { down, up };
-    }
 }
 
 /// A SYN of the connection, answered or not.
@@ -592,15 +564,7 @@ impl Flow {
     /// True if both ends closed and every FIN is acknowledged, or one end reset the connection.
     #[inline]
     pub fn is_over(&self) -> bool {
-        match self.ending {
-            Ending::None => false,
-            Ending::Reset => true,
-            Ending::Fins { down: Some(down), up: Some(up) } => {
-                self.acked.is_some_and(|acked| !acked.before(down))
-                    && self.correspondent_acked.is_some_and(|acked| !acked.before(up))
-            }
-            Ending::Fins { .. } => false,
-        }
+        self.ending.is_over(self.acked, self.correspondent_acked)
     }
 
     /// True if what ends at `end` was handed to the radio before.
