@@ -8,6 +8,7 @@
 pub mod action;
 pub mod chain;
 pub mod closed_window;
+pub mod connection;
 pub(crate) mod copies;
 pub mod cr_aware;
 pub mod dsasync;

@@ -149,10 +149,10 @@ impl SnrGate {
 
 /// Tells the sender of a connection a closed window, unless it knows or cannot be told.
 fn close(flow: &mut Flow, closed: Closed, metrics: &mut Metrics, out: &mut Actions) {
-    if flow.told == Told::Closed || !flow.is_gated() || !flow.has_window() {
+    if flow.told == Told::Closed || !flow.is_gated() {
         return;
     }
-    if let Some(ack) = flow.repeated() {
+    if let Some(ack) = flow.repeated().filter(|ack| ack.window > 0) {
         let mut tell = |window| {
             out.push(Action::InjectAck(AckSpec { window, ..ack }));
             metrics.acks_injected += 1;
@@ -184,8 +184,7 @@ fn reopen(flow: &mut Flow, metrics: &mut Metrics, out: &mut Actions) {
     metrics.windows_closed_now -= 1;
     // A receiver that has closed its window itself opens it itself, and after the end nobody listens.
     if flow.is_gated()
-        && flow.has_window()
-        && let Some(ack) = flow.repeated()
+        && let Some(ack) = flow.repeated().filter(|ack| ack.window > 0)
     {
         out.push(Action::InjectAck(ack));
         metrics.acks_injected += 1;

@@ -36,7 +36,8 @@
 //!   retransmission.
 //! - `closes = false` keeps the windows open, and leaves the wake-up.
 //! - A connection whose handshake and acknowledgments were never seen has nothing to repeat, and is left
-//!   alone. So is one that is signed.
+//!   alone. So is one that is signed, and one whose far end has all that its sender will ever send: its
+//!   socket may be gone, and a kernel answers an acknowledgment for no socket with a RST.
 //! - Linux before 6.6 ignores a zero window without new data, too; there, windows close with the next
 //!   acknowledgment that brings some.
 
@@ -44,12 +45,11 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use linkhold_core::action::{AckSpec, Action, Actions, Report, Resend, Rewrite, SenderCommand, Verdict};
-use linkhold_core::closed_window::Scale;
+use linkhold_core::connection::Connection;
 use linkhold_core::link_event::{LinkEvent, LinkEventKind};
 use linkhold_core::mechanism::{Mechanism, Metrics};
-use linkhold_core::packet::{Direction, FlowKey, PacketView, TcpFlags, TcpSegment, TcpTimestamp};
+use linkhold_core::packet::{Direction, FlowKey, PacketView, TcpFlags};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_core::units::Seq;
 
 /// Most connections known. One beyond them is not frozen by its window.
 const MAX_FLOWS: usize = 16_384;
@@ -58,27 +58,12 @@ const IDLE: Duration = Duration::from_secs(60);
 /// Looking for idle connections walks the whole table, so a full table is looked through once in this time.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
-/// What the far end last told the local sender.
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    /// Sequence number after everything that it sent.
-    seq: Seq,
-    ack: Seq,
-    /// The window field as it was offered, unscaled.
-    window: u16,
-    timestamp: Option<TcpTimestamp>,
-}
-
 /// One connection.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
-    told: Option<Told>,
-    /// Sequence number after everything that the local end has sent.
-    sent: Option<Seq>,
-    scale: Scale,
+    connection: Connection,
     last_seen: Instant,
     frozen: bool,
-    signed: bool,
 }
 
 /// A mechanism's freezes and thaws, as window updates to the local stack.
@@ -123,23 +108,21 @@ impl<M: Mechanism> WindowSenders<M> {
             if self.flows.len() >= MAX_FLOWS {
                 return None;
             }
-            self.flows.insert(*key, Flow::new(now));
+            let flow = Flow { connection: Connection::default(), last_seen: now, frozen: false };
+            self.flows.insert(*key, flow);
         }
         let flow = self.flows.get_mut(key)?;
         flow.last_seen = now;
-        flow.signed |= tcp.signed;
-        match packet.direction {
-            Direction::Uplink => {
-                flow.say(tcp);
-                None
-            }
-            Direction::Downlink => {
-                let tells = flow.hear(tcp);
-                let closed = flow.scale.full(flow.sent, tcp.ack, tcp.window);
-                (tells && flow.frozen && self.closes && !flow.signed && closed != tcp.window)
-                    .then_some(closed)
-            }
+        flow.connection.pass(packet.direction, tcp);
+        // A SYN's own window is not scaled (RFC 7323 section 2.2), and opens nothing yet.
+        let tells = packet.direction == Direction::Downlink
+            && tcp.flags.contains(TcpFlags::ACK)
+            && !tcp.flags.contains(TcpFlags::SYN);
+        if !tells || !flow.frozen || !self.closes || !flow.connection.can_be_told() {
+            return None;
         }
+        let closed = flow.connection.full(tcp.ack, tcp.window);
+        (closed != tcp.window).then_some(closed)
     }
 
     /// Lets idle connections go if the table is full.
@@ -168,15 +151,17 @@ impl<M: Mechanism> WindowSenders<M> {
                         && !flow.frozen
                     {
                         flow.frozen = true;
-                        if *closes && let Some(told) = flow.usable() {
-                            metrics.windows_closed += 1;
-                            metrics.acks_injected += 1;
-                            out.push(told.repeated(key, 0));
-                            let closed = flow.scale.full(flow.sent, told.ack, told.window);
-                            if closed != 0 {
+                        if *closes && let Some(last) = flow.connection.last_ack(key) {
+                            let mut tell = |window| {
                                 metrics.acks_injected += 1;
-                                out.push(told.repeated(key, closed));
+                                out.push(Action::InjectAck(AckSpec { window, ..last }));
+                            };
+                            tell(0);
+                            let closed = flow.connection.full(last.ack, last.window);
+                            if closed != 0 {
+                                tell(closed);
                             }
+                            metrics.windows_closed += 1;
                         }
                     }
                 }
@@ -186,10 +171,10 @@ impl<M: Mechanism> WindowSenders<M> {
                         && flow.frozen
                     {
                         flow.frozen = false;
-                        if let Some(told) = flow.usable() {
+                        if let Some(last) = flow.connection.last_ack(key) {
                             metrics.windows_reopened += u64::from(*closes);
                             metrics.acks_injected += 1;
-                            waking.push(told.repeated(key, told.window));
+                            waking.push(Action::InjectAck(last));
                         }
                     }
                 }
@@ -206,63 +191,6 @@ impl<M: Mechanism> WindowSenders<M> {
             }
         }
         out.append(waking);
-    }
-}
-
-impl Flow {
-    fn new(now: Instant) -> Self {
-        Self { told: None, sent: None, scale: Scale::default(), last_seen: now, frozen: false, signed: false }
-    }
-
-    /// Notes a segment that the local end sends.
-    fn say(&mut self, tcp: &TcpSegment) {
-        if tcp.flags.contains(TcpFlags::SYN) {
-            self.scale.local = Some(tcp.syn.window_scale);
-        }
-        let end = tcp.seq_end();
-        self.sent = Some(self.sent.map_or(end, |sent| sent.max(end)));
-    }
-
-    /// Notes a segment that the far end sends. Keeps the newest of what that end says, since segments may
-    /// overtake each other. True if the segment tells a window that counts.
-    fn hear(&mut self, tcp: &TcpSegment) -> bool {
-        if tcp.flags.contains(TcpFlags::SYN) {
-            // A SYN's own window is not scaled (RFC 7323 section 2.2), so it is not one to repeat.
-            self.scale.remote = Some(tcp.syn.window_scale);
-            return false;
-        }
-        if !tcp.flags.contains(TcpFlags::ACK) {
-            return false;
-        }
-        let seq = tcp.seq_end();
-        let newest = self
-            .told
-            .is_none_or(|told| tcp.ack.after(told.ack) || (tcp.ack == told.ack && !seq.before(told.seq)));
-        if newest {
-            let seq = self.told.map_or(seq, |told| told.seq.max(seq));
-            self.told = Some(Told { seq, ack: tcp.ack, window: tcp.window, timestamp: tcp.timestamp });
-        }
-        true
-    }
-
-    fn usable(&self) -> Option<Told> {
-        self.told.filter(|_| !self.signed)
-    }
-}
-
-impl Told {
-    /// The last acknowledgment again, with another window.
-    fn repeated(self, flow: FlowKey, window: u16) -> Action {
-        Action::InjectAck(AckSpec {
-            flow,
-            direction: Direction::Downlink,
-            seq: self.seq,
-            ack: self.ack,
-            window,
-            // The same value again passes the receiver's check for old segments (RFC 7323 section 5.3).
-            timestamp: self.timestamp,
-            ece: false,
-        })
     }
 }
 
@@ -332,8 +260,10 @@ impl<M: Mechanism> Mechanism for WindowSenders<M> {
     }
 
     fn metrics(&self) -> Metrics {
-        let closed = |flow: &&Flow| flow.frozen && self.closes && flow.usable().is_some();
-        let windows_closed_now = self.flows.values().filter(closed).count() as u64;
+        let closed = |(key, flow): &(&FlowKey, &Flow)| {
+            flow.frozen && self.closes && flow.connection.last_ack(**key).is_some()
+        };
+        let windows_closed_now = self.flows.iter().filter(closed).count() as u64;
         let own = Metrics { windows_closed_now, ..self.metrics };
         self.inner.metrics().plus(&own)
     }

@@ -1,7 +1,8 @@
 //! Dialogues with the window updates: what passes, what the mechanism commands, what the local sender is
 //! told.
 
-use linkhold_core::packet::{Ecn, Endpoint, Origin, PacketId, StationId, SynOptions};
+use linkhold_core::packet::{Ecn, Endpoint, Origin, PacketId, StationId, SynOptions, TcpSegment};
+use linkhold_core::units::Seq;
 use proptest::prelude::*;
 
 use super::*;
@@ -91,6 +92,33 @@ impl Dialogue {
     fn ack(&mut self, port: u16, ack: u32, window: u16) -> Verdict {
         let tcp = TcpSegment { ack: Seq(ack), window, flags: TcpFlags::ACK, ..TcpSegment::default() };
         self.packet(port, Direction::Downlink, tcp)
+    }
+
+    fn send(&mut self, port: u16, seq: u32, payload_len: u32) -> Verdict {
+        let flags = TcpFlags::ACK;
+        let data = TcpSegment { seq: Seq(seq), payload_len, flags, ..TcpSegment::default() };
+        self.packet(port, Direction::Uplink, data)
+    }
+
+    /// The local end opens a connection with this sequence number, and the far end answers with a window of
+    /// 64,000 bytes. Its ACKs have scale 7, and its sequence numbers start at 0.
+    fn handshake(&mut self, port: u16, seq: u32) {
+        let syn = SynOptions { window_scale: Some(7), ..SynOptions::default() };
+        let opens = TcpSegment { flags: TcpFlags::SYN, seq: Seq(seq), syn, ..TcpSegment::default() };
+        let flags = TcpFlags::SYN | TcpFlags::ACK;
+        let answer = TcpSegment { flags, seq: Seq(u32::MAX), ack: Seq(seq) + 1, window: 64_000, ..opens };
+        assert_eq!(self.packet(port, Direction::Uplink, opens), UNCHANGED);
+        assert_eq!(self.packet(port, Direction::Downlink, answer), UNCHANGED);
+    }
+
+    /// Both ends close the connection, and acknowledge that. The local end has sent up to `seq`.
+    fn farewell(&mut self, port: u16, seq: u32) {
+        let flags = TcpFlags::FIN | TcpFlags::ACK;
+        let fin = TcpSegment { flags, seq: Seq(seq), window: 500, ..TcpSegment::default() };
+        let _ = self.packet(port, Direction::Uplink, fin);
+        let _ = self.packet(port, Direction::Downlink, TcpSegment { seq: Seq(0), ack: Seq(seq) + 1, ..fin });
+        let last = TcpSegment { flags: TcpFlags::ACK, seq: Seq(seq) + 1, ack: Seq(1), ..fin };
+        let _ = self.packet(port, Direction::Uplink, last);
     }
 
     fn command(&mut self, port: u16, command: SenderCommand) -> Injected {
@@ -204,15 +232,53 @@ fn with_open_windows_the_thaw_still_wakes() {
 }
 
 #[test]
-fn a_window_of_a_handshake_is_never_repeated() {
+fn a_window_of_a_handshake_is_repeated_as_later_ones_are_scaled() {
     let mut dialogue = Dialogue::new(true);
-    let flags = TcpFlags::SYN | TcpFlags::ACK;
-    let tcp = TcpSegment { ack: Seq(1), window: 65535, flags, ..TcpSegment::default() };
-    let _ = dialogue.packet(1, Direction::Downlink, tcp);
-    assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
+    dialogue.handshake(1, 0);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(1, 0)]);
     // The silence goes on: from the first acknowledgment on, the window is closed.
-    assert_eq!(dialogue.ack(1, 1, 500), CLOSED);
-    assert_eq!(dialogue.command(1, THAW), [(1, 500)]);
+    assert_eq!(dialogue.ack(1, 1, 600), CLOSED);
+    assert_eq!(dialogue.command(1, THAW), [(1, 600)]);
+    // The first thing that the sender sends is lost in a silence: the SYN-ACK is what there is to wake it.
+    dialogue.handshake(2, 0);
+    let _ = dialogue.send(2, 1, 1000);
+    dialogue.command(2, SenderCommand::Freeze);
+    assert_eq!(dialogue.command(2, THAW), [(1, 64_000 >> 7)]);
+}
+
+#[test]
+fn a_connection_anew_on_the_same_ports_is_told_its_own_numbers() {
+    for farewell in [true, false] {
+        let mut dialogue = Dialogue::new(true);
+        dialogue.handshake(1, 2_000_000);
+        let _ = dialogue.send(1, 2_000_001, 10_000);
+        let _ = dialogue.ack(1, 2_010_001, 500);
+        if farewell {
+            dialogue.farewell(1, 2_010_001);
+        }
+        // Its numbers are below those of the one before.
+        dialogue.handshake(1, 1_000_000);
+        let _ = dialogue.send(1, 1_000_001, 12_800);
+        let _ = dialogue.ack(1, 1_000_001, 400);
+        assert_eq!(dialogue.command(1, SenderCommand::Freeze), [(1_000_001, 0), (1_000_001, 100)]);
+        assert_eq!(dialogue.command(1, THAW), [(1_000_001, 400)], "after an end: {farewell}");
+    }
+}
+
+#[test]
+fn nobody_is_told_anything_where_all_has_arrived() {
+    let mut dialogue = Dialogue::new(true);
+    dialogue.handshake(1, 0);
+    let _ = dialogue.ack(1, 1, 500);
+    dialogue.command(1, SenderCommand::Freeze);
+    // It ends in the silence.
+    dialogue.farewell(1, 1);
+    assert_eq!(dialogue.senders.metrics().windows_closed_now, 0);
+    assert_eq!(dialogue.command(1, THAW), []);
+    assert_eq!(dialogue.command(1, SenderCommand::Freeze), []);
+    // A late copy of the far end's last words.
+    assert_eq!(dialogue.ack(1, 2, 500), UNCHANGED);
+    assert_eq!(dialogue.command(1, THAW), []);
 }
 
 #[test]
@@ -289,14 +355,18 @@ proptest! {
     ) {
         let mut dialogue = Dialogue::new(true);
         if let Some(shift) = shifts {
-            for direction in [Direction::Uplink, Direction::Downlink] {
-                let syn = SynOptions { window_scale: Some(shift), ..SynOptions::default() };
-                let syn = TcpSegment { flags: TcpFlags::SYN, syn, seq: Seq(start), ..TcpSegment::default() };
-                let _ = dialogue.packet(1, direction, syn);
-            }
+            let syn = SynOptions { window_scale: Some(shift), ..SynOptions::default() };
+            let opens = TcpSegment { flags: TcpFlags::SYN, syn, seq: Seq(start), ..TcpSegment::default() };
+            let flags = TcpFlags::SYN | TcpFlags::ACK;
+            let answer = TcpSegment { flags, seq: Seq(u32::MAX), ack: Seq(start) + 1, ..opens };
+            let _ = dialogue.packet(1, Direction::Uplink, opens);
+            let _ = dialogue.packet(1, Direction::Downlink, answer);
         }
         // A SYN takes a sequence number.
-        let (mut newest, mut offered, mut sent) = (Seq(start), 1u16, Seq(start) + u32::from(shifts.is_some()));
+        let mut sent = Seq(start) + u32::from(shifts.is_some());
+        let (mut newest, mut offered) = (sent, 1u16);
+        // What the host is known to have sent.
+        let mut known = shifts.map(|_| sent);
         let _ = dialogue.ack(1, newest.0, offered);
         let mut frozen = false;
         for step in steps {
@@ -317,11 +387,13 @@ proptest! {
                     let data = TcpSegment { seq: sent, payload_len: bytes, flags, ..TcpSegment::default() };
                     prop_assert_eq!(dialogue.packet(1, Direction::Uplink, data), UNCHANGED);
                     sent += bytes;
+                    known = Some(sent);
                     continue;
                 }
                 Step::Ack { forward, window } => {
                     let ack = Seq(newest.0.wrapping_add_signed(forward));
-                    if forward >= 0 {
+                    // An acknowledgment of what was never sent is none.
+                    if forward >= 0 && known.is_none_or(|known| !ack.after(known)) {
                         (newest, offered) = (ack, window);
                     }
                     match dialogue.ack(1, ack.0, window) {
