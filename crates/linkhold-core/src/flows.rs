@@ -53,8 +53,8 @@ impl<T> Flows<T> {
         self.known.len()
     }
 
-    pub fn keys(&self) -> impl Iterator<Item = &FlowKey> {
-        self.known.iter().map(|flow| &flow.key)
+    pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &T)> {
+        self.known.iter().map(|flow| (&flow.key, &flow.value))
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&FlowKey, &mut T)> {

@@ -11,7 +11,10 @@
 //!
 //! Beyond the paper, because a radio's signal can get lost:
 //! - a freeze that nobody ends or tells again is over after `max_freeze`;
-//! - a connection that opens in a silence is frozen when its first packet passes;
+//! - a connection that opens in a silence is frozen when its first packet passes, also where one on the same
+//!   ports has ended before;
+//! - a connection that is over gets no command, and one that ends in a silence is thawed then: its socket may
+//!   be gone, and a late copy of a FIN must not wake anybody;
 //! - the recommended settings freeze for every cause of silence, not for a primary user alone (preset
 //!   `paper`);
 //! - they send the first unacknowledged segment again at the end, not all of them. The paper's "packet whose
@@ -26,6 +29,7 @@ mod settings;
 mod tests;
 
 use crate::action::{Action, Actions, Resend, Rewrite, SenderCommand, Verdict};
+use crate::connection::Connection;
 use crate::flows::{Flows, Seen};
 use crate::host_silences::HostSilences;
 use crate::link_event::{Cause, LinkEvent, LinkEventKind};
@@ -85,7 +89,7 @@ pub struct CrAware {
     config: CrAwareConfig,
     senders: Senders,
     silences: HostSilences,
-    flows: Flows<()>,
+    flows: Flows<Connection>,
     metrics: Metrics,
 }
 
@@ -134,9 +138,12 @@ impl CrAware {
     }
 }
 
-fn command_all(flows: &Flows<()>, command: SenderCommand, out: &mut Actions) {
-    for &flow in flows.keys() {
-        out.push(Action::Sender { flow, command });
+/// Commands every connection that is not over.
+fn command_all(flows: &Flows<Connection>, command: SenderCommand, out: &mut Actions) {
+    for (&flow, connection) in flows.iter() {
+        if !connection.is_over() {
+            out.push(Action::Sender { flow, command });
+        }
     }
 }
 
@@ -147,21 +154,33 @@ impl Mechanism for CrAware {
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
         self.metrics.packets += 1;
+        let (frozen, thawing) = (self.is_frozen(), self.thawing());
+        let mut tell = |flow, command| {
+            if frozen {
+                out.push(Action::Sender { flow, command });
+            }
+        };
         if packet.tcp.flags.contains(TcpFlags::RST) {
-            if self.flows.remove(packet.flow).is_some() && self.is_frozen() {
-                out.push(Action::Sender { flow: *packet.flow, command: self.thawing() });
+            if self.flows.remove(packet.flow).is_some_and(|connection| !connection.is_over()) {
+                tell(*packet.flow, thawing);
             }
-        } else {
-            let Seen { is_new, evicted, .. } = self.flows.see(now, packet.flow, || ());
-            if let Some((flow, ())) = evicted {
-                self.metrics.flow_evictions += 1;
-                if self.is_frozen() {
-                    out.push(Action::Sender { flow, command: self.thawing() });
-                }
+            return Verdict::Forward(Rewrite::NONE);
+        }
+        let Seen { value: connection, is_new, evicted } =
+            self.flows.see(now, packet.flow, Connection::default);
+        let was_live = !is_new && !connection.is_over();
+        connection.pass(packet.direction, packet.tcp);
+        let is_live = !connection.is_over();
+        if let Some((flow, evicted)) = evicted {
+            self.metrics.flow_evictions += 1;
+            if !evicted.is_over() {
+                tell(flow, thawing);
             }
-            if is_new && self.is_frozen() {
-                out.push(Action::Sender { flow: *packet.flow, command: SenderCommand::Freeze });
-            }
+        }
+        match (was_live, is_live) {
+            (false, true) => tell(*packet.flow, SenderCommand::Freeze),
+            (true, false) => tell(*packet.flow, thawing),
+            (true, true) | (false, false) => {}
         }
         Verdict::Forward(Rewrite::NONE)
     }

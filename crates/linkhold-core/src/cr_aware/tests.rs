@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::link_event::Scope;
 use crate::packet::{Direction, Ecn, Endpoint, FlowKey, Origin, PacketId, StationId, TcpSegment};
+use crate::units::Seq;
 
 const MS: fn(u64) -> Instant = Instant::from_millis;
 
@@ -30,10 +31,21 @@ fn commands(out: &mut Actions) -> Vec<(u16, bool)> {
 }
 
 fn packet(mechanism: &mut CrAware, at: u64, flow: u16, flags: TcpFlags) -> Vec<(u16, bool)> {
-    let (key, tcp) = (key(flow), TcpSegment { flags, ..TcpSegment::default() });
+    let tcp = TcpSegment { flags, ..TcpSegment::default() };
+    segment(mechanism, at, flow, Direction::Uplink, tcp)
+}
+
+fn segment(
+    mechanism: &mut CrAware,
+    at: u64,
+    flow: u16,
+    direction: Direction,
+    tcp: TcpSegment,
+) -> Vec<(u16, bool)> {
+    let key = key(flow);
     let view = PacketView {
         id: PacketId(0),
-        direction: Direction::Uplink,
+        direction,
         origin: Origin::Arrival,
         station: StationId(0),
         flow: &key,
@@ -154,12 +166,59 @@ fn a_connection_that_leaves_the_table_frozen_is_thawed() {
     assert_eq!((host.metrics().flows, host.metrics().flow_evictions), (2, 1));
 }
 
+/// The end of a connection on which the host has sent up to 1000, and the correspondent up to 500: segments
+/// in their order.
+fn farewell() -> [(Direction, TcpSegment); 3] {
+    let segment =
+        |flags, seq, ack| TcpSegment { flags, seq: Seq(seq), ack: Seq(ack), ..TcpSegment::default() };
+    let fin = TcpFlags::FIN | TcpFlags::ACK;
+    [
+        (Direction::Uplink, segment(fin, 1000, 500)),
+        (Direction::Downlink, segment(fin, 500, 1001)),
+        (Direction::Uplink, segment(TcpFlags::ACK, 1001, 501)),
+    ]
+}
+
+#[test]
+fn a_connection_that_is_over_gets_no_command() {
+    let mut host = small();
+    packet(&mut host, 0, 1, TcpFlags::ACK);
+    for (direction, tcp) in farewell() {
+        assert_eq!(segment(&mut host, 1, 2, direction, tcp), []);
+    }
+    let (start, end) =
+        (started(Scope::Network, Cause::PrimaryUser), ended(Scope::Network, Cause::PrimaryUser));
+    assert_eq!(link(&mut host, 10, start), [(1, true)]);
+    for (direction, late) in farewell() {
+        assert_eq!(segment(&mut host, 11, 2, direction, late), [], "a late copy");
+    }
+    assert_eq!(link(&mut host, 20, end), [(1, false)]);
+}
+
+#[test]
+fn a_connection_that_ends_in_a_silence_is_thawed_and_a_syn_on_its_ports_is_frozen() {
+    let mut host = small();
+    packet(&mut host, 0, 1, TcpFlags::ACK);
+    let (start, end) = (started(Scope::Network, Cause::Fade), ended(Scope::Network, Cause::Fade));
+    assert_eq!(link(&mut host, 10, start), [(1, true)]);
+    let told: Vec<_> =
+        farewell().iter().map(|&(direction, tcp)| segment(&mut host, 11, 1, direction, tcp)).collect();
+    assert_eq!(told, [vec![], vec![], vec![(1, false)]]);
+    for (direction, late) in farewell() {
+        assert_eq!(segment(&mut host, 12, 1, direction, late), [], "a late copy");
+    }
+    let syn = TcpSegment { flags: TcpFlags::SYN, seq: Seq(9000), ..TcpSegment::default() };
+    assert_eq!(segment(&mut host, 13, 1, Direction::Uplink, syn), [(1, true)]);
+    assert_eq!(segment(&mut host, 14, 1, Direction::Uplink, syn), [], "sent again");
+    assert_eq!(link(&mut host, 20, end), [(1, false)]);
+}
+
 proptest! {
     /// After any sequence of signals, doubled, lost or out of order, every sender is sending again once the
     /// longest freeze has passed, none was ever thawed twice in a row, and a frozen one is told again only
     /// when its silence is.
     #[test]
-    fn no_sender_stays_frozen(steps in proptest::collection::vec((0u8..4, 0u16..6, 0usize..5, 0u64..400), 1..120)) {
+    fn no_sender_stays_frozen(steps in proptest::collection::vec((0u8..8, 0u16..6, 0usize..5, 0u64..400), 1..120)) {
         let mut host = small();
         let mut frozen: BTreeMap<u16, bool> = BTreeMap::new();
         let mut now = 0;
@@ -179,6 +238,11 @@ proptest! {
             let told = match what {
                 0 => packet(&mut host, now, flow, TcpFlags::ACK),
                 1 => packet(&mut host, now, flow, TcpFlags::RST),
+                4 => packet(&mut host, now, flow, TcpFlags::SYN),
+                5..=7 => {
+                    let (direction, tcp) = farewell()[usize::from(what - 5)];
+                    segment(&mut host, now, flow, direction, tcp)
+                }
                 2 => link(&mut host, now, started(scope, cause)),
                 _ => link(&mut host, now, ended(scope, cause)),
             };
