@@ -273,6 +273,16 @@ def judge_rules(run, findings):
     findings.hold("doctor finds that the agent runs", "agent runs here:     yes" in run.text("doctor"))
 
 
+def judge_host(run, findings):
+    if "built without eBPF" in run.text("doctor"):
+        print("       the program was built without eBPF, so no host was tried")
+        return
+    kernel = run.json("status-host.json")["kernel"]
+    findings.hold(f"eBPF kept a sender's window through a silence: {kernel}", all(count >= 1 for count in kernel.values()))
+    findings.hold("the congestion controls are gone", "linkhold" not in run.text("congestion-after"))
+    print("       doctor: " + re.search(r"eBPF senders +(.*)", run.text("doctor"))[1])
+
+
 def judge_radio(run, findings):
     findings.hold(f"the radar's channel was left for {run.text('moved-to').strip()} MHz", run.text("moved-to").strip() not in ("", "5260"))
     associations = {
@@ -319,6 +329,7 @@ def main():
     judge_silences(run, findings)
     judge_counters(run, findings)
     judge_rules(run, findings)
+    judge_host(run, findings)
     judge_radio(run, findings)
     judge_order(run, findings)
     judge_downloads(run, findings)

@@ -11,6 +11,7 @@ use crate::command::is_installed;
 use crate::datapath::crossing::{BridgeNetfilter, Offload, look, offloads};
 use crate::datapath::nfqueue::{NfQueue, NfQueueConfig};
 use crate::datapath::rules::{BackendChoice, RulesError, probe};
+use crate::host::kernel;
 use crate::interfaces::Kernel;
 use crate::netns::NetNs;
 
@@ -23,6 +24,7 @@ const SCHEMA: &str = "linkhold.doctor/1";
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_NET_RAW: u32 = 13;
 const CAP_SYS_ADMIN: u32 = 21;
+const CAP_BPF: u32 = 39;
 
 /// How a check went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -359,15 +361,26 @@ fn flow_offload(config: Option<&AgentConfig>) -> Check {
 /// Whether a host's senders can be frozen in the kernel, too.
 fn frozen_senders() -> Check {
     let (name, need) = ("eBPF senders", Need::Host);
-    match crate::host::kernel::missing() {
-        None => works(name, need, "built in, and the kernel has type information (BTF)"),
-        Some(reason) => Check {
-            name,
-            need,
-            outcome: Outcome::Replaceable,
-            detail: format!("{reason}; `host.freeze = \"window\"` needs none"),
-            remedy: None,
-        },
+    let replaceable = |reason: String, remedy: Option<String>| Check {
+        name,
+        need,
+        outcome: Outcome::Replaceable,
+        detail: format!("{reason}; `host.freeze = \"window\"` needs none"),
+        remedy,
+    };
+    if let Some(reason) = kernel::missing() {
+        return replaceable(reason, None);
+    }
+    if effective_capabilities() & (1 << CAP_BPF) == 0 {
+        return replaceable(
+            "built in, and the kernel has type information (BTF); not tried, which takes CAP_BPF".to_owned(),
+            Some("sudo linkhold doctor".to_owned()),
+        );
+    }
+    // Whether a kernel takes the programs its verifier knows alone. They are loaded, and not registered.
+    match kernel::try_out() {
+        Ok(extent) => works(name, need, extent.lost().unwrap_or("the kernel has loaded them, to try")),
+        Err(error) => replaceable(error.to_string(), None),
     }
 }
 

@@ -8,6 +8,9 @@
 //! A lock file tells who is alone; a host that was killed leaves the registration to the next one. Sockets
 //! that still use a congestion control keep it until they close or choose another: the kernel counts them.
 //!
+//! Linux before 6.10 does not let a congestion control write `snd_cwnd_stamp`, the time since which a window is
+//! not used. There the programs are loaded without that line ([`Extent::NoStamp`]).
+//!
 //! Built with the feature `struct-ops` only. Without it [`KernelSenders::open`] says so.
 
 use std::io;
@@ -65,6 +68,29 @@ pub struct KernelCounters {
     pub mended: u64,
 }
 
+/// What a kernel lets the congestion controls do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All that they want.
+    Whole,
+    /// Not to restart the clock of a window that is not used (Linux before 6.10).
+    NoStamp,
+}
+
+impl Extent {
+    /// What is lost, in words; `None` if nothing is.
+    #[must_use]
+    pub const fn lost(self) -> Option<&'static str> {
+        match self {
+            Self::Whole => None,
+            Self::NoStamp => Some(
+                "this kernel (before Linux 6.10) takes the eBPF congestion controls without the clock of a \
+                 window that is not used: after a silence it may cut a window that the silence left unused",
+            ),
+        }
+    }
+}
+
 /// A silence as the eBPF map has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Quiet {
@@ -103,13 +129,21 @@ pub(super) fn ended(before: Option<Quiet>, now: u64) -> Option<Quiet> {
 }
 
 #[cfg(not(feature = "struct-ops"))]
-pub use absent::KernelSenders;
+pub use absent::{KernelSenders, try_out};
 #[cfg(feature = "struct-ops")]
-pub use loaded::KernelSenders;
+pub use loaded::{KernelSenders, try_out};
 
 #[cfg(not(feature = "struct-ops"))]
 mod absent {
-    use super::{Duration, KernelCounters, KernelError};
+    use super::{Duration, Extent, KernelCounters, KernelError};
+
+    /// Says that this build has no eBPF.
+    ///
+    /// # Errors
+    /// Always [`KernelError::BuiltWithout`].
+    pub fn try_out() -> Result<Extent, KernelError> {
+        Err(KernelError::BuiltWithout)
+    }
 
     /// The kernel's senders; never there in this build.
     #[derive(Debug)]
@@ -150,14 +184,14 @@ mod loaded {
     use std::sync::Mutex;
 
     use libbpf_rs::query::MapInfoIter;
-    use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel};
+    use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, PrintLevel};
     use nix::errno::Errno;
     use nix::fcntl::{Flock, FlockArg};
     use nix::time::{ClockId, clock_gettime};
 
     use super::{
-        CONGESTION_CONTROLS, Duration, KernelCounters, KernelError, LOCK_FILE, PathBuf, Quiet, begun, ended,
-        io,
+        CONGESTION_CONTROLS, Duration, Extent, KernelCounters, KernelError, LOCK_FILE, PathBuf, Quiet, begun,
+        ended, io,
     };
 
     /// The compiled program.
@@ -165,6 +199,8 @@ mod loaded {
     /// Names of its maps (at most 15 characters, `BPF_OBJ_NAME_LEN`).
     const QUIET: &str = "linkhold_quiet";
     const COUNT: &str = "linkhold_count";
+    /// The section of its flag `linkhold_writes_stamp`, which is all that is in it.
+    const WRITES_STAMP: &str = ".rodata.linkhold";
     /// How often to look for another host that is in the middle of registering.
     const ATTEMPTS: u32 = 100;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
@@ -318,12 +354,48 @@ mod loaded {
         KernelError::Refused(if said.is_empty() { error.to_string() } else { format!("{error}: {said}") })
     }
 
+    /// Loads the programs, registers nothing and lets them go, which leaves nothing behind. Returns what the
+    /// kernel lets them do.
+    ///
+    /// # Errors
+    /// [`KernelError::Refused`] if the kernel takes them in no form.
+    pub fn try_out() -> Result<Extent, KernelError> {
+        load().map(|(_, extent)| extent)
+    }
+
+    /// Loads the programs as far as the kernel takes them.
+    fn load() -> Result<(Object, Extent), KernelError> {
+        libbpf_rs::set_print(Some((PrintLevel::Debug, hear)));
+        load_as(Extent::Whole).or_else(|whole| {
+            tracing::debug!(error = %whole, "once more, without the line that takes Linux 6.10");
+            load_as(Extent::NoStamp)
+        })
+    }
+
+    fn load_as(extent: Extent) -> Result<(Object, Extent), KernelError> {
+        if let Ok(mut said) = SAID.lock() {
+            said.clear();
+        }
+        let mut open = ObjectBuilder::default().open_memory(PROGRAM).map_err(refused)?;
+        set_extent(&mut open, extent)?;
+        Ok((open.load().map_err(refused)?, extent))
+    }
+
+    fn set_extent(open: &mut OpenObject, extent: Extent) -> Result<(), KernelError> {
+        let Some(mut flag) = open.maps_mut().find(|map| map.name() == WRITES_STAMP) else {
+            return Err(KernelError::Refused(format!("the program has no section {WRITES_STAMP}")));
+        };
+        let writes = u32::from(extent == Extent::Whole).to_ne_bytes();
+        flag.set_initial_value(&writes).map_err(refused)
+    }
+
     /// Loads the programs and registers the congestion controls. Returns the maps of silences and of
     /// counters, and the registrations.
     fn register() -> Result<(MapHandle, MapHandle, Vec<MapHandle>), KernelError> {
-        libbpf_rs::set_print(Some((PrintLevel::Debug, hear)));
-        let open = ObjectBuilder::default().open_memory(PROGRAM).map_err(refused)?;
-        let mut object = open.load().map_err(refused)?;
+        let (mut object, extent) = load()?;
+        if let Some(lost) = extent.lost() {
+            tracing::warn!("{lost}");
+        }
         let (mut quiet, mut count, mut registrations) = (None, None, Vec::new());
         for mut map in object.maps_mut() {
             let name = map.name().to_owned();
@@ -352,15 +424,23 @@ mod loaded {
         }
     }
 
-    /// The lines in which the verifier or the loader says what it refuses.
+    /// Which program the loader says is refused, and the verifier's last word on it: what comes between are
+    /// the instructions that led there.
     fn verdict_of(said: &str) -> String {
-        let noise = ["--", "processed ", "arg#", "libbpf: failed to load object", ";", "0:"];
+        let noise = ["--", "processed ", ";"];
         let lines = said.lines().map(str::trim).filter(|line| {
             !line.is_empty()
                 && !noise.iter().any(|start| line.starts_with(start))
                 && !line.starts_with(|first: char| first.is_ascii_digit())
+                && !line.contains("PROG LOAD LOG")
+                && !line.contains("failed to load")
         });
-        lines.take(4).collect::<Vec<_>>().join("; ")
+        let lines: Vec<&str> = lines.collect();
+        match lines[..] {
+            [] => String::new(),
+            [only] => only.to_owned(),
+            [first, .., last] => format!("{first}; {last}"),
+        }
     }
 
     /// Takes back these registrations, and every other one of ours that can be found. Sockets that use one
@@ -454,6 +534,47 @@ mod loaded {
             )
         };
         if answer == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// What Linux 6.1 said of the programs as they are for 6.10, shortened.
+        const SAID: &str = "\
+libbpf: prog 'cubic_ssthresh': BPF program load failed: -EACCES
+libbpf: prog 'cubic_ssthresh': -- BEGIN PROG LOAD LOG --
+reg type unsupported for arg#0 function cubic_ssthresh#44
+func 'ssthresh' arg0 has btf_id 772 type STRUCT 'sock'
+; tp->snd_cwnd_stamp = (__u32)bpf_jiffies64();
+160: (63) *(u32 *)(r7 +1792) = r0
+no write support to tcp_sock at off 1792
+processed 186 insns (limit 1000000) max_states_per_insn 0 total_states 16 peak_states 16 mark_read 4
+-- END PROG LOAD LOG --
+libbpf: prog 'cubic_ssthresh': failed to load: -EACCES
+libbpf: failed to load object 'cr_aware'";
+
+        #[test]
+        fn a_refusal_is_told_with_the_program_and_the_verifiers_last_word() {
+            let program = "libbpf: prog 'cubic_ssthresh': BPF program load failed: -EACCES";
+            assert_eq!(verdict_of(SAID), format!("{program}; no write support to tcp_sock at off 1792"));
+            assert_eq!(verdict_of(program), program);
+            assert_eq!(verdict_of(""), "");
+        }
+
+        /// Linux 6.1 takes the second form (`make test-wifi` loads it there); here both can be seen to have
+        /// the flag, and to be two.
+        #[test]
+        fn the_programs_can_be_told_to_leave_the_stamp_alone() {
+            for extent in [Extent::Whole, Extent::NoStamp] {
+                let mut open = ObjectBuilder::default().open_memory(PROGRAM).expect("the program's file");
+                set_extent(&mut open, extent).expect("the flag");
+                let flag = open.maps().find(|map| map.name() == WRITES_STAMP).expect("its section");
+                let value = flag.initial_value().and_then(|value| value.first_chunk::<4>());
+                let wanted = u32::from(extent == Extent::Whole);
+                assert_eq!(value.map(|value| u32::from_ne_bytes(*value)), Some(wanted), "{extent:?}");
+            }
+        }
     }
 }
 

@@ -39,6 +39,11 @@
 /* GPL, because the kernel's CUBIC and Reno are exported to GPL programs only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
+/* Since Linux 6.10 a congestion control may write snd_cwnd_stamp. Where the kernel refuses that, user space sets
+ * this to 0 and loads again: the verifier passes over what a constant excludes. The flag has a section of its own, so
+ * that user space finds it by the section's name. */
+const volatile __u32 linkhold_writes_stamp SEC(".rodata.linkhold") = 1;
+
 /* The interface of a radio. Index numbers are unique within a network namespace only. */
 struct radio {
 	__u64 netns_cookie;
@@ -266,7 +271,8 @@ static __always_inline struct kept *look(struct sock *sk, bool intact, bool cubi
 		kept->mended = tp->snd_nxt + (tp->snd_una == tp->snd_nxt);
 		kept->thawed = now;
 		/* The window was not used in the silence, which is no reason to cut it (tcp_cwnd_validate). */
-		tp->snd_cwnd_stamp = (__u32)bpf_jiffies64();
+		if (linkhold_writes_stamp)
+			tp->snd_cwnd_stamp = (__u32)bpf_jiffies64();
 		/* A timeout of the sender's own, from before the silence: what it has to mend is its own, too, and its
 		 * window has to grow meanwhile (slow start). */
 		if (ca_state(sk) == TCP_CA_Loss && !kept->owed)
