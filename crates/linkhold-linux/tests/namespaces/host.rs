@@ -39,6 +39,8 @@ struct Windows {
     state: u8,
     /// Segments sent and not acknowledged.
     unacked: u32,
+    /// Timeouts in a row; each has doubled the time to the next.
+    backoff: u8,
     /// Bytes acknowledged, the SYN with them.
     acked: u64,
     /// What the receiver offers, as far as this sender has heard, bytes.
@@ -82,6 +84,7 @@ impl Sender {
             ssthresh: info.tcpi_snd_ssthresh,
             state: info.tcpi_ca_state,
             unacked: info.tcpi_unacked,
+            backoff: info.tcpi_backoff,
             acked: info.tcpi_bytes_acked,
             offered: info.tcpi_snd_wnd,
         }
@@ -290,6 +293,52 @@ pub fn silence_leaves_windows_alone() -> Outcome {
         let kernel = host.status().kernel.expect("counted");
         assert!(kernel.frozen >= 2 && kernel.mended >= 2, "{kernel:?}");
         assert!(freeze != "kernel" || (kernel.shielded >= 2 && kernel.restored >= 2), "{kernel:?}");
+        // Not killed: the congestion controls would stay registered.
+        host.send_signal(Signal::SIGTERM);
+        assert!(host.wait(), "{}", host.log());
+    }
+    Ok(())
+}
+
+/// The acknowledgment that the host makes up at a thaw wakes a sender whose timer has backed off. The same
+/// thaw without it, which a rule of the firewall takes away, wakes nobody.
+pub fn a_thaw_wakes_senders() -> Outcome {
+    /// Three timeouts in a row at the least RTO of Linux, 200 ms (`TCP_RTO_MIN`): the third is 1.4 s after
+    /// the last that arrived, and the fourth would be 1.6 s later.
+    const TIMEOUTS: u8 = 3;
+    /// From the signal to new data. It takes a few milliseconds; the timer alone takes more than a second.
+    const AT_ONCE: Duration = Duration::from_millis(100);
+    let path = Path::build()?;
+    for freeze in ["kernel", "both"] {
+        let mut host = kernel_host(&path, freeze, "")?;
+        for (congestion, port) in CONGESTION_CONTROLS.into_iter().zip(6970..) {
+            let sender = Sender::start(&path, port, congestion, STEADY);
+            for heard in [false, true] {
+                // Injected acknowledgments come in by the loopback, and nothing else of this test does.
+                let deaf =
+                    |what| path.sh.run("iptables", &["-w", "10", what, "INPUT", "-i", "lo", "-j", "DROP"]);
+                sender.transfer.wait_for(sender.transfer.received() + 2 * MEGABYTE);
+                // What is under way is lost, so there is something to retransmit.
+                set_silence(&path, true);
+                host.signal(FREEZE);
+                if !heard {
+                    deaf("-I")?;
+                }
+                let silent = sender.wait_until("timeouts", |windows| windows.backoff >= TIMEOUTS);
+                let received = sender.transfer.received();
+                set_silence(&path, false);
+                let told = Instant::now();
+                host.signal(THAW);
+                let woken = sender.transfer.goes_beyond(received, AT_ONCE);
+                let after = told.elapsed();
+                println!("{freeze}, {congestion}, heard: {heard}: woken {woken} after {after:?}, {silent:?}");
+                assert_eq!(woken, heard, "{freeze}, {congestion}: {silent:?}, then {:?}", sender.windows());
+                if !heard {
+                    deaf("-D")?;
+                }
+            }
+            sender.transfer.stop_and_finish();
+        }
         // Not killed: the congestion controls would stay registered.
         host.send_signal(Signal::SIGTERM);
         assert!(host.wait(), "{}", host.log());

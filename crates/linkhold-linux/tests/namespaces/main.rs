@@ -106,6 +106,7 @@ fn main() -> ExitCode {
         ("a_host_stops_its_senders_by_their_windows", host::windows_stop_senders),
         ("a_hosts_congestion_controls_come_and_go_with_sockets_open", host::congestion_controls_come_and_go),
         ("a_silence_leaves_a_frozen_senders_window_alone", host::silence_leaves_windows_alone),
+        ("a_thaw_wakes_senders_whose_timers_have_backed_off", host::a_thaw_wakes_senders),
         ("freezes_doubled_lost_and_out_of_order_stop_no_sender", host::freezes_in_any_order),
         ("freezes_at_random_stop_no_sender", host::freezes_at_random),
         ("a_killed_host_leaves_no_sender_frozen", host::a_killed_host),
