@@ -8,8 +8,8 @@
 //! A lock file tells who is alone; a host that was killed leaves the registration to the next one. Sockets
 //! that still use a congestion control keep it until they close or choose another: the kernel counts them.
 //!
-//! Linux before 6.10 does not let a congestion control write `snd_cwnd_stamp`, the time since which a window is
-//! not used. There the programs are loaded without that line ([`Extent::NoStamp`]).
+//! Linux before 6.10 does not let a congestion control write `snd_cwnd_stamp`, the time since which a window
+//! is not used. There the programs are loaded without that line ([`Extent::NoStamp`]).
 //!
 //! Built with the feature `struct-ops` only. Without it [`KernelSenders::open`] says so.
 

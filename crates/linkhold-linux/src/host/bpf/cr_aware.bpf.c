@@ -39,9 +39,9 @@
 /* GPL, because the kernel's CUBIC and Reno are exported to GPL programs only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* Since Linux 6.10 a congestion control may write snd_cwnd_stamp. Where the kernel refuses that, user space sets
- * this to 0 and loads again: the verifier passes over what a constant excludes. The flag has a section of its own, so
- * that user space finds it by the section's name. */
+/* Since Linux 6.10 a congestion control may write snd_cwnd_stamp. Where the kernel refuses that, user space
+ * sets this to 0 and loads again: the verifier passes over what a constant excludes. The flag has a section of
+ * its own, so that user space finds it by the section's name. */
 const volatile __u32 linkhold_writes_stamp SEC(".rodata.linkhold") = 1;
 
 /* The interface of a radio. Index numbers are unique within a network namespace only. */
