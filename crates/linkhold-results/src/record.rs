@@ -226,7 +226,7 @@ pub struct FlowRecord {
     pub delay_std_s: f64,
     /// Application bytes received in order.
     pub bytes: u64,
-    /// Length of the time that this flow's rates count, s.
+    /// Length of the time that this flow's rates count, s; 0 if it was over before the warm-up was.
     #[serde(with = "finite")]
     pub active_s: f64,
     /// The station at the radio end; in a mesh, the node that sends.
@@ -462,16 +462,17 @@ pub struct RunTotals {
     /// 99th percentile of the queueing delay, s.
     #[serde(with = "finite", default = "finite::missing")]
     pub queueing_delay_p99_s: f64,
-    /// Jain's fairness index of the flows' goodput; 1 means equal shares.
+    /// Jain's fairness index of the flows' goodput; 1 means equal shares. Flows that were over before the
+    /// warm-up was have none.
     #[serde(with = "finite")]
     pub jain_index: f64,
-    /// Mean completion time of the flows that ended, s; `null` if none did.
+    /// Mean completion time of the flows that ended after the warm-up, s; `null` if none did.
     #[serde(with = "finite::option")]
     pub completion_mean_s: Option<f64>,
     /// The datagrams of all UDP flows, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpRecord>,
-    /// The players of all flows with media, if there are any.
+    /// The players of all flows with media that were not over before the warm-up was, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<MediaRecord>,
     /// The pages of all users of the web together, if there are any. Whoever makes the totals sets it, for
@@ -491,13 +492,15 @@ impl RunTotals {
     #[must_use]
     pub fn new(flows: &[FlowRecord], counted_s: f64, link: &LinkRecord, delays: &PooledDelays) -> Self {
         let PooledDelays { all, outside_silence, queueing } = delays;
-        let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
+        // A flow that was over before counting began has no goodput, rather than one of zero.
+        let counted = || flows.iter().filter(|flow| flow.active_s > 0.0);
+        let goodputs: Vec<f64> = counted().map(|flow| flow.goodput_bps).collect();
         // A run without counted time has no rates: the division gives not-a-number, which is written as null.
         let over_all = |rate: fn(&FlowRecord) -> f64| {
             flows.iter().map(|flow| rate(flow) * flow.active_s).sum::<f64>() / counted_s
         };
         let goodput_bps = over_all(|flow| flow.goodput_bps);
-        let completions: Vec<f64> = flows.iter().filter_map(|flow| flow.completion_s).collect();
+        let completions: Vec<f64> = counted().filter_map(|flow| flow.completion_s).collect();
         let completion_mean_s =
             (!completions.is_empty()).then(|| completions.iter().sum::<f64>() / completions.len() as f64);
         Self {
@@ -522,7 +525,7 @@ impl RunTotals {
             jain_index: jain_index(&goodputs),
             completion_mean_s,
             udp: UdpRecord::sum(flows.iter().filter_map(|flow| flow.udp.as_ref())),
-            media: MediaRecord::sum(flows.iter().filter_map(|flow| flow.media.as_ref())),
+            media: MediaRecord::sum(counted().filter_map(|flow| flow.media.as_ref())),
             web: None,
         }
     }
@@ -826,6 +829,19 @@ mod tests {
         }
         let old: FlowRecord = serde_json::from_value(json).unwrap();
         assert!(old.delay_p95_s.is_nan() && old.queueing_delay_p95_s.is_nan());
+    }
+
+    #[test]
+    fn a_flow_that_was_over_before_counting_began_is_no_unfair_share_and_no_completion() {
+        let flow = |goodput_bps, active_s, took| FlowRecord {
+            goodput_bps,
+            active_s,
+            completion_s: Some(took),
+            ..FlowRecord::default()
+        };
+        let flows = [flow(0.0, 0.0, 9.0), flow(8e6, 0.5, 1.0), flow(8e6, 0.5, 3.0)];
+        let totals = RunTotals::new(&flows, 10.0, &LinkRecord::default(), &PooledDelays::default());
+        assert_eq!((totals.jain_index, totals.completion_mean_s), (1.0, Some(2.0)));
     }
 
     #[test]

@@ -547,8 +547,10 @@ impl<O: Observer> Hosts for Endpoints<'_, O> {
             }
             Token::WarmUp => {
                 self.recorder.warm_up_over(at, network);
-                for flow in self.flows.iter_mut().filter(|flow| flow.is_open()) {
-                    flow.count_from(at);
+                for (index, flow) in (0..).map(FlowIndex).zip(&mut self.flows) {
+                    if !flow.is_over(network.flow(index).in_flight()) {
+                        flow.count_from(at);
+                    }
                 }
             }
             Token::Sample => self.sample(at, network),

@@ -1,7 +1,8 @@
 //! What is measured of one flow, streaming: memory does not grow with simulated time.
 //!
 //! - Goodput counts application bytes delivered in order from the flow's start or the end of the warm-up,
-//!   whichever is later, to the flow's completion or the end of the run.
+//!   whichever is later, to the flow's completion or the end of the run. A flow that is over before the
+//!   warm-up is counts nothing.
 //! - Delay is one-way: from the moment the sender's TCP sent this copy of the segment (for data sent again:
 //!   its latest transmission) to its arrival at the receiver's TCP, for every segment with payload,
 //!   duplicates included. "Outside silence" are the segments whose station met no silence meanwhile.
@@ -199,6 +200,12 @@ impl Meter {
         self.silences_seen = ended;
     }
 
+    /// True once counting has begun.
+    #[must_use]
+    pub const fn is_counting(&self) -> bool {
+        self.counting
+    }
+
     /// Counts from here on (the flow's start, or the end of the warm-up).
     pub fn count_from(&mut self, now: Instant, sender: &Stats) {
         self.counting = true;
@@ -282,7 +289,7 @@ impl Meter {
         pooled.add(&self.delays, &self.outside_silence);
     }
 
-    /// The flow's results at `now`.
+    /// The flow's results at `now`; counting has begun.
     #[must_use]
     pub fn record(&self, now: Instant, sender: &Stats) -> FlowRecord {
         let end = self.completed_at.unwrap_or(now);
@@ -290,7 +297,7 @@ impl Meter {
         let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
         let repairs =
             Repairs::of(sender).with(self.earlier, u64::wrapping_add).with(self.base, u64::wrapping_sub);
-        let bytes = if self.counting { self.delivered - self.base_delivered } else { 0 };
+        let bytes = self.delivered - self.base_delivered;
         let mut record = FlowRecord {
             id: self.id,
             direction: self.direction.into(),

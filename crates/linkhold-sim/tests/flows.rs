@@ -6,7 +6,9 @@ use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};
-use linkhold_scenario::{Arrivals, IpVersion, ResolvedScenario, Source};
+use linkhold_radio::InSilence;
+use linkhold_results::{PooledDelays, RunTotals};
+use linkhold_scenario::{Arrivals, FlowGroup, IpVersion, Media, ResolvedScenario, Source, Transport};
 use linkhold_sim::{NoObserver, Simulation, run_case};
 use linkhold_tcp::{Congestion, TcpConfig};
 
@@ -106,6 +108,59 @@ fn warm_up_is_not_counted() {
         "{}",
         record.totals.limit_share
     );
+}
+
+#[test]
+fn a_flow_that_is_over_before_the_warm_up_counts_nothing() {
+    let mut scenario =
+        common::quarter_silent(Congestion::Cubic, Duration::from_millis(20), Duration::from_secs(12));
+    scenario.warm_up = Duration::from_secs(8);
+    scenario.radio.router.in_silence = InSilence::Drop;
+    let early = |source, transport| FlowGroup { source, transport, ..common::bulk(Direction::Downlink) };
+    let paced = Source::Paced { rate: BitRate::from_mbps(1), chunk: Bytes(1_000) };
+    let mut stopped = early(paced, Transport::Udp { datagram: 1_000 });
+    stopped.stop = Some(Instant::from_millis(3_000));
+    let media = Media {
+        rate: BitRate::from_mbps(1),
+        chunk: Bytes(5_000),
+        interval: Duration::from_millis(40),
+        ahead: Duration::ZERO,
+        ahead_rate: None,
+        startup: Duration::from_secs(1),
+        resume: Duration::from_secs(1),
+    };
+    let mut watched = early(Source::Media(media), Transport::Tcp);
+    watched.stop = stopped.stop;
+    let finite = early(Source::Finite(Bytes(2_000_000)), Transport::Tcp);
+    let late = FlowGroup { start: Instant::from_millis(8_000), ..finite.clone() };
+    scenario.flows = vec![finite, stopped, watched, late];
+    let (record, _) = run_case(&common::case("early", scenario.clone()), 3).unwrap();
+    for flow in &record.flows[..3] {
+        let counted = (flow.bytes, flow.retransmits, flow.rto_events, flow.fast_recoveries, flow.active_s);
+        assert_eq!(counted, (0, 0, 0, 0, 0.0), "{flow:?}");
+        assert_eq!((flow.goodput_bps, flow.retransmit_bps), (0.0, 0.0));
+        assert!(flow.delay_mean_s.is_nan());
+    }
+    assert!(record.flows[0].completion_s.is_some(), "when it completed is still told");
+    assert_eq!(record.flows[1].udp.as_ref().map(|udp| (udp.sent, udp.delivered)), Some((0, 0)));
+    let played = record.flows[2].media.as_ref().map(|media| (media.played_bytes, media.stalled_s));
+    assert_eq!((played, &record.totals.media), (Some((0, 0.0)), &None));
+    // Without the three, the run has the same totals.
+    let alone = RunTotals::new(&record.flows[3..], 4.0, &record.link, &PooledDelays::default());
+    let of = |totals: &RunTotals| {
+        (
+            totals.retransmits,
+            totals.rto_events,
+            totals.retransmit_bps,
+            totals.jain_index,
+            totals.completion_mean_s,
+        )
+    };
+    assert_eq!(of(&record.totals), of(&alone));
+    // What there was to be counted: in silences, packets of the early flow were dropped.
+    scenario.warm_up = Duration::ZERO;
+    let (all, _) = run_case(&common::case("all", scenario), 3).unwrap();
+    assert!(all.flows[0].retransmits > 0, "{:?}", all.flows[0]);
 }
 
 #[test]

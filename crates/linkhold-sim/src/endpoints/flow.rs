@@ -163,6 +163,10 @@ impl TcpFlow {
 
     /// The flow's results at `now`.
     pub fn record(&mut self, now: Instant) -> FlowRecord {
+        if !self.meter.is_counting() {
+            // The warm-up is not over, but the flow is: nothing is left to count.
+            self.count_from(now);
+        }
         let mut record = self.meter.record(now, self.ends[self.sender].tcp.stats());
         match &mut self.app {
             App::Plain => {}
@@ -216,6 +220,9 @@ impl UdpFlow {
 
     /// The flow's results at `now`, with `inside` datagrams on their way.
     pub fn record(&mut self, now: Instant, inside: u32) -> FlowRecord {
+        if !self.meter.is_counting() {
+            self.count_from(now);
+        }
         FlowRecord {
             transport: FlowTransport::Udp,
             udp: Some(self.reception.record(self.sender.sent(), inside)),
@@ -249,6 +256,14 @@ impl Flow {
         match self {
             Self::Tcp(flow) => flow.open,
             Self::Udp(_) => true,
+        }
+    }
+
+    /// True if nothing more can arrive, with `inside` packets on their way.
+    pub fn is_over(&self, inside: u32) -> bool {
+        match self {
+            Self::Tcp(flow) => !flow.open,
+            Self::Udp(flow) => flow.sender.next_send().is_none() && inside == 0,
         }
     }
 
