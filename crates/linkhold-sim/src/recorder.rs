@@ -87,6 +87,8 @@ impl Recorder {
         self.base_uplink = network.radio(AIR).air().uplink().unwrap_or_default();
         self.base_mesh = network.radio(AIR).air().mesh().map(Mesh::counters).unwrap_or_default();
         self.counted_from = now;
+        // Those recorded by now ended in the warm-up.
+        self.network_silences = 0;
     }
 
     /// An interval is over, all flows together having delivered `delivered` bytes since the start.

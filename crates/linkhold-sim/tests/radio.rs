@@ -114,3 +114,17 @@ fn a_measured_trace_carries_a_flow_through_its_gaps() {
     assert_eq!(runs[0].1.silences, runs[1].1.silences);
     assert!(!runs[0].1.silences.is_empty());
 }
+
+#[test]
+fn silences_of_the_warm_up_are_not_counted_however_wide_the_series_points_are() {
+    for interval_s in [1, 7, 30] {
+        let rtt = Duration::from_millis(20);
+        let mut scenario = common::quarter_silent(Congestion::Cubic, rtt, Duration::from_secs(20));
+        scenario.warm_up = Duration::from_secs(10);
+        scenario.output.series_interval = Duration::from_secs(interval_s);
+        let (record, series) = run_case(&common::case("warm", scenario), 1).expect("the scenario is valid");
+        let counted = series.silences.iter().filter(|silence| silence.end_s > 10.0).count() as u64;
+        assert!(counted > 10 && series.silences.len() as u64 > counted + 10);
+        assert_eq!(record.link.silences, counted, "a point each {interval_s} s");
+    }
+}
