@@ -647,7 +647,8 @@ file_table! {
         default start: Duration = "0s";
         /// Added to the start of each further connection of the group.
         default stagger: Duration = "0s";
-        /// When the application stops offering data. Default: never.
+        /// When the application stops offering data; the group opens no connection from then on. A source
+        /// that is an amount is sent all the same. Default: never.
         optional stop: Positive<Duration>;
         /// What carries the data.
         default transport: TransportName = "tcp";

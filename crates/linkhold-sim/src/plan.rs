@@ -135,8 +135,14 @@ impl ArrivalPlan {
     /// When the next one opens, if there will be one.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
-        self.stop.is_none_or(|stop| self.next < stop).then_some(self.next)
+        opens(self.stop, self.next).then_some(self.next)
     }
+}
+
+/// True if a connection of a group that stops at `stop` opens at `start`: not once the application has
+/// stopped.
+fn opens(stop: Option<Instant>, start: Instant) -> bool {
+    stop.is_none_or(|stop| start < stop)
 }
 
 /// Everything a run will open.
@@ -215,6 +221,9 @@ impl Plan {
         // Round by round over the stations, so that staggered starts spread over them.
         for _ in 0..group.count {
             for station in &group.stations {
+                if !opens(group.stop, start) {
+                    return;
+                }
                 let flow = self.open(index, *station, to, start);
                 self.flows.push(flow);
                 start += group.stagger;
@@ -226,6 +235,9 @@ impl Plan {
     fn add_drawn(&mut self, index: usize, group: &FlowGroup, ends: &mut Ends) {
         let mut start = group.start;
         for _ in 0..group.count {
+            if !opens(group.stop, start) {
+                return;
+            }
             let (from, to) = ends.draw();
             let flow = self.open(index, from, Some(to), start);
             self.flows.push(flow);

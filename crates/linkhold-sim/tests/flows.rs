@@ -175,3 +175,32 @@ fn a_flow_that_is_stopped_says_goodbye_and_leaves_the_link_to_others() {
     let after: f64 = series.flows[0].goodput_bps[6..10].iter().sum::<f64>() / 4.0;
     assert!(after > 0.99 * record.link.goodput_limit_bps, "{after}");
 }
+
+#[test]
+fn a_group_opens_no_connection_once_it_has_stopped() {
+    let mut scenario = clean(10);
+    let mut first = common::bulk(Direction::Downlink);
+    (first.count, first.stagger) = (3, Duration::from_secs(2));
+    first.stop = Some(Instant::from_millis(3_000));
+    let other = FlowGroup { start: Instant::from_millis(4_000), ..common::bulk(Direction::Downlink) };
+    scenario.flows = vec![first, other];
+    let (record, series) = run_case(&common::case("stop", scenario), 1).unwrap();
+    let starts: Vec<f64> = record.flows.iter().map(|flow| flow.start_s).collect();
+    assert_eq!(starts, [0.0, 2.0, 4.0], "the third would start at 4 s, as does the other group's");
+    let after: f64 = series.flows[2].goodput_bps[6..10].iter().sum::<f64>() / 4.0;
+    assert!(after > 0.99 * record.link.goodput_limit_bps, "{after}");
+}
+
+#[test]
+fn a_flow_that_is_stopped_before_it_is_up_sends_nothing_and_closes() {
+    let paced = Source::Paced { rate: BitRate::from_mbps(8), chunk: Bytes(10_000) };
+    for source in [Source::Bulk, paced] {
+        let mut scenario = clean(5);
+        scenario.flows = vec![FlowGroup { source, ..common::bulk(Direction::Downlink) }; 2];
+        // The handshake takes 20 ms.
+        scenario.flows[1].stop = Some(Instant::from_millis(10));
+        let (record, _) = run_case(&common::case("stop", scenario), 1).unwrap();
+        assert_eq!(record.flows[1].bytes, 0, "{source:?}");
+        assert!(record.flows[1].active_s < 0.1, "it is over: {:?}", record.flows[1]);
+    }
+}

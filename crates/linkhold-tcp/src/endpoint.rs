@@ -547,13 +547,11 @@ impl Endpoint {
         debug_assert!(written, "an application wrote to a source that is not its own");
     }
 
-    /// The application stops writing; a FIN follows what it has written. Nothing before the handshake is done
-    /// or for a finite source, which ends by itself.
+    /// The application stops writing; a FIN follows what it has written, once the connection is up. Does
+    /// nothing to a finite source, which ends by itself.
     pub fn end_source(&mut self, now: Instant) {
         self.clock = now;
-        if self.is_established() {
-            self.sender.end_source(now);
-        }
+        self.sender.end_source(now);
     }
 
     /// What the application does: as it was given, or what has become of it.

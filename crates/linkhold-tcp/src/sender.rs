@@ -284,13 +284,14 @@ impl Sender {
     }
 
     /// The application stops: what it has written so far is all there will be, and a FIN follows. A bulk
-    /// source has written what was sent.
+    /// source has written what was sent, and one by the clock nothing before the connection is up.
     pub fn end_source(&mut self, now: Instant) {
         let written = match self.source {
             Source::None | Source::Finite(_) => return,
             // A window probe's byte may have been taken: it is data, and the FIN comes after it.
             Source::Bulk => self.nxt.saturating_sub(1) + u64::from(self.byte_probed),
             Source::Written(bytes) => bytes.0,
+            Source::Scheduled(_) if self.nxt == 0 => 0,
             Source::Scheduled(_) => self.source.written(self.started, now),
         };
         self.set_source(Source::Finite(Bytes(written)));

@@ -8,7 +8,7 @@ use common::{at, ms};
 use linkhold_core::action::Resend;
 use linkhold_core::packet::{Ecn, SackBlock, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use linkhold_core::time::Instant;
-use linkhold_core::units::{Bytes, Seq};
+use linkhold_core::units::{BitRate, Bytes, Seq};
 use linkhold_tcp::{Congestion, DelayedAck, Endpoint, Recovery, Source, TcpConfig, Transmit};
 
 const PEER: u32 = 1000;
@@ -37,9 +37,20 @@ impl Talk {
     }
 
     fn open_with(config: &TcpConfig, source: Source, flags: TcpFlags) -> Self {
+        Self::open_after(config, source, flags, |_| {})
+    }
+
+    /// As [`open_with`](Self::open_with); between the SYN and its answer `meanwhile` happens.
+    fn open_after(
+        config: &TcpConfig,
+        source: Source,
+        flags: TcpFlags,
+        meanwhile: impl FnOnce(&mut Endpoint),
+    ) -> Self {
         let mut end = Endpoint::connect(config, source, Seq(0));
         let syn = end.poll_transmit(at(0)).expect("a SYN").segment;
         assert!(syn.flags.contains(TcpFlags::SYN) && end.poll_transmit(at(0)).is_none());
+        meanwhile(&mut end);
         let mut talk =
             Self { end, now: at(100), timestamps: config.timestamps, echo: None, flags: TcpFlags::ACK };
         let syn_ack = TcpSegment {
@@ -744,4 +755,18 @@ fn an_application_that_stops_gets_its_fin_after_what_was_sent() {
     assert!(sent[0].segment.flags.contains(TcpFlags::FIN));
     assert!(talk.ack(300, 10_002, &[]).is_empty(), "nothing follows the FIN");
     assert_eq!(talk.end.acknowledged(), 10_000);
+}
+
+#[test]
+fn an_application_that_stops_before_the_connection_is_up_has_sent_what_it_wrote() {
+    let paced = Source::paced(BitRate::from_mbps(8), Bytes(1000));
+    for (source, written) in [(Source::Bulk, 0), (paced, 0), (Source::Written(Bytes(300)), 300)] {
+        let flags = TcpFlags::SYN | TcpFlags::ACK;
+        let mut talk = Talk::open_after(&linux(), source, flags, |end| end.end_source(at(50)));
+        let sent = talk.drain();
+        let fins = sent.iter().filter(|out| out.segment.flags.contains(TcpFlags::FIN)).count();
+        let bytes: u32 = sent.iter().map(|out| out.segment.payload_len).sum();
+        assert_eq!((fins, bytes, talk.end.source()), (1, written, Source::Finite(Bytes(written.into()))));
+        assert!(talk.ack(300, written + 2, &[]).is_empty(), "{source:?}: nothing follows the FIN");
+    }
 }
