@@ -3,6 +3,7 @@
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::Bytes;
+use linkhold_tcp::TcpConfig;
 
 use crate::file::{self, File, Flows, MacName, TransportName};
 use crate::ieee802154;
@@ -14,21 +15,22 @@ use crate::scalar::{Ahead, MAX_COUNT, NodeOrDrawn, Stations};
 use crate::source_value::SourceValue;
 use crate::spots::{report_idle, station_in_range};
 
-/// MSS of every profile: Ethernet's MTU less IPv4 and TCP header.
-const DEFAULT_MSS: u32 = 1460;
 /// Lengths of headers without options, bytes.
 const IPV4: u32 = 20;
 const IPV6: u32 = 40;
 const TCP: u32 = 20;
 const UDP: u32 = 8;
+/// Bytes that the timestamps' option takes from each segment's payload (RFC 7323 appendix A).
+const TIMESTAMPS: u32 = 12;
 /// Time of a frame of media, if the file does not say: 25 a second.
 const FRAME: Duration = Duration::from_millis(40);
 
-pub(crate) fn flows(file: &File, reader: &Reader<'_>) -> Option<Vec<FlowGroup>> {
+/// The groups of connections, whose ends have `tcp`.
+pub(crate) fn flows(file: &File, tcp: &TcpConfig, reader: &Reader<'_>) -> Option<Vec<FlowGroup>> {
     let mut groups = Some(Vec::new());
     let mut total = 0.0;
     for flow in &file.flows {
-        match flow_group(file, flow, reader) {
+        match flow_group(file, flow, tcp, reader) {
             Some(group) => {
                 let per_station = match group.arrivals {
                     Some(arrivals) => arrivals.per_second * file.duration.as_secs_f64(),
@@ -56,7 +58,7 @@ pub(crate) fn flows(file: &File, reader: &Reader<'_>) -> Option<Vec<FlowGroup>> 
     groups
 }
 
-fn flow_group(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<FlowGroup> {
+fn flow_group(file: &File, flow: &At<Flows>, tcp: &TcpConfig, reader: &Reader<'_>) -> Option<FlowGroup> {
     let Ends { direction, stations, to } = match &file.mesh {
         None => ends_in_cell(file, flow, reader)?,
         Some(mesh) => ends_in_mesh(**mesh.nodes, flow, reader)?,
@@ -77,8 +79,8 @@ fn flow_group(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Flow
         reader.report_between(&[&stop.spot, &flow.start.spot], what, "stop it later");
         fine = false;
     }
-    let transport = transport(file, flow, reader)?;
-    let source = source(file, flow, transport, reader)?;
+    let transport = transport(file, flow, tcp, reader)?;
+    let source = source(flow, transport, tcp, reader)?;
     if let Some(arrivals) = &flow.arrivals {
         if flow.count.spot.is_explicit() {
             let right = "remove count, or arrivals";
@@ -181,7 +183,7 @@ fn ends_in_mesh(nodes: u32, flow: &At<Flows>, reader: &Reader<'_>) -> Option<End
     }
 }
 
-fn transport(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Transport> {
+fn transport(file: &File, flow: &At<Flows>, tcp: &TcpConfig, reader: &Reader<'_>) -> Option<Transport> {
     match *flow.transport {
         TransportName::Tcp => {
             let datagram: Vec<&Spot> = flow.datagram.iter().map(|at| &at.spot).collect();
@@ -194,7 +196,7 @@ fn transport(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Trans
             Some(Transport::Tcp)
         }
         TransportName::Udp => {
-            let (most, room, right) = largest_datagram(file, *flow.ip);
+            let (most, room, right) = largest_datagram(file, *flow.ip, tcp);
             let Some(datagram) = &flow.datagram else { return Some(Transport::Udp { datagram: most }) };
             let bytes = datagram.0.0;
             match u32::try_from(bytes).ok().filter(|bytes| *bytes <= most) {
@@ -210,15 +212,10 @@ fn transport(file: &File, flow: &At<Flows>, reader: &Reader<'_>) -> Option<Trans
 }
 
 /// Most payload of a datagram, why it is no more, and what else than a smaller one would help.
-fn largest_datagram(file: &File, ip: IpVersion) -> (u32, String, &'static str) {
-    let mss = file.tcp.mss.as_ref().map_or(DEFAULT_MSS, |mss| u32::from(*mss.value));
-    // The scenario's MSS is IPv4's; IPv6's packets are as long.
-    let packet = mss + IPV4 + TCP;
-    let headers = UDP
-        + match ip {
-            IpVersion::V4 => IPV4,
-            IpVersion::V6 => IPV6,
-        };
+fn largest_datagram(file: &File, ip: IpVersion, tcp: &TcpConfig) -> (u32, String, &'static str) {
+    let mss = tcp.mss;
+    let packet = largest_packet(tcp);
+    let headers = ip_header(ip) + UDP;
     let by_mss = packet.saturating_sub(headers).max(1);
     let room = format!("tcp.mss = {mss} makes packets of {packet} bytes, and {headers} of them are headers");
     let by_mss = (by_mss, room, ", or raise tcp.mss");
@@ -234,7 +231,25 @@ fn largest_datagram(file: &File, ip: IpVersion) -> (u32, String, &'static str) {
     }
 }
 
-fn source(file: &File, flow: &At<Flows>, transport: Transport, reader: &Reader<'_>) -> Option<Source> {
+/// Length of a packet of TCP with a full segment. The scenario's MSS is IPv4's; IPv6's packets are as long.
+fn largest_packet(tcp: &TcpConfig) -> u32 {
+    u32::from(tcp.mss) + IPV4 + TCP
+}
+
+/// Most payload of a segment.
+fn largest_segment(ip: IpVersion, tcp: &TcpConfig) -> u32 {
+    let options = if tcp.timestamps { TIMESTAMPS } else { 0 };
+    largest_packet(tcp).saturating_sub(ip_header(ip) + TCP + options).max(1)
+}
+
+const fn ip_header(ip: IpVersion) -> u32 {
+    match ip {
+        IpVersion::V4 => IPV4,
+        IpVersion::V6 => IPV6,
+    }
+}
+
+fn source(flow: &At<Flows>, transport: Transport, tcp: &TcpConfig, reader: &Reader<'_>) -> Option<Source> {
     let idle = |table: Option<&Spot>, source: &str| {
         let right = format!("write source = \"{source}\", or remove it");
         report_idle(
@@ -266,7 +281,7 @@ fn source(file: &File, flow: &At<Flows>, transport: Transport, reader: &Reader<'
         }
         (SourceValue::Paced { rate, chunk }, transport) => {
             let one = match transport {
-                Transport::Tcp => file.tcp.mss.as_ref().map_or(DEFAULT_MSS, |mss| u32::from(*mss.value)),
+                Transport::Tcp => largest_segment(*flow.ip, tcp),
                 Transport::Udp { datagram } => datagram,
             };
             Some(Source::Paced { rate, chunk: chunk.unwrap_or(Bytes(u64::from(one))) })

@@ -12,6 +12,7 @@ use linkhold_radio::{
     QueueConfig, QueueKind, ScriptedSwitch, SensingConfig, SignalsConfig, StationSensing, Switching,
     TraceLink,
 };
+use linkhold_tcp::TcpConfig;
 
 use crate::dcf;
 use crate::file::{CaseTable, File, MacName, Queue, QueueName};
@@ -50,8 +51,10 @@ pub(crate) fn resolve(
         Some(None) => radio(file, reader, traces),
         None => None,
     };
-    let flows = flows::flows(file, reader);
     let tcp = tcp::resolve(&file.tcp, reader);
+    // If [tcp] is wrong, that has been reported, and the flows are checked all the same.
+    let sizes = tcp.clone().unwrap_or_else(|| TcpConfig::linux(*file.tcp.congestion));
+    let flows = flows::flows(file, &sizes, reader);
     if let (Some(delay), Some(_)) = (&file.host.delay, &file.mesh) {
         reader.report(&delay.spot, "the nodes of a mesh have no host of their own", "remove it");
     }

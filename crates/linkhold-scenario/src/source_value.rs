@@ -12,7 +12,7 @@ file_table! {
     PacedSource {
         /// Mean rate of the application.
         required rate: Positive<BitRate>;
-        /// Bytes per write. Default: one segment.
+        /// Bytes per write. Default: the payload of one full segment or datagram.
         optional chunk: Positive<Bytes>;
     }
 }

@@ -46,11 +46,26 @@ fn a_datagram_makes_a_packet_as_long_as_tcps_unless_it_is_said() {
     for (mss, bytes) in [(94, 94), (88, 94)] {
         assert_eq!(datagram(&format!("{small}{udp}[tcp]\nmss = {mss}\n")), bytes, "MSS {mss}");
     }
-    // A paced source writes one datagram at a time.
-    let Source::Paced { chunk, .. } = flow(&format!("{BASE}{udp}datagram = \"200B\"\n")).source else {
-        panic!("it is paced")
-    };
-    assert_eq!(chunk, Bytes(200));
+}
+
+#[test]
+fn a_paced_source_writes_what_one_packet_carries_unless_it_is_said() {
+    let paced = "source = { rate = \"1Mbit/s\" }\n";
+    let udp = "transport = \"udp\"\n";
+    for (more, bytes) in [
+        (format!("{paced}{udp}datagram = \"200B\"\n"), 200),
+        // Timestamps take 12 bytes of each segment, IPv6's longer header 20.
+        (paced.to_owned(), 1448),
+        (format!("{paced}ip = \"v6\"\n"), 1428),
+        (format!("{paced}[tcp]\ntimestamps = false\n"), 1460),
+        (format!("{paced}ip = \"v6\"\n[tcp]\nprofile = \"classic\"\nmss = 1000\n"), 980),
+        ("source = { rate = \"1Mbit/s\", chunk = \"5kB\" }\n".to_owned(), 5_000),
+    ] {
+        let Source::Paced { chunk, .. } = flow(&format!("{BASE}{more}")).source else {
+            panic!("it is paced: {more}")
+        };
+        assert_eq!(chunk, Bytes(bytes), "{more}");
+    }
 }
 
 #[test]
