@@ -82,10 +82,8 @@ fn flow_group(file: &File, flow: &At<Flows>, tcp: &TcpConfig, reader: &Reader<'_
     let transport = transport(file, flow, tcp, reader)?;
     let source = source(flow, transport, tcp, reader)?;
     if let Some(arrivals) = &flow.arrivals {
-        if flow.count.spot.is_explicit() {
-            let right = "remove count, or arrivals";
-            reader.report(&flow.count.spot, "does nothing beside arrivals", right);
-        }
+        report_idle(&[&flow.count.spot], "beside arrivals", "remove count, or arrivals", reader);
+        report_idle(&[&flow.stagger.spot], "beside arrivals", "remove stagger, or arrivals", reader);
         if !matches!(source, Source::Finite(_)) {
             let right = "write source = \"100kB\"";
             reader.report(&arrivals.spot, "connections that arrive at random need an end", right);

@@ -1,11 +1,12 @@
 //! `[tcp]` on top of a profile of `linkhold-tcp`.
 
 use linkhold_core::units::Bytes;
-use linkhold_tcp::{Recovery, TcpConfig};
+use linkhold_tcp::{Congestion, Recovery, TcpConfig};
 
 use crate::file::Tcp;
 use crate::model::Profile;
 use crate::read::{At, Reader, set};
+use crate::spots::report_idle;
 
 /// RFC 7323 section 2.3.
 const MAX_WINDOW_SCALE: u8 = 14;
@@ -79,7 +80,24 @@ pub(crate) fn resolve(tcp: &At<Tcp>, reader: &Reader<'_>) -> Option<TcpConfig> {
         );
         fine = false;
     }
+    report_idle_keys(&config, tcp, reader);
     fine.then_some(config)
+}
+
+/// Reports what the file turns on though something else that it needs is off.
+fn report_idle_keys(config: &TcpConfig, tcp: &At<Tcp>, reader: &Reader<'_>) {
+    let report = |needed: bool, key: Option<&At<bool>>, why: &str, right: &str| {
+        let on = key.filter(|at| !needed && at.value).map(|at| &at.spot);
+        report_idle(&on.into_iter().collect::<Vec<_>>(), why, right, reader);
+    };
+    for key in [&tcp.prr, &tcp.dsack_undo] {
+        report(config.sack, key.as_ref(), "without SACK", "write tcp.sack = true, or remove it");
+    }
+    let right = "write tcp.timestamps = true, or remove it";
+    report(config.timestamps, tcp.timestamp_undo.as_ref(), "without timestamps", right);
+    let cubic = config.congestion == Congestion::Cubic;
+    let right = "write tcp.congestion = \"cubic\", or remove it";
+    report(cubic, tcp.hystart.as_ref(), "without congestion = \"cubic\"", right);
 }
 
 fn buffers(config: &mut TcpConfig, tcp: &At<Tcp>, reader: &Reader<'_>, fine: &mut bool) {

@@ -129,6 +129,10 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
             "dir/s.toml:11:12: flows[1].arrivals: connections that arrive at random need an end",
         ),
         (
+            "[[flows]]\ndirection = \"uplink\"\nsource = \"10kB\"\narrivals = \"2/s\"\nstagger = \"1s\"",
+            "dir/s.toml:13:11: flows[1].stagger: does nothing beside arrivals; remove stagger, or arrivals",
+        ),
+        (
             "[[flows]]\ndirection = \"uplink\"\ncount = 100000\nstation = \"all\"",
             "flows[1]: that makes too many connections",
         ),
@@ -160,6 +164,27 @@ fn every_wrong_file_is_told_line_key_and_what_would_be_right() {
         ),
         ("[tcp]\ndelayed_ack = \"40\"", "dir/s.toml:10:15: tcp.delayed_ack: \"40\" has no unit"),
         ("[tcp]\nsack = false", "dir/s.toml:10:8: tcp.sack: the recovery works on SACK"),
+        (
+            "[tcp]\nprofile = \"linux-2009\"\nrecovery = \"newreno\"\nsack = false\nprr = true",
+            "dir/s.toml:13:7: tcp.prr: does nothing without SACK; write tcp.sack = true, or remove it",
+        ),
+        ("[tcp]\nprofile = \"classic\"\nprr = true", "dir/s.toml:11:7: tcp.prr: does nothing without SACK"),
+        (
+            "[tcp]\nrecovery = \"newreno\"\nsack = false\ndsack_undo = true",
+            "dir/s.toml:12:14: tcp.dsack_undo: does nothing without SACK",
+        ),
+        (
+            "[tcp]\ntimestamps = false\ntimestamp_undo = true",
+            "dir/s.toml:11:18: tcp.timestamp_undo: does nothing without timestamps; write tcp.timestamps = true",
+        ),
+        (
+            "[tcp]\ncongestion = \"reno\"\nhystart = true",
+            "dir/s.toml:11:11: tcp.hystart: does nothing without congestion = \"cubic\"",
+        ),
+        (
+            "[tcp]\nprr = true\n[[cases]]\nname = \"a\"\nset = { \"tcp.sack\" = false, \"tcp.recovery\" = \"newreno\" }",
+            "dir/s.toml:10:7: tcp.prr: does nothing without SACK",
+        ),
         (
             "[radio.sensing]\nperiod = \"25ms\"\nduration = \"25ms\"",
             "dir/s.toml:11:12: radio.sensing.duration: a quiet period of 25ms every 25ms leaves no time",
