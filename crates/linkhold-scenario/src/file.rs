@@ -679,7 +679,7 @@ pub(crate) enum TransportName {
 file_enum!(TransportName {
     "tcp" => Self::Tcp, "Connections of TCP.";
     "udp" => Self::Udp,
-        "Datagrams at the source's rate: no window, no retransmission, no mechanism on their way.";
+        "Datagrams at the source's rate: no window, no retransmission. Mechanisms see them pass.";
 });
 
 file_table! {
