@@ -4,6 +4,8 @@ mod common;
 #[path = "common/toy.rs"]
 mod toy;
 
+use std::sync::atomic::Ordering;
+
 use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
 use linkhold_core::mechanism::{Mechanism, Metrics};
 use linkhold_core::packet::StationId;
@@ -15,8 +17,9 @@ use linkhold_radio::{
 };
 use linkhold_sim::network::{Losses, Network};
 use linkhold_sim::path::NodeId;
-use linkhold_sim::{Cell, Engine};
-use toy::{AskAhead, HoldInSilence, SteadyStream};
+use linkhold_sim::{Cell, Engine, NoObserver, Simulation};
+use linkhold_tcp::Congestion;
+use toy::{AskAhead, CountAsked, HoldInSilence, SteadyStream};
 
 /// A shared 24 Mb/s channel whose primary user is there a third of the time; the router drops in silences.
 fn cell() -> Cell {
@@ -27,13 +30,13 @@ fn cell() -> Cell {
         detection_delay: Duration::ZERO,
         end_detection_delay: Duration::ZERO,
     };
-    let channel = ChannelConfig {
-        phy_rate: BitRate::from_mbps(24),
-        efficiency: Fraction::ONE,
-        primary_user: Some(primary_user),
-    };
+    cell_of(1, Some(primary_user))
+}
+
+fn cell_of(stations: u32, primary_user: Option<PrimaryUserConfig>) -> Cell {
+    let channel = ChannelConfig { phy_rate: BitRate::from_mbps(24), efficiency: Fraction::ONE, primary_user };
     let config = AirConfig {
-        stations: 1,
+        stations,
         mac: Mac::Shared,
         air_time: AirTimeModel::PerByte,
         measured_users: Vec::new(),
@@ -52,7 +55,7 @@ fn cell() -> Cell {
     };
     let air = Air::new(config, 3).expect("the radio of this test is valid");
     let pipe = || WiredPipe::new(Some(BitRate::from_mbps(100)), Duration::from_millis(1), 1000);
-    Cell::new(air, 1, pipe(), pipe())
+    Cell::new(air, stations, pipe(), pipe())
 }
 
 fn network(mechanism: Box<dyn Mechanism>) -> Network {
@@ -87,6 +90,48 @@ fn a_plain_router_loses_what_comes_in_silences_and_keeps_order() {
     assert!(received.is_sorted());
     assert_eq!(u64::from(sent) - received.len() as u64, engine.network().losses().queue);
     assert_eq!(engine.network().packets_inside(), 0);
+}
+
+#[test]
+fn a_case_without_mechanism_has_no_tap() {
+    let rtt = Duration::from_millis(20);
+    let mut scenario = common::quarter_silent(Congestion::Cubic, rtt, Duration::from_secs(1));
+    for mechanisms in [Vec::new(), vec![DsaSyncConfig::default().into()]] {
+        scenario.mechanisms = mechanisms;
+        let case = common::case("taps", scenario.clone());
+        let mut observer = NoObserver;
+        let simulation = Simulation::new(&case, 1, &mut observer).expect("the scenario is valid");
+        assert_eq!(simulation.engine().network().taps().len(), scenario.mechanisms.len());
+    }
+}
+
+#[test]
+fn a_packet_has_only_the_taps_on_its_way_asked_for_their_next_timeout() {
+    let places = [
+        NodeId::Correspondent,
+        NodeId::BaseStation,
+        NodeId::Station(StationId(0)),
+        NodeId::Station(StationId(1)),
+    ];
+    let taps = places.map(|place| (place, CountAsked::default()));
+    let asked = taps.each_ref().map(|(_, mechanism)| mechanism.asked.clone());
+    let mut network = taps
+        .into_iter()
+        .fold(cell_of(2, None), |cell, (place, mechanism)| cell.tap(place, Box::new(mechanism)))
+        .build();
+    let stream = SteadyStream::new(Duration::from_millis(1), Instant::from_millis(1_000), &mut network);
+    let mut engine = Engine::new(network, stream);
+    // All are asked when the radio tells its rate.
+    engine.advance(Instant::ZERO);
+    let before = asked.each_ref().map(|asked| asked.load(Ordering::Relaxed));
+    engine.advance(Instant::from_millis(2_000));
+    assert_eq!(engine.hosts().received.len(), 1_000, "there is no silence");
+    for ((place, asked), before) in places.iter().zip(asked).zip(before) {
+        let times = asked.load(Ordering::Relaxed) - before;
+        // Every packet, and an ACK for every second one, goes to or from station 0.
+        let expected = if *place == NodeId::Station(StationId(1)) { 0..=0 } else { 1_000..=1_500 };
+        assert!(expected.contains(&times), "{times} times at {place:?}");
+    }
 }
 
 #[test]

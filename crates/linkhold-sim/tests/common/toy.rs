@@ -2,6 +2,8 @@
 #![allow(dead_code)]
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use linkhold_core::action::{Action, Actions, Rewrite, Verdict};
 use linkhold_core::link_event::{LinkEvent, LinkEventKind, Scope};
@@ -141,6 +143,41 @@ impl Mechanism for AskAhead {
 
     fn metrics(&self) -> Metrics {
         self.metrics
+    }
+}
+
+/// Lets everything pass, and counts how often it is asked for its next timeout.
+#[derive(Debug, Default)]
+pub struct CountAsked {
+    pub asked: Arc<AtomicU64>,
+}
+
+impl Mechanism for CountAsked {
+    fn name(&self) -> &'static str {
+        "count-asked"
+    }
+
+    fn on_packet(&mut self, _now: Instant, _packet: &PacketView<'_>, _out: &mut Actions) -> Verdict {
+        Verdict::Forward(Rewrite::NONE)
+    }
+
+    fn on_link(&mut self, _now: Instant, _event: LinkEvent, _out: &mut Actions) {}
+
+    fn on_timeout(&mut self, _now: Instant, _out: &mut Actions) {}
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+
+    fn is_holding(&self) -> bool {
+        false
+    }
+
+    fn flush(&mut self, _now: Instant, _out: &mut Actions) {}
+
+    fn metrics(&self) -> Metrics {
+        Metrics::default()
     }
 }
 
