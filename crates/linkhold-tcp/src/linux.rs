@@ -117,6 +117,16 @@ impl Quirks {
     }
 }
 
+/// Entering fast recovery (`tcp_enter_recovery`).
+impl Quirks {
+    /// `tcp_in_cwnd_reduction`: a window reduced for ECN is not reduced again while its state lasts, which is
+    /// until something above `high_seq` is acknowledged. By RFC 3168 section 6.1.2 the loss of the segment
+    /// with CWR, the first above it, reduces again.
+    pub const fn reduction_for_a_mark_covers_cwr(self) -> bool {
+        self.linux
+    }
+}
+
 /// Undo.
 impl Quirks {
     /// `retrans_stamp` is cleared only when all is well again: a reduction within an episode (`state` is

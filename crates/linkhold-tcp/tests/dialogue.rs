@@ -9,7 +9,7 @@ use linkhold_core::action::Resend;
 use linkhold_core::packet::{Ecn, SackBlock, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use linkhold_core::time::Instant;
 use linkhold_core::units::{BitRate, Bytes, Seq};
-use linkhold_tcp::{Congestion, DelayedAck, Endpoint, Recovery, Source, TcpConfig, Transmit};
+use linkhold_tcp::{Congestion, DelayedAck, Details, Endpoint, Recovery, Source, TcpConfig, Transmit};
 
 const PEER: u32 = 1000;
 
@@ -559,6 +559,62 @@ fn rfc_3168_an_echo_reduces_once_per_window_and_is_answered_with_cwr() {
     let cwr: Vec<_> = sent.iter().map(|out| out.segment.flags.contains(TcpFlags::CWR)).collect();
     assert_eq!(cwr.iter().filter(|&&set| set).count(), 1);
     assert!(cwr[0], "on the first new segment");
+}
+
+#[test]
+fn rfc_3168_the_window_of_a_reduction_ends_with_the_segment_that_carries_cwr() {
+    for details in [Details::Rfc, Details::Linux] {
+        let config = TcpConfig { ecn: true, details, ..linux() };
+        let mut talk = Talk::open_with(&config, Source::Bulk, TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE);
+        talk.drain();
+        // The receiver echoes until CWR reaches it. CWR rides on the first segment after the ten that were
+        // out, so the ACK of those ten still carries the echo.
+        talk.flags = TcpFlags::ACK | TcpFlags::ECE;
+        for n in 1..=10 {
+            talk.ack(200 + u64::from(n), n * 1000 + 1, &[]);
+            assert_eq!(
+                (talk.end.cwnd_bytes(), talk.end.stats().ecn_reductions),
+                (5000, 1),
+                "{details:?} {n}"
+            );
+        }
+        // An echo beyond CWR is that of another mark.
+        talk.ack(300, 11_001, &[]);
+        assert_eq!(talk.end.stats().ecn_reductions, 2, "{details:?}");
+        // The next window's answers carry none: the window grows again beyond its CWR.
+        talk.flags = TcpFlags::ACK;
+        let reduced = talk.end.cwnd_bytes();
+        let mut acked = 11_001;
+        for n in 0..4 {
+            acked += 1000;
+            talk.ack(400 + n, acked, &[]);
+        }
+        assert_eq!((talk.end.cwnd_bytes(), talk.end.stats().ecn_reductions), (reduced, 2), "{details:?}");
+        for n in 4..12 {
+            acked += 1000;
+            talk.ack(400 + n, acked, &[]);
+        }
+        assert!(talk.end.cwnd_bytes() > reduced, "{details:?}");
+    }
+}
+
+#[test]
+fn rfc_3168_the_loss_of_the_segment_with_cwr_reduces_again_and_linux_has_it_in_one() {
+    for (details, ssthresh) in [(Details::Rfc, 2500), (Details::Linux, 5000)] {
+        let config = TcpConfig { ecn: true, details, ..linux() };
+        let mut talk = Talk::open_with(&config, Source::Bulk, TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE);
+        talk.drain();
+        talk.flags = TcpFlags::ACK | TcpFlags::ECE;
+        for n in 1..=10 {
+            talk.ack(200 + u64::from(n), n * 1000 + 1, &[]);
+        }
+        // The segment at 10,001 carries CWR and is lost; the four after it arrive.
+        for n in 11..=14 {
+            talk.ack(300 + u64::from(n), 10_001, &[(11_001, n * 1000 + 1001)]);
+        }
+        assert_eq!(talk.end.stats().fast_recoveries, 1);
+        assert_eq!(talk.end.ssthresh_bytes(), ssthresh, "{details:?}");
+    }
 }
 
 #[test]

@@ -22,6 +22,10 @@ impl Sender {
         if self.una >= self.high_seq {
             match self.state {
                 CaState::Open | CaState::Loss => {}
+                // RFC 3168 section 6.1.3: echoes go on until CWR arrives, which rides on the segment at
+                // high_seq. Up to there an echo is that of the mark that was answered (Linux
+                // tcp_fastretrans_alert holds the state alike).
+                CaState::Cwr if self.una == self.high_seq => {}
                 CaState::Cwr => self.state = CaState::Open,
                 CaState::Recovery => {
                     self.leave_recovery(step, stats);
@@ -160,7 +164,8 @@ impl Sender {
         stats.fast_recoveries += 1;
         let from_cwnd = self.quirks.reduction_conserves_packets();
         let reduced_from = if from_cwnd { self.window.cwnd } else { self.nxt - self.una };
-        if self.state == CaState::Cwr {
+        let reduced = self.una < self.high_seq || self.quirks.reduction_for_a_mark_covers_cwr();
+        if self.state == CaState::Cwr && reduced {
             // Reduced for ECN in this window already.
             self.undo = Undo::NONE;
         } else {
