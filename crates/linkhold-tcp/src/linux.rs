@@ -41,6 +41,13 @@ impl Quirks {
         self.linux
     }
 
+    /// `tcp_ack` (`tcp_rearm_rto`): each partial ACK restarts the timer in NewReno's recovery, too, the
+    /// "Slow-but-Steady" variant of RFC 6582 section 4. Its section 3.2 has the "Impatient" one: the first
+    /// alone does.
+    pub const fn partial_ack_restarts_timer(self) -> bool {
+        self.linux
+    }
+
     /// `tcp_clean_rtx_queue` (`FLAG_SET_XMIT_TIMER`): a SACK of something that was sent before the head
     /// restarts the timer. By RFC 6298 (5.3) only an ACK of new data does.
     pub const fn sack_of_older_restarts_timer(self) -> bool {

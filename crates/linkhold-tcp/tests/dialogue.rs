@@ -226,6 +226,32 @@ fn rfc_5681_three_duplicates_retransmit_and_rfc_6582_a_partial_ack_retransmits_t
 }
 
 #[test]
+fn rfc_6582_only_the_first_partial_ack_restarts_the_timer_and_in_linux_every_one_does() {
+    for (details, restarts) in [(Details::Rfc, false), (Details::Linux, true)] {
+        let config = TcpConfig { initial_window_segments: Some(10), details, ..classic(Recovery::NewReno) };
+        let mut talk = Talk::open(&config, Source::Bulk);
+        talk.drain();
+        // Segments 2, 4 and 6 are lost.
+        let seq = |n: u32| 1 + (n - 1) * 1012;
+        for ms in 200..=203 {
+            talk.ack(ms, seq(2), &[]);
+        }
+        let rto = talk.end.rto();
+        let timeout = |talk: &Talk| talk.end.next_timeout().unwrap();
+        talk.ack(303, seq(4), &[]);
+        assert_eq!(timeout(&talk), at(303) + rto, "{details:?}");
+        // Duplicates in between do not touch it.
+        talk.ack(304, seq(4), &[]);
+        talk.ack(403, seq(6), &[]);
+        let expected = at(if restarts { 403 } else { 303 }) + rto;
+        assert_eq!(timeout(&talk), expected, "{details:?}");
+        // The full ACK ends recovery, and restarts the timer for what was sent meanwhile (RFC 6298 (5.3)).
+        talk.ack(503, seq(15), &[]);
+        assert_eq!(timeout(&talk), at(503) + rto, "{details:?}");
+    }
+}
+
+#[test]
 fn rfc_6298_timeouts_double() {
     let config = TcpConfig { initial_window_segments: Some(1), ..classic(Recovery::NewReno) };
     let mut talk = Talk::open(&config, Source::Finite(Bytes(100)));

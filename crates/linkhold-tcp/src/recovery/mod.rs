@@ -77,6 +77,12 @@ impl Detector {
         matches!(self, Self::Rack(_))
     }
 
+    /// True if [`on_partial`](Self::on_partial) says which ACKs below the recovery point restart the
+    /// retransmission timer. Otherwise every one that acknowledges new data does (RFC 6298 (5.3)).
+    pub const fn times_partial_acks(&self) -> bool {
+        matches!(self, Self::NewReno(_))
+    }
+
     /// Bytes that duplicate ACKs allow in flight beyond cwnd; negative after a large partial ACK.
     #[inline]
     pub fn allowance(&self, recovering: bool, mss: u64) -> i64 {

@@ -83,7 +83,7 @@ impl Sender {
                 .is_some_and(|head| summary.first_sacked_sent.is_some_and(|at| at < head.sent));
         if acked > 0 {
             self.peer.reset_probes();
-            if frozen || !self.quirks.timer_follows_state() {
+            if (frozen || !self.quirks.timer_follows_state()) && !self.partial_ack_keeps_timer() {
                 self.rearm(now);
             }
         }
@@ -148,6 +148,17 @@ impl Sender {
             }
         }
         acked
+    }
+
+    /// RFC 6582 section 3.2 step 3: of the partial ACKs of one recovery only the first restarts the timer,
+    /// which [`Detector::on_partial`](crate::recovery::Detector::on_partial) says. A recovery that would take
+    /// long is so cut short by the timeout.
+    #[inline]
+    fn partial_ack_keeps_timer(&self) -> bool {
+        self.state == CaState::Recovery
+            && self.una < self.high_seq
+            && self.detector.times_partial_acks()
+            && !self.quirks.partial_ack_restarts_timer()
     }
 
     /// RFC 5681 section 2: outstanding data, no payload, no window change, the same acknowledgment number.

@@ -224,6 +224,9 @@ impl Sender {
                 self.take_back(stats);
                 if reordering {
                     self.detect_losses(step, stats);
+                } else {
+                    // RFC 6298 (5.3): without a recovery this was an ACK of new data like any other.
+                    self.rearm(step.now);
                 }
                 return;
             }
