@@ -579,7 +579,7 @@ file_table! {
         optional send_buffer: Positive<Bytes>;
         /// Window scale shift to offer, or "off". Default: the smallest that can express the receive buffer.
         optional window_scale: OrOff<u8>;
-        /// Selective acknowledgments (RFC 2018).
+        /// Selective acknowledgments (RFC 2018). The recoveries reno and newreno do not look at them.
         optional sack: bool;
         /// Timestamps (RFC 7323).
         optional timestamps: bool;
@@ -601,7 +601,7 @@ file_table! {
         optional timestamp_undo: bool;
         /// Undo needless reductions proven by D-SACK (RFC 3708).
         optional dsack_undo: bool;
-        /// Proportional rate reduction (RFC 6937).
+        /// Proportional rate reduction (RFC 6937); the recoveries reno and newreno have their own.
         optional prr: bool;
         /// HyStart with CUBIC.
         optional hystart: bool;

@@ -65,11 +65,7 @@ pub(crate) fn resolve(tcp: &At<Tcp>, reader: &Reader<'_>) -> Option<TcpConfig> {
         reader.report_between(&spots, what, "make rto_min the smaller");
         fine = false;
     }
-    let needs_sack = match config.recovery {
-        Recovery::Reno | Recovery::NewReno => false,
-        Recovery::Sack | Recovery::RackTlp => true,
-    };
-    if needs_sack
+    if config.recovery.uses_sack()
         && !config.sack
         && let Some(sack) = &tcp.sack
     {

@@ -30,6 +30,18 @@ pub enum Recovery {
     RackTlp,
 }
 
+impl Recovery {
+    /// True if it works on SACK. The others count duplicate ACKs, as RFC 5681 and 6582 have it: the sender
+    /// does not look at the blocks then, which would count each of those segments a second time.
+    #[must_use]
+    pub const fn uses_sack(self) -> bool {
+        match self {
+            Self::Reno | Self::NewReno => false,
+            Self::Sack | Self::RackTlp => true,
+        }
+    }
+}
+
 /// How the congestion window grows and shrinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Congestion {
@@ -135,7 +147,8 @@ pub struct TcpConfig {
     pub recovery: Recovery,
     /// Congestion control.
     pub congestion: Congestion,
-    /// Offer and accept SACK (RFC 2018), and send D-SACK (RFC 2883).
+    /// Offer and accept SACK (RFC 2018), and send D-SACK (RFC 2883). The sender's recovery uses SACKs if
+    /// [`Recovery::uses_sack`] says so.
     pub sack: bool,
     /// Offer and accept timestamps (RFC 7323).
     pub timestamps: bool,
@@ -171,7 +184,7 @@ pub struct TcpConfig {
     pub timestamp_undo: bool,
     /// Undo one that D-SACKs prove needless (RFC 3708).
     pub dsack_undo: bool,
-    /// Proportional rate reduction (RFC 6937) in fast recovery; needs SACK.
+    /// Proportional rate reduction (RFC 6937) in fast recovery; needs a recovery that uses SACK.
     pub prr: bool,
     /// HyStart with CUBIC.
     pub hystart: bool,
@@ -264,13 +277,9 @@ impl TcpConfig {
     /// [`Recovery::RackTlp`] SACK is on, and with the latter timestamps too.
     #[must_use]
     pub fn classic(recovery: Recovery, congestion: Congestion) -> Self {
-        let sack = match recovery {
-            Recovery::Reno | Recovery::NewReno => false,
-            Recovery::Sack | Recovery::RackTlp => true,
-        };
         Self {
             recovery,
-            sack,
+            sack: recovery.uses_sack(),
             timestamps: recovery == Recovery::RackTlp,
             window_scale: Some(3),
             receive_buffer: Bytes(256 << 10),

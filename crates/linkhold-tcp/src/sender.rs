@@ -172,7 +172,8 @@ pub(crate) struct Sender {
     /// The timer as it was last put into the wheel, and when it fires there.
     wheel: (Timer, Option<Instant>),
     reduction: Reduction,
-    sack_ok: bool,
+    /// SACKs come, and the detector uses them.
+    hears_sacks: bool,
     ecn_ok: bool,
     due: Due,
     order: Order,
@@ -217,7 +218,7 @@ impl Sender {
             timer: Timer::Idle,
             wheel: (Timer::Idle, None),
             reduction: Reduction::AtOnce,
-            sack_ok: false,
+            hears_sacks: false,
             ecn_ok: false,
             due: Due::Nothing,
             order: Order::LostFirst,
@@ -242,9 +243,9 @@ impl Sender {
         self.nxt = 1;
         self.high_seq = 0;
         self.usage.begin(1);
-        self.sack_ok = sack;
+        self.hears_sacks = sack && self.cfg.recovery.uses_sack();
         self.ecn_ok = ecn;
-        self.reduction = match (sack && self.cfg.prr, self.quirks.reduction_conserves_packets()) {
+        self.reduction = match (self.hears_sacks && self.cfg.prr, self.quirks.reduction_conserves_packets()) {
             (false, _) => Reduction::AtOnce,
             (true, false) => Reduction::Proportional,
             (true, true) => Reduction::Conserving,

@@ -252,6 +252,45 @@ fn rfc_6582_only_the_first_partial_ack_restarts_the_timer_and_in_linux_every_one
 }
 
 #[test]
+fn recovery_by_duplicate_acks_goes_the_same_way_whether_they_carry_sacks_or_not() {
+    for (recovery, base) in [
+        (Recovery::Reno, linux()),
+        (Recovery::NewReno, linux()),
+        (Recovery::NewReno, classic(Recovery::NewReno)),
+    ] {
+        let trace = |sack: bool| {
+            let config = TcpConfig {
+                recovery,
+                sack,
+                prr: true,
+                timestamps: false,
+                initial_window_segments: Some(20),
+                ..base.clone()
+            };
+            let mut talk = Talk::open(&config, Source::Bulk);
+            let mut steps = vec![(talk.drain(), 0, 0)];
+            let seq = |n: u32| 1 + n * 1012;
+            let mut hear = |talk: &mut Talk, ms, ack, high| {
+                let block = [(seq(ack + 1), seq(high))];
+                let sent = talk.ack(ms, seq(ack), if sack && high > ack { &block } else { &[] });
+                steps.push((sent, talk.end.cwnd_bytes(), talk.end.in_flight_bytes()));
+            };
+            // Segments 0 and 8 are lost, all others arrive one by one.
+            for n in 1..20 {
+                hear(&mut talk, 200 + u64::from(n), 0, n + 1);
+            }
+            for n in 20..24 {
+                hear(&mut talk, 300 + u64::from(n), 8, n + 1);
+            }
+            hear(&mut talk, 400, 24, 24);
+            assert!(talk.end.stats().fast_recoveries >= 1);
+            steps
+        };
+        assert_eq!(trace(true), trace(false), "{recovery:?}");
+    }
+}
+
+#[test]
 fn rfc_6298_timeouts_double() {
     let config = TcpConfig { initial_window_segments: Some(1), ..classic(Recovery::NewReno) };
     let mut talk = Talk::open(&config, Source::Finite(Bytes(100)));

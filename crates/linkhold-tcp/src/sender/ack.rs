@@ -133,7 +133,7 @@ impl Sender {
     #[inline(always)]
     fn update_board(&mut self, ack: &AckIn, summary: &mut AckSummary) -> u64 {
         self.board.original_limit = self.high_seq;
-        if self.sack_ok && ack.blocks[0] != (0, 0) {
+        if self.hears_sacks && ack.blocks[0] != (0, 0) {
             self.board.sack(&ack.blocks, summary);
         }
         let acked = ack.ack - self.una;
@@ -141,7 +141,7 @@ impl Sender {
             self.board.acknowledge(ack.ack, summary);
             self.una = ack.ack;
             self.timeouts = 0;
-            if !self.sack_ok && summary.retransmission_acked {
+            if !self.hears_sacks && summary.retransmission_acked {
                 // Without SACK an ACK over a retransmission may stand for it alone (Linux
                 // tcp_clean_rtx_queue).
                 summary.original_delivered = false;
@@ -165,7 +165,7 @@ impl Sender {
     /// With SACK (RFC 6675 section 2): it SACKs something new.
     #[inline(always)]
     fn is_duplicate(&self, ack: &AckIn, acked: u64, change: WindowChange, summary: &AckSummary) -> bool {
-        if self.sack_ok {
+        if self.hears_sacks {
             summary.sacked > 0
         } else {
             acked == 0 && ack.bare && change == WindowChange::None && !self.board.is_empty()
