@@ -10,7 +10,8 @@
 //!   ordinary decrease (`sysctl_tcp_frto_response = 0`, `tcp_ratehalving_spur_to_response`); where it gives
 //!   up, timestamps and D-SACKs undo (`tcp_may_undo`). Read in `net/ipv4/tcp_input.c` of 2.6.3x. Deviations:
 //!   loss detection is RFC 6675's, not FACK with its search for lost retransmissions; the decrease is at
-//!   once, not by one segment each second ACK; an undo is not held to three segments more than are in flight
+//!   once, not by one segment each second ACK; a timeout in fast recovery lowers ssthresh once more, as RFC
+//!   5681 has it (`tcp_enter_loss` does not); an undo is not held to three segments more than are in flight
 //!   (`tcp_moderate_cwnd`); there is no HyStart (2.6.29).
 //! - `classic`: RFC 5681/6582 as a textbook has it. No SACK, no timestamps, RTO floor 1 s.
 

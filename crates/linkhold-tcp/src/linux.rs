@@ -94,21 +94,22 @@ impl Quirks {
 /// The retransmission timeout (`tcp_enter_loss`).
 impl Quirks {
     /// Whether a timeout in `state` reduces the window, when `timeouts` have been counted since the last
-    /// progress. Linux does so once more for each stretch without progress, and not where ECN has reduced the
-    /// window already. RFC 5681 section 4.3 has one reduction per window of data.
+    /// progress. Linux does so once more for each stretch without progress, and not where ECN or fast
+    /// recovery has reduced the window already. RFC 5681 section 3.1 holds ssthresh only for what the timer
+    /// has sent again before; after a fast retransmit a timeout is a second indication of congestion (section
+    /// 4.3).
     pub const fn timeout_reduces(self, state: CaState, timeouts: u32) -> bool {
         match state {
             CaState::Open => true,
-            CaState::Cwr => !self.linux,
-            CaState::Recovery => false,
+            CaState::Cwr | CaState::Recovery => !self.linux,
             CaState::Loss => self.linux && timeouts == 0,
         }
     }
 
-    /// Whether a timeout that does not reduce the window still resets the congestion control
-    /// (`CA_EVENT_LOSS`, `tcp_ca_loss`).
-    pub const fn timeout_resets_controller(self, state: CaState) -> bool {
-        self.linux || matches!(state, CaState::Recovery)
+    /// `tcp_enter_loss` (`CA_EVENT_LOSS`, `tcp_ca_loss`): a timeout that does not reduce the window resets
+    /// the congestion control all the same. RFC 5681 has no such case but the repeated timeout.
+    pub const fn every_timeout_resets_controller(self) -> bool {
+        self.linux
     }
 
     /// Whether F-RTO judges a timeout in `state`. Linux does not begin in a recovery that is under way, save

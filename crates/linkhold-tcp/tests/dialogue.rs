@@ -252,6 +252,32 @@ fn rfc_6582_only_the_first_partial_ack_restarts_the_timer_and_in_linux_every_one
 }
 
 #[test]
+fn rfc_5681_a_timeout_in_fast_recovery_lowers_ssthresh_again_and_in_linux_it_does_not() {
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        for (details, lowered) in [(Details::Rfc, [5, 2, 2]), (Details::Linux, [5, 5, 5])] {
+            let config = TcpConfig { initial_window_segments: Some(10), details, ..classic(recovery) };
+            let mut talk = Talk::open(&config, Source::Bulk);
+            talk.drain();
+            // The window is scaled from now on: no duplicate.
+            talk.ack(200, 1, &[]);
+            for n in 2..=4 {
+                let arrived = [(1013, n * 1012 + 1)];
+                talk.ack(200 + u64::from(n), 1, if config.sack { &arrived } else { &[] });
+            }
+            // The head's retransmission is lost, too, and so is what the timer sends.
+            let mut ssthresh = vec![talk.end.ssthresh_bytes() / 1012];
+            for _ in 0..2 {
+                let (_, sent) = talk.fire();
+                assert_eq!(data(&sent)[0], (1, 1012));
+                ssthresh.push(talk.end.ssthresh_bytes() / 1012);
+            }
+            assert_eq!((talk.end.stats().fast_recoveries, talk.end.stats().rto_events), (1, 2));
+            assert_eq!(ssthresh, lowered, "{recovery:?} {details:?}");
+        }
+    }
+}
+
+#[test]
 fn recovery_by_duplicate_acks_goes_the_same_way_whether_they_carry_sacks_or_not() {
     for (recovery, base) in [
         (Recovery::Reno, linux()),

@@ -243,7 +243,7 @@ fn a_sack_s_old_echo_does_not_make_a_retransmission_an_original() {
 
 #[test]
 fn the_textbook_keeps_its_details() {
-    // The dialogues above are the kernel's: the same two timeouts in a zero window, by RFC 5681 section 4.3.
+    // The dialogues above are the kernel's: the same two timeouts in a zero window, by RFC 5681 section 3.1.
     let mut talk = Talk::with_window(&TcpConfig { details: Details::Rfc, ..reno() }, 40);
     talk.window = 0;
     talk.ack(151, 1, &[]);

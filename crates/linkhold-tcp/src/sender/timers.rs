@@ -120,16 +120,14 @@ impl Sender {
     fn enter_loss(&mut self, now: Instant, stats: &mut Stats) {
         let path = self.path();
         let ask_frto = self.cfg.frto && self.quirks.timeout_asks_frto(self.state, self.timeouts);
-        // RFC 5681 section 4.3: one reduction per window of data.
         if self.una >= self.high_seq || self.quirks.timeout_reduces(self.state, self.timeouts) {
             self.arm_undo(Cause::Timeout);
             stats.timeout_reductions += 1;
             stats.timeouts_undecided = 1;
-            // A window already reduced for ECN is not reduced again.
             let basis = self.reduction_basis();
             self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
             self.controller.on_timeout();
-        } else if self.quirks.timeout_resets_controller(self.state) {
+        } else if self.quirks.every_timeout_resets_controller() {
             self.controller.on_timeout();
         }
         self.detector.on_timeout(&mut self.board, now, path, self.quirks);
