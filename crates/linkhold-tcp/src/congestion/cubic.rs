@@ -183,10 +183,11 @@ impl Cubic {
         }
     }
 
-    /// Time that does not count: nothing was, or could be, sent.
+    /// Time that does not count: nothing was, or could be, sent. A time in which cwnd is not the limit goes
+    /// on after it, and is shorter by as much.
     pub fn on_quiet(&mut self, quiet: Duration) {
-        if let Some(epoch) = &mut self.epoch {
-            *epoch += quiet;
+        for start in [&mut self.epoch, &mut self.unlimited_since].into_iter().flatten() {
+            *start += quiet;
         }
     }
 }
@@ -279,6 +280,25 @@ mod tests {
         cubic.on_ack(&mut w, &idle(at));
         run(&mut cubic, &mut w, 50, at + 60_000, 0.05);
         assert!(w.cwnd - before < 10 * MSS, "{before} -> {}", w.cwnd);
+    }
+
+    #[test]
+    fn a_freeze_within_a_time_that_does_not_count_is_left_out_once() {
+        let mut cubic = Cubic::new(false, Details::Rfc);
+        let mut w = Window { cwnd: 100 * MSS, ssthresh: 100 * MSS, mss: MSS };
+        let at = run(&mut cubic, &mut w, 50, 0, 1.0);
+        let ack = |ms, cwnd_limited| AckSample {
+            now: Instant::from_millis(ms),
+            srtt: Some(Duration::from_millis(50)),
+            cwnd_limited,
+            ..sample(MSS)
+        };
+        let epoch = cubic.epoch.expect("in congestion avoidance");
+        // 1 s in which cwnd is not the limit, then a freeze of 3 s, then 2 s more of the first.
+        cubic.on_ack(&mut w, &ack(at, false));
+        cubic.on_quiet(Duration::from_secs(3));
+        cubic.on_ack(&mut w, &ack(at + 6000, true));
+        assert_eq!(cubic.epoch, Some(epoch + Duration::from_secs(6)));
     }
 
     #[test]
