@@ -160,7 +160,7 @@ pub(crate) struct Sender {
     quirks: Quirks,
     /// Timeouts since SND.UNA last moved, those in a zero window apart (Linux `icsk_retransmits`).
     timeouts: u32,
-    /// SND.NXT at the last reduction (RFC 6582 recover, RFC 6675 RecoveryPoint, Linux high_seq).
+    /// SND.NXT at the last reduction (RFC 6675 RecoveryPoint, Linux high_seq).
     high_seq: u64,
     detector: Detector,
     prr: Prr,

@@ -709,6 +709,30 @@ fn rfc_3168_the_loss_of_the_segment_with_cwr_reduces_again_and_linux_has_it_in_o
 }
 
 #[test]
+fn a_loss_in_a_window_that_was_reduced_for_ecn_is_repaired_by_fast_retransmit() {
+    // RFC 6582 moves recover at a fast retransmit and at a timeout, and ECN is neither.
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        let config = TcpConfig { initial_window_segments: Some(10), ecn: true, ..classic(recovery) };
+        let mut talk = Talk::open_with(&config, Source::Bulk, TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE);
+        talk.drain();
+        let seq = |n: u32| 1 + (n - 1) * 1012;
+        // Segment 1 was marked and segment 2 is lost; the receiver echoes the mark until it sees CWR.
+        talk.flags = TcpFlags::ACK | TcpFlags::ECE;
+        talk.ack(200, seq(2), &[]);
+        assert_eq!((talk.end.ssthresh_bytes(), talk.end.stats().ecn_reductions), (4554, 1));
+        let mut again = Vec::new();
+        for n in 4..=6 {
+            let arrived = [(seq(3), seq(n))];
+            let sent = talk.ack(200 + u64::from(n), seq(2), if config.sack { &arrived } else { &[] });
+            again.extend(sent.iter().filter(|out| out.retransmit).map(|out| out.segment.seq.0));
+        }
+        assert_eq!(again, [seq(2)], "{recovery:?}");
+        // One reduction is for both.
+        assert_eq!((talk.end.ssthresh_bytes(), talk.end.stats().fast_recoveries), (4554, 1), "{recovery:?}");
+    }
+}
+
+#[test]
 fn rfc_3168_a_mark_is_echoed_until_cwr_and_never_without_negotiation() {
     for ecn in [true, false] {
         let config = TcpConfig { ecn, delayed_ack: DelayedAck::Off, ..linux() };

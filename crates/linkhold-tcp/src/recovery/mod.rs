@@ -38,8 +38,6 @@ pub(crate) struct Evidence {
     pub now: Instant,
     /// SND.UNA after the ACK.
     pub una: u64,
-    /// SND.NXT at the last reduction (RFC 6582 recover).
-    pub high_seq: u64,
     /// Bytes newly acknowledged cumulatively.
     pub acked: u64,
     /// A duplicate ACK (RFC 5681 section 2; with SACK, RFC 6675 section 2).
@@ -134,7 +132,7 @@ impl Detector {
                     newreno.reno.reset();
                 }
                 let third = ack.duplicate && newreno.reno.on_duplicate();
-                Detected { lost: third && NewReno::may_enter(ack.una, ack.high_seq), wait: None }
+                Detected { lost: third && newreno.may_enter(ack.una), wait: None }
             }
             Self::Sack(sack) => Detected { lost: sack.detect(board, ack.duplicate, advanced), wait: None },
             Self::Rack(rack) => rack.detect_on_ack(board, ack.now, ack.path),
@@ -149,11 +147,11 @@ impl Detector {
         }
     }
 
-    /// Fast recovery begins. Without SACK it is the head that is lost.
-    pub fn enter(&mut self, board: &mut Scoreboard, mss: u64) {
+    /// Fast recovery begins; `nxt` is SND.NXT. Without SACK it is the head that is lost.
+    pub fn enter(&mut self, board: &mut Scoreboard, mss: u64, nxt: u64) {
         match self {
             Self::Reno(reno) => reno.enter(mss),
-            Self::NewReno(newreno) => newreno.enter(mss),
+            Self::NewReno(newreno) => newreno.enter(mss, nxt),
             Self::Sack(sack) => return sack.enter(),
             Self::Rack(_) => return,
         }
@@ -220,11 +218,19 @@ impl Detector {
         }
     }
 
-    /// A retransmission timeout: marks what it takes for lost.
-    pub fn on_timeout(&mut self, board: &mut Scoreboard, now: Instant, path: Path, quirks: Quirks) {
+    /// Something up to `nxt`, SND.NXT, was sent again that is no sign of congestion, and neither are the
+    /// duplicate ACKs that answer it.
+    pub fn ignore_duplicates_below(&mut self, nxt: u64) {
+        if let Self::NewReno(newreno) = self {
+            newreno.ignore_duplicates_below(nxt);
+        }
+    }
+
+    /// A retransmission timeout: marks what it takes for lost. `nxt` is SND.NXT.
+    pub fn on_timeout(&mut self, board: &mut Scoreboard, now: Instant, nxt: u64, path: Path, quirks: Quirks) {
         match self {
             Self::Reno(reno) => reno.reset(),
-            Self::NewReno(newreno) => newreno.reno.reset(),
+            Self::NewReno(newreno) => newreno.on_timeout(nxt),
             Self::Sack(sack) => sack.reset(),
             Self::Rack(rack) => {
                 let reo_wnd = if quirks.timeout_ignores_reordering() {

@@ -9,19 +9,32 @@ use super::reno::Reno;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NewReno {
     pub reno: Reno,
+    /// The offset just after the highest byte sent at the last fast retransmit or timeout. A window reduced
+    /// for ECN leaves it alone.
+    recover: u64,
     first_partial_seen: bool,
 }
 
 impl NewReno {
-    /// Step 2: only when the cumulative ACK covers more than `recover`. `recover` is the offset just after
-    /// the highest byte sent at the last entry or timeout, so equality means all of it and no more.
-    pub fn may_enter(una: u64, recover: u64) -> bool {
-        una > recover
+    /// Step 2: only when the cumulative ACK covers more than `recover`; equality means all of it and no more.
+    pub fn may_enter(&self, una: u64) -> bool {
+        una > self.recover
     }
 
-    pub fn enter(&mut self, mss: u64) {
+    pub fn enter(&mut self, mss: u64, nxt: u64) {
         self.reno.enter(mss);
+        self.recover = nxt;
         self.first_partial_seen = false;
+    }
+
+    /// Step 4: the duplicates of what was sent before a timeout start no fast retransmit.
+    pub fn on_timeout(&mut self, nxt: u64) {
+        self.reno.reset();
+        self.ignore_duplicates_below(nxt);
+    }
+
+    pub fn ignore_duplicates_below(&mut self, nxt: u64) {
+        self.recover = nxt;
     }
 
     /// Step 3, partial ACK. True if the retransmission timer restarts: for the first one only (the
@@ -44,7 +57,7 @@ mod tests {
     #[test]
     fn a_partial_ack_deflates_by_what_it_acknowledges_and_adds_a_segment() {
         let mut newreno = NewReno::default();
-        newreno.enter(1000);
+        newreno.enter(1000, 9000);
         assert!(newreno.on_partial(2000, 1000), "the first restarts the timer");
         assert_eq!(newreno.reno.allowance(true, 1000), 2000);
         assert!(!newreno.on_partial(1000, 1000), "the second does not");
@@ -52,8 +65,10 @@ mod tests {
 
     #[test]
     fn duplicates_of_data_sent_before_the_timeout_do_not_retransmit() {
-        assert!(!NewReno::may_enter(5000, 5000));
-        assert!(NewReno::may_enter(5001, 5000));
+        let mut newreno = NewReno::default();
+        newreno.on_timeout(5000);
+        assert!(!newreno.may_enter(5000));
+        assert!(newreno.may_enter(5001));
     }
 
     #[test]

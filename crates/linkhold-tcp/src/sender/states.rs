@@ -134,7 +134,6 @@ impl Sender {
         let evidence = Evidence {
             now: step.now,
             una: self.una,
-            high_seq: self.high_seq,
             acked: step.acked,
             duplicate: step.duplicate,
             path: self.path(),
@@ -185,7 +184,7 @@ impl Sender {
         self.drop_tail_probe();
         self.frto.stop();
         self.cwr_due |= self.ecn_ok;
-        self.detector.enter(&mut self.board, self.window.mss);
+        self.detector.enter(&mut self.board, self.window.mss, self.nxt);
         if matches!(self.timer, Timer::LossProbe(_)) {
             self.timer = Timer::Retransmit(now + self.rtt.rto());
         }

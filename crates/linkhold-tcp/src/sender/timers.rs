@@ -130,7 +130,7 @@ impl Sender {
         } else if self.quirks.every_timeout_resets_controller() {
             self.controller.on_timeout();
         }
-        self.detector.on_timeout(&mut self.board, now, path, self.quirks);
+        self.detector.on_timeout(&mut self.board, now, self.nxt, path, self.quirks);
         // RFC 5681 section 3.1 equation: loss window of one full segment, beside what is still in the
         // network.
         self.window.cwnd = self.pipe() + self.window.mss;
@@ -291,10 +291,10 @@ impl Sender {
         self.order = order;
         self.tlp.reset();
         self.drop_tail_probe();
-        if self.state == CaState::Open {
+        if matches!(self.state, CaState::Open | CaState::Cwr) {
             // RFC 6582 section 3.2 (recover): duplicate ACKs for what was sent before are answers to these
             // retransmissions, and no sign of another loss.
-            self.high_seq = self.nxt;
+            self.detector.ignore_duplicates_below(self.nxt);
         }
     }
 
