@@ -209,13 +209,24 @@ impl Endpoint {
         let window = u64::from(segment.window) << if is_syn { 0 } else { self.peer_scale };
         self.receiver.negotiated(own_scale, self.sack, payload);
         self.sender.establish(now, payload, self.sack, self.ecn, window, seq);
+        if let Some(rtt) = self.handshake_rtt(now, segment) {
+            self.sender.handshake_rtt(now, rtt);
+        }
         if self.handshake.retries > 0 {
             self.sender.syn_was_lost();
-        } else if let Some(sent) = self.handshake.sent_at {
-            self.sender.handshake_rtt(now, now.since(sent));
         }
         // What was told before the connection came up holds now.
         self.follow_path(now, true);
+    }
+
+    /// RTT that the answer to our SYN tells: of one that was sent once (RFC 6298 section 3, Karn), or of the
+    /// copy that the echo names (RFC 7323 section 4.1).
+    fn handshake_rtt(&self, now: Instant, segment: &TcpSegment) -> Option<Duration> {
+        if self.handshake.retries == 0 {
+            return self.handshake.sent_at.map(|sent| now.since(sent));
+        }
+        let echo = segment.timestamp.filter(|ts| self.timestamps && ts.echo != 0)?.echo;
+        Some(Duration::from_millis(u64::from(ts_clock(now).wrapping_sub(echo).max(1))))
     }
 
     fn on_established(&mut self, now: Instant, segment: &TcpSegment, ecn: Ecn) {

@@ -29,6 +29,12 @@ impl Quirks {
         }
     }
 
+    /// `tcp_init_metrics`: after a SYN that timed out the RTO falls back to 3 s only if the handshake has
+    /// given no RTT, which timestamps do. By RFC 6298 (5.7) it does in any case.
+    pub const fn handshake_rtt_spares_fallback(self) -> bool {
+        self.linux
+    }
+
     /// `tcp_xmit_retransmit_queue`: a retransmission of the head restarts the timeout, unless the reordering
     /// timer runs. RFC 6298 (5.1) starts a timer only where none runs.
     pub const fn head_retransmission_restarts_timer(self) -> bool {

@@ -9,6 +9,8 @@ use linkhold_core::time::{Duration, Instant};
 
 /// Window of the minimum filter, Linux `tcp_min_rtt_wlen`.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
+/// RFC 6298 (5.7), Linux `TCP_TIMEOUT_FALLBACK`: the RTO of the first data after a SYN that timed out.
+const FALLBACK: Duration = Duration::from_secs(3);
 /// Clock granularity G of RFC 6298. The simulator's clock counts nanoseconds; 1 ms is what stacks have.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
@@ -116,6 +118,13 @@ impl RttEstimator {
         // RFC 6298 (2.4): at least the floor (1 s in the RFC); (2.5) at most the ceiling.
         let rto = if self.floor_on_variance { rto } else { rto.max(self.floor) };
         rto.min(self.ceiling)
+    }
+
+    /// RFC 6298 (5.7): the SYN's timer has expired, and data begin. The RTO is 3 s at least until the next
+    /// sample.
+    pub fn fall_back(&mut self) {
+        self.base = self.base.max(FALLBACK).min(self.ceiling);
+        self.apply_backoff();
     }
 
     /// RFC 6298 (5.5): RTO <- RTO * 2.

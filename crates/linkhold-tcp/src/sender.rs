@@ -258,14 +258,18 @@ impl Sender {
         self.detector = Detector::new(self.cfg.recovery, sack);
     }
 
-    /// RTT of the handshake (RFC 6298 section 3 counts a SYN sent once).
+    /// RTT of the handshake.
     pub fn handshake_rtt(&mut self, now: Instant, rtt: Duration) {
         self.rtt.sample(now, rtt, self.una, self.nxt);
     }
 
-    /// The SYN was lost: RFC 5681 section 3.1 starts with one segment.
+    /// The SYN was lost: RFC 5681 section 3.1 starts with one segment, RFC 6298 (5.7) with an RTO of 3 s.
+    /// Comes after [`handshake_rtt`](Self::handshake_rtt).
     pub fn syn_was_lost(&mut self) {
         self.window.cwnd = self.window.mss;
+        if self.rtt.srtt().is_none() || !self.quirks.handshake_rtt_spares_fallback() {
+            self.rtt.fall_back();
+        }
     }
 
     /// Answers the peer's FIN with one, where the application has nothing to send, or writes only in answer.

@@ -188,6 +188,55 @@ fn a_lost_syn_is_sent_again_and_backs_off_and_slow_start_begins_with_one_segment
 }
 
 #[test]
+fn rfc_6298_the_timeout_is_3_s_when_data_begin_after_a_syn_that_timed_out() {
+    let plain = TcpConfig { timestamps: false, ..linux() };
+    let by_the_rfc = TcpConfig { details: Details::Rfc, ..linux() };
+    // (configuration, SYNs that were lost, RTT that the handshake gives and RTO when data begin, ms).
+    for (config, lost, srtt, rto) in [
+        (classic(Recovery::NewReno), 0, Some(100), 1000),
+        (classic(Recovery::NewReno), 1, None, 3000),
+        (plain.clone(), 0, Some(100), 300),
+        (plain, 2, None, 3000),
+        // The echo tells which SYN was answered. In Linux that RTT is as good as another (tcp_init_metrics).
+        (by_the_rfc, 1, Some(100), 3000),
+        (linux(), 1, Some(100), 300),
+    ] {
+        let mut end = Endpoint::connect(&config, Source::Bulk, Seq(0));
+        let mut syn = end.poll_transmit(at(0)).expect("a SYN").segment;
+        for _ in 0..lost {
+            let expires = end.next_timeout().expect("the SYN's timer");
+            end.on_timeout(expires);
+            syn = end.poll_transmit(expires).expect("a SYN").segment;
+        }
+        let sent = [0, 1000, 3000][lost];
+        let echo = syn.timestamp.map(|ts| TcpTimestamp { value: 1, echo: ts.value });
+        let syn_ack = TcpSegment {
+            seq: Seq(PEER),
+            ack: Seq(1),
+            window: 65535,
+            flags: TcpFlags::SYN | TcpFlags::ACK,
+            timestamp: echo,
+            syn: SynOptions { mss: Some(1012), window_scale: Some(3), sack_permitted: config.sack },
+            ..TcpSegment::default()
+        };
+        end.on_segment(at(sent + 100), &syn_ack, Ecn::NotEct);
+        assert_eq!((end.srtt(), end.rto()), (srtt.map(ms), ms(rto)), "{lost} lost: {config:?}");
+        // The first sample of data ends it.
+        let mut talk = Talk {
+            end,
+            now: at(sent + 100),
+            timestamps: config.timestamps,
+            echo: None,
+            flags: TcpFlags::ACK,
+        };
+        let segment = data(&talk.drain())[0].1;
+        talk.echo = Some(sent as u32 + 101);
+        talk.ack(sent + 200, 1 + segment, &[]);
+        assert!(talk.end.rto() <= ms(1000), "{lost} lost: {:?}", talk.end.rto());
+    }
+}
+
+#[test]
 fn initial_windows_follow_rfc_6928_and_3390() {
     for (config, segments) in
         [(linux(), 10), (TcpConfig::linux_2009(Congestion::Reno), 4), (classic(Recovery::NewReno), 4)]
