@@ -299,8 +299,8 @@ Written by `make late-table` and, as to the kernel, `make late-table-kernel`; do
 
 One bulk download over a radio on which a primary user transmits a fifth of the time ([`{scenario}`](../{scenario})), over four
 routers: a FIFO of 100 packets, fq_codel, fq_codel as Wi-Fi has it (mac80211), and a FIFO that drops what arrives in a silence. **What is told**: each
-burst's beginning and end late by what the row says (nobody knows before; until then the radio sends into the burst, and what it sends collides and
-is given up), and the channel's exact rate or no rate. The row of 0 ms with the rate told is an oracle.
+burst's beginning late by what the row says (nobody knows before; until then the radio sends into the burst, and what it sends collides and is given
+up), its end at once, and the channel's exact rate or no rate. The row of 0 ms with the rate told is an oracle.
 
 - `dsasync`: the default, which keeps copies and sends again what a silence took before it was told; `no-copies`: the same with `recover = false`.
 
