@@ -6,11 +6,22 @@ use linkhold_results::{FigureRow, FlowRecord, RunRecord};
 use crate::figure::{Metric, metric_rows, rows_of};
 use crate::grid::{Grid, Variant};
 
+/// The paper's TCP.
+pub(super) const CLASSIC: &str = "classic Reno";
 /// The paper's TCP on the generated walk, on which its claims are tested.
 pub(super) const PAPER_STACK: &str = "classic Reno, walk";
+/// Today's TCP.
+pub(super) const TODAY: &str = "linux";
 
-/// Today's TCP with what it does by itself.
-const TODAY: [&str; 4] = [
+/// What a gate is told in the figure `signal` where a claim is about it.
+pub(super) const EXACT: &str = "exact, at once";
+pub(super) const LATE: &str = "exact, 100ms late";
+pub(super) const WRONG: &str = "at once, error 3dB";
+/// As a radio tells it: the defaults of `[radio.snr]`.
+pub(super) const REAL: &str = "error 1dB, 50ms late";
+
+/// What today's TCP does by itself.
+const TODAY_KEYS: [&str; 4] = [
     "tcp.profile=\"linux\"",
     "tcp.congestion=\"cubic\"",
     "tcp.recovery=\"rack-tlp\"",
@@ -55,10 +66,10 @@ fn sources() -> Vec<(&'static str, Vec<String>)> {
 
 /// The stacks: name, and keys to change.
 fn stacks(quick: bool) -> Vec<(&'static str, Vec<String>)> {
-    let mut stacks = vec![("classic Reno", Vec::new())];
+    let mut stacks = vec![(CLASSIC, Vec::new())];
     if !quick {
-        let keys = TODAY.iter().chain([&AUTOTUNE]).map(|&key| key.to_owned());
-        stacks.push(("linux", keys.collect()));
+        let keys = TODAY_KEYS.iter().chain([&AUTOTUNE]).map(|&key| key.to_owned());
+        stacks.push((TODAY, keys.collect()));
     }
     stacks
 }
@@ -88,26 +99,36 @@ pub(super) fn on_the_walk(quick: bool) -> Vec<Variant> {
     stacks(quick).into_iter().map(stack).collect()
 }
 
+/// Both stacks on the walk, quick or not: each has claims.
+pub(super) fn both_on_the_walk(_quick: bool) -> Vec<Variant> {
+    on_the_walk(false)
+}
+
 /// What a gate may be told: later and later, more and more wrongly, both as a real radio has it, and of a
-/// signal that changes faster than samples come.
+/// signal that changes faster than samples come. Quick: what the claims are about.
 pub(super) fn signals(quick: bool) -> Vec<Variant> {
-    let mut told: Vec<(String, Vec<String>)> = vec![("exact, at once".to_owned(), Vec::new())];
-    if !quick {
-        for delay in ["100ms", "300ms", "1s"] {
-            told.push((format!("exact, {delay} late"), vec![format!("radio.snr.delay=\"{delay}\"")]));
-        }
-        for error in ["1dB", "3dB"] {
-            told.push((format!("at once, error {error}"), vec![format!("radio.snr.error=\"{error}\"")]));
-        }
-        let real = vec!["radio.snr.delay=\"50ms\"".to_owned(), "radio.snr.error=\"1dB\"".to_owned()];
-        told.push(("error 1dB, 50ms late".to_owned(), real.clone()));
-        let fast = "radio.snr.walk.doppler=\"9.8Hz\"".to_owned();
-        told.push(("exact, at once, fading at 9.8 Hz".to_owned(), vec![fast.clone()]));
-        let both = real.into_iter().chain([fast]).collect();
-        told.push(("error 1dB, 50ms late, fading at 9.8 Hz".to_owned(), both));
+    let late = |delay: &str| (format!("exact, {delay} late"), vec![format!("radio.snr.delay=\"{delay}\"")]);
+    let wrong =
+        |error: &str| (format!("at once, error {error}"), vec![format!("radio.snr.error=\"{error}\"")]);
+    let real = vec!["radio.snr.delay=\"50ms\"".to_owned(), "radio.snr.error=\"1dB\"".to_owned()];
+    let fast = "radio.snr.walk.doppler=\"9.8Hz\"".to_owned();
+    let both = real.iter().cloned().chain([fast.clone()]).collect();
+    let mut told: Vec<(String, Vec<String>)> = vec![
+        (EXACT.to_owned(), Vec::new()),
+        late("100ms"),
+        late("300ms"),
+        late("1s"),
+        wrong("1dB"),
+        wrong("3dB"),
+        (REAL.to_owned(), real),
+        (format!("{EXACT}, fading at 9.8 Hz"), vec![fast]),
+        (format!("{REAL}, fading at 9.8 Hz"), both),
+    ];
+    if quick {
+        told.retain(|(name, _)| [EXACT, LATE, WRONG, REAL].contains(&name.as_str()));
     }
     let mut all = Vec::new();
-    for (stack, more) in stacks(quick) {
+    for (stack, more) in stacks(false) {
         for (name, keys) in &told {
             all.push(variant(format!("{stack}, {name}"), keys.iter().cloned().chain(more.clone()).collect()));
         }

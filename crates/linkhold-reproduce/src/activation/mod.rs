@@ -52,9 +52,9 @@ const FIGURES: &[FigureSpec] = &[
         id: "harm",
         scenario: scenario!("harm"),
         x_label: "",
-        variants: figures::on_the_walk,
+        variants: figures::both_on_the_walk,
         rows: figures::transfer_rows,
-        claim: claims::none,
+        claim: claims::harm,
     },
     FigureSpec {
         id: "signal",
@@ -62,7 +62,7 @@ const FIGURES: &[FigureSpec] = &[
         x_label: "",
         variants: figures::signals,
         rows: figures::transfer_rows,
-        claim: claims::none,
+        claim: claims::signal,
     },
 ];
 
@@ -92,13 +92,15 @@ mod tests {
     #[test]
     fn every_claim_is_measured_and_a_transfer_that_ends_is_whole() {
         let paper = Paper::parse(PAPER.numbers).expect("it is right");
-        let once = Options { seeds: Some(1), quick: true };
-        for id in ["fig3", "fig4", "fig5"] {
+        for (id, seeds) in [("fig3", 1), ("fig4", 1), ("fig5", 1), ("harm", 2), ("signal", 1)] {
+            let once = Options { seeds: Some(seeds), quick: true };
             let spec = FIGURES.iter().find(|spec| spec.id == id).expect("it is there");
             let measured = measure(&PAPER, spec, &paper, once, &crate::Silent).expect("it runs");
             assert!(measured.rows.iter().all(|row| row.measured.is_finite()), "{id}: {:?}", measured.rows);
             for claim in &measured.claims {
-                assert!(claim.measured.is_some_and(f64::is_finite), "{id}: {}", claim.text);
+                let measured = claim.measured.unwrap_or_else(|| panic!("{id}: {}", claim.text));
+                // No threshold may be harmful, and no gain may be there to be kept.
+                assert!(measured.is_finite() || ["harm", "signal"].contains(&id), "{id}: {}", claim.text);
             }
         }
     }
