@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures docs/late.md: what is left of the gain when silences are told late and nobody tells the rate.
 
-Every cell runs in the simulator (minutes). With --kernel cells run on this machine's kernel too, as root: cubic in all, reno and bbr where
+Every cell runs in the simulator (minutes), and those of dsasync once more with the bursts' ends told as late as their beginnings. With --kernel cells run on this machine's kernel too, as root: cubic in all, reno and bbr where
 bursts are told 20 ms late; finished ones are kept in out/late-table, so that it can be stopped and goes on where it was. What was
 measured of either stays in docs/late.json until it is measured again. With --raw nothing is run and the page is written anew from there; with
 --raw --check nothing is written, and it fails if the page is not what it would write.
@@ -10,6 +10,7 @@ measured of either stays in docs/late.json until it is measured again. With --ra
 import argparse
 import concurrent.futures
 import json
+import math
 import os
 import pathlib
 import sys
@@ -21,7 +22,11 @@ from testbed_table import OUTSIDE, batch, rounded
 SCENARIO = "scenarios/lateness.toml"
 PAGE, RAW = ROOT / "docs" / "late.md", ROOT / "docs" / "late.json"
 LATE_MS, RTTS = (0, 5, 20, 50), (3, 50, 100)
+# Where a beginning is told at once, so is an end. What runs then: dsasync, and what its delay is compared with.
+ENDS_LATE_MS, ENDS_CASES = LATE_MS[1:], ("fq_codel", "dsasync-")
+# The pause after a burst is four times as long in the mean: the scenario's, and these.
 BURSTS = {"0.3": [], "2": ["radio.primary_user.on_mean=2s", "radio.primary_user.off_mean=8s", "duration=43s"]}
+PAUSE_PER_BURST = 4
 TOLD = {"told": "true", "untold": "false"}
 ROUTERS = ("fifo", "fq_codel", "mac80211", "drop")
 # In the simulator; the kernel has bbr, too, and runs what is not cubic at this lateness only.
@@ -32,30 +37,40 @@ AIM_SHARE, AIM_DELAY_S, AIM_DUPLICATES = {0: 0.97, 5: 0.97, 20: 0.97, 50: 0.95},
 DEEP, DEEP_LIMIT = "fifo", "router.limit=1000pkt"
 
 
-def cell(burst, rtt, late, told):
-    return f"bursts of {burst} s, {rtt} ms, {late} ms late, rate {told}"
+def cell(burst, rtt, late, told, ends=False):
+    """The name of a cell; with `ends` the ends of bursts are told late, too."""
+    return f"bursts of {burst} s, {rtt} ms, {late} ms late{' at both ends' * ends}, rate {told}"
 
 
-def alike(late, told):
+def alike(late, told, ends=False):
     """The cells that are told so, and so late: name, router, and what else tells them apart."""
     for burst in BURSTS:
         for rtt in RTTS:
             for router in ROUTERS:
-                yield cell(burst, rtt, late, told), router, f"{burst} s, {rtt} ms, over {router}"
+                yield cell(burst, rtt, late, told, ends), router, f"{burst} s, {rtt} ms, over {router}"
 
 
-def every():
+def every(ends=False):
     """Name and settings of each cell."""
     for burst, longer in BURSTS.items():
         for rtt in RTTS:
-            for late in LATE_MS:
+            for late in ENDS_LATE_MS if ends else LATE_MS:
                 for told, answer in TOLD.items():
-                    yield cell(burst, rtt, late, told), late, [
+                    yield cell(burst, rtt, late, told, ends), late, [
                         *longer,
                         f"wired.rtt={rtt}ms",
                         f"radio.primary_user.detection_delay={late}ms",
+                        *([f"radio.primary_user.told.end_late={late}ms"] if ends else []),
                         f"radio.rate_told={answer}",
                     ]
+
+
+def left_by_late_ends(burst, late):
+    """The share of the limit that is left to who sends nothing from a burst's detection until its end is told. Bursts and pauses
+    are exponential: a burst that is over before it is detected is told of neither end, and a pause that is shorter than the
+    lateness is lost whole."""
+    burst_ms = 1e3 * float(burst)
+    return 1 - math.exp(-late / burst_ms) * (1 - math.exp(-late / (PAUSE_PER_BURST * burst_ms)))
 
 
 def told_at(late_ms):
@@ -81,15 +96,18 @@ def small(run):
 
 def simulate(job):
     """The runs of one cell for one congestion control, by case."""
-    seeds, congestion, name, settings = job
+    scenario, seeds, congestion, name, settings = job
     cases = {}
-    for run in simulated_runs(SCENARIO, seeds, [f"tcp.congestion={congestion}", *settings]):
+    for run in simulated_runs(scenario, seeds, [f"tcp.congestion={congestion}", *settings]):
         cases.setdefault(run["case"], []).append(rounded(small(run)))
     return name, congestion, cases
 
 
-def simulated(seeds, commit):
-    jobs = [(seeds, congestion, name, settings) for name, _, settings in every() for congestion in CONGESTION]
+def simulated(options, commit):
+    seeds = options.seeds
+    jobs = [(SCENARIO, seeds, congestion, name, settings) for name, _, settings in every() for congestion in CONGESTION]
+    few = reduced(SCENARIO, ENDS_CASES, options.out / "ends")
+    jobs += [(few, seeds, congestion, name, settings) for name, _, settings in every(ends=True) for congestion in CONGESTION]
     found = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for count, (name, congestion, cases) in enumerate(pool.map(simulate, jobs), 1):
@@ -176,13 +194,13 @@ class Page:
             sys.exit(f"{name}, {case}: {len(ours)} seeds have a delay outside silences, and {len(theirs)} over fq_codel")
         return self.estimates.of([one - other for one, other in zip(ours, theirs)])
 
-    def verdicts(self, mechanism, told, late):
+    def verdicts(self, mechanism, told, late, ends=False):
         """By aim: how many cells of a lateness meet it: yes, undecided, no; the worst mean, and where."""
         # What is to be low has its sign turned, so that every aim is a least.
         aims = {"share": (AIM_SHARE[late], 1), "delay": (AIM_DELAY_S, -1), "twice": (AIM_DUPLICATES, -1), "kept_rtos": (0, -1)}
         found = {key: ([0, 0, 0], []) for key in aims}
         for congestion in CONGESTION:
-            for name, router, where in alike(late, told):
+            for name, router, where in alike(late, told, ends):
                 case = f"{mechanism}-{router}"
                 for key, (aim, sign) in aims.items():
                     mean, half = self.beyond(congestion, name, case) if key == "delay" else self.of(congestion, name, case, key)
@@ -192,20 +210,49 @@ class Page:
                     means.append((sign * mean, f"{congestion}, {where}"))
         return {key: (", ".join(map(str, counts)), aims[key][1] * min(means)[0], min(means)[1]) for key, (counts, means) in found.items()}
 
+    AIMS_HEAD = (
+        "share of the limit | least | p99 outside silences beyond fq_codel's | at most | sent for nothing | at most | timeouts not undone | a run, at most |"
+    )
+
+    def judged(self, mechanism, told, late, ends=False):
+        """The aims of a row of cells, and the worst of them."""
+        found = self.verdicts(mechanism, told, late, ends)
+        (share, least, where), (delay, most, _), (twice, dear, _), (kept, often, _) = (found[key] for key in ("share", "delay", "twice", "kept_rtos"))
+        return f"{share} | {least:.3f} ({where}) | {delay} | {1e3 * most:+.1f} ms | {twice} | {100 * dear:.1f} % | {kept} | {often:.1f} |"
+
     def aims(self):
-        lines = [
-            "| | told, late | share of the limit | least | p99 outside silences beyond fq_codel's | at most | sent for nothing | at most | timeouts not undone | a run, at most |",
-            "|---" * 10 + "|",
-        ]
+        lines = [f"| | told, late | {self.AIMS_HEAD}", "|---" * 10 + "|"]
         for mechanism in ("dsasync", "no-copies"):
             for told in TOLD:
                 for late in LATE_MS:
-                    found = self.verdicts(mechanism, told, late)
-                    (share, least, where), (delay, most, _), (twice, dear, _), (kept, often, _) = (found[key] for key in ("share", "delay", "twice", "kept_rtos"))
-                    lines.append(
-                        f"| {mechanism}, rate {told} | {late} ms | {share} | {least:.3f} ({where}) | {delay} | {1e3 * most:+.1f} ms | {twice} | {100 * dear:.1f} % | {kept} | {often:.1f} |"
-                    )
+                    lines.append(f"| {mechanism}, rate {told} | {late} ms | {self.judged(mechanism, told, late)}")
         return lines
+
+    def ends_late(self):
+        """What is left where the ends of bursts are told as late as their beginnings."""
+        name, router, _ = next(alike(ENDS_LATE_MS[0], "told", ends=True))
+        if not self.values(CONGESTION[0], name, f"dsasync-{router}", "share"):
+            return ["Ends told late have not been measured (`make late-table`).", ""]
+        lines = [ENDS, "", f"| | told, late | left ({' s, '.join(BURSTS)} s) | {self.AIMS_HEAD}", "|---" * 11 + "|"]
+        for told in TOLD:
+            for late in ENDS_LATE_MS:
+                left = ", ".join(f"{left_by_late_ends(burst, late):.3f}" for burst in BURSTS)
+                lines.append(f"| dsasync, rate {told} | {late} ms | {left} | {self.judged('dsasync', told, late, ends=True)}")
+        columns = [(router, told) for router in ROUTERS for told in ("untold", "told")]
+        heads = [router if told == "told" else f"{router}, rate untold" for router, told in columns]
+        lines += ["", "| bursts, round trip, congestion control, told late by | " + " | ".join(heads) + " |", "|---" * (1 + len(columns)) + "|"]
+        for burst in BURSTS:
+            for rtt in RTTS:
+                for congestion in CONGESTION:
+                    for late in ENDS_LATE_MS:
+                        row = [f"{burst} s, {rtt} ms, {congestion}, {late} ms"]
+                        row += [self.shown(congestion, cell(burst, rtt, late, told, ends=True), f"dsasync-{router}") for router, told in columns]
+                        lines.append("| " + " | ".join(row) + " |")
+        return [*lines, ""]
+
+    def shown(self, congestion, name, case):
+        """A cell of the tables: share of the limit and 99th percentile."""
+        return f"{number(self.of(congestion, name, case, 'share'))}, {number(self.of(congestion, name, case, 'outside'), 1e3, 0).split(' ')[0]} ms"
 
     def tables(self):
         lines = []
@@ -219,7 +266,7 @@ class Page:
                             row = [f"{router}, {late} ms"]
                             for case, told in ((router, "told"), (f"dsasync-{router}", "untold"), (f"dsasync-{router}", "told"), (f"no-copies-{router}", "untold"), (f"no-copies-{router}", "told")):
                                 name = cell(burst, rtt, late, told)
-                                shown = f"{number(self.of(congestion, name, case, 'share'))}, {number(self.of(congestion, name, case, 'outside'), 1e3, 0).split(' ')[0]} ms"
+                                shown = self.shown(congestion, name, case)
                                 kernel, _ = self.of(congestion, name, case, "share", stack="kernel")
                                 row.append(shown + ("" if kernel is None else f"; kernel {kernel:.3f}"))
                             lines.append("| " + " | ".join(row) + " |")
@@ -289,7 +336,7 @@ class Page:
     def text(self):
         told = self.raw["simulator"]
         lines = WORDS.format(seeds=told["seeds"], commit=told["commit"], scenario=SCENARIO).split("\n")
-        lines += ["## What was aimed at", "", AIMS, "", *self.aims(), "", "## Beside the kernel", "", *self.kernel(), *self.tables()]
+        lines += ["## What was aimed at", "", AIMS, "", *self.aims(), "", "## Ends late, too", "", *self.ends_late(), "## Beside the kernel", "", *self.kernel(), *self.tables()]
         return "\n".join(lines)
 
 
@@ -300,7 +347,7 @@ Written by `make late-table` and, as to the kernel, `make late-table-kernel`; do
 One bulk download over a radio on which a primary user transmits a fifth of the time ([`{scenario}`](../{scenario})), over four
 routers: a FIFO of 100 packets, fq_codel, fq_codel as Wi-Fi has it (mac80211), and a FIFO that drops what arrives in a silence. **What is told**: each
 burst's beginning late by what the row says (nobody knows before; until then the radio sends into the burst, and what it sends collides and is given
-up), its end at once, and the channel's exact rate or no rate. The row of 0 ms with the rate told is an oracle.
+up), its end at once (as late in [one part](#ends-late-too)), and the channel's exact rate or no rate. The row of 0 ms with the rate told is an oracle.
 
 - `dsasync`: the default, which keeps copies and sends again what a silence took before it was told; `no-copies`: the same with `recover = false`.
 
@@ -314,6 +361,12 @@ AIMS = (
     "Each row below sums up 48 cells: three round trips, two lengths of bursts, two congestion controls and four routers; of each aim it has how many cells meet it, are "
     "undecided, and miss it, by the 95 % interval over the seeds, and the worst cell's mean. "
     "\"Sent for nothing\" is an upper bound: all that was sent again, less what was lost on the air."
+)
+ENDS = (
+    "Here the mechanism is told each burst's end as late as its beginning; the radio itself sends again at once. What a silent sender loses so is airtime: "
+    "of each pause the lateness, if the burst before was told at all. \"Left\" is what remains of the limit after that, computed from the means of bursts and pauses "
+    "for a mechanism that sends nothing until the end is told. The aims and verdicts are those above: in every row more is left than they ask for. "
+    "The cells below the verdicts are goodput as a share of the limit and the 99th percentile, as in the tables further down."
 )
 
 
@@ -335,7 +388,7 @@ def main():
         if options.kernel:
             raw["kernel"] = measured(options, program_commit(options.program))
         else:
-            raw["simulator"] = simulated(options.seeds, program_commit())
+            raw["simulator"] = simulated(options, program_commit())
         RAW.write_text(json.dumps(raw, separators=(",", ":")).replace('},"', '},\n"') + "\n")
     text = Page(raw).text()
     if not options.check:

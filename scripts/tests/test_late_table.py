@@ -60,5 +60,36 @@ class Kernel(unittest.TestCase):
         self.assertIn("cells at or above the aim, by the mean of the seeds |", page(cells, seeds=2).kernel_aims()[0])
 
 
+class EndsLate(unittest.TestCase):
+    def test_what_a_late_end_takes_is_airtime_and_leaves_more_than_the_aims_ask_for(self):
+        # 20 ms of each pause of 1.2 s is a sixtieth; the few bursts and pauses shorter than that make it less.
+        self.assertAlmostEqual(late_table.left_by_late_ends("0.3", 20), 1 - 1 / 60, delta=0.002)
+        self.assertEqual(late_table.left_by_late_ends("2", 0), 1)
+        for burst in late_table.BURSTS:
+            for late in late_table.ENDS_LATE_MS:
+                self.assertGreater(late_table.left_by_late_ends(burst, late), late_table.AIM_SHARE[late])
+
+    def test_ends_are_told_late_in_cells_of_their_own(self):
+        at_once, late = dict((name, settings) for name, _, settings in late_table.every()), list(late_table.every(ends=True))
+        self.assertEqual(len(late), 36)
+        for name, millis, settings in late:
+            self.assertNotIn(name, at_once)
+            self.assertIn(f"radio.primary_user.told.end_late={millis}ms", settings)
+        self.assertFalse(any("end_late" in setting for settings in at_once.values() for setting in settings))
+
+    def test_the_page_judges_them_by_the_same_aims_or_says_that_they_were_not_measured(self):
+        one = [{"share": 0.96, "outside": 0.07, "kept_rtos": 0, "twice": 0.0}] * 2
+        alone = [{**run, "outside": 0.06} for run in one]
+        cases = {"fq_codel": alone} | {f"dsasync-{router}": one for router in late_table.ROUTERS}
+        cells = {congestion: {name: cases for name, _, _ in late_table.every(ends=True)} for congestion in late_table.CONGESTION}
+        found = late_table.Page({"simulator": {"seeds": 2, "commit": "0123456", "cells": cells}})
+        found.estimates = Means()
+        text = "\n".join(found.ends_late())
+        self.assertIn("| dsasync, rate told | 50 ms | 0.965, 0.994 | 48, 0, 0 | 0.960 (cubic, 0.3 s, 100 ms, over drop) | 48, 0, 0 | +10.0 ms |", text)
+        self.assertIn("| dsasync, rate untold | 20 ms | 0.985, 0.998 | 0, 0, 48 |", text)
+        found.raw["simulator"]["cells"] = {}
+        self.assertIn("have not been measured", found.ends_late()[0])
+
+
 if __name__ == "__main__":
     unittest.main()
