@@ -32,8 +32,8 @@
 //! rest. Traffic that passes us by can fill the router's queue all the same; what it pushes out is repaired
 //! three times at most.
 //!
-//! [`DsaSyncConfig::longest_lateness`] is 50 ms by default, which is assumed: up to there the project wants to
-//! keep a sender's window. On an emulated radio (mac80211_hwsim) silences were told some 3 ms late
+//! [`DsaSyncConfig::longest_lateness`] is 50 ms by default, which is assumed: up to there the project wants
+//! to keep a sender's window. On an emulated radio (mac80211_hwsim) silences were told some 3 ms late
 //! (`scenarios/as-told.toml`); nobody measured a real driver.
 //!
 //! Copies are bounded by [`DsaSyncConfig::copies`]; the oldest makes room. Where the rate is told, they are

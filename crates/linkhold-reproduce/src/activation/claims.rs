@@ -7,9 +7,9 @@
 //! gated runs of a seed meet the same SNR.
 //!
 //! The claims about `harm` and `signal` are ours, on the paper's TCP and on today's. They were made after the
-//! first tables of these figures. Their criteria come from the paper and the gate and not from the tables: the
-//! paper's greatest threshold is 6 dB, a gate stands shut for at most `max_gate`, 10 s, and at least half of a
-//! gain is to be kept.
+//! first tables of these figures. Their criteria come from the paper and the gate and not from the tables:
+//! the paper's greatest threshold is 6 dB, a gate stands shut for at most `max_gate`, 10 s, and at least half
+//! of a gain is to be kept.
 
 use super::figures::{
     CLASSIC, EXACT, LATE, PAPER_STACK, REAL, TODAY, WRONG, connection_time, overhead, throughput,
@@ -115,8 +115,8 @@ fn costs(grid: &Grid, stack: &str) -> Option<Vec<Vec<f64>>> {
     TRIED.iter().map(cost).collect()
 }
 
-/// The least threshold whose throughput is below the plain host's beyond the interval of their difference, dB;
-/// infinite if none is. A single seed has no interval and measures nothing.
+/// The least threshold whose throughput is below the plain host's beyond the interval of their difference,
+/// dB; infinite if none is. A single seed has no interval and measures nothing.
 fn first_harmful(costs: &[Vec<f64>]) -> Option<Finding> {
     let seeds = costs.first()?.len();
     if seeds < 2 {
@@ -149,8 +149,8 @@ pub(super) fn harm(grid: &Grid, claim: &str) -> Option<Finding> {
     }
 }
 
-/// How much of the gain from `off` to `exact` is left from `off` to `worse`, %, each by seed. Not a number where
-/// there is no gain.
+/// How much of the gain from `off` to `exact` is left from `off` to `worse`, %, each by seed. Not a number
+/// where there is no gain.
 fn kept(off: &[f64], exact: &[f64], worse: &[f64]) -> Option<Finding> {
     let gain = |values: &[f64], left_out| mean_without(values, left_out) - mean_without(off, left_out);
     if gain(exact, None) <= 0.0 {
