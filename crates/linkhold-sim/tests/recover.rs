@@ -4,45 +4,97 @@
 //! Plan: one flow, 100 ms from its correspondent, bursts of 0.3 s, a MAC that tries eight times, and routers
 //! as they are: a fifo, fq_codel, and one that drops what arrives in a silence. The mechanism is told each
 //! burst so much late, is told the channel's rate or has to measure it, and neither sees the router's queue
-//! nor gets packets back. Check: the shares of the limit that the project set itself before they were
-//! measured, 0.97 at 20 ms and 0.95 at 50 ms; copies that were not needed are no more than 2 % of the
-//! packets; and where silences are told at once nothing is sent twice, and fq_codel drops nothing.
+//! nor gets packets back. Some cells have mac80211's queue, 3 and 50 ms, or bursts of 2 s; some are told a
+//! burst's end late, too. Check: what docs/late.md aims at, set before it was measured: shares of the limit
+//! of 0.97 at 20 ms and 0.95 at 50 ms; the 99th percentile of delay outside silences at most 25 ms beyond
+//! that over fq_codel without a mechanism; copies that were not needed no more than 2 % of the packets; every
+//! timeout undone. And where silences are told at once nothing is sent twice, and fq_codel drops nothing.
 
 mod common;
 
 use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::Duration;
-use linkhold_radio::{FqCodelConfig, InSilence, PrimaryUserConfig, QueueConfig, QueueKind};
+use linkhold_radio::{FqCodelConfig, InSilence, PrimaryUserConfig, QueueConfig, QueueKind, ToldConfig};
 use linkhold_results::RunRecord;
 use linkhold_scenario::ResolvedScenario;
 use linkhold_sim::run_case;
 use linkhold_tcp::Congestion;
 
 const SEEDS: [u64; 3] = [1, 2, 3];
+/// Most delay outside silences beyond that over fq_codel without a mechanism, s.
+const AIM_DELAY: f64 = 0.025;
 
-fn late(
+/// What the runs of one share have in common.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
     congestion: Congestion,
-    millis: u64,
-    router: QueueConfig,
-    mechanism: DsaSyncConfig,
-) -> ResolvedScenario {
-    let mut scenario =
-        common::quarter_silent(congestion, Duration::from_millis(100), Duration::from_secs(23));
+    /// Round trip to the correspondent, ms.
+    rtt: u64,
+    /// Mean length of a burst, ms; a pause is four times as long.
+    burst: u64,
+    /// How late bursts are told, ms.
+    late: u64,
+    /// Their ends are told as late.
+    ends_late: bool,
+    rate_told: bool,
+    router: Router,
+}
+
+/// The cell from which the others differ: 100 ms, bursts of 0.3 s.
+const CELL: Cell = Cell {
+    congestion: Congestion::Cubic,
+    rtt: 100,
+    burst: 300,
+    late: 20,
+    ends_late: false,
+    rate_told: true,
+    router: Router::Fifo,
+};
+
+#[derive(Clone, Copy, Debug)]
+enum Router {
+    Fifo,
+    FqCodel,
+    Mac80211,
+    Drop,
+}
+
+impl Router {
+    fn queue(self) -> QueueConfig {
+        let fifo = QueueConfig::fifo(100);
+        match self {
+            Self::Fifo => fifo,
+            Self::FqCodel => QueueConfig { kind: QueueKind::FqCodel(FqCodelConfig::default()), ..fifo },
+            Self::Mac80211 => QueueConfig { kind: QueueKind::FqCodel(FqCodelConfig::MAC80211), ..fifo },
+            Self::Drop => QueueConfig { in_silence: InSilence::Drop, ..fifo },
+        }
+    }
+}
+
+fn late(cell: Cell, mechanism: Option<DsaSyncConfig>) -> ResolvedScenario {
+    let ms = Duration::from_millis;
+    // As many bursts of either length as fit: docs/late.md's durations.
+    let duration = Duration::from_secs(if cell.burst > 1000 { 43 } else { 23 });
+    let mut scenario = common::quarter_silent(cell.congestion, ms(cell.rtt), duration);
     scenario.warm_up = Duration::from_secs(3);
     scenario.flows = vec![common::bulk(Direction::Downlink)];
     scenario.radio.sensing = None;
     scenario.radio.channels[0].efficiency = linkhold_core::units::Fraction::clamped(0.73);
     scenario.radio.channels[0].primary_user = Some(PrimaryUserConfig {
-        on_mean: Duration::from_millis(300),
-        off_mean: Duration::from_millis(1200),
+        on_mean: ms(cell.burst),
+        off_mean: ms(4 * cell.burst),
         fixed: false,
-        detection_delay: Duration::from_millis(millis),
+        detection_delay: ms(cell.late),
         end_detection_delay: Duration::ZERO,
     });
-    scenario.radio.router = router;
+    // The radio itself sends again at once; the mechanism is told later.
+    let end_late = if cell.ends_late { ms(cell.late) } else { Duration::ZERO };
+    scenario.radio.signals.users = vec![ToldConfig { end_late, ..ToldConfig::EXACT }];
+    scenario.radio.rate_told = cell.rate_told;
+    scenario.radio.router = cell.router.queue();
     scenario.router_visible = false;
-    scenario.mechanisms = vec![mechanism.into()];
+    scenario.mechanisms = mechanism.map(Into::into).into_iter().collect();
     scenario
 }
 
@@ -50,70 +102,107 @@ fn run(scenario: &ResolvedScenario, seed: u64) -> RunRecord {
     run_case(&common::case("late", scenario.clone()), seed).expect("the scenario is valid").0
 }
 
-fn with_copies() -> DsaSyncConfig {
-    DsaSyncConfig::default()
+fn with_copies() -> Option<DsaSyncConfig> {
+    Some(DsaSyncConfig::default())
 }
 
-fn without_copies() -> DsaSyncConfig {
-    DsaSyncConfig { recover: false, ..DsaSyncConfig::default() }
+fn without_copies() -> Option<DsaSyncConfig> {
+    Some(DsaSyncConfig { recover: false, ..DsaSyncConfig::default() })
 }
 
-fn routers() -> [QueueConfig; 3] {
-    let fifo = QueueConfig::fifo(100);
-    [
-        fifo,
-        QueueConfig { kind: QueueKind::FqCodel(FqCodelConfig::default()), ..fifo },
-        QueueConfig { in_silence: InSilence::Drop, ..fifo },
-    ]
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    values.sum::<f64>() / SEEDS.len() as f64
 }
 
-/// What the runs of one share have in common.
-#[derive(Clone, Copy, Debug)]
-struct Cell {
-    congestion: Congestion,
-    /// How late bursts are told, ms, and the aim there.
-    late: (u64, f64),
-    rate_told: bool,
-    /// Which of [`routers`].
-    router: usize,
+fn delay_outside(runs: &[RunRecord]) -> f64 {
+    mean(runs.iter().map(|run| run.totals.delay_p99_outside_silence_s))
 }
 
-fn cells() -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for congestion in [Congestion::Cubic, Congestion::Reno] {
-        for late in [(5, 0.97), (20, 0.97), (50, 0.95)] {
-            for rate_told in [true, false] {
-                cells.extend((0..3).map(|router| Cell { congestion, late, rate_told, router }));
-            }
+/// Runs the cell with the mechanism as it comes, and says what of the aims it misses: the share of the limit,
+/// the delay where that over fq_codel without a mechanism is given, needless copies, and timeouts not undone.
+fn missed(cell: Cell, aim: f64, delay_over_fq_codel: Option<f64>) -> Vec<String> {
+    let runs = SEEDS.map(|seed| run(&late(cell, with_copies()), seed));
+    let mut missed = Vec::new();
+    for run in &runs {
+        let needless = run.mechanisms[0].counter("copies_sent").saturating_sub(run.link.air_losses);
+        let packets = run.flows[0].bytes / 1448;
+        if needless * 50 > packets {
+            missed.push(format!("{cell:?}: {needless} needless copies of {packets} packets"));
+        }
+        if run.totals.kept_rtos != Some(0) {
+            missed.push(format!("{cell:?}: timeouts not undone: {:?}", run.totals.kept_rtos));
         }
     }
-    cells
+    let share = mean(runs.iter().map(|run| run.totals.limit_share));
+    if share < aim {
+        missed.push(format!("{cell:?}: {share:.3} of the limit"));
+    }
+    let beyond = delay_over_fq_codel.map(|theirs| delay_outside(&runs) - theirs);
+    if beyond.is_some_and(|beyond| beyond > AIM_DELAY) {
+        missed.push(format!("{cell:?}: {beyond:?} s of delay beyond fq_codel's"));
+    }
+    let dropped: u64 = runs.iter().map(|run| run.link.queue_drops).sum();
+    println!("{cell:?}: {share:.4} of the limit, {beyond:?} s, the router dropped {dropped} packets");
+    missed
+}
+
+/// The 99th percentile of delay outside silences over fq_codel without a mechanism.
+fn over_fq_codel(cell: Cell) -> f64 {
+    delay_outside(&SEEDS.map(|seed| run(&late(Cell { router: Router::FqCodel, ..cell }, None), seed)))
 }
 
 #[test]
-fn a_download_keeps_the_limit_though_every_burst_is_noticed_late() {
+fn a_download_keeps_the_limit_and_the_delay_though_every_burst_is_noticed_late() {
     let mut failures = Vec::new();
-    for cell in cells() {
-        let Cell { congestion, late: (millis, aim), rate_told, router } = cell;
-        let (mut sum, mut dropped) = (0.0, 0);
-        for seed in SEEDS {
-            let mut scenario = late(congestion, millis, routers()[router], with_copies());
-            scenario.radio.rate_told = rate_told;
-            let run = run(&scenario, seed);
-            sum += run.totals.limit_share;
-            dropped += run.link.queue_drops;
-            let copies = run.mechanisms[0].counter("copies_sent");
-            let needless = copies.saturating_sub(run.link.air_losses);
-            let packets = run.flows[0].bytes / 1448;
-            if needless * 50 > packets {
-                failures.push(format!("{cell:?}: {needless} needless copies of {packets} packets"));
+    for congestion in [Congestion::Cubic, Congestion::Reno] {
+        for (late, aim) in [(5, 0.97), (20, 0.97), (50, 0.95)] {
+            let theirs = over_fq_codel(Cell { congestion, late, ..CELL });
+            for rate_told in [true, false] {
+                // At 50 ms with a rate to measure, ten seeds do not decide the delay (docs/late.md).
+                let theirs = (rate_told || late < 50).then_some(theirs);
+                for router in [Router::Fifo, Router::FqCodel, Router::Drop] {
+                    let cell = Cell { congestion, late, rate_told, router, ..CELL };
+                    failures.extend(missed(cell, aim, theirs));
+                }
             }
         }
-        let share = sum / SEEDS.len() as f64;
-        println!("{cell:?}: {share:.4} of the limit, the router dropped {dropped} packets");
-        if share < aim {
-            failures.push(format!("{cell:?}: {share:.3} of the limit"));
-        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn so_it_does_behind_mac80211_at_other_round_trips_and_in_longer_bursts() {
+    let mut failures = Vec::new();
+    for (cell, aim) in [
+        (Cell { router: Router::Mac80211, late: 50, ..CELL }, 0.95),
+        (Cell { router: Router::Mac80211, rtt: 3, rate_told: false, ..CELL }, 0.97),
+        (
+            Cell { router: Router::Drop, rtt: 50, congestion: Congestion::Reno, rate_told: false, ..CELL },
+            0.97,
+        ),
+        (Cell { router: Router::FqCodel, rtt: 3, burst: 2000, late: 50, rate_told: false, ..CELL }, 0.95),
+        (Cell { router: Router::Mac80211, burst: 2000, congestion: Congestion::Reno, ..CELL }, 0.97),
+        (Cell { rtt: 50, burst: 2000, late: 50, congestion: Congestion::Reno, ..CELL }, 0.95),
+    ] {
+        failures.extend(missed(cell, aim, Some(over_fq_codel(cell))));
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// A late end takes airtime, which no sender wins back: at most the lateness of each pause. The rest stays.
+#[test]
+fn ends_told_as_late_cost_their_airtime_and_little_more() {
+    let mut failures = Vec::new();
+    for (cell, aim) in [
+        (Cell { router: Router::FqCodel, ..CELL }, 0.97),
+        (Cell { router: Router::FqCodel, rate_told: false, ..CELL }, 0.97),
+        (Cell { router: Router::Drop, rtt: 3, late: 50, ..CELL }, 0.95),
+        (Cell { router: Router::Drop, burst: 2000, late: 50, congestion: Congestion::Reno, ..CELL }, 0.95),
+    ] {
+        let cell = Cell { ends_late: true, ..cell };
+        failures.extend(missed(cell, aim, Some(over_fq_codel(cell))));
+        let told = run(&late(cell, with_copies()), SEEDS[0]).link.told.expect("the radio tells of silences");
+        assert_eq!(told.end_late_mean_s, Some(cell.late as f64 / 1e3), "{cell:?}");
     }
     assert!(failures.is_empty(), "{failures:#?}");
 }
@@ -122,22 +211,21 @@ fn a_download_keeps_the_limit_though_every_burst_is_noticed_late() {
 #[test]
 fn without_copies_it_does_not() {
     for seed in SEEDS {
-        let run = run(&late(Congestion::Cubic, 20, QueueConfig::fifo(100), without_copies()), seed);
+        let run = run(&late(CELL, without_copies()), seed);
         assert!(run.totals.limit_share < 0.8, "{:.3}", run.totals.limit_share);
     }
 }
 
 #[test]
 fn where_silences_are_told_at_once_nothing_is_sent_twice() {
-    for (router, rate_told) in routers().into_iter().flat_map(|router| [(router, true), (router, false)]) {
+    let routers = [Router::Fifo, Router::FqCodel, Router::Drop];
+    for (router, rate_told) in routers.into_iter().flat_map(|router| [(router, true), (router, false)]) {
         for seed in SEEDS {
-            let [with, without] = [with_copies(), without_copies()].map(|mechanism| {
-                let mut scenario = late(Congestion::Cubic, 0, router, mechanism);
-                scenario.radio.rate_told = rate_told;
-                run(&scenario, seed)
-            });
+            let cell = Cell { late: 0, router, rate_told, ..CELL };
+            let [with, without] =
+                [with_copies(), without_copies()].map(|mechanism| run(&late(cell, mechanism), seed));
             // The queue waits at the mechanism: what lies in the router's is nothing to CoDel.
-            if matches!(router.kind, QueueKind::FqCodel(_)) {
+            if matches!(router, Router::FqCodel) {
                 assert_eq!(with.link.queue_drops, 0, "rate told: {rate_told}, seed {seed}");
             }
             assert_eq!(with.mechanisms[0].counter("copies_sent"), 0);

@@ -62,9 +62,9 @@ pub fn plans() -> Vec<Plan> {
         },
         Plan {
             name: "bursts_told_late_at_a_rate_that_nobody_tells_leave_dsasync_the_limit",
-            shows: "As it comes, dsasync carries nine tenths of the limit or more, and more than the plain router, though each \
-                    burst is told 20 ms late and the rate is not told: it measures the rate, and sends again from copies \
-                    what the bursts took. Without either it would not.",
+            shows: "As it comes, dsasync carries 97 hundredths of the limit or more, and more than the plain router, though \
+                    each burst is told 20 ms late and the rate is not told: it measures the rate, and sends again from \
+                    copies what the bursts took. Without either it would not.",
             conditions: &[TOLD_LATE_NO_RATE],
             check: neither_rate_nor_start,
             agree: None,
@@ -92,7 +92,8 @@ fn both_together(runs: &Runs, findings: &mut Findings) -> Answer {
 fn neither_rate_nor_start(runs: &Runs, findings: &mut Findings) -> Answer {
     for (one, plain) in runs.of_with("dsasync", "fifo")? {
         findings.some(one, "copies sent", one.mechanism()?.counter("copies_sent"));
-        findings.at_least(one, "goodput / limit", one.record.totals.limit_share, 0.9);
+        // What docs/late.md aims at; it has 0.98 and more of kernels.
+        findings.at_least(one, "goodput / limit", one.record.totals.limit_share, 0.97);
         let (goodput, before) = (one.record.totals.goodput_bps, plain.record.totals.goodput_bps);
         findings.at_least(one, "goodput beside the plain router's", goodput / before, 1.2);
     }
