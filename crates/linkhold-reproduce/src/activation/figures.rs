@@ -30,7 +30,7 @@ const TODAY_KEYS: [&str; 4] = [
 const AUTOTUNE: &str = "tcp.receive_autotune=\"6MiB\"";
 
 /// The measured link, if its file is there: it is not part of the project.
-const MEASURED: &str = "wifi-link-s1_s4.csv";
+pub(super) const MEASURED: &str = "wifi-link-s1_s4.csv";
 
 /// The SNR's sources: name, and keys to change.
 fn sources() -> Vec<(&'static str, Vec<String>)> {

@@ -105,6 +105,29 @@ mod tests {
         }
     }
 
+    /// The file is not part of the project. A run that reads it meets what no walk has: places where the signal
+    /// stays strong or weak, and hardly any motion for the paper's rule.
+    #[test]
+    fn the_measured_link_is_read_where_its_file_is() {
+        let figure = FIGURES.iter().find(|figure| figure.id == "fig4").expect("it is there");
+        let variants = (figure.variants)(false);
+        let Some(variant) = variants.iter().find(|variant| variant.stack == "classic Reno, measured link")
+        else {
+            eprintln!("skipped: LINKHOLD_DATA names no folder with {}", figures::MEASURED);
+            return;
+        };
+        let cases = variant.cases("activation/fig4", figure.scenario).expect("the file is a signal's");
+        let run = |name: &str, seed: u64| {
+            let case = cases.iter().find(|case| case.name == name).expect("the figure has it");
+            linkhold_sim::run_case(case, seed).expect("the scenario is valid").0
+        };
+        let throughputs = (1..=5).map(|seed| figures::throughput(&run("off", seed)));
+        let [least, most] = throughputs.fold([f64::INFINITY, 0.0], |[a, b], one| [a.min(one), b.max(one)]);
+        assert!(least < 5.0 && most > 50.0, "{least} to {most} kB/s; a walk has 14");
+        let shut = run("5dB", 1).mechanisms[0].counter("silences");
+        assert!(shut < 10, "{shut} times; on a walk it is 200");
+    }
+
     #[test]
     fn every_figures_folder_has_its_scenario_and_says_how_to_read_it() {
         check_pages(&PAPER);
