@@ -48,6 +48,9 @@ pub(super) fn assumptions(quick: bool) -> Vec<Variant> {
             ("NewReno, station does not hear the PU", "radio.primary_user.heard_by=\"base-station\""),
             ("NewReno, base station does not hear the PU", "radio.primary_user.heard_by=\"stations\""),
             ("NewReno, T_idle 0.1 s", "radio.primary_user.overhear.idle_time=\"100ms\""),
+            ("NewReno, copies kept 60 s", "local-resend.keep_for=\"60s\""),
+            ("NewReno, copies sent up to 10 times", "local-resend.tries=10"),
+            ("NewReno, copies 300 ms apart", "local-resend.guard=\"300ms\""),
         ] {
             all.push(variant(name, &[key]));
         }
