@@ -1,8 +1,10 @@
 //! What a packet costs in DSASync with 1, 1,000 and 100,000 flows: without a silence, and held and released.
-//! And what one costs in look-ahead.
+//! And what one costs in each of the other mechanisms, and a silence in cr-aware and snr-gate.
 //!
-//! An iteration without a silence is one downlink segment and its ACK, two packets. An iteration with a
-//! silence holds 256 segments and releases them. The throughput is packets per second.
+//! An iteration without a silence is one segment and its ACK, two packets: the segment goes down, or up where
+//! the mechanism is one of a host that sends. An iteration with a silence holds 256 segments in DSASync and
+//! releases them; in cr-aware and snr-gate it stops every flow of the host and lets it go on. The throughput
+//! is packets per second, of these two flows per second.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use core::net::IpAddr;
@@ -10,14 +12,17 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use linkhold_core::action::Actions;
+use linkhold_core::cr_aware::{CrAware, CrAwareConfig};
 use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use linkhold_core::local_recovery::{LocalRecovery, LocalRecoveryConfig, LocalResend, LocalResendConfig};
 use linkhold_core::look_ahead::{LookAhead, LookAheadConfig};
 use linkhold_core::mechanism::{Mechanism, PlainRouter};
 use linkhold_core::packet::{
     Direction, Ecn, Endpoint, FlowKey, Origin, PacketId, PacketView, StationId, SynOptions, TcpFlags,
     TcpSegment,
 };
+use linkhold_core::snr_gate::{SnrGate, SnrGateConfig};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction, Seq};
 
@@ -26,6 +31,8 @@ const STATIONS: u32 = 16;
 
 struct Driver<M> {
     mechanism: M,
+    /// Where segments go; their ACKs go the other way.
+    sends: Direction,
     keys: Vec<FlowKey>,
     next: Vec<u32>,
     turn: usize,
@@ -41,10 +48,11 @@ fn key(n: u32) -> FlowKey {
 }
 
 impl<M: Mechanism> Driver<M> {
-    fn new(mechanism: M, flows: u32) -> Self {
+    fn new(mechanism: M, sends: Direction, flows: u32) -> Self {
         let keys: Vec<_> = (0..flows).map(key).collect();
         let mut driver = Self {
             mechanism,
+            sends,
             next: vec![1; keys.len()],
             keys,
             turn: 0,
@@ -60,8 +68,8 @@ impl<M: Mechanism> Driver<M> {
             let ask = TcpSegment { flags: TcpFlags::SYN, syn, ..TcpSegment::default() };
             let flags = TcpFlags::SYN | TcpFlags::ACK;
             let answer = TcpSegment { flags, ack: Seq(1), window: 65_535, syn, ..TcpSegment::default() };
-            driver.packet(n, Direction::Downlink, &ask);
-            driver.packet(n, Direction::Uplink, &answer);
+            driver.packet(n, driver.sends, &ask);
+            driver.packet(n, driver.sends.opposite(), &answer);
         }
         driver
     }
@@ -97,7 +105,7 @@ impl<M: Mechanism> Driver<M> {
         self.now += Duration::from_micros(20);
         let tcp =
             TcpSegment { seq: Seq(seq), payload_len: MSS, flags: TcpFlags::ACK, ..TcpSegment::default() };
-        self.packet(n, Direction::Downlink, &tcp);
+        self.packet(n, self.sends, &tcp);
         (n, seq.wrapping_add(MSS))
     }
 
@@ -109,7 +117,7 @@ impl<M: Mechanism> Driver<M> {
             flags: TcpFlags::ACK,
             ..TcpSegment::default()
         };
-        self.packet(n, Direction::Uplink, &tcp);
+        self.packet(n, self.sends.opposite(), &tcp);
     }
 
     /// Calls the mechanism at its timeouts until it holds nothing. With the channel's rate told, it puts no
@@ -139,10 +147,10 @@ fn config() -> DsaSyncConfig {
     DsaSyncConfig { max_flows: 131_072, ..DsaSyncConfig::default() }
 }
 
-fn forward<M: Mechanism>(c: &mut Criterion, name: &str, flows: u32, mechanism: M) {
+fn forward<M: Mechanism>(c: &mut Criterion, name: &str, sends: Direction, flows: u32, mechanism: M) {
     let mut group = c.benchmark_group(name);
     group.throughput(Throughput::Elements(2));
-    let mut driver = Driver::new(mechanism, flows);
+    let mut driver = Driver::new(mechanism, sends, flows);
     group.bench_function(format!("{flows}"), |b| {
         b.iter(|| {
             let (n, end) = driver.data();
@@ -158,7 +166,7 @@ fn hold_release(c: &mut Criterion, flows: u32) {
     const BATCH: u32 = 256;
     let mut group = c.benchmark_group("dsasync-hold-release");
     group.throughput(Throughput::Elements(u64::from(BATCH)));
-    let mut driver = Driver::new(DsaSync::new(&config()).expect("valid"), flows);
+    let mut driver = Driver::new(DsaSync::new(&config()).expect("valid"), Direction::Downlink, flows);
     group.bench_function(format!("{flows}"), |b| {
         b.iter(|| {
             driver.freeze(true);
@@ -175,16 +183,74 @@ fn hold_release(c: &mut Criterion, flows: u32) {
     group.finish();
 }
 
+/// Stops every flow of a host, and lets it go on.
+fn stop_and_go<M: Mechanism>(
+    c: &mut Criterion,
+    name: &str,
+    flows: u32,
+    mechanism: M,
+    stop: &[LinkEventKind],
+    go: &[LinkEventKind],
+) {
+    let mut group = c.benchmark_group(name);
+    group.throughput(Throughput::Elements(u64::from(flows)));
+    let mut driver = Driver::new(mechanism, Direction::Uplink, flows);
+    // A flow that never sent has nothing to stop.
+    for _ in 0..flows {
+        let (n, end) = driver.data();
+        driver.ack(n, end);
+    }
+    let tell = |driver: &mut Driver<M>, kinds: &[LinkEventKind]| {
+        for &kind in kinds {
+            driver.now += Duration::from_millis(100);
+            driver.mechanism.on_link(driver.now, LinkEvent::at(driver.now, kind), &mut driver.out);
+        }
+    };
+    // A signal that is weak from the start says nothing of a host that moves.
+    tell(&mut driver, go);
+    group.bench_function(format!("{flows}"), |b| {
+        b.iter(|| {
+            for kinds in [stop, go] {
+                tell(&mut driver, kinds);
+                assert!(!driver.out.as_slice().is_empty(), "every flow hears of it");
+                driver.out.clear();
+            }
+        });
+    });
+    group.finish();
+}
+
+/// A sample of a host's radio.
+fn snr(db: f32) -> LinkEventKind {
+    LinkEventKind::Snr { station: StationId(0), db }
+}
+
 fn mechanism(c: &mut Criterion) {
+    let (down, up) = (Direction::Downlink, Direction::Uplink);
     for flows in [1, 1_000, 100_000] {
-        forward(c, "none-forward", flows, PlainRouter::default());
-        forward(c, "dsasync-forward", flows, DsaSync::new(&config()).expect("valid"));
+        forward(c, "none-forward", down, flows, PlainRouter::default());
+        forward(c, "dsasync-forward", down, flows, DsaSync::new(&config()).expect("valid"));
         hold_release(c, flows);
+        let config = LocalRecoveryConfig { max_flows: 131_072, ..LocalRecoveryConfig::default() };
+        forward(c, "local-recovery-forward", down, flows, LocalRecovery::new(&config));
     }
     // A host has no more connections than this.
     for flows in [1, 1_000] {
         let config = LookAheadConfig { max_flows: 1_024, ..LookAheadConfig::default() };
-        forward(c, "look-ahead-forward", flows, LookAhead::new(&config));
+        forward(c, "look-ahead-forward", down, flows, LookAhead::new(&config));
+        let config = LocalResendConfig { max_flows: 1_024, ..LocalResendConfig::default() };
+        forward(c, "local-resend-forward", up, flows, LocalResend::new(&config));
+        let config = CrAwareConfig { max_flows: 1_024, ..CrAwareConfig::default() };
+        forward(c, "cr-aware-forward", up, flows, CrAware::new(&config));
+        let (scope, cause) = (Scope::Network, Cause::PrimaryUser);
+        let stop = LinkEventKind::FreezeStarted { scope, cause, expected: None };
+        let go = LinkEventKind::FreezeEnded { scope, cause };
+        stop_and_go(c, "cr-aware-freeze-thaw", flows, CrAware::new(&config), &[stop], &[go]);
+        let config = SnrGateConfig { max_flows: 1_024, ..SnrGateConfig::default() };
+        forward(c, "snr-gate-forward", up, flows, SnrGate::new(&config));
+        // The gate shuts at a weak sample after a second of strong ones.
+        let (weak, strong) = ([snr(2.0)], [snr(12.0); 10]);
+        stop_and_go(c, "snr-gate-shut-open", flows, SnrGate::new(&config), &weak, &strong);
     }
 }
 
