@@ -105,8 +105,8 @@ mod tests {
         }
     }
 
-    /// The file is not part of the project. A run that reads it meets what no walk has: places where the signal
-    /// stays strong or weak, and hardly any motion for the paper's rule.
+    /// The file is not part of the project. A run that reads it meets what no walk has: places where the
+    /// signal stays strong or weak, and hardly any motion for the paper's rule.
     #[test]
     fn the_measured_link_is_read_where_its_file_is() {
         let figure = FIGURES.iter().find(|figure| figure.id == "fig4").expect("it is there");
