@@ -109,6 +109,11 @@ pub(crate) fn row(
     row_of(variant, point, metric, unit, &point.values(value))
 }
 
+/// Retransmission timeouts of all connections; not-a-number where they were not measured.
+pub(crate) fn timeouts(run: &RunRecord) -> f64 {
+    linkhold_results::stats::Metric::RtoEvents.of(&run.totals)
+}
+
 /// A row with the mean of what was measured by seed, and its interval.
 pub(crate) fn row_of(
     variant: &Variant,

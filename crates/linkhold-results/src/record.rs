@@ -216,8 +216,11 @@ pub struct FlowRecord {
     pub retransmit_bps: f64,
     /// Segments sent again.
     pub retransmits: u64,
-    /// Retransmission timeouts.
-    pub rto_events: u64,
+    /// Retransmission timeouts of data; `null` if they were not measured. The kernel does not count those that
+    /// fire while the receiver's window is zero, and before Linux 6.7 counts by namespace: they are known only
+    /// if no other flow of TCP sends from the flow's host.
+    #[serde(default)]
+    pub rto_events: Option<u64>,
     /// Mean one-way delay, s.
     #[serde(with = "finite")]
     pub delay_mean_s: f64,
@@ -270,14 +273,18 @@ pub struct FlowRecord {
     /// Time from the flow's start to its last byte, s; `null` if the flow has no end or did not reach it.
     #[serde(with = "finite::option")]
     pub completion_s: Option<f64>,
-    /// Timeouts that F-RTO or timestamps found to be spurious and undid.
-    pub spurious_rtos: u64,
+    /// Timeouts that F-RTO or timestamps found to be spurious and undid. The kernel counts them by namespace
+    /// (`TCPLossUndo`): `null` if another flow of TCP sends from the flow's host.
+    #[serde(default)]
+    pub spurious_rtos: Option<u64>,
     /// Reductions of the window for a timeout that were not undone; `null` on the kernel, which does not
     /// count them.
     #[serde(default)]
     pub kept_rtos: Option<u64>,
-    /// Times fast recovery was entered.
-    pub fast_recoveries: u64,
+    /// Times fast recovery was entered. `null` as `spurious_rtos` is; the kernel's counters are
+    /// `TCPSackRecovery` and `TCPRenoRecovery`.
+    #[serde(default)]
+    pub fast_recoveries: Option<u64>,
     /// Median time from a silence's end to the first new data after it, s; `null` if no data followed one.
     #[serde(with = "finite::option")]
     pub resume_p50_s: Option<f64>,
@@ -303,7 +310,7 @@ impl Default for FlowRecord {
             goodput_bps: 0.0,
             retransmit_bps: 0.0,
             retransmits: 0,
-            rto_events: 0,
+            rto_events: None,
             delay_mean_s: f64::NAN,
             delay_std_s: f64::NAN,
             bytes: 0,
@@ -322,9 +329,9 @@ impl Default for FlowRecord {
             queueing_delay_p95_s: f64::NAN,
             queueing_delay_p99_s: f64::NAN,
             completion_s: None,
-            spurious_rtos: 0,
+            spurious_rtos: None,
             kept_rtos: None,
-            fast_recoveries: 0,
+            fast_recoveries: None,
             resume_p50_s: None,
             transport: FlowTransport::Tcp,
             udp: None,
@@ -421,10 +428,12 @@ pub struct RunTotals {
     pub retransmit_bps: f64,
     /// Segments sent again.
     pub retransmits: u64,
-    /// Retransmission timeouts.
-    pub rto_events: u64,
-    /// Timeouts found to be spurious and undone.
-    pub spurious_rtos: u64,
+    /// Retransmission timeouts; `null` if those of a flow are.
+    #[serde(default)]
+    pub rto_events: Option<u64>,
+    /// Timeouts found to be spurious and undone; `null` if those of a flow are.
+    #[serde(default)]
+    pub spurious_rtos: Option<u64>,
     /// Reductions of the window for a timeout that were not undone; `null` on the kernel, which does not
     /// count them.
     #[serde(default)]

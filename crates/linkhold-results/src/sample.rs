@@ -114,7 +114,7 @@ fn one(case: &str, index: u64, share: f64, seed: u64) -> (RunRecord, RunSeries) 
         goodput_bps: goodput,
         retransmit_bps: 3e4,
         retransmits: (120.0 * (1.02 - share) + 10.0 * noise(seed, 9)) as u64,
-        rto_events: if index == 0 { 3 + seed % 3 } else { 0 },
+        rto_events: Some(if index == 0 { 3 + seed % 3 } else { 0 }),
         bytes: (goodput * f64::from(SECONDS) / 8.0) as u64,
         active_s: f64::from(SECONDS),
         resume_p50_s: Some(0.02),

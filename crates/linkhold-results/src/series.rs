@@ -28,7 +28,7 @@ pub struct RunSeries {
     pub delays_outside_silence: DelayHistogram,
 }
 
-/// One flow over time. Every vector has one entry for each interval.
+/// One flow over time. Every vector has one entry for each interval, unless it says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSeries {
     /// Number of the flow.
@@ -47,7 +47,7 @@ pub struct FlowSeries {
     pub rtt_s: Vec<f64>,
     /// Bytes in flight at the end of the interval.
     pub in_flight_bytes: Vec<f64>,
-    /// Retransmission timeouts since the start.
+    /// Retransmission timeouts since the start; empty if the kernel does not tell them.
     pub rto_events: Vec<u64>,
 }
 

@@ -238,7 +238,7 @@ impl Metric {
             Self::LimitShare => totals.limit_share,
             Self::RetransmitRate => totals.retransmit_bps,
             Self::Retransmits => totals.retransmits as f64,
-            Self::RtoEvents => totals.rto_events as f64,
+            Self::RtoEvents => totals.rto_events.map_or(f64::NAN, |count| count as f64),
             Self::DelayMean => totals.delay_mean_s,
             Self::DelayStd => totals.delay_std_s,
             Self::DelayP50 => totals.delay_p50_s,

@@ -82,8 +82,8 @@ fn a_frozen_sender_has_no_timeout_in_a_silence() {
     let config = CrAwareConfig { resend: Resend::Nothing, ..CrAwareConfig::default() };
     let frozen = over_long_silences(vec![placed(config, Place::Stations)]);
     let (plain, frozen) = (&plain.flows[0], &frozen.flows[0]);
-    assert!(plain.rto_events > 10, "{} timeouts of the plain sender", plain.rto_events);
-    assert_eq!(frozen.rto_events, 0);
+    assert!(plain.rto_events > Some(10), "{:?} timeouts of the plain sender", plain.rto_events);
+    assert_eq!(frozen.rto_events, Some(0));
     assert!(frozen.goodput_bps > plain.goodput_bps, "{} and {}", frozen.goodput_bps, plain.goodput_bps);
 }
 

@@ -118,7 +118,7 @@ fn the_scenario_as_told_has_one_radio_and_says_in_each_case_what_was_told() {
             run.case
         );
         println!(
-            "{:9} {:.3} of the limit, queueing p50 {:.1} p95 {:.1} ms, {} sent again, {} timeouts, {:?}",
+            "{:9} {:.3} of the limit, queueing p50 {:.1} p95 {:.1} ms, {} sent again, timeouts: {:?}, {:?}",
             run.case,
             run.totals.limit_share,
             run.totals.queueing_delay_p50_s * 1e3,

@@ -4,18 +4,20 @@
 //! reads).
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::netns::{NetNs, NetNsError};
 
 /// Counters that tell what a silence did to a sender.
-pub const COUNTERS: [&str; 14] = [
+pub const COUNTERS: [&str; 15] = [
     "RetransSegs",
     "TCPTimeouts",
     "TCPSpuriousRTOs",
     "TCPSpuriousRtxHostQueues",
     "TCPLossProbes",
     "TCPLossProbeRecovery",
+    "TCPRenoRecovery",
     "TCPSackRecovery",
     "TCPLostRetransmit",
     "TCPFullUndo",
@@ -71,6 +73,10 @@ fn parse_counters(text: &str) -> Counters {
 /// One TCP connection of a sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Socket {
+    /// Local address; `None` if it could not be read.
+    pub local: Option<IpAddr>,
+    /// Remote address.
+    pub peer: Option<IpAddr>,
     /// Local port.
     pub local_port: u16,
     /// Remote port.
@@ -87,6 +93,9 @@ pub struct Socket {
     pub unacked: u32,
     /// Receive window last heard from the peer, bytes; kernels before 5.17 do not tell.
     pub send_window: Option<u32>,
+    /// Retransmission timeouts since the connection was opened, of the handshake too, but without those while
+    /// the peer's window was zero (`tcp_retransmit_timer`); kernels before 6.7 do not tell.
+    pub timeouts: Option<u16>,
 }
 
 /// Reads the connections of a namespace as `ss -ti` does, without starting a program for each look.
@@ -104,7 +113,10 @@ const NLMSG_ERROR: u16 = 2;
 const DUMP: u16 = 0x301;
 /// The attribute with `struct tcp_info` (linux/inet_diag.h).
 const INET_DIAG_INFO: u16 = 2;
-const TCP_ESTABLISHED: u32 = 1;
+/// The states in which a connection may have data to send again (net/tcp_states.h): TCP_ESTABLISHED,
+/// TCP_FIN_WAIT1, TCP_CLOSE_WAIT, TCP_LAST_ACK and TCP_CLOSING. A server that has written everything closes
+/// its end while the last of it is under way.
+const SENDING: u32 = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11;
 /// Lengths of `nlmsghdr`, `inet_diag_req_v2`, `inet_diag_msg`.
 const HEADER: usize = 16;
 const REQUEST: usize = 56;
@@ -135,7 +147,7 @@ impl Sockets {
         Ok(Self { socket, buffer: vec![0; PIECE] })
     }
 
-    /// The established connections now, of both families.
+    /// The connections that may send data now, of both families.
     ///
     /// # Errors
     /// The system's.
@@ -156,7 +168,7 @@ impl Sockets {
         request[HEADER] = family;
         request[HEADER + 1] = libc::IPPROTO_TCP as u8;
         request[HEADER + 2] = 1 << (INET_DIAG_INFO - 1);
-        request[HEADER + 4..HEADER + 8].copy_from_slice(&(1_u32 << TCP_ESTABLISHED).to_ne_bytes());
+        request[HEADER + 4..HEADER + 8].copy_from_slice(&SENDING.to_ne_bytes());
         send(self.socket.as_raw_fd(), &request, MsgFlags::empty())?;
         loop {
             let len = recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty())?;
@@ -186,6 +198,15 @@ fn parse_dump(mut piece: &[u8], found: &mut Vec<Socket>) -> bool {
 fn parse_message(message: &[u8]) -> Option<Socket> {
     let port = |at: usize| Some(u16::from_be_bytes(message.get(at..at + 2)?.try_into().ok()?));
     let (local_port, peer_port) = (port(4)?, port(6)?);
+    let (v4, v6) = (libc::AF_INET as u8, libc::AF_INET6 as u8);
+    let address = |at: usize| match message.first() {
+        Some(&family) if family == v4 => Some(IpAddr::from(*message.get(at..)?.first_chunk::<4>()?)),
+        // A listener on both families has the connections of IPv4 as mapped addresses of IPv6.
+        Some(&family) if family == v6 => {
+            Some(IpAddr::from(*message.get(at..)?.first_chunk::<16>()?).to_canonical())
+        }
+        _ => None,
+    };
     let mut attributes = message.get(MESSAGE..)?;
     while let (Some(len), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
         let len = usize::from(len).max(4);
@@ -194,6 +215,8 @@ fn parse_message(message: &[u8]) -> Option<Socket> {
             // Offsets in `struct tcp_info` (linux/tcp.h); it only ever grows at its end.
             let field = |at: usize| u32_at(info, at);
             return Some(Socket {
+                local: address(8),
+                peer: address(24),
                 local_port,
                 peer_port,
                 cwnd: field(80)?,
@@ -203,6 +226,7 @@ fn parse_message(message: &[u8]) -> Option<Socket> {
                 rto_us: field(8)?,
                 unacked: field(24)?,
                 send_window: field(228),
+                timeouts: u16_at(info, 240),
             });
         }
         attributes = attributes.get(len.next_multiple_of(4)..)?;
@@ -243,6 +267,36 @@ mod tests {
         // RFC 6928's initial window; nothing was lost yet.
         assert_eq!((socket.cwnd, socket.ssthresh, socket.unacked), (10, None, 0));
         assert!(socket.rto_us >= 200_000 && socket.send_window.is_none_or(|window| window > 10_000));
+        assert!(socket.timeouts.is_none_or(|timeouts| timeouts == 0), "{socket:?}");
+        let loopback = Some(IpAddr::from([127, 0, 0, 1]));
+        assert_eq!((socket.local, socket.peer), (loopback, loopback));
+    }
+
+    #[test]
+    fn a_connection_of_ipv4_at_a_listener_on_both_families_has_its_own_address() {
+        let Ok(listener) = std::net::TcpListener::bind((std::net::Ipv6Addr::UNSPECIFIED, 0)) else { return };
+        let server = listener.local_addr().unwrap().port();
+        let client = std::net::TcpStream::connect((std::net::Ipv4Addr::LOCALHOST, server)).unwrap();
+        let (served, _) = listener.accept().unwrap();
+        let all = Sockets::open_here().unwrap().read().unwrap();
+        let ports = (served.local_addr().unwrap().port(), client.local_addr().unwrap().port());
+        let socket = all.iter().find(|s| (s.local_port, s.peer_port) == ports).unwrap();
+        assert_eq!(socket.peer, Some(IpAddr::from([127, 0, 0, 1])));
+    }
+
+    #[test]
+    fn a_connection_whose_sender_has_closed_is_still_seen() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (served, _) = listener.accept().unwrap();
+        let ports = (client.local_addr().unwrap().port(), listener.local_addr().unwrap().port());
+        // The receiver does not read. So the end of the stream waits in the sender, which is closed.
+        client.set_nonblocking(true).unwrap();
+        while std::io::Write::write(&mut &client, &[0; 65_536]).is_ok() {}
+        drop(client);
+        let all = Sockets::open_here().unwrap().read().unwrap();
+        assert!(all.iter().any(|s| (s.local_port, s.peer_port) == ports), "{all:?}");
+        drop(served);
     }
 
     #[test]

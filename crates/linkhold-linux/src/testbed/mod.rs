@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod packets;
 pub mod ports;
 mod records;
+mod repairs;
 pub mod run;
 pub mod seats;
 pub mod seen;

@@ -1,6 +1,6 @@
 //! Turns what a run left behind into its record: the contract's object, and what only a kernel can tell.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration as StdDuration;
 
 use linkhold_core::packet::{Direction, StationId};
@@ -20,9 +20,11 @@ use super::flowlog::Flow;
 use super::host_load::HostLoad;
 use super::kernel::Counters;
 use super::records::mechanism_records;
+use super::repairs::{Sender, tell_of_datagrams, timeouts_over_time};
 use super::seats::{HostStatus, Statuses};
 use super::silence_story::{SilenceStory, merged, stories};
 use super::silence_summary::SilenceSummary;
+use super::topology::HostAt;
 use super::traffic::Completion;
 use super::watched::{Watched, WindowSample};
 use super::workload::{SIZED_PORT, Workload};
@@ -200,6 +202,13 @@ struct DataFlow<'a> {
     total: Option<u64>,
 }
 
+impl DataFlow<'_> {
+    /// The host that sends its data.
+    fn sender(&self) -> HostAt {
+        HostAt::sending(self.direction, self.flow.station)
+    }
+}
+
 pub(super) fn outcome(
     case: &Case,
     seed: u64,
@@ -222,19 +231,20 @@ pub(super) fn outcome(
     let mut flows = Vec::with_capacity(data.len());
     let (mut delays, mut resumes) = (PooledDelays::default(), DelayHistogram::new());
     let mut zero_windows = 0;
+    let (looks, counted) = (Looks::new(&watched.windows), counted_of_one_flow(&data, &watched));
     for (id, one) in data.iter().enumerate() {
         let mut record = flow_record(id as u32, one, Instant::ZERO + scenario.warm_up, report.until);
-        add_datagrams(&mut record, one.flow, report.until, &report.network);
+        if one.flow.datagrams().is_some() {
+            add_datagrams(&mut record, one.flow, report.until, &report.network);
+        } else {
+            let alone = counted.get(&one.sender()).copied();
+            add_repairs(&mut record, one, looks.of(one), alone, scenario.warm_up, report.until);
+        }
         flows.push(record);
         let track = one.flow.track(one.direction);
         delays.add(&track.delays, &track.delays_outside_silence);
         resumes.merge(&track.resumes);
         zero_windows += track.zero_windows;
-    }
-    // The kernel counts timeouts by host, not by flow: the record of the first flow of TCP has them all.
-    if let Some(first) = flows.iter_mut().find(|flow| flow.udp.is_none()) {
-        first.rto_events = watched.kernel.get("TCPTimeouts").copied().unwrap_or(0);
-        first.spurious_rtos = watched.kernel.get("TCPSpuriousRTOs").copied().unwrap_or(0);
     }
     let link = link_record(scenario, seed, &report)?;
     let counted_s = report.until.since(Instant::ZERO + scenario.warm_up).as_secs_f64();
@@ -255,7 +265,7 @@ pub(super) fn outcome(
     let heard: Vec<u32> = watched.windows.iter().filter_map(|sample| sample.send_window).collect();
     let first = data.iter().find(|one| one.flow.datagrams().is_none());
     let silences =
-        first.map(|one| told_silences(one, &report, &watched.windows, scenario.warm_up)).unwrap_or_default();
+        first.map(|one| told_silences(one, &report, looks.of(one), scenario.warm_up)).unwrap_or_default();
     let linux = LinuxRecord {
         congestion: congestion.to_owned(),
         case: case.name.clone(),
@@ -271,7 +281,7 @@ pub(super) fn outcome(
         resume_p99_s: some(resumes.quantile_s(0.99)),
         completions: (!workload.sized.is_empty())
             .then(|| Completions::of(&watched.completions, watched.corrupt)),
-        windows: first.map(|one| silence_windows(one, &report, &watched.windows)).unwrap_or_default(),
+        windows: first.map(|one| silence_windows(&report, looks.of(one))).unwrap_or_default(),
         silence_summary: (!silences.is_empty()).then(|| SilenceSummary::new(&silences)),
         silences,
         send_window: heard.iter().copied().min().zip(heard.iter().copied().max()).map(|(a, b)| [a, b]),
@@ -280,7 +290,7 @@ pub(super) fn outcome(
         agent: daemons.agent,
         hosts: daemons.hosts,
     };
-    let series = series(&record, scenario, &data, &report, &watched.windows, delays);
+    let series = series(&record, scenario, &data, &report, &looks, delays);
     Ok(Outcome { record, linux, series })
 }
 
@@ -343,10 +353,34 @@ fn flow_record(id: u32, one: &DataFlow<'_>, warm_up: Instant, until: Instant) ->
     record
 }
 
+/// What a flow of TCP sent again because of a timeout, and why.
+fn add_repairs(
+    record: &mut FlowRecord,
+    one: &DataFlow<'_>,
+    looks: &[&WindowSample],
+    alone: Option<&Counters>,
+    warm_up: Duration,
+    until: Instant,
+) {
+    let lived = record.completion_s.map_or(until.since(one.flow.start), Duration::from_secs_f64);
+    Sender { looks, alone, lived }.tell(record, Instant::ZERO + warm_up);
+}
+
+/// What each host counted from which one flow of TCP sends.
+fn counted_of_one_flow<'a>(data: &[DataFlow<'_>], watched: &'a Watched) -> BTreeMap<HostAt, &'a Counters> {
+    let mut flows: BTreeMap<HostAt, u32> = BTreeMap::new();
+    for one in data.iter().filter(|one| one.flow.datagrams().is_none()) {
+        *flows.entry(one.sender()).or_insert(0) += 1;
+    }
+    let alone = watched.counted.iter().filter(|(host, _)| flows.get(host) == Some(&1));
+    alone.map(|(host, counters)| (*host, counters)).collect()
+}
+
 /// What only a flow of UDP has.
 fn add_datagrams(record: &mut FlowRecord, flow: &Flow, until: Instant, network: &Network) {
     let Some(datagrams) = flow.datagrams() else { return };
     let inside = network.flow_of(&flow.key).map_or(0, |index| network.flow(index).in_flight());
+    tell_of_datagrams(record);
     record.transport = FlowTransport::Udp;
     record.udp = Some(datagrams.record(inside));
     record.media = datagrams.media(until);
@@ -383,18 +417,27 @@ fn link_record(scenario: &ResolvedScenario, seed: u64, report: &EtherReport) -> 
     })
 }
 
-fn samples_of<'a>(
-    one: &DataFlow<'_>,
-    samples: &'a [WindowSample],
-) -> impl Iterator<Item = &'a WindowSample> + use<'a> {
-    let (station, correspondent) = (one.flow.key.station.port, one.flow.key.correspondent.port);
-    samples
-        .iter()
-        .filter(move |sample| (sample.station_port, sample.correspondent_port) == (station, correspondent))
+/// The looks at each sender's socket, in the order of time.
+struct Looks<'a>(HashMap<(Option<u32>, u16, u16), Vec<&'a WindowSample>>);
+
+impl<'a> Looks<'a> {
+    fn new(samples: &'a [WindowSample]) -> Self {
+        let mut looks: HashMap<_, Vec<&WindowSample>> = HashMap::new();
+        for sample in samples {
+            let key = (sample.station, sample.station_port, sample.correspondent_port);
+            looks.entry(key).or_default().push(sample);
+        }
+        Self(looks)
+    }
+
+    fn of(&self, one: &DataFlow<'_>) -> &[&'a WindowSample] {
+        let key = &one.flow.key;
+        let found = self.0.get(&(Some(one.flow.station), key.station.port, key.correspondent.port));
+        found.map(Vec::as_slice).unwrap_or_default()
+    }
 }
 
-fn silence_windows(one: &DataFlow<'_>, report: &EtherReport, samples: &[WindowSample]) -> Vec<SilenceWindow> {
-    let samples: Vec<&WindowSample> = samples_of(one, samples).collect();
+fn silence_windows(report: &EtherReport, samples: &[&WindowSample]) -> Vec<SilenceWindow> {
     let window = |silence: &linkhold_radio::Silence| {
         let (start_s, end_s) = (silence.start.as_secs_f64(), silence.end.as_secs_f64());
         let before = samples.iter().rfind(|sample| sample.at_s <= start_s)?;
@@ -417,18 +460,17 @@ fn silence_windows(one: &DataFlow<'_>, report: &EtherReport, samples: &[WindowSa
 fn told_silences(
     one: &DataFlow<'_>,
     report: &EtherReport,
-    samples: &[WindowSample],
+    samples: &[&WindowSample],
     warm_up: Duration,
 ) -> Vec<SilenceStory> {
     let Some(number) = report.log.flows().iter().position(|flow| flow.key == one.flow.key) else {
         return Vec::new();
     };
-    let samples: Vec<&WindowSample> = samples_of(one, samples).collect();
     let of_station =
         report.silences.iter().filter(|silence| silence.scope.covers(StationId(one.flow.station)));
     let spans = merged(of_station.map(|silence| (silence.start, silence.end)).collect());
     let seen = report.log.seen(number, one.direction);
-    stories(&spans, &seen, &samples, Instant::ZERO + warm_up, report.until)
+    stories(&spans, &seen, samples, Instant::ZERO + warm_up, report.until)
 }
 
 fn series(
@@ -436,7 +478,7 @@ fn series(
     scenario: &ResolvedScenario,
     data: &[DataFlow<'_>],
     report: &EtherReport,
-    samples: &[WindowSample],
+    looks: &Looks<'_>,
     delays: PooledDelays,
 ) -> RunSeries {
     let interval_s = scenario.output.series_interval.as_secs_f64();
@@ -457,13 +499,15 @@ fn series(
     let mut flows = Vec::new();
     for (id, one) in data.iter().enumerate() {
         let mut series = FlowSeries::new(id as u32, FlowDirection::from(one.direction));
-        let mut looks = samples_of(one, samples).peekable();
+        let all = looks.of(one);
+        let mut next_look = all.iter().copied().peekable();
         let (mut before, mut look) = (0, None);
-        for (index, &delivered) in one.flow.track(one.direction).series.iter().enumerate() {
+        let points = &one.flow.track(one.direction).series;
+        for (index, &delivered) in points.iter().enumerate() {
             let goodput_bps = (delivered - before) as f64 * 8.0 / interval_s;
             before = delivered;
             let end_s = (index + 1) as f64 * interval_s;
-            while let Some(next) = looks.next_if(|sample| sample.at_s <= end_s) {
+            while let Some(next) = next_look.next_if(|sample| sample.at_s <= end_s) {
                 look = Some(next);
             }
             let seen = |value: fn(&WindowSample) -> f64| look.map_or(f64::NAN, value);
@@ -473,11 +517,14 @@ fn series(
             series.ssthresh_bytes.push(seen(|sample| sample.ssthresh.map_or(f64::NAN, f64::from)) * mss);
             series.rtt_s.push(seen(|sample| sample.rtt_s));
             series.in_flight_bytes.push(seen(|sample| f64::from(sample.in_flight)) * mss);
-            series.rto_events.push(0);
             if let Some(total) = router.goodput_bps.get_mut(index) {
                 *total += goodput_bps;
             }
         }
+        series.rto_events = match one.flow.datagrams() {
+            None => timeouts_over_time(all, interval_s, points.len()),
+            Some(_) => vec![0; points.len()],
+        };
         if flows.len() < MAX_SERIES {
             flows.push(series);
         }

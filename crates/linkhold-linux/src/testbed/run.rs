@@ -24,7 +24,7 @@ use super::link::DaemonLink;
 use super::outcome::{self, Outcome};
 use super::ports::Capture;
 use super::seats::{Seats, missing_for};
-use super::topology::{MAX_STATIONS, Topology};
+use super::topology::{HostAt, MAX_STATIONS, Topology};
 use super::traffic::Traffic;
 use super::watched::{SOCKET_INTERVAL, Stalls, Watched, WindowSample};
 use super::workload::Workload;
@@ -223,10 +223,13 @@ struct Hosts<'a> {
 
 /// A host with senders.
 struct Sender<'a> {
+    at: HostAt,
     netns: &'a NetNs,
     direction: Direction,
     sockets: Sockets,
+    /// What was counted before the start, and by the end of the warm-up.
     before: Counters,
+    at_warm_up: Option<Counters>,
 }
 
 /// What is there when a run's time begins.
@@ -241,26 +244,21 @@ impl<'n> Hosts<'n> {
     fn senders(&self, workload: &Workload) -> Result<Vec<Sender<'n>>, NetNsError> {
         let iperf = workload.iperf.iter().map(|client| (client.station, client.direction));
         let sized = workload.sized.iter().map(|flows| (flows.station, flows.direction));
-        let mut hosts: Vec<Option<u32>> = iperf
-            .chain(sized)
-            .map(|(station, direction)| match direction {
-                Direction::Downlink => None,
-                Direction::Uplink => Some(station),
-            })
-            .collect();
+        let mut hosts: Vec<HostAt> =
+            iperf.chain(sized).map(|(station, direction)| HostAt::sending(direction, station)).collect();
         hosts.sort_unstable();
         hosts.dedup();
         let mut senders = Vec::with_capacity(hosts.len());
-        for host in hosts {
-            let (netns, direction) = match host {
-                None => (self.ch, Direction::Downlink),
-                Some(station) => match self.stations.get(station as usize) {
+        for at in hosts {
+            let (netns, direction) = match at {
+                HostAt::Correspondent => (self.ch, Direction::Downlink),
+                HostAt::Station(station) => match self.stations.get(station as usize) {
                     Some(netns) => (netns, Direction::Uplink),
                     None => continue,
                 },
             };
             let (sockets, before) = (Sockets::open(netns)?, kernel::counters(netns)?);
-            senders.push(Sender { netns, direction, sockets, before });
+            senders.push(Sender { at, netns, direction, sockets, before, at_warm_up: None });
         }
         Ok(senders)
     }
@@ -275,13 +273,20 @@ impl<'n> Hosts<'n> {
         let Started { began, mut traffic, mut senders } = started;
         traffic.start(self.stations, workload, began)?;
         let length = StdDuration::from_nanos(scenario.duration.as_nanos());
+        let warm_up = StdDuration::from_nanos(scenario.warm_up.as_nanos());
         let mut windows = Vec::new();
         let mut stalls = Stalls::new(std::time::Instant::now(), traffic.waits().collect());
         while began.elapsed() < length {
             if options.stop.load(Ordering::Relaxed) {
                 return Err(RunError::Stopped);
             }
-            std::thread::sleep(SOCKET_INTERVAL.min(length.saturating_sub(began.elapsed())));
+            let now = began.elapsed();
+            let next = if now < warm_up { warm_up } else { length };
+            std::thread::sleep(SOCKET_INTERVAL.min(next.saturating_sub(now)));
+            let warm = began.elapsed() >= warm_up;
+            for sender in senders.iter_mut().filter(|sender| warm && sender.at_warm_up.is_none()) {
+                sender.at_warm_up = Some(kernel::counters(sender.netns)?);
+            }
             traffic.check()?;
             stalls.look(std::time::Instant::now(), traffic.waits().collect());
             for sender in &mut senders {
@@ -292,14 +297,17 @@ impl<'n> Hosts<'n> {
                 }
             }
         }
-        let mut total = Counters::new();
+        let (mut total, mut counted) = (Counters::new(), Vec::with_capacity(senders.len()));
         for sender in &senders {
-            for (name, count) in kernel::difference(&sender.before, &kernel::counters(sender.netns)?) {
+            let after = kernel::counters(sender.netns)?;
+            for (name, count) in kernel::difference(&sender.before, &after) {
                 *total.entry(name).or_insert(0) += count;
             }
+            let base = sender.at_warm_up.as_ref().unwrap_or(&after);
+            counted.push((sender.at, kernel::difference(base, &after)));
         }
         let (completions, corrupt) = traffic.finish();
-        Ok(Watched { kernel: total, completions, corrupt, windows, stalled: stalls.total() })
+        Ok(Watched { kernel: total, counted, completions, corrupt, windows, stalled: stalls.total() })
     }
 }
 

@@ -368,10 +368,8 @@ mod tests {
             station_port: 1,
             correspondent_port: 2,
             cwnd,
-            ssthresh: None,
             rtt_s: 0.1,
-            in_flight: 0,
-            send_window: None,
+            ..WindowSample::default()
         }
     }
 

@@ -13,6 +13,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use linkhold_core::mechanism::Place;
+use linkhold_core::packet::Direction;
 use serde::{Deserialize, Serialize};
 
 use super::tun::Tun;
@@ -31,7 +32,7 @@ const STATION_RADIO: &str = "radio0";
 const CH_WIRE: &str = "eth0";
 
 /// A host of the testbed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostAt {
     /// The correspondent hosts, which share a namespace.
@@ -41,6 +42,15 @@ pub enum HostAt {
 }
 
 impl HostAt {
+    /// The host that sends what goes in `direction` between the correspondents and `station`.
+    #[must_use]
+    pub const fn sending(direction: Direction, station: u32) -> Self {
+        match direction {
+            Direction::Downlink => Self::Correspondent,
+            Direction::Uplink => Self::Station(station),
+        }
+    }
+
     /// Its place in a case.
     #[must_use]
     pub const fn place(self) -> Place {

@@ -6,16 +6,19 @@ use std::time::Duration as StdDuration;
 use linkhold_core::packet::Direction;
 
 use super::kernel::{Counters, Socket};
+use super::topology::{HostAt, station_of};
 use super::traffic::Completion;
 
 /// How often the senders' windows are looked at.
 pub const SOCKET_INTERVAL: StdDuration = StdDuration::from_millis(20);
 
 /// A sender's connection at one time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct WindowSample {
     /// When, s after the start of the run.
     pub at_s: f64,
+    /// The station, if its address is one of the testbed's.
+    pub station: Option<u32>,
     /// The station's port.
     pub station_port: u16,
     /// The correspondent host's port.
@@ -30,18 +33,21 @@ pub struct WindowSample {
     pub in_flight: u32,
     /// Window last heard from the receiver, bytes.
     pub send_window: Option<u32>,
+    /// See [`Socket::timeouts`].
+    pub timeouts: Option<u16>,
 }
 
 impl WindowSample {
     /// What the kernel says of `socket`, whose host sends data in `direction`.
     #[must_use]
     pub fn new(at_s: f64, direction: Direction, socket: &Socket) -> Self {
-        let (station_port, correspondent_port) = match direction {
-            Direction::Downlink => (socket.peer_port, socket.local_port),
-            Direction::Uplink => (socket.local_port, socket.peer_port),
+        let (station, station_port, correspondent_port) = match direction {
+            Direction::Downlink => (socket.peer, socket.peer_port, socket.local_port),
+            Direction::Uplink => (socket.local, socket.local_port, socket.peer_port),
         };
         Self {
             at_s,
+            station: station.and_then(station_of),
             station_port,
             correspondent_port,
             cwnd: socket.cwnd,
@@ -49,14 +55,17 @@ impl WindowSample {
             rtt_s: f64::from(socket.rtt_us) / 1e6,
             in_flight: socket.unacked,
             send_window: socket.send_window,
+            timeouts: socket.timeouts,
         }
     }
 }
 
 /// What the hosts' side of a run saw.
 pub struct Watched {
-    /// What the senders' kernels counted.
+    /// What the senders' kernels counted, from start to end.
     pub kernel: Counters,
+    /// The same from the end of the warm-up on, by the host that sends.
+    pub counted: Vec<(HostAt, Counters)>,
     /// Sized flows.
     pub completions: Vec<Completion>,
     /// Sized flows whose bytes were wrong.

@@ -36,7 +36,7 @@ impl Findings {
             String::new()
         } else {
             format!(
-                " ({:.3} of the limit, {} repeated, {} timeouts, {} dropped)",
+                " ({:.3} of the limit, {} repeated, timeouts: {:?}, {} dropped)",
                 totals.limit_share, totals.retransmits, totals.rto_events, of.record.link.queue_drops
             )
         };

@@ -5,6 +5,7 @@
 //! also the agent's and the host's process (`agent --config FILE`, `host --config FILE`).
 
 mod hosts;
+mod repairs;
 mod watcher;
 
 use std::path::Path;
@@ -78,6 +79,8 @@ fn main() -> ExitCode {
             "a_case_asks_for_senders_at_the_correspondent_frozen_by_ebpf",
             hosts::by_ebpf_at_the_correspondent,
         ),
+        trial("timeouts_are_told_of_the_flow_that_had_them", repairs::of_two_flows_in_a_namespace),
+        trial("a_lone_flow_has_its_namespaces_counters", repairs::of_one_flow_in_a_namespace),
         trial("what_only_watches_stands_beside_a_kernel", watcher::stands_beside_a_kernel),
     ];
     libtest_mimic::run(&arguments, trials).exit_code()

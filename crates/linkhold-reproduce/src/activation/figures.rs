@@ -3,7 +3,7 @@
 use linkhold_radio::PhyRate;
 use linkhold_results::{FigureRow, FlowRecord, RunRecord};
 
-use crate::figure::{Metric, metric_rows, rows_of};
+use crate::figure::{Metric, metric_rows, rows_of, timeouts};
 use crate::grid::{Grid, Variant};
 
 /// The paper's TCP.
@@ -161,10 +161,6 @@ pub(super) fn overhead(run: &RunRecord) -> f64 {
 /// Rows of every metric.
 fn rows(grid: &Grid, metrics: &[Metric]) -> Vec<FigureRow> {
     rows_of(grid, |variant, point| metric_rows(variant, point, metrics))
-}
-
-fn timeouts(run: &RunRecord) -> f64 {
-    run.totals.rto_events as f64
 }
 
 fn unfinished(run: &RunRecord) -> f64 {

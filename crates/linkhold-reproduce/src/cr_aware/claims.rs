@@ -3,6 +3,7 @@
 //! the first tables.
 
 use super::figures::{PAPER_STACK, packets};
+use crate::figure::timeouts;
 use crate::finding::{Finding, Test, mean, mean_without, of, ratio_over_seeds};
 use crate::grid::{Grid, Point};
 
@@ -58,8 +59,7 @@ pub(super) fn fig4(grid: &Grid, claim: &str) -> Option<Finding> {
         "newreno-cr-above-tcp-lr" => over_best(grid, "newreno+cr", &["tcp-lr"]),
         // "Frequently" is taken as once a minute.
         "timeouts-stay" => {
-            let a_minute =
-                |point: &Point| point.values(|run| run.totals.rto_events as f64 * 60.0 / run.sim_s);
+            let a_minute = |point: &Point| point.values(|run| timeouts(run) * 60.0 / run.sim_s);
             let both = [a_minute(point(grid, "phy-lr+cr")?), a_minute(point(grid, "tcp-lr+cr")?)];
             let [one, other] = &both;
             of(if mean(one) < mean(other) { one } else { other }, Test::AtLeast(1.0))

@@ -2,7 +2,7 @@
 
 use linkhold_results::{FigureRow, FlowSeries, RunRecord};
 
-use crate::figure::{row, row_of, rows_of};
+use crate::figure::{row, row_of, rows_of, timeouts};
 use crate::grid::{Grid, Point, Variant};
 
 /// The paper's TCP, NewReno in user space, with what the scenario assumes of the radio.
@@ -73,7 +73,7 @@ pub(super) fn goodput_rows(grid: &Grid) -> Vec<FigureRow> {
             row(variant, point, "goodput", "B/s", |run| run.totals.goodput_bps / 8.0),
             row(variant, point, "packets delivered", "", delivered),
             row(variant, point, "retransmissions", "", |run| run.totals.retransmits as f64),
-            row(variant, point, "timeouts", "", |run| run.totals.rto_events as f64),
+            row(variant, point, "timeouts", "", timeouts),
         ]
     });
     for (case, delivered) in [("newreno", 26.0), ("phy-lr", 163.0)] {

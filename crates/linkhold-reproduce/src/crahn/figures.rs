@@ -3,7 +3,7 @@
 use linkhold_results::stats::Estimate;
 use linkhold_results::{FigureRow, RunRecord, RunSeries};
 
-use crate::figure::{metric_rows, row_of, rows_of};
+use crate::figure::{self, metric_rows, row_of, rows_of};
 use crate::grid::{Grid, Point, Variant};
 
 /// The curve of a figure on which the claims are tested, where there are others.
@@ -177,7 +177,7 @@ pub(super) fn throughput(run: &RunRecord) -> f64 {
 /// Retransmission timeouts a second, of all connections together.
 pub(super) fn timeouts(run: &RunRecord) -> f64 {
     let seconds = run.flows.iter().map(|flow| flow.active_s).fold(0.0, f64::max);
-    run.flows.iter().map(|flow| flow.rto_events).sum::<u64>() as f64 / seconds
+    figure::timeouts(run) / seconds
 }
 
 /// Equation (4): throughput over the mean capacity of the working channel, silences counted as none.

@@ -3,7 +3,7 @@
 use linkhold_results::stats::Estimate;
 use linkhold_results::{FigureRow, RunRecord};
 
-use crate::figure::{row, rows_of};
+use crate::figure::{row, rows_of, timeouts};
 use crate::finding::mean;
 use crate::grid::{Grid, Point, Variant};
 
@@ -204,7 +204,7 @@ pub(super) fn goodput_and_retransmission_rows(grid: &Grid) -> Vec<FigureRow> {
             row(variant, point, "goodput", "Mbit/s", |run| run.totals.goodput_bps / 1e6),
             row(variant, point, "goodput share of the limit", "", |run| run.totals.limit_share),
             row(variant, point, "retransmission rate", "Mbit/s", |run| run.totals.retransmit_bps / 1e6),
-            row(variant, point, "timeouts", "", |run| run.totals.rto_events as f64),
+            row(variant, point, "timeouts", "", timeouts),
             row(variant, point, "p99 delay outside silences", "ms", |run| {
                 run.totals.delay_p99_outside_silence_s * 1e3
             }),
@@ -294,7 +294,7 @@ pub(super) fn sensitivity_rows(grid: &Grid) -> Vec<FigureRow> {
                 row(variant, point, "goodput", "Mbit/s", |run| run.totals.goodput_bps / 1e6),
                 row(variant, point, "goodput share of the limit", "", |run| run.totals.limit_share),
                 row(variant, point, "retransmission rate", "Mbit/s", |run| run.totals.retransmit_bps / 1e6),
-                row(variant, point, "timeouts", "", |run| run.totals.rto_events as f64),
+                row(variant, point, "timeouts", "", timeouts),
             ];
             if variant.direction == "downlink" {
                 rows[2].paper = Some(3.1);
@@ -410,7 +410,7 @@ pub(super) fn switch_rows(grid: &Grid) -> Vec<FigureRow> {
         vec![
             drop,
             row(variant, point, "retransmissions", "", |run| run.totals.retransmits as f64),
-            row(variant, point, "timeouts", "", |run| run.totals.rto_events as f64),
+            row(variant, point, "timeouts", "", timeouts),
             row(variant, point, "p99 delay", "ms", |run| run.totals.delay_p99_s * 1e3),
         ]
     });

@@ -150,8 +150,11 @@ pub(super) fn verdict(report: &RunReport) -> String {
     out
 }
 
-/// "1 timeout", "2.5 timeouts".
+/// "1 timeout", "2.5 timeouts"; in words if they were not measured.
 fn counted(number: f64, noun: &str) -> String {
+    if !number.is_finite() {
+        return format!("an unknown number of {noun}s");
+    }
     let number = format::count(number);
     if number == "1" { format!("1\u{a0}{noun}") } else { format!("{number}\u{a0}{noun}s") }
 }

@@ -158,6 +158,7 @@ impl ParquetFiles {
             let time = |of: fn(&WebRecord) -> f64| {
                 flow.web.as_ref().map_or(Value::Null, |web| Value::Number(of(web)))
             };
+            let known = |count: Option<u64>| count.map_or(Value::Null, Value::Integer);
             let startup = flow.media.as_ref().and_then(|media| media.startup_s);
             self.flows.row(&[
                 Value::Text(&run.case),
@@ -169,9 +170,9 @@ impl ParquetFiles {
                 Value::Number(flow.goodput_bps),
                 Value::Number(flow.retransmit_bps),
                 Value::Integer(flow.retransmits),
-                Value::Integer(flow.rto_events),
-                Value::Integer(flow.spurious_rtos),
-                Value::Integer(flow.fast_recoveries),
+                known(flow.rto_events),
+                known(flow.spurious_rtos),
+                known(flow.fast_recoveries),
                 Value::Integer(flow.bytes),
                 Value::Number(flow.delay_mean_s),
                 Value::Number(flow.delay_std_s),
@@ -203,7 +204,7 @@ impl ParquetFiles {
                 Value::Number(flow.queueing_delay_p50_s),
                 Value::Number(flow.queueing_delay_p95_s),
                 Value::Number(flow.queueing_delay_p99_s),
-                flow.kept_rtos.map_or(Value::Null, Value::Integer),
+                known(flow.kept_rtos),
             ])?;
         }
         Ok(())
