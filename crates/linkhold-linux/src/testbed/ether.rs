@@ -75,8 +75,8 @@ pub struct EtherReport {
     pub air_losses: u64,
     /// Packets no buffer was left for, or that a port could not take.
     pub overruns: u64,
-    /// Packets carried.
-    pub packets: u64,
+    /// Events the engine handled.
+    pub events: u64,
     /// When it ended.
     pub until: Instant,
     /// The network as it was then, with the mechanisms that stood in it.
@@ -227,6 +227,7 @@ impl Ether {
 
     fn report(self, until: Instant) -> (EtherReport, Tuns) {
         let Self { engine, mut silences, base, samples, warm_up: _ } = self;
+        let events = engine.events();
         let (mut network, mut ports) = engine.into_parts();
         ports.log.end(until);
         silences.extend(network.take_silences(AIR));
@@ -236,7 +237,7 @@ impl Ether {
         let Base { accounting: base, uplink: uplink_before, losses: before } =
             base.unwrap_or_else(|| Base::at(until, &network));
         let losses = network.losses();
-        let Ports { tuns, log, faults, carried, .. } = ports;
+        let Ports { tuns, log, faults, .. } = ports;
         let Faults { edge_lateness, event_lateness, overruns, error: _ } = faults;
         let report = EtherReport {
             accounting: accounting.since(&base),
@@ -249,7 +250,7 @@ impl Ether {
             queue_drops: losses.queue + losses.wired - before.queue - before.wired,
             air_losses: losses.air - before.air,
             overruns,
-            packets: carried,
+            events,
             until,
             network,
         };

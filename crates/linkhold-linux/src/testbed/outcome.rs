@@ -255,7 +255,7 @@ pub(super) fn outcome(
         stack: Stack::Linux,
         sim_s: scenario.duration.as_secs_f64(),
         wall_s: wall.as_secs_f64(),
-        events: report.packets,
+        events: report.events,
         flows,
         link,
         totals,

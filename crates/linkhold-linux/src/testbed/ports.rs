@@ -105,8 +105,6 @@ pub struct Ports {
     pub log: FlowLog,
     /// How late and how lossy the testbed was.
     pub faults: Faults,
-    /// Packets carried.
-    pub carried: u64,
     /// The route over the wire, the same for all flows.
     wire: Route,
     packets: Packets,
@@ -126,17 +124,7 @@ impl Ports {
         capture: Option<Box<dyn Capture>>,
         began: std::time::Instant,
     ) -> Self {
-        Self {
-            tuns,
-            log,
-            faults: Faults::default(),
-            carried: 0,
-            wire,
-            packets: Packets::default(),
-            sink,
-            capture,
-            began,
-        }
+        Self { tuns, log, faults: Faults::default(), wire, packets: Packets::default(), sink, capture, began }
     }
 
     /// The time on the real clock.
@@ -168,7 +156,6 @@ impl Ports {
             },
         };
         let Some(id) = id else { return };
-        self.carried += 1;
         // A packet refused at once has left its slot; the next one overwrites what is kept there now.
         if !self.packets.keep(id, bytes) {
             self.faults.overruns += 1;

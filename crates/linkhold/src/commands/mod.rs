@@ -62,7 +62,15 @@ fn on_pool<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> Re
 
 /// The JSON of a report, with a newline at its end.
 fn to_json(report: &impl serde::Serialize) -> Result<String, Failure> {
-    let json = serde_json::to_string_pretty(report)
-        .map_err(|error| Failure::Failed(format!("cannot write the results as JSON: {error}")))?;
-    Ok(json + "\n")
+    written(serde_json::to_string_pretty(report))
+}
+
+/// The JSON of a report in one line, with a newline at its end.
+fn to_json_line(report: &impl serde::Serialize) -> Result<String, Failure> {
+    written(serde_json::to_string(report))
+}
+
+fn written(json: serde_json::Result<String>) -> Result<String, Failure> {
+    let failed = |error| Failure::Failed(format!("cannot write the results as JSON: {error}"));
+    json.map(|json| json + "\n").map_err(failed)
 }

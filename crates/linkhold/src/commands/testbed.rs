@@ -16,10 +16,9 @@ use linkhold_linux::testbed::run::{available_congestion_controls, check, check_c
 use linkhold_linux::testbed::seats::missing_for;
 use linkhold_linux::testbed::signals::stop_on_signals;
 use linkhold_results::table::run_table;
-use linkhold_results::{CompareRow, RunRecord, RunReport, RunSeries, compare};
+use linkhold_results::{CompareRow, Program, RunRecord, RunReport, RunSeries, ScenarioInfo, compare};
 use linkhold_scenario::{Case, Scenario};
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use crate::output::{OutputFolder, print, width};
 use crate::program::program;
@@ -169,8 +168,8 @@ impl Job {
         })
     }
 
-    /// The report on `outcomes`, its JSON with the key `linux`, and the time series.
-    fn report(&self, outcomes: Vec<Outcome>) -> Result<(RunReport, Value, Vec<RunSeries>), Failure> {
+    /// The report on `outcomes`, the same with the key `linux`, and the time series.
+    fn report(&self, outcomes: Vec<Outcome>) -> Result<(RunReport, WithLinux, Vec<RunSeries>), Failure> {
         let mut records = Vec::with_capacity(outcomes.len());
         let (mut linux, mut series) = (Vec::new(), Vec::new());
         for Outcome { record, linux: told, series: one } in outcomes {
@@ -185,7 +184,7 @@ impl Job {
         let path = self.entry.scenario.display().to_string();
         let info = linkhold_sim::scenario_info(&self.scenario, &path, &self.entry.set);
         let report = RunReport::new(program(), info, records, comparison);
-        let json = with_linux(&report, &linux)?;
+        let json = with_linux(&report, linux);
         Ok((report, json, series))
     }
 }
@@ -281,10 +280,8 @@ fn tell_finished(jobs: &[Job], outcomes: Vec<Option<Outcome>>, json_only: bool) 
         let count = job.cells().count();
         let (report, mut json, _) = job.report(outcomes.by_ref().take(count).flatten().collect())?;
         if json_only {
-            if let Some(object) = json.as_object_mut() {
-                object.insert("name".to_owned(), Value::String(job.entry.name.clone()));
-            }
-            told += &format!("{json}\n");
+            json.name = Some(job.entry.name.clone());
+            told += &super::to_json_line(&json)?;
         } else {
             told += &format!("{}\n{}\n", job.entry.name, run_table(&report, width()));
         }
@@ -461,18 +458,31 @@ fn compare_by_congestion(
     rows.collect()
 }
 
-/// The object of `linkhold.run/1`, with the key `linux` in each run.
-fn with_linux(report: &RunReport, linux: &[LinuxRecord]) -> Result<Value, Failure> {
-    let fail =
-        |error: serde_json::Error| Failure::Failed(format!("cannot write the results as JSON: {error}"));
-    let mut object = serde_json::to_value(report).map_err(fail)?;
-    let runs = object.get_mut("runs").and_then(Value::as_array_mut);
-    for (run, linux) in runs.into_iter().flatten().zip(linux) {
-        if let Some(run) = run.as_object_mut() {
-            run.insert("linux".to_owned(), serde_json::to_value(linux).map_err(fail)?);
-        }
-    }
-    Ok(object)
+/// The object of `linkhold.run/1`, its keys in the order of [`RunReport`], with the key `linux` in each run and
+/// the entry's name in a batch.
+#[derive(Serialize)]
+struct WithLinux {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    schema: String,
+    program: Program,
+    scenario: ScenarioInfo,
+    runs: Vec<RunOnLinux>,
+    compare: Vec<CompareRow>,
+}
+
+/// A run with what only a kernel tells.
+#[derive(Serialize)]
+struct RunOnLinux {
+    #[serde(flatten)]
+    record: RunRecord,
+    linux: LinuxRecord,
+}
+
+fn with_linux(report: &RunReport, linux: Vec<LinuxRecord>) -> WithLinux {
+    let RunReport { schema, program, scenario, runs, compare } = report.clone();
+    let runs = runs.into_iter().zip(linux).map(|(record, linux)| RunOnLinux { record, linux }).collect();
+    WithLinux { name: None, schema, program, scenario, runs, compare }
 }
 
 #[cfg(test)]
@@ -637,5 +647,22 @@ mod tests {
         ];
         assert_eq!(pairs(Some("hold")), named);
         assert!(pairs(Some("fifo")).is_empty(), "cells of the baseline are not finished yet");
+    }
+
+    #[test]
+    fn the_keys_of_a_report_are_those_of_a_simulation_in_their_order_and_linux() {
+        let (report, _) = linkhold_results::sample::run(2);
+        let linux: LinuxRecord = serde_json::from_value(serde_json::json!({
+            "congestion": "cubic", "case": "none", "counters": {}, "edge_late_p99_s": 0.0, "event_late_p99_s": 0.0,
+            "overruns": 0, "resumes": 0, "windows": [], "zero_windows": 0,
+        }))
+        .unwrap();
+        let mut told = with_linux(&report, vec![linux.clone(); report.runs.len()]);
+        told.name = Some("far".to_owned());
+        let added = format!(",\"linux\":{}", serde_json::to_string(&linux).unwrap());
+        let text = crate::commands::to_json_line(&told).unwrap();
+        assert_eq!(text.matches(&added).count(), report.runs.len());
+        let plain = format!("{}\n", serde_json::to_string(&report).unwrap());
+        assert_eq!(text.replace(&added, "").replacen("\"name\":\"far\",", "", 1), plain);
     }
 }
