@@ -340,6 +340,10 @@ impl Mechanism for Chain {
         })
         .unwrap_or_default()
     }
+
+    fn members(&self) -> Vec<(&'static str, Metrics)> {
+        self.members.iter().flat_map(|member| member.mechanism.members()).collect()
+    }
 }
 
 #[cfg(test)]

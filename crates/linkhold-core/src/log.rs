@@ -393,6 +393,10 @@ impl<M: Mechanism, W: io::Write + Send> Mechanism for Recorder<M, W> {
     fn metrics(&self) -> Metrics {
         self.mechanism.metrics()
     }
+
+    fn members(&self) -> Vec<(&'static str, Metrics)> {
+        self.mechanism.members()
+    }
 }
 
 fn new_actions(out: &Actions, before: usize) -> &[Action] {

@@ -123,6 +123,12 @@ pub trait Mechanism: Send {
     /// Counters so far.
     fn metrics(&self) -> Metrics;
 
+    /// Name and counters of each mechanism that this one is made of, from the wire to the radio: of itself, if
+    /// it is no [chain](crate::chain::Chain).
+    fn members(&self) -> Vec<(&'static str, Metrics)> {
+        vec![(self.name(), self.metrics())]
+    }
+
     /// One entry for all inputs; answers a verdict exactly for a packet or a datagram.
     fn step(&mut self, now: Instant, input: Input<'_>, out: &mut Actions) -> Option<Verdict> {
         match input {
@@ -187,6 +193,10 @@ impl<M: Mechanism + ?Sized> Mechanism for Box<M> {
 
     fn metrics(&self) -> Metrics {
         (**self).metrics()
+    }
+
+    fn members(&self) -> Vec<(&'static str, Metrics)> {
+        (**self).members()
     }
 }
 

@@ -210,3 +210,13 @@ fn a_flush_lets_go_of_everything_in_both_directions() {
     assert!(talk.chain.members.iter().all(|member| member.held.is_empty()));
     assert_eq!(talk.chain.metrics().holds, 2, "the sum of both");
 }
+
+#[test]
+fn each_member_tells_its_own_counters() {
+    let counted = |holds| Metrics { holds, ..Metrics::default() };
+    let inner = Chain::new(vec![Box::new(Scripted::default()), Box::new(Scripted::default())], 1);
+    let chain: Box<dyn Mechanism> =
+        Box::new(Chain::new(vec![Box::new(Scripted::default()), Box::new(inner)], 1));
+    assert_eq!(chain.metrics(), counted(3));
+    assert_eq!(chain.members(), vec![("scripted", counted(1)); 3]);
+}

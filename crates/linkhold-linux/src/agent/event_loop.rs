@@ -33,7 +33,7 @@ use super::senders::Senders;
 use super::silences::SilenceTable;
 use super::snr::{Sample, SnrSource};
 use super::stations::{HOST, NoNumberLeft, Stations};
-use super::status::{Channel, Packets, RadioStatus, Status, Windows};
+use super::status::{Channel, MechanismStatus, Packets, RadioStatus, Status, Windows};
 use super::surroundings::Surroundings;
 use crate::datapath::DataPath;
 use crate::datapath::nfqueue::NfQueue;
@@ -792,6 +792,7 @@ impl Core {
             untracked_events: radios.iter().map(|radio| radio.untracked_events).sum(),
             processor: self.processor,
             troubles: self.surroundings.troubles().into_iter().chain(self.failures.iter().cloned()).collect(),
+            mechanisms: MechanismStatus::all(mechanisms()),
             radios,
         }
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use linkhold_core::action::DropReason;
-use linkhold_core::mechanism::Metrics;
+use linkhold_core::mechanism::{Mechanism, Metrics};
+use linkhold_results::record::by_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +84,9 @@ pub struct Status {
     /// What keeps packets from the agent, or the agent from its work, and what to change; empty: nothing.
     #[serde(default)]
     pub troubles: Vec<String>,
+    /// Each mechanism apart, from the wire to the radio; the sums of all radios.
+    #[serde(default)]
+    pub mechanisms: Vec<MechanismStatus>,
     /// Each radio apart. The numbers above are their sums.
     #[serde(default)]
     pub radios: Vec<RadioStatus>,
@@ -125,6 +129,36 @@ pub struct RadioStatus {
     pub packets: Packets,
     /// Windows. Acknowledgments that could not be sent are counted for all radios together only.
     pub windows: Windows,
+}
+
+/// One of the mechanisms that run, by the counters that `linkhold run` reports of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MechanismStatus {
+    /// Its name.
+    pub name: String,
+    /// Packets dropped or discarded, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Its other counters by name.
+    #[serde(flatten)]
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl MechanismStatus {
+    /// The members of all `mechanisms`, which are those of one radio each and have the same members.
+    pub(super) fn all<'a>(mechanisms: impl Iterator<Item = &'a dyn Mechanism>) -> Vec<Self> {
+        let mut sums: Vec<(&str, Metrics)> = Vec::new();
+        for (index, (name, metrics)) in mechanisms.flat_map(|one| one.members().into_iter().enumerate()) {
+            match sums.get_mut(index) {
+                Some((_, sum)) => *sum = sum.plus(&metrics),
+                None => sums.push((name, metrics)),
+            }
+        }
+        let named = |(name, metrics): (&str, Metrics)| {
+            let (counters, dropped) = by_name(&metrics);
+            Self { name: name.to_owned(), dropped, counters }
+        };
+        sums.into_iter().map(named).collect()
+    }
 }
 
 /// What the radio carries.
@@ -371,5 +405,38 @@ impl fmt::Display for Status {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linkhold_core::action::Actions;
+    use linkhold_core::chain::Chain;
+    use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+    use linkhold_core::registry::find;
+    use linkhold_core::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn each_mechanism_of_a_chain_is_told_apart_with_every_counter_of_a_runs_record() {
+        let build =
+            |name: &str| find(name).expect("registered").recommended().build(1).expect("it stands here");
+        let radio = || Chain::new(vec![build("dsasync"), build("local-recovery")], 1);
+        let mut radios = [radio(), radio()];
+        let kind =
+            LinkEventKind::FreezeStarted { scope: Scope::Network, cause: Cause::Sensing, expected: None };
+        for one in &mut radios {
+            one.on_link(Instant::ZERO, LinkEvent::at(Instant::ZERO, kind), &mut Actions::new());
+        }
+        let told = MechanismStatus::all(radios.iter().map(|one| one as &dyn Mechanism));
+        let names: Vec<&str> = told.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["dsasync", "local-recovery"], "the same of each radio");
+        let (counters, dropped) = by_name(&Metrics::default());
+        for one in &told {
+            assert!(one.counters.keys().eq(counters.keys()) && one.dropped == dropped, "{one:?}");
+        }
+        let silences: Vec<u64> = told.iter().map(|one| one.counters["silences"]).collect();
+        assert_eq!((silences, radios[0].metrics().silences), (vec![2, 2], 1), "the sum of both radios");
     }
 }

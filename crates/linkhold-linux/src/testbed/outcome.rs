@@ -259,7 +259,7 @@ pub(super) fn outcome(
         flows,
         link,
         totals,
-        mechanisms: mechanism_records(scenario, &daemons, &report.network),
+        mechanisms: mechanism_records(scenario, &daemons, &report.network)?,
     };
     let some = |value: f64| value.is_finite().then_some(value);
     let heard: Vec<u32> = watched.windows.iter().filter_map(|sample| sample.send_window).collect();

@@ -2,22 +2,26 @@
 
 use linkhold_core::mechanism::Place;
 use linkhold_results::MechanismRecord;
-use linkhold_scenario::ResolvedScenario;
+use linkhold_scenario::{PlacedMechanism, ResolvedScenario};
 use linkhold_sim::build::stands_in_the_radio;
 use linkhold_sim::network::Network;
 
+use super::error::RunError;
 use super::seats::Statuses;
 use crate::agent::status::Status;
 
 /// A record for each mechanism of the case, in its order; of one at several nodes, the sums.
+///
+/// # Errors
+/// [`RunError::Daemon`] if a daemon tells nothing of a mechanism that it was to carry out.
 pub(super) fn mechanism_records(
     scenario: &ResolvedScenario,
     daemons: &Statuses,
     network: &Network,
-) -> Vec<MechanismRecord> {
-    let record = |placed| {
+) -> Result<Vec<MechanismRecord>, RunError> {
+    let record = |placed: &PlacedMechanism| {
         if stands_in_the_radio(placed) {
-            return linkhold_sim::mechanism_record(placed, network);
+            return Ok(linkhold_sim::mechanism_record(placed, network));
         }
         let mut sum = MechanismRecord {
             name: placed.settings.name().to_owned(),
@@ -25,48 +29,29 @@ pub(super) fn mechanism_records(
             ..MechanismRecord::default()
         };
         match placed.place {
-            Place::BaseStation => daemons.agent.iter().for_each(|status| add(&mut sum, status)),
+            Place::BaseStation => {
+                daemons.agent.iter().try_for_each(|status| add(&mut sum, "agent", status))?
+            }
             Place::Stations | Place::Correspondent => {
-                let there = daemons.hosts.iter().filter(|host| host.at.place() == placed.place);
-                there.for_each(|host| add(&mut sum, &host.status));
+                let mut there = daemons.hosts.iter().filter(|host| host.at.place() == placed.place);
+                there.try_for_each(|host| add(&mut sum, &host.at.to_string(), &host.status))?;
             }
         }
-        sum
+        Ok(sum)
     };
     scenario.mechanisms.iter().map(record).collect()
 }
 
-/// Adds a daemon's counters.
-fn add(sum: &mut MechanismRecord, status: &Status) {
-    let (packets, windows) = (&status.packets, &status.windows);
-    let counters = [
-        ("packets", packets.seen),
-        ("held_packets", packets.held),
-        ("held_bytes_peak", packets.held_bytes_peak),
-        ("holds", packets.holds),
-        ("datagram_holds", packets.datagram_holds),
-        ("released", packets.released),
-        ("acks_injected", windows.acks_injected),
-        ("copies_sent", packets.copies_sent),
-        ("windows_closed", windows.closed),
-        ("windows_reopened", windows.reopened),
-        ("windows_closed_now", windows.closed_now),
-        ("windows_clamped", windows.clamped),
-        ("probes_answered", windows.probes_answered),
-        ("flows", status.flows),
-        ("silences", status.silences),
-    ];
-    let dropped = [
-        ("buffer_full", packets.dropped_buffer_full),
-        ("superseded", packets.dropped_superseded),
-        ("flow_evicted", packets.dropped_flow_evicted),
-        ("standing_queue", packets.dropped_standing_queue),
-        ("repaired_here", packets.dropped_repaired_here),
-        ("too_old", packets.dropped_too_old),
-    ];
-    for (into, list) in [(&mut sum.counters, &counters[..]), (&mut sum.dropped, &dropped[..])] {
+/// Adds what the daemon `who` counted of the mechanism that `sum` is of.
+fn add(sum: &mut MechanismRecord, who: &str, status: &Status) -> Result<(), RunError> {
+    let Some(told) = status.mechanisms.iter().find(|one| one.name == sum.name) else {
+        let what = format!("its status has no mechanism {}", sum.name);
+        return Err(RunError::Daemon { who: who.to_owned(), what });
+    };
+    for (into, list) in [(&mut sum.counters, &told.counters), (&mut sum.dropped, &told.dropped)] {
         for (name, count) in list {
-            *into.entry((*name).to_owned()).or_insert(0) += count;
+            *into.entry(name.clone()).or_insert(0) += count;
         }
     }
+    Ok(())
 }

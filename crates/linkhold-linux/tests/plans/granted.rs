@@ -79,7 +79,7 @@ fn look_ahead(runs: &Runs, findings: &mut Findings) -> Answer {
         findings.some(one, "grants", uplink.grants);
     }
     for (one, plain) in runs.of_with("look-ahead", "plain")? {
-        findings.some(one, "requests made ahead", one.mechanism()?.counter("uplink_requests"));
+        findings.some(one, "requests made ahead", one.mechanism()?.counter("uplink_requests")?);
         findings.at_least(one, "goodput, of the plain station's", goodput(one) / goodput(plain), 0.95);
     }
     Ok(())

@@ -74,12 +74,15 @@ pub fn plans() -> Vec<Plan> {
 
 fn both_together(runs: &Runs, findings: &mut Findings) -> Answer {
     for (both, alone) in runs.of_with("both", "no-copies")? {
-        findings.some(both, "copies sent", both.mechanism_named("local-recovery")?.counter("copies_sent"));
-        findings.some(both, "packets held", both.mechanism_named("dsasync")?.counter("holds"));
+        let (recovery, dsasync) = (both.mechanism_named("local-recovery")?, both.mechanism_named("dsasync")?);
+        findings.some(both, "copies sent by local recovery", recovery.counter("copies_sent")?);
+        findings.equal(both, "packets held by local recovery", recovery.counter("holds")?, 0);
+        findings.some(both, "packets held by dsasync", dsasync.counter("holds")?);
+        findings.equal(both, "copies sent by dsasync", dsasync.counter("copies_sent")?, 0);
         findings.equal(
             alone,
             "copies sent by dsasync without copies",
-            alone.mechanism()?.counter("copies_sent"),
+            alone.mechanism()?.counter("copies_sent")?,
             0,
         );
         let (goodput, before) = (both.record.totals.goodput_bps, alone.record.totals.goodput_bps);
@@ -91,7 +94,7 @@ fn both_together(runs: &Runs, findings: &mut Findings) -> Answer {
 
 fn neither_rate_nor_start(runs: &Runs, findings: &mut Findings) -> Answer {
     for (one, plain) in runs.of_with("dsasync", "fifo")? {
-        findings.some(one, "copies sent", one.mechanism()?.counter("copies_sent"));
+        findings.some(one, "copies sent", one.mechanism()?.counter("copies_sent")?);
         // What docs/late.md aims at; it has 0.98 and more of kernels.
         findings.at_least(one, "goodput / limit", one.record.totals.limit_share, 0.97);
         let (goodput, before) = (one.record.totals.goodput_bps, plain.record.totals.goodput_bps);
@@ -104,9 +107,9 @@ fn copies_repair(runs: &Runs, findings: &mut Findings) -> Answer {
     let pairs = runs.of_with("local-recovery", "none")?;
     for (one, _) in &pairs {
         let mechanism = one.mechanism()?;
-        findings.at_least(one, "copies sent", mechanism.counter("copies_sent") as f64, 50.0);
-        findings.equal(one, "ACKs injected", mechanism.counter("acks_injected"), 0);
-        findings.equal(one, "packets held", mechanism.counter("holds"), 0);
+        findings.at_least(one, "copies sent", mechanism.counter("copies_sent")? as f64, 50.0);
+        findings.equal(one, "ACKs injected", mechanism.counter("acks_injected")?, 0);
+        findings.equal(one, "packets held", mechanism.counter("holds")?, 0);
     }
     // Of all seeds together: in one of them the plain router's losses may fall where they cost little.
     if let Some((last, _)) = pairs.last() {
@@ -121,9 +124,9 @@ fn copies_repair(runs: &Runs, findings: &mut Findings) -> Answer {
 fn hold_touches_no_window(runs: &Runs, findings: &mut Findings) -> Answer {
     for one in runs.of("hold") {
         let mechanism = one.mechanism()?;
-        findings.some(one, "packets held", mechanism.counter("holds"));
-        findings.equal(one, "windows closed", mechanism.counter("windows_closed"), 0);
-        findings.equal(one, "ACKs injected", mechanism.counter("acks_injected"), 0);
+        findings.some(one, "packets held", mechanism.counter("holds")?);
+        findings.equal(one, "windows closed", mechanism.counter("windows_closed")?, 0);
+        findings.equal(one, "ACKs injected", mechanism.counter("acks_injected")?, 0);
         findings.equal(one, "zero windows", one.zero_windows, 0);
     }
     Ok(())
@@ -133,11 +136,11 @@ fn closes_and_reopens(runs: &Runs, case: &str, findings: &mut Findings) -> Answe
     for (one, plain) in runs.of_with(case, "none")? {
         let mechanism = one.mechanism()?;
         // Twelve silences, one bulk flow; the first may find slow start with nothing in flight.
-        findings.at_least(one, "silences seen", mechanism.counter("silences") as f64, 11.0);
-        findings.at_least(one, "windows closed", mechanism.counter("windows_closed") as f64, 8.0);
-        let reopened = mechanism.counter("windows_reopened");
-        findings.equal(one, "windows reopened", reopened, mechanism.counter("windows_closed"));
-        findings.equal(one, "windows closed at the end", mechanism.counter("windows_closed_now"), 0);
+        findings.at_least(one, "silences seen", mechanism.counter("silences")? as f64, 11.0);
+        findings.at_least(one, "windows closed", mechanism.counter("windows_closed")? as f64, 8.0);
+        let reopened = mechanism.counter("windows_reopened")?;
+        findings.equal(one, "windows reopened", reopened, mechanism.counter("windows_closed")?);
+        findings.equal(one, "windows closed at the end", mechanism.counter("windows_closed_now")?, 0);
         findings.at_least(one, "zero windows", one.zero_windows as f64, 8.0);
         findings.equal(plain, "zero windows without the mechanism", plain.zero_windows, 0);
         findings.at_least(one, "goodput / limit", one.record.totals.limit_share, 0.9);
@@ -148,7 +151,7 @@ fn closes_and_reopens(runs: &Runs, case: &str, findings: &mut Findings) -> Answe
 fn memory_is_bounded(runs: &Runs, findings: &mut Findings) -> Answer {
     for one in runs.iter() {
         let mechanism = one.mechanism()?;
-        findings.at_most(one, "most bytes held", mechanism.counter("held_bytes_peak") as f64, 30_000.0);
+        findings.at_most(one, "most bytes held", mechanism.counter("held_bytes_peak")? as f64, 30_000.0);
         findings.equal(one, "flows", one.record.flows.len() as u64, 3);
         let done = one.record.flows.iter().filter(|flow| flow.completion_s.is_some()).count();
         findings.equal(one, "flows done", done as u64, 3);
@@ -159,7 +162,7 @@ fn memory_is_bounded(runs: &Runs, findings: &mut Findings) -> Answer {
     }
     // Otherwise the buffer was never full, and the bound was not tried.
     for one in runs.of("hold") {
-        let full = one.mechanism()?.dropped.get("buffer_full").copied().unwrap_or(0);
+        let full = one.mechanism()?.dropped("buffer_full")?;
         findings.some(one, "packets without room", full);
     }
     Ok(())
@@ -175,17 +178,17 @@ fn books_balance(runs: &Runs, findings: &mut Findings) -> Answer {
 /// A run may end in a silence, or in the middle of a release.
 fn balance(one: &Evidence, findings: &mut Findings) -> Answer {
     let mechanism = one.mechanism()?;
-    let dropped = |reason: &str| mechanism.dropped.get(reason).copied().unwrap_or(0);
-    let left = mechanism.counter("released") + dropped("superseded") + dropped("flow_evicted");
-    let accounted = left + mechanism.counter("held_packets");
+    let dropped = mechanism.dropped("superseded")? + mechanism.dropped("flow_evicted")?;
+    let left = mechanism.counter("released")? + dropped;
+    let accounted = left + mechanism.counter("held_packets")?;
     findings.equal(
         one,
         "packets released, dropped with a reason, or held at the end",
         accounted,
-        mechanism.counter("holds"),
+        mechanism.counter("holds")?,
     );
-    let open = mechanism.counter("windows_reopened") + mechanism.counter("windows_closed_now");
-    findings.equal(one, "windows reopened, or closed at the end", open, mechanism.counter("windows_closed"));
-    findings.some(one, "packets held", mechanism.counter("holds"));
+    let open = mechanism.counter("windows_reopened")? + mechanism.counter("windows_closed_now")?;
+    findings.equal(one, "windows reopened, or closed at the end", open, mechanism.counter("windows_closed")?);
+    findings.some(one, "packets held", mechanism.counter("holds")?);
     Ok(())
 }

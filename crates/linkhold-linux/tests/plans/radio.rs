@@ -98,7 +98,7 @@ fn what_is_told_is_heard(runs: &Runs, findings: &mut Findings) -> Answer {
         findings.at_least(one, "told late by, s", late, 0.02);
         findings.at_most(one, "told late by, s", late, 0.021);
         // A true and a false silence that overlap are one.
-        let heard = one.mechanism()?.counter("silences") as f64 / (told.told + told.false_silences) as f64;
+        let heard = one.mechanism()?.counter("silences")? as f64 / (told.told + told.false_silences) as f64;
         findings.at_least(one, "silences heard of those told", heard, 0.75);
         findings.at_most(one, "silences heard of those told", heard, 1.0);
         findings.at_least(one, "goodput, Mbit/s", one.record.totals.goodput_bps / 1e6, 3.5);
@@ -222,9 +222,9 @@ fn other_station_is_left_alone(runs: &Runs, findings: &mut Findings) -> Answer {
     }
     for one in runs.of("freeze+nudge") {
         let mechanism = one.mechanism()?;
-        findings.some(one, "packets held", mechanism.counter("holds"));
+        findings.some(one, "packets held", mechanism.counter("holds")?);
         // Were both stations' windows closed, it would be two.
-        let closed = mechanism.counter("windows_closed") as f64 / mechanism.counter("silences") as f64;
+        let closed = mechanism.counter("windows_closed")? as f64 / mechanism.counter("silences")? as f64;
         findings.at_most(one, "windows closed for each silence", closed, 1.5);
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! What a run leaves behind, in one form for both stacks, and the making of the runs: each distinct run once
 //! on each stack, those on Linux side by side.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -71,18 +72,48 @@ impl Evidence {
     ///
     /// # Errors
     /// On a plain router.
-    pub fn mechanism(&self) -> Result<&MechanismRecord, Failed> {
-        self.record.mechanisms.first().ok_or_else(|| format!("{self}: there is no mechanism").into())
+    pub fn mechanism(&self) -> Result<Counted<'_>, Failed> {
+        self.record
+            .mechanisms
+            .first()
+            .map(Counted)
+            .ok_or_else(|| format!("{self}: there is no mechanism").into())
     }
 
-    /// The counters of one of several mechanisms. On Linux one agent runs all that stand at the base station,
-    /// and each of them has the agent's sums.
+    /// The counters of one of several mechanisms.
     ///
     /// # Errors
     /// Where it does not stand.
-    pub fn mechanism_named(&self, name: &str) -> Result<&MechanismRecord, Failed> {
+    pub fn mechanism_named(&self, name: &str) -> Result<Counted<'_>, Failed> {
         let found = self.record.mechanisms.iter().find(|mechanism| mechanism.name == name);
-        found.ok_or_else(|| format!("{self}: there is no {name}").into())
+        found.map(Counted).ok_or_else(|| format!("{self}: there is no {name}").into())
+    }
+}
+
+/// What a mechanism counted; a counter that a stack does not report is an error, not 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted<'a>(&'a MechanismRecord);
+
+impl Counted<'_> {
+    /// The counter of that name.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn counter(&self, name: &str) -> Result<u64, Failed> {
+        self.of(&self.0.counters, name)
+    }
+
+    /// Packets dropped for that reason.
+    ///
+    /// # Errors
+    /// Where none are told.
+    pub fn dropped(&self, reason: &str) -> Result<u64, Failed> {
+        self.of(&self.0.dropped, reason)
+    }
+
+    fn of(&self, counters: &BTreeMap<String, u64>, name: &str) -> Result<u64, Failed> {
+        let found = counters.get(name).copied();
+        found.ok_or_else(|| format!("{} does not report {name}", self.0.name).into())
     }
 }
 

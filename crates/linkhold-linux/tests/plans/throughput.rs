@@ -93,7 +93,7 @@ fn mechanism_costs_nothing(runs: &Runs, findings: &mut Findings) -> Answer {
         let added = one.record.totals.delay_p50_s - plain.record.totals.delay_p50_s;
         findings.at_most(one, "added to the median delay, s", added, 0.002);
         findings.equal(one, "zero windows", one.zero_windows, 0);
-        findings.some(one, "packets seen", one.mechanism()?.counter("packets"));
+        findings.some(one, "packets seen", one.mechanism()?.counter("packets")?);
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn freeze_nudge(runs: &Runs, findings: &mut Findings) -> Answer {
         let drop = runs.same_but(one, "drop")?;
         let again = |of: &Evidence| of.record.totals.retransmits as f64;
         findings.at_most(one, "segments repeated, of the dropping router's", again(one) / again(drop), 0.5);
-        findings.some(one, "windows closed", one.mechanism()?.counter("windows_closed"));
+        findings.some(one, "windows closed", one.mechanism()?.counter("windows_closed")?);
     }
     Ok(())
 }
@@ -174,7 +174,7 @@ fn ipv6(runs: &Runs, findings: &mut Findings) -> Answer {
     for one in runs.iter() {
         findings.at_least(one, "goodput / limit", share(one), 0.9);
         findings.some(one, "zero windows", one.zero_windows);
-        findings.some(one, "packets held", one.mechanism()?.counter("holds"));
+        findings.some(one, "packets held", one.mechanism()?.counter("holds")?);
     }
     Ok(())
 }
