@@ -249,6 +249,24 @@ fn override_value(text: &str, index: usize) -> Value {
     }
 }
 
+/// Where the value of `key` came from, written as in messages (`flows[0].source`), and whether it stands
+/// there; otherwise where the innermost table or list does that is there.
+pub(crate) fn find(document: &Node, key: &str) -> (Origin, bool) {
+    let (mut node, mut origin) = (document, document.origin);
+    for step in key.split(['.', '[']) {
+        let next = match (&node.value, step.strip_suffix(']')) {
+            (Value::Table(table), None) => table.get(step).map(|entry| &entry.node),
+            (Value::Array(items), Some(index)) => {
+                index.parse().ok().and_then(|index: usize| items.get(index))
+            }
+            _ => None,
+        };
+        let Some(next) = next else { return (origin, false) };
+        (node, origin) = (next, next.origin);
+    }
+    (origin, true)
+}
+
 /// Lays a case's `set` table onto the document: a key may be a dotted path in quotes.
 pub(crate) fn apply_set(document: &mut Node, set: &Table, case: &str, sources: &Sources) -> Vec<Problem> {
     let mut problems = Vec::new();

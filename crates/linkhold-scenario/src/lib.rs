@@ -68,6 +68,9 @@ pub struct Scenario {
     description: String,
     cases: Vec<Case>,
     as_run: String,
+    sources: Sources,
+    /// The document as each case sees it, with the case's `set` laid over it.
+    documents: Vec<Node>,
 }
 
 /// Scenarios are equal if they run the same, however their files are written.
@@ -159,6 +162,22 @@ impl Scenario {
         &self.as_run
     }
 
+    /// What is wrong at `key` (as in `flows[0].source`) of the case `name` for one who runs it: a problem
+    /// with the place where the file, a `--set` or the case's own `set` says it. A key of the case's own
+    /// table, such as `mechanism`, is looked for there first.
+    #[must_use]
+    pub fn problem(&self, name: &str, key: &str, what: &str, right: &str) -> Problem {
+        let index = self.cases.iter().position(|case| case.name == name).unwrap_or(0);
+        let root = Node { value: Value::Table(document::Table::default()), origin: Origin::Default };
+        let document = self.documents.get(index).unwrap_or(&root);
+        let own = format!("cases[{index}].{key}");
+        let (key, origin) = match document::find(document, &own) {
+            (origin, true) => (own.as_str(), origin),
+            (_, false) => (key, document::find(document, key).0),
+        };
+        self.sources.problem(origin, key, format!("case {name}: {what}"), right)
+    }
+
     /// What is valid and still probably not meant, a sentence each; most scenarios have none.
     #[must_use]
     pub fn hints(&self) -> Vec<String> {
@@ -212,31 +231,33 @@ fn cases(
     let file = file::File::from_node(document, &spot, reader)?;
     // The only version there is; a later one will branch here.
     let scalar::FormatVersion = file.schema.value;
-    let mut cases = Vec::new();
+    let (mut cases, mut documents) = (Vec::new(), Vec::new());
     if file.cases.is_empty() {
         let scenario = resolve::resolve(&file, None, reader, traces)?;
         cases.push(Case { name: "none".to_owned(), scenario });
+        documents.push(document.clone());
     }
     for (index, case) in file.cases.iter().enumerate() {
         if file.cases[..index].iter().any(|earlier| earlier.name.0 == case.name.0) {
             let what = format!("there is a case `{}` already", case.name.0);
             reader.report(&case.name.spot, what, "give each case a name of its own");
         }
+        let mut seen = document.clone();
         let resolved = match &case.set {
             None => resolve::resolve(&file, Some(case), reader, traces),
             Some(set) => {
-                let mut changed = document.clone();
-                reader.add(document::apply_set(&mut changed, &set.0, &case.spot.key, sources));
-                file::File::from_node(&changed, &spot, reader)
+                reader.add(document::apply_set(&mut seen, &set.0, &case.spot.key, sources));
+                file::File::from_node(&seen, &spot, reader)
                     .and_then(|file| resolve::resolve(&file, Some(case), reader, traces))
             }
         };
         if let Some(scenario) = resolved {
             cases.push(Case { name: case.name.0.clone(), scenario });
+            documents.push(seen);
         }
     }
     let (name, description) = (file.name.0.clone(), file.description.value.clone());
-    Some(Scenario { name, description, cases, as_run: String::new() })
+    Some(Scenario { name, description, cases, as_run: String::new(), sources: sources.clone(), documents })
 }
 
 /// The JSON Schema of the file format, with descriptions, units and defaults.

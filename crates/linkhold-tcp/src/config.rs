@@ -41,6 +41,17 @@ impl Recovery {
             Self::Sack | Self::RackTlp => true,
         }
     }
+
+    /// Its name in scenario files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::NewReno => "newreno",
+            Self::Sack => "sack",
+            Self::RackTlp => "rack-tlp",
+        }
+    }
 }
 
 /// How the congestion window grows and shrinks.
@@ -55,6 +66,19 @@ pub enum Congestion {
     /// TP-CRAHN (Chowdhury, Di Felice and Akyildiz 2009): as Reno, and the path's nodes tell of sensing,
     /// handoffs and broken routes ([`crate::Endpoint::on_path`]). Meant for [`Recovery::NewReno`].
     TpCrahn,
+}
+
+impl Congestion {
+    /// Its name in scenario files; that of Linux, where Linux has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Vegas => "vegas",
+            Self::Cubic => "cubic",
+            Self::TpCrahn => "tp-crahn",
+        }
+    }
 }
 
 /// When the receiver acknowledges in-order data. Out-of-order data is always acknowledged at once (RFC 5681

@@ -20,8 +20,8 @@ pub enum RunError {
     #[error(transparent)]
     Scenario(#[from] linkhold_sim::SimError),
     /// The scenario asks for something that the testbed does not have.
-    #[error("{0}")]
-    Unsupported(String),
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
     /// The engine's ports.
     #[error("the testbed's air: {0}")]
     Ether(std::io::Error),
@@ -81,6 +81,26 @@ impl RunError {
             Self::Late { host, .. } | Self::Stalled { host, .. } => Some(*host),
             _ => None,
         }
+    }
+}
+
+/// What a scenario asks for and the testbed does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {what}{}{right}", if right.is_empty() { "" } else { "; " })]
+pub struct Unsupported {
+    /// The key that asks for it, as in `flows[0].source`.
+    pub key: String,
+    /// What the testbed does not have.
+    pub what: String,
+    /// What would be right; empty where `what` says it.
+    pub right: String,
+}
+
+impl Unsupported {
+    /// See the fields.
+    #[must_use]
+    pub fn new(key: impl Into<String>, what: impl Into<String>, right: impl Into<String>) -> Self {
+        Self { key: key.into(), what: what.into(), right: right.into() }
     }
 }
 

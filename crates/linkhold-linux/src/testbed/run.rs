@@ -15,7 +15,7 @@ use linkhold_scenario::{Case, Profile, ResolvedScenario};
 
 use super::capture::PcapCapture;
 use super::datagrams::Datagrams;
-use super::error::RunError;
+use super::error::{RunError, Unsupported};
 use super::ether::{self, EtherParts};
 use super::flowlog::FlowLog;
 use super::host_load::HostMeter;
@@ -59,14 +59,16 @@ pub fn available_congestion_controls() -> std::io::Result<Vec<String>> {
 /// [`RunError::Unsupported`].
 pub fn check(scenario: &ResolvedScenario) -> Result<(), RunError> {
     if scenario.mesh.is_some() {
-        let why = "mesh: the testbed has no mesh; run this scenario with linkhold run";
-        return Err(RunError::Unsupported(why.to_owned()));
+        return Err(Unsupported::new(
+            "mesh",
+            "the testbed has no mesh",
+            "run this scenario with linkhold run",
+        )
+        .into());
     }
     if scenario.radio.stations > MAX_STATIONS {
-        return Err(RunError::Unsupported(format!(
-            "radio.stations: the testbed has room for {MAX_STATIONS} stations, the scenario asks for {}",
-            scenario.radio.stations
-        )));
+        let what = format!("the testbed has no room for {} stations", scenario.radio.stations);
+        return Err(Unsupported::new("radio.stations", what, format!("write at most {MAX_STATIONS}")).into());
     }
     Seats::of(scenario)?;
     Workload::new(scenario, 0, "").map(|_| ())
@@ -89,7 +91,7 @@ pub fn run(case: &Case, seed: u64, options: &Options) -> Result<Outcome, RunErro
     let scenario = &case.scenario;
     check(scenario)?;
     if let Some(missing) = missing_for(scenario) {
-        return Err(RunError::Unsupported(missing));
+        return Err(missing.into());
     }
     let seats = Seats::of(scenario)?;
     let mut workload = Workload::new(scenario, seed, &options.congestion)?;

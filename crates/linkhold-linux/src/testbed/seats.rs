@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::daemon::{Daemon, Role};
 use super::daemon_config::{agent_config, host_config};
-use super::error::RunError;
+use super::error::{RunError, Unsupported};
 use super::link::{DaemonLink, Hearing};
 use super::topology::{HostAt, Topology};
 use super::workload::Congestion;
@@ -54,7 +54,8 @@ impl<'a> Seats<'a> {
         for placed in scenario.mechanisms.iter().filter(|placed| !stands_in_the_radio(placed)) {
             let PlacedMechanism { place, settings } = placed;
             let (name, places) = (settings.name(), settings.entry().places);
-            let refused = |error: ValueError| RunError::Unsupported(format!("mechanism: {error}"));
+            let key = || if scenario.mechanisms.len() > 1 { "mechanisms" } else { "mechanism" };
+            let refused = |error: ValueError| Unsupported::new(key(), error.what, error.right);
             let seat = match place {
                 Place::BaseStation => {
                     runs_on_a_router(name, places, *place).map_err(refused)?;
@@ -69,22 +70,21 @@ impl<'a> Seats<'a> {
             };
             runs_on_a_host(settings, *place).map_err(refused)?;
             if let Some(other) = seat {
-                return Err(RunError::Unsupported(format!(
-                    "mechanisms: a host runs one mechanism, and the case has {} and {name} at {:?}; make them two \
-                     cases, or place one elsewhere",
-                    other.name(),
-                    place.name()
-                )));
+                let (other, place) = (other.name(), place.name());
+                let what =
+                    format!("a host runs one mechanism, and the case has {other} and {name} at {place:?}");
+                return Err(
+                    Unsupported::new(key(), what, "make them two cases, or place one elsewhere").into()
+                );
             }
             *seat = Some(settings);
         }
         let has_host = seats.stations.is_some() || seats.correspondent.is_some();
         if has_host && matches!(scenario.radio.mac, Mac::Ieee802154(_)) {
-            return Err(RunError::Unsupported(
-                "radio.mac: a radio of 802.15.4 tells its own host what it overhears, which the testbed does not \
-                 bring to `linkhold host`; use \"shared\", or run the case in the simulator"
-                    .to_owned(),
-            ));
+            let what = "a radio of 802.15.4 tells its own host what it overhears, which the testbed does not bring to \
+                        `linkhold host`";
+            let right = "use \"shared\", or run the case in the simulator";
+            return Err(Unsupported::new("radio.mac", what, right).into());
         }
         Ok(seats)
     }
@@ -106,7 +106,7 @@ impl<'a> Seats<'a> {
     /// # Errors
     /// [`RunError::Unsupported`] if there is none around it.
     pub fn congestion(&self, scenario: &ResolvedScenario, asked: &str) -> Result<Congestion, RunError> {
-        let of = |direction| {
+        let of = |direction| -> Result<String, Unsupported> {
             if !self.take_ebpf(scenario, direction) {
                 return Ok(asked.to_owned());
             }
@@ -116,10 +116,11 @@ impl<'a> Seats<'a> {
             }
             let freeze = scenario.host_freeze.unwrap_or_default().name();
             let known = kernel::CONGESTION_CONTROLS.join(" and ");
-            Err(RunError::Unsupported(format!(
-                "host.freeze = {freeze:?}: there is no eBPF congestion control around {asked}, only {known}; use --cc \
-                 cubic or reno, or host.freeze = \"window\""
-            )))
+            Err(Unsupported::new(
+                "host.freeze",
+                format!("{freeze:?}: there is no eBPF congestion control around {asked}, only {known}"),
+                "use --cc cubic or reno, or host.freeze = \"window\"",
+            ))
         };
         Ok(Congestion { downlink: of(Direction::Downlink)?, uplink: of(Direction::Uplink)? })
     }
@@ -163,14 +164,15 @@ impl<'a> Seats<'a> {
 /// Why this machine, or this program, cannot run a case that another could; `None`: nothing is known against
 /// it.
 #[must_use]
-pub fn missing_for(scenario: &ResolvedScenario) -> Option<String> {
+pub fn missing_for(scenario: &ResolvedScenario) -> Option<Unsupported> {
     let seats = Seats::of(scenario).ok()?;
     let wanted = [Direction::Downlink, Direction::Uplink];
     if !wanted.into_iter().any(|direction| seats.take_ebpf(scenario, direction)) {
         return None;
     }
     let freeze = scenario.host_freeze.unwrap_or_default().name();
-    kernel::missing().map(|reason| format!("host.freeze = {freeze:?}: {reason}"))
+    let right = "use host.freeze = \"window\", or another machine; `linkhold doctor` says more";
+    kernel::missing().map(|reason| Unsupported::new("host.freeze", format!("{freeze:?}: {reason}"), right))
 }
 
 /// What a tap at this node would hear, and when.
@@ -320,6 +322,6 @@ mod tests {
         let congestion = seats.congestion(&frozen, "cubic").unwrap();
         assert_eq!((congestion.downlink.as_str(), congestion.uplink.as_str()), ("cubic", "linkhold_cubic"));
         let told = seats.congestion(&frozen, "bbr").unwrap_err().to_string();
-        assert!(told.starts_with("host.freeze = \"kernel\": there is no eBPF congestion control around bbr"));
+        assert!(told.starts_with("host.freeze: \"kernel\": there is no eBPF congestion control around bbr"));
     }
 }

@@ -10,7 +10,7 @@ use linkhold_sim::slab::UDP_HEADER;
 
 use super::clock::{after_start, instant};
 use super::datagrams::{NUMBER_LEN, UDP_PORT, UdpFlow};
-use super::error::RunError;
+use super::error::{RunError, Unsupported};
 use super::topology::{Family, ch_address, station_address};
 use super::tun::MTU;
 
@@ -140,23 +140,23 @@ impl Workload {
                 (Source::Media(_), _) => return Err(unsupported_source(number, "media")),
                 (Source::Web(_), _) => return Err(unsupported_source(number, "web")),
                 (Source::Bulk | Source::Paced { .. }, Some(_)) => {
-                    return Err(RunError::Unsupported(format!(
-                        "flows.{number}.source: flows that arrive at random need a size, such as \"100kB\""
-                    )));
+                    let what = "flows that arrive at random need a size";
+                    return Err(Unsupported::new(
+                        key(number, "source"),
+                        what,
+                        "write one, such as \"100kB\"",
+                    )
+                    .into());
                 }
             }
         }
         if this.iperf.len() > MAX_CLIENTS {
-            return Err(RunError::Unsupported(format!(
-                "flows: the testbed starts at most {MAX_CLIENTS} iperf3 clients, the scenario asks for {}",
-                this.iperf.len()
-            )));
+            let what = format!("the scenario asks for {} iperf3 clients", this.iperf.len());
+            return Err(Unsupported::new("flows", what, format!("use at most {MAX_CLIENTS}")).into());
         }
         if this.udp.len() > MAX_UDP_FLOWS {
-            return Err(RunError::Unsupported(format!(
-                "flows: the testbed starts at most {MAX_UDP_FLOWS} UDP flows, the scenario asks for {}",
-                this.udp.len()
-            )));
+            let what = format!("the scenario asks for {} UDP flows", this.udp.len());
+            return Err(Unsupported::new("flows", what, format!("use at most {MAX_UDP_FLOWS}")).into());
         }
         Ok(this)
     }
@@ -169,20 +169,23 @@ impl Workload {
         let (direction, family) = (group.direction, family(group.ip));
         let most = u32::from(MTU) - family.ip_header() - UDP_HEADER;
         if datagram > most {
-            return Err(RunError::Unsupported(format!(
-                "flows.{number}.datagram: {datagram} bytes do not fit into the testbed's packets of {MTU}; write at most \
-                 {most}B, or simulate it with `linkhold run`"
-            )));
+            let what = format!("{datagram} bytes do not fit into the testbed's packets of {MTU}");
+            let right = format!("write at most {most}B, or simulate it with `linkhold run`");
+            return Err(Unsupported::new(key(number, "datagram"), what, right).into());
         }
         for (station, start) in staggered(group) {
             let sender = udp_sender(group.source, datagram, instant(start));
             let least = sender.least_payload();
             if least < NUMBER_LEN as u64 {
-                return Err(RunError::Unsupported(format!(
-                    "flows.{number}: the last datagram of each chunk has {least} bytes, and the testbed writes a number of \
-                     {NUMBER_LEN} into it; choose datagram and chunk so that the rest is 0 or at least {NUMBER_LEN} \
-                     bytes, or simulate it with `linkhold run`"
-                )));
+                let what = format!(
+                    "the last datagram of each chunk has {least} bytes, and the testbed writes a number of {NUMBER_LEN} \
+                     into it"
+                );
+                let right = format!(
+                    "choose datagram and chunk so that the rest is 0 or at least {NUMBER_LEN} bytes, or simulate it \
+                     with `linkhold run`"
+                );
+                return Err(Unsupported::new(key(number, "source"), what, right).into());
             }
             let stop = group.stop.map(after_start);
             self.udp.push(UdpFlow { group: number, station, direction, sender, media, start, stop, family });
@@ -240,10 +243,14 @@ impl Workload {
 
 /// Flow `number` has a source that the testbed cannot start.
 fn unsupported_source(number: usize, source: &str) -> RunError {
-    RunError::Unsupported(format!(
-        "flows.{number}.source: the testbed has no \"{source}\" yet; write a rate such as {{ rate = \"1Mbit/s\" }}, or \
-         simulate it with `linkhold run`"
-    ))
+    let what = format!("the testbed has no \"{source}\" yet");
+    let right = "write a rate such as { rate = \"1Mbit/s\" }, or simulate it with `linkhold run`";
+    Unsupported::new(key(number, "source"), what, right).into()
+}
+
+/// A key of flow `number`, as the scenario's reader writes it.
+fn key(number: usize, name: &str) -> String {
+    format!("flows[{number}].{name}")
 }
 
 /// When the application of a group stops: with the run at the latest.
@@ -326,15 +333,15 @@ mod tests {
     #[test]
     fn what_the_testbed_cannot_start_is_refused_by_key_with_a_way_out() {
         for (flow, key) in [
-            ("source = \"media\"\nmedia = { rate = \"1Mbit/s\" }\n", "flows.1.source: "),
-            ("source = \"web\"\n", "flows.1.source: "),
+            ("source = \"media\"\nmedia = { rate = \"1Mbit/s\" }\n", "flows[1].source: "),
+            ("source = \"web\"\n", "flows[1].source: "),
             (
                 "transport = \"udp\"\nsource = { rate = \"1Mbit/s\" }\ndatagram = \"1453B\"\nip = \"v6\"\n[tcp]\nmss = 2000\n",
-                "flows.1.datagram: ",
+                "flows[1].datagram: ",
             ),
             (
                 "transport = \"udp\"\nsource = { rate = \"1Mbit/s\", chunk = \"1203B\" }\ndatagram = \"1200B\"\n",
-                "flows.1: ",
+                "flows[1].source: ",
             ),
         ] {
             let flows =

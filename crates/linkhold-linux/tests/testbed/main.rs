@@ -147,7 +147,7 @@ fn in_time(text: &str) -> Result<Result<Outcome, Completion>, Failed> {
 fn refused(text: &str) -> Result<String, Failed> {
     let scenario = Scenario::from_toml(text, "test.toml", &[])?;
     match run(&scenario.cases()[0], 1, &options()?) {
-        Err(RunError::Unsupported(reason)) => Ok(reason),
+        Err(RunError::Unsupported(unsupported)) => Ok(unsupported.to_string()),
         Err(error) => Err(format!("another error: {error}").into()),
         Ok(_) => Err("it was run".into()),
     }

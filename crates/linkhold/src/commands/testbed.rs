@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use linkhold_linux::testbed::cells::{
     Cell, Fleet, MAX_STALLED, Progress, Results, known, missing_requirement, run_all,
 };
-use linkhold_linux::testbed::error::RunError;
+use linkhold_linux::testbed::error::{RunError, Unsupported};
 use linkhold_linux::testbed::outcome::{LinuxRecord, Outcome};
 use linkhold_linux::testbed::run::{available_congestion_controls, check, check_congestion};
 use linkhold_linux::testbed::seats::missing_for;
@@ -134,13 +134,12 @@ impl Job {
         super::check_baseline(entry.baseline.as_deref(), &scenario)?;
         let mut cases = scenario.cases();
         let file = entry.scenario.display();
-        let refused = |error: RunError| Failure::BadInput(format!("{file}: {error}"));
         for case in &cases {
-            check(&case.scenario).map_err(refused)?;
+            check(&case.scenario).map_err(|error| refused(&scenario, case, error))?;
         }
-        let congestion = congestion_controls(&entry.cc, &cases)?;
+        let congestion = congestion_controls(&entry.cc, &scenario, &cases)?;
         for (case, name) in cases.iter().flat_map(|case| congestion.iter().map(move |name| (case, name))) {
-            check_congestion(&case.scenario, name).map_err(refused)?;
+            check_congestion(&case.scenario, name).map_err(|error| refused(&scenario, case, error))?;
         }
         let mut reasons = Vec::new();
         cases.retain(|case| {
@@ -337,28 +336,68 @@ impl FleetArgs<'_> {
     }
 }
 
+/// Why the testbed does not run `case`, with the place in the file that asks for what it does not have.
+fn refused(scenario: &Scenario, case: &Case, error: RunError) -> Failure {
+    Failure::BadInput(match error {
+        RunError::Unsupported(Unsupported { key, what, right }) => {
+            scenario.problem(&case.name, &key, &what, &right).to_string()
+        }
+        other => format!("case {}: {other}", case.name),
+    })
+}
+
 /// The congestion controls to use, without repeats; refuses one that the kernel does not have.
-fn congestion_controls(asked: &[String], cases: &[Case]) -> Result<Vec<String>, Failure> {
+fn congestion_controls(
+    asked: &[String],
+    scenario: &Scenario,
+    cases: &[Case],
+) -> Result<Vec<String>, Failure> {
     let known = available_congestion_controls()
         .map_err(|error| Failure::Failed(format!("cannot read the kernel's congestion controls: {error}")))?;
-    let mut wanted = asked.to_vec();
-    if wanted.is_empty() {
-        // In the simulator each case may set its own; here the first case's applies to all.
-        wanted.extend(cases.first().map(|case| format!("{:?}", case.scenario.tcp.congestion).to_lowercase()));
+    if asked.is_empty() {
+        return own_congestion_control(scenario, cases, &known).map(|name| name.into_iter().collect());
     }
     let mut names: Vec<String> = Vec::new();
-    for name in wanted {
-        if !known.contains(&name) {
+    for name in asked {
+        if !known.contains(name) {
             let known = known.join(", ");
             return Err(Failure::BadInput(format!(
                 "--cc: this kernel has no congestion control \"{name}\"; it has: {known} (others may come by modprobe tcp_NAME)"
             )));
         }
-        if !names.contains(&name) {
-            names.push(name);
+        if !names.contains(name) {
+            names.push(name.clone());
         }
     }
     Ok(names)
+}
+
+/// The congestion control that the file asks for: the same in all cases, for they are compared with each
+/// other under one.
+fn own_congestion_control(
+    scenario: &Scenario,
+    cases: &[Case],
+    known: &[String],
+) -> Result<Option<String>, Failure> {
+    let Some(first) = cases.first() else { return Ok(None) };
+    let name = first.scenario.tcp.congestion.name();
+    let refused = |case: &Case, what: &str, right: &str| {
+        Failure::BadInput(scenario.problem(&case.name, "tcp.congestion", what, right).to_string())
+    };
+    for case in cases {
+        let own = case.scenario.tcp.congestion.name();
+        if own != name {
+            let what = format!("it has \"{own}\", and case {} has \"{name}\"", first.name);
+            let right = "the testbed runs all cases under the same one: name one or several with --cc";
+            return Err(refused(case, &what, right));
+        }
+    }
+    if !known.iter().any(|known| known == name) {
+        let what = format!("this kernel has no congestion control \"{name}\"");
+        let right = format!("use one that it has, here or with --cc: {}", known.join(", "));
+        return Err(refused(first, &what, &right));
+    }
+    Ok(Some(name.to_owned()))
 }
 
 /// Runs `cells` with progress: a bar, or lines where standard error is no terminal.
@@ -647,6 +686,58 @@ mod tests {
         ];
         assert_eq!(pairs(Some("hold")), named);
         assert!(pairs(Some("fifo")).is_empty(), "cells of the baseline are not finished yet");
+    }
+
+    /// What is said of a scenario with those lines that the testbed does not run.
+    fn refusal(lines: &str, cc: &[&str]) -> String {
+        let text = format!(
+            "schema = \"linkhold.scenario/1\"\nname = \"t\"\nduration = \"20s\"\n[radio]\nphy_rate = \"24Mbit/s\"\n{lines}"
+        );
+        let scenario = Scenario::from_toml(&text, "t.toml", &[]).unwrap();
+        let cases = scenario.cases();
+        let cc: Vec<String> = cc.iter().map(|name| (*name).to_owned()).collect();
+        let check = |case: &Case| check(&case.scenario).map_err(|error| refused(&scenario, case, error));
+        let told =
+            cases.iter().try_for_each(check).and_then(|()| congestion_controls(&cc, &scenario, &cases));
+        told.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_refusal_names_line_key_and_case() {
+        let flow = "[[flows]]\ndirection = \"downlink\"\n";
+        let media = format!("{flow}source = \"media\"\nmedia = {{ rate = \"1Mbit/s\" }}\n");
+        let told = refusal(&media, &[]);
+        let wanted =
+            "t.toml:8:10: flows[0].source: case none: the testbed has no \"media\" yet; write a rate";
+        assert!(told.starts_with(wanted), "{told}");
+        let by_case = format!(
+            "{flow}[[cases]]\nname = \"none\"\n[[cases]]\nname = \"film\"\n[cases.set]\n\
+             \"flows.0.source\" = \"web\"\n"
+        );
+        let told = refusal(&by_case, &[]);
+        let wanted = "t.toml:13:20: flows[0].source: case film: the testbed has no \"web\" yet; ";
+        assert!(told.starts_with(wanted), "{told}");
+        let seat = format!(
+            "{flow}[[cases]]\nname = \"c\"\nmechanism = {{ name = \"local-resend\", at = \"stations\" }}\n"
+        );
+        let told = refusal(&seat, &[]);
+        assert!(told.starts_with("t.toml:10:1: cases[0].mechanism: case c: local-resend "), "{told}");
+    }
+
+    #[test]
+    fn a_congestion_control_is_refused_where_it_is_asked_for() {
+        let flow = "[[flows]]\ndirection = \"downlink\"\n[tcp]\ncongestion = ";
+        let told = refusal(&format!("{flow}\"tp-crahn\"\n"), &[]);
+        let wanted =
+            "t.toml:9:14: tcp.congestion: case none: this kernel has no congestion control \"tp-crahn\"; use";
+        assert!(told.starts_with(wanted), "{told}");
+        let own =
+            "[[cases]]\nname = \"a\"\n[[cases]]\nname = \"b\"\nset = { \"tcp.congestion\" = \"vegas\" }\n";
+        let told = refusal(&format!("{flow}\"reno\"\n{own}"), &[]);
+        let wanted = "t.toml:14:28: tcp.congestion: case b: it has \"vegas\", and case a has \"reno\"; the testbed runs";
+        assert!(told.starts_with(wanted), "{told}");
+        let told = refusal(&format!("{flow}\"reno\"\n{own}"), &["no-such"]);
+        assert!(told.starts_with("--cc: this kernel has no congestion control \"no-such\""), "{told}");
     }
 
     #[test]

@@ -53,7 +53,8 @@ impl Testbed for Kernel {
             return Some(format!("this kernel has no congestion control \"{congestion}\"; it has: {known}"));
         }
         let fits = check(&case.scenario).and_then(|()| check_congestion(&case.scenario, congestion));
-        fits.err().map(|error| error.to_string()).or_else(|| missing_for(&case.scenario))
+        let missing = || missing_for(&case.scenario).map(|missing| missing.to_string());
+        fits.err().map(|error| error.to_string()).or_else(missing)
     }
 
     fn run(&self, runs: &[KernelRun]) -> Result<Measured, String> {
