@@ -123,8 +123,8 @@ pub trait Mechanism: Send {
     /// Counters so far.
     fn metrics(&self) -> Metrics;
 
-    /// Name and counters of each mechanism that this one is made of, from the wire to the radio: of itself, if
-    /// it is no [chain](crate::chain::Chain).
+    /// Name and counters of each mechanism that this one is made of, from the wire to the radio: its own,
+    /// unless it is a [chain](crate::chain::Chain).
     fn members(&self) -> Vec<(&'static str, Metrics)> {
         vec![(self.name(), self.metrics())]
     }

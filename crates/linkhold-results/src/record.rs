@@ -216,9 +216,9 @@ pub struct FlowRecord {
     pub retransmit_bps: f64,
     /// Segments sent again.
     pub retransmits: u64,
-    /// Retransmission timeouts of data; `null` if they were not measured. The kernel does not count those that
-    /// fire while the receiver's window is zero, and before Linux 6.7 counts by namespace: they are known only
-    /// if no other flow of TCP sends from the flow's host.
+    /// Retransmission timeouts of data; `null` if they were not measured. The kernel does not count those
+    /// that fire while the receiver's window is zero. Before Linux 6.7 it counts by namespace: they are known
+    /// only if no other flow of TCP sends from the flow's host.
     #[serde(default)]
     pub rto_events: Option<u64>,
     /// Mean one-way delay, s.

@@ -497,8 +497,8 @@ fn compare_by_congestion(
     rows.collect()
 }
 
-/// The object of `linkhold.run/1`, its keys in the order of [`RunReport`], with the key `linux` in each run and
-/// the entry's name in a batch.
+/// The object of `linkhold.run/1`, its keys in the order of [`RunReport`], with the key `linux` in each run
+/// and the entry's name in a batch.
 #[derive(Serialize)]
 struct WithLinux {
     #[serde(skip_serializing_if = "Option::is_none")]
