@@ -5,7 +5,7 @@ use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Tab
 use crate::columns::{self, Form};
 use crate::format;
 use crate::kernel::KernelPart;
-use crate::record::{Claim, CompareRow, Figure, ReproduceReport, RunRecord, RunReport};
+use crate::record::{Claim, CompareRow, Figure, ReproduceReport, RunRecord, RunReport, Stack};
 use crate::stats::{Metric, estimate};
 
 /// A column of the table of cases.
@@ -49,11 +49,26 @@ pub fn run_table(report: &RunReport, width: Option<u16>) -> String {
         format::rate(mean(|run| run.link.goodput_limit_bps)),
         format::percent(mean(|run| run.link.silent_fraction)),
     );
+    out.push_str(&conditions(report));
     if report.baseline().is_none() && !report.compare.is_empty() {
         out.push_str("each case is compared with the baseline under its own congestion control\n");
     }
     left_out.reverse();
     out + &not_shown(&left_out)
+}
+
+/// The stack, and what the file says of round-trip time, plain router and TCP: without them no comparison
+/// means anything.
+fn conditions(report: &RunReport) -> String {
+    let stack = match report.runs.first().map(|run| run.stack) {
+        Some(Stack::Linux) => "stack: the kernel's TCP\n",
+        Some(Stack::Simulated) => "stack: simulated\n",
+        None => "",
+    };
+    let stated =
+        |fact: &&String| ["wired: ", "router: ", "tcp: "].iter().any(|label| fact.starts_with(label));
+    let facts = report.scenario.facts.iter().filter(stated).map(|fact| format!("{fact}\n"));
+    stack.to_owned() + &facts.collect::<String>()
 }
 
 /// The table without as many of its `dispensable` columns, the first to go first, as it takes to fit into
@@ -327,6 +342,21 @@ mod tests {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         assert!(!text.contains("not shown"), "{text}");
+    }
+
+    #[test]
+    fn a_table_states_round_trip_time_stack_and_what_the_plain_router_does() {
+        let (mut report, _) = sample::run(2);
+        let facts = ["wired: 100Mbit/s, 50ms round trip", "router: fifo of 100 packets; queues in a silence"];
+        report.scenario.facts.extend(facts.map(str::to_owned));
+        report.scenario.facts.push("told: nothing".to_owned());
+        let text = run_table(&report, None);
+        for fact in facts.iter().chain(&["stack: simulated"]) {
+            assert!(text.lines().any(|line| line == *fact), "{fact} in\n{text}");
+        }
+        assert!(!text.contains("told: "), "{text}");
+        report.runs.iter_mut().for_each(|run| run.stack = Stack::Linux);
+        assert!(run_table(&report, None).contains("\nstack: the kernel's TCP\n"));
     }
 
     #[test]

@@ -193,7 +193,13 @@ impl Scenario {
     /// The scenario in words, fact by fact: what the fact is about ("router"), and the fact.
     #[must_use]
     pub fn facts(&self) -> Vec<(String, String)> {
-        summary::facts(&self.cases)
+        summary::facts(&self.cases, None)
+    }
+
+    /// The same where the senders have the congestion controls `congestion`, whatever the file says.
+    #[must_use]
+    pub fn facts_under(&self, congestion: &str) -> Vec<(String, String)> {
+        summary::facts(&self.cases, Some(congestion))
     }
 
     /// The scenario in words: the facts, a line each.

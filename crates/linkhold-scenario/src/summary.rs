@@ -27,7 +27,7 @@ use crate::told;
 /// The facts, a line each.
 pub(crate) fn summary(cases: &[Case]) -> String {
     let mut text = String::new();
-    for (label, value) in facts(cases) {
+    for (label, value) in facts(cases, None) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {label:<12}{value}");
     }
@@ -35,7 +35,8 @@ pub(crate) fn summary(cases: &[Case]) -> String {
 }
 
 /// Each fact as a label ("router") and a text: the first case in full, then a line for each case.
-pub(crate) fn facts(cases: &[Case]) -> Vec<(String, String)> {
+/// `congestion` names the senders' congestion controls, if they are not the file's.
+pub(crate) fn facts(cases: &[Case], congestion: Option<&str>) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     let Some(first) = cases.first() else { return facts };
     let s = &first.scenario;
@@ -45,7 +46,14 @@ pub(crate) fn facts(cases: &[Case]) -> Vec<(String, String)> {
         Some(mesh) => mesh_summary::facts(mesh, &mut line),
         None => cell(s, &mut line),
     }
+    let tcp = |s: &ResolvedScenario| tcp(s, congestion.unwrap_or(s.tcp.congestion.name()));
     line("tcp", tcp(s));
+    // Nobody should compare cases and not see that their routers, paths or stacks differ.
+    if s.mesh.is_none() {
+        differing(cases, "wired", &wired, &mut line);
+        differing(cases, "router", &router, &mut line);
+    }
+    differing(cases, "tcp", &tcp, &mut line);
     for group in &s.flows {
         line("flows", flows(group));
     }
@@ -63,21 +71,45 @@ pub(crate) fn facts(cases: &[Case]) -> Vec<(String, String)> {
     facts
 }
 
+/// A line for each case of which `fact` says otherwise than of the first.
+fn differing(
+    cases: &[Case],
+    label: &str,
+    fact: &dyn Fn(&ResolvedScenario) -> String,
+    line: &mut dyn FnMut(&str, String),
+) {
+    let first = cases.first().map(|case| fact(&case.scenario));
+    for case in cases {
+        let own = fact(&case.scenario);
+        if first.as_ref() != Some(&own) {
+            line(label, format!("case {}: {own}", case.name));
+        }
+    }
+}
+
 fn cell(s: &ResolvedScenario, line: &mut dyn FnMut(&str, String)) {
-    let rtt = s.wired.one_way_delay * 2;
-    let jitter = match s.wired.jitter {
-        Duration::ZERO => String::new(),
-        mean => format!("; cross traffic each way, a mean wait of {mean}"),
-    };
-    line("wired", format!("{}, {rtt} round trip, {} packets{jitter}", s.wired.rate, s.wired.queue));
+    line("wired", wired(s));
     radio(s, line);
-    let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
-    line("router", format!("{}{hidden}", queue(&s.radio.router)));
+    line("router", router(s));
     let host = match s.host_delay {
         Duration::ZERO => String::new(),
         delay => format!("; its host's packets reach the radio {delay} later"),
     };
     line("station", format!("{}{host}", queue(&s.radio.station_queue)));
+}
+
+fn wired(s: &ResolvedScenario) -> String {
+    let rtt = s.wired.one_way_delay * 2;
+    let jitter = match s.wired.jitter {
+        Duration::ZERO => String::new(),
+        mean => format!("; cross traffic each way, a mean wait of {mean}"),
+    };
+    format!("{}, {rtt} round trip, {} packets{jitter}", s.wired.rate, s.wired.queue)
+}
+
+fn router(s: &ResolvedScenario) -> String {
+    let hidden = if s.router_visible { "" } else { "; hidden from the mechanism" };
+    format!("{}{hidden}", queue(&s.radio.router))
 }
 
 /// What the radio tells the mechanisms, and how late. Results depend on it more than on anything else.
@@ -469,7 +501,7 @@ fn queue(queue: &QueueConfig) -> String {
     format!("{discipline}; {silence}")
 }
 
-fn tcp(s: &ResolvedScenario) -> String {
+fn tcp(s: &ResolvedScenario, congestion: &str) -> String {
     let profile = match s.tcp_profile {
         Profile::Linux => "linux",
         Profile::Linux2009 => "linux-2009",
@@ -480,7 +512,8 @@ fn tcp(s: &ResolvedScenario) -> String {
         Some(most) => format!("{} growing to {}", tcp.receive_buffer, most),
         None => tcp.receive_buffer.to_string(),
     };
-    format!("{profile}: {:?}, {:?}, MSS {}, receive buffer {buffer}", tcp.congestion, tcp.recovery, tcp.mss)
+    let recovery = tcp.recovery.name();
+    format!("{profile}: {congestion}, {recovery}, MSS {}, receive buffer {buffer}", tcp.mss)
 }
 
 fn flows(group: &FlowGroup) -> String {

@@ -381,6 +381,30 @@ fn a_case_says_how_linkhold_host_freezes() {
 }
 
 #[test]
+fn what_a_case_changes_of_path_router_and_stack_is_said_where_the_first_cases_is() {
+    let text = format!(
+        "{BASE}[[cases]]\nname = \"drop\"\nset = {{ \"router.in_silence\" = \"drop\" }}\n[[cases]]\nname = \"queue\"\n\
+         [[cases]]\nname = \"far\"\nset = {{ \"wired.rtt\" = \"100ms\", \"router.in_silence\" = \"drop\" }}\n"
+    );
+    let scenario = parse(&text).expect("valid");
+    let said = |facts: Vec<(String, String)>, label: &str| -> Vec<String> {
+        facts.into_iter().filter(|fact| fact.0 == label).map(|fact| fact.1).collect()
+    };
+    let router = said(scenario.facts(), "router");
+    let queues = "case queue: fifo of 100 packets; queues in a silence";
+    assert_eq!(router, ["fifo of 100 packets; drops what arrives in a silence", queues]);
+    let wired = said(scenario.facts(), "wired");
+    assert!(
+        wired.len() == 2 && wired[1].starts_with("case far: ") && wired[1].contains("100ms"),
+        "{wired:?}"
+    );
+    let tcp = |facts| said(facts, "tcp");
+    assert!(tcp(scenario.facts())[0].starts_with("linux: cubic, rack-tlp, "), "{:?}", tcp(scenario.facts()));
+    let under = tcp(scenario.facts_under("reno or bbr"));
+    assert!(under.len() == 1 && under[0].starts_with("linux: reno or bbr, rack-tlp, "), "{under:?}");
+}
+
+#[test]
 fn fixed_bursts_are_said_to_be_fixed() {
     let text = BASE
         .replace("[radio]", "[radio]\nprimary_user = { on_mean = \"1s\", off_mean = \"3s\", fixed = true }");
@@ -662,7 +686,7 @@ fn the_summary_names_every_part() {
         "24.00 Mbit/s x 0.73 = 17.52 Mbit/s",
         "25ms every 500ms (5.0 %)",
         "fifo of 100 packets",
-        "Cubic",
+        "cubic",
         "x: dsasync",
     ] {
         assert!(summary.contains(part), "{part} is not in\n{summary}");

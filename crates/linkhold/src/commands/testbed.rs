@@ -156,6 +156,12 @@ impl Job {
         Ok(Self { entry, scenario, cases, congestion })
     }
 
+    /// The scenario's facts under the congestion controls of the senders.
+    fn facts(&self) -> Vec<String> {
+        let facts = self.scenario.facts_under(&self.congestion.join(" or "));
+        facts.into_iter().map(|(label, value)| format!("{label}: {value}")).collect()
+    }
+
     fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
         let named = self.congestion.iter().flat_map(|name| self.cases.iter().map(move |case| (case, name)));
         named.flat_map(|(case, name)| {
@@ -181,7 +187,8 @@ impl Job {
             linux.iter().map(|told| (told.congestion.as_str(), told.case.as_str())).collect();
         let comparison = compare_by_congestion(&records, &names, &self.congestion, baseline);
         let path = self.entry.scenario.display().to_string();
-        let info = linkhold_sim::scenario_info(&self.scenario, &path, &self.entry.set);
+        let mut info = linkhold_sim::scenario_info(&self.scenario, &path, &self.entry.set);
+        info.facts = self.facts();
         let report = RunReport::new(program(), info, records, comparison);
         let json = with_linux(&report, linux);
         Ok((report, json, series))
