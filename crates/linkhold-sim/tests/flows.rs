@@ -137,7 +137,7 @@ fn a_flow_that_is_over_before_the_warm_up_counts_nothing() {
     let (record, _) = run_case(&common::case("early", scenario.clone()), 3).unwrap();
     for flow in &record.flows[..3] {
         let counted = (flow.bytes, flow.retransmits, flow.rto_events, flow.fast_recoveries, flow.active_s);
-        assert_eq!(counted, (0, 0, 0, 0, 0.0), "{flow:?}");
+        assert_eq!(counted, (0, 0, Some(0), Some(0), 0.0), "{flow:?}");
         assert_eq!((flow.goodput_bps, flow.retransmit_bps), (0.0, 0.0));
         assert!(flow.delay_mean_s.is_nan());
     }
