@@ -537,6 +537,7 @@ mod tests {
 
     use linkhold_linux::testbed::cells::CellFailure;
     use linkhold_linux::testbed::host_load::HostLoad;
+    use serde_json::Value;
 
     use super::*;
 
