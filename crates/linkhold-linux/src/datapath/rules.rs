@@ -1,12 +1,17 @@
 //! The firewall rules that bring packets to the queues, and their removal.
 //!
 //! Forwarded TCP between a wired and a radio interface, and UDP where a mechanism wants datagrams, goes to an
-//! NFQUEUE, with bypass: while no agent listens, packets pass as if the rule were not there. Nothing else is
-//! queued: ICMP and its errors pass. Fragments of datagrams are queued and pass unread. On a host it is the
-//! TCP that comes in and goes out by a radio interface (INPUT and OUTPUT), less what carries the mark of the
-//! agent's own packets, which pass OUTPUT like any other. The rules use nftables' `queue` statement where the
-//! kernel has it, and `-j NFQUEUE` of iptables and ip6tables otherwise. The agent tries which of them works,
-//! and logs it.
+//! NFQUEUE, with bypass: while no agent listens, packets pass. Nothing else is queued: ICMP and its errors
+//! pass. Fragments of datagrams are queued and pass unread. On a host it is the TCP that comes in and goes
+//! out by a radio interface (INPUT and OUTPUT), less what carries the mark of the agent's own packets, which
+//! pass OUTPUT like any other. The rules use nftables' `queue` statement where the kernel has it, and
+//! `-j NFQUEUE` of iptables and ip6tables otherwise. The agent tries which of them works, and logs it.
+//!
+//! A packet that comes back from the queue, or passes it by the bypass, goes on with the kernel's next hook
+//! function (`nf_reinject`, `nf_hook_slow`), not with the next rule. Behind the jump to the agent's chain,
+//! the rest of iptables' mangle chain is therefore skipped, whether an agent listens or not. The jump is
+//! appended, so rules that were there first still apply, as a clamp of TCP's segment size must. nftables'
+//! table is a hook function of its own and hides nobody's rules.
 //!
 //! Everything has a name of this instance (table `linkhold_<instance>`, chain `LINKHOLD-<instance>`), so that
 //! rules an agent left behind are found and removed by the next start.
@@ -233,7 +238,7 @@ impl RuleSet {
             }
         }
         for hook in self.traffic.hooks() {
-            let _ = writeln!(script, "-I {} -j {chain}", hook.iptables());
+            let _ = writeln!(script, "-A {} -j {chain}", hook.iptables());
         }
         script.push_str("COMMIT\n");
         script
@@ -618,7 +623,7 @@ mod tests {
 -A LINKHOLD-a -i wlan0 -o eth0 -p tcp -j NFQUEUE --queue-num 101 --queue-bypass
 -A LINKHOLD-a -i eth0 -o wlan1 -p tcp -j NFQUEUE --queue-num 102 --queue-bypass
 -A LINKHOLD-a -i wlan1 -o eth0 -p tcp -j NFQUEUE --queue-num 103 --queue-bypass
--I FORWARD -j LINKHOLD-a
+-A FORWARD -j LINKHOLD-a
 COMMIT
 "
         );
@@ -673,8 +678,8 @@ COMMIT
 -A LINKHOLD-a -o wlan0 -p tcp -m mark ! --mark 7 -j NFQUEUE --queue-num 101 --queue-bypass
 -A LINKHOLD-a -i wlan1 -p tcp -m mark ! --mark 7 -j NFQUEUE --queue-num 102 --queue-bypass
 -A LINKHOLD-a -o wlan1 -p tcp -m mark ! --mark 7 -j NFQUEUE --queue-num 103 --queue-bypass
--I INPUT -j LINKHOLD-a
--I OUTPUT -j LINKHOLD-a
+-A INPUT -j LINKHOLD-a
+-A OUTPUT -j LINKHOLD-a
 COMMIT
 "
         );

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 47] = [
+    let tests: [NamedTest; 48] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -82,6 +82,7 @@ fn main() -> ExitCode {
         ("nftables_reads_the_rules", rules::nftables_reads_the_rules),
         ("a_backend_is_chosen_by_trying", rules::a_backend_is_chosen_by_trying),
         ("flushed_rules_block_nothing", rules::flushed_rules_block_nothing),
+        ("rules_that_were_there_first_go_on", rules::rules_that_were_there_first_go_on),
         ("an_agent_takes_no_name_or_queue_of_another", failure::rivals),
         ("the_packaged_unit_is_valid", service::packaged_unit),
         ("a_service_manager_is_told", service::service_manager_is_told),

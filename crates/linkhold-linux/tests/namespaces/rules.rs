@@ -1,14 +1,18 @@
 //! The rules that bring packets to the agent: what the kernel and its programs say of them.
 
+use linkhold_core::packet::TcpFlags;
 use linkhold_linux::command::is_installed;
 use linkhold_linux::datapath::rules::{RuleSet, Traffic};
 use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology::{Path, RADIO, WIRED};
+use linkhold_wire::parse_ip_tcp_headers;
+use nix::sys::signal::Signal;
 
 use crate::agent_process::AgentProcess;
 use crate::behaviour::{MEGABYTE, STEADY, mentions_us, rules};
+use crate::capture::Capture;
 use crate::service::{METRICS, scrape};
-use crate::transfer::Transfer;
+use crate::transfer::{Amount, Transfer};
 use crate::{Outcome, skipped};
 
 /// nft reads the rules as they are meant. The kernel takes them, except for `queue` itself where it has none.
@@ -107,9 +111,39 @@ pub fn flushed_rules_block_nothing() -> Outcome {
     assert!(agent.log().contains(told), "{}", agent.log());
     let text = path.bs.enter(scrape)??;
     assert!(text.contains("linkhold_troubles{instance=\"test\"} 1"), "{text}");
-    agent.send_signal(nix::sys::signal::Signal::SIGTERM);
+    agent.send_signal(Signal::SIGTERM);
     assert!(agent.wait(), "{}", agent.log());
     assert!(!agent.log().contains("could not remove"), "{}", agent.log());
     assert!(!mentions_us(&rules(&path.bs)), "{}", rules(&path.bs));
+    Ok(())
+}
+
+/// A router that already clamps the segment size of what it forwards goes on doing so, with an agent that
+/// runs and with one that was killed.
+pub fn rules_that_were_there_first_go_on() -> Outcome {
+    const CLAMPED: u16 = 1000;
+    let path = Path::build()?;
+    let clamp = ["-j", "TCPMSS", "--set-mss", &CLAMPED.to_string()];
+    let rule = ["-w", "10", "-t", "mangle", "-A", "FORWARD", "-p", "tcp", "--tcp-flags", "SYN,RST", "SYN"];
+    if let Err(error) = path.bs.run("iptables", &[&rule[..], &clamp[..]].concat()) {
+        return skipped(format!("no TCPMSS target: {error}"));
+    }
+    let mut agent = AgentProcess::start(&path, "");
+    let capture = Capture::start(&path.sh);
+    let connect = |port| Transfer::start(&path.ch, &path.sh, Path::SH_V4, port, Amount::Bytes(1)).finish();
+    connect(6950);
+    assert!(agent.status().packets.seen > 0, "{}", agent.status());
+    agent.send_signal(Signal::SIGKILL);
+    assert!(!agent.wait());
+    assert!(mentions_us(&rules(&path.bs)), "a killed agent cannot remove its rules");
+    connect(6951);
+    let captured = capture.finish();
+    let sizes: Vec<Option<u16>> = captured
+        .iter()
+        .filter_map(|packet| parse_ip_tcp_headers(&packet.bytes).ok())
+        .filter(|parsed| parsed.dst.addr == Path::SH_V4 && parsed.tcp.flags.contains(TcpFlags::SYN))
+        .map(|parsed| parsed.tcp.syn.mss)
+        .collect();
+    assert_eq!(sizes, [Some(CLAMPED); 2], "the router clamps the SYN of neither connection");
     Ok(())
 }
