@@ -473,7 +473,8 @@ impl Core {
             self.tell(radio, &source, LinkEvent { detected_at: now, effective_at: Some(due), kind });
         }
         self.handle_snr(now);
-        self.driver.handle_timeout(now);
+        // A mechanism was perhaps told of something meanwhile, and its time must not run back.
+        self.driver.handle_timeout(self.clock.now());
     }
 
     /// Tells the mechanisms what the host's own sources say of the signal-to-noise ratio.

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 48] = [
+    let tests: [NamedTest; 49] = [
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
@@ -100,6 +100,7 @@ fn main() -> ExitCode {
         ("a_flow_table_is_told", bridge::a_flow_table_is_told),
         ("the_agent_stays_on_one_processor", service::the_agent_stays_on_one_processor),
         ("a_recording_replays", service::a_recording_replays),
+        ("a_recording_of_things_due_at_once_replays", service::a_recording_of_things_due_at_once),
         ("a_taken_metrics_port_does_not_stop_the_agent", service::a_taken_metrics_port),
         ("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
         ("a_hog_leaves_a_flow_its_share", hostile::a_hog_leaves_a_flow_its_share),

@@ -238,3 +238,24 @@ pub fn a_recording_replays() -> Outcome {
     assert_eq!((replayed.mechanism.as_str(), replayed.radio.as_str()), ("dsasync", "radio0"));
     Ok(())
 }
+
+/// The end of one silence and the start of another are due at once, since the agent stood still meanwhile.
+/// The mechanism is told of both, and time never runs back in the recording.
+pub fn a_recording_of_things_due_at_once() -> Outcome {
+    let path = Path::build()?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("agent.log");
+    let record = format!("{RECORD}={}", file.display());
+    let mut agent = AgentProcess::start_with(&path, "", &["env", &record]);
+    agent.signal(r#"{"freeze":{"cause":"fade","for_s":0.2}}"#);
+    agent.say(r#"{"effective_in_s":0.3,"event":{"freeze":{"cause":"grant","for_s":0.5}}}"#);
+    agent.send_signal(Signal::SIGSTOP);
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    agent.send_signal(Signal::SIGCONT);
+    agent.wait_until(|status| status.silences_timed == 2);
+    agent.send_signal(Signal::SIGTERM);
+    assert!(agent.wait(), "{}", agent.log());
+    let replayed = linkhold_linux::agent::record::replay(&file)?;
+    assert!(replayed.records >= 5, "{replayed}");
+    Ok(())
+}
