@@ -122,7 +122,9 @@ pub enum LinkEventKind {
     /// Room in the transmit queue that downlink releases feed. A driver that can see its queue says this when
     /// a freeze ends and whenever room grows while the mechanism holds packets; a mechanism never releases
     /// more than the room last told, less what it has sent down since. A driver that cannot see its queue
-    /// never says it, and releases are paced by the channel's capacity.
+    /// never says it, and releases are paced by the channel's capacity; so they are after a driver said it,
+    /// and then let packets wait for a second without a word. A driver whose queue may stand still for longer
+    /// says it again.
     TransmitRoom {
         /// Packets that fit.
         packets: u32,

@@ -39,6 +39,11 @@ pub(super) const AQM_TARGET: Duration = Duration::from_millis(5);
 const SHORTER: u64 = 2;
 const SHORTER_FOR: Duration = Duration::from_secs(1);
 
+/// How long packets wait for a driver that has told room before to tell it anew. Beyond that the driver is
+/// taken not to see its queue, so that a program that tells room once and ends cannot stop the downlink. A
+/// driver that does see it tells room whenever a packet has left, which takes 80 ms at 150 kbit/s.
+const ROOM_LASTS: Duration = Duration::from_secs(1);
+
 /// A pace that is doubled grows no further than this.
 const FASTEST: BitRate = BitRate::from_mbps(10_000);
 
@@ -50,8 +55,9 @@ const FASTEST: BitRate = BitRate::from_mbps(10_000);
 pub(super) struct Pacer {
     /// Packets and bytes that fit into the transmit queue; `None` if the driver does not see it.
     room: Option<(u32, u64)>,
-    /// The last look found too little room: nothing leaves before the driver speaks again.
-    full: bool,
+    /// The last look found too little room, as did all since then: nothing leaves before the driver speaks
+    /// again, or [`ROOM_LASTS`] is over.
+    full: Option<Instant>,
     drained: Instant,
     rate: BitRate,
     /// Length of the last packet, and how long it takes at `rate`: most are of one length.
@@ -80,7 +86,7 @@ impl Pacer {
     pub fn new(assumed: BitRate, most: Duration) -> Self {
         Self {
             room: None,
-            full: false,
+            full: None,
             drained: Instant::ZERO,
             rate: assumed,
             last: (0, Duration::ZERO),
@@ -120,7 +126,7 @@ impl Pacer {
     /// The driver sees its transmit queue: so many packets and bytes fit.
     pub fn set_room(&mut self, packets: u32, bytes: Bytes) {
         self.room = Some((packets, bytes.0));
-        self.full = false;
+        self.full = None;
     }
 
     /// True if time decides when packets leave: the driver tells no room, or the queue is kept short.
@@ -161,8 +167,12 @@ impl Pacer {
     /// True if a packet of this length may leave now.
     #[inline]
     pub fn allows(&mut self, now: Instant, len: u32) -> bool {
-        self.full = self.room.is_some_and(|(packets, bytes)| packets == 0 || bytes < u64::from(len));
-        !self.full && (!self.is_timed() || self.is_near(now))
+        let full = self.room.is_some_and(|(packets, bytes)| packets == 0 || bytes < u64::from(len));
+        self.full = full.then(|| self.full.unwrap_or(now));
+        if self.full.is_some_and(|since| now >= since + ROOM_LASTS) {
+            (self.room, self.full) = (None, None);
+        }
+        self.full.is_none() && (!self.is_timed() || self.is_near(now))
     }
 
     /// A packet goes down: released or forwarded. Answers how long it is thought to wait in the transmit
@@ -258,6 +268,8 @@ impl Pacer {
             Duration::ZERO
         };
         self.paused.get_or_insert(left.max(stood));
+        // A queue that stands still has no room to tell.
+        self.full = None;
     }
 
     /// The channel's rate is not known any more.
@@ -275,7 +287,10 @@ impl Pacer {
     /// When the next packet may leave, if that is a matter of time.
     #[inline]
     pub fn next_time(&self) -> Option<Instant> {
-        (self.is_timed() && !self.full).then(|| self.due())
+        match self.full {
+            Some(since) => Some(since + ROOM_LASTS),
+            None => self.is_timed().then(|| self.due()),
+        }
     }
 }
 
@@ -477,6 +492,31 @@ mod tests {
         let due = told.next_time();
         told.hurry(now);
         assert_eq!(told.next_time(), due);
+    }
+
+    #[test]
+    fn room_that_nobody_tells_anew_is_forgotten_after_a_second_of_waiting() {
+        let at = Instant::from_millis;
+        let mut pacer = Pacer::new(BitRate::from_mbps(12), Duration::ZERO);
+        pacer.set_room(1, Bytes(10_000));
+        // However long ago it was told: it counts from when a packet had to wait.
+        assert!(pacer.allows(at(60_000), 1500));
+        pacer.on_sent(at(60_000), 1500);
+        assert!(!pacer.allows(at(60_000), 1500) && !pacer.allows(at(60_999), 1500));
+        assert_eq!(pacer.next_time(), Some(at(61_000)));
+        assert!(pacer.allows(at(61_000), 1500));
+        // From then on the channel's rate decides, until the driver speaks again.
+        pacer.on_sent(at(61_000), 15_000);
+        assert!(!pacer.allows(at(61_001), 1500));
+        assert_eq!(pacer.next_time(), Some(at(61_008)));
+        pacer.set_room(0, Bytes(0));
+        assert!(!pacer.allows(at(61_100), 1500));
+        assert_eq!(pacer.next_time(), Some(at(62_100)));
+        // A silence takes no part in the second: the queue stands still.
+        pacer.pause(at(61_200), Duration::ZERO, 0);
+        pacer.resume(at(64_000));
+        assert!(!pacer.allows(at(64_000), 1500));
+        assert_eq!(pacer.next_time(), Some(at(65_000)));
     }
 
     #[test]

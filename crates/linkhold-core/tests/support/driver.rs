@@ -75,6 +75,7 @@ pub struct Driver<'m, M: Mechanism> {
     /// Rank of the last packet of each flow that left, by direction.
     left: Vec<[Option<u64>; 2]>,
     queue: VecDeque<PacketId>,
+    room_told: Instant,
     /// Active freezes and when they are given up; unknown once one was announced ahead.
     freezes: BTreeMap<(u32, Cause), Instant>,
     exact: bool,
@@ -109,6 +110,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             kept: BTreeMap::new(),
             copies: 0,
             queue: VecDeque::new(),
+            room_told: Instant::ZERO,
             freezes: BTreeMap::new(),
             exact: world.lag == 0,
             held_bytes: 0,
@@ -291,6 +293,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
     }
 
     pub fn tell_room(&mut self) {
+        self.room_told = self.now;
         let packets = match self.world.queue {
             _ if self.world.no_queue => u32::MAX,
             Some(limit) => (limit - self.queue.len()) as u32,
@@ -311,10 +314,20 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             calls = if at > self.now { 0 } else { calls + 1 };
             assert!(calls < 10_000, "the timer is due for ever at {}", self.now);
             self.now = at;
+            self.keep_telling_room();
             self.mechanism.on_timeout(self.now, &mut self.out);
             self.drain();
         }
         self.now = until;
+        self.keep_telling_room();
+    }
+
+    /// A driver that sees its queue says so at least once a second (the contract of `TransmitRoom`), though
+    /// nothing leaves the queue, as behind a frame for a silent station.
+    fn keep_telling_room(&mut self) {
+        if self.now.since(self.room_told) >= Duration::from_millis(900) {
+            self.tell_room();
+        }
     }
 
     fn packet(&mut self, flow: usize, direction: Direction, tcp: TcpSegment, len: u32) {
@@ -866,7 +879,10 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         self.step(&Step::Switch { mbps: 1_000, efficiency: 1.0 });
         for scope in [Scope::Network, station(0), station(1), station(2)] {
             for cause in Cause::ALL {
-                self.step(&Step::FreezeEnd { scope, cause, late: 0 });
+                // The one that lasts, and four that may be announced.
+                for _ in 0..5 {
+                    self.step(&Step::FreezeEnd { scope, cause, late: 0 });
+                }
             }
         }
         // The smallest transmit queue takes one packet a round.
