@@ -54,7 +54,8 @@ impl Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LinkEventKind {
     /// Transmission stops (start of the paper's transmission freeze period, TFP). Freezes of different causes
-    /// and scopes overlap freely; a repeated start of the same scope and cause only refreshes `expected`.
+    /// and scopes overlap freely; a repeated start of the same scope and cause only refreshes `expected`. One
+    /// announced for later is another freeze, unless the two overlap as far as their lengths are known.
     FreezeStarted {
         /// Who is silent.
         scope: Scope,

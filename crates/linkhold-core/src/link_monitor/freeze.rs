@@ -2,8 +2,10 @@
 //!
 //! Source: `dsasync` section IV-A parameters 8 to 11, and TFP of Algorithms 1 and 2.
 //!
-//! One freeze: `Idle → Announced → Active → Idle`, or `Idle → Active → Idle`; `Announced → Idle` when
-//! withdrawn.
+//! One freeze: announced → active → over, or active → over; announced → over when withdrawn. Of each cause
+//! one freeze is active at most, and [`MOST_AHEAD`] are announced, the active one's successors among them: a
+//! radio may announce the next silence while one lasts. One that begins while another of its cause still
+//! lasts goes on with that one.
 
 use crate::link_event::Cause;
 use crate::time::{Duration, Instant};
@@ -19,29 +21,78 @@ pub(crate) enum SilenceChange {
     Ended,
 }
 
-/// The freeze of one cause.
+/// Most freezes of one cause that are announced at once. A further one takes the place of the last.
+const MOST_AHEAD: usize = 4;
+
+/// A freeze announced for later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Freeze {
-    Idle,
-    /// Announced for later; `end` is set if its end was announced too.
-    Announced {
-        start: Instant,
-        expected: Option<Duration>,
-        end: Option<Instant>,
-    },
-    /// `ends_at` is the announced end, or else the time at which the freeze is given up (`overdue`).
-    Active {
-        start: Instant,
-        expected_end: Option<Instant>,
-        ends_at: Instant,
-        overdue: bool,
-    },
+struct Announced {
+    start: Instant,
+    expected: Option<Duration>,
+    /// Set if its end was announced too.
+    end: Option<Instant>,
+}
+
+impl Announced {
+    fn expected_end(&self) -> Option<Instant> {
+        self.end.or(self.expected.map(|length| self.start + length))
+    }
+
+    /// True if both are one freeze, told twice: the later begins before the earlier is over. One whose length
+    /// is not known cannot be followed by another.
+    fn is_same(&self, other: &Self) -> bool {
+        let (earlier, later) = if other.start < self.start { (other, self) } else { (self, other) };
+        earlier.expected_end().is_none_or(|end| later.start <= end)
+    }
+}
+
+/// A freeze that lasts. `ends_at` is the announced end, or else the time at which the freeze is given up
+/// (`overdue`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Active {
+    start: Instant,
+    expected_end: Option<Instant>,
+    ends_at: Instant,
+    overdue: bool,
+}
+
+/// The freezes of one cause.
+#[derive(Debug, Default)]
+struct Freeze {
+    active: Option<Active>,
+    /// By start.
+    ahead: Vec<Announced>,
+}
+
+impl Freeze {
+    fn announce(&mut self, told: Announced) {
+        match self.ahead.iter_mut().find(|announced| announced.is_same(&told)) {
+            Some(announced) => *announced = told,
+            None => {
+                self.ahead.truncate(MOST_AHEAD - 1);
+                self.ahead.push(told);
+            }
+        }
+        self.ahead.sort_unstable_by_key(|announced| announced.start);
+    }
+
+    /// Takes out the first announced freeze, if it starts by then.
+    fn take_first(&mut self, by: Instant) -> Option<Announced> {
+        self.ahead.first().is_some_and(|first| first.start <= by).then(|| self.ahead.remove(0))
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let start = self.ahead.first().map(|first| first.start);
+        let end = self.active.map(|active| active.ends_at);
+        start.into_iter().chain(end).min()
+    }
 }
 
 /// All freezes of one scope, with their history.
 #[derive(Debug)]
 pub(crate) struct FreezeSet {
     freezes: [Freeze; Cause::ALL.len()],
+    /// A bit for each cause whose freeze is active.
     active: u8,
     /// Start of the present silence, if `active`; and the latest end among causes that ended during it.
     open_since: Instant,
@@ -55,7 +106,7 @@ pub(crate) struct FreezeSet {
 impl FreezeSet {
     pub(crate) fn new(history_limit: usize, max_silence: Duration) -> Self {
         Self {
-            freezes: [Freeze::Idle; Cause::ALL.len()],
+            freezes: Default::default(),
             active: 0,
             open_since: Instant::ZERO,
             open_ended: Instant::ZERO,
@@ -86,23 +137,17 @@ impl FreezeSet {
         at: Instant,
         expected: Option<Duration>,
     ) -> SilenceChange {
-        let change = match self.freezes[cause as usize] {
-            Freeze::Idle | Freeze::Announced { .. } if at > now => {
-                self.freezes[cause as usize] = Freeze::Announced { start: at, expected, end: None };
-                SilenceChange::None
+        let told = Announced { start: at, expected, end: None };
+        let freeze = &mut self.freezes[cause as usize];
+        let change = if at > now {
+            freeze.announce(told);
+            SilenceChange::None
+        } else {
+            // It may be one that was announced for a little later.
+            if freeze.active.is_none() && expected.is_some() {
+                freeze.ahead.retain(|announced| !announced.is_same(&told));
             }
-            Freeze::Idle | Freeze::Announced { .. } => self.activate(now, cause, at, expected, None),
-            // A repeated start only refreshes what is expected (the contract of `FreezeStarted`): the source
-            // is alive, so the limit starts anew.
-            Freeze::Active { start, .. } => {
-                self.freezes[cause as usize] = Freeze::Active {
-                    start,
-                    expected_end: expected.map(|length| at + length),
-                    ends_at: now + self.max_silence,
-                    overdue: true,
-                };
-                SilenceChange::None
-            }
+            self.activate(now, cause, told)
         };
         self.find_next_timeout();
         change
@@ -110,68 +155,88 @@ impl FreezeSet {
 
     /// A freeze of `cause` was reported at `now` to end on the air at `at`.
     pub(crate) fn end(&mut self, now: Instant, cause: Cause, at: Instant) -> SilenceChange {
-        let change = match &mut self.freezes[cause as usize] {
-            Freeze::Idle => SilenceChange::None,
-            Freeze::Announced { end, .. } if at > now => {
-                *end = Some(at);
-                SilenceChange::None
-            }
-            Freeze::Announced { start, .. } => {
-                // Over before it was acted upon; the silence was real if its start has passed.
-                let silence = Interval { start: *start, end: at };
-                self.freezes[cause as usize] = Freeze::Idle;
-                self.causes[cause as usize].push(silence);
-                if self.active == 0 {
-                    self.silences.push(silence);
+        let change = if at > now {
+            self.announce_end(cause, at);
+            SilenceChange::None
+        } else {
+            if self.is_active(cause) {
+                // What began before that end goes on with the active one, and so ends with it.
+                while let Some(next) = self.freezes[cause as usize].take_first(at) {
+                    let _ = self.activate(now, cause, next);
                 }
+                self.deactivate(now, cause, at)
+            } else {
+                self.withdraw(cause, at);
                 SilenceChange::None
             }
-            Freeze::Active { ends_at, overdue, expected_end, .. } if at > now => {
-                // An end announced beyond the limit stays bounded by the limit.
-                if at < *ends_at {
-                    *ends_at = at;
-                    *overdue = false;
-                }
-                *expected_end = Some(at);
-                SilenceChange::None
-            }
-            Freeze::Active { .. } => self.deactivate(cause, at),
         };
         self.find_next_timeout();
         change
     }
 
+    /// The end that is announced is that of the last freeze which begins before it.
+    fn announce_end(&mut self, cause: Cause, at: Instant) {
+        let Freeze { active, ahead } = &mut self.freezes[cause as usize];
+        if let Some(announced) = ahead.iter_mut().rfind(|announced| announced.start < at) {
+            announced.end = Some(at);
+        } else if let Some(Active { ends_at, overdue, expected_end, .. }) = active {
+            // An end announced beyond the limit stays bounded by the limit.
+            if at < *ends_at {
+                *ends_at = at;
+                *overdue = false;
+            }
+            *expected_end = Some(at);
+        } else if let Some(announced) = ahead.first_mut() {
+            announced.end = Some(at);
+        }
+    }
+
+    /// The first freeze announced is over before it was acted upon; the silence was real if its start has
+    /// passed.
+    fn withdraw(&mut self, cause: Cause, at: Instant) {
+        let Some(Announced { start, .. }) = self.freezes[cause as usize].take_first(Instant::FAR_FUTURE)
+        else {
+            return;
+        };
+        let silence = Interval { start, end: at };
+        self.causes[cause as usize].push(silence);
+        if self.active == 0 {
+            self.silences.push(silence);
+        }
+    }
+
     /// Carries out the first transition due by `now`: what changed, and whether it was an overdue end.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> Option<(SilenceChange, bool)> {
         let due = self.next_timeout.filter(|at| *at <= now)?;
-        let cause = Cause::ALL.into_iter().find(|cause| self.due(*cause) == Some(due))?;
-        let result = match self.freezes[cause as usize] {
-            Freeze::Idle => (SilenceChange::None, false),
-            Freeze::Announced { start, expected, end } => {
-                (self.activate(now, cause, start, expected, end), false)
+        let cause = Cause::ALL.into_iter().find(|cause| self.freezes[*cause as usize].due() == Some(due))?;
+        // Of a start and an end at one time the start comes first: in between nobody may send.
+        let result = match self.freezes[cause as usize].take_first(due) {
+            Some(announced) => (self.activate(now, cause, announced), false),
+            None => {
+                let overdue = self.freezes[cause as usize].active.is_some_and(|active| active.overdue);
+                (self.deactivate(now, cause, due), overdue)
             }
-            Freeze::Active { ends_at, overdue, .. } => (self.deactivate(cause, ends_at), overdue),
         };
         self.find_next_timeout();
         Some(result)
     }
 
-    fn activate(
-        &mut self,
-        now: Instant,
-        cause: Cause,
-        at: Instant,
-        expected: Option<Duration>,
-        end: Option<Instant>,
-    ) -> SilenceChange {
-        let start = at.max(self.causes[cause as usize].last_end());
+    /// A freeze begins, or goes on: a repeated start only refreshes what is expected (the contract of
+    /// `FreezeStarted`). Its source is alive, so the limit starts anew.
+    fn activate(&mut self, now: Instant, cause: Cause, begun: Announced) -> SilenceChange {
         let limit = now + self.max_silence;
-        self.freezes[cause as usize] = Freeze::Active {
+        let active = &mut self.freezes[cause as usize].active;
+        let goes_on = active.map(|active| active.start);
+        let start = goes_on.unwrap_or_else(|| begun.start.max(self.causes[cause as usize].last_end()));
+        *active = Some(Active {
             start,
-            expected_end: end.or(expected.map(|length| at + length)),
-            ends_at: end.map_or(limit, |end| end.min(limit)),
-            overdue: end.is_none_or(|end| end > limit),
-        };
+            expected_end: begun.expected_end(),
+            ends_at: begun.end.map_or(limit, |end| end.min(limit)),
+            overdue: begun.end.is_none_or(|end| end > limit),
+        });
+        if goes_on.is_some() {
+            return SilenceChange::None;
+        }
         let began = self.active == 0;
         self.active |= 1 << cause as u8;
         let start = start.max(self.silences.last_end());
@@ -185,12 +250,18 @@ impl FreezeSet {
         }
     }
 
-    fn deactivate(&mut self, cause: Cause, at: Instant) -> SilenceChange {
-        let Freeze::Active { start, .. } = self.freezes[cause as usize] else { return SilenceChange::None };
-        self.freezes[cause as usize] = Freeze::Idle;
+    /// The active freeze ended at `at`. If the next one has begun by now, the scope stays silent.
+    fn deactivate(&mut self, now: Instant, cause: Cause, at: Instant) -> SilenceChange {
+        let freeze = &mut self.freezes[cause as usize];
+        let Some(Active { start, .. }) = freeze.active.take() else { return SilenceChange::None };
         self.causes[cause as usize].push(Interval { start, end: at });
-        self.active &= !(1 << cause as u8);
         self.open_ended = self.open_ended.max(at);
+        if let Some(next) = freeze.take_first(now) {
+            // The cause's bit is still set, so that nothing seems to begin.
+            let _ = self.activate(now, cause, next);
+            return SilenceChange::None;
+        }
+        self.active &= !(1 << cause as u8);
         if self.active != 0 {
             return SilenceChange::None;
         }
@@ -198,16 +269,8 @@ impl FreezeSet {
         SilenceChange::Ended
     }
 
-    fn due(&self, cause: Cause) -> Option<Instant> {
-        match self.freezes[cause as usize] {
-            Freeze::Idle => None,
-            Freeze::Announced { start, .. } => Some(start),
-            Freeze::Active { ends_at, .. } => Some(ends_at),
-        }
-    }
-
     fn find_next_timeout(&mut self) {
-        self.next_timeout = Cause::ALL.into_iter().filter_map(|cause| self.due(cause)).min();
+        self.next_timeout = self.freezes.iter().filter_map(Freeze::due).min();
     }
 
     /// The latest expected end among the active causes. Where the source did not tell it, the mean length of
@@ -215,7 +278,7 @@ impl FreezeSet {
     pub(crate) fn expected_end(&self) -> Option<Instant> {
         let mut latest = None;
         for cause in Cause::ALL {
-            if let Freeze::Active { start, expected_end, .. } = self.freezes[cause as usize] {
+            if let Some(Active { start, expected_end, .. }) = self.freezes[cause as usize].active {
                 let end = match expected_end {
                     Some(end) => end,
                     None => start + self.mean_recent(cause)?,
@@ -239,12 +302,10 @@ impl FreezeSet {
 
     /// The first freeze announced to start after `now`, with its length (zero if not told).
     pub(crate) fn next_announced(&self, now: Instant) -> Option<(Instant, Duration)> {
-        let announced = self.freezes.iter().filter_map(|freeze| match *freeze {
-            Freeze::Announced { start, expected, end } if start > now => {
-                let told = end.map(|end| end.since(start)).or(expected);
-                Some((start, told.unwrap_or(Duration::ZERO)))
-            }
-            Freeze::Announced { .. } | Freeze::Idle | Freeze::Active { .. } => None,
+        let ahead = self.freezes.iter().flat_map(|freeze| &freeze.ahead);
+        let announced = ahead.filter(|announced| announced.start > now).map(|announced| {
+            let end = announced.expected_end().unwrap_or(announced.start);
+            (announced.start, end.since(announced.start))
         });
         announced.min()
     }
@@ -267,10 +328,8 @@ impl FreezeSet {
 
     /// Freezes of `cause` in `window`: how many began in it, and how much of it they cover.
     pub(crate) fn activity(&self, cause: Cause, window: Interval) -> (u32, Duration) {
-        let present = match self.freezes[cause as usize] {
-            Freeze::Active { start, .. } => Some(Interval { start, end: window.end }),
-            Freeze::Idle | Freeze::Announced { .. } => None,
-        };
+        let present = self.freezes[cause as usize].active;
+        let present = present.map(|active| Interval { start: active.start, end: window.end });
         let (mut began, mut time) = (0, Duration::ZERO);
         let open = present.filter(|open| open.start < window.end);
         for interval in self.causes[cause as usize].uncut_within(window).chain(open) {

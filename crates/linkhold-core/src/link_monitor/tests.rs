@@ -105,6 +105,57 @@ fn an_announced_freeze_can_be_withdrawn() {
     near(m.alpha(ms(10_000), A), 1.0);
 }
 
+/// A freeze of the network by the primary user, told at one time for another, of so many ms.
+fn announced(m: &mut LinkMonitor, now: u64, at: u64, length: u64) -> TfpChange {
+    let (cause, expected) = (Cause::PrimaryUser, Some(len(length)));
+    told(m, now, at, LinkEventKind::FreezeStarted { scope: NET, cause, expected })
+}
+
+#[test]
+fn a_freeze_announced_while_another_lasts_is_one_of_its_own() {
+    let mut m = monitor();
+    assert_eq!(start(&mut m, 100, NET, Cause::PrimaryUser), TfpChange::NetworkBegan);
+    assert_eq!(announced(&mut m, 110, 200, 50), TfpChange::None);
+    assert_eq!(m.next_announced_silence(ms(110), A), Some((ms(200), len(50))));
+    assert_eq!(end(&mut m, 150, NET, Cause::PrimaryUser), TfpChange::NetworkEnded);
+    assert_eq!(m.on_timeout(ms(200)), TfpChange::NetworkBegan);
+    assert_eq!(end(&mut m, 250, NET, Cause::PrimaryUser), TfpChange::NetworkEnded);
+    assert_eq!(m.next_timeout(), None);
+}
+
+#[test]
+fn a_freeze_that_begins_while_another_of_its_cause_lasts_goes_on_with_that_one() {
+    let mut m = monitor();
+    assert_eq!(start(&mut m, 100, NET, Cause::PrimaryUser), TfpChange::NetworkBegan);
+    assert_eq!(announced(&mut m, 110, 200, 50), TfpChange::None);
+    assert_eq!(m.on_timeout(ms(200)), TfpChange::None);
+    assert_eq!(m.expected_end(A), Some(ms(250)));
+    assert_eq!(end(&mut m, 240, NET, Cause::PrimaryUser), TfpChange::NetworkEnded);
+    // Nor does anybody send in between where the first one's end is told late.
+    assert_eq!(start(&mut m, 300, NET, Cause::PrimaryUser), TfpChange::NetworkBegan);
+    assert_eq!(announced(&mut m, 310, 400, 50), TfpChange::None);
+    let over = LinkEventKind::FreezeEnded { scope: NET, cause: Cause::PrimaryUser };
+    assert_eq!(told(&mut m, 410, 390, over), TfpChange::None);
+    assert_eq!(end(&mut m, 450, NET, Cause::PrimaryUser), TfpChange::NetworkEnded);
+    assert_eq!((m.next_timeout(), m.timed_out_freezes()), (None, 0));
+}
+
+#[test]
+fn two_freezes_announced_are_two_unless_they_overlap() {
+    let mut m = monitor();
+    for (at, length) in [(300, 50), (100, 50), (120, 60)] {
+        assert_eq!(announced(&mut m, 0, at, length), TfpChange::None);
+    }
+    let over = LinkEventKind::FreezeEnded { scope: NET, cause: Cause::PrimaryUser };
+    for (at, end) in [(120, 180), (300, 340)] {
+        assert_eq!(told(&mut m, at - 20, end, over), TfpChange::None);
+        assert_eq!(m.next_timeout(), Some(ms(at)));
+        assert_eq!(m.on_timeout(ms(at)), TfpChange::NetworkBegan);
+        assert_eq!(m.on_timeout(ms(end)), TfpChange::NetworkEnded);
+    }
+    assert_eq!(m.next_timeout(), None);
+}
+
 #[test]
 fn a_freeze_that_nobody_ends_is_ended_by_the_limit() {
     let mut m = monitor();
@@ -354,6 +405,54 @@ mod against_a_naive_model {
                 }
                 prop_assert!((m.alpha_network(ms(now)).get() - sum / 3.0).abs() < 1e-9);
             }
+        }
+
+        /// A radio that tells of each silence before the one before is over, and ends every one itself: it is
+        /// silent in these and in nothing else.
+        #[test]
+        fn silences_each_announced_ahead_are_those_that_come(
+            // Pause before a silence, its length, and how long before its start it is told, ms.
+            silences in prop::collection::vec((1u64..50, 1u64..50, 0u64..120), 1..40),
+            told_how_long: bool,
+        ) {
+            let mut m = monitor();
+            // Start and end of the last four; four are announced at once at most, or one if the radio does
+            // not say how long.
+            let mut last = [(0, 0); 4];
+            // Time, what happens first of what happens at one time, silence's start, its length.
+            let mut events = Vec::new();
+            for &(pause, length, ahead) in &silences {
+                let at = last[3].1 + pause;
+                let earliest = if told_how_long { last[0].1 } else { last[3].0 };
+                events.push((at.saturating_sub(ahead).max(earliest), 1, at, length));
+                events.push((at + length, 0, at, length));
+                last.rotate_left(1);
+                last[3] = (at, at + length);
+            }
+            events.sort_unstable();
+            let mut changes = Vec::new();
+            for (now, kind, start, length) in events {
+                while let Some(due) = m.next_timeout().filter(|due| *due <= ms(now)) {
+                    changes.push((due, m.on_timeout(due)));
+                }
+                let change = if kind == 0 {
+                    end(&mut m, now, NET, Cause::PrimaryUser)
+                } else {
+                    let expected = told_how_long.then(|| len(length));
+                    told(&mut m, now, start, LinkEventKind::FreezeStarted { scope: NET, cause: Cause::PrimaryUser, expected })
+                };
+                changes.push((ms(now), change));
+            }
+            changes.retain(|(_, change)| *change != TfpChange::None);
+            let mut expected = Vec::new();
+            let mut at = 0;
+            for (pause, length, _) in silences {
+                expected.push((ms(at + pause), TfpChange::NetworkBegan));
+                expected.push((ms(at + pause + length), TfpChange::NetworkEnded));
+                at += pause + length;
+            }
+            prop_assert_eq!(changes, expected);
+            prop_assert_eq!(m.next_timeout(), None);
         }
 
         #[test]

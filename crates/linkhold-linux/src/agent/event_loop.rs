@@ -465,11 +465,13 @@ impl Core {
             }
             let (radio, scope, cause) = (schedule.radio, schedule.scope, schedule.cause.0);
             let (source, duration) = (schedule.name.clone(), schedule.duration);
-            if let Err(error) = self.radios[radio].silences.begin(scope, cause, due, Some(duration)) {
+            let expected = Some(duration);
+            if let Err(error) = self.radios[radio].silences.begin(now, scope, cause, due, expected, expected)
+            {
                 tracing::warn!(%error, source, "a scheduled silence is left out");
                 continue;
             }
-            let kind = LinkEventKind::FreezeStarted { scope, cause, expected: Some(duration) };
+            let kind = LinkEventKind::FreezeStarted { scope, cause, expected };
             self.tell(radio, &source, LinkEvent { detected_at: now, effective_at: Some(due), kind });
         }
         self.handle_snr(now);
@@ -546,7 +548,7 @@ impl Core {
         match kind {
             SignalKind::Silent { cause, from, expected: _, at_most } => {
                 tracing::debug!(radio = name, ?cause, ahead = %from.since(now), %at_most, "the radio falls silent");
-                if let Err(error) = state.silences.begin(scope, cause, from, Some(at_most)) {
+                if let Err(error) = state.silences.begin(now, scope, cause, from, Some(at_most), expected) {
                     tracing::warn!(%error, radio = name, "a silence of the radio is left out");
                     return;
                 }
@@ -694,7 +696,7 @@ impl Core {
     ) -> Result<bool, String> {
         let Some(state) = self.radios.get_mut(radio) else { return Err("no such radio".to_owned()) };
         match *event {
-            Event::Freeze { scope: _, cause, expected_s: _, for_s } => {
+            Event::Freeze { scope: _, cause, expected_s, for_s } => {
                 let lasting = for_s.map(Duration::from_secs_f64);
                 if lasting.is_some_and(|lasting| lasting > self.max_silence) {
                     return Err(format!(
@@ -702,9 +704,10 @@ impl Core {
                         self.max_silence
                     ));
                 }
+                let expected = lasting.or(expected_s.map(seconds));
                 state
                     .silences
-                    .begin(scope, cause.0, effective_at, lasting)
+                    .begin(now, scope, cause.0, effective_at, lasting, expected)
                     .map_err(|error| error.to_string())?;
                 self.keep(radio, scope, effective_at + self.max_silence);
             }

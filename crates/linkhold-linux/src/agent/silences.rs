@@ -1,23 +1,46 @@
 //! Silences under way: the agent ends those that say how long they last, and those that nobody ends.
 //!
 //! The mechanism itself follows freezes by scope and cause; this table only knows when each must be over.
+//!
+//! Of one scope and cause, one silence is under way at most, and others may be announced for later. What is
+//! one silence told twice, and what are two, is decided as the link monitor decides it
+//! (`linkhold-core/src/link_monitor/freeze.rs`): announcements that overlap are one silence, and a silence
+//! that begins while another still lasts takes that one's place.
 
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use linkhold_core::time::{Duration, Instant};
 
-/// Most silences under way at once (scopes times causes): more are refused.
+/// Most silences under way and announced at once: more are refused.
 const MAX_ACTIVE: usize = 1024;
+/// Most silences of one scope and cause that are announced at once, as many as the link monitor keeps. A
+/// further one takes the place of the last.
+const MOST_AHEAD: usize = 4;
 
-/// One silence under way.
+/// One silence, under way or announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Active {
     scope: Scope,
     cause: Cause,
     /// When it takes or took effect.
     from: Instant,
+    /// When its source thinks that it will be over.
+    expected_end: Option<Instant>,
     /// When the agent ends the silence. `asked_for` tells whether its source asked for that end.
     until: Instant,
     asked_for: bool,
+}
+
+impl Active {
+    fn is_of(&self, scope: Scope, cause: Cause) -> bool {
+        self.scope == scope && self.cause == cause
+    }
+
+    /// True if both are one silence, told twice: the later begins before the earlier is over. One whose
+    /// length is not known cannot be followed by another.
+    fn is_same(&self, other: &Self) -> bool {
+        let (earlier, later) = if other.from < self.from { (other, self) } else { (self, other) };
+        earlier.expected_end.is_none_or(|end| later.from <= end)
+    }
 }
 
 /// What became of silences. `begun` is the sum of the others and of what is in the table.
@@ -27,7 +50,8 @@ pub struct SilenceCounts {
     pub begun: u64,
     /// Ended by an event.
     pub ended: u64,
-    /// Ended by the agent at the time that its source asked for.
+    /// Ended by the agent at the time that its source asked for, or gone on as the next one, which was
+    /// announced.
     pub timed: u64,
     /// Ended by the agent because nobody else did.
     pub overdue: u64,
@@ -38,9 +62,10 @@ pub struct SilenceCounts {
 #[error("{MAX_ACTIVE} silences are under way already")]
 pub struct TooManySilences;
 
-/// Silences under way.
+/// Silences under way and announced.
 #[derive(Debug)]
 pub struct SilenceTable {
+    /// Those of one scope and cause are sorted by `from`.
     active: Vec<Active>,
     max: Duration,
     counts: SilenceCounts,
@@ -53,56 +78,92 @@ impl SilenceTable {
         Self { active: Vec::new(), max, counts: SilenceCounts::default() }
     }
 
-    /// A silence begins at `from`, or its source says so again. It lasts `lasting` if the source knows that
-    /// for sure.
+    /// A silence begins at `from`, or its source says so again. The agent ends it after `lasting`, if its
+    /// source asks for that; `expected` is what the mechanism is told of its length.
     ///
     /// # Errors
     /// [`TooManySilences`].
     pub fn begin(
         &mut self,
+        now: Instant,
         scope: Scope,
         cause: Cause,
         from: Instant,
         lasting: Option<Duration>,
+        expected: Option<Duration>,
     ) -> Result<(), TooManySilences> {
         let (until, asked_for) = match lasting {
             Some(lasting) if lasting <= self.max => (from + lasting, true),
             Some(_) | None => (from + self.max, false),
         };
-        let full = self.active.len() >= MAX_ACTIVE;
-        match self.active.iter_mut().find(|active| active.scope == scope && active.cause == cause) {
-            Some(active) => {
-                active.from = active.from.min(from);
-                active.until = until;
-                active.asked_for = asked_for;
+        let expected_end = expected.map(|length| from + length);
+        let told = Active { scope, cause, from, expected_end, until, asked_for };
+        self.take_over(scope, cause, now);
+        let begun = |active: &Active| active.is_of(scope, cause) && active.from <= now;
+        let ahead = |active: &Active| active.is_of(scope, cause) && active.from > now;
+        let again = if from > now {
+            let full = self.active.iter().filter(|active| ahead(active)).count() >= MOST_AHEAD;
+            let same = self.active.iter().position(|active| ahead(active) && active.is_same(&told));
+            same.or_else(|| self.active.iter().rposition(ahead).filter(|_| full))
+        } else {
+            let same = |active: &Active| ahead(active) && expected_end.is_some() && active.is_same(&told);
+            self.active.iter().position(begun).or_else(|| self.active.iter().position(same))
+        };
+        match again {
+            Some(index) => {
+                let active = &mut self.active[index];
+                let from = if active.from <= now { active.from.min(from) } else { from };
+                *active = Active { from, ..told };
             }
-            None if full => return Err(TooManySilences),
+            None if self.active.len() >= MAX_ACTIVE => return Err(TooManySilences),
             None => {
                 self.counts.begun += 1;
-                self.active.push(Active { scope, cause, from, until, asked_for });
+                self.active.push(told);
             }
         }
+        self.active.sort_by_key(|active| active.from);
         Ok(())
+    }
+
+    /// A silence that began while another of its scope and cause lasted, by this time, takes its place.
+    fn take_over(&mut self, scope: Scope, cause: Cause, by: Instant) {
+        while let Some(first) = self.active.iter().position(|active| active.is_of(scope, cause)) {
+            let Active { from, until, .. } = self.active[first];
+            let next = |active: &Active| active.is_of(scope, cause);
+            let Some(next) = self.active.iter_mut().skip(first + 1).find(|active| next(active)) else {
+                return;
+            };
+            if next.from > until.min(by) {
+                return;
+            }
+            next.from = from;
+            self.active.remove(first);
+            self.counts.timed += 1;
+        }
     }
 
     /// The source ends a silence now, or at a later time `at`, which counts only if it is no later than the
     /// end that is planned. True if there was a silence to end; a source may well end it twice.
     pub fn end(&mut self, scope: Scope, cause: Cause, now: Instant, at: Instant) -> bool {
-        let concerned = |active: &Active| active.scope == scope && active.cause == cause;
+        self.take_over(scope, cause, at.min(now));
+        let concerned = |active: &Active| active.is_of(scope, cause);
         if at <= now {
-            let before = self.active.len();
-            self.active.retain(|active| !concerned(active));
-            let ended = before - self.active.len();
-            self.counts.ended += ended as u64;
-            ended > 0
-        } else if let Some(active) = self.active.iter_mut().find(|active| concerned(active))
-            && at <= active.until
-        {
-            active.until = at;
-            active.asked_for = true;
-            true
-        } else {
-            false
+            // The one under way, or else the first that is announced.
+            let Some(index) = self.active.iter().position(concerned) else { return false };
+            self.active.remove(index);
+            self.counts.ended += 1;
+            return true;
+        }
+        let last = self.active.iter().rposition(|active| concerned(active) && active.from < at);
+        match last.or_else(|| self.active.iter().position(concerned)) {
+            Some(index) if at <= self.active[index].until => {
+                let active = &mut self.active[index];
+                active.until = at;
+                active.expected_end = Some(at);
+                active.asked_for = true;
+                true
+            }
+            Some(_) | None => false,
         }
     }
 
@@ -114,8 +175,18 @@ impl SilenceTable {
 
     /// Ends one silence whose time has come; call it until it returns `None`.
     pub fn end_due(&mut self, now: Instant) -> Option<LinkEvent> {
-        let index = self.active.iter().position(|active| active.until <= now)?;
-        let Active { scope, cause, from, until, asked_for } = self.active.remove(index);
+        let index = loop {
+            let (index, first) = self.active.iter().enumerate().min_by_key(|(_, active)| active.until)?;
+            if first.until > now {
+                return None;
+            }
+            let (left, Active { scope, cause, .. }) = (self.active.len(), *first);
+            self.take_over(scope, cause, now);
+            if self.active.len() == left {
+                break index;
+            }
+        };
+        let Active { scope, cause, from, until, asked_for, .. } = self.active.remove(index);
         if asked_for {
             self.counts.timed += 1;
         } else {
@@ -164,10 +235,21 @@ mod tests {
         Instant::from_millis(ms)
     }
 
+    /// A silence that is told as it begins.
+    fn begin(
+        silences: &mut SilenceTable,
+        scope: Scope,
+        cause: Cause,
+        from: Instant,
+        lasting: Option<Duration>,
+    ) -> Result<(), TooManySilences> {
+        silences.begin(from, scope, cause, from, lasting, lasting)
+    }
+
     #[test]
     fn a_silence_with_a_length_ends_by_itself_and_is_not_overdue() {
         let mut silences = SilenceTable::new(Duration::from_secs(10));
-        silences.begin(NET, Cause::Sensing, at(100), Some(Duration::from_millis(25))).unwrap();
+        begin(&mut silences, NET, Cause::Sensing, at(100), Some(Duration::from_millis(25))).unwrap();
         assert_eq!(silences.next_end(), Some(at(125)));
         assert_eq!(silences.end_due(at(124)), None);
         let event = silences.end_due(at(126)).unwrap();
@@ -179,8 +261,8 @@ mod tests {
     #[test]
     fn a_silence_that_nobody_ends_is_over_at_the_maximum() {
         let mut silences = SilenceTable::new(Duration::from_millis(500));
-        silences.begin(NET, Cause::Fade, at(0), None).unwrap();
-        silences.begin(NET, Cause::Grant, at(0), Some(Duration::from_secs(3_600))).unwrap();
+        begin(&mut silences, NET, Cause::Fade, at(0), None).unwrap();
+        begin(&mut silences, NET, Cause::Grant, at(0), Some(Duration::from_secs(3_600))).unwrap();
         assert!(silences.end_due(at(499)).is_none());
         assert!(silences.end_due(at(500)).is_some() && silences.end_due(at(500)).is_some());
         assert_eq!(silences.counts().overdue, 2);
@@ -191,7 +273,7 @@ mod tests {
         let one = Scope::Station(StationId(1));
         let mut silences = SilenceTable::new(Duration::from_secs(1));
         for (scope, cause) in [(NET, Cause::Fade), (one, Cause::Fade), (NET, Cause::Sensing)] {
-            silences.begin(scope, cause, at(0), None).unwrap();
+            begin(&mut silences, scope, cause, at(0), None).unwrap();
         }
         silences.end(NET, Cause::Fade, at(5), at(5));
         silences.end(NET, Cause::Grant, at(5), at(5));
@@ -201,8 +283,8 @@ mod tests {
     #[test]
     fn an_end_announced_for_later_ends_it_then_and_never_after_the_maximum() {
         let mut silences = SilenceTable::new(Duration::from_secs(1));
-        silences.begin(NET, Cause::Fade, at(0), None).unwrap();
-        silences.begin(NET, Cause::Grant, at(0), None).unwrap();
+        begin(&mut silences, NET, Cause::Fade, at(0), None).unwrap();
+        begin(&mut silences, NET, Cause::Grant, at(0), None).unwrap();
         silences.end(NET, Cause::Fade, at(100), at(300));
         silences.end(NET, Cause::Grant, at(100), Instant::from_millis(86_400_000));
         assert_eq!(silences.next_end(), Some(at(300)));
@@ -215,7 +297,8 @@ mod tests {
     #[test]
     fn a_silence_announced_for_later_is_not_under_way_yet() {
         let mut silences = SilenceTable::new(Duration::from_secs(1));
-        silences.begin(NET, Cause::Fade, at(500), Some(Duration::from_millis(100))).unwrap();
+        let lasting = Some(Duration::from_millis(100));
+        silences.begin(at(0), NET, Cause::Fade, at(500), lasting, lasting).unwrap();
         assert_eq!([at(499), at(500)].map(|now| silences.under_way(now)), [0, 1]);
         assert_eq!(silences.next_end(), Some(at(600)));
     }
@@ -223,8 +306,8 @@ mod tests {
     #[test]
     fn said_again_it_is_one_silence_with_a_later_end() {
         let mut silences = SilenceTable::new(Duration::from_secs(1));
-        silences.begin(NET, Cause::Fade, at(0), None).unwrap();
-        silences.begin(NET, Cause::Fade, at(900), None).unwrap();
+        begin(&mut silences, NET, Cause::Fade, at(0), None).unwrap();
+        begin(&mut silences, NET, Cause::Fade, at(900), None).unwrap();
         assert_eq!((silences.under_way(at(900)), silences.next_end()), (1, Some(at(1900))));
     }
 
@@ -232,25 +315,74 @@ mod tests {
     fn the_table_is_bounded() {
         let mut silences = SilenceTable::new(Duration::from_secs(1));
         for number in 0..MAX_ACTIVE as u32 {
-            silences.begin(Scope::Station(StationId(number)), Cause::Fade, at(0), None).unwrap();
+            begin(&mut silences, Scope::Station(StationId(number)), Cause::Fade, at(0), None).unwrap();
         }
-        assert_eq!(silences.begin(NET, Cause::Fade, at(0), None), Err(TooManySilences));
+        assert_eq!(begin(&mut silences, NET, Cause::Fade, at(0), None), Err(TooManySilences));
     }
 
     #[test]
     fn every_silence_is_counted_once_and_by_how_it_ended() {
         let mut silences = SilenceTable::new(Duration::from_secs(1));
         let timed = Some(Duration::from_millis(50));
-        silences.begin(NET, Cause::Sensing, at(0), timed).unwrap();
-        silences.begin(NET, Cause::Sensing, at(10), timed).unwrap();
-        silences.begin(NET, Cause::Fade, at(0), None).unwrap();
-        silences.begin(NET, Cause::Grant, at(0), None).unwrap();
-        silences.begin(NET, Cause::PrimaryUser, at(5_000), timed).unwrap();
+        begin(&mut silences, NET, Cause::Sensing, at(0), timed).unwrap();
+        begin(&mut silences, NET, Cause::Sensing, at(10), timed).unwrap();
+        begin(&mut silences, NET, Cause::Fade, at(0), None).unwrap();
+        begin(&mut silences, NET, Cause::Grant, at(0), None).unwrap();
+        silences.begin(at(10), NET, Cause::PrimaryUser, at(5_000), timed, timed).unwrap();
         assert!(silences.end(NET, Cause::Fade, at(20), at(20)));
         assert!(!silences.end(NET, Cause::Fade, at(21), at(21)), "over already");
         while silences.end_due(at(2_000)).is_some() {}
         let counts = silences.counts();
         assert_eq!(counts, SilenceCounts { begun: 4, ended: 1, timed: 1, overdue: 1 });
         assert_eq!((silences.under_way(at(2_000)), silences.announced(at(2_000))), (0, 1));
+    }
+
+    #[test]
+    fn a_silence_announced_while_another_lasts_is_one_of_its_own() {
+        let mut silences = SilenceTable::new(Duration::from_secs(1));
+        let lasting = Some(Duration::from_millis(50));
+        silences.begin(at(0), NET, Cause::Fade, at(0), lasting, lasting).unwrap();
+        silences.begin(at(10), NET, Cause::Fade, at(100), lasting, lasting).unwrap();
+        assert_eq!((silences.under_way(at(10)), silences.announced(at(10))), (1, 1));
+        let ends: Vec<_> = [50, 99, 150].map(|ms| silences.end_due(at(ms)).is_some()).to_vec();
+        assert_eq!(ends, [true, false, true]);
+        assert_eq!(silences.counts(), SilenceCounts { begun: 2, timed: 2, ..SilenceCounts::default() });
+        // The end of the first by an event leaves the second, as its withdrawal leaves the first.
+        silences.begin(at(200), NET, Cause::Fade, at(200), None, None).unwrap();
+        silences.begin(at(210), NET, Cause::Fade, at(300), lasting, lasting).unwrap();
+        assert!(silences.end(NET, Cause::Fade, at(250), at(250)));
+        assert_eq!((silences.announced(at(250)), silences.next_end()), (1, Some(at(350))));
+    }
+
+    #[test]
+    fn a_silence_that_begins_while_another_lasts_takes_its_place() {
+        let mut silences = SilenceTable::new(Duration::from_secs(1));
+        let lasting = Some(Duration::from_millis(50));
+        silences.begin(at(0), NET, Cause::Fade, at(0), None, None).unwrap();
+        silences.begin(at(10), NET, Cause::Fade, at(100), lasting, lasting).unwrap();
+        assert_eq!(silences.end_due(at(149)), None);
+        assert!(silences.end_due(at(150)).is_some() && silences.end_due(at(5_000)).is_none());
+        silences.begin(at(200), NET, Cause::Fade, at(200), None, None).unwrap();
+        silences.begin(at(210), NET, Cause::Fade, at(300), lasting, lasting).unwrap();
+        assert!(silences.end(NET, Cause::Fade, at(310), at(310)));
+        assert_eq!(silences.next_end(), None);
+        assert_eq!(silences.counts(), SilenceCounts { begun: 4, ended: 1, timed: 3, overdue: 0 });
+    }
+
+    #[test]
+    fn silences_announced_are_one_where_they_overlap_and_bounded_where_not() {
+        let mut silences = SilenceTable::new(Duration::from_secs(1));
+        let lasting = Some(Duration::from_millis(50));
+        let mut announce = |from: u64| {
+            silences.begin(at(0), NET, Cause::Fade, at(from), lasting, lasting).unwrap();
+            (silences.announced(at(0)), silences.counts().begun)
+        };
+        assert_eq!([300, 100, 120].map(&mut announce), [(1, 1), (2, 2), (2, 2)]);
+        assert_eq!([400, 500, 600].map(&mut announce), [(3, 3), (4, 4), (4, 4)]);
+        let mut ends = Vec::new();
+        while let Some(event) = silences.end_due(at(5_000)) {
+            ends.push(event.effective_at.unwrap());
+        }
+        assert_eq!(ends, [170, 350, 450, 650].map(at));
     }
 }

@@ -345,7 +345,7 @@ proptest! {
                             prop_assert!(expected.is_none_or(|expected| expected <= at_most));
                             // 255 beacons ahead at most.
                             prop_assert!(from.since(now) <= BEACON_INTERVAL * 255);
-                            table.begin(Scope::Network, cause, from, Some(at_most)).unwrap();
+                            table.begin(now, Scope::Network, cause, from, Some(at_most), expected).unwrap();
                         }
                         SignalKind::Over { cause } => {
                             let before = table.counts().ended;
