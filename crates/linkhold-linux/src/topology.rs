@@ -57,15 +57,16 @@ impl Path {
         Ok(path)
     }
 
-    /// Rewrites stations' addresses to the base station's own on the wired side, as a home router does.
+    /// Rewrites sources to the base station's own address where packets leave by this interface, as a home
+    /// router does on its wired side for its stations.
     ///
     /// # Errors
     /// [`NetNsError`] if iptables cannot.
-    pub fn masquerade(&self) -> Result<(), NetNsError> {
+    pub fn masquerade(&self, interface: &str) -> Result<(), NetNsError> {
         for program in ["iptables", "ip6tables"] {
             self.bs.run(
                 program,
-                &["-w", "10", "-t", "nat", "-A", "POSTROUTING", "-o", WIRED, "-j", "MASQUERADE"],
+                &["-w", "10", "-t", "nat", "-A", "POSTROUTING", "-o", interface, "-j", "MASQUERADE"],
             )?;
         }
         Ok(())

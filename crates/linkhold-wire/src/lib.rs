@@ -25,4 +25,6 @@ pub use emit::{
 pub use parse::{
     ParseError, Parsed, ParsedDatagram, ParsedPacket, parse_ip_headers, parse_ip_tcp, parse_ip_tcp_headers,
 };
-pub use rewrite::{RewriteError, TcpChecksum, apply_rewrite, fill_tcp_checksum, verify_checksums};
+pub use rewrite::{
+    RewriteError, TcpChecksum, apply_rewrite, fill_tcp_checksum, set_endpoints, verify_checksums,
+};

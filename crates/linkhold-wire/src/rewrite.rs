@@ -8,9 +8,11 @@
 //! `inet_proto_csum_replace4`. Where the partial state is lost on the way (NFQUEUE hands a packet with a
 //! changed payload on as `CHECKSUM_NONE`), call [`fill_tcp_checksum`] first.
 
+use core::net::IpAddr;
 use linkhold_core::action::Rewrite;
-use linkhold_core::packet::{Ecn, TcpFlags};
-use smoltcp::wire::{Ipv4Packet, TCP_HEADER_LEN, TcpPacket, checksum};
+
+use linkhold_core::packet::{Ecn, Endpoint, TcpFlags};
+use smoltcp::wire::{Ipv4Packet, Ipv6Packet, TCP_HEADER_LEN, TcpPacket, checksum};
 
 use crate::emit::pseudo_header;
 use crate::parse::{FLAGS_OFFSET, Located, ParseError, ecn_to_bits, locate};
@@ -140,6 +142,37 @@ pub fn fill_tcp_checksum(bytes: &mut [u8]) -> Result<(), ParseError> {
     let sum = checksum::combine(&[pseudo_header(located.src, located.dst, length), checksum::data(segment)]);
     TcpPacket::new_unchecked(segment).set_checksum(!sum);
     Ok(())
+}
+
+/// Gives a whole packet other ends, of its own address family, and both checksums anew.
+///
+/// # Errors
+/// [`ParseError`] if the bytes are not a whole TCP packet of that family. The packet is then unchanged.
+pub fn set_endpoints(bytes: &mut [u8], src: Endpoint, dst: Endpoint) -> Result<(), ParseError> {
+    let located = locate(bytes)?;
+    let whole = bytes.get_mut(..located.ip_len as usize).ok_or(ParseError::Truncated)?;
+    let (header, segment) = whole.split_at_mut_checked(located.tcp_offset).ok_or(ParseError::BadHeader)?;
+    if segment.len() < TCP_HEADER_LEN {
+        return Err(ParseError::BadHeader);
+    }
+    match (located.src, src.addr, dst.addr) {
+        (IpAddr::V4(_), IpAddr::V4(src), IpAddr::V4(dst)) => {
+            let mut ip = Ipv4Packet::new_unchecked(header);
+            ip.set_src_addr(src);
+            ip.set_dst_addr(dst);
+            ip.fill_checksum();
+        }
+        (IpAddr::V6(_), IpAddr::V6(src), IpAddr::V6(dst)) => {
+            let mut ip = Ipv6Packet::new_unchecked(header);
+            ip.set_src_addr(src);
+            ip.set_dst_addr(dst);
+        }
+        _ => return Err(ParseError::BadHeader),
+    }
+    let mut tcp = TcpPacket::new_unchecked(segment);
+    tcp.set_src_port(src.port);
+    tcp.set_dst_port(dst.port);
+    fill_tcp_checksum(bytes)
 }
 
 /// True if the TCP checksum and, on IPv4, the header checksum of a whole packet are correct.

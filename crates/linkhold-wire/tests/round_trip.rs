@@ -11,7 +11,7 @@ use linkhold_core::packet::{
 use linkhold_core::units::Seq;
 use linkhold_wire::{
     EmitError, PacketSpec, ParseError, Payload, RewriteError, TcpChecksum, apply_rewrite, build_ack, emit,
-    fill_tcp_checksum, packet_len, parse_ip_tcp, parse_ip_tcp_headers, verify_checksums,
+    fill_tcp_checksum, packet_len, parse_ip_tcp, parse_ip_tcp_headers, set_endpoints, verify_checksums,
 };
 use proptest::prelude::*;
 
@@ -134,6 +134,22 @@ proptest! {
         prop_assert_eq!(parsed.tcp, expected);
         prop_assert_eq!(parsed.ecn, if rewrite.mark_ce { Ecn::Ce } else { spec.ecn });
         prop_assert_eq!(&after[parsed.payload_offset()..], &before[parsed.payload_offset()..]);
+    }
+
+    #[test]
+    fn a_packet_with_other_ends_is_the_packet_that_these_ends_would_send(spec in packet(), other in packet()) {
+        let mut bytes = bytes_of(&spec);
+        let before = bytes.clone();
+        let same_family = spec.src.addr.is_ipv4() == other.src.addr.is_ipv4();
+        let set = set_endpoints(&mut bytes, other.src, other.dst);
+        prop_assert_eq!(set.is_ok(), same_family);
+        let expected = if same_family { bytes_of(&PacketSpec { src: other.src, dst: other.dst, ..spec }) } else { before };
+        prop_assert_eq!(&bytes, &expected);
+        // Of a packet that is not whole nothing is changed.
+        bytes.pop();
+        let cut = bytes.clone();
+        prop_assert!(set_endpoints(&mut bytes, spec.src, spec.dst).is_err());
+        prop_assert_eq!(bytes, cut);
     }
 
     #[test]

@@ -13,12 +13,14 @@
 //! packet entirely or not at all.
 //!
 //! `nfqueue/message.rs` writes and reads the kernel's messages, `nfqueue/verdicts.rs` batches verdicts, and
-//! `nfqueue/raw.rs` sends the agent's own packets. This file has the netlink socket and its queues.
+//! `nfqueue/raw.rs` sends the agent's own packets, as `nfqueue/conntrack.rs` finds that NAT wants them. This
+//! file has the netlink socket and its queues.
 //!
 //! Why not the `nfq` crate: a verdict there needs the whole received message, so every held
 //! packet would pin a buffer of 4 kB and more; its descriptor cannot be polled; it panics on malformed
 //! attributes; no batches.
 
+mod conntrack;
 mod message;
 mod raw;
 mod verdicts;
@@ -35,6 +37,7 @@ use nix::sys::socket::{
 
 use linkhold_core::packet::PacketId;
 
+use conntrack::Conntrack;
 use message::{
     NFQA_CFG_CMD, NFQA_CFG_F_FAIL_OPEN, NFQA_CFG_F_GSO, NFQA_CFG_FLAGS, NFQA_CFG_MASK, NFQA_CFG_PARAMS,
     NFQA_CFG_QUEUE_MAXLEN, NFQNL_CFG_CMD_BIND, NFQNL_COPY_PACKET, NFQNL_MSG_CONFIG, NFQNL_MSG_PACKET,
@@ -113,6 +116,7 @@ pub struct NfQueue {
     whole_downlink: bool,
     split_aggregates: Vec<bool>,
     raw: RawSockets,
+    conntrack: Conntrack,
     verdicts: Verdicts,
     buffer: Vec<u8>,
     /// Where in `buffer` the last packet's bytes are.
@@ -151,12 +155,14 @@ impl NfQueue {
         }
         let raw =
             RawSockets::open(config.mark).map_err(system("open a raw IPv4 socket (needs CAP_NET_RAW)"))?;
+        let conntrack = Conntrack::open(UPLINK_COPY as usize).map_err(system("open a netfilter socket"))?;
         Ok(Self {
             netlink,
             max_packets: config.max_packets,
             whole_downlink: config.whole_downlink,
             split_aggregates: config.split_aggregates.clone(),
             raw,
+            conntrack,
             verdicts: Verdicts::new(config.queue_numbers()),
             buffer: vec![0; METADATA + UPLINK_COPY.max(DOWNLINK_COPY) as usize],
             payload: 0..0,
@@ -359,6 +365,7 @@ impl DataPath for NfQueue {
 
     fn inject(&mut self, packet: &[u8]) {
         self.flush();
+        let packet = self.conntrack.as_it_arrives(packet).unwrap_or(packet);
         match self.raw.send(packet) {
             Ok(()) => self.counters.injected += 1,
             Err(errno) => {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use linkhold_core::packet::TcpFlags;
 use linkhold_linux::netns::NetNs;
-use linkhold_linux::topology::{HOST, Path, RADIO};
+use linkhold_linux::topology::{HOST, Path, RADIO, WIRED};
 use linkhold_wire::{parse_ip_tcp_headers, verify_checksums};
 
 use crate::Outcome;
@@ -98,14 +98,14 @@ pub fn tcp_counter(host: &NetNs, file: &str, prefix: &str, name: &str) -> u64 {
 }
 
 /// Closes windows as soon as the radio is silent.
-const CLOSE_AT_ONCE: &str = "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\nmode = \"freeze\"\nclose_at = \"silence-start\"\n";
+pub const CLOSE_AT_ONCE: &str = "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\nmode = \"freeze\"\nclose_at = \"silence-start\"\n";
 
 /// Downlink data on a connection that the station opened, as behind any home router: the agent's own
 /// acknowledgments, too, must come from the router's address, or the correspondent host would not take them
 /// for the flow's.
 pub fn transfer_through_nat() -> Outcome {
     let path = Path::build()?;
-    path.masquerade()?;
+    path.masquerade(WIRED)?;
     path.sh.set_checksum_offload(HOST, false)?;
     let agent = AgentProcess::start(&path, CLOSE_AT_ONCE);
     let capture = Capture::start(&path.ch);
@@ -133,7 +133,7 @@ pub fn transfer_through_nat() -> Outcome {
 }
 
 /// A silence of 0.2 s in the middle of a steady flow, which goes on after it.
-fn silence_in_a_flow(agent: &AgentProcess, flow: Transfer) {
+pub fn silence_in_a_flow(agent: &AgentProcess, flow: Transfer) {
     flow.wait_for(MEGABYTE);
     agent.signal(r#"{"freeze":{"for_s":0.2}}"#);
     agent.wait_until(|status| !status.silent);

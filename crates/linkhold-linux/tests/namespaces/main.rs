@@ -12,6 +12,7 @@ mod failure;
 mod host;
 mod hostile;
 mod kills;
+mod nat;
 mod packets;
 mod radio;
 mod radios;
@@ -68,6 +69,8 @@ fn main() -> ExitCode {
         ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
         ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
+        ("copies_to_a_station_behind_nat_are_the_flows_own", nat::copies_to_a_station),
+        ("acks_to_a_home_behind_the_radios_nat_are_the_flows_own", nat::acks_to_a_home),
         ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
         ("closed_windows_have_right_checksums", behaviour::closed_windows_have_right_checksums),
         ("a_scheduled_silence_holds", behaviour::scheduled_silence),

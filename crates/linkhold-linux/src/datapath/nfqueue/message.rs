@@ -38,12 +38,12 @@ pub(super) const NF_ACCEPT: u32 = 1;
 
 // linux/netlink.h
 pub(super) const NLMSG_HEADER: usize = 16;
-const NFGEN_HEADER: usize = 4;
-const ATTRIBUTE_HEADER: usize = 4;
+pub(super) const NFGEN_HEADER: usize = 4;
+pub(super) const ATTRIBUTE_HEADER: usize = 4;
 pub(super) const NLMSG_ERROR: u16 = 2;
 pub(super) const NLM_F_REQUEST: u16 = 1;
 pub(super) const NLM_F_ACK: u16 = 4;
-const NLA_TYPE_MASK: u16 = 0x3fff;
+pub(super) const NLA_TYPE_MASK: u16 = 0x3fff;
 
 pub(super) fn verdict_header(verdict: u32, id: u32) -> [u8; 8] {
     let mut header = [0; 8];
@@ -119,24 +119,35 @@ pub(super) fn put_message(
     attributes: &[(u16, &[u8])],
     packet: &[u8],
 ) {
-    let start = out.len();
-    out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&kind.to_ne_bytes());
-    out.extend_from_slice(&flags.to_ne_bytes());
-    out.extend_from_slice(&[0; 8]);
-    out.extend_from_slice(&[libc::AF_UNSPEC as u8, 0]);
-    out.extend_from_slice(&queue.to_be_bytes());
+    let start = begin_message(out, kind, flags, libc::AF_UNSPEC as u8, queue);
     for (kind, value) in attributes {
         put_attribute(out, *kind, value);
     }
     if !packet.is_empty() {
         put_attribute(out, NFQA_PAYLOAD, packet);
     }
+    end_message(out, start);
+}
+
+/// Appends a message's headers; answers where it starts.
+pub(super) fn begin_message(out: &mut Vec<u8>, kind: u16, flags: u16, family: u8, resource: u16) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.extend_from_slice(&flags.to_ne_bytes());
+    out.extend_from_slice(&[0; 8]);
+    out.extend_from_slice(&[family, 0]);
+    out.extend_from_slice(&resource.to_be_bytes());
+    start
+}
+
+/// Writes the length of the message that starts there and ends here.
+pub(super) fn end_message(out: &mut [u8], start: usize) {
     let length = (out.len() - start) as u32;
     out[start..start + 4].copy_from_slice(&length.to_ne_bytes());
 }
 
-fn put_attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
+pub(super) fn put_attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     // Values are at most UPLINK_COPY bytes long.
     let length = (ATTRIBUTE_HEADER + value.len()) as u16;
     out.extend_from_slice(&length.to_ne_bytes());

@@ -1,7 +1,8 @@
 //! Raw sockets: how packets of the agent's own go out (raw(7), IP_HDRINCL).
 //!
-//! Such packets pass OUTPUT and POSTROUTING, so a NAT on the router treats them like the flow's own. They
-//! never pass FORWARD, where the queue rule is. They carry a mark for the operator's rules.
+//! Such packets pass OUTPUT and POSTROUTING, where a NAT on the router treats them like the flow's own if
+//! they bear a header that conntrack knows (`conntrack.rs`). They never pass FORWARD, where the queue rule
+//! is. They carry a mark for the operator's rules.
 
 use std::net::{IpAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
