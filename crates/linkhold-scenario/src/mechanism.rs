@@ -121,8 +121,15 @@ impl MechanismValue {
     #[must_use]
     pub fn decides(&self, key: &str) -> Option<&Spot> {
         let Self::Some(choice) = self else { return None };
-        let stated = choice.stated.0.iter().find(|stated| stated.key == key).map(|stated| &stated.spot);
-        Some(stated.or(choice.preset.as_ref().map(|preset| &preset.spot)).unwrap_or(&choice.name))
+        let preset = choice.preset.as_ref().map(|preset| &preset.spot);
+        Some(self.states(key).or(preset).unwrap_or(&choice.name))
+    }
+
+    /// Where the mechanism's table states the setting `key`, if it does.
+    #[must_use]
+    pub fn states(&self, key: &str) -> Option<&Spot> {
+        let Self::Some(choice) = self else { return None };
+        choice.stated.0.iter().find(|stated| stated.key == key).map(|stated| &stated.spot)
     }
 
     /// The mechanism with everything filled in: its preset (`preset` where its own table names none), over

@@ -20,6 +20,7 @@ impl Registered for DsaSyncConfig {
     const SUMMARY: &'static str = "DSASync: holds packets in a silence and manages the senders' windows.";
     const PLACES: &'static [Place] = &[Place::BaseStation, Place::Stations];
     const TURNED_AT_STATIONS: bool = true;
+    const SILENCE_LIMIT: Option<&'static str> = Some("max_silence");
 
     const PRESETS: &'static [Preset<Self>] = &[
         Preset { name: "recommended", doc: "DSASync as recommended.", make: Self::default },

@@ -103,8 +103,11 @@ mod tests {
         AgentConfig::parse(Path::new("agent.toml"), text).map_err(|error| error.to_string())
     }
 
+    /// The preset, with the longest silence of a file that says nothing of it.
     fn dsasync(preset: &str) -> linkhold_core::registry::MechanismSettings {
-        find("dsasync").and_then(|entry| entry.preset(preset)).expect("registered")
+        let mut settings = find("dsasync").and_then(|entry| entry.preset(preset)).expect("registered");
+        settings.set("max_silence", &Value::Text("10s".into())).expect("a duration");
+        settings
     }
 
     #[test]
@@ -133,6 +136,33 @@ mod tests {
         expected.set("mode", &Value::Text("hold".into())).unwrap();
         expected.set("b_alloc", &Value::Text("8MB".into())).unwrap();
         assert_eq!(mechanism(settings), Some(expected));
+    }
+
+    #[test]
+    fn a_silence_is_as_long_for_the_mechanism_as_for_the_agent() {
+        let limit = |text: &str| {
+            let mechanisms = parse(&format!("{SMALLEST}{text}")).unwrap().mechanisms;
+            let limit = mechanisms[0].values().into_iter().find(|(key, _)| *key == "max_silence");
+            limit.map(|(_, value)| value.describe())
+        };
+        let written = |text: &str| Some(Value::Text(text.into()).describe());
+        let long = "[silence]\nmax = \"45s\"\n";
+        assert_eq!(limit(""), written("10s"));
+        assert_eq!(limit(long), written("45s"));
+        assert_eq!(
+            limit(&format!(
+                "mechanisms = [{{ name = \"dsasync\", recover = false }}, \"local-recovery\"]\n{long}"
+            )),
+            written("45s")
+        );
+        // A longer one of its own does no harm, since the agent tells the mechanism of the end.
+        let own = format!("{long}[mechanism]\nname = \"dsasync\"\nmax_silence = ");
+        assert_eq!(limit(&format!("{own}\"50s\"\n")), written("50s"));
+        let error = parse(&format!("{SMALLEST}{own}\"30s\"\n")).unwrap_err();
+        let expected =
+            "agent.toml:7:15: mechanism.max_silence: a limit of 30s is shorter than silence.max (45s)";
+        assert!(error.starts_with(expected), "{error}");
+        assert!(error.contains("remove max_silence, which follows silence.max"), "{error}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::mechanism::Place;
 use linkhold_core::quantity::ValueError;
 use linkhold_core::registry::{self, MechanismSettings};
-use linkhold_core::settings::{Value, Whole};
+use linkhold_core::settings::{Format, Value, Whole};
 use linkhold_core::text::shorten;
 use linkhold_core::time::Duration;
 use linkhold_core::units::{BitRate, Fraction};
@@ -338,7 +338,9 @@ fn switch_of_copies(settings: &MechanismSettings) -> Option<&'static str> {
 /// The mechanisms, from the wire to the radio.
 fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
     if file.mechanism.is_none() && file.mechanisms.is_none() {
-        return vec![DsaSyncConfig::default().into()];
+        let mut settings = MechanismSettings::from(DsaSyncConfig::default());
+        follow_silence_max(&mut settings, None, &file.silence, reader);
+        return vec![settings];
     }
     let stated =
         one_or_several(file.mechanism.as_ref(), file.mechanisms.as_ref(), reader).unwrap_or_default();
@@ -349,7 +351,8 @@ fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
             reader.report(&value.spot, "\"none\" is no mechanism of a list", right);
             continue;
         }
-        let Some(placed) = value.resolve(None, &SharedSettings::default(), reader) else { continue };
+        let Some(mut placed) = value.resolve(None, &SharedSettings::default(), reader) else { continue };
+        follow_silence_max(&mut placed.settings, Some(value), &file.silence, reader);
         let name = placed.settings.name();
         if let Err(error) = runs_on_a_router(name, placed.settings.entry().places, placed.place) {
             reader.report(&value.spot, error.what, error.right);
@@ -500,6 +503,34 @@ pub(super) fn check_schedule(schedule: &Schedule, silence: &Silence, reader: &Re
             &[&duration.spot, &max.spot],
             format!("a silence of {} is longer than silence.max ({})", ***duration, ***max),
             "shorten it, or raise silence.max",
+        );
+    }
+}
+
+/// Makes the mechanism's own limit of a silence the agent's, which tells the mechanism of every end, unless
+/// the mechanism's table states one. A shorter one would end silences for the mechanism that go on for the
+/// agent.
+pub(super) fn follow_silence_max(
+    settings: &mut MechanismSettings,
+    stated: Option<&MechanismValue>,
+    silence: &Silence,
+    reader: &Reader<'_>,
+) {
+    let Some(key) = settings.entry().silence_limit else { return };
+    let max = **silence.max;
+    let Some(spot) = stated.and_then(|stated| stated.states(key)) else {
+        settings.set(key, &Duration::write(&max)).expect("silence.max is a duration above zero");
+        return;
+    };
+    let own = settings.values().into_iter().find(|(name, _)| *name == key);
+    let own = own.and_then(|(_, value)| Duration::read(&value).ok());
+    if let Some(own) = own.filter(|own| *own < max) {
+        reader.report_between(
+            &[spot, &silence.max.spot],
+            format!(
+                "a limit of {own} is shorter than silence.max ({max}), and would end silences that go on"
+            ),
+            format!("remove {key}, which follows silence.max, or lower silence.max"),
         );
     }
 }

@@ -15,7 +15,8 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::file::{
     Channel, Control, DataPath, InstanceName, Interface, Metrics, Schedule, Silence, channel,
-    check_radio_is_known, check_radio_names, check_schedule, control, datapath, metrics, names, schedule,
+    check_radio_is_known, check_radio_names, check_schedule, control, datapath, follow_silence_max, metrics,
+    names, schedule,
 };
 use super::model::{AgentConfig, FreezeBy, HostSection, RadioEvents, Seat, SilenceSection, SnrSection};
 
@@ -163,7 +164,10 @@ pub(super) fn resolve(file: HostFile, reader: &Reader<'_>) -> Option<AgentConfig
         }
         check_schedule(schedule, &file.silence, reader);
     }
-    let placed = file.mechanism.resolve(None, &SharedSettings::default(), reader);
+    let mut placed = file.mechanism.resolve(None, &SharedSettings::default(), reader);
+    if let Some(placed) = &mut placed {
+        follow_silence_max(&mut placed.settings, Some(&file.mechanism), &file.silence, reader);
+    }
     if let Some(placed) = &placed
         && let Err(error) = runs_on_a_host(&placed.settings, placed.place)
     {
@@ -264,8 +268,19 @@ mod tests {
     }
 
     #[test]
+    fn frozen_senders_thaw_no_sooner_than_the_silence_is_over() {
+        let config = parse("radio = [\"w\"]\n[silence]\nmax = \"45s\"\n").unwrap();
+        let own = config.mechanisms[0].values().into_iter().find(|(key, _)| *key == "max_freeze");
+        assert_eq!(own, Some(("max_freeze", Value::Text("45s".into()))));
+    }
+
+    #[test]
     fn errors_name_file_line_and_key() {
         for (text, expected) in [
+            (
+                "radio = [\"w\"]\nmechanism = { name = \"cr-aware\", max_freeze = \"9s\" }\n",
+                "host.toml:2:47: mechanism.max_freeze: a limit of 9s is shorter than silence.max (10s)",
+            ),
             ("", "host.toml: the key `radio` is missing"),
             ("radio = []\n", "host.toml:1:9: radio: radio is empty; name at least one interface"),
             ("radio = [\"w\"]\nwired = [\"e\"]\n", "host.toml:2:1: wired: unknown key"),
