@@ -199,28 +199,52 @@ impl<D: DataPath> Driver<D> {
         self.radios.iter().filter_map(|radio| radio.mechanism.next_timeout()).min()
     }
 
-    /// The station of an address on the side of this radio. A new one gets a number, which an idle station
-    /// may have to give back.
+    /// The station of an address on the side of this radio, which a signal names. A new one gets a number,
+    /// which another station may have to give back.
     ///
     /// # Errors
     /// [`NoNumberLeft`] while all numbers are in use.
     pub fn station(&mut self, radio: usize, addr: IpAddr, now: Instant) -> Result<StationId, NoNumberLeft> {
+        self.station_heard(radio, addr, now, true)
+    }
+
+    /// The station of a packet.
+    #[inline]
+    fn station_of(&mut self, arrived: &Arrived, addr: IpAddr, now: Instant) -> StationId {
+        let heard = arrived.direction == Direction::Uplink;
+        self.station_heard(arrived.radio, addr, now, heard).unwrap_or(SHARED)
+    }
+
+    #[inline]
+    fn station_heard(
+        &mut self,
+        radio: usize,
+        addr: IpAddr,
+        now: Instant,
+        heard: bool,
+    ) -> Result<StationId, NoNumberLeft> {
         let Some(stations) = self.stations_mut(radio) else {
             return Err(NoNumberLeft);
         };
-        match stations.find(addr, now) {
+        match stations.find(addr, now, heard) {
             Some(id) => Ok(id),
-            None => self.add_station(radio, addr, now),
+            None => self.add_station(radio, addr, now, heard),
         }
     }
 
     #[cold]
-    fn add_station(&mut self, radio: usize, addr: IpAddr, now: Instant) -> Result<StationId, NoNumberLeft> {
+    fn add_station(
+        &mut self,
+        radio: usize,
+        addr: IpAddr,
+        now: Instant,
+        heard: bool,
+    ) -> Result<StationId, NoNumberLeft> {
         let left = self.radios[radio].stations.take_back(now);
         for station in left {
             self.handle_link(radio, now, LinkEvent::at(now, LinkEventKind::StationLeft { station }));
         }
-        self.radios[radio].stations.add(addr, now)
+        self.radios[radio].stations.add(addr, now, heard)
     }
 
     /// Handles up to `most` packets that wait; true if there may be more.
@@ -292,10 +316,7 @@ impl<D: DataPath> Driver<D> {
             }
         };
         let flow = parsed.flow(arrived.direction);
-        let station = match self.station(arrived.radio, flow.station.addr, now) {
-            Ok(station) => station,
-            Err(NoNumberLeft) => SHARED,
-        };
+        let station = self.station_of(arrived, flow.station.addr, now);
         let Some(radio) = self.radios.get_mut(arrived.radio) else {
             self.datapath.accept(arrived.id);
             return;
@@ -330,7 +351,7 @@ impl<D: DataPath> Driver<D> {
 
     fn handle_datagram(&mut self, now: Instant, arrived: &Arrived, parsed: &ParsedDatagram) {
         let flow = parsed.flow(arrived.direction);
-        let station = self.station(arrived.radio, flow.station.addr, now).unwrap_or(SHARED);
+        let station = self.station_of(arrived, flow.station.addr, now);
         let Some(radio) = self.radios.get_mut(arrived.radio) else {
             self.datapath.accept(arrived.id);
             return;

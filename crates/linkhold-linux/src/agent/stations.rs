@@ -2,6 +2,11 @@
 //!
 //! A number is free → a station's → (idle for [`IDLE`], nothing held, no silence of its own) → free again. So
 //! neither addresses that somebody makes up nor the guests of a year use the numbers up.
+//!
+//! Of a station that never sent anybody may make up the address: a sweep of an IPv6 /64 from outside takes
+//! thousands of numbers in a minute. Such stations give their numbers back first, and need not be idle for
+//! that. They have numbers until then, because a connection from outside begins with a packet to a station
+//! that may not have sent yet, and its flow should not move from one number to another at the answer.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -29,6 +34,8 @@ struct Station {
     addresses: Vec<IpAddr>,
     /// Configured stations keep their numbers.
     configured: bool,
+    /// It sent a packet, or a signal named it.
+    heard: bool,
     /// When it was last heard of, or the end of a silence of its own, whatever is later.
     busy_until: Instant,
     /// Packets held for it.
@@ -90,15 +97,17 @@ impl Stations {
         this
     }
 
-    /// The station of an address, if it has a number; it is heard of now.
+    /// The station of an address, if it has a number; it is heard of now, and `heard` if the packet is its
+    /// own or a signal names it.
     #[inline]
-    pub fn find(&mut self, addr: IpAddr, now: Instant) -> Option<StationId> {
+    pub fn find(&mut self, addr: IpAddr, now: Instant, heard: bool) -> Option<StationId> {
         if self.one {
             return Some(HOST);
         }
         let id = *self.ids.get(&addr)?;
         if let Some(station) = self.stations.get_mut(id.0 as usize) {
             station.busy_until = station.busy_until.max(now);
+            station.heard |= heard;
         }
         Some(id)
     }
@@ -109,25 +118,17 @@ impl Stations {
         self.one || self.ids.contains_key(&addr)
     }
 
-    /// Numbers that idle stations give back, if none is left for a new one. The caller tells the mechanism of
-    /// each before it asks for another number.
+    /// Numbers that stations give back, if none is left for a new one: those that were never heard, or where
+    /// there are none, idle ones. The caller tells the mechanism of each before it asks for another number.
     pub fn take_back(&mut self, now: Instant) -> Vec<StationId> {
         if !self.free.is_empty() || self.stations.len() < MAX_STATIONS as usize || now < self.next_sweep {
             return Vec::new();
         }
         self.next_sweep = now + SWEEP_PAUSE;
-        for (number, station) in self.stations.iter_mut().enumerate() {
-            let idle = station.busy_until + IDLE <= now && station.held == 0 && !station.configured;
-            if !idle {
-                continue;
-            }
-            for addr in station.addresses.drain(..) {
-                self.ids.remove(&addr);
-            }
-            self.free.push(StationId(number as u32));
+        self.take_from(|station| !station.heard && station.busy_until <= now);
+        if self.free.is_empty() {
+            self.take_from(|station| station.busy_until + IDLE <= now);
         }
-        // The lowest number is given first.
-        self.free.reverse();
         if self.free.is_empty() {
             if !self.overflowed {
                 self.overflowed = true;
@@ -142,17 +143,32 @@ impl Stations {
         self.free.clone()
     }
 
+    /// Takes the numbers of these stations, as far as nothing is held for them and they are not configured.
+    fn take_from(&mut self, these: impl Fn(&Station) -> bool) {
+        for (number, station) in self.stations.iter_mut().enumerate() {
+            if station.configured || station.held > 0 || !these(station) {
+                continue;
+            }
+            for addr in station.addresses.drain(..) {
+                self.ids.remove(&addr);
+            }
+            self.free.push(StationId(number as u32));
+        }
+        // The lowest number is given first.
+        self.free.reverse();
+    }
+
     /// Gives an address that has no number one.
     ///
     /// # Errors
     /// [`NoNumberLeft`] while all are in use.
-    pub fn add(&mut self, addr: IpAddr, now: Instant) -> Result<StationId, NoNumberLeft> {
+    pub fn add(&mut self, addr: IpAddr, now: Instant, heard: bool) -> Result<StationId, NoNumberLeft> {
         // Packets that are held under the shared number must leave before one of their station gets a number
         // of its own, or it would overtake them.
         if self.shared_held > 0 {
             return Err(NoNumberLeft);
         }
-        let station = Station { addresses: vec![addr], busy_until: now, ..Station::default() };
+        let station = Station { addresses: vec![addr], busy_until: now, heard, ..Station::default() };
         let id = match self.free.pop() {
             Some(id) => {
                 if let Some(slot) = self.stations.get_mut(id.0 as usize) {
@@ -233,11 +249,15 @@ mod tests {
 
     /// As the driver does it.
     fn id(stations: &mut Stations, number: u32, now: Instant) -> StationId {
-        if let Some(id) = stations.find(addr(number), now) {
+        number_of(stations, number, now, true)
+    }
+
+    fn number_of(stations: &mut Stations, number: u32, now: Instant, heard: bool) -> StationId {
+        if let Some(id) = stations.find(addr(number), now, heard) {
             return id;
         }
         let _ = stations.take_back(now);
-        stations.add(addr(number), now).unwrap_or(SHARED)
+        stations.add(addr(number), now, heard).unwrap_or(SHARED)
     }
 
     fn full(now: Instant) -> Stations {
@@ -252,9 +272,9 @@ mod tests {
     fn addresses_of_one_configured_station_are_one_station() {
         let addresses: [IpAddr; 2] = ["10.0.0.5".parse().unwrap(), "fd00::5".parse().unwrap()];
         let mut stations = Stations::new([&addresses[..]]);
-        let configured = stations.find(addresses[0], at(0));
+        let configured = stations.find(addresses[0], at(0), true);
         assert_eq!(configured, Some(StationId(0)));
-        assert_eq!(stations.find(addresses[1], at(0)), configured);
+        assert_eq!(stations.find(addresses[1], at(0), true), configured);
         assert_eq!(id(&mut stations, 6, at(0)), StationId(1));
         assert_eq!(id(&mut stations, 6, at(1)), StationId(1));
         assert_eq!(stations.len(), 2);
@@ -274,7 +294,7 @@ mod tests {
     fn idle_stations_give_their_numbers_back() {
         let mut stations = full(at(0));
         // Heard of, silent, or with a packet held, a station keeps its number.
-        let _ = stations.find(addr(0), at(30));
+        let _ = stations.find(addr(0), at(30), true);
         stations.keep(StationId(1), at(20));
         stations.hold(StationId(2));
         assert_eq!(id(&mut stations, 9000, at(59)), SHARED);
@@ -282,9 +302,9 @@ mod tests {
         assert_eq!(back.len(), MAX_STATIONS as usize - 3);
         assert!(![0, 1, 2].iter().any(|kept| back.contains(&StationId(*kept))));
         assert_eq!(stations.len(), 3);
-        assert_eq!(stations.add(addr(9000), at(61)), Ok(StationId(3)));
-        assert_eq!(stations.find(addr(3), at(61)), None);
-        assert_eq!(stations.find(addr(2), at(61)), Some(StationId(2)));
+        assert_eq!(stations.add(addr(9000), at(61), true), Ok(StationId(3)));
+        assert_eq!(stations.find(addr(3), at(61), true), None);
+        assert_eq!(stations.find(addr(2), at(61), true), Some(StationId(2)));
         // There are numbers left: nobody has to give any back.
         assert!(stations.take_back(at(600)).is_empty());
     }
@@ -297,7 +317,7 @@ mod tests {
             let _ = id(&mut stations, number, at(0));
         }
         assert_eq!(stations.take_back(at(3600)).len(), MAX_STATIONS as usize - 1);
-        assert_eq!(stations.find(mine[0], at(3600)), Some(StationId(0)));
+        assert_eq!(stations.find(mine[0], at(3600), true), Some(StationId(0)));
     }
 
     /// Otherwise a packet under the new number would overtake those held under the shared one.
@@ -307,19 +327,45 @@ mod tests {
         let shared = id(&mut stations, 9000, at(1));
         stations.hold(shared);
         assert!(!stations.take_back(at(100)).is_empty());
-        assert_eq!(stations.add(addr(9000), at(100)), Err(NoNumberLeft));
+        assert_eq!(stations.add(addr(9000), at(100), true), Err(NoNumberLeft));
         stations.let_go(shared);
-        assert_eq!(stations.add(addr(9000), at(100)), Ok(StationId(0)));
+        assert_eq!(stations.add(addr(9000), at(100), true), Ok(StationId(0)));
     }
 
     #[test]
     fn a_flood_of_addresses_looks_through_the_table_once_a_second() {
         let mut stations = full(at(0));
         assert!(stations.take_back(at(10)).is_empty());
-        let _ = stations.find(addr(5), at(10));
+        let _ = stations.find(addr(5), at(10), true);
         // Too early for another look, though most are idle by now.
         stations.next_sweep = at(100);
         assert!(stations.take_back(at(99)).is_empty());
         assert_eq!(stations.take_back(at(100)).len(), MAX_STATIONS as usize);
+    }
+
+    /// Packets to addresses that nobody has, as many as there are numbers and more.
+    #[test]
+    fn a_sweep_from_outside_takes_no_number_from_a_station_that_sends() {
+        let mut stations = Stations::new([]);
+        let first = id(&mut stations, 1, at(0));
+        let silent = number_of(&mut stations, 2, at(0), false);
+        for number in 3..3 * MAX_STATIONS {
+            let _ = number_of(&mut stations, 1_000_000 + number, at(1 + u64::from(number) / 1000), false);
+        }
+        assert_ne!(number_of(&mut stations, 9000, at(20), true), SHARED, "a station that is new");
+        assert_eq!(id(&mut stations, 1, at(20)), first);
+        // One that answers keeps its number from then on, as one for which packets are held keeps it so long.
+        let (answers, waits) =
+            (number_of(&mut stations, 3, at(20), false), number_of(&mut stations, 4, at(20), false));
+        assert_eq!(stations.find(addr(3), at(20), true), Some(answers));
+        stations.hold(waits);
+        for number in 0..3 * MAX_STATIONS {
+            let _ = number_of(&mut stations, 2_000_000 + number, at(21 + u64::from(number) / 1000), false);
+        }
+        for (number, kept) in [(1, first), (3, answers), (4, waits)] {
+            assert_eq!(stations.find(addr(number), at(33), false), Some(kept));
+        }
+        assert!(!stations.knows(addr(2)), "{silent:?} was nobody's");
+        assert_eq!(stations.ids.len(), stations.len());
     }
 }
