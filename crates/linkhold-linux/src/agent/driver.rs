@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use linkhold_core::action::{AckSpec, Action, Actions, Rewrite, Verdict};
 use linkhold_core::link_event::{LinkEvent, LinkEventKind};
 use linkhold_core::mechanism::Mechanism;
-use linkhold_core::packet::{DatagramView, Direction, Origin, PacketId, PacketView, StationId, TcpSegment};
+use linkhold_core::packet::{DatagramView, Direction, Origin, PacketId, PacketView, StationId, TcpFlags};
 use linkhold_core::time::Instant;
 use linkhold_wire::{
     Parsed, ParsedDatagram, ParsedPacket, TcpChecksum, apply_rewrite, build_ack, fill_tcp_checksum,
@@ -58,8 +58,18 @@ pub struct DriverCounters {
 struct HeldPacket {
     station: StationId,
     checksum: TcpChecksum,
-    /// The whole packet, if it is short or a copy of it may be wanted when it goes.
-    bytes: Option<Box<[u8]>>,
+    known: Known,
+}
+
+/// What is kept of a held packet, for when it leaves with changes.
+#[derive(Debug)]
+enum Known {
+    /// The whole packet, since it is short or a copy of it may be wanted when it goes.
+    Whole(Box<[u8]>),
+    /// The acknowledgment that says behind the packet what it says itself.
+    Ack(AckSpec),
+    /// Nothing: the packet acknowledges nothing, or is a datagram.
+    Nothing,
 }
 
 /// One radio: a mechanism of its own, with stations of its own.
@@ -343,7 +353,7 @@ impl<D: DataPath> Driver<D> {
                     self.forward_rewritten(arrived, &parsed, rewrite);
                 }
             }
-            Verdict::Hold => self.hold(arrived, station),
+            Verdict::Hold => self.hold(arrived, station, &parsed),
             Verdict::Drop(_) => self.datapath.discard(arrived.id),
         }
         self.run_actions(arrived.radio);
@@ -371,8 +381,8 @@ impl<D: DataPath> Driver<D> {
                 debug_assert!(rewrite.is_none(), "a mechanism rewrote a datagram");
                 self.datapath.accept(arrived.id);
             }
-            // A datagram leaves as it came, so no copy of its bytes is needed.
-            Verdict::Hold => self.hold_with(arrived, station, None),
+            // A datagram leaves as it came, so nothing need be known of it.
+            Verdict::Hold => self.hold_with(arrived, station, Known::Nothing),
             Verdict::Drop(_) => self.datapath.discard(arrived.id),
         }
         self.run_actions(arrived.radio);
@@ -401,18 +411,21 @@ impl<D: DataPath> Driver<D> {
         }
     }
 
-    fn hold(&mut self, arrived: &Arrived, station: StationId) {
+    fn hold(&mut self, arrived: &Arrived, station: StationId, parsed: &ParsedPacket) {
         let bytes = self.datapath.bytes();
         let wanted = self.radios[arrived.radio].keeps_copies_of == Some(arrived.direction);
         let whole = bytes.len() == arrived.len as usize && !arrived.aggregate;
-        let bytes = (whole && (wanted || arrived.len <= COPY_HELD_UP_TO)).then(|| bytes.into());
-        self.hold_with(arrived, station, bytes);
+        let known = if whole && (wanted || arrived.len <= COPY_HELD_UP_TO) {
+            Known::Whole(bytes.into())
+        } else {
+            ack_behind(parsed, arrived.direction).map_or(Known::Nothing, Known::Ack)
+        };
+        self.hold_with(arrived, station, known);
     }
 
-    /// Holds a packet, with a copy of its bytes or without.
-    fn hold_with(&mut self, arrived: &Arrived, station: StationId, bytes: Option<Box<[u8]>>) {
+    fn hold_with(&mut self, arrived: &Arrived, station: StationId, known: Known) {
         let radio = &mut self.radios[arrived.radio];
-        let held = HeldPacket { station, checksum: checksum_state(arrived), bytes };
+        let held = HeldPacket { station, checksum: checksum_state(arrived), known };
         radio.stations.hold(station);
         radio.held.insert(arrived.id, held);
         self.datapath.hold(arrived.id);
@@ -433,19 +446,21 @@ impl<D: DataPath> Driver<D> {
             }
             return;
         }
-        // The packet is too long to be replaced: it passes, and an acknowledgment right behind it says what
-        // the packet should have said. The acknowledgment's sequence number is newer, so every stack takes
-        // its window.
         self.datapath.accept(arrived.id);
-        if rewrite.mark_ce || !parsed.tcp.flags.contains(linkhold_core::packet::TcpFlags::ACK) {
+        self.rewrite_behind(arrived.radio, ack_behind(parsed, arrived.direction), rewrite);
+    }
+
+    /// A packet that is too long to be replaced has passed, and an acknowledgment right behind it says what
+    /// the packet should have said. The acknowledgment's sequence number is newer, so every stack takes its
+    /// window.
+    fn rewrite_behind(&mut self, radio: usize, ack: Option<AckSpec>, rewrite: Rewrite) {
+        let Some(ack) = ack.filter(|_| !rewrite.mark_ce) else {
             self.counters.rewrites_skipped += 1;
             return;
-        }
+        };
         self.counters.rewrites_by_ack += 1;
-        self.inject(
-            arrived.radio,
-            &ack_behind(&parsed.tcp, arrived.direction, parsed.flow(arrived.direction), rewrite),
-        );
+        let window = rewrite.window.map_or(ack.window, |window| window.min(ack.window));
+        self.inject(radio, &AckSpec { window, ece: ack.ece || rewrite.set_ece, ..ack });
     }
 
     fn run_actions(&mut self, radio: usize) {
@@ -492,15 +507,19 @@ impl<D: DataPath> Driver<D> {
         Some(held)
     }
 
-    /// Lets a held packet go with these changes, as far as it was copied when it was held; `keep`: its copy
-    /// stays.
+    /// Lets a held packet go with these changes, or with an acknowledgment behind it that makes them if the
+    /// packet was not copied when it was held; `keep`: its copy stays.
     fn release(&mut self, radio: usize, id: PacketId, rewrite: Rewrite, keep: bool) {
         let Some(held) = self.take_held(radio, id) else {
             self.counters.unknown_packets += 1;
             return;
         };
         let changed = !rewrite.is_none();
-        let mut bytes = held.bytes.filter(|_| changed || keep);
+        let (mut bytes, ack) = match held.known {
+            Known::Whole(bytes) => (Some(bytes).filter(|_| changed || keep), None),
+            Known::Ack(ack) => (None, Some(ack)),
+            Known::Nothing => (None, None),
+        };
         bytes.take_if(|bytes| !rewrite_whole(bytes, held.checksum, rewrite));
         match &bytes {
             Some(bytes) if changed => {
@@ -508,8 +527,10 @@ impl<D: DataPath> Driver<D> {
                 self.datapath.replace_held(id, bytes);
             }
             Some(_) | None => {
-                self.counters.rewrites_skipped += u64::from(changed);
                 self.datapath.release(id);
+                if changed {
+                    self.rewrite_behind(radio, ack, rewrite);
+                }
             }
         }
         if keep {
@@ -547,22 +568,19 @@ fn rewrite_whole(bytes: &mut [u8], checksum: TcpChecksum, rewrite: Rewrite) -> b
     completed && apply_rewrite(bytes, rewrite, TcpChecksum::Complete).is_ok()
 }
 
-/// The acknowledgment that says, right behind a segment, what the segment itself should have said.
-fn ack_behind(
-    tcp: &TcpSegment,
-    direction: Direction,
-    flow: linkhold_core::packet::FlowKey,
-    rewrite: Rewrite,
-) -> AckSpec {
-    AckSpec {
-        flow,
+/// The acknowledgment that says, right behind a segment, what the segment says itself; `None` if the segment
+/// acknowledges nothing.
+fn ack_behind(parsed: &ParsedPacket, direction: Direction) -> Option<AckSpec> {
+    let tcp = &parsed.tcp;
+    tcp.flags.contains(TcpFlags::ACK).then(|| AckSpec {
+        flow: parsed.flow(direction),
         direction,
         seq: tcp.seq_end(),
         ack: tcp.ack,
-        window: rewrite.window.map_or(tcp.window, |window| window.min(tcp.window)),
+        window: tcp.window,
         timestamp: tcp.timestamp,
-        ece: rewrite.set_ece || tcp.flags.contains(linkhold_core::packet::TcpFlags::ECE),
-    }
+        ece: tcp.flags.contains(TcpFlags::ECE),
+    })
 }
 
 #[cfg(test)]

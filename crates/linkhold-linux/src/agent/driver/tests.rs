@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use linkhold_core::action::DropReason;
 use linkhold_core::link_event::{Cause, LinkEventKind, Scope};
 use linkhold_core::mechanism::Metrics;
-use linkhold_core::packet::{Ecn, Endpoint, FlowKey, TcpFlags};
+use linkhold_core::packet::{Ecn, Endpoint, FlowKey, TcpSegment};
 use linkhold_core::units::{BitRate, Fraction, Seq};
 use proptest::prelude::*;
 
@@ -206,6 +206,32 @@ fn a_long_packet_passes_with_an_acknowledgment_behind_it_that_says_the_window() 
     assert_eq!((ack.tcp.window, ack.tcp.seq, ack.tcp.ack), (0, Seq(10_000), Seq(5000)));
     assert_eq!((ack.src, ack.dst), (flow().station, flow().correspondent));
     assert_eq!(driver.counters().rewrites_by_ack, 1);
+}
+
+#[test]
+fn a_long_packet_that_was_held_leaves_with_an_acknowledgment_behind_it_that_says_the_window() {
+    let release = |rewrite| vec![Action::Release { packet: PacketId(7), rewrite }];
+    for (mark_ce, skipped) in [(false, 0), (true, 1)] {
+        let rewrite = Rewrite { set_ece: true, mark_ce, ..Rewrite::window(0) };
+        let driver = run(
+            vec![uplink(7, 900, 2048), uplink(8, 0, 2048)],
+            vec![(Verdict::Hold, vec![]), (Verdict::Forward(Rewrite::NONE), release(rewrite))],
+        );
+        let counters = driver.counters();
+        assert_eq!((counters.rewrites_by_ack, counters.rewrites_skipped), (1 - skipped, skipped));
+        if mark_ce {
+            assert_eq!(driver.datapath.told, [Told::Hold(7), Told::Accept(8), Told::Release(7)]);
+            continue;
+        }
+        let [Told::Hold(7), Told::Accept(8), Told::Release(7), Told::Inject(ack)] = &driver.datapath.told[..]
+        else {
+            panic!("{:?}", driver.datapath.told)
+        };
+        let ack = parse_ip_tcp_headers(ack).unwrap();
+        assert_eq!((ack.tcp.window, ack.tcp.seq, ack.tcp.ack), (0, Seq(1900), Seq(5000)));
+        assert!(ack.tcp.flags.contains(TcpFlags::ECE));
+        assert_eq!((ack.src, ack.dst), (flow().station, flow().correspondent));
+    }
 }
 
 #[test]
