@@ -60,9 +60,9 @@ impl FlowInfo {
     }
 }
 
-/// FNV-1a over addresses and ports, then mixed: the same on every machine. `fq_codel` takes it modulo the number of
-/// its queues, and FNV's low bits alone put flows on neighbouring ports into the same queue. Seeded, as RFC
-/// 8290 section 4.1.1 asks for, so that flows that share a queue in one repetition do not in the next.
+/// FNV-1a over addresses and ports, then mixed: the same on every machine. `fq_codel` takes it modulo the
+/// number of its queues, and FNV's bits alone put flows on neighbouring ports into the same queue. Seeded, as
+/// RFC 8290 section 4.1.1 asks for, so that flows that share a queue in one repetition do not in the next.
 fn hash_of(key: &FlowKey, seed: u64) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut byte = |b: u8| hash = (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);

@@ -35,7 +35,8 @@ fn status() -> Value {
             { "name": "wlan1", "serving": false, "events": 0 }
         ] },
         "driver": { "unparsed": 0, "rewrites_by_ack": 0, "rewrites_skipped": 0, "unknown_packets": 0, "copies_missing": 0, "discarded": 3 },
-        "untracked_events": 0, "processor": 1, "troubles": [], "radios": []
+        "untracked_events": 0, "processor": 1, "troubles": [],
+        "mechanisms": [{ "name": "dsasync", "dropped": { "buffer_full": 1 }, "holds": 40 }], "radios": []
     })
 }
 

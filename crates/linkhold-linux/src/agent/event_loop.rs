@@ -546,7 +546,7 @@ impl Core {
         let Some(state) = self.radios.get_mut(radio) else { return };
         let name = &state.name;
         match kind {
-            SignalKind::Silent { cause, from, expected: _, at_most } => {
+            SignalKind::Silent { cause, from, expected, at_most } => {
                 tracing::debug!(radio = name, ?cause, ahead = %from.since(now), %at_most, "the radio falls silent");
                 if let Err(error) = state.silences.begin(now, scope, cause, from, Some(at_most), expected) {
                     tracing::warn!(%error, radio = name, "a silence of the radio is left out");
@@ -704,7 +704,7 @@ impl Core {
                         self.max_silence
                     ));
                 }
-                let expected = lasting.or(expected_s.map(seconds));
+                let expected = lasting.or(expected_s.map(Duration::from_secs_f64));
                 state
                     .silences
                     .begin(now, scope, cause.0, effective_at, lasting, expected)
