@@ -98,9 +98,9 @@ fn segments_that_wait_for_delayed_acks_do_not_stop_those_behind_them() {
 
 /// Plan: downloads of one station over a router with fq_codel, rate told, no silences; 20 s. Check: CoDel
 /// drops less than without the agent, hardly a copy goes in place of what it dropped, and delay stays where
-/// fq_codel alone has it. With 16 or four queues for eight flows, some share one (of 1024 they seldom do): such
-/// a queue gets one flow's turn, and all that waits below waits in it. Where that was not noticed, 831 segments
-/// were dropped in 20 s, each was sent again from a copy, and no sender slowed down.
+/// fq_codel alone has it. With 16 or four queues for eight flows, some share one (of 1024 they seldom do).
+/// Such a queue gets one flow's turn, and all that waits below waits in it. Where that was not noticed, 831
+/// segments were dropped in 20 s, each was sent again from a copy, and no sender slowed down.
 #[test]
 fn downloads_that_share_a_queue_of_fq_codel_are_not_repaired_against_it() {
     let mut failures = Vec::new();
