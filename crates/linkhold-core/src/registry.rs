@@ -11,8 +11,9 @@ use crate::mechanism::{Mechanism, Place};
 use crate::mirror::Mirror;
 use crate::quantity::ValueError;
 use crate::settings::{
-    Hint, Key, Registered, RouterNeeds, Setting, SettingsError, Surroundings, Value, unknown_word,
+    Format, Hint, Key, Registered, RouterNeeds, Setting, SettingsError, Surroundings, Value, unknown_word,
 };
+use crate::time::Duration;
 
 /// What files write where no mechanism is to run.
 pub const NONE: &str = "none";
@@ -211,6 +212,15 @@ impl MechanismSettings {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.entry().name
+    }
+
+    /// The longest silence that the mechanism believes in, if it has such a limit
+    /// ([`MechanismEntry::silence_limit`]).
+    #[must_use]
+    pub fn silence_limit(&self) -> Option<Duration> {
+        let key = self.entry().silence_limit?;
+        let (_, value) = self.values().into_iter().find(|(name, _)| *name == key)?;
+        Duration::read(&value).ok()
     }
 
     /// The settings in the fewest words: the preset that is nearest to them, and the keys whose value is

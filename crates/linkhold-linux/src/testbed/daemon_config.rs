@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use linkhold_core::registry::MechanismSettings;
-use linkhold_core::settings::Value;
+use linkhold_core::settings::{Format, Value};
+use linkhold_core::time::Duration;
 use linkhold_scenario::ResolvedScenario;
 use serde::Serialize;
 
@@ -55,7 +56,7 @@ struct Control {
 
 #[derive(Serialize)]
 struct Silence {
-    max: String,
+    max: Value<'static>,
 }
 
 #[derive(Serialize)]
@@ -65,12 +66,14 @@ struct Station {
 }
 
 impl DaemonKeys {
-    fn new(scenario: &ResolvedScenario, socket: &Path) -> Self {
+    fn new(scenario: &ResolvedScenario, mechanisms: &[&MechanismSettings], socket: &Path) -> Self {
+        // The testbed's radio ends every silence that it begins; a mechanism may believe in less.
+        let whole_run = Duration::from_secs(scenario.duration.as_secs_f64().ceil() as u64 + 1);
+        let limits = mechanisms.iter().filter_map(|settings| settings.silence_limit());
         Self {
             datapath: DataPath { processor: next_processor() },
             control: Control { socket: socket.to_owned() },
-            // The testbed's radio ends every silence that it begins.
-            silence: Silence { max: format!("{}s", scenario.duration.as_secs_f64().ceil() as u64 + 1) },
+            silence: Silence { max: Duration::write(&limits.fold(whole_run, Duration::min)) },
         }
     }
 }
@@ -105,7 +108,7 @@ pub fn agent_config(
     toml::to_string(&AgentFile {
         wired: [BS_WIRE],
         radio: [BS_RADIO],
-        daemon: DaemonKeys::new(scenario, socket),
+        daemon: DaemonKeys::new(scenario, mechanisms, socket),
         station: (0..scenario.radio.stations).map(station).collect(),
         mechanisms: mechanisms.iter().map(|settings| mechanism(settings)).collect(),
     })
@@ -133,7 +136,7 @@ pub fn host_config(
         radio: [at.interface()],
         radio_events: "none",
         freeze: scenario.host_freeze.unwrap_or_default().name(),
-        daemon: DaemonKeys::new(scenario, socket),
+        daemon: DaemonKeys::new(scenario, &[settings], socket),
         mechanism,
     })
 }
@@ -160,7 +163,9 @@ pub(super) mod tests {
         for entry in entries().iter().filter(|entry| entry.places.contains(&Place::BaseStation)) {
             for (preset, _) in &entry.presets {
                 let settings = entry.preset(preset).unwrap();
-                let text = agent_config(&scenario(), &[&settings], Path::new("/tmp/agent.sock")).unwrap();
+                // Longer than any mechanism believes in a silence.
+                let scenario = ResolvedScenario { duration: Duration::from_secs(600), ..scenario() };
+                let text = agent_config(&scenario, &[&settings], Path::new("/tmp/agent.sock")).unwrap();
                 let config = AgentConfig::parse(Path::new("agent.toml"), &text).unwrap();
                 assert_eq!(
                     config.mechanisms,

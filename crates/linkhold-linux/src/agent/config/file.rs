@@ -522,9 +522,7 @@ pub(super) fn follow_silence_max(
         settings.set(key, &Duration::write(&max)).expect("silence.max is a duration above zero");
         return;
     };
-    let own = settings.values().into_iter().find(|(name, _)| *name == key);
-    let own = own.and_then(|(_, value)| Duration::read(&value).ok());
-    if let Some(own) = own.filter(|own| *own < max) {
+    if let Some(own) = settings.silence_limit().filter(|own| *own < max) {
         reader.report_between(
             &[spot, &silence.max.spot],
             format!(
