@@ -225,7 +225,7 @@ one-way delay less its minimum. Capacity is what the recording would have carrie
 
 - `fifo-100`, `fifo-1000`, `fq_codel`, `mac80211` (fq_codel as Wi-Fi has it): a router with that queue, at both ends of the radio;
 - `dsasync`: the default over a fifo of 100 packets; the radio may run dry for 0.1 of the time (`dry_share`);
-- `dsasync-long`: the same with `dry_share = 0.02`: more goodput at more delay.
+- `dsasync-long`: the same with `dry_share = 0.02`: as a rule more goodput, at more delay.
 
 ![goodput against queueing delay](traces.svg)
 
