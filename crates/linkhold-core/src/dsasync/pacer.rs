@@ -418,6 +418,30 @@ mod tests {
     }
 
     #[test]
+    fn where_only_some_flows_wait_the_queue_is_kept_half_as_long_for_a_second() {
+        let at = Instant::from_millis;
+        let mut pacer = short();
+        pacer.on_sent(at(100), 3000);
+        assert_eq!(pacer.next_time(), Some(at(100)));
+        pacer.shorten(at(100));
+        assert_eq!(pacer.next_time(), Some(at(101)));
+        // Corrections look whether it is over.
+        let mut after = |ms| {
+            for _ in 0..SAMPLES {
+                sample(&mut pacer, ms, 0);
+            }
+            pacer.on_sent(at(ms), 3000);
+            (pacer.next_time(), pacer.some_do_not_wait())
+        };
+        assert_eq!(after(1100), (Some(at(1101)), true));
+        assert_eq!(after(1200), (Some(at(1200)), true));
+        for _ in 0..SAMPLES {
+            sample(&mut pacer, 1300, 6000);
+        }
+        assert!(!pacer.some_do_not_wait(), "all of them wait");
+    }
+
+    #[test]
     fn an_arrival_early_by_less_than_a_packet_goes_down_and_the_queue_grows_by_no_more() {
         let mut pacer = short();
         let at = |us: u64| Instant::from_millis(100) + Duration::from_micros(us);
