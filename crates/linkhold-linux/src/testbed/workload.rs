@@ -269,10 +269,13 @@ const fn family(ip: IpVersion) -> Family {
 /// (station, start) of every connection of a group: round by round over the stations, as the simulator does.
 fn staggered(group: &FlowGroup) -> impl Iterator<Item = (u32, StdDuration)> + '_ {
     let rounds = (0..group.count).flat_map(|_| group.stations.iter().copied());
-    rounds.enumerate().map(|(index, station)| {
+    let starts = rounds.enumerate().map(|(index, station)| {
         let start = group.start.as_nanos() + group.stagger.as_nanos() * index as u64;
         (station, StdDuration::from_nanos(start))
-    })
+    });
+    // As in the simulator, a flow does not open once its application has stopped.
+    let stop = group.stop.map(after_start);
+    starts.take_while(move |(_, start)| stop.is_none_or(|stop| *start < stop))
 }
 
 /// Starts of a Poisson process, drawn from the simulator's stream: both stacks see the same arrivals.
@@ -316,6 +319,14 @@ mod tests {
                 .unwrap();
         let counts: Vec<_> = together.iperf.iter().map(|client| (client.station, client.count)).collect();
         assert_eq!(counts, [(0, 4), (1, 4), (2, 4)]);
+        let stopped = workload(
+            "[[flows]]\ndirection = \"downlink\"\ncount = 3\nstagger = \"4s\"\nstop = \"8s\"\n\
+             [[flows]]\ndirection = \"uplink\"\nsource = \"100kB\"\ncount = 3\nstagger = \"4s\"\nstop = \"8s\"\n",
+        )
+        .unwrap();
+        let starts: Vec<_> = stopped.iperf.iter().map(|client| client.start.as_secs()).collect();
+        let sized: Vec<_> = stopped.sized[0].starts.iter().map(StdDuration::as_secs).collect();
+        assert_eq!((starts, sized), (vec![0, 4], vec![0, 4]), "none opens once its application has stopped");
         assert_eq!(together.iperf[0].duration, StdDuration::from_secs(18));
         let apart =
             workload("[[flows]]\ndirection = \"downlink\"\nstation = \"all\"\ncount = 2\nstagger = \"1s\"\n")
