@@ -297,8 +297,10 @@ def judge_order(run, findings):
     packets = [line.split(maxsplit=1) for line in run.text("packets").splitlines()]
     came, left = ([packet for place, packet in packets if place == wanted] for wanted in ("in", "out"))
     # An aggregate comes as one packet and leaves as many: only the first of them has its name. A segment and its copy,
-    # which comes from the sender's timer and perhaps on another processor, are the same to the receiver.
-    first_parts = [packet for packet in left if packet in set(came)]
+    # which comes from the sender's timer and perhaps on another processor, are the same to the receiver. What the agent
+    # sends again after a silence, from its own copies, bears the names that it had: each counts when it first left.
+    names = set(came)
+    first_parts = list(dict.fromkeys(packet for packet in left if packet in names))
     sequence = lambda packets: [packet.split()[1] for packet in packets]
     findings.hold(
         f"{len(came)} packets that came from the wire went to the air in their order",
