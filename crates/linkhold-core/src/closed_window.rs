@@ -5,6 +5,7 @@
 //! it does not count the timeout, enters the loss state and reduces ssthresh once more, as often as the timer
 //! expires (`tcp_retransmit_timer`).
 
+use crate::packet::MAX_WINDOW_SHIFT;
 use crate::units::Seq;
 
 /// What the SYNs of a connection said of window scaling (RFC 7323 section 2): the option of each, once the
@@ -22,8 +23,7 @@ impl Scale {
     #[must_use]
     pub fn shift(self) -> Option<u32> {
         match (self.local?, self.remote?) {
-            // RFC 7323 section 2.3: a larger shift counts as 14.
-            (Some(_), Some(shift)) => Some(u32::from(shift.min(14))),
+            (Some(_), Some(shift)) => Some(u32::from(shift.min(MAX_WINDOW_SHIFT))),
             (None, _) | (_, None) => Some(0),
         }
     }

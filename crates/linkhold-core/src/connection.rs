@@ -14,7 +14,8 @@
 use crate::action::AckSpec;
 use crate::closed_window::Scale;
 use crate::ending::Ending;
-use crate::packet::{Direction, FlowKey, TcpFlags, TcpSegment, TcpTimestamp};
+use crate::opening::Syn;
+use crate::packet::{Direction, FlowKey, MAX_WINDOW_SHIFT, TcpFlags, TcpSegment, TcpTimestamp};
 use crate::units::Seq;
 
 /// What a segment is to the connection on its ports.
@@ -28,28 +29,11 @@ pub enum Segment {
     Begins,
 }
 
-/// A SYN that no SYN-ACK has answered.
-#[derive(Clone, Copy, Debug)]
-struct Opening {
-    direction: Direction,
-    /// Its sequence number, and the one after it.
-    seq: Seq,
-    end: Seq,
-    scale: Option<u8>,
-}
-
-impl Opening {
-    /// True if this SYN-ACK answers it. With TCP Fast Open (RFC 7413) some data of the SYN may be
-    /// acknowledged, too.
-    fn is_answered_by(&self, direction: Direction, tcp: &TcpSegment) -> bool {
-        self.direction != direction && tcp.ack.after(self.seq) && !tcp.ack.after(self.end)
-    }
-}
-
 /// A connection. The uplink is what the host sends, the downlink what the far end sends to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Connection {
-    opening: Option<Opening>,
+    /// A SYN that no SYN-ACK has answered.
+    opening: Option<Syn>,
     /// A segment without SYN passed.
     under_way: bool,
     scale: Scale,
@@ -99,8 +83,9 @@ impl Connection {
 
     fn on_syn(&mut self, direction: Direction, tcp: &TcpSegment) -> Segment {
         let goes_on = self.under_way && !self.is_over();
+        let downlink = direction == Direction::Downlink;
         let segment = if tcp.flags.contains(TcpFlags::ACK) {
-            let answered = self.opening.filter(|opening| opening.is_answered_by(direction, tcp));
+            let answered = self.opening.filter(|opening| opening.is_answered_by(tcp, downlink));
             self.opening = self.opening.filter(|_| answered.is_none());
             match answered {
                 Some(opening) if self.under_way => {
@@ -111,8 +96,7 @@ impl Connection {
                 Some(_) | None => Segment::Known,
             }
         } else {
-            let scale = tcp.syn.window_scale;
-            let opening = Opening { direction, seq: tcp.seq, end: tcp.seq_end(), scale };
+            let opening = Syn::new(tcp, downlink);
             if goes_on {
                 self.opening = Some(opening);
                 return Segment::Doubted;
@@ -126,13 +110,15 @@ impl Connection {
     }
 
     /// Forgets the connection that was on these ports.
-    fn begin(&mut self, opening: &Opening) {
+    fn begin(&mut self, opening: &Syn) {
         *self = Self::default();
-        self.learn_scale(opening.direction, opening.scale);
-        match opening.direction {
-            Direction::Uplink => self.sent = Some(opening.end),
-            Direction::Downlink => self.heard = Some(opening.end),
-        }
+        let (direction, end) = if opening.downlink {
+            (Direction::Downlink, &mut self.heard)
+        } else {
+            (Direction::Uplink, &mut self.sent)
+        };
+        *end = Some(opening.end);
+        self.learn_scale(direction, opening.options.window_scale);
     }
 
     fn learn_scale(&mut self, direction: Direction, scale: Option<u8>) {
@@ -158,7 +144,7 @@ impl Connection {
         // The window of a SYN is not scaled; an ACK that repeats it scales it (RFC 7323 section 2.2). One of
         // less than a step cannot be repeated.
         let is_syn = tcp.flags.contains(TcpFlags::SYN);
-        let shift = if is_syn { tcp.syn.window_scale.unwrap_or(0).min(14) } else { 0 };
+        let shift = if is_syn { tcp.syn.window_scale.unwrap_or(0).min(MAX_WINDOW_SHIFT) } else { 0 };
         if is_syn && tcp.window >> shift == 0 {
             return;
         }

@@ -22,6 +22,7 @@ pub mod log;
 pub mod look_ahead;
 pub mod mechanism;
 pub(crate) mod mirror;
+pub(crate) mod opening;
 pub mod packet;
 pub mod quantity;
 pub mod registry;

@@ -194,6 +194,9 @@ impl SackBlocks {
     }
 }
 
+/// Largest shift of a window; a larger one counts as this (RFC 7323 section 2.3).
+pub const MAX_WINDOW_SHIFT: u8 = 14;
+
 /// Options that only a SYN carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SynOptions {

@@ -1,5 +1,6 @@
 //! `[tcp]` on top of a profile of `linkhold-tcp`.
 
+use linkhold_core::packet::MAX_WINDOW_SHIFT;
 use linkhold_core::units::Bytes;
 use linkhold_tcp::{Congestion, Recovery, TcpConfig};
 
@@ -8,8 +9,6 @@ use crate::model::Profile;
 use crate::read::{At, Reader, set};
 use crate::spots::report_idle;
 
-/// RFC 7323 section 2.3.
-const MAX_WINDOW_SCALE: u8 = 14;
 /// RFC 9293 section 3.7.1: every host takes segments of 536 bytes; 65,495 is an IPv4 packet's most.
 const MSS_RANGE: std::ops::RangeInclusive<u16> = 88..=65_495;
 
@@ -120,8 +119,8 @@ fn buffers(config: &mut TcpConfig, tcp: &At<Tcp>, reader: &Reader<'_>, fine: &mu
     match &tcp.window_scale {
         Some(scale) => {
             config.window_scale = scale.value.value();
-            if config.window_scale.is_some_and(|scale| scale > MAX_WINDOW_SCALE) {
-                let right = format!("write at most {MAX_WINDOW_SCALE} (RFC 7323), or \"off\"");
+            if config.window_scale.is_some_and(|scale| scale > MAX_WINDOW_SHIFT) {
+                let right = format!("write at most {MAX_WINDOW_SHIFT} (RFC 7323), or \"off\"");
                 reader.report(&scale.spot, "the shift is too large", right);
                 *fine = false;
             }
@@ -136,7 +135,7 @@ fn buffers(config: &mut TcpConfig, tcp: &At<Tcp>, reader: &Reader<'_>, fine: &mu
 
 /// The smallest shift that can express a window of `bytes`.
 fn scale_for(bytes: Bytes) -> u8 {
-    (0..MAX_WINDOW_SCALE).find(|&shift| (65_535u64 << shift) >= bytes.0).unwrap_or(MAX_WINDOW_SCALE)
+    (0..MAX_WINDOW_SHIFT).find(|&shift| (65_535u64 << shift) >= bytes.0).unwrap_or(MAX_WINDOW_SHIFT)
 }
 
 #[cfg(test)]

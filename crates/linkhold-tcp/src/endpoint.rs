@@ -9,7 +9,9 @@ mod on_path;
 mod path;
 
 use linkhold_core::action::Resend;
-use linkhold_core::packet::{Ecn, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
+use linkhold_core::packet::{
+    Ecn, MAX_WINDOW_SHIFT, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp,
+};
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{Bytes, Seq};
 
@@ -200,8 +202,9 @@ impl Endpoint {
         self.handshake.send = false;
         let scaled = self.cfg.window_scale.is_some() && self.peer_syn.window_scale.is_some();
         // RFC 7323 section 2.3: at most 14.
-        let own_scale = if scaled { self.cfg.window_scale.unwrap_or(0).min(14) } else { 0 };
-        self.peer_scale = if scaled { self.peer_syn.window_scale.unwrap_or(0).min(14) } else { 0 };
+        let own_scale = if scaled { self.cfg.window_scale.unwrap_or(0).min(MAX_WINDOW_SHIFT) } else { 0 };
+        self.peer_scale =
+            if scaled { self.peer_syn.window_scale.unwrap_or(0).min(MAX_WINDOW_SHIFT) } else { 0 };
         let mss = u32::from(self.peer_syn.mss.unwrap_or(DEFAULT_MSS).min(self.cfg.mss));
         let payload = mss - if self.timestamps { TIMESTAMP_BYTES.min(mss - 1) } else { 0 };
         // RFC 7323 section 2.2: the window of a SYN is never scaled.

@@ -10,7 +10,8 @@
 use core::net::IpAddr;
 
 use linkhold_core::packet::{
-    Direction, Ecn, Endpoint, FlowKey, SackBlock, SackBlocks, SynOptions, TcpFlags, TcpSegment, TcpTimestamp,
+    Direction, Ecn, Endpoint, FlowKey, MAX_WINDOW_SHIFT, SackBlock, SackBlocks, SynOptions, TcpFlags,
+    TcpSegment, TcpTimestamp,
 };
 use linkhold_core::units::Seq;
 use smoltcp::wire::{IpProtocol, Ipv4Packet, Ipv6Packet, TcpOption, TcpPacket};
@@ -18,9 +19,6 @@ use smoltcp::wire::{IpProtocol, Ipv4Packet, Ipv6Packet, TcpOption, TcpPacket};
 /// IPv6 extension headers to step over before giving up. RFC 8200 section 4.1 expects at most four of the
 /// kinds that can be stepped over: hop-by-hop options, routing, and destination options twice.
 const MAX_EXTENSION_HEADERS: usize = 6;
-
-/// Largest window scale shift; receivers treat a larger one as this (RFC 7323 section 2.3).
-const MAX_WINDOW_SCALE: u8 = 14;
 
 /// Bytes of a UDP header (RFC 768).
 const UDP_HEADER_LEN: usize = 8;
@@ -327,7 +325,7 @@ fn read_options(mut options: &[u8], tcp: &mut TcpSegment) {
         match option {
             TcpOption::EndOfList => break,
             TcpOption::MaxSegmentSize(mss) => syn.mss = Some(mss),
-            TcpOption::WindowScale(shift) => syn.window_scale = Some(shift.min(MAX_WINDOW_SCALE)),
+            TcpOption::WindowScale(shift) => syn.window_scale = Some(shift.min(MAX_WINDOW_SHIFT)),
             TcpOption::SackPermitted => syn.sack_permitted = true,
             TcpOption::TimeStamp { tsval, tsecr } => {
                 tcp.timestamp = Some(TcpTimestamp { value: tsval, echo: tsecr });

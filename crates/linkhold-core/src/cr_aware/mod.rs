@@ -210,19 +210,10 @@ impl Mechanism for CrAware {
     }
 
     fn listens_to(&self, kind: &LinkEventKind) -> bool {
-        match *kind {
-            LinkEventKind::FreezeStarted { cause, .. } | LinkEventKind::FreezeEnded { cause, .. } => {
-                self.triggers(cause)
-            }
-            LinkEventKind::ChannelSwitched { .. }
-            | LinkEventKind::SensingSchedule { .. }
-            | LinkEventKind::Snr { .. }
-            | LinkEventKind::Grant { .. }
-            | LinkEventKind::GrantUnused { .. }
-            | LinkEventKind::GrantFrames { .. }
-            | LinkEventKind::TransmitRoom { .. }
-            | LinkEventKind::StationLeft { .. } => false,
-        }
+        matches!(
+            *kind,
+            LinkEventKind::FreezeStarted { cause, .. } | LinkEventKind::FreezeEnded { cause, .. } if self.triggers(cause)
+        )
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {

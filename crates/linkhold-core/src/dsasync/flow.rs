@@ -17,12 +17,10 @@ use super::up_window::UpWindow;
 use super::window::Window;
 use crate::action::Rewrite;
 use crate::ending::Ending;
-use crate::packet::{FlowKey, PacketId, StationId, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
+use crate::opening::Syn;
+use crate::packet::{FlowKey, MAX_WINDOW_SHIFT, PacketId, StationId, TcpFlags, TcpSegment, TcpTimestamp};
 use crate::time::Instant;
 use crate::units::Seq;
-
-/// Largest shift of a window (RFC 7323 section 2.3).
-const MAX_SHIFT: u8 = 14;
 
 /// Flags that begin or end a connection.
 const BEGINNING_OR_END: TcpFlags = TcpFlags::SYN.union(TcpFlags::FIN).union(TcpFlags::RST);
@@ -34,28 +32,6 @@ pub(super) enum Transport {
     Tcp = 0,
     /// Datagrams. Nothing of the flow's state is used but what is held of it, and that its station answered.
     Udp = 1,
-}
-
-/// A SYN of the connection, answered or not.
-#[derive(Clone, Copy, Debug)]
-struct Syn {
-    downlink: bool,
-    flags: TcpFlags,
-    seq: Seq,
-    end: Seq,
-    options: SynOptions,
-}
-
-impl Syn {
-    fn new(tcp: &TcpSegment, downlink: bool) -> Self {
-        Self { downlink, flags: tcp.flags, seq: tcp.seq, end: tcp.seq_end(), options: tcp.syn }
-    }
-
-    /// True if this SYN-ACK answers it.
-    fn is_answered_by(&self, tcp: &TcpSegment, downlink: bool) -> bool {
-        // With TCP Fast Open (RFC 7413) data of the SYN may be acknowledged, too.
-        self.downlink != downlink && tcp.ack.after(self.seq) && !tcp.ack.after(self.end)
-    }
 }
 
 /// What is watched of a connection where nobody tells the rate.
@@ -471,7 +447,7 @@ impl Flow {
             (self.offer, self.offer_shift) = self.handshake.offer_of(tcp);
             self.offer_seq = tcp.seq;
             // Where the scale is not known it may be the largest.
-            let edge = tcp.ack + (u32::from(self.offer) << self.offer_shift.unwrap_or(MAX_SHIFT));
+            let edge = tcp.ack + (u32::from(self.offer) << self.offer_shift.unwrap_or(MAX_WINDOW_SHIFT));
             self.edge = if self.acked.is_some() { self.edge.max(edge) } else { edge };
             self.acked = Some(tcp.ack);
             if let Some(timestamp) = tcp.timestamp {

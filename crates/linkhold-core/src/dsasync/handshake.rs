@@ -8,7 +8,7 @@
 //!
 //! Window scale: unknown → offered or asked (one SYN seen) → known (both seen, or the SYN-ACK tells enough).
 
-use crate::packet::{TcpFlags, TcpSegment};
+use crate::packet::{MAX_WINDOW_SHIFT, TcpFlags, TcpSegment};
 use crate::units::Seq;
 
 /// Window scale of the station's windows (RFC 7323 section 2.2: valid only if both SYNs carry the option).
@@ -105,7 +105,7 @@ impl Handshake {
     /// Takes in a SYN or SYN-ACK.
     pub fn learn(&mut self, tcp: &TcpSegment, downlink: bool) {
         let is_answer = tcp.flags.contains(TcpFlags::ACK);
-        let offer = tcp.syn.window_scale.map(|shift| shift.min(14));
+        let offer = tcp.syn.window_scale.map(|shift| shift.min(MAX_WINDOW_SHIFT));
         self.scale = self.scale.after(offer, downlink, is_answer);
         self.down_scale = self.down_scale.after(offer, !downlink, is_answer);
         if tcp.syn.sack_permitted {

@@ -32,6 +32,7 @@ use core::cmp::Ordering;
 
 use super::bdp::Bdp;
 use super::cell::{Cell, STALE, Sum};
+use super::codel;
 use super::config::{Clamp, DsaSyncConfig, Mode};
 use super::flow::{Flow, Watched};
 use super::min_filter::MinFilter;
@@ -52,7 +53,7 @@ const GONE: Duration = Duration::from_secs(2);
 
 /// A flow that has waited below for longer than that for so long waits in the router's queue: half the time
 /// after which CoDel begins to drop (RFC 8289 section 3.2, `INTERVAL`).
-const AQM_PATIENCE: Duration = Duration::from_millis(50);
+const AQM_PATIENCE: Duration = Duration::from_nanos(codel::INTERVAL.as_nanos() / 2);
 
 /// A packet as it goes down.
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,16 @@ pub(crate) enum SilenceChange {
 }
 
 /// Most freezes of one cause that are announced at once. A further one takes the place of the last.
-const MOST_AHEAD: usize = 4;
+pub const MOST_AHEAD: usize = 4;
+
+/// True if two freezes of one cause, each as its start and its end as far as that is known, are one that was
+/// told twice: the later begins before the earlier is over. One whose length is not known cannot be followed
+/// by another.
+#[must_use]
+pub fn is_told_twice(one: (Instant, Option<Instant>), other: (Instant, Option<Instant>)) -> bool {
+    let ((_, end), (later, _)) = if other.0 < one.0 { (other, one) } else { (one, other) };
+    end.is_none_or(|end| later <= end)
+}
 
 /// A freeze announced for later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +47,8 @@ impl Announced {
         self.end.or(self.expected.map(|length| self.start + length))
     }
 
-    /// True if both are one freeze, told twice: the later begins before the earlier is over. One whose length
-    /// is not known cannot be followed by another.
     fn is_same(&self, other: &Self) -> bool {
-        let (earlier, later) = if other.start < self.start { (other, self) } else { (self, other) };
-        earlier.expected_end().is_none_or(|end| later.start <= end)
+        is_told_twice((self.start, self.expected_end()), (other.start, other.expected_end()))
     }
 }
 

@@ -40,6 +40,7 @@ use crate::time::{Duration, Instant};
 use crate::units::{BitRate, Fraction};
 
 use freeze::{FreezeSet, SilenceChange};
+pub use freeze::{MOST_AHEAD, is_told_twice};
 use history::{Interval, union_time};
 pub use parameters::{Frequency, LinkParameters, OnTimes, Provenance, Recurrence};
 use schedule::Schedule;

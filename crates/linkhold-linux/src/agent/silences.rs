@@ -4,17 +4,15 @@
 //!
 //! Of one scope and cause, one silence is under way at most, and others may be announced for later. What is
 //! one silence told twice, and what are two, is decided as the link monitor decides it
-//! (`linkhold-core/src/link_monitor/freeze.rs`): announcements that overlap are one silence, and a silence
+//! ([`is_told_twice`]): announcements that overlap are one silence, and a silence
 //! that begins while another still lasts takes that one's place.
 
 use linkhold_core::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
+use linkhold_core::link_monitor::{MOST_AHEAD, is_told_twice};
 use linkhold_core::time::{Duration, Instant};
 
 /// Most silences under way and announced at once: more are refused.
 const MAX_ACTIVE: usize = 1024;
-/// Most silences of one scope and cause that are announced at once, as many as the link monitor keeps. A
-/// further one takes the place of the last.
-const MOST_AHEAD: usize = 4;
 
 /// One silence, under way or announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +33,8 @@ impl Active {
         self.scope == scope && self.cause == cause
     }
 
-    /// True if both are one silence, told twice: the later begins before the earlier is over. One whose
-    /// length is not known cannot be followed by another.
     fn is_same(&self, other: &Self) -> bool {
-        let (earlier, later) = if other.from < self.from { (other, self) } else { (self, other) };
-        earlier.expected_end.is_none_or(|end| later.from <= end)
+        is_told_twice((self.from, self.expected_end), (other.from, other.expected_end))
     }
 }
 
