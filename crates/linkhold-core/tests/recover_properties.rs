@@ -4,7 +4,12 @@
 //!
 //! While a silence has begun and nobody knows, a frame is tried for 8 ms and given up; once it is noticed,
 //! the router's queue stands still, or is thrown away. Nothing of the truth reaches the mechanism but the
-//! notice.
+//! notice. A silence is of the whole network or of one station; its begin, its notice, its end and the
+//! notice of its end are moments of their own, between which anything else happens: data, losses, other
+//! silences of either scope.
+//!
+//! A third party forges segments of both directions: numbers beyond every window, resets, one half of a
+//! handshake. Both ends of the connection ignore them (RFC 9293 section 3.10.7.4, RFC 5961).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -44,18 +49,62 @@ enum Step {
     Send { flow: usize, segments: u32 },
     /// It sends the nth segment that it knows not to have arrived again.
     Retransmit { flow: usize, nth: u32 },
-    /// The radio falls silent, and so much later it is noticed, ms; it lasts for so long from then on.
-    Silence { late: u64, length: u64 },
-    /// The radio falls silent, and nobody tells of it, for so long, ms.
-    Untold(u64),
+    /// The radio falls silent.
+    Silence(Silence),
+    /// A third party sends a segment.
+    Forge { flow: usize, forgery: Forgery },
     /// The next frames are lost.
     Lose(u32),
     /// The router marks the next frames congestion-experienced.
     Mark(u32),
 }
 
+/// A silence as it is drawn; times in ms.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    scope: Scope,
+    cause: Cause,
+    /// It is noticed so much after it began; `None`: nobody tells of it.
+    late: Option<u64>,
+    /// How long it lasts from then on.
+    length: u64,
+    /// Its end is noticed so much after it came.
+    late_end: u64,
+}
+
+/// A silence as it goes on.
+#[derive(Clone, Copy, Debug)]
+struct Quiet {
+    scope: Scope,
+    cause: Cause,
+    until: Instant,
+    /// The moment of the notice, until it has come.
+    begin_told: Option<Instant>,
+    /// The moment at which the end is noticed.
+    end_told: Option<Instant>,
+}
+
+/// What a third party makes up. Its numbers lie so far beyond the connection's.
+#[derive(Clone, Copy, Debug)]
+enum Forgery {
+    /// Data that no window offers.
+    Data(u32),
+    /// A reset from the sender's side.
+    ResetDown(u32),
+    /// A reset from the station's side.
+    ResetUp(u32),
+    /// An acknowledgment beyond what the station offers.
+    Ack(u32),
+    /// Data from the station that no window offers.
+    Up(u32),
+    /// Half a handshake: a SYN that nobody answers, or an answer that nobody asked for.
+    Handshake(u32),
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Packet {
+    /// Neither end sent it, and the end that gets it ignores it.
+    forged: bool,
     flow: usize,
     tcp: TcpSegment,
     len: u32,
@@ -69,6 +118,8 @@ struct Packet {
 /// Both ends of a connection.
 struct Connection {
     key: FlowKey,
+    /// Where its data begins.
+    first: Seq,
     snd_nxt: Seq,
     /// What the sender has been told.
     told: Seq,
@@ -109,8 +160,12 @@ struct World {
     up: VecDeque<(Instant, Packet)>,
     /// ACKs on their way to the senders: when they are there, the timestamp, and whether they tell of a mark.
     wire: VecDeque<(Instant, usize, u32, bool)>,
-    silent: bool,
-    noticed: bool,
+    quiet: Vec<Quiet>,
+    /// The silences of which the mechanism knows.
+    noticed: BTreeSet<(Option<usize>, Cause)>,
+    /// Whose answers are forged in this world, the station's or none: of a segment together with its answer
+    /// a middle cannot tell that both are.
+    forges_answers: bool,
     lose: u32,
     mark: u32,
     /// Most bytes of copies, while something less than the setting bounds them.
@@ -140,11 +195,24 @@ fn key(flow: usize) -> FlowKey {
     }
 }
 
+fn covers(scope: Scope, flow: usize) -> bool {
+    scope.covers(StationId(flow as u32))
+}
+
+/// The station of which a silence is; `None`: of all.
+fn station(scope: Scope) -> Option<usize> {
+    match scope {
+        Scope::Network => None,
+        Scope::Station(station) => Some(station.0 as usize),
+    }
+}
+
 impl World {
     fn new(config: &DsaSyncConfig, flushes: bool, told: bool) -> Self {
         let iss = Seq(u32::MAX - 20 * MSS);
         let connection = |flow| Connection {
             key: key(flow),
+            first: iss + 1,
             snd_nxt: iss + 1,
             told: iss + 1,
             again: Vec::new(),
@@ -172,8 +240,9 @@ impl World {
             air: None,
             up: VecDeque::new(),
             wire: VecDeque::new(),
-            silent: false,
-            noticed: false,
+            quiet: Vec::new(),
+            noticed: BTreeSet::new(),
+            forges_answers: false,
             lose: 0,
             mark: 0,
             most_kept: None,
@@ -198,6 +267,9 @@ impl World {
             let answer = TcpSegment { seq: Seq(0), ack: iss + 1, window: 60_000, flags: flags[1], ..ask };
             world.hand_in(flow, Direction::Downlink, ask, 60);
             world.hand_in(flow, Direction::Uplink, answer, 60);
+            let third = TcpSegment { seq: iss + 1, ack: Seq(1), window: 500, flags: TcpFlags::ACK, ..ask };
+            let third = TcpSegment { syn: SynOptions::default(), ..third };
+            world.hand_in(flow, Direction::Downlink, third, 52);
             world.queue.clear();
         }
         world
@@ -210,6 +282,10 @@ impl World {
     }
 
     fn hand_in(&mut self, flow: usize, direction: Direction, tcp: TcpSegment, len: u32) {
+        self.hand_in_as(flow, direction, tcp, len, false);
+    }
+
+    fn hand_in_as(&mut self, flow: usize, direction: Direction, tcp: TcpSegment, len: u32, forged: bool) {
         self.next_id += 1;
         let id = PacketId(self.next_id);
         let rank = match direction {
@@ -221,8 +297,8 @@ impl World {
         };
         let is_data = tcp.payload_len > 0 && direction == Direction::Downlink;
         let ecn = if is_data { Ecn::Ect0 } else { Ecn::NotEct };
-        let packet = Packet { flow, tcp, len, direction, ecn, rank, since: self.now };
-        if direction == Direction::Uplink {
+        let packet = Packet { forged, flow, tcp, len, direction, ecn, rank, since: self.now };
+        if direction == Direction::Uplink && !forged {
             self.flows[flow].said.insert(tcp.ack.0);
         }
         let view = PacketView {
@@ -257,6 +333,9 @@ impl World {
     /// could be of its own copy. What the sender sent again after the ACK had come is not what the ACK tells
     /// of.
     fn thrown_away(&mut self, packet: Packet) {
+        if packet.forged {
+            return;
+        }
         assert_eq!(packet.direction, Direction::Uplink, "data is thrown away though there is space");
         let flow = &self.flows[packet.flow];
         assert!(!packet.tcp.ack.after(flow.told), "an acknowledgment is lost");
@@ -276,7 +355,7 @@ impl World {
         match packet.direction {
             Direction::Downlink => {
                 assert!(rewrite.is_none());
-                assert!(!self.noticed, "sent into a silence that was noticed");
+                assert!(!self.is_noticed(packet.flow), "sent into a silence that was noticed");
                 if self.queue.len() < 100 {
                     self.queue.push_back(packet);
                 }
@@ -287,6 +366,9 @@ impl World {
                 let flow = &mut self.flows[packet.flow];
                 assert!(packet.rank > flow.passed, "ACKs change their order");
                 flow.passed = packet.rank;
+                if packet.forged {
+                    return;
+                }
                 flow.told = flow.told.max(packet.tcp.ack);
                 flow.show(packet.tcp.ack, packet.tcp.sack.as_slice());
                 let stamp = packet.tcp.timestamp.map_or(0, |timestamp| timestamp.value);
@@ -323,6 +405,7 @@ impl World {
                     let copy = *copy;
                     let unsent = |other: &Packet| {
                         other.flow == copy.flow
+                            && !other.forged
                             && other.direction == Direction::Downlink
                             && other.tcp.seq.before(copy.tcp.seq)
                             && self
@@ -390,7 +473,9 @@ impl World {
     fn send_new(&mut self, flow: usize, segments: u32) {
         for _ in 0..segments {
             let at = &self.flows[flow];
-            if at.snd_nxt.minus(at.told) >= 64 * MSS as i32 {
+            // The window of a SYN-ACK is not scaled.
+            let most = if at.told == at.first { 40 } else { 64 };
+            if at.snd_nxt.minus(at.told) >= most * MSS as i32 {
                 break;
             }
             let seq = at.snd_nxt;
@@ -412,7 +497,7 @@ impl World {
 
     /// A frame reaches its station.
     fn arrive(&mut self, packet: Packet) {
-        if packet.tcp.payload_len == 0 {
+        if packet.tcp.payload_len == 0 || packet.forged {
             return;
         }
         let stamp = packet.tcp.timestamp.expect("every segment has one").value;
@@ -475,7 +560,8 @@ impl World {
             ..TcpSegment::default()
         };
         let (direction, ecn) = (Direction::Uplink, Ecn::NotEct);
-        let packet = Packet { flow: index, tcp, len: 64, direction, ecn, rank: 0, since: self.now };
+        let since = self.now;
+        let packet = Packet { forged: false, flow: index, tcp, len: 64, direction, ecn, rank: 0, since };
         self.up.push_back((self.now + ACK_TIME, packet));
     }
 
@@ -483,6 +569,7 @@ impl World {
 
     fn tick(&mut self) {
         self.now += TICK;
+        self.tell();
         while let Some(&(_, flow, stamp, marked)) = self.wire.front().filter(|(at, ..)| *at <= self.now) {
             self.wire.pop_front();
             self.flows[flow].echo = stamp;
@@ -497,15 +584,13 @@ impl World {
                 self.acknowledge(flow, None);
             }
         }
-        if !self.silent
-            && let Some((_, packet)) = self.up.front().copied().filter(|(at, _)| *at <= self.now)
-        {
-            self.up.pop_front();
+        let heard = self.up.iter().position(|(at, packet)| *at <= self.now && !self.is_quiet(packet.flow));
+        if let Some((_, packet)) = heard.and_then(|at| self.up.remove(at)) {
             self.hand_in(packet.flow, Direction::Uplink, packet.tcp, packet.len);
         }
         if let Some((packet, _)) = self.air.filter(|(_, done)| *done <= self.now) {
             self.air = None;
-            if self.silent {
+            if self.is_quiet(packet.flow) {
                 // It was tried in vain.
             } else if self.lose > 0 {
                 self.lose -= 1;
@@ -513,15 +598,15 @@ impl World {
                 self.arrive(packet);
             }
         }
+        let next = self.queue.iter().position(|packet| !self.stands_still(packet.flow));
         if self.air.is_none()
-            && !self.noticed
-            && let Some(mut packet) = self.queue.pop_front()
+            && let Some(mut packet) = next.and_then(|at| self.queue.remove(at))
         {
             if self.mark > 0 && packet.ecn == Ecn::Ect0 {
                 self.mark -= 1;
                 packet.ecn = Ecn::Ce;
             }
-            let takes = if self.silent { 8 } else { 1 };
+            let takes = if self.is_quiet(packet.flow) { 8 } else { 1 };
             self.air = Some((packet, self.now + Duration::from_millis(takes)));
         }
     }
@@ -532,28 +617,107 @@ impl World {
         }
     }
 
-    fn silence(&mut self, late: u64, length: u64) {
-        self.silent = true;
-        self.advance(late);
-        self.link(LinkEventKind::FreezeStarted {
-            scope: Scope::Network,
-            cause: Cause::PrimaryUser,
-            expected: None,
-        });
-        self.noticed = true;
-        if self.flushes {
-            self.queue.clear();
-        }
-        self.advance(length);
-        (self.silent, self.noticed) = (false, false);
-        self.link(LinkEventKind::FreezeEnded { scope: Scope::Network, cause: Cause::PrimaryUser });
+    // ---- silences ----
+
+    fn begin(&mut self, silence: Silence) {
+        let told = silence.late.map(|late| self.now + Duration::from_millis(late));
+        let until = told.unwrap_or(self.now) + Duration::from_millis(silence.length);
+        let end_told = told.map(|_| until + Duration::from_millis(silence.late_end));
+        let Silence { scope, cause, .. } = silence;
+        self.quiet.push(Quiet { scope, cause, until, begin_told: told, end_told });
+        self.tell();
     }
 
-    /// A silence of which nobody tells.
-    fn untold(&mut self, length: u64) {
-        self.silent = true;
-        self.advance(length);
-        self.silent = false;
+    /// The notices whose moment has come.
+    fn tell(&mut self) {
+        for at in 0..self.quiet.len() {
+            let Quiet { scope, cause, begin_told, end_told, .. } = self.quiet[at];
+            if begin_told.is_some_and(|at| at <= self.now) {
+                self.quiet[at].begin_told = None;
+                self.link(LinkEventKind::FreezeStarted { scope, cause, expected: None });
+                self.noticed.insert((station(scope), cause));
+                if self.flushes {
+                    self.queue.retain(|packet| !covers(scope, packet.flow));
+                }
+            }
+            if end_told.is_some_and(|at| at <= self.now) {
+                self.quiet[at].end_told = None;
+                self.noticed.remove(&(station(scope), cause));
+                self.link(LinkEventKind::FreezeEnded { scope, cause });
+            }
+        }
+        self.quiet.retain(|quiet| quiet.until > self.now || quiet.end_told.is_some());
+    }
+
+    fn is_quiet(&self, flow: usize) -> bool {
+        self.quiet.iter().any(|quiet| covers(quiet.scope, flow) && quiet.until > self.now)
+    }
+
+    fn is_noticed(&self, flow: usize) -> bool {
+        self.noticed.iter().any(|(station, _)| station.is_none_or(|station| station == flow))
+    }
+
+    /// The router's driver knows of this silence, and the silence lasts.
+    fn stands_still(&self, flow: usize) -> bool {
+        self.is_quiet(flow) && self.is_noticed(flow)
+    }
+
+    /// A silence of the network, from its begin to its end.
+    fn silence(&mut self, late: u64, length: u64) {
+        let (scope, cause) = (Scope::Network, Cause::PrimaryUser);
+        self.begin(Silence { scope, cause, late: Some(late), length, late_end: 0 });
+        self.advance(late + length);
+    }
+
+    // ---- a third party ----
+
+    fn forge(&mut self, index: usize, forgery: Forgery) {
+        let of_answers = match forgery {
+            Forgery::Data(_) => Some(false),
+            Forgery::Ack(_) => Some(true),
+            _ => None,
+        };
+        if of_answers.is_some_and(|answers| answers != self.forges_answers) {
+            return;
+        }
+        self.stamp += 1;
+        let flow = &self.flows[index];
+        let timestamp = Some(TcpTimestamp { value: self.stamp, echo: flow.echo });
+        let plain = TcpSegment { flags: TcpFlags::ACK, window: 500, timestamp, ..TcpSegment::default() };
+        // The station offers 512 kB.
+        let (beyond, unsent) = (flow.rcv_nxt + 600_000, flow.snd_nxt + 1);
+        let (direction, tcp) = match forgery {
+            Forgery::Data(by) => {
+                let tcp = TcpSegment { seq: beyond + by, ack: Seq(1), payload_len: MSS, ..plain };
+                (Direction::Downlink, tcp)
+            }
+            Forgery::ResetDown(by) => {
+                let flags = TcpFlags::RST | TcpFlags::ACK;
+                (Direction::Downlink, TcpSegment { seq: beyond + by, ack: Seq(1), flags, ..plain })
+            }
+            Forgery::ResetUp(by) => {
+                let flags = TcpFlags::RST | TcpFlags::ACK;
+                (Direction::Uplink, TcpSegment { seq: Seq(1) + 600_000 + by, ack: unsent, flags, ..plain })
+            }
+            Forgery::Ack(by) => (Direction::Uplink, TcpSegment { seq: Seq(1), ack: beyond + by, ..plain }),
+            Forgery::Up(by) => {
+                let seq = Seq(1) + 600_000 + by;
+                let payload_len = by % 2 * MSS;
+                (Direction::Uplink, TcpSegment { seq, ack: flow.rcv_nxt, payload_len, ..plain })
+            }
+            Forgery::Handshake(by) => {
+                let syn = SynOptions { mss: Some(536), window_scale: Some(1), sack_permitted: false };
+                let half = TcpSegment { syn, window: 5_000, ..plain };
+                if self.forges_answers {
+                    let flags = TcpFlags::SYN | TcpFlags::ACK;
+                    (Direction::Uplink, TcpSegment { seq: Seq(by), ack: beyond + by, flags, ..half })
+                } else {
+                    let flags = TcpFlags::SYN;
+                    (Direction::Downlink, TcpSegment { seq: beyond + by, ack: Seq(0), flags, ..half })
+                }
+            }
+        };
+        self.hand_in_as(index, direction, tcp, 52 + tcp.payload_len, true);
     }
 
     fn step(&mut self, step: Step) {
@@ -561,8 +725,8 @@ impl World {
             Step::Advance(millis) => self.advance(millis),
             Step::Send { flow, segments } => self.send_new(flow, segments),
             Step::Retransmit { flow, nth } => self.send_again(flow, nth),
-            Step::Silence { late, length } => self.silence(late, length),
-            Step::Untold(length) => self.untold(length),
+            Step::Silence(silence) => self.begin(silence),
+            Step::Forge { flow, forgery } => self.forge(flow, forgery),
             Step::Lose(frames) => self.lose += frames,
             Step::Mark(frames) => self.mark += frames,
         }
@@ -588,14 +752,42 @@ fn config(few: bool) -> DsaSyncConfig {
     DsaSyncConfig { recover: true, copies, standing_limit: Duration::ZERO, ..DsaSyncConfig::default() }
 }
 
+fn silence() -> impl Strategy<Value = Silence> {
+    let scope = prop_oneof![
+        2 => Just(Scope::Network),
+        1 => (0u32..2).prop_map(|station| Scope::Station(StationId(station))),
+    ];
+    let cause = prop_oneof![Just(Cause::PrimaryUser), Just(Cause::Fade)];
+    let late = prop_oneof![2 => Just(Some(0)), 4 => (1u64..80).prop_map(Some), 2 => Just(None)];
+    let late_end = prop_oneof![Just(0), 1u64..80];
+    (scope, cause, late, 1u64..400, late_end).prop_map(|(scope, cause, late, length, late_end)| Silence {
+        scope,
+        cause,
+        late,
+        length,
+        late_end,
+    })
+}
+
+fn forgery() -> impl Strategy<Value = Forgery> {
+    let by = prop_oneof![0u32..100_000, 0u32..1 << 30];
+    (0u8..6, by).prop_map(|(which, by)| match which {
+        0 => Forgery::Data(by),
+        1 => Forgery::ResetDown(by),
+        2 => Forgery::ResetUp(by),
+        3 => Forgery::Ack(by),
+        4 => Forgery::Up(by),
+        _ => Forgery::Handshake(by),
+    })
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (1u64..30).prop_map(Step::Advance),
+        6 => prop_oneof![1u64..30, 1u64..200].prop_map(Step::Advance),
         6 => (0usize..2, 1u32..20).prop_map(|(flow, segments)| Step::Send { flow, segments }),
         2 => (0usize..2, 0u32..64).prop_map(|(flow, nth)| Step::Retransmit { flow, nth }),
-        2 => (prop_oneof![Just(0), 1u64..80], 1u64..400)
-            .prop_map(|(late, length)| Step::Silence { late, length }),
-        1 => (1u64..200).prop_map(Step::Untold),
+        3 => silence().prop_map(Step::Silence),
+        2 => (0usize..2, forgery()).prop_map(|(flow, forgery)| Step::Forge { flow, forgery }),
         1 => (1u32..4).prop_map(Step::Lose),
         1 => (1u32..4).prop_map(Step::Mark),
     ]
@@ -604,7 +796,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 4_000, ..ProptestConfig::default() })]
 
-    /// In any interleaving of losses, lateness, silences and the sender's own copies: a station gets only
+    /// In any interleaving of losses, lateness, silences, forgeries and the sender's own copies: a station gets only
     /// what was sent, as it was sent; no ACK changes its place, says more than the station, or is lost with
     /// what it says; bounds hold; and at the end nothing is left.
     #[test]
@@ -612,9 +804,11 @@ proptest! {
         few in prop::bool::weighted(0.2),
         flushes in any::<bool>(),
         told in any::<bool>(),
+        forges_answers in any::<bool>(),
         steps in prop::collection::vec(step(), 1..60),
     ) {
         let mut world = World::new(&config(few), flushes, told);
+        world.forges_answers = forges_answers;
         for step in steps {
             world.step(step);
         }
@@ -681,7 +875,8 @@ fn out_of_reach(first: u32, length: u64) -> u64 {
     world.advance(1_000);
     assert!(world.kept.is_empty());
     world.most_kept = Some(most_copies(&config));
-    world.silent = true;
+    let (scope, cause) = (Scope::Network, Cause::PrimaryUser);
+    world.begin(Silence { scope, cause, late: None, length, late_end: 0 });
     for at in 0..length {
         let count = if at == 0 { first } else { 4 };
         world.send_new((at % 2) as usize, count);
@@ -690,7 +885,6 @@ fn out_of_reach(first: u32, length: u64) -> u64 {
     let most = world.agent.metrics().kept_bytes;
     // What a silence took waits for its turn, and is not pushed out: the setting alone bounds it.
     world.most_kept = None;
-    world.silent = false;
     world.advance(5_000);
     most
 }

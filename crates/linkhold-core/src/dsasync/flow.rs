@@ -18,7 +18,9 @@ use super::window::Window;
 use crate::action::Rewrite;
 use crate::ending::Ending;
 use crate::opening::Syn;
-use crate::packet::{FlowKey, MAX_WINDOW_SHIFT, PacketId, StationId, TcpFlags, TcpSegment, TcpTimestamp};
+use crate::packet::{
+    Direction, FlowKey, MAX_WINDOW_SHIFT, PacketId, StationId, TcpFlags, TcpSegment, TcpTimestamp,
+};
 use crate::time::Instant;
 use crate::units::Seq;
 
@@ -70,8 +72,11 @@ pub(super) struct Flow {
     syn: Option<Syn>,
     /// Both SYNs were seen and fit together.
     agreed: bool,
-    /// A SYN on the connection though it is under way. It begins a new one if the other end answers it.
-    rival: Option<Syn>,
+    /// A SYN on the connection though it is under way. It begins a new one if the other end answers it. On
+    /// the heap: hardly any connection has one.
+    rival: Option<Box<Syn>>,
+    /// Another connection has taken the place of the one before.
+    anew: bool,
 
     /// SN_last: latest sequence number acknowledged by the station; `None` before its first ACK.
     pub acked: Option<Seq>,
@@ -119,6 +124,13 @@ pub(super) struct Flow {
     pub lost: u32,
     /// Latest sequence number the correspondent acknowledged.
     correspondent_acked: Option<Seq>,
+    /// Right edge of the furthest window that the correspondent has offered, once it has acknowledged
+    /// something.
+    up_edge: Seq,
+    /// End of the latest segment that was not believed because it lies beyond what the other end has offered,
+    /// and which way that one went.
+    stray: Seq,
+    stray_went: Option<Direction>,
     /// The correspondent has sent data, so there is something to stop.
     pub has_data: bool,
     ending: Ending,
@@ -162,6 +174,11 @@ pub(super) struct Flow {
     pub up: Option<Box<UpWindow>>,
 }
 
+/// The right edge of a window. Where the scale is not known it may be the largest.
+fn right_edge(ack: Seq, window: u16, shift: Option<u8>) -> Seq {
+    ack + (u32::from(window) << shift.unwrap_or(MAX_WINDOW_SHIFT))
+}
+
 impl Flow {
     pub fn new(key: FlowKey, station: StationId) -> Self {
         Self {
@@ -172,6 +189,7 @@ impl Flow {
             syn: None,
             agreed: false,
             rival: None,
+            anew: false,
             acked: None,
             offer: 0,
             offer_shift: None,
@@ -195,6 +213,9 @@ impl Flow {
             again: 0,
             lost: 0,
             correspondent_acked: None,
+            up_edge: Seq(0),
+            stray: Seq(0),
+            stray_went: None,
             has_data: false,
             ending: Ending::None,
             held_head: NONE,
@@ -258,8 +279,14 @@ impl Flow {
             window: self.window.of_new_connection(),
             listed: self.listed,
             booked: self.booked,
+            anew: true,
             ..Self::new(self.key, self.station)
         };
+    }
+
+    /// True, once, after a segment that began another connection on these ports.
+    pub fn take_anew(&mut self) -> bool {
+        core::mem::take(&mut self.anew)
     }
 
     /// Takes in what the flags of a segment say of the connection's beginning and end. False if the segment
@@ -288,7 +315,7 @@ impl Flow {
             return !self.agreed;
         }
         if self.is_under_way() && !self.is_over() {
-            self.rival = Some(syn);
+            self.rival = Some(Box::new(syn));
             return false;
         }
         let crosses = self.syn.is_some_and(|old| old.downlink != downlink) && !self.is_over();
@@ -304,7 +331,7 @@ impl Flow {
 
     fn on_syn_ack(&mut self, tcp: &TcpSegment, downlink: bool) -> bool {
         let answered = |syn: &Syn| syn.is_answered_by(tcp, downlink);
-        if let Some(rival) = self.rival.filter(answered) {
+        if let Some(rival) = self.rival.take_if(|rival| answered(rival)) {
             self.restart();
             self.begin(&rival);
             self.agreed = true;
@@ -360,6 +387,31 @@ impl Flow {
             && self.up_next.is_none_or(|next| !tcp.seq.after(next))
     }
 
+    /// True if an acknowledgment beyond `known` is of a segment that was not believed. Both ends then speak of
+    /// numbers that we have not followed: packets went past us, for longer than a window. Who forges one
+    /// direction gets no such answer.
+    #[cold]
+    fn answers_stray(&self, ack: Seq, known: Seq, went: Direction) -> bool {
+        self.stray_went == Some(went) && ack.after(known) && !ack.after(self.stray)
+    }
+
+    /// True if a segment from the station can be of this connection: it lies within what the correspondent
+    /// has offered, and acknowledges nothing beyond what the station itself has offered; both with the byte
+    /// that a probe or a FIN may take beyond. (RFC 9293 section 3.10.7.4 tells the correspondent to ignore
+    /// an acknowledgment of what it has not sent. What was sent past us, while the driver could not keep up,
+    /// is not in `down_max`.)
+    #[inline]
+    fn can_go_up(&mut self, tcp: &TcpSegment) -> bool {
+        if self.correspondent_acked.is_some() && tcp.seq_end().after(self.up_edge + 1) {
+            (self.stray, self.stray_went) = (tcp.seq_end(), Some(Direction::Uplink));
+            return false;
+        }
+        self.acked.is_none()
+            || !tcp.flags.contains(TcpFlags::ACK)
+            || !tcp.ack.after(self.edge + 1)
+            || self.answers_stray(tcp.ack, self.edge, Direction::Downlink)
+    }
+
     /// True if a segment from the correspondent begins in the window that the station has offered, as far as
     /// that is known.
     fn is_in_window(&self, tcp: &TcpSegment) -> bool {
@@ -376,6 +428,9 @@ impl Flow {
     #[inline]
     pub fn on_downlink(&mut self, tcp: &TcpSegment) -> bool {
         if !tcp.flags.contains(TcpFlags::SYN) && !self.can_come_down(tcp) {
+            if !tcp.flags.contains(TcpFlags::RST) {
+                (self.stray, self.stray_went) = (tcp.seq_end(), Some(Direction::Downlink));
+            }
             return false;
         }
         if tcp.flags.intersects(BEGINNING_OR_END) && !self.on_flags(tcp, true) {
@@ -386,11 +441,16 @@ impl Flow {
         if tcp.flags.contains(TcpFlags::ACK) {
             let newer = self.correspondent_acked.is_none_or(|old| !tcp.ack.before(old));
             // What the station has not sent cannot have arrived.
-            let possible = self.up_next.is_none_or(|next| !tcp.ack.after(next));
+            let possible = self.up_next.is_none_or(|next| {
+                !tcp.ack.after(next) || self.answers_stray(tcp.ack, next, Direction::Uplink)
+            });
             if newer && possible {
+                let (offer, shift) = self.handshake.correspondents_offer_of(tcp);
+                let edge = right_edge(tcp.ack, offer, shift);
+                self.up_edge = if self.correspondent_acked.is_some() { self.up_edge.max(edge) } else { edge };
                 self.correspondent_acked = Some(tcp.ack);
                 if let Some(up) = &mut self.up {
-                    (up.offer, up.shift) = self.handshake.correspondents_offer_of(tcp);
+                    (up.offer, up.shift) = (offer, shift);
                     up.timestamp = tcp.timestamp;
                 }
             }
@@ -415,7 +475,12 @@ impl Flow {
     /// from it.
     #[inline]
     pub fn on_uplink(&mut self, tcp: &TcpSegment) -> bool {
-        if tcp.flags.contains(TcpFlags::RST) && !self.can_reset(tcp) {
+        let can = if tcp.flags.contains(TcpFlags::RST) {
+            self.can_reset(tcp)
+        } else {
+            tcp.flags.contains(TcpFlags::SYN) || self.can_go_up(tcp)
+        };
+        if !can {
             return false;
         }
         if tcp.flags.intersects(BEGINNING_OR_END) && !self.on_flags(tcp, false) {
@@ -446,8 +511,7 @@ impl Flow {
         if newer {
             (self.offer, self.offer_shift) = self.handshake.offer_of(tcp);
             self.offer_seq = tcp.seq;
-            // Where the scale is not known it may be the largest.
-            let edge = tcp.ack + (u32::from(self.offer) << self.offer_shift.unwrap_or(MAX_WINDOW_SHIFT));
+            let edge = right_edge(tcp.ack, self.offer, self.offer_shift);
             self.edge = if self.acked.is_some() { self.edge.max(edge) } else { edge };
             self.acked = Some(tcp.ack);
             if let Some(timestamp) = tcp.timestamp {

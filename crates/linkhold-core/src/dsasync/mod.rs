@@ -77,7 +77,9 @@ use crate::copies::suspects::Forwarded;
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::link_monitor::{LinkMonitor, TfpChange};
 use crate::mechanism::{Mechanism, Metrics};
-use crate::packet::{DatagramView, Direction, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags};
+use crate::packet::{
+    DatagramView, Direction, FlowKey, Origin, PacketId, PacketView, StationId, TcpFlags, TcpSegment,
+};
 use crate::time::{Duration, Instant};
 use crate::units::Bytes;
 
@@ -289,10 +291,6 @@ impl DsaSync {
             if flow.down_max.is_some_and(|highest| seq.before(highest)) && packet.tcp.payload_len > 0 {
                 self.recover.sender_repeats(slot, flow.acked, seq, end);
             }
-            if packet.tcp.flags.contains(TcpFlags::SYN) {
-                let (shared, windows) = (&mut self.shared, &mut self.windows);
-                self.recover.forget(now, shared, windows, &self.round_trips, slot, out);
-            }
             if self.foresight.watches() && packet.tcp.payload_len > 0 {
                 let idle = self.round_trips.is_idle() && self.downlink.packets() == 0;
                 self.foresight.on_data(now, &mut self.shared, idle);
@@ -301,6 +299,7 @@ impl DsaSync {
             self.capacity.on_arrival(now, packet.station, packet.len);
             self.round_trips.on_arrival(now, flow, packet.tcp);
             flow.window.heard();
+            self.on_syn(now, slot, packet.tcp, out);
         } else {
             self.on_taken_back(slot, packet, out);
         }
@@ -325,6 +324,16 @@ impl DsaSync {
             self.release(now, out);
         }
         verdict
+    }
+
+    /// Forgets the copies of a connection when a SYN has begun another in its place. Not for every SYN: anybody
+    /// can send one.
+    #[inline]
+    fn on_syn(&mut self, now: Instant, slot: u32, tcp: &TcpSegment, out: &mut Actions) {
+        if tcp.flags.contains(TcpFlags::SYN) && self.shared.flows.at(slot).take_anew() {
+            let (shared, windows) = (&mut self.shared, &mut self.windows);
+            self.recover.forget(now, shared, windows, &self.round_trips, slot, out);
+        }
     }
 
     /// A segment came back from the transmit queue.
@@ -474,7 +483,7 @@ impl DsaSync {
         let Some(slot) = self.flow_of(now, packet, out) else {
             return Verdict::Forward(Rewrite::NONE);
         };
-        let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &mut self.round_trips);
+        let (shared, round_trips) = (&mut self.shared, &mut self.round_trips);
         let here = if self.recover.gates.is_shut(packet.station) {
             Here::Withheld
         } else if self.downlink.has(packet.station) {
@@ -484,6 +493,8 @@ impl DsaSync {
         };
         let believed = round_trips.on_uplink(now, shared, slot, packet, here, &mut self.downlink.pacer);
         release_kept(shared, slot, out);
+        self.on_syn(now, slot, packet.tcp, out);
+        let (shared, windows, round_trips) = (&mut self.shared, &mut self.windows, &mut self.round_trips);
         let pacer = &self.downlink.pacer;
         let heard = if believed && self.recover.is_on() {
             self.recover.on_uplink(now, shared, round_trips, pacer, slot, packet, out)

@@ -93,8 +93,13 @@ impl Bench {
     }
 
     fn down(&mut self, id: u64, flow: u16, seq: u32, len: u32) -> (Verdict, Vec<Action>) {
-        let tcp =
-            TcpSegment { seq: Seq(seq), payload_len: len, flags: TcpFlags::ACK, ..TcpSegment::default() };
+        let tcp = TcpSegment {
+            seq: Seq(seq),
+            payload_len: len,
+            window: 60_000,
+            flags: TcpFlags::ACK,
+            ..TcpSegment::default()
+        };
         self.packet(Direction::Downlink, Origin::Arrival, id, flow, &tcp)
     }
 

@@ -66,6 +66,8 @@ pub struct Flow {
     wire: VecDeque<(Instant, Seq, Option<u32>)>,
     /// What of the station's stream the correspondent acknowledges.
     heard: Seq,
+    /// Right edge of the furthest window that the correspondent has sent.
+    up_edge: Seq,
     echo: u32,
     clock: u32,
     pub over: bool,
@@ -115,6 +117,7 @@ impl Flow {
             ch_rcv: up_nxt,
             wire: if plan.handshake { VecDeque::new() } else { VecDeque::from([before]) },
             heard: if plan.handshake { up_nxt - 1 } else { up_nxt - 100 },
+            up_edge: up_nxt + 60_000,
             echo: 0,
             told_edge: None,
             clock: 1,
@@ -218,12 +221,14 @@ impl Flow {
         (station, correspondent)
     }
 
-    fn data(&self, seq: Seq, payload_len: u32, flags: TcpFlags) -> TcpSegment {
+    fn data(&mut self, seq: Seq, payload_len: u32, flags: TcpFlags) -> TcpSegment {
+        let window = if self.down_shift() > 0 { 500 } else { 60_000 };
+        self.up_edge = self.up_edge.max(self.heard + (window << self.down_shift()));
         TcpSegment {
             seq,
             ack: self.heard,
             payload_len,
-            window: 500,
+            window: window as u16,
             flags: flags | TcpFlags::ACK,
             timestamp: self.timestamp(self.echo),
             signed: self.plan.signed,
@@ -244,7 +249,7 @@ impl Flow {
     }
 
     /// A segment that the sender sent before, or that covers what it sent.
-    pub fn again(&self, seq: Seq) -> TcpSegment {
+    pub fn again(&mut self, seq: Seq) -> TcpSegment {
         self.data(seq, MSS.min(self.snd_nxt.minus(seq).max(0) as u32), TcpFlags::default())
     }
 
@@ -308,9 +313,11 @@ impl Flow {
         }
     }
 
-    /// The station acknowledges what it has, with `payload_len` bytes of its own; its window is `grow` bytes
+    /// The station acknowledges what it has, with `payload_len` bytes of its own if the correspondent's window
+    /// has room for them; its window is `grow` bytes
     /// beyond what it has, or what it has offered already.
     pub fn acknowledge(&mut self, grow: u32, payload_len: u32, sack_hole: bool) -> TcpSegment {
+        let payload_len = if (self.up_nxt + payload_len).after(self.up_edge) { 0 } else { payload_len };
         // A SYN's window is unscaled and a field has 16 bits.
         let most = 65_535u32 << self.shift();
         self.offered_edge = self.offered_edge.max(self.rcv_nxt + grow.min(most));

@@ -254,6 +254,63 @@ fn a_signature_and_an_acknowledgment_from_nowhere_are_not_believed() {
     assert_eq!((flow.signed, flow.correspondent_acked()), (true, Some(Seq(701))));
 }
 
+/// One forged segment would otherwise give every ACK that we make up a number that the correspondent ignores.
+#[test]
+fn what_the_station_cannot_have_sent_is_not_believed() {
+    let (up_edge, down_edge) = (601 + (40_000 << 1), 101 + (1600 << 1));
+    for (seq, payload_len, ack, believed) in [
+        (601, 100, 2101, true),
+        (up_edge, 1, 2101, true),
+        (up_edge, 2, 2101, false),
+        (1 << 30, 0, 2101, false),
+        (601, 0, down_edge + 1, true),
+        (601, 0, down_edge + 2, false),
+        (601, 0, 1 << 30, false),
+    ] {
+        let mut flow = under_way();
+        flow.on_downlink(&TcpSegment {
+            seq: Seq(2101),
+            ack: Seq(601),
+            window: 40_000,
+            ..syn(TcpFlags::ACK, None)
+        });
+        let (before, up_next) = (flow.acked, flow.up_next);
+        let tcp = TcpSegment { seq: Seq(seq), payload_len, ack: Seq(ack), ..syn(TcpFlags::ACK, None) };
+        assert_eq!(flow.on_uplink(&tcp), believed, "{seq} {payload_len} {ack}");
+        if !believed {
+            assert_eq!((flow.acked, flow.up_next), (before, up_next), "{seq} {payload_len} {ack}");
+        }
+    }
+}
+
+/// Where the driver cannot keep up, packets go past the agent unseen.
+#[test]
+fn a_connection_of_which_more_than_a_window_went_unseen_is_followed_again() {
+    let mut flow = under_way();
+    let far = 1 << 28;
+    let plain = syn(TcpFlags::ACK, None);
+    let data = TcpSegment { seq: Seq(far), payload_len: 1000, ack: Seq(601), ..plain };
+    assert!(!flow.on_downlink(&data));
+    assert!(
+        !flow.on_uplink(&TcpSegment { seq: Seq(601), ack: Seq(far + 1001), ..plain }),
+        "nobody sent that"
+    );
+    assert!(flow.on_uplink(&TcpSegment { seq: Seq(601), ack: Seq(far + 1000), window: 1000, ..plain }));
+    assert_eq!(flow.acked, Some(Seq(far + 1000)));
+    assert!(flow.on_downlink(&TcpSegment {
+        seq: Seq(far + 1000),
+        payload_len: 1000,
+        ack: Seq(601),
+        ..plain
+    }));
+    // And the other way.
+    let up = TcpSegment { seq: Seq(far), payload_len: 100, ack: Seq(far + 1000), ..plain };
+    assert!(!flow.on_uplink(&up));
+    flow.on_downlink(&TcpSegment { seq: Seq(far + 2000), ack: Seq(far + 100), window: 1000, ..plain });
+    assert_eq!(flow.correspondent_acked(), Some(Seq(far + 100)));
+    assert!(flow.on_uplink(&TcpSegment { seq: Seq(far + 100), ..up }));
+}
+
 #[test]
 fn a_handshake_may_cross_and_a_syn_may_be_sent_again_with_another_number() {
     let answer = TcpFlags::SYN | TcpFlags::ACK;

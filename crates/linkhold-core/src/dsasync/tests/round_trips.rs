@@ -86,6 +86,7 @@ fn run(plan: TwoWay, ups: &[Up]) -> (Option<Duration>, Option<u32>) {
                 seq: Seq(sent),
                 ack: Seq(got),
                 payload_len: MSS,
+                window: 60_000,
                 flags: TcpFlags::ACK,
                 timestamp: stamp(now as u32, echo),
                 ..Default::default()
