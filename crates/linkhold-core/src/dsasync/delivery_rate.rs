@@ -331,12 +331,15 @@ impl DeliveryRate {
         self.bunches.forget();
     }
 
-    /// What should be under way for ACKs that come in bunches, bytes: two bunches, one that passes and one to
-    /// go on with, less a pair of segments, which every receiver acknowledges together.
-    pub fn for_bunches(&self) -> u64 {
+    /// What should be under way for ACKs of `flows` connections that come in bunches, bytes: two bunches, one
+    /// that passes and one to go on with, less the pairs of segments that every receiver acknowledges
+    /// together. Where flows are sent one segment each in their turn, each of them acknowledges a pair in the
+    /// time that one takes.
+    pub fn for_bunches(&self, flows: f64) -> u64 {
         let mean = self.bunches.mean;
         let limit = self.rates.slow() * BUNCH_LIMIT.as_nanos() as f64;
-        (2.0 * mean - PAIR).max(mean).min(limit) as u64
+        let pairs = PAIR / 2.0 * (flows + 1.0);
+        (mean.min(PAIR) + 2.0 * (mean - pairs).max(0.0)).min(limit) as u64
     }
 }
 

@@ -13,7 +13,9 @@
 //!   above, and CoDel dropped ten packets a run. Where several share the radio, each has enough below for its
 //!   next turn. Each further flow of the station adds half a packet: a receiver that delays its ACK (RFC 1122
 //!   section 4.2.3.2) leaves every second segment of a flow unacknowledged though it arrived, and with the
-//!   gate shut for those, the segments that it waits for would wait here. Where several stations have
+//!   gate shut for those, the segments that it waits for would wait here. While no ACK is delayed that lies in
+//!   the router's queue, and counts as that queue: with both, 4 to 16 flows had 8 to 15 ms there, of which
+//!   CoDel dropped 50 to 150 packets in 20 s. Where several stations have
 //!   traffic, all of them together have a limit, and windows allow for what waits below of the others
 //!   ([`cell`](super::cell)). The rest waits in the hold buffer. If the station says nothing for
 //!   [`PATIENCE`], one packet goes down all the same.
@@ -249,15 +251,19 @@ impl Untold {
         let rate = self.taken();
         let part = fair.map_or(1.0, |fair| if rate > fair { fair / rate } else { 1.0 });
         let needed = rate * part * local.as_nanos() as f64 + FULL_PACKET + self.delayed();
-        let bunches = self.rate.for_bunches() as f64 * part;
-        let waits = if fair.is_some() { queued + bunches } else { queued.max(bunches) };
+        let bunches = self.rate.for_bunches(self.shares.count()) as f64 * part;
+        let waits = if fair.is_some() {
+            queued + bunches
+        } else {
+            (queued.max(bunches) - self.delayed()).max(FULL_PACKET)
+        };
         self.rate.is_filled().then_some((needed + waits) as u64)
     }
 
     /// What the station needs below where it shares the cell; `None` before its rate is known.
     pub fn needs(&self) -> Option<Needs> {
         let rate = self.taken();
-        let (delayed, bunches) = (self.delayed(), self.rate.for_bunches() as f64);
+        let (delayed, bunches) = (self.delayed(), self.rate.for_bunches(self.shares.count()) as f64);
         self.rate.is_filled().then_some(Needs { rate, delayed, bunches })
     }
 

@@ -105,14 +105,33 @@ fn acks_that_come_together_do_not_make_a_link_faster() {
     let (fast, slow) = (per_ms(rate.rates.fast()), per_ms(rate.rates.slow()));
     assert!((900.0..=1100.0).contains(&fast) && (950.0..=1050.0).contains(&slow), "{fast} {slow}");
     // Two bunches, but no more than 40 ms of the rate.
-    assert!((38_000..=42_000).contains(&rate.for_bunches()), "{}", rate.for_bunches());
+    assert!((38_000..=42_000).contains(&rate.for_bunches(1.0)), "{}", rate.for_bunches(1.0));
     // A bunch is forgotten after many bytes: ACKs that come one by one at the link's rate are none, however
     // close.
     steady(&mut rate, 3000, 3200, 1, false);
-    let before = rate.for_bunches();
+    let before = rate.for_bunches(1.0);
     steady(&mut rate, 3200, 5000, 1, false);
     assert!(before > 4000, "forgotten after 200 kB: {before}");
-    assert!(rate.for_bunches() < 4000, "single ACKs are no bunches: {}", rate.for_bunches());
+    assert!(rate.for_bunches(1.0) < 4000, "single ACKs are no bunches: {}", rate.for_bunches(1.0));
+}
+
+/// Four flows that are sent a segment each in their turn, and acknowledge pairs: four ACKs follow each other,
+/// and then none comes while four segments pass.
+#[test]
+fn pairs_of_several_flows_are_no_bunch() {
+    let mut rate = new();
+    let (mut sent, mut acked) = (15_000u64, 0u64);
+    let micros = |micros: u64| Instant::from_nanos(1_000_000_000 + micros * 1000);
+    for segment in 0..4000 {
+        sent += 1500;
+        rate.on_sent(micros(segment * 720), 1500, sent - acked - 1500, false);
+        if segment % 8 >= 4 {
+            acked += 3000;
+            rate.on_acked(micros(segment * 720 + 700), 3000, way(20_000, false));
+        }
+    }
+    let (one, four) = (rate.for_bunches(1.0), rate.for_bunches(4.0));
+    assert!(one > 10_000 && four < 3100, "{one} of one flow, {four} of four");
 }
 
 #[test]

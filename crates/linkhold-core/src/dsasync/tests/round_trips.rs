@@ -219,6 +219,71 @@ fn what_the_station_must_have_or_never_gets_is_below_no_more() {
     }
 }
 
+/// How long the radio usually takes decides how much lies below where nobody tells the rate.
+#[test]
+fn what_fills_a_hole_or_delays_an_ack_is_not_the_radios_usual_time() {
+    let bench = || {
+        let mut b = Bench::new(&DsaSyncConfig { clamp: Clamp::Always, ..plain(Mode::FreezeNudge) });
+        b.open(101, 50_000);
+        // Pairs that take 2 ms.
+        for n in 0..20u64 {
+            let seq = 1000 + n as u32 * 2 * MSS;
+            let _ = b.at(1000 + n * 10).down(10, 101, seq, MSS);
+            let _ = b.down(10, 101, seq + MSS, MSS);
+            let _ = b.at(1002 + n * 10).ack(11, 101, seq + 2 * MSS, 50_000);
+        }
+        (b, 1000 + 40 * MSS)
+    };
+    let usual = |b: &Bench| b.agent.round_trips.usual_radio_part(StationId(1)).unwrap();
+    let holed = |ack: u32, left: u32| {
+        let mut tcp = TcpSegment {
+            ack: Seq(ack),
+            seq: Seq(1),
+            window: 50_000,
+            flags: TcpFlags::ACK,
+            ..TcpSegment::default()
+        };
+        tcp.sack.push(crate::packet::SackBlock { left: Seq(left), right: Seq(left + MSS) });
+        tcp
+    };
+    assert_eq!(usual(&bench().0), Duration::from_millis(2));
+    // The first of a pair is lost, and comes again 80 ms later.
+    let (mut b, seq) = bench();
+    for n in 0..2 {
+        let _ = b.at(2000).down(10, 101, seq + n * MSS, MSS);
+    }
+    let _ = b.at(2002).packet(Direction::Uplink, Origin::Arrival, 12, 101, &holed(seq, seq + MSS));
+    let _ = b.at(2080).down(10, 101, seq, MSS);
+    let _ = b.at(2082).ack(13, 101, seq + 2 * MSS, 50_000);
+    assert_eq!(usual(&b), Duration::from_millis(2));
+    // No ACK says so.
+    let (mut b, seq) = bench();
+    for n in 0..2 {
+        let _ = b.at(2000).down(10, 101, seq + n * MSS, MSS);
+    }
+    let _ = b.at(2080).down(10, 101, seq, MSS);
+    let _ = b.at(2082).ack(13, 101, seq + 2 * MSS, 50_000);
+    assert_eq!(usual(&b), Duration::from_millis(2));
+    // A single segment waits for the delayed ACK.
+    let (mut b, seq) = bench();
+    let _ = b.at(2000).down(10, 101, seq, MSS);
+    let _ = b.at(2042).ack(13, 101, seq + MSS, 50_000);
+    assert_eq!(usual(&b), Duration::from_millis(2));
+    // Or for the next one.
+    let _ = b.at(3000).down(10, 101, seq + MSS, MSS);
+    let _ = b.at(3030).down(10, 101, seq + 2 * MSS, MSS);
+    let _ = b.at(3032).ack(13, 101, seq + 3 * MSS, 50_000);
+    assert_eq!(usual(&b), Duration::from_millis(2));
+    // A radio that became slower is one.
+    for n in 0..30u64 {
+        let seq = seq + (3 + n as u32 * 2) * MSS;
+        let _ = b.at(4000 + n * 50).down(10, 101, seq, MSS);
+        let _ = b.down(10, 101, seq + MSS, MSS);
+        let _ = b.at(4010 + n * 50).ack(11, 101, seq + 2 * MSS, 50_000);
+    }
+    assert!(usual(&b) > Duration::from_millis(9), "{}", usual(&b));
+}
+
 #[test]
 fn a_radio_that_is_never_empty_is_measured_too() {
     let mut b = Bench::new(&DsaSyncConfig {
