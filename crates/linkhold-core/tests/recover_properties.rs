@@ -796,9 +796,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 4_000, ..ProptestConfig::default() })]
 
-    /// In any interleaving of losses, lateness, silences, forgeries and the sender's own copies: a station gets only
-    /// what was sent, as it was sent; no ACK changes its place, says more than the station, or is lost with
-    /// what it says; bounds hold; and at the end nothing is left.
+    /// In any interleaving of losses, lateness, silences, forgeries and the sender's own copies: a station
+    /// gets only what was sent, as it was sent; no ACK changes its place, says more than the station, or is
+    /// lost with what it says; bounds hold; and at the end nothing is left.
     #[test]
     fn stations_get_what_was_sent_and_senders_hear_what_stations_said(
         few in prop::bool::weighted(0.2),

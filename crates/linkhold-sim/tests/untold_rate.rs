@@ -243,3 +243,41 @@ fn an_upload_is_not_judged_by_its_handshake() {
         assert!(share >= 0.9 && delay <= 0.1, "seed {seed}: {share}, {delay} s");
     }
 }
+
+/// Downloads of one station over fq_codel, rate untold, bursts told 20 ms late, 100 ms: what lies below stays
+/// short, so CoDel hardly drops. Before, time until a hole was filled counted as the radio's, and CoDel
+/// dropped 75 to 160 packets in 20 s; the goodput was 0.93 to 0.97.
+#[test]
+fn several_downloads_of_one_station_have_a_short_queue_below() {
+    const SEEDS: u64 = 4;
+    let mut failures = Vec::new();
+    for (count, least) in [(2, 0.98), (4, 0.98), (8, 0.98), (16, 0.95)] {
+        let settings = [
+            "radio.rate_told=false".to_owned(),
+            "radio.primary_user.detection_delay=20ms".to_owned(),
+            format!("flows.0.count={count}"),
+        ];
+        let cases = cases("lateness.toml", &settings);
+        let means = |name: &str| {
+            let case = cases.iter().find(|case| case.name == name).expect("the scenario has the case");
+            let mut sums = [0.0; 3];
+            for seed in 1..=SEEDS {
+                let run = run_case(case, seed).expect("it can run").0;
+                let (totals, drops) = (run.totals, run.link.queue_drops as f64);
+                let of_run = [totals.limit_share, totals.delay_p99_outside_silence_s * 1e3, drops];
+                for (sum, value) in sums.iter_mut().zip(of_run) {
+                    *sum += value / SEEDS as f64;
+                }
+            }
+            sums
+        };
+        let ([share, p99, drops], [_, alone, _]) = (means("dsasync-fq_codel"), means("fq_codel"));
+        let told =
+            format!("{count}: {share:.3}, {drops:.0} drops, p99 {p99:.0} ms ({alone:.0} without agent)");
+        println!("{told}");
+        if share < least || drops > 40.0 || p99 > alone + 60.0 {
+            failures.push(told);
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}

@@ -387,8 +387,8 @@ impl Flow {
             && self.up_next.is_none_or(|next| !tcp.seq.after(next))
     }
 
-    /// True if an acknowledgment beyond `known` is of a segment that was not believed. Both ends then speak of
-    /// numbers that we have not followed: packets went past us, for longer than a window. Who forges one
+    /// True if an acknowledgment beyond `known` is of a segment that was not believed. Both ends then speak
+    /// of numbers that we have not followed: packets went past us, for longer than a window. Who forges one
     /// direction gets no such answer.
     #[cold]
     fn answers_stray(&self, ack: Seq, known: Seq, went: Direction) -> bool {

@@ -326,8 +326,8 @@ impl DsaSync {
         verdict
     }
 
-    /// Forgets the copies of a connection when a SYN has begun another in its place. Not for every SYN: anybody
-    /// can send one.
+    /// Forgets the copies of a connection when a SYN has begun another in its place. Not for every SYN:
+    /// anybody can send one.
     #[inline]
     fn on_syn(&mut self, now: Instant, slot: u32, tcp: &TcpSegment, out: &mut Actions) {
         if tcp.flags.contains(TcpFlags::SYN) && self.shared.flows.at(slot).take_anew() {

@@ -14,8 +14,8 @@
 //!   sent. For a station that was never seen so, the least time from any segment to its ACK stands in: too
 //!   long by what was queued before that segment, so that the window is rather too large than too small.
 //!   How long it usually takes leaves out what says nothing of the radio: a hole that is filled before the
-//!   ACK comes, a segment sent again, a delayed ACK. With them it was 20 ms at a radio of 2, as much lay below
-//!   as passes in that time, CoDel dropped from it, and each drop left another hole.
+//!   ACK comes, a segment sent again, a delayed ACK. With them it was 20 ms at a radio of 2, as much lay
+//!   below as passes in that time, CoDel dropped from it, and each drop left another hole.
 //! - **Outstanding**: bytes handed to the radio that stations have not acknowledged. A flow whose station
 //!   says nothing for [`GONE`] though the radio works is taken to be gone: its bytes are written off. So are
 //!   those of a flow whose sender had a timeout, if they keep what it sends again from going down

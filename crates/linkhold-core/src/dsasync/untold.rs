@@ -13,8 +13,8 @@
 //!   above, and CoDel dropped ten packets a run. Where several share the radio, each has enough below for its
 //!   next turn. Each further flow of the station adds half a packet: a receiver that delays its ACK (RFC 1122
 //!   section 4.2.3.2) leaves every second segment of a flow unacknowledged though it arrived, and with the
-//!   gate shut for those, the segments that it waits for would wait here. While no ACK is delayed that lies in
-//!   the router's queue, and counts as that queue: with both, 4 to 16 flows had 8 to 15 ms there, of which
+//!   gate shut for those, the segments that it waits for would wait here. While no ACK is delayed that lies
+//!   in the router's queue, and counts as that queue: with both, 4 to 16 flows had 8 to 15 ms there, of which
 //!   CoDel dropped 50 to 150 packets in 20 s. Where several stations have
 //!   traffic, all of them together have a limit, and windows allow for what waits below of the others
 //!   ([`cell`](super::cell)). The rest waits in the hold buffer. If the station says nothing for

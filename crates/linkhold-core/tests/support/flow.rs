@@ -313,8 +313,8 @@ impl Flow {
         }
     }
 
-    /// The station acknowledges what it has, with `payload_len` bytes of its own if the correspondent's window
-    /// has room for them; its window is `grow` bytes
+    /// The station acknowledges what it has, with `payload_len` bytes of its own if the correspondent's
+    /// window has room for them; its window is `grow` bytes
     /// beyond what it has, or what it has offered already.
     pub fn acknowledge(&mut self, grow: u32, payload_len: u32, sack_hole: bool) -> TcpSegment {
         let payload_len = if (self.up_nxt + payload_len).after(self.up_edge) { 0 } else { payload_len };

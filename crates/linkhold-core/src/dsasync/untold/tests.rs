@@ -224,8 +224,8 @@ fn acks_that_come_together_add_to_what_lies_below_only_beyond_the_transmit_queue
     assert!(bunches > alone + 10_000, "{most:?}");
 }
 
-/// What is allowed for delayed ACKs lies in the router's queue while no ACK is delayed, so it is not allowed for
-/// twice; a packet is there in any case.
+/// What is allowed for delayed ACKs lies in the router's queue while no ACK is delayed, so it is not allowed
+/// for twice; a packet is there in any case.
 #[test]
 fn what_flows_may_withhold_stands_in_for_the_transmit_queues_time() {
     let mut untold = untold(0.1);
@@ -235,7 +235,7 @@ fn what_flows_may_withhold_stands_in_for_the_transmit_queues_time() {
         let under_way = untold.under_way(20_000, Duration::from_millis(2));
         untold.rate.on_acked(at(ms), 1500, UnderWay { dry: false, ..under_way });
     }
-    // 3000 bytes of the round trip and a packet; half a packet for each further flow, of the queue's 6000 bytes.
+    // 3000 bytes of the round trip and a packet; half a packet for each further flow, of the queue's 6000.
     for (flows, expected) in [(1.0, 10_500), (3.0, 10_500), (7.0, 10_500), (9.0, 12_000), (17.0, 18_000)] {
         untold.shares.count = flows;
         let most = untold.most_below(Duration::from_millis(2), 6000.0, None).expect("it is known");
