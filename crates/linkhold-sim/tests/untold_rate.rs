@@ -245,8 +245,9 @@ fn an_upload_is_not_judged_by_its_handshake() {
 }
 
 /// Downloads of one station over fq_codel, rate untold, bursts told 20 ms late, 100 ms: what lies below stays
-/// short, so CoDel hardly drops. Before, time until a hole was filled counted as the radio's, and CoDel
-/// dropped 75 to 160 packets in 20 s; the goodput was 0.93 to 0.97.
+/// short, so CoDel hardly drops, and so does what waits here. Before, time until a hole was filled counted as
+/// the radio's: CoDel dropped 75 to 160 packets in 20 s, the goodput was 0.93 to 0.97, and the delay 115 to
+/// 128 ms at the 99th percentile.
 #[test]
 fn several_downloads_of_one_station_have_a_short_queue_below() {
     const SEEDS: u64 = 4;
@@ -275,7 +276,7 @@ fn several_downloads_of_one_station_have_a_short_queue_below() {
         let told =
             format!("{count}: {share:.3}, {drops:.0} drops, p99 {p99:.0} ms ({alone:.0} without agent)");
         println!("{told}");
-        if share < least || drops > 40.0 || p99 > alone + 60.0 {
+        if share < least || drops > 40.0 || p99 > alone + 25.0 {
             failures.push(told);
         }
     }

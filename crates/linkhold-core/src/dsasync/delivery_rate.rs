@@ -170,6 +170,12 @@ impl Rates {
     pub fn slow(&self) -> f64 {
         self.slow.rate()
     }
+
+    /// How far the fast mean is off the slow one, in proportion; 0 before the first sample.
+    pub fn off(&self) -> f64 {
+        let (fast, slow) = (self.fast(), self.slow());
+        if slow > 0.0 { (fast - slow).abs() / slow } else { 0.0 }
+    }
 }
 
 /// How much is acknowledged together: a radio that sends ACKs in bunches must have that much under way, or it

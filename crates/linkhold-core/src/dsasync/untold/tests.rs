@@ -145,13 +145,14 @@ fn a_sender_that_does_not_use_its_window_leaves_the_margin_alone() {
     assert!((untold.margin.nanos - 150e6).abs() < 1.0, "it has a limit: {}", untold.margin.nanos);
 }
 
-/// The margin, ms, after so many milliseconds of each load, one look each.
-fn margin_after(margin: &mut Margin, loads: &[(Load, u64)]) -> f64 {
+/// The margin, ms, after so many milliseconds of each load, one look each. `off`: how far the fast rate is
+/// off the slow one.
+fn margin_after(margin: &mut Margin, off: f64, loads: &[(Load, u64)]) -> f64 {
     let limits = Limits::new(&DsaSyncConfig::default());
     for &(load, millis) in loads {
         for _ in 0..millis {
             let now = margin.looked + Duration::from_millis(1);
-            margin.look(now, load, &limits);
+            margin.look(now, load, off, &limits);
         }
     }
     margin.nanos / 1e6
@@ -160,19 +161,34 @@ fn margin_after(margin: &mut Margin, loads: &[(Load, u64)]) -> f64 {
 #[test]
 fn a_steady_rate_has_the_least_margin_within_a_second_and_a_varying_one_the_first_again() {
     let mut margin = Margin::NEW;
-    assert_eq!(margin_after(&mut margin, &[(Load::Busy, 1000)]), 5.0);
+    assert_eq!(margin_after(&mut margin, 0.2, &[(Load::Busy, 1000)]), 5.0);
     // What a burst of a primary user leaves behind, 100 ms of three seconds, changes nothing for long.
-    assert_eq!(margin_after(&mut margin, &[(Load::Dry, 100), (Load::Busy, 2900)]), 5.0);
+    assert_eq!(margin_after(&mut margin, 0.2, &[(Load::Dry, 100), (Load::Busy, 2900)]), 5.0);
     // Time without anything to send says nothing.
-    assert_eq!(margin_after(&mut margin, &[(Load::Idle, 10_000)]), 5.0);
-    assert!(matches!(margin.search, Search::Trial { dry } if dry > 0.0));
+    assert_eq!(margin_after(&mut margin, 0.2, &[(Load::Idle, 10_000)]), 5.0);
+    assert!(matches!(margin.search, Search::Trial { dry, .. } if dry > 0.0));
     // Now it is dry for a fifth of the time, until the trial ends: after that the margin rises from 30 ms.
     let varied = [(Load::Dry, 40), (Load::Busy, 160)].repeat(5);
-    let found = margin_after(&mut margin, &varied);
+    let found = margin_after(&mut margin, 0.2, &varied);
     assert!((30.0..34.0).contains(&found) && margin.search == Search::Quantile, "{found} ms");
     // From then on it falls by 2 ms in a second.
-    let fallen = margin_after(&mut margin, &[(Load::Busy, 1000)]);
+    let fallen = margin_after(&mut margin, 0.2, &[(Load::Busy, 1000)]);
     assert!((found - fallen - 2.0).abs() < 0.01, "{found} and {fallen} ms");
+}
+
+#[test]
+fn a_radio_that_is_dry_at_a_steady_rate_keeps_a_short_queue() {
+    // As several connections leave it that start again after each silence: dry for a fifth of the time.
+    let dry = [(Load::Dry, 40), (Load::Busy, 160)].repeat(100);
+    let mut steady = Margin::NEW;
+    assert!(margin_after(&mut steady, 0.05, &dry) < 6.0 && steady.search != Search::Quantile);
+    // Neither are the first samples after a silence, however far off.
+    let mut jumps = Margin::NEW;
+    for look in 0..100 {
+        let off = if look % 5 == 0 { 1e300 } else { 0.02 };
+        let _ = margin_after(&mut jumps, off, &dry[..2]);
+    }
+    assert!(jumps.search != Search::Quantile, "{jumps:?}");
 }
 
 #[test]
