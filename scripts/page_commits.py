@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """Checks that every commit that a page names as the program of a measurement is in this repository, and an ancestor of
 HEAD: nobody could build another. Nor could anybody build a program with changes that were not committed (`-dirty`), so
-no block may name one but those in DIRTY, until they are measured anew. Pages are README.md and those of docs/ and
-reproductions/. A shallow clone, or a copy without Git, does not have the commits; there the script checks only for
-changes, and says so."""
+no page may name one. Pages are README.md and those of docs/ and reproductions/. A shallow clone, or a copy without Git,
+does not have the commits; there the script checks only for changes, and says so."""
 
-import collections
 import re
 import subprocess
 import sys
@@ -15,13 +13,6 @@ from estimates import ROOT
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "reproductions").rglob("*.md"))]
 # A line may end between the words.
 NAMED = re.compile(r"(?:commit|built\s+from)\s+`?([0-9a-f]{7,40})(-dirty)?\b")
-# Blocks measured before programs with changes were refused: page and commit, one entry a block. An entry goes when its
-# block is measured anew; none may be added.
-DIRTY = [
-    ("docs/router.md", "fd95c64"),
-]
-
-
 def git(*arguments):
     return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False)
 
@@ -31,16 +22,14 @@ def named(pages):
     return [(page, commit, bool(dirty)) for page, text in pages.items() for commit, dirty in NAMED.findall(text)]
 
 
-def with_changes(found, known):
-    """What is wrong with the programs with changes that pages name, `known` being those that may stand there."""
-    there, allowed = collections.Counter((page, commit) for page, commit, dirty in found if dirty), collections.Counter(known)
-    faults = [f"{page}: a program built from {commit} with changes that were not committed: measure the block anew" for page, commit in there - allowed]
-    return faults + [f"{page}: no block names {commit}-dirty any more: take its entry from DIRTY in scripts/page_commits.py, and its words on `-dirty` from the page" for page, commit in allowed - there]
+def with_changes(found):
+    """What is wrong with the programs with changes that pages name."""
+    return [f"{page}: a program built from {commit} with changes that were not committed: measure the block anew" for page, commit, dirty in found if dirty]
 
 
 def main():
     found = named({str(page.relative_to(ROOT)): page.read_text() for page in PAGES})
-    if faults := with_changes(found, DIRTY):
+    if faults := with_changes(found):
         sys.exit("\n".join(faults))
     shallow = git("rev-parse", "--is-shallow-repository").stdout.strip()
     if shallow != "false":
@@ -53,7 +42,7 @@ def main():
         print(f"{pages[commit]}: commit {commit} is no ancestor of HEAD in this repository", file=sys.stderr)
     if lost:
         sys.exit("say with which commit the numbers came instead (`entered_in` in the raw data)")
-    print(f"pages: {len(pages)} commits that pages name are ancestors of HEAD; {len(DIRTY)} blocks are of programs with changes")
+    print(f"pages: {len(pages)} commits that pages name are ancestors of HEAD")
 
 
 if __name__ == "__main__":
