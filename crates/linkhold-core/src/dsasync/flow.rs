@@ -127,7 +127,7 @@ pub(super) struct Flow {
     /// Right edge of the furthest window that the correspondent has offered, once it has acknowledged
     /// something.
     up_edge: Seq,
-    /// End of the latest segment that was not believed because it lies beyond what the other end has offered,
+    /// End of the furthest segment that was not believed because it lies beyond what the other end has offered,
     /// and which way that one went.
     stray: Seq,
     stray_went: Option<Direction>,
@@ -387,6 +387,15 @@ impl Flow {
             && self.up_next.is_none_or(|next| !tcp.seq.after(next))
     }
 
+    /// Notes a segment beyond what the other end has offered; of several the furthest, since the first of them
+    /// may come again.
+    #[cold]
+    fn went_astray(&mut self, tcp: &TcpSegment, went: Direction) {
+        let end = tcp.seq_end();
+        self.stray = if self.stray_went == Some(went) { self.stray.max(end) } else { end };
+        self.stray_went = Some(went);
+    }
+
     /// True if an acknowledgment beyond `known` is of a segment that was not believed. Both ends then speak
     /// of numbers that we have not followed: packets went past us, for longer than a window. Who forges one
     /// direction gets no such answer.
@@ -403,7 +412,7 @@ impl Flow {
     #[inline]
     fn can_go_up(&mut self, tcp: &TcpSegment) -> bool {
         if self.correspondent_acked.is_some() && tcp.seq_end().after(self.up_edge + 1) {
-            (self.stray, self.stray_went) = (tcp.seq_end(), Some(Direction::Uplink));
+            self.went_astray(tcp, Direction::Uplink);
             return false;
         }
         self.acked.is_none()
@@ -429,7 +438,7 @@ impl Flow {
     pub fn on_downlink(&mut self, tcp: &TcpSegment) -> bool {
         if !tcp.flags.contains(TcpFlags::SYN) && !self.can_come_down(tcp) {
             if !tcp.flags.contains(TcpFlags::RST) {
-                (self.stray, self.stray_went) = (tcp.seq_end(), Some(Direction::Downlink));
+                self.went_astray(tcp, Direction::Downlink);
             }
             return false;
         }

@@ -303,13 +303,12 @@ impl Flow {
         Some(self.data(self.snd_nxt, 0, flags))
     }
 
-    /// The air brought a segment to the station.
+    /// The air brought a segment to the station, which takes what lies in its window (RFC 9293 section
+    /// 3.10.7.4).
     pub fn on_delivered(&mut self, tcp: &TcpSegment) {
-        if !tcp.seq.after(self.rcv_nxt)
-            && tcp.seq_end().after(self.rcv_nxt)
-            && !tcp.seq_end().after(self.snd_nxt)
-        {
-            self.rcv_nxt = tcp.seq_end();
+        let end = tcp.seq_end().min(self.offered_edge);
+        if !tcp.seq.after(self.rcv_nxt) && end.after(self.rcv_nxt) && !tcp.seq_end().after(self.snd_nxt) {
+            self.rcv_nxt = end;
         }
     }
 
