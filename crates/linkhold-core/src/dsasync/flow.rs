@@ -127,8 +127,8 @@ pub(super) struct Flow {
     /// Right edge of the furthest window that the correspondent has offered, once it has acknowledged
     /// something.
     up_edge: Seq,
-    /// End of the furthest segment that was not believed because it lies beyond what the other end has offered,
-    /// and which way that one went.
+    /// End of the furthest segment that was not believed because it lies beyond what the other end has
+    /// offered, and which way that one went.
     stray: Seq,
     stray_went: Option<Direction>,
     /// The correspondent has sent data, so there is something to stop.
@@ -387,8 +387,8 @@ impl Flow {
             && self.up_next.is_none_or(|next| !tcp.seq.after(next))
     }
 
-    /// Notes a segment beyond what the other end has offered; of several the furthest, since the first of them
-    /// may come again.
+    /// Notes a segment beyond what the other end has offered; of several the furthest, since the first of
+    /// them may come again.
     #[cold]
     fn went_astray(&mut self, tcp: &TcpSegment, went: Direction) {
         let end = tcp.seq_end();
