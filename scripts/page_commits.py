@@ -13,6 +13,8 @@ from estimates import ROOT
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "reproductions").rglob("*.md"))]
 # A line may end between the words.
 NAMED = re.compile(r"(?:commit|built\s+from)\s+`?([0-9a-f]{7,40})(-dirty)?\b")
+
+
 def git(*arguments):
     return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False)
 

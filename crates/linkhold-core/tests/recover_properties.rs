@@ -11,7 +11,7 @@
 //! A third party forges segments of both directions: numbers beyond every window, resets, one half of a
 //! handshake. Both ends of the connection ignore them (RFC 9293 section 3.10.7.4, RFC 5961).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use linkhold_core::action::{Action, Actions, Rewrite, Verdict};
 use linkhold_core::dsasync::{DsaSync, DsaSyncConfig};
@@ -162,7 +162,7 @@ struct World {
     wire: VecDeque<(Instant, usize, u32, bool)>,
     quiet: Vec<Quiet>,
     /// The silences of which the mechanism knows.
-    noticed: BTreeSet<(Option<usize>, Cause)>,
+    noticed: HashSet<(Scope, Cause)>,
     /// Whose answers are forged in this world, the station's or none: of a segment together with its answer
     /// a middle cannot tell that both are.
     forges_answers: bool,
@@ -199,14 +199,6 @@ fn covers(scope: Scope, flow: usize) -> bool {
     scope.covers(StationId(flow as u32))
 }
 
-/// The station of which a silence is; `None`: of all.
-fn station(scope: Scope) -> Option<usize> {
-    match scope {
-        Scope::Network => None,
-        Scope::Station(station) => Some(station.0 as usize),
-    }
-}
-
 impl World {
     fn new(config: &DsaSyncConfig, flushes: bool, told: bool) -> Self {
         let iss = Seq(u32::MAX - 20 * MSS);
@@ -241,7 +233,7 @@ impl World {
             up: VecDeque::new(),
             wire: VecDeque::new(),
             quiet: Vec::new(),
-            noticed: BTreeSet::new(),
+            noticed: HashSet::new(),
             forges_answers: false,
             lose: 0,
             mark: 0,
@@ -635,14 +627,14 @@ impl World {
             if begin_told.is_some_and(|at| at <= self.now) {
                 self.quiet[at].begin_told = None;
                 self.link(LinkEventKind::FreezeStarted { scope, cause, expected: None });
-                self.noticed.insert((station(scope), cause));
+                self.noticed.insert((scope, cause));
                 if self.flushes {
                     self.queue.retain(|packet| !covers(scope, packet.flow));
                 }
             }
             if end_told.is_some_and(|at| at <= self.now) {
                 self.quiet[at].end_told = None;
-                self.noticed.remove(&(station(scope), cause));
+                self.noticed.remove(&(scope, cause));
                 self.link(LinkEventKind::FreezeEnded { scope, cause });
             }
         }
@@ -654,7 +646,7 @@ impl World {
     }
 
     fn is_noticed(&self, flow: usize) -> bool {
-        self.noticed.iter().any(|(station, _)| station.is_none_or(|station| station == flow))
+        self.noticed.iter().any(|&(scope, _)| covers(scope, flow))
     }
 
     /// The router's driver knows of this silence, and the silence lasts.

@@ -373,12 +373,16 @@ impl Flow {
     /// within what was sent (RFC 5961 section 3.2): the station ignores any other. Before the first
     /// acknowledgment everything can.
     #[inline]
-    fn can_come_down(&self, tcp: &TcpSegment) -> bool {
+    fn can_come_down(&mut self, tcp: &TcpSegment) -> bool {
         let Some(acked) = self.acked else { return true };
         if tcp.flags.contains(TcpFlags::RST) {
             return !tcp.seq.before(acked) && self.down_max.is_none_or(|highest| !tcp.seq.after(highest));
         }
-        tcp.seq_len() == 0 || !tcp.seq_end().after(self.edge + 1)
+        if tcp.seq_len() > 0 && tcp.seq_end().after(self.edge + 1) {
+            self.went_astray(tcp, Direction::Downlink);
+            return false;
+        }
+        true
     }
 
     /// The same of a reset from the station.
@@ -437,9 +441,6 @@ impl Flow {
     #[inline]
     pub fn on_downlink(&mut self, tcp: &TcpSegment) -> bool {
         if !tcp.flags.contains(TcpFlags::SYN) && !self.can_come_down(tcp) {
-            if !tcp.flags.contains(TcpFlags::RST) {
-                self.went_astray(tcp, Direction::Downlink);
-            }
             return false;
         }
         if tcp.flags.intersects(BEGINNING_OR_END) && !self.on_flags(tcp, true) {
