@@ -195,8 +195,8 @@ fn under_way() -> Flow {
 
 #[test]
 fn data_beyond_what_the_station_offered_is_not_believed() {
-    // (number, bytes, believed)
-    let table = [(2101, 1200, true), (2101, 1201, true), (2101, 1202, false), (1 << 30, 1448, false)];
+    // (number, bytes, believed); the offer counts units of two bytes.
+    let table = [(2101, 1200, true), (2101, 1202, true), (2101, 1203, false), (1 << 30, 1448, false)];
     for (seq, payload_len, believed) in table {
         let mut flow = under_way();
         let data = TcpSegment { seq: Seq(seq), ack: Seq(601), payload_len, ..syn(TcpFlags::ACK, None) };
@@ -209,8 +209,8 @@ fn data_beyond_what_the_station_offered_is_not_believed() {
     assert!(middle.on_downlink(&TcpSegment { seq: Seq(9), payload_len: 1, ..syn(TcpFlags::ACK, None) }));
     middle.on_uplink(&TcpSegment { ack: Seq(10), window: 2, ..syn(TcpFlags::ACK, None) });
     let end_at = |end: u32| TcpSegment { seq: Seq(end - 100), payload_len: 100, ..syn(TcpFlags::ACK, None) };
-    assert!(middle.on_downlink(&end_at(10 + (2 << 14))));
-    assert!(!middle.on_downlink(&end_at(10 + (2 << 14) + 2)));
+    assert!(middle.on_downlink(&end_at(10 + (3 << 14))));
+    assert!(!middle.on_downlink(&end_at(10 + (3 << 14) + 1)));
 }
 
 #[test]
@@ -257,7 +257,8 @@ fn a_signature_and_an_acknowledgment_from_nowhere_are_not_believed() {
 /// One forged segment would otherwise give every ACK that we make up a number that the correspondent ignores.
 #[test]
 fn what_the_station_cannot_have_sent_is_not_believed() {
-    let (up_edge, down_edge) = (601 + (40_000 << 1), 101 + (1600 << 1));
+    // The fields count units of two bytes, rounded down: what they say may reach one byte further.
+    let (up_edge, down_edge) = (601 + (40_000 << 1) + 1, 101 + (1600 << 1) + 1);
     for (seq, payload_len, ack, believed) in [
         (601, 100, 2101, true),
         (up_edge, 1, 2101, true),
