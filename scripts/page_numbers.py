@@ -97,7 +97,8 @@ def printed():
     """What the tests print whose numbers stand on a page."""
     cargo = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--workspace", *os.environ.get("STRUCT_OPS", "").split()]
     told = ["--", "--nocapture", "--test-threads=1"]
-    parts = [[*cargo, "--test", "look_ahead", "--test", "rates", *told], [*cargo, "--lib", "look_ahead::tests::closed_loop", *told]]
+    parts = [[*cargo, "--test", "look_ahead", "--test", "rates", *told]]
+    parts += [[*cargo, "--lib", name, *told] for name in ("look_ahead::tests::closed_loop", "law::tests::the_tail_under_a_hann_window")]
     return "".join(subprocess.run(part, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout for part in parts)
 
 
@@ -173,7 +174,10 @@ def sense(text):
         counted(f"splits at -4 dB, T_idle of {gap} block{'s' * (gap > 1)}, of blocks above the threshold", f"splits, SNR -4 dB, T_idle {gap} blocks")
     off, allowed = one(r"P_d under a Hann window is off by ([\d.]+) points at most, ([\d.]+) allowed", text)
     hann, rectangular = one(r"alarms by a neighbour in 2000 blocks: (\d+) with Hann's window, (\d+) without", text)
-    return {"rates": block(rows), "neighbour": hann, "neighbour-without": rectangular, "hann-off": off, "hann-bound": allowed}
+    numbers = {"rates": block(rows), "neighbour": hann, "neighbour-without": rectangular, "hann-off": off, "hann-bound": allowed}
+    for stated in ("1e-3", "1e-6", "1e-9"):
+        numbers[f"tail-{stated}"] = f"{float(one(rf'stated {stated}, in truth ([0-9.e-]+)$', text)) / float(stated):.2f}"
+    return numbers
 
 
 def speed():

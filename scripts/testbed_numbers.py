@@ -69,6 +69,7 @@ def table(measured, docs):
         "fifo-share-100-reno": f"{measured.mean(BURSTS_100, 'fifo-100', SHARE, 'reno'):.2f}",
         "fifo-share-100-cubic": f"{measured.mean(BURSTS_100, 'fifo-100', SHARE):.2f}",
         "over-drop": span(measured.means(slow, ["dsasync-drop"], SHARE, EVERY)),
+        "over-drop-copies": span(measured.means([BURSTS_100], ["dsasync-drop"], SHARE, LOSS_BASED)),
         "drop-alone": span(measured.means(slow, ["drop"], SHARE, EVERY)),
     }
 
