@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit fifty-kills clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench bench-beside setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit fifty-kills clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ bench: setup-demo ## Speed of engine and mechanisms, as ratios measured in one r
 	  $(CARGO) bench --locked -p $$which || missed+=" $${which%% *}"; \
 	done; \
 	[[ -z $$missed ]] || { echo "an aim was missed, or a benchmark failed:$$missed" >&2; exit 1; }
+
+bench-beside: build ## Speed beside that of another commit, in turns: make bench-beside COMMIT=HEAD~1 (on a quiet machine, minutes)
+	LINKHOLD=$(LINKHOLD) CARGO="$(CARGO)" scripts/bench_beside.py $(or $(COMMIT),HEAD~1)
 
 reproduction-tables: build ## Measure the paper's figures again and fill the tables of reproductions/ with them
 	scripts/reproduction_tables.py

@@ -35,6 +35,8 @@ order=(
   a_silence_leaves_a_frozen_senders_window_alone
   freezes_doubled_lost_and_out_of_order_stop_no_sender
   freezes_at_random_stop_no_sender
+  a_thaw_wakes_senders_whose_timers_have_backed_off
+  a_killed_host_leaves_no_sender_frozen
   datagrams_wait_for_the_end_of_a_silence
 )
 
