@@ -19,6 +19,8 @@ pub(crate) enum Test {
     AtLeast(f64),
     /// At most this.
     AtMost(f64),
+    /// At least the one, at most the other.
+    Between(f64, f64),
 }
 
 impl Test {
@@ -32,6 +34,7 @@ impl Test {
             (Self::AtMostPaper, Some(paper)) => Some([f64::NEG_INFINITY, paper]),
             (Self::AtLeast(bound), _) => Some([*bound, f64::INFINITY]),
             (Self::AtMost(bound), _) => Some([f64::NEG_INFINITY, *bound]),
+            (Self::Between(least, greatest), _) => Some([*least, *greatest]),
             (Self::Near | Self::AtMostPaper, None) => None,
         }
     }
@@ -58,6 +61,7 @@ impl Finding {
             Test::AtMostPaper => "holds if not above the paper's number".to_owned(),
             Test::AtLeast(bound) => format!("holds if at least {bound}"),
             Test::AtMost(bound) => format!("holds if at most {bound}"),
+            Test::Between(least, greatest) => format!("holds if from {least} to {greatest}"),
         }
     }
 }
@@ -183,6 +187,15 @@ mod tests {
         ] {
             assert_eq!(judged(measured, ci95, Test::AtLeast(1.0), None), at_least, "{measured} {ci95:?}");
             assert_eq!(judged(measured, ci95, Test::AtMost(1.0), None), at_most, "{measured} {ci95:?}");
+        }
+        for (measured, ci95, between) in [
+            (26.0, Some([20.0, 30.0]), Some(true)),
+            (0.0, Some([0.0, 0.0]), Some(false)),
+            (1200.0, Some([1000.0, 1400.0]), Some(false)),
+            (12.0, Some([5.0, 19.0]), None),
+            (990.0, Some([900.0, 1080.0]), None),
+        ] {
+            assert_eq!(judged(measured, ci95, Test::Between(10.0, 999.0), None), between, "{measured}");
         }
         assert_eq!(judged(0.0, None, Test::AtMostPaper, Some(1.9)), Some(true));
         assert_eq!(judged(0.0, None, Test::AtMostPaper, None), Some(false), "the paper has no number");

@@ -125,6 +125,18 @@ fn a_trace_that_is_not_sorted_is_refused() {
 }
 
 #[test]
+fn a_trace_of_snr_with_words_or_gaps_is_refused() {
+    let text = SCENARIO.replace("24Mbit/s\"", "5.5Mbit/s\"\nsnr = { trace = \"snr.csv\" }");
+    for (csv, message) in [
+        ("time,snr\n0,5\n1,weak\n2,6\n", "snr.csv:3: "),
+        ("time,snr\n0,5\n100,5\n", "snr.csv:3: there is a gap of 100s before this row (at most 60s)"),
+        ("", "snr.csv"),
+    ] {
+        refused(&text, &[("snr.csv", csv)], RUN, message);
+    }
+}
+
+#[test]
 fn a_missing_scenario_file_is_refused() {
     refused(SCENARIO, &[], &["run", "other.toml"], "other.toml: cannot read the scenario file");
 }
