@@ -28,13 +28,14 @@ if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 
   exit 1
 fi
 
-# One environment for each interpreter and set of requirements; a change of either makes a new one.
-key=$({ "$python" -VV; command -v "$python"; cat requirements-test.txt; } | sha256sum | cut -c1-16)
+# One environment for each interpreter, set of versions and this script; a change of any makes a new one.
+key=$({ "$python" -VV; command -v "$python"; cat requirements-test.txt "${BASH_SOURCE[0]##*/}"; } | sha256sum | cut -c1-16)
 venv=$CARGO_TARGET_DIR/python/venv-$key
 if [[ ! -e $venv/complete ]]; then
   rm -rf "$venv"
   quietly "making a virtual environment" "$python" -m venv "$venv"
-  quietly "installing packages" "$venv/bin/pip" install --quiet --disable-pip-version-check -r requirements-test.txt
+  quietly "installing packages" "$venv/bin/pip" install --quiet --disable-pip-version-check \
+    --constraint requirements-test.txt maturin mypy pytest ipython
   touch "$venv/complete"
 fi
 
@@ -48,6 +49,7 @@ fi
 if [[ -z ${LINKHOLD_BIN:-} ]]; then
   quietly "building the command" cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p linkhold
 fi
-quietly "building the module" maturin develop --locked
+# What the module needs of others comes by its own extras, as for its users.
+PIP_CONSTRAINT=$PWD/requirements-test.txt quietly "building the module" maturin develop --locked --extras plots,pandas,dask
 quietly "mypy" mypy --cache-dir "$CARGO_TARGET_DIR/python/mypy"
 PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider "$@"
