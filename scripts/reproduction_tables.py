@@ -341,7 +341,7 @@ def summed(figures, every, whose, where):
         rows.append([f"[{name}]({name}/README.md)", text, number(claim["paper"]), measured, verdict(claim)])
     counts = [sum(claim["holds"] is wanted for _, claim in every) for wanted in (True, False, None)]
     title = (
-        f"Of {len(every)} claims{whose} {counts[0]} hold, {counts[1]} do not and {counts[2]} {"is" if counts[2] == 1 else "are"} undecided, {where} "
+        f"Of {len(every)} claims{whose} {counts[0]} hold, {counts[1]} do not and {counts[2]} {'is' if counts[2] == 1 else 'are'} undecided, {where} "
         f"({next(iter(figures.values())).seeds} seeds; in brackets the 95 % interval):"
     )
     head = ["figure", "claim", "paper", "measured", "holds"]
