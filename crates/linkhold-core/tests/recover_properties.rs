@@ -38,17 +38,16 @@ const MOST_HIDING: Duration = Duration::from_micros(50_500);
 const TRIES: u32 = 3;
 /// A full packet takes a millisecond.
 const RATE: BitRate = BitRate(LEN as u64 * 8 * 1000);
-/// Blocks that an ACK with timestamps has place for (RFC 2018 section 3).
-const MOST_BLOCKS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Time passes, ms.
     Advance(u64),
-    /// The sender sends up to so many new segments.
-    Send { flow: usize, segments: u32 },
-    /// It sends the nth segment that it knows not to have arrived again.
-    Retransmit { flow: usize, nth: u32 },
+    /// The sender sends up to so many new segments of so many bytes each.
+    Send { flow: usize, segments: u32, len: u32 },
+    /// It sends so many bytes again, from anywhere in what it does not know to have arrived: other segments
+    /// than it sent before.
+    Retransmit { flow: usize, offset: u32, len: u32 },
     /// The radio falls silent.
     Silence(Silence),
     /// A third party sends a segment.
@@ -57,6 +56,26 @@ enum Step {
     Lose(u32),
     /// The router marks the next frames congestion-experienced.
     Mark(u32),
+}
+
+/// What the ends of a connection agree on.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    timestamps: bool,
+    sack: bool,
+}
+
+impl Options {
+    const ALL: Self = Self { timestamps: true, sack: true };
+
+    /// Blocks that an ACK has place for (RFC 2018 section 3).
+    fn most_blocks(self) -> usize {
+        match self {
+            Self { sack: false, .. } => 0,
+            Self { timestamps: true, .. } => 3,
+            Self { timestamps: false, .. } => 4,
+        }
+    }
 }
 
 /// A silence as it is drawn; times in ms.
@@ -106,6 +125,8 @@ struct Packet {
     /// Neither end sent it, and the end that gets it ignores it.
     forged: bool,
     flow: usize,
+    /// Of a segment of the sender: its place in [`World::sent`].
+    serial: usize,
     tcp: TcpSegment,
     len: u32,
     direction: Direction,
@@ -118,6 +139,7 @@ struct Packet {
 /// Both ends of a connection.
 struct Connection {
     key: FlowKey,
+    options: Options,
     /// Where its data begins.
     first: Seq,
     snd_nxt: Seq,
@@ -173,7 +195,8 @@ struct World {
     /// The router throws away what it has when a silence is noticed.
     flushes: bool,
     stamp: u32,
-    sent: BTreeMap<u32, (usize, Seq, u32)>,
+    /// What the senders sent, and whether it was new.
+    sent: Vec<(usize, TcpSegment, bool)>,
     repaired: u64,
     sender_again: u64,
 }
@@ -183,7 +206,10 @@ impl Connection {
     /// station had no place for it beside other blocks.
     fn show(&mut self, ack: Seq, blocks: &[SackBlock]) {
         let highest = blocks.iter().fold(ack, |highest, block| highest.max(block.right));
-        assert!(blocks.len() == MOST_BLOCKS || !highest.before(self.shown), "blocks are taken back");
+        assert!(
+            blocks.len() == self.options.most_blocks() || !highest.before(self.shown),
+            "blocks are taken back"
+        );
         self.shown = self.shown.max(highest);
     }
 }
@@ -201,9 +227,14 @@ fn covers(scope: Scope, flow: usize) -> bool {
 
 impl World {
     fn new(config: &DsaSyncConfig, flushes: bool, told: bool) -> Self {
+        Self::with(config, flushes, told, [Options::ALL; 2])
+    }
+
+    fn with(config: &DsaSyncConfig, flushes: bool, told: bool, options: [Options; 2]) -> Self {
         let iss = Seq(u32::MAX - 20 * MSS);
-        let connection = |flow| Connection {
+        let connection = |flow: usize| Connection {
             key: key(flow),
+            options: options[flow],
             first: iss + 1,
             snd_nxt: iss + 1,
             told: iss + 1,
@@ -240,21 +271,22 @@ impl World {
             most_kept: None,
             flushes,
             stamp: 1,
-            sent: BTreeMap::new(),
+            sent: Vec::new(),
             repaired: 0,
             sender_again: 0,
         };
         if told {
             world.link(LinkEventKind::ChannelSwitched { capacity: RATE, efficiency: Fraction::ONE });
         }
-        for flow in 0..2 {
-            let syn = SynOptions { mss: Some(MSS as u16), window_scale: Some(7), sack_permitted: true };
+        for (flow, options) in options.into_iter().enumerate() {
+            let syn =
+                SynOptions { mss: Some(MSS as u16), window_scale: Some(7), sack_permitted: options.sack };
             // Both ends agree on ECN (RFC 3168 section 6.1.1), so that ECN-echo would mean something.
             let flags = [
                 TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR,
                 TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE,
             ];
-            let timestamp = Some(TcpTimestamp { value: 1, echo: 0 });
+            let timestamp = options.timestamps.then_some(TcpTimestamp { value: 1, echo: 0 });
             let ask = TcpSegment { seq: iss, flags: flags[0], syn, timestamp, ..TcpSegment::default() };
             let answer = TcpSegment { seq: Seq(0), ack: iss + 1, window: 60_000, flags: flags[1], ..ask };
             world.hand_in(flow, Direction::Downlink, ask, 60);
@@ -277,6 +309,7 @@ impl World {
         self.hand_in_as(flow, direction, tcp, len, false);
     }
 
+    /// A segment of the sender is the one that was noted last ([`World::sent`]).
     fn hand_in_as(&mut self, flow: usize, direction: Direction, tcp: TcpSegment, len: u32, forged: bool) {
         self.next_id += 1;
         let id = PacketId(self.next_id);
@@ -289,7 +322,8 @@ impl World {
         };
         let is_data = tcp.payload_len > 0 && direction == Direction::Downlink;
         let ecn = if is_data { Ecn::Ect0 } else { Ecn::NotEct };
-        let packet = Packet { forged, flow, tcp, len, direction, ecn, rank, since: self.now };
+        let serial = self.sent.len().saturating_sub(1);
+        let packet = Packet { forged, flow, serial, tcp, len, direction, ecn, rank, since: self.now };
         if direction == Direction::Uplink && !forged {
             self.flows[flow].said.insert(tcp.ack.0);
         }
@@ -328,7 +362,19 @@ impl World {
         if packet.forged {
             return;
         }
-        assert_eq!(packet.direction, Direction::Uplink, "data is thrown away though there is space");
+        if packet.direction == Direction::Downlink {
+            // A sender that cannot tell a copy from a loss is spared the copy: the newer one, which just
+            // came, takes its place.
+            let options = self.flows[packet.flow].options;
+            assert!(!options.timestamps && !options.sack, "a copy is thrown away");
+            let (of, newer, _) = self.sent.last().expect("the sender sent it");
+            let is_covered = *of == packet.flow
+                && packet.serial + 1 < self.sent.len()
+                && newer.seq == packet.tcp.seq
+                && newer.payload_len >= packet.tcp.payload_len;
+            assert!(is_covered, "data is thrown away though there is space");
+            return;
+        }
         let flow = &self.flows[packet.flow];
         assert!(!packet.tcp.ack.after(flow.told), "an acknowledgment is lost");
         self.repaired += 1;
@@ -400,12 +446,7 @@ impl World {
                             && !other.forged
                             && other.direction == Direction::Downlink
                             && other.tcp.seq.before(copy.tcp.seq)
-                            && self
-                                .sent
-                                .values()
-                                .filter(|(flow, seq, _)| (*flow, *seq) == (other.flow, other.tcp.seq))
-                                .count()
-                                == 1
+                            && self.sent[other.serial].2
                     };
                     assert!(!self.packets.values().any(unsent), "a copy overtakes what was never sent");
                     self.go(copy, Rewrite::NONE);
@@ -441,49 +482,50 @@ impl World {
 
     // ---- the two ends ----
 
-    fn send(&mut self, flow: usize, seq: Seq) {
+    fn send(&mut self, flow: usize, seq: Seq, payload_len: u32, is_new: bool) {
         self.stamp += 1;
-        self.sent.insert(self.stamp, (flow, seq, MSS));
-        let is_new = seq + MSS == self.flows[flow].snd_nxt;
-        let answer = if is_new && core::mem::take(&mut self.flows[flow].answers_mark) {
-            TcpFlags::CWR
-        } else {
-            TcpFlags::default()
-        };
+        let at = &mut self.flows[flow];
+        let answers = is_new && core::mem::take(&mut at.answers_mark);
         let tcp = TcpSegment {
             seq,
             ack: Seq(1),
-            payload_len: MSS,
+            payload_len,
             window: 500,
-            flags: TcpFlags::ACK | answer,
-            timestamp: Some(TcpTimestamp { value: self.stamp, echo: self.flows[flow].echo }),
+            flags: if answers { TcpFlags::ACK | TcpFlags::CWR } else { TcpFlags::ACK },
+            timestamp: at.options.timestamps.then_some(TcpTimestamp { value: self.stamp, echo: at.echo }),
             ..TcpSegment::default()
         };
-        self.hand_in(flow, Direction::Downlink, tcp, LEN);
+        self.sent.push((flow, tcp, is_new));
+        self.hand_in(flow, Direction::Downlink, tcp, payload_len + LEN - MSS);
     }
 
     fn send_new(&mut self, flow: usize, segments: u32) {
+        self.send_new_of(flow, segments, MSS);
+    }
+
+    fn send_new_of(&mut self, flow: usize, segments: u32, len: u32) {
         for _ in 0..segments {
-            let at = &self.flows[flow];
+            let at = &mut self.flows[flow];
             // The window of a SYN-ACK is not scaled.
             let most = if at.told == at.first { 40 } else { 64 };
             if at.snd_nxt.minus(at.told) >= most * MSS as i32 {
                 break;
             }
             let seq = at.snd_nxt;
-            self.flows[flow].snd_nxt += MSS;
-            self.send(flow, seq);
+            at.snd_nxt += len;
+            self.send(flow, seq, len, true);
         }
     }
 
-    fn send_again(&mut self, flow: usize, nth: u32) {
-        let at = &self.flows[flow];
-        let unknown = at.snd_nxt.minus(at.told) as u32 / MSS;
+    fn send_again(&mut self, flow: usize, offset: u32, len: u32) {
+        let at = &mut self.flows[flow];
+        let unknown = at.snd_nxt.minus(at.told) as u32;
         if unknown > 0 {
-            let seq = at.told + nth % unknown * MSS;
-            self.flows[flow].again.push((self.now, seq, seq + MSS));
+            let offset = offset % unknown;
+            let (seq, len) = (at.told + offset, len.min(unknown - offset));
+            at.again.push((self.now, seq, seq + len));
             self.sender_again += 1;
-            self.send(flow, seq);
+            self.send(flow, seq, len, false);
         }
     }
 
@@ -492,9 +534,8 @@ impl World {
         if packet.tcp.payload_len == 0 || packet.forged {
             return;
         }
-        let stamp = packet.tcp.timestamp.expect("every segment has one").value;
-        let sent = self.sent.get(&stamp).expect("the sender sent it");
-        assert_eq!(*sent, (packet.flow, packet.tcp.seq, packet.tcp.payload_len), "it was changed on its way");
+        let (of, sent, _) = &self.sent[packet.serial];
+        assert_eq!((of, sent), (&packet.flow, &packet.tcp), "it was changed on its way");
         let flow = &mut self.flows[packet.flow];
         flow.echoes_mark &= !packet.tcp.flags.contains(TcpFlags::CWR);
         flow.echoes_mark |= packet.ecn == Ecn::Ce;
@@ -505,7 +546,10 @@ impl World {
             self.acknowledge(packet.flow, Some((seq, end)));
             return;
         }
+        // What of it is there already is told of as well (RFC 2883), as Linux does.
         if seq.after(flow.rcv_nxt) {
+            let overlap = |&(from, to): &(Seq, Seq)| (from.max(seq), to.min(end));
+            let double = flow.beyond.iter().map(overlap).find(|(from, to)| from.before(*to));
             let (mut left, mut right) = (seq, end);
             flow.beyond.retain(|&(from, to)| {
                 let touches = !from.after(right) && !left.after(to);
@@ -515,14 +559,19 @@ impl World {
                 !touches
             });
             flow.beyond.insert(0, (left, right));
-            self.acknowledge(packet.flow, None);
+            self.acknowledge(packet.flow, double);
             return;
         }
+        let double = seq.before(flow.rcv_nxt).then_some((seq, flow.rcv_nxt));
         flow.rcv_nxt = end;
         let filled = !flow.beyond.is_empty();
         while let Some(at) = flow.beyond.iter().position(|&(left, _)| !left.after(flow.rcv_nxt)) {
             let (_, right) = flow.beyond.remove(at);
             flow.rcv_nxt = flow.rcv_nxt.max(right);
+        }
+        if double.is_some() {
+            self.acknowledge(packet.flow, double);
+            return;
         }
         flow.owed += 1;
         if filled || flow.owed >= 2 {
@@ -536,7 +585,8 @@ impl World {
         let flow = &mut self.flows[index];
         (flow.owed, flow.delayed) = (0, None);
         let mut sack = SackBlocks::EMPTY;
-        for (left, right) in double.into_iter().chain(flow.beyond.iter().copied()).take(MOST_BLOCKS) {
+        let blocks = double.into_iter().chain(flow.beyond.iter().copied());
+        for (left, right) in blocks.take(flow.options.most_blocks()) {
             sack.push(SackBlock { left, right });
         }
         let tcp = TcpSegment {
@@ -544,16 +594,17 @@ impl World {
             ack: flow.rcv_nxt,
             window: 4_000,
             flags: if flow.echoes_mark { TcpFlags::ACK | TcpFlags::ECE } else { TcpFlags::ACK },
-            timestamp: Some(TcpTimestamp {
-                value: self.now.since(Instant::ZERO).as_millis() as u32,
-                echo: 1,
-            }),
+            timestamp: flow
+                .options
+                .timestamps
+                .then(|| TcpTimestamp { value: self.now.since(Instant::ZERO).as_millis() as u32, echo: 1 }),
             sack,
             ..TcpSegment::default()
         };
         let (direction, ecn) = (Direction::Uplink, Ecn::NotEct);
         let since = self.now;
-        let packet = Packet { forged: false, flow: index, tcp, len: 64, direction, ecn, rank: 0, since };
+        let packet =
+            Packet { forged: false, flow: index, serial: 0, tcp, len: 64, direction, ecn, rank: 0, since };
         self.up.push_back((self.now + ACK_TIME, packet));
     }
 
@@ -674,7 +725,8 @@ impl World {
         }
         self.stamp += 1;
         let flow = &self.flows[index];
-        let timestamp = Some(TcpTimestamp { value: self.stamp, echo: flow.echo });
+        let timestamp =
+            flow.options.timestamps.then_some(TcpTimestamp { value: self.stamp, echo: flow.echo });
         let plain = TcpSegment { flags: TcpFlags::ACK, window: 500, timestamp, ..TcpSegment::default() };
         // The station offers 512 kB.
         let (beyond, unsent) = (flow.rcv_nxt + 600_000, flow.snd_nxt + 1);
@@ -715,8 +767,8 @@ impl World {
     fn step(&mut self, step: Step) {
         match step {
             Step::Advance(millis) => self.advance(millis),
-            Step::Send { flow, segments } => self.send_new(flow, segments),
-            Step::Retransmit { flow, nth } => self.send_again(flow, nth),
+            Step::Send { flow, segments, len } => self.send_new_of(flow, segments, len),
+            Step::Retransmit { flow, offset, len } => self.send_again(flow, offset, len),
             Step::Silence(silence) => self.begin(silence),
             Step::Forge { flow, forgery } => self.forge(flow, forgery),
             Step::Lose(frames) => self.lose += frames,
@@ -761,6 +813,11 @@ fn silence() -> impl Strategy<Value = Silence> {
     })
 }
 
+fn options() -> impl Strategy<Value = Options> {
+    let one = |timestamps, sack| Just(Options { timestamps, sack });
+    prop_oneof![3 => one(true, true), 1 => one(true, false), 1 => one(false, true), 1 => one(false, false)]
+}
+
 fn forgery() -> impl Strategy<Value = Forgery> {
     let by = prop_oneof![0u32..100_000, 0u32..1 << 30];
     (0u8..6, by).prop_map(|(which, by)| match which {
@@ -773,11 +830,17 @@ fn forgery() -> impl Strategy<Value = Forgery> {
     })
 }
 
+/// Of a segment's payload: most are full.
+fn len() -> impl Strategy<Value = u32> {
+    prop_oneof![3 => Just(MSS), 1 => 1..MSS]
+}
+
 fn step() -> impl Strategy<Value = Step> {
+    let offset = prop_oneof![(0u32..64).prop_map(|nth| nth * MSS), 0..64 * MSS];
     prop_oneof![
         6 => prop_oneof![1u64..30, 1u64..200].prop_map(Step::Advance),
-        6 => (0usize..2, 1u32..20).prop_map(|(flow, segments)| Step::Send { flow, segments }),
-        2 => (0usize..2, 0u32..64).prop_map(|(flow, nth)| Step::Retransmit { flow, nth }),
+        6 => (0usize..2, 1u32..20, len()).prop_map(|(flow, segments, len)| Step::Send { flow, segments, len }),
+        2 => (0usize..2, offset, len()).prop_map(|(flow, offset, len)| Step::Retransmit { flow, offset, len }),
         3 => silence().prop_map(Step::Silence),
         2 => (0usize..2, forgery()).prop_map(|(flow, forgery)| Step::Forge { flow, forgery }),
         1 => (1u32..4).prop_map(Step::Lose),
@@ -797,9 +860,10 @@ proptest! {
         flushes in any::<bool>(),
         told in any::<bool>(),
         forges_answers in any::<bool>(),
+        options in prop::array::uniform2(options()),
         steps in prop::collection::vec(step(), 1..60),
     ) {
-        let mut world = World::new(&config(few), flushes, told);
+        let mut world = World::with(&config(few), flushes, told, options);
         world.forges_answers = forges_answers;
         for step in steps {
             world.step(step);
@@ -812,7 +876,7 @@ proptest! {
             // What nobody repairs the sender does.
             world.advance(200);
             for flow in 0..2 {
-                world.send_again(flow, 0);
+                world.send_again(flow, 0, MSS);
             }
         }
         prop_assert!(world.has_all());
@@ -832,13 +896,16 @@ proptest! {
     fn what_a_silence_noticed_late_took_comes_without_the_sender(
         flushes in any::<bool>(),
         told in any::<bool>(),
+        timestamps in any::<bool>(),
+        lens in prop::array::uniform2(len()),
         rounds in prop::collection::vec((1u32..30, 1u32..30, 0u64..50, 20u64..400, 150u64..300), 1..6),
     ) {
-        let mut world = World::new(&config(false), flushes, told);
+        let options = Options { timestamps, sack: true };
+        let mut world = World::with(&config(false), flushes, told, [options; 2]);
         world.warm_up();
         for (first, second, late, length, pause) in rounds {
-            world.send_new(0, first);
-            world.send_new(1, second);
+            world.send_new_of(0, first, lens[0]);
+            world.send_new_of(1, second, lens[1]);
             world.silence(late, length);
             world.advance(pause);
         }
