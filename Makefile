@@ -78,7 +78,7 @@ test-wifi: ## The agent on real Wi-Fi in an emulated machine (as root; fetches a
 wifi-page: build ## Measure what the agent is worth on that Wi-Fi and fill docs/router.md with it (as root, on a quiet machine, 15 min)
 	LINKHOLD=$(LINKHOLD) scripts/wifi_page.py
 
-repeat-linux: setup ## Tests that compare order or time 100 times each, then the namespace suite 10 times free and 10 times beside load (as root)
+repeat-linux: setup ## Tests that compare order or time 100 times each, then the namespace suite 10 times free and 10 times beside builds (as root)
 	scripts/repeat_tests.sh order 100
 	scripts/repeat_tests.sh suite 10
 	scripts/repeat_tests.sh suite 10 --busy

@@ -34,9 +34,8 @@ use linkhold_wire::{
     verify_checksums,
 };
 
-/// A scenario file. An accepted one has cases and a summary, and the text that is kept of it, overrides included,
-/// gives it again; each line of a refusal starts with the file or
-/// with `--set`.
+/// A scenario file. An accepted one has cases and a summary, and the text that is kept of it, overrides
+/// included, gives it again; each line of a refusal starts with the file or with `--set`.
 pub fn scenario(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     // A NUL, which no TOML document holds, starts an override.
@@ -82,8 +81,8 @@ pub fn trace(data: &[u8]) {
     }
 }
 
-/// An SNR trace. An accepted one has a length, and an SNR at any time that lies between its rows; a refusal names
-/// a line, and says on one line what is wrong.
+/// An SNR trace. An accepted one has a length, and an SNR at any time that lies between its rows; a refusal
+/// names a line, and says on one line what is wrong.
 pub fn snr_trace(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let columns = Columns { time: "time", snr: "snr", max_gap: Duration::from_secs(60) };
@@ -100,8 +99,8 @@ pub fn snr_trace(data: &[u8]) {
     }
 }
 
-/// A mobility file of ns-2 for three nodes. Nodes of an accepted one stay inside, whenever they are asked; a refusal
-/// is one line that names the file's.
+/// A mobility file of ns-2 for three nodes. Nodes of an accepted one stay inside, whenever they are asked; a
+/// refusal is one line that names the file's.
 pub fn setdest(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let area = Area::new(500.0, 400.0).expect("a small area");
@@ -120,8 +119,8 @@ pub fn setdest(data: &[u8]) {
     }
 }
 
-/// A PU log. An accepted one has users, every burst ends after it starts, it is found on its band, and written anew it
-/// is the same log; a refusal names a line, and says on one line what is wrong.
+/// A PU log. An accepted one has users, every burst ends after it starts, it is found on its band, and
+/// written anew it is the same log; a refusal names a line, and says on one line what is wrong.
 pub fn pu_log(data: &[u8]) {
     match PuLog::parse(data, None) {
         Ok(log) => {
@@ -144,8 +143,8 @@ pub fn pu_log(data: &[u8]) {
     }
 }
 
-/// A channel log. An accepted one has a capacity for every channel and a noise at any time, and written anew it is the
-/// same log; a refusal names a line, and says on one line what is wrong.
+/// A channel log. An accepted one has a capacity for every channel and a noise at any time, and written anew
+/// it is the same log; a refusal names a line, and says on one line what is wrong.
 pub fn channel_log(data: &[u8]) {
     match ChannelLog::parse(data) {
         Ok(log) => {
@@ -161,8 +160,8 @@ pub fn channel_log(data: &[u8]) {
     }
 }
 
-/// An IP packet of TCP or UDP. If an accepted one of TCP is rewritten, parsing shows the new window, and correct checksums stay
-/// correct.
+/// An IP packet of TCP or UDP. If an accepted one of TCP is rewritten, parsing shows the new window, and
+/// correct checksums stay correct.
 pub fn packet(data: &[u8]) {
     let headers = parse_ip_tcp_headers(data);
     match parse_ip_headers(data) {
@@ -272,8 +271,8 @@ pub fn nfqueue(data: &[u8]) {
     assert_eq!(arrived.id.0 >> 32, queue);
 }
 
-/// Datagrams on the socket of nl80211, each behind its length in one byte. Every silence that they begin has an
-/// end.
+/// Datagrams on the socket of nl80211, each behind its length in one byte. Every silence that they begin has
+/// an end.
 pub fn nl80211(data: &[u8]) {
     // Lines of a file of samples: whatever they are, a ratio is one that a radio can have.
     assert!(data.split(|byte| *byte == b'\n').filter_map(ratio).all(|db| db.abs() <= 200.0));
@@ -283,7 +282,8 @@ pub fn nl80211(data: &[u8]) {
     while let Some((&length, behind)) = rest.split_first() {
         let (datagram, next) = behind.split_at(usize::from(length).min(behind.len()));
         (rest, now) = (next, now + Duration::from_millis(100));
-        // Dumps of stations and channels come the same way: whatever they tell, a ratio is a difference of bytes.
+        // Dumps of stations and channels come the same way: whatever they tell, a ratio is a difference of
+        // bytes.
         let mut levels = Levels::default();
         levels.read(family, 3, datagram);
         assert!(levels.ratio(-95).is_none_or(|ratio| ratio.abs() <= 255.0));
@@ -299,8 +299,8 @@ pub fn nl80211(data: &[u8]) {
     }
 }
 
-/// Metadata of a SigMF recording, and behind a NUL its samples. Of accepted ones the rate is usable and the data file
-/// lies beside; samples are sensed or refused, and every detection has an end.
+/// Metadata of a SigMF recording, and behind a NUL its samples. Of accepted ones the rate is usable and the
+/// data file lies beside; samples are sensed or refused, and every detection has an end.
 pub fn sigmf(data: &[u8]) {
     let end = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
     let (text, samples) = data.split_at(end);

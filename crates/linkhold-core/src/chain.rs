@@ -32,7 +32,7 @@ pub struct Chain {
 
 struct Member {
     mechanism: Box<dyn Mechanism>,
-    /// What it holds; as many as it holds.
+    /// The packets that it holds; the mechanism itself bounds them.
     held: HashMap<PacketId, Parked, FixedState>,
 }
 

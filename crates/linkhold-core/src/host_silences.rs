@@ -2,7 +2,7 @@
 
 use crate::link_event::{Cause, Scope};
 
-/// Those that go on.
+/// The silences under way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HostSilences {
     network: u8,

@@ -22,7 +22,8 @@ pub(crate) struct Mirror {
     answers: Actions,
     /// The host, as the last packet named it.
     host: StationId,
-    /// Those of the network and of the host alone are one to the mechanism.
+    /// The silences under way. To the mechanism one of the network and one of the host alone are the same
+    /// silence.
     silences: HostSilences,
 }
 

@@ -98,6 +98,13 @@ pub fn entries() -> &'static [MechanismEntry] {
     &ENTRIES
 }
 
+/// The mechanism that runs at a place where files name none: the first in the list that has it for its
+/// natural place.
+#[must_use]
+pub fn usual_at(place: Place) -> Option<&'static MechanismEntry> {
+    entries().iter().find(|entry| entry.natural_place() == place)
+}
+
 /// The mechanism of that name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static MechanismEntry> {

@@ -5,8 +5,9 @@ use linkhold_core::packet::PacketId;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::BitRate;
 
-/// A radio on the air: what sends and receives frames, and has a queue of its own. A MAC may connect any two;
-/// how a cell numbers its radios stands in [`cell`](crate::cell).
+/// A radio on the air: what sends and receives frames, and has a queue of its own. A mesh
+/// connects any two; a cell a station and its base station only ([`cell`](crate::cell) says how it numbers
+/// them).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RadioId(pub u32);
 

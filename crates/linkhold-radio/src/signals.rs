@@ -201,7 +201,7 @@ struct Teller {
     configs: Vec<ToldConfig>,
     /// Index of the one that stands.
     current: usize,
-    /// By time; a start is followed by its end, or by the start that went on with it.
+    /// By time; after a start comes its end, or another start that extends it.
     pending: VecDeque<(Instant, News)>,
     /// The radio is silent for this cause.
     silent: bool,

@@ -739,8 +739,9 @@ pub struct Claim {
     pub ci95: Option<[f64; 2]>,
     /// Unit of `paper`, `measured` and `ci95`.
     pub unit: String,
-    /// Whether the measurement bears the claim out; `null` if it cannot be told: the interval reaches from where
-    /// the claim holds to where it does not, or nothing was measured, and then `measured` is `null` as well.
+    /// Whether the measurement bears the claim out; `null` if it cannot be told: the interval reaches from
+    /// where the claim holds to where it does not, or nothing was measured, and then `measured` is `null` as
+    /// well.
     pub holds: Option<bool>,
     /// How `holds` was computed, and the unit of the numbers.
     pub criterion: String,

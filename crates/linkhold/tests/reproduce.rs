@@ -1,5 +1,6 @@
-//! `linkhold reproduce PAPER --quick --json`: what it says of every claim, as a golden file. A change that turns
-//! a verdict shows here; whether the new one is right is for `make reproduction-tables` and the papers' pages.
+//! `linkhold reproduce PAPER --quick --json`: what it says of every claim, as a golden file. A change that
+//! turns a verdict shows here; whether the new one is right is for `make reproduction-tables` and the papers'
+//! pages.
 //!
 //! Seeds are as many as run within seconds, so more claims are undecided here than on the pages.
 

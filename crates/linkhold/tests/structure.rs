@@ -4,22 +4,33 @@
 //! A file is a node. A `use` line, and an inline path that begins with `crate`, `super`, `self` or a child
 //! module, is an arrow to the file that defines what is named; a re-export is followed to the definition. A
 //! macro that is exported (`#[macro_export]`) is named at the crate's root, and defined in its own file.
-//! `mod x;` is no import. Test modules do not count. Every crate is checked.
+//! `mod x;` is no import. Test modules do not count. Every crate is checked, those of fuzz and Python
+//! as well.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the project's folder")
+}
+
+/// Folders of all packages, those of other workspaces as well.
+fn packages() -> Vec<PathBuf> {
+    let mut all = entries(&root().join("crates"));
+    all.extend([root().join("fuzz"), root().join("python/linkhold")]);
+    all
+}
+
 #[test]
 fn no_file_imports_in_a_circle() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder of all crates");
     let mut files = 0;
-    let circles: Vec<String> = entries(crates)
+    let circles: Vec<String> = packages()
         .iter()
         .filter(|folder| folder.join("src").is_dir())
         .filter_map(|folder| {
             let graph = Crate::read(&folder.join("src")).imports();
             files += graph.len();
-            let name = folder.strip_prefix(crates).expect("the crate is in the folder").display();
+            let name = folder.strip_prefix(root()).expect("it is in the project").display();
             shortest_circle(&graph).map(|circle| format!("{name}:\n{circle}"))
         })
         .collect();
@@ -33,10 +44,9 @@ const WIDEST_COMMENT: usize = 110;
 
 #[test]
 fn no_comment_line_is_too_wide() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder of all crates");
     let mut files = Vec::new();
-    for name in entries(crates) {
-        for folder in ["src", "tests", "benches"].map(|folder| name.join(folder)) {
+    for name in packages() {
+        for folder in ["src", "tests", "benches", "fuzz_targets"].map(|folder| name.join(folder)) {
             if folder.is_dir() {
                 rust_files(&folder, &mut files);
             }
@@ -47,10 +57,10 @@ fn no_comment_line_is_too_wide() {
         .iter()
         .flat_map(|file| {
             let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-            let name = file.strip_prefix(crates).expect("the file is in the folder").display();
+            let name = file.strip_prefix(root()).expect("it is in the project").display();
             too_wide(&text)
                 .into_iter()
-                .map(|(line, width)| format!("crates/{name}:{line}: {width} characters\n"))
+                .map(|(line, width)| format!("{name}:{line}: {width} characters\n"))
                 .collect::<Vec<_>>()
         })
         .collect();

@@ -18,7 +18,7 @@ use crate::packet::StationId;
 use crate::time::{Duration, Instant};
 use crate::units::Seq;
 
-/// What a window lets go may come later than after the least wired round trip, by this much.
+/// How much later than the least wired round trip the data may come that a window lets go.
 const EDGE_SLACK: Duration = Duration::from_millis(20);
 
 /// Time between two looks at the windows in a quiet period, half the standing queue: what an edge lets go at

@@ -175,8 +175,8 @@ pub(super) struct Flow {
 }
 
 /// How far a window may reach. The field is rounded down to units of its scale (RFC 7323 section 2.3), so
-/// what its receiver takes, and acknowledges, may go on for the rest of a unit. Where the scale is not known it
-/// may be the largest.
+/// what its receiver takes, and acknowledges, may go on for the rest of a unit. Where the scale is not known
+/// it may be the largest.
 fn right_edge(ack: Seq, window: u16, shift: Option<u8>) -> Seq {
     ack + (((u32::from(window) + 1) << shift.unwrap_or(MAX_WINDOW_SHIFT)) - 1)
 }

@@ -43,7 +43,8 @@ const WATCH: Duration = Duration::from_millis(100);
 /// After a silence that was not announced senders may have other reasons to be late for so long.
 const SETTLED: Duration = Duration::from_millis(500);
 
-/// After a quiet period after which the radio did not run dry, data counts as late by this part less.
+/// The part by which the lateness that is allowed for shrinks after each quiet period in which the radio did
+/// not run dry.
 const FORGET: f64 = 0.125;
 
 /// What is to be done in quiet periods.

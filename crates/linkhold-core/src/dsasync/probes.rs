@@ -1,6 +1,7 @@
 //! Packets whose answers will measure a part of the round trip.
 //!
-//! Beside the paper (`dsasync`). What is measured with them, and how, says [`round_trip`](super::round_trip).
+//! Beside the paper (`dsasync`). [`round_trip`](super::round_trip) says what is measured with
+//! them, and how.
 
 use crate::time::{Duration, Instant};
 use crate::units::Seq;

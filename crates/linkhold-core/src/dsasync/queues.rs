@@ -1,6 +1,6 @@
 //! The queues of held packets, the lists of a station's queues, and the stations in their turn.
 //!
-//! Who is served when, and what becomes of a queue that runs empty, says [`hold_buffer`](super::hold_buffer).
+//! [`hold_buffer`](super::hold_buffer) says who is served when, and what becomes of a queue that runs empty.
 
 use super::codel::CoDel;
 use super::flow::Transport;

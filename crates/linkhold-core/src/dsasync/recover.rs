@@ -550,7 +550,7 @@ impl Recover {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
-    /// Judges the flow's copies, and moves it on. `word`: the station has just been heard.
+    /// Judges the flow's copies, and changes its phase. `word`: the station has just been heard.
     fn look(&mut self, now: Instant, slot: u32, how: &Judging, word: bool) {
         let state = &mut self.states[slot as usize];
         if matches!(state.phase, Phase::Threatened { .. }) {

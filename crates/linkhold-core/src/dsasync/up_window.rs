@@ -1,6 +1,7 @@
 //! What a station with uplink data is told of its correspondent's window.
 //!
-//! Beside the paper (`dsasync`). What it is told, and when, says [`uplink_windows`](super::uplink_windows).
+//! Beside the paper (`dsasync`). [`uplink_windows`](super::uplink_windows) says what it is told, and
+//! when.
 
 use core::cmp::Ordering;
 

@@ -57,7 +57,7 @@ impl Withheld {
 /// What is taken for arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
-    /// What went down until then was followed by something that is acknowledged.
+    /// Everything that went down until then has arrived or is lost: something later is acknowledged.
     pub passed: Instant,
     /// What went down so long ago, and after this time, has arrived.
     pub takes: Duration,

@@ -227,11 +227,23 @@ mod tests {
     }
 
     #[test]
+    fn a_mechanism_that_does_not_run_here_is_no_cause_of_another_error() {
+        let list = "mechanisms = [\"dsasync\", { name = \"cr-aware\", at = \"stations\" }]\n";
+        let told = parse(&format!("{SMALLEST}{list}")).unwrap_err();
+        assert!(told.starts_with("agent.toml:3:26: mechanisms[1]: cr-aware would run at"), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+
+    #[test]
     fn the_packaged_example_is_valid_and_shows_the_defaults() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/agent.toml");
         let text = std::fs::read_to_string(&path).unwrap();
         let config = AgentConfig::load(&path).unwrap();
         assert!(config.build_mechanism(1).is_ok());
+        let usual = find("dsasync").unwrap();
+        let presets = text.lines().find(|line| line.starts_with("preset = ")).unwrap();
+        let named = usual.presets.iter().filter(|(name, _)| presets.contains(&format!("{name:?}")));
+        assert_eq!(named.count(), usual.presets.len(), "{presets}");
         // Lines that are commented out show defaults, too: read, they change nothing.
         let (_, mechanism) = text.split_once("[mechanism]").expect("the last table");
         let all = format!("{SMALLEST}[mechanism]{}", mechanism.replace("\n# ", "\n"));

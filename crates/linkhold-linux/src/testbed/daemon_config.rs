@@ -67,7 +67,8 @@ struct Station {
 
 impl DaemonKeys {
     fn new(scenario: &ResolvedScenario, mechanisms: &[&MechanismSettings], socket: &Path) -> Self {
-        // The testbed's radio ends every silence that it begins; a mechanism may believe in less.
+        // The testbed's radio ends every silence that it begins; a mechanism's own limit of
+        // a silence may be shorter than the run.
         let whole_run = Duration::from_secs(scenario.duration.as_secs_f64().ceil() as u64 + 1);
         let limits = mechanisms.iter().filter_map(|settings| settings.silence_limit());
         Self {

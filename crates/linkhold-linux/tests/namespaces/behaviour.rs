@@ -35,6 +35,19 @@ pub fn mentions_us(rules: &str) -> bool {
     rules.to_lowercase().contains("linkhold")
 }
 
+/// Otherwise the hosts' own backlogs would change the order of packets.
+pub fn hosts_receive_on_one_processor() -> Outcome {
+    let path = Path::build()?;
+    let (ch, bs, sh) = (&path.ch, &path.bs, &path.sh);
+    for (host, interface) in [(ch, HOST), (bs, WIRED), (bs, RADIO), (sh, HOST)] {
+        let script = format!("cat /sys/class/net/{interface}/queues/rx-*/rps_cpus");
+        let masks = host.run("sh", &["-c", &script])?;
+        let steered = |mask: &str| u64::from_str_radix(&mask.replace(',', ""), 16) == Ok(1);
+        assert!(masks.lines().count() > 0 && masks.lines().all(steered), "{interface}: {masks}");
+    }
+    Ok(())
+}
+
 pub fn transfer_arrives_whole() -> Outcome {
     let path = Path::build()?;
     for mechanism in ["none", "dsasync"] {

@@ -48,15 +48,29 @@ fn skipped<T>(reason: impl Into<String>) -> Result<T, Unfinished> {
 }
 
 /// The test for libtest, which knows one that was skipped from one that passed.
-fn trial(name: &str, test: fn() -> Outcome) -> Trial {
-    Trial::ignorable_test(name, move || match test() {
+fn trial(NamedTest { name, test, is_timed }: NamedTest) -> Trial {
+    let trial = Trial::ignorable_test(name, move || match test() {
         Ok(()) => Ok(Completion::Completed),
         Err(Unfinished::Skipped(reason)) => Ok(Completion::ignored_with(reason)),
         Err(Unfinished::Failed(failed)) => Err(failed),
-    })
+    });
+    trial.with_kind(if is_timed { "timed" } else { "" })
 }
 /// A test and its name.
-type NamedTest = (&'static str, fn() -> Outcome);
+struct NamedTest {
+    name: &'static str,
+    test: fn() -> Outcome,
+    /// It compares the order or the time of packets: `scripts/repeat_tests.sh order` repeats it.
+    is_timed: bool,
+}
+
+const fn plain(name: &'static str, test: fn() -> Outcome) -> NamedTest {
+    NamedTest { name, test, is_timed: false }
+}
+
+const fn timed(name: &'static str, test: fn() -> Outcome) -> NamedTest {
+    NamedTest { name, test, is_timed: true }
+}
 
 fn main() -> ExitCode {
     if let Some(config) = std::env::var_os(agent_process::ROLE) {
@@ -65,58 +79,65 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 51] = [
-        ("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
-        ("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
-        ("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
-        ("copies_to_a_station_behind_nat_are_the_flows_own", nat::copies_to_a_station),
-        ("acks_to_a_home_behind_the_radios_nat_are_the_flows_own", nat::acks_to_a_home),
-        ("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
-        ("closed_windows_have_right_checksums", behaviour::closed_windows_have_right_checksums),
-        ("a_scheduled_silence_holds", behaviour::scheduled_silence),
-        ("an_announced_silence_holds_when_it_begins", behaviour::announced_silence),
-        ("sigterm_lets_go_and_removes_the_rules", failure::sigterm_lets_go),
-        ("traffic_flows_at_the_radios_return_although_the_agent_was_killed", failure::sigkill_in_a_silence),
-        ("a_killed_agents_packets_are_let_go_in_order", failure::guardian_lets_go),
-        ("a_killed_guardian_is_replaced", failure::guardian_is_replaced),
-        ("a_silence_that_nobody_ends_is_over_at_the_maximum", failure::unended_silence),
-        ("a_full_queue_fails_open", failure::full_queue_fails_open),
-        ("kills_at_random_times_stop_no_transfer", kills::a_few),
-        ("nftables_reads_the_rules", rules::nftables_reads_the_rules),
-        ("a_backend_is_chosen_by_trying", rules::a_backend_is_chosen_by_trying),
-        ("flushed_rules_block_nothing", rules::flushed_rules_block_nothing),
-        ("rules_that_were_there_first_go_on", rules::rules_that_were_there_first_go_on),
-        ("an_agent_takes_no_name_or_queue_of_another", failure::rivals),
-        ("the_packaged_unit_is_valid", service::packaged_unit),
-        ("a_service_manager_is_told", service::service_manager_is_told),
-        ("two_capabilities_are_enough", service::two_capabilities_are_enough),
-        ("metrics_are_served", service::metrics_are_served),
-        ("doctor_finds_what_the_other_tests_use", service::doctor_finds_what_the_other_tests_use),
-        ("two_radios_do_not_disturb_each_other", radios::two_radios_do_not_disturb_each_other),
-        ("a_signal_names_its_radio", radios::a_signal_names_its_radio),
-        ("a_signal_that_nobody_listens_to_says_so", radios::a_signal_that_nobody_listens_to),
-        ("a_signal_that_would_do_nothing_is_refused", radios::a_signal_that_would_do_nothing_is_refused),
-        ("a_bridged_radio_is_managed", bridge::a_bridged_radio_is_managed),
-        ("a_radio_hidden_in_a_bridge_is_refused", bridge::a_hidden_radio_is_refused),
-        ("a_radio_put_into_a_bridge_later_is_managed", bridge::a_radio_put_into_a_bridge_later),
-        ("an_interface_that_is_not_there_is_told", bridge::an_interface_that_is_not_there),
-        ("a_flow_table_is_told", bridge::a_flow_table_is_told),
-        ("the_agent_stays_on_one_processor", service::the_agent_stays_on_one_processor),
-        ("a_recording_replays", service::a_recording_replays),
-        ("a_recording_of_things_due_at_once_replays", service::a_recording_of_things_due_at_once),
-        ("a_taken_metrics_port_does_not_stop_the_agent", service::a_taken_metrics_port),
-        ("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
-        ("a_hog_leaves_a_flow_its_share", hostile::a_hog_leaves_a_flow_its_share),
-        ("a_signed_flow_is_not_touched", hostile::a_signed_flow_is_not_touched),
-        ("a_host_stops_its_senders_by_their_windows", host::windows_stop_senders),
-        ("a_hosts_congestion_controls_come_and_go_with_sockets_open", host::congestion_controls_come_and_go),
-        ("a_silence_leaves_a_frozen_senders_window_alone", host::silence_leaves_windows_alone),
-        ("a_thaw_wakes_senders_whose_timers_have_backed_off", host::a_thaw_wakes_senders),
-        ("freezes_doubled_lost_and_out_of_order_stop_no_sender", host::freezes_in_any_order),
-        ("freezes_at_random_stop_no_sender", host::freezes_at_random),
-        ("a_killed_host_leaves_no_sender_frozen", host::a_killed_host),
-        ("a_file_of_samples_shuts_and_opens_a_hosts_gate", host::a_file_of_samples),
-        ("datagrams_wait_for_the_end_of_a_silence", datagrams::a_burst_in_a_silence),
+    let tests: [NamedTest; 52] = [
+        plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
+        plain("hosts_receive_on_one_processor", behaviour::hosts_receive_on_one_processor),
+        plain("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
+        plain("a_transfer_from_behind_nat_arrives_whole", behaviour::transfer_through_nat),
+        plain("copies_to_a_station_behind_nat_are_the_flows_own", nat::copies_to_a_station),
+        plain("acks_to_a_home_behind_the_radios_nat_are_the_flows_own", nat::acks_to_a_home),
+        timed("a_silence_holds_and_releases_in_order", behaviour::silence_holds_and_releases_in_order),
+        plain("closed_windows_have_right_checksums", behaviour::closed_windows_have_right_checksums),
+        timed("a_scheduled_silence_holds", behaviour::scheduled_silence),
+        timed("an_announced_silence_holds_when_it_begins", behaviour::announced_silence),
+        timed("sigterm_lets_go_and_removes_the_rules", failure::sigterm_lets_go),
+        timed(
+            "traffic_flows_at_the_radios_return_although_the_agent_was_killed",
+            failure::sigkill_in_a_silence,
+        ),
+        timed("a_killed_agents_packets_are_let_go_in_order", failure::guardian_lets_go),
+        timed("a_killed_guardian_is_replaced", failure::guardian_is_replaced),
+        timed("a_silence_that_nobody_ends_is_over_at_the_maximum", failure::unended_silence),
+        plain("a_full_queue_fails_open", failure::full_queue_fails_open),
+        timed("kills_at_random_times_stop_no_transfer", kills::a_few),
+        plain("nftables_reads_the_rules", rules::nftables_reads_the_rules),
+        plain("a_backend_is_chosen_by_trying", rules::a_backend_is_chosen_by_trying),
+        plain("flushed_rules_block_nothing", rules::flushed_rules_block_nothing),
+        plain("rules_that_were_there_first_go_on", rules::rules_that_were_there_first_go_on),
+        plain("an_agent_takes_no_name_or_queue_of_another", failure::rivals),
+        plain("the_packaged_unit_is_valid", service::packaged_unit),
+        timed("a_service_manager_is_told", service::service_manager_is_told),
+        plain("two_capabilities_are_enough", service::two_capabilities_are_enough),
+        plain("metrics_are_served", service::metrics_are_served),
+        plain("doctor_finds_what_the_other_tests_use", service::doctor_finds_what_the_other_tests_use),
+        timed("two_radios_do_not_disturb_each_other", radios::two_radios_do_not_disturb_each_other),
+        plain("a_signal_names_its_radio", radios::a_signal_names_its_radio),
+        plain("a_signal_that_nobody_listens_to_says_so", radios::a_signal_that_nobody_listens_to),
+        plain("a_signal_that_would_do_nothing_is_refused", radios::a_signal_that_would_do_nothing_is_refused),
+        timed("a_bridged_radio_is_managed", bridge::a_bridged_radio_is_managed),
+        plain("a_radio_hidden_in_a_bridge_is_refused", bridge::a_hidden_radio_is_refused),
+        timed("a_radio_put_into_a_bridge_later_is_managed", bridge::a_radio_put_into_a_bridge_later),
+        plain("an_interface_that_is_not_there_is_told", bridge::an_interface_that_is_not_there),
+        plain("a_flow_table_is_told", bridge::a_flow_table_is_told),
+        plain("the_agent_stays_on_one_processor", service::the_agent_stays_on_one_processor),
+        plain("a_recording_replays", service::a_recording_replays),
+        plain("a_recording_of_things_due_at_once_replays", service::a_recording_of_things_due_at_once),
+        plain("a_taken_metrics_port_does_not_stop_the_agent", service::a_taken_metrics_port),
+        plain("hostile_clients_do_not_stop_the_agent", failure::hostile_clients),
+        timed("a_hog_leaves_a_flow_its_share", hostile::a_hog_leaves_a_flow_its_share),
+        plain("a_signed_flow_is_not_touched", hostile::a_signed_flow_is_not_touched),
+        timed("a_host_stops_its_senders_by_their_windows", host::windows_stop_senders),
+        plain(
+            "a_hosts_congestion_controls_come_and_go_with_sockets_open",
+            host::congestion_controls_come_and_go,
+        ),
+        timed("a_silence_leaves_a_frozen_senders_window_alone", host::silence_leaves_windows_alone),
+        timed("a_thaw_wakes_senders_whose_timers_have_backed_off", host::a_thaw_wakes_senders),
+        timed("freezes_doubled_lost_and_out_of_order_stop_no_sender", host::freezes_in_any_order),
+        timed("freezes_at_random_stop_no_sender", host::freezes_at_random),
+        timed("a_killed_host_leaves_no_sender_frozen", host::a_killed_host),
+        timed("a_file_of_samples_shuts_and_opens_a_hosts_gate", host::a_file_of_samples),
+        timed("datagrams_wait_for_the_end_of_a_silence", datagrams::a_burst_in_a_silence),
     ];
     go_before_other_work();
     let missing = missing_requirement();
@@ -126,16 +147,14 @@ fn main() -> ExitCode {
     for stale in linkhold_linux::netns::reap_stale() {
         eprintln!("removed the stale namespace {stale}");
     }
-    let mut trials: Vec<Trial> = tests
-        .into_iter()
-        .map(|(name, test)| trial(name, test).with_ignored_flag(missing.is_some()))
-        .collect();
+    let mut trials: Vec<Trial> =
+        tests.into_iter().map(|test| trial(test).with_ignored_flag(missing.is_some())).collect();
     // Longer ones: `-- --ignored`.
     let long: [NamedTest; 2] = [
-        ("fifty_kills_at_random_times_stop_no_transfer", kills::fifty),
-        ("a_quic_download_crosses_silences", datagrams::quic_downloads),
+        plain("fifty_kills_at_random_times_stop_no_transfer", kills::fifty),
+        plain("a_quic_download_crosses_silences", datagrams::quic_downloads),
     ];
-    trials.extend(long.into_iter().map(|(name, test)| trial(name, test).with_ignored_flag(true)));
+    trials.extend(long.into_iter().map(|test| trial(test).with_ignored_flag(true)));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

@@ -3,10 +3,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::mechanism::Place;
 use linkhold_core::quantity::ValueError;
-use linkhold_core::registry::{self, MechanismSettings};
+use linkhold_core::registry::{self, MechanismEntry, MechanismSettings};
 use linkhold_core::settings::{Format, Value, Whole};
 use linkhold_core::text::shorten;
 use linkhold_core::time::Duration;
@@ -76,8 +75,9 @@ file_table! {
         default mark: By<Whole<u32, 0, 4_294_967_295>> = 27752;
         /// What becomes of the packets of up to 64 KiB that network cards make of many.
         default aggregates: Aggregates = "auto";
-        /// The processor that the agent stays on: a number, "auto" (the one with the fewest interrupts of
-        /// network cards), or "any" (the agent wanders, and packets may overtake each other).
+        /// The processor that the agent stays on: a number, "auto" (of those allowed the one that has
+        /// received the fewest packets so far), or "any" (the agent wanders, and packets may overtake each
+        /// other).
         default processor: Processor = "auto";
     }
 }
@@ -338,9 +338,11 @@ fn switch_of_copies(settings: &MechanismSettings) -> Option<&'static str> {
 /// The mechanisms, from the wire to the radio.
 fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
     if file.mechanism.is_none() && file.mechanisms.is_none() {
-        let mut settings = MechanismSettings::from(DsaSyncConfig::default());
-        follow_silence_max(&mut settings, None, &file.silence, reader);
-        return vec![settings];
+        let usual = registry::usual_at(Place::BaseStation).map(MechanismEntry::recommended);
+        return Vec::from_iter(usual.map(|mut settings| {
+            follow_silence_max(&mut settings, None, &file.silence, reader);
+            settings
+        }));
     }
     let stated =
         one_or_several(file.mechanism.as_ref(), file.mechanisms.as_ref(), reader).unwrap_or_default();
@@ -356,6 +358,7 @@ fn mechanisms(file: &AgentFile, reader: &Reader<'_>) -> Vec<MechanismSettings> {
         let name = placed.settings.name();
         if let Err(error) = runs_on_a_router(name, placed.settings.entry().places, placed.place) {
             reader.report(&value.spot, error.what, error.right);
+            continue;
         }
         if all.iter().any(|(_, other)| other.name() == name) {
             reader.report(&value.spot, format!("{name} stands in the list already"), "keep one of them");

@@ -275,6 +275,13 @@ mod tests {
     }
 
     #[test]
+    fn the_mechanism_that_no_file_names_is_the_registrys() {
+        let config = parse("radio = [\"w\"]\n").unwrap();
+        let usual = registry::usual_at(Place::Stations).unwrap();
+        assert_eq!(config.mechanisms[0].name(), usual.name);
+    }
+
+    #[test]
     fn errors_name_file_line_and_key() {
         for (text, expected) in [
             (

@@ -15,7 +15,8 @@ use super::station::Access;
 use crate::mac::context::Context;
 
 impl Grants {
-    /// Writes the map of uplink frame `frame`; the station hears of it when the maps of now end.
+    /// Writes the map of uplink frame `frame`; stations hear of it at the end of the maps that are
+    /// sent now.
     pub(super) fn write_map(&mut self, now: Instant, frame: u64, context: &Context<'_>) {
         if !self.demanded && self.config.proactive.is_none() {
             return;
