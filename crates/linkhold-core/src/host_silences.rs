@@ -29,6 +29,10 @@ impl HostSilences {
         *self.of(scope) &= !bit(cause);
     }
 
+    pub fn lasts(&mut self, scope: Scope, cause: Cause) -> bool {
+        *self.of(scope) & bit(cause) != 0
+    }
+
     pub const fn none(self) -> bool {
         self.network == 0 && self.station == 0
     }

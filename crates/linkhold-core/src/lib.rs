@@ -15,6 +15,7 @@ pub mod dsasync;
 pub(crate) mod ending;
 pub(crate) mod flows;
 pub(crate) mod host_silences;
+mod later;
 pub mod link_event;
 pub mod link_monitor;
 pub mod local_recovery;

@@ -32,6 +32,7 @@ use crate::action::{Action, Actions, Resend, Rewrite, SenderCommand, Verdict};
 use crate::connection::Connection;
 use crate::flows::{Flows, Seen};
 use crate::host_silences::HostSilences;
+use crate::later::Later;
 use crate::link_event::{Cause, LinkEvent, LinkEventKind};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{PacketView, TcpFlags};
@@ -89,6 +90,7 @@ pub struct CrAware {
     config: CrAwareConfig,
     senders: Senders,
     silences: HostSilences,
+    later: Later,
     flows: Flows<Connection>,
     metrics: Metrics,
 }
@@ -101,6 +103,7 @@ impl CrAware {
             config: *config,
             senders: Senders::Sending,
             silences: HostSilences::default(),
+            later: Later::default(),
             flows: Flows::new(config.max_flows, config.flow_seed),
             metrics: Metrics::default(),
         }
@@ -128,6 +131,14 @@ impl CrAware {
 
     const fn thawing(&self) -> SenderCommand {
         SenderCommand::Thaw { resend: self.config.resend }
+    }
+
+    /// When a silence that nobody ends is over.
+    fn thaws_at(&self) -> Option<Instant> {
+        match self.senders {
+            Senders::Sending => None,
+            Senders::Frozen { until } => Some(until),
+        }
     }
 
     fn triggers(&self, cause: Cause) -> bool {
@@ -186,12 +197,18 @@ impl Mechanism for CrAware {
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, out: &mut Actions) {
+        if self.later.keep(now, &event) {
+            return;
+        }
         match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, .. } if self.triggers(cause) => {
                 self.silences.started(scope, cause);
                 self.freeze(now, out);
             }
             LinkEventKind::FreezeEnded { scope, cause } => {
+                if !self.silences.lasts(scope, cause) {
+                    self.later.withdraw(&event.kind);
+                }
                 self.silences.ended(scope, cause);
                 if self.silences.none() {
                     self.thaw(out);
@@ -217,16 +234,16 @@ impl Mechanism for CrAware {
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
-        if self.next_timeout().is_some_and(|due| due <= now) {
+        if self.thaws_at().is_some_and(|due| due <= now) {
             self.thaw(out);
+        }
+        while let Some(event) = self.later.due(now) {
+            self.on_link(now, event, out);
         }
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        match self.senders {
-            Senders::Sending => None,
-            Senders::Frozen { until } => Some(until),
-        }
+        self.thaws_at().into_iter().chain(self.later.next()).min()
     }
 
     fn is_holding(&self) -> bool {

@@ -107,6 +107,33 @@ fn overlapping_silences_end_with_the_last_of_them() {
 }
 
 #[test]
+fn a_silence_that_is_announced_freezes_when_it_begins() {
+    let mut host = small();
+    packet(&mut host, 0, 1, TcpFlags::SYN);
+    let (start, end) =
+        (started(Scope::Network, Cause::PrimaryUser), ended(Scope::Network, Cause::PrimaryUser));
+    let announce = |host: &mut CrAware, at: u64, effective: u64, kind| {
+        let mut out = Actions::new();
+        let event = LinkEvent { detected_at: MS(at), effective_at: Some(MS(effective)), kind };
+        host.on_link(MS(at), event, &mut out);
+        commands(&mut out)
+    };
+    assert_eq!(announce(&mut host, 10, 500, start), []);
+    assert_eq!(announce(&mut host, 20, 600, start), [], "said again, with another time");
+    assert_eq!((timeout(&mut host, 500), host.next_timeout()), (vec![], Some(MS(600))));
+    assert_eq!(timeout(&mut host, 600), [(1, true)]);
+    assert_eq!(announce(&mut host, 610, 700, end), []);
+    assert_eq!((timeout(&mut host, 690), timeout(&mut host, 700)), (vec![], vec![(1, false)]));
+    // Called off; and one that comes before it was expected is the same.
+    announce(&mut host, 800, 900, start);
+    assert_eq!((link(&mut host, 850, end), host.next_timeout()), (vec![], None));
+    announce(&mut host, 1000, 1100, start);
+    assert_eq!(link(&mut host, 1050, start), [(1, true)]);
+    assert_eq!(link(&mut host, 1060, end), [(1, false)]);
+    assert_eq!(host.next_timeout(), None);
+}
+
+#[test]
 fn as_in_the_paper_only_a_primary_user_freezes() {
     let mut host = CrAware::new(&CrAwareConfig { trigger: Trigger::PrimaryUser, ..CrAwareConfig::default() });
     packet(&mut host, 0, 1, TcpFlags::SYN);

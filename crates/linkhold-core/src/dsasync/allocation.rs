@@ -36,9 +36,9 @@ const LEAST: u64 = 4_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct Allocation {
     rate: BitRate,
-    /// How many silences last now, and when the first of them began.
-    lasting: u32,
-    began: Instant,
+    /// When the first of the silences that last now began. They are not counted: of those that overlap the
+    /// monitor tells no more than that some station has fallen silent, or is back.
+    began: Option<Instant>,
     lengths: [Duration; REMEMBERED],
     /// Where the next length goes.
     next: usize,
@@ -46,22 +46,13 @@ pub(super) struct Allocation {
 
 impl Allocation {
     pub fn new() -> Self {
-        Self {
-            rate: BitRate(0),
-            lasting: 0,
-            began: Instant::ZERO,
-            lengths: [Duration::ZERO; REMEMBERED],
-            next: 0,
-        }
+        Self { rate: BitRate(0), began: None, lengths: [Duration::ZERO; REMEMBERED], next: 0 }
     }
 
     /// A silence begins; the channel carries `rate` otherwise.
     pub fn silence_began(&mut self, now: Instant, rate: BitRate) {
         self.rate = rate;
-        if self.lasting == 0 {
-            self.began = now;
-        }
-        self.lasting = self.lasting.saturating_add(1);
+        self.began.get_or_insert(now);
     }
 
     /// The channel's rate is `rate` from now on.
@@ -69,19 +60,21 @@ impl Allocation {
         self.rate = rate;
     }
 
-    /// One of the silences is over.
-    pub fn silence_ended(&mut self, now: Instant) {
-        self.lengths[self.next] = now.since(self.began);
+    /// One of the silences is over; `any` lasts still.
+    pub fn silence_ended(&mut self, now: Instant, any: bool) {
+        let Some(began) = self.began else { return };
+        self.lengths[self.next] = now.since(began);
         self.next = (self.next + 1) % REMEMBERED;
-        self.lasting = self.lasting.saturating_sub(1);
+        if !any {
+            self.began = None;
+        }
     }
 
     /// How many bytes may be held; `None` before the first silence.
     pub fn wanted(&self, now: Instant) -> Option<u64> {
         let seen = self.lengths.iter().copied().max().unwrap_or_default();
-        let present = if self.lasting > 0 { now.since(self.began) } else { Duration::ZERO };
-        let longest = seen.max(present);
-        if self.lasting == 0 && longest.is_zero() {
+        let longest = seen.max(self.began.map_or(Duration::ZERO, |began| now.since(began)));
+        if self.began.is_none() && longest.is_zero() {
             return None;
         }
         Some(self.rate.bytes_in(longest + LONGER).0.saturating_mul(FACTOR).saturating_add(LEAST))
@@ -110,17 +103,17 @@ mod tests {
         allocation.silence_began(at(1_000), RATE);
         assert_eq!(allocation.wanted(at(1_000)), wanted(0));
         assert_eq!(allocation.wanted(at(1_200)), wanted(200));
-        allocation.silence_ended(at(1_300));
+        allocation.silence_ended(at(1_300), false);
         assert_eq!(allocation.wanted(at(9_000)), wanted(300));
         // A shorter one changes nothing, a longer one counts once it is longer.
         allocation.silence_began(at(10_000), RATE);
         assert_eq!(allocation.wanted(at(10_100)), wanted(300));
         assert_eq!(allocation.wanted(at(10_700)), wanted(700));
-        allocation.silence_ended(at(11_000));
+        allocation.silence_ended(at(11_000), false);
         for silence in 0..8 {
             assert_eq!(allocation.wanted(at(12_000)), wanted(1_000), "{silence} short ones later");
             allocation.silence_began(at(12_000), RATE);
-            allocation.silence_ended(at(12_010));
+            allocation.silence_ended(at(12_010), false);
         }
         assert_eq!(allocation.wanted(at(20_000)), wanted(10));
     }
@@ -130,14 +123,14 @@ mod tests {
         let mut allocation = Allocation::new();
         allocation.silence_began(at(0), RATE);
         allocation.silence_began(at(100), RATE);
-        allocation.silence_ended(at(200));
+        allocation.silence_ended(at(200), true);
         assert_eq!(allocation.wanted(at(400)), wanted(400));
-        allocation.silence_ended(at(500));
+        allocation.silence_ended(at(500), false);
         assert_eq!(allocation.wanted(at(900)), wanted(500));
         // An end that nobody began, and an absurd rate and length.
-        allocation.silence_ended(at(900));
+        allocation.silence_ended(at(900), false);
         allocation.silence_began(at(0), BitRate(u64::MAX));
-        allocation.silence_ended(Instant::FAR_FUTURE);
+        allocation.silence_ended(Instant::FAR_FUTURE, false);
         assert_eq!(allocation.wanted(at(901)), Some(u64::MAX));
     }
 }

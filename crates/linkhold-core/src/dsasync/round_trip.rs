@@ -239,10 +239,10 @@ impl RoundTrips {
     /// as many bytes outstanding as its rate needs; `None`: something may go now.
     #[inline(always)]
     pub fn below_is_full(&self, now: Instant, station: StationId) -> Option<Instant> {
-        if self.below_is_never_full() { None } else { self.full_below(now, station) }
+        if self.below_is_never_full() { None } else { self.full_below(now, station).filter(|at| now < *at) }
     }
 
-    /// As [`below_is_full`](Self::below_is_full), where nobody tells the rate.
+    /// As [`below_is_full`](Self::below_is_full), where nobody tells the rate; the time may have come already.
     #[inline(never)]
     fn full_below(&self, now: Instant, station: StationId) -> Option<Instant> {
         let shared = self.cell.limit();
@@ -263,15 +263,18 @@ impl RoundTrips {
             return None;
         }
         let patient = record.heard.max(self.silence_ended) + PATIENCE;
-        if now >= patient {
-            return None;
-        }
         let arrived = self.arrived(record.passed, record.least().unwrap_or(local), most);
         let withheld = untold.rate.withheld(now, record.outstanding, record.first, arrived);
         if record.outstanding < most + withheld.bytes.saturating_sub(untold.delayed() as u64) {
             return None;
         }
         Some(withheld.grows.map_or(patient, |at| patient.min(at)))
+    }
+
+    /// True if the station has as many bytes outstanding as its rate needs, however long ago it was heard.
+    #[inline]
+    fn has_all_below(&self, now: Instant, station: StationId) -> bool {
+        !self.below_is_never_full() && self.full_below(now, station).is_some()
     }
 
     /// What is taken for arrived of what went down, if `most` bytes may be outstanding and a round trip
@@ -497,6 +500,7 @@ impl RoundTrips {
         let empty = told_empty || self.outstanding <= EMPTY_RADIO;
         let station = flow.station;
         let under_way = self.stations.get(station).map_or(0, |record| record.outstanding);
+        // Where patience was lost it was not full, and is when this packet has gone.
         let below_was_full = self.below_is_full(now, station).is_some();
         let cell_was_full = self.cell_is_full(now).is_some();
         if !told {
@@ -511,9 +515,9 @@ impl RoundTrips {
                 watched.progressed = now;
             }
         }
-        if under_way == 0 || (!below_was_full && self.below_is_full(now, station).is_some()) {
+        if under_way == 0 || (!below_was_full && self.has_all_below(now, station)) {
             // The time that is waited for the station begins with the first segment, and anew with one that
-            // reaches the limit.
+            // reaches the limit or goes down beyond it.
             self.stations.at(station).heard = now;
         }
         if !cell_was_full && self.cell.is_full(self.outstanding) {

@@ -55,7 +55,7 @@ impl Shared {
     /// A silence is over.
     #[cold]
     pub fn silence_ended(&mut self, now: Instant) {
-        self.allocation.silence_ended(now);
+        self.allocation.silence_ended(now, self.monitor.any_tfp());
         self.allot(now);
     }
 

@@ -36,6 +36,7 @@ use watch::Watch;
 
 use crate::action::{Action, Actions, DropReason, Report, Rewrite, Verdict};
 use crate::flows::{Flows, Seen};
+use crate::later::Later;
 use crate::link_event::{Cause, LinkEvent, LinkEventKind, Scope};
 use crate::mechanism::{Mechanism, Metrics};
 use crate::packet::{Direction, FlowKey, PacketView, StationId, TcpFlags, TcpSegment};
@@ -199,6 +200,20 @@ impl SilentStations {
         self.ended = now;
     }
 
+    fn lasts(&self, scope: Scope, cause: Cause) -> bool {
+        let bits = match scope {
+            Scope::Network => self.network,
+            Scope::Station(station) => {
+                self.stations.iter().find(|(known, _)| *known == station).map_or(0, |(_, bits)| *bits)
+            }
+        };
+        bits & 1 << cause as u8 != 0
+    }
+
+    fn forget(&mut self, station: StationId) {
+        self.stations.retain(|(known, _)| *known != station);
+    }
+
     fn covers(&self, station: StationId) -> bool {
         self.network != 0 || self.stations.iter().any(|(known, _)| *known == station)
     }
@@ -208,6 +223,7 @@ impl SilentStations {
 #[derive(Debug)]
 pub struct LocalRecovery {
     flows: Flows<Flow>,
+    later: Later,
     shared: Shared,
 }
 
@@ -234,7 +250,7 @@ impl LocalRecovery {
             next_tick: None,
             metrics: Metrics::default(),
         };
-        Self { flows: Flows::new(config.max_flows, config.flow_seed), shared }
+        Self { later: Later::default(), flows: Flows::new(config.max_flows, config.flow_seed), shared }
     }
 }
 
@@ -358,7 +374,7 @@ impl Mechanism for LocalRecovery {
     }
 
     fn on_packet(&mut self, now: Instant, packet: &PacketView<'_>, out: &mut Actions) -> Verdict {
-        let Self { flows, shared } = self;
+        let Self { flows, shared, .. } = self;
         shared.metrics.packets += 1;
         if packet.tcp.flags.contains(TcpFlags::RST) {
             if let Some(mut flow) = flows.remove(packet.flow) {
@@ -367,6 +383,7 @@ impl Mechanism for LocalRecovery {
             return Verdict::Forward(Rewrite::NONE);
         }
         let Seen { value: flow, evicted, .. } = flows.see(now, packet.flow, || Flow::new(packet.station));
+        flow.station = packet.station;
         if let Some((_, mut flow)) = evicted {
             shared.metrics.flow_evictions += 1;
             shared.metrics.count(flow.down.clear(out));
@@ -387,23 +404,30 @@ impl Mechanism for LocalRecovery {
     }
 
     fn on_link(&mut self, now: Instant, event: LinkEvent, _out: &mut Actions) {
+        if self.later.keep(now, &event) {
+            return;
+        }
         match event.kind {
             LinkEventKind::FreezeStarted { scope, cause, .. } => {
                 self.shared.metrics.silences += 1;
                 self.shared.silences.started(scope, cause);
             }
             LinkEventKind::FreezeEnded { scope, cause } => {
+                if !self.shared.silences.lasts(scope, cause) {
+                    self.later.withdraw(&event.kind);
+                }
                 self.shared.silences.ended(now, scope, cause);
                 self.shared.next_tick.get_or_insert(now + TICK);
             }
+            // The number may be another station's from now on.
+            LinkEventKind::StationLeft { station } => self.shared.silences.forget(station),
             LinkEventKind::ChannelSwitched { .. }
             | LinkEventKind::SensingSchedule { .. }
             | LinkEventKind::Snr { .. }
             | LinkEventKind::Grant { .. }
             | LinkEventKind::GrantUnused { .. }
             | LinkEventKind::GrantFrames { .. }
-            | LinkEventKind::TransmitRoom { .. }
-            | LinkEventKind::StationLeft { .. } => {}
+            | LinkEventKind::TransmitRoom { .. } => {}
         }
     }
 
@@ -412,6 +436,9 @@ impl Mechanism for LocalRecovery {
     }
 
     fn on_timeout(&mut self, now: Instant, out: &mut Actions) {
+        while let Some(event) = self.later.due(now) {
+            self.on_link(now, event, out);
+        }
         if self.shared.next_tick.is_none_or(|due| due > now) {
             return;
         }
@@ -441,7 +468,7 @@ impl Mechanism for LocalRecovery {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        self.shared.next_tick
+        self.shared.next_tick.into_iter().chain(self.later.next()).min()
     }
 
     fn is_holding(&self) -> bool {

@@ -245,6 +245,18 @@ fn the_buffer_follows_the_silences_seen_within_b_alloc() {
     let hog = |n: u64| 4_001_000 + n as u32 * MSS;
     let held = (0..10_000).filter(|&n| b.down(5000 + n, 1, hog(n), MSS).0 == Verdict::Hold).count() as u64;
     assert_eq!(held, wanted(2000) / 2 / 1040);
+    // A station's own silence that ends in the network's leaves none that lasts.
+    let mut b = Bench::new(&plain(Mode::Hold));
+    told(&mut b);
+    let own = Scope::Station(StationId(0));
+    b.at(1000).freeze(own);
+    b.at(1010).freeze(Scope::Network);
+    b.at(1020).thaw(own);
+    b.at(1100).thaw(Scope::Network);
+    assert_eq!(limit(&b), wanted(100));
+    b.at(90_000).freeze(Scope::Network);
+    b.at(90_010).thaw(Scope::Network);
+    assert_eq!(limit(&b), wanted(100));
     // One that follows no silence is fixed.
     let mut b = Bench::new(&DsaSyncConfig { dynamic_buffer: false, ..plain(Mode::Hold) });
     b.at(10).freeze(Scope::Network);
