@@ -56,6 +56,8 @@ struct Handshake {
     timeout: Duration,
     expires: Option<Instant>,
     retries: u32,
+    /// How often our SYN-ACK was sent again because the peer's SYN came again.
+    repeated: u32,
 }
 
 /// One end of a TCP connection. The calling contract stands in the crate's documentation.
@@ -109,6 +111,7 @@ impl Endpoint {
                 timeout: config.rto_initial,
                 expires: None,
                 retries: 0,
+                repeated: 0,
             },
             sender: Sender::new(config, source),
             receiver: Receiver::new(config),
@@ -151,6 +154,7 @@ impl Endpoint {
             State::SynReceived => {
                 if segment.flags.contains(TcpFlags::SYN) {
                     self.handshake.send = true;
+                    self.handshake.repeated += 1;
                 } else if segment.flags.contains(TcpFlags::ACK) && segment.ack == self.iss + 1 {
                     self.establish(now, segment, segment.seq);
                     self.on_established(now, segment, ecn);
@@ -215,8 +219,9 @@ impl Endpoint {
         if let Some(rtt) = self.handshake_rtt(now, segment) {
             self.sender.handshake_rtt(now, rtt);
         }
-        if self.handshake.retries > 0 {
-            self.sender.syn_was_lost();
+        let again = self.handshake.retries + self.handshake.repeated;
+        if again > 0 {
+            self.sender.syn_was_lost(again);
         }
         // What was told before the connection came up holds now.
         self.follow_path(now, true);
@@ -225,7 +230,7 @@ impl Endpoint {
     /// RTT that the answer to our SYN tells: of one that was sent once (RFC 6298 section 3, Karn), or of the
     /// copy that the echo names (RFC 7323 section 4.1).
     fn handshake_rtt(&self, now: Instant, segment: &TcpSegment) -> Option<Duration> {
-        if self.handshake.retries == 0 {
+        if self.handshake.retries + self.handshake.repeated == 0 {
             return self.handshake.sent_at.map(|sent| now.since(sent));
         }
         let echo = segment.timestamp.filter(|ts| self.timestamps && ts.echo != 0)?.echo;

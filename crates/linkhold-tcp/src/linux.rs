@@ -35,6 +35,12 @@ impl Quirks {
         self.linux
     }
 
+    /// `tcp_init_transfer`: data begin with one segment if so many SYNs were lost. RFC 5681 (3.1) does after
+    /// the first.
+    pub const fn lost_syns_for_one_segment(self) -> u32 {
+        if self.linux { 2 } else { 1 }
+    }
+
     /// `tcp_xmit_retransmit_queue`: a retransmission of the head restarts the timeout, unless the reordering
     /// timer runs. RFC 6298 (5.1) starts a timer only where none runs.
     pub const fn head_retransmission_restarts_timer(self) -> bool {

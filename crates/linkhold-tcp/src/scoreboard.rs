@@ -238,6 +238,15 @@ impl Scoreboard {
         self.append(id);
     }
 
+    /// The last segment, which begins at `start`, was sent more than once.
+    #[cold]
+    pub fn was_sent_again(&mut self, start: u64) {
+        let last = self.ring.next_id().wrapping_sub(1);
+        if let Some(record) = self.ring.get_mut(last).filter(|record| record.start == start) {
+            record.flags |= EVER_RETRANS;
+        }
+    }
+
     /// Everything below `ack` arrived.
     pub fn acknowledge(&mut self, ack: u64, summary: &mut AckSummary) {
         let mut delivered = 0;
@@ -362,15 +371,19 @@ impl Scoreboard {
                 }
             }
             if from < right {
-                self.sack_range(from, right, summary);
+                self.sack_range(left, from, right, summary);
             }
         }
         self.seen = *blocks;
     }
 
     #[inline(never)]
-    fn sack_range(&mut self, left: u64, right: u64, summary: &mut AckSummary) {
-        let mut index = self.first_from(left);
+    fn sack_range(&mut self, left: u64, from: u64, right: u64, summary: &mut AckSummary) {
+        let mut index = self.first_from(from);
+        // The last ACK may have told of a part of the segment before, which the whole block now covers.
+        if index > 0 && self.ring[index - 1].end() > from && self.ring[index - 1].start >= left {
+            index -= 1;
+        }
         while index < self.ring.len() {
             let record = self.ring[index];
             // A segment counts only when it is covered whole (RFC 6675 section 4 Update, Linux alike).

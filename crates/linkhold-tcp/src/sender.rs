@@ -139,6 +139,15 @@ pub(crate) struct Plan {
     pub cwr: bool,
 }
 
+/// The first byte beyond a closed window, sent as a probe.
+#[derive(Clone, Copy, Debug)]
+struct ByteProbe {
+    /// When it was first sent.
+    sent: Instant,
+    /// It was sent again since, so what its answer takes is not known (RFC 6298 section 3, Karn).
+    again: bool,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     cfg: TcpConfig,
@@ -180,7 +189,7 @@ pub(crate) struct Sender {
     /// A base station reports what is missing ([`Sender::missing`]): timeouts send all that is lost.
     hears_base_station: bool,
     /// A window probe of one byte has gone: the peer may acknowledge the byte beyond SND.NXT.
-    byte_probed: bool,
+    byte_probe: Option<ByteProbe>,
     cwr_due: bool,
     usage: Usage,
     /// New data has gone since `usage` was last told.
@@ -223,7 +232,7 @@ impl Sender {
             due: Due::Nothing,
             order: Order::LostFirst,
             hears_base_station: false,
-            byte_probed: false,
+            byte_probe: None,
             cwr_due: false,
             usage: Usage::default(),
             sent_new: false,
@@ -263,10 +272,12 @@ impl Sender {
         self.rtt.sample(now, rtt, self.una, self.nxt);
     }
 
-    /// The SYN was lost: RFC 5681 section 3.1 starts with one segment, RFC 6298 (5.7) with an RTO of 3 s.
-    /// Comes after [`handshake_rtt`](Self::handshake_rtt).
-    pub fn syn_was_lost(&mut self) {
-        self.window.cwnd = self.window.mss;
+    /// The SYN was lost so many times, once at least: RFC 5681 section 3.1 starts with one segment, RFC 6298
+    /// (5.7) with an RTO of 3 s. Comes after [`handshake_rtt`](Self::handshake_rtt).
+    pub fn syn_was_lost(&mut self, times: u32) {
+        if times >= self.quirks.lost_syns_for_one_segment() {
+            self.window.cwnd = self.window.mss;
+        }
         if self.rtt.srtt().is_none() || !self.quirks.handshake_rtt_spares_fallback() {
             self.rtt.fall_back();
         }
@@ -294,7 +305,7 @@ impl Sender {
         let written = match self.source {
             Source::None | Source::Finite(_) => return,
             // A window probe's byte may have been taken: it is data, and the FIN comes after it.
-            Source::Bulk => self.nxt.saturating_sub(1) + u64::from(self.byte_probed),
+            Source::Bulk => self.nxt.saturating_sub(1) + u64::from(self.byte_probe.is_some()),
             Source::Written(bytes) => bytes.0,
             Source::Scheduled(_) if self.nxt == 0 => 0,
             Source::Scheduled(_) => self.source.written(self.started, now),

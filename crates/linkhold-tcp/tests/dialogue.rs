@@ -187,6 +187,110 @@ fn a_lost_syn_is_sent_again_and_backs_off_and_slow_start_begins_with_one_segment
     assert_eq!(data(&sent).len(), 1);
 }
 
+/// Linux `cubictcp_cwnd_event`: while nothing is under way CUBIC's time stands still, however long that is.
+#[test]
+fn cubic_does_not_grow_by_a_pause_in_which_the_window_was_closed() {
+    let config = TcpConfig { timer_tick: None, ..TcpConfig::linux(Congestion::Cubic) };
+    let mut talk = Talk::open(&config, Source::Bulk);
+    talk.drain();
+    let end_of = |sent: &[Transmit]| {
+        sent.iter().map(|out| out.segment.seq.0 + out.segment.payload_len).max().unwrap_or(0)
+    };
+    // A loss ends slow start.
+    let mut next = end_of(&talk.ack(200, 1, &[(1001, 10_001)])).max(10_001);
+    let mut round_trips = |talk: &mut Talk, from: u64, count: u64| {
+        for n in 0..count {
+            next = next.max(end_of(&talk.ack(from + 100 * n, next, &[])));
+        }
+        next
+    };
+    let all = round_trips(&mut talk, 300, 5);
+    assert_eq!(data(&talk.ack_window(800, all, 0)), []);
+    let before = talk.end.cwnd_bytes();
+    round_trips(&mut talk, 60_800, 5);
+    let after = talk.end.cwnd_bytes();
+    assert!(before > 7_000 && after * 10 <= before * 13, "{before} bytes before, {after} after");
+}
+
+/// Linux `tcp_init_transfer`: one lost SYN is forgiven.
+#[test]
+fn data_begin_with_one_segment_after_a_lost_syn_or_in_linux_after_two() {
+    for (config, lost, segments) in [
+        (classic(Recovery::NewReno), 0, 4),
+        (classic(Recovery::NewReno), 1, 1),
+        (linux(), 1, 10),
+        (linux(), 2, 1),
+    ] {
+        let mut end = Endpoint::connect(&config, Source::Bulk, Seq(0));
+        assert!(end.poll_transmit(at(0)).is_some());
+        for _ in 0..lost {
+            let expires = end.next_timeout().expect("the SYN's timer");
+            end.on_timeout(expires);
+            assert!(end.poll_transmit(expires).is_some());
+        }
+        let syn_ack = TcpSegment {
+            seq: Seq(PEER),
+            ack: Seq(1),
+            window: 65535,
+            flags: TcpFlags::SYN | TcpFlags::ACK,
+            syn: SynOptions { mss: Some(1012), ..SynOptions::default() },
+            ..TcpSegment::default()
+        };
+        end.on_segment(at(5000), &syn_ack, Ecn::NotEct);
+        let sent: Vec<_> = core::iter::from_fn(|| end.poll_transmit(at(5000))).collect();
+        assert_eq!(data(&sent).len(), segments, "{lost} lost: {config:?}");
+    }
+}
+
+/// RFC 6298 section 3, Karn: nobody knows which SYN-ACK the ACK answers.
+#[test]
+fn a_syn_ack_that_went_again_because_the_syn_did_gives_no_sample() {
+    for copies in [1, 2] {
+        let config = classic(Recovery::NewReno);
+        let mut server = Endpoint::listen(&config, Source::Bulk, Seq(PEER));
+        let syn = TcpSegment {
+            window: 65535,
+            flags: TcpFlags::SYN,
+            syn: SynOptions { mss: Some(1012), ..SynOptions::default() },
+            ..TcpSegment::default()
+        };
+        for copy in 0..copies {
+            server.on_segment(at(900 * copy), &syn, Ecn::NotEct);
+            assert!(server.poll_transmit(at(900 * copy)).is_some());
+        }
+        let ack = TcpSegment {
+            seq: Seq(1),
+            ack: Seq(PEER + 1),
+            syn: SynOptions::default(),
+            flags: TcpFlags::ACK,
+            ..syn
+        };
+        server.on_segment(at(1000), &ack, Ecn::NotEct);
+        assert_eq!(server.srtt(), (copies == 1).then(|| ms(1000)), "{copies}");
+    }
+}
+
+/// A window that somebody on the path closed: the receiver takes the probe's byte.
+#[test]
+fn the_byte_of_a_window_probe_is_timed_from_when_it_was_sent_and_only_if_it_was_sent_once() {
+    for probes in [1, 2] {
+        let mut talk = Talk::open(&classic(Recovery::NewReno), Source::Bulk);
+        let sent = talk.drain();
+        let next = 1 + data(&sent).iter().map(|(_, len)| len).sum::<u32>();
+        talk.ack_window(200, next, 0);
+        let before = talk.end.srtt();
+        let mut fired = 0;
+        for _ in 0..probes {
+            let probe;
+            (fired, probe) = talk.fire();
+            assert_eq!(probe[0].segment.payload_len, 1);
+        }
+        talk.ack(fired + 100, next + 1, &[]);
+        assert_eq!(before, Some(ms(100)));
+        assert_eq!(talk.end.srtt(), before, "{probes} probes: 100 ms is what it took, or nobody knows");
+    }
+}
+
 #[test]
 fn rfc_6298_the_timeout_is_3_s_when_data_begin_after_a_syn_that_timed_out() {
     let plain = TcpConfig { timestamps: false, ..linux() };

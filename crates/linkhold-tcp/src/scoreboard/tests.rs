@@ -56,6 +56,17 @@ fn a_repeated_block_is_counted_once_and_its_extension_is_new() {
 }
 
 #[test]
+fn a_segment_that_was_first_reported_in_part_counts_once_it_is_whole() {
+    let mut b = board(10);
+    assert_eq!(sack(&mut b, 4001, 6501).sacked, 2000);
+    assert_eq!(sack(&mut b, 4001, 7001).sacked, 1000);
+    assert_eq!((sack(&mut b, 4001, 7001).sacked, b.sacked_segments()), (0, 3));
+    // A block that begins in the middle of a segment does not cover it.
+    assert_eq!(sack(&mut b, 8501, 9501).sacked, 0);
+    assert_eq!(sack(&mut b, 8501, 10_001).sacked, 1000);
+}
+
+#[test]
 fn the_chain_is_in_order_of_last_transmission() {
     let mut b = board(5);
     b.mark_lost(1);

@@ -48,7 +48,7 @@ impl Sender {
             Motion::Frozen { since } => (since, true),
             Motion::Running | Motion::Thawed { .. } => (now, false),
         };
-        self.take_probed_byte(now, ack);
+        self.take_probed_byte(ack);
         if ack.ack > self.nxt {
             return false;
         }
@@ -58,7 +58,7 @@ impl Sender {
             return true;
         }
         if ack.ack > self.una {
-            self.byte_probed = false;
+            self.byte_probe = None;
         }
 
         let mut summary = AckSummary {
@@ -121,9 +121,15 @@ impl Sender {
 
     /// If the receiver took the byte of a window probe, it was new data.
     #[inline(always)]
-    fn take_probed_byte(&mut self, now: Instant, ack: &AckIn) {
-        if ack.ack == self.nxt + 1 && self.byte_probed && self.board.is_empty() {
-            self.board.push(self.nxt, self.nxt + 1, now);
+    fn take_probed_byte(&mut self, ack: &AckIn) {
+        if ack.ack == self.nxt + 1
+            && let Some(probe) = self.byte_probe
+            && self.board.is_empty()
+        {
+            self.board.push(self.nxt, self.nxt + 1, probe.sent);
+            if probe.again {
+                self.board.was_sent_again(self.nxt);
+            }
             self.nxt += 1;
         }
     }

@@ -7,7 +7,7 @@
 
 use linkhold_core::time::Instant;
 
-use super::{Due, Kind, Order, Plan, Reduction, Sender, Timer};
+use super::{ByteProbe, Due, Kind, Order, Plan, Reduction, Sender, Timer};
 use crate::config::{IdleRestart, WindowProbe};
 use crate::endpoint::ts_clock;
 use crate::recovery::CaState;
@@ -222,7 +222,6 @@ impl Sender {
                 self.window.cwnd = self.window.cwnd.max(restart);
             }
         }
-        self.last_sent = now;
     }
 
     /// RFC 8985 section 7.3: new data if the peer's window allows, else the last segment again; cwnd is not
@@ -270,7 +269,10 @@ impl Sender {
                 Plan { start: self.una - 1, payload: 0, fin: false, kind: Kind::WindowProbe, cwr: false }
             }
             WindowProbe::OneByte => {
-                self.byte_probed = true;
+                self.byte_probe = Some(ByteProbe {
+                    sent: self.byte_probe.map_or(now, |probe| probe.sent),
+                    again: self.byte_probe.is_some(),
+                });
                 self.plan(self.nxt, self.nxt + 1, Kind::WindowProbe)
             }
         })
