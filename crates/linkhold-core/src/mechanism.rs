@@ -111,7 +111,7 @@ pub trait Mechanism: Send {
     /// every event.
     fn next_timeout(&self) -> Option<Instant>;
 
-    /// True while the mechanism holds downlink packets. A driver that sees its transmit queue then tells
+    /// True while the mechanism holds downlink packets, or copies of them wait for room. A driver that sees its transmit queue then tells
     /// [`TransmitRoom`](crate::link_event::LinkEventKind::TransmitRoom) as the queue drains. Cheap: asked
     /// once a transmitted frame.
     fn is_holding(&self) -> bool;

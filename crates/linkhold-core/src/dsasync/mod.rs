@@ -685,7 +685,7 @@ impl Mechanism for DsaSync {
             }
             // If the station was silent when it left, its flows may still have closed windows.
             LinkEventKind::StationLeft { station } => {
-                self.round_trips.forget_station(station);
+                self.round_trips.forget_station(&mut self.shared, station);
                 self.capacity.forget_station(station);
                 self.recover.forget_station(station);
                 self.on_tfp_change(now, change, None, out);
@@ -738,7 +738,7 @@ impl Mechanism for DsaSync {
     }
 
     fn is_holding(&self) -> bool {
-        self.downlink.packets() > 0
+        self.downlink.packets() > 0 || self.recover.has_line()
     }
 
     fn flush(&mut self, now: Instant, out: &mut Actions) {

@@ -763,8 +763,13 @@ impl RoundTrips {
         self.cell.set(&sum, self.bdp.carried_in(self.transmit_queue), self.bdp.stations());
     }
 
-    /// The station's number goes to another.
-    pub fn forget_station(&mut self, station: StationId) {
+    /// The station's number goes to another, to which nothing of what lies below is counted.
+    pub fn forget_station(&mut self, shared: &mut Shared, station: StationId) {
+        for slot in 0..shared.flows.slot_count() {
+            if shared.flows.get(slot).is_some_and(|flow| flow.booked.0 == station && flow.booked.1 > 0) {
+                let _ = self.account(shared.flows.at(slot), Flow::write_off);
+            }
+        }
         self.set_aside(station, false);
         self.stations.forget(station);
     }

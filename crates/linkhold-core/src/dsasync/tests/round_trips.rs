@@ -187,6 +187,24 @@ fn what_a_station_that_left_has_not_acknowledged_is_written_off() {
     assert_eq!(b.agent.round_trips.outstanding(), 0);
 }
 
+#[test]
+fn what_lies_below_for_a_station_that_left_is_not_counted_to_who_gets_its_number() {
+    let mut b = Bench::new(&DsaSyncConfig { clamp: Clamp::Always, ..plain(Mode::FreezeNudge) });
+    b.open(101, 50_000);
+    for n in 0..20 {
+        let _ = b.at(1000 + n).down(10, 101, 1000 + n as u32 * MSS, MSS);
+    }
+    b.at(1100).link(LinkEventKind::StationLeft { station: StationId(1) });
+    assert_eq!(b.agent.round_trips.outstanding(), 0);
+    b.open(102, 50_000);
+    for n in 0..5 {
+        let _ = b.at(1200 + n).down(11, 102, 1000 + n as u32 * MSS, MSS);
+    }
+    // What the old one says after all takes nothing off.
+    let _ = b.at(1300).ack(12, 101, 21_000, 50_000);
+    assert_eq!(b.agent.round_trips.outstanding(), 5_000);
+}
+
 /// Where nobody tells the rate, a connection that its station left has nothing below any more once the
 /// station has what went down later, on another connection; a delayed ACK is waited for.
 #[test]
