@@ -30,7 +30,7 @@ use super::processor::{allowed, stay_on};
 use super::protocol::{Cause, Event, Message, Query, Reply, Target, parse_line, shorten};
 use super::schedule::Schedule;
 use super::senders::Senders;
-use super::silences::SilenceTable;
+use super::silences::{Ended, Silences, Source};
 use super::snr::{Sample, SnrSource};
 use super::stations::{HOST, NoNumberLeft, Stations};
 use super::status::{Channel, MechanismStatus, Packets, RadioStatus, Status, Windows};
@@ -106,7 +106,7 @@ enum Effect {
 struct RadioState {
     /// Its interface.
     name: String,
-    silences: SilenceTable,
+    silences: Silences,
     /// Its capacity, as last told.
     channel: Option<Channel>,
 }
@@ -158,9 +158,11 @@ impl Agent {
                 None => radio,
             }
         });
+        // A schedule without a radio is one for each.
+        let schedules = config.schedules.len() * config.radio.len();
         let state = |name: &String| RadioState {
             name: name.clone(),
-            silences: SilenceTable::new(config.silence.max),
+            silences: Silences::new(config.silence.max, schedules),
             channel: None,
         };
         let mut core = Core {
@@ -466,10 +468,18 @@ impl Core {
             let (radio, scope, cause) = (schedule.radio, schedule.scope, schedule.cause.0);
             let (source, duration) = (schedule.name.clone(), schedule.duration);
             let expected = Some(duration);
-            if let Err(error) = self.radios[radio].silences.begin(now, scope, cause, due, expected, expected)
-            {
-                tracing::warn!(%error, source, "a scheduled silence is left out");
-                continue;
+            let own = Source::Schedule(index);
+            let silences = &mut self.radios[radio].silences;
+            match silences.begin(own, now, scope, cause, due, expected, expected) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.count(&source);
+                    continue;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, source, "a scheduled silence is left out");
+                    continue;
+                }
             }
             let kind = LinkEventKind::FreezeStarted { scope, cause, expected };
             self.tell(radio, &source, LinkEvent { detected_at: now, effective_at: Some(due), kind });
@@ -548,17 +558,24 @@ impl Core {
         match kind {
             SignalKind::Silent { cause, from, expected, at_most } => {
                 tracing::debug!(radio = name, ?cause, ahead = %from.since(now), %at_most, "the radio falls silent");
-                if let Err(error) = state.silences.begin(now, scope, cause, from, Some(at_most), expected) {
-                    tracing::warn!(%error, radio = name, "a silence of the radio is left out");
-                    return;
+                match state.silences.begin(Source::Radio, now, scope, cause, from, Some(at_most), expected) {
+                    Ok(true) => {}
+                    Ok(false) => return self.count(NL80211_SOURCE),
+                    Err(error) => {
+                        tracing::warn!(%error, radio = name, "a silence of the radio is left out");
+                        return;
+                    }
                 }
                 let event = LinkEvent { detected_at: now, effective_at: Some(from), kind: event };
                 self.tell(radio, NL80211_SOURCE, event);
             }
             SignalKind::Over { cause } => {
                 tracing::debug!(radio = name, ?cause, "the radio is back");
-                state.silences.end(scope, cause, now, now);
-                self.tell(radio, NL80211_SOURCE, LinkEvent::at(now, event));
+                if state.silences.end(Source::Radio, scope, cause, now, now).is_last {
+                    self.tell(radio, NL80211_SOURCE, LinkEvent::at(now, event));
+                } else {
+                    self.count(NL80211_SOURCE);
+                }
             }
         }
     }
@@ -679,13 +696,18 @@ impl Core {
             }
             format!("nothing was done: {error}")
         })?;
-        let effective = self.note_event(radio, scope, now, effective_at, event)?;
-        let kind = event.kind(scope, now);
-        self.tell(radio, source, LinkEvent { detected_at, effective_at: Some(effective_at), kind });
-        Ok(if effective { Effect::Done } else { Effect::NothingEnded })
+        let (effect, is_news) = self.note_event(radio, scope, now, effective_at, event)?;
+        if is_news {
+            let kind = event.kind(scope, now);
+            self.tell(radio, source, LinkEvent { detected_at, effective_at: Some(effective_at), kind });
+        } else {
+            self.count(source);
+        }
+        Ok(effect)
     }
 
-    /// Takes into the agent's own tables what an event says of its radio; false for an end of no silence.
+    /// Takes into the agent's own tables what an event says of its radio; answers what it did there, and
+    /// whether the mechanism is to be told.
     fn note_event(
         &mut self,
         radio: usize,
@@ -693,7 +715,7 @@ impl Core {
         now: Instant,
         effective_at: Instant,
         event: &Event,
-    ) -> Result<bool, String> {
+    ) -> Result<(Effect, bool), String> {
         let Some(state) = self.radios.get_mut(radio) else { return Err("no such radio".to_owned()) };
         match *event {
             Event::Freeze { scope: _, cause, expected_s, for_s } => {
@@ -705,21 +727,24 @@ impl Core {
                     ));
                 }
                 let expected = lasting.or(expected_s.map(Duration::from_secs_f64));
-                state
+                let is_news = state
                     .silences
-                    .begin(now, scope, cause.0, effective_at, lasting, expected)
+                    .begin(Source::Told, now, scope, cause.0, effective_at, lasting, expected)
                     .map_err(|error| error.to_string())?;
                 self.keep(radio, scope, effective_at + self.max_silence);
+                return Ok((Effect::Done, is_news));
             }
             Event::Thaw { scope: _, cause } => {
-                return Ok(state.silences.end(scope, cause.0, now, effective_at));
+                let Ended { any, is_last } =
+                    state.silences.end(Source::Told, scope, cause.0, now, effective_at);
+                return Ok((if any { Effect::Done } else { Effect::NothingEnded }, is_last));
             }
             Event::Switch { capacity_bps, efficiency } => {
                 state.note_channel(BitRate(capacity_bps), Fraction::clamped(efficiency));
             }
             Event::Snr { .. } | Event::Sensing { .. } | Event::Grant { .. } | Event::Room { .. } => {}
         }
-        Ok(true)
+        Ok((Effect::Done, true))
     }
 
     fn radio_status(&self, state: &RadioState, radio: &Radio) -> RadioStatus {

@@ -162,6 +162,20 @@ impl SilenceTable {
         }
     }
 
+    /// True if one is under way at `at` that is not known to end before `by`; before any time, if `by` is
+    /// `None`.
+    fn covers(&self, scope: Scope, cause: Cause, at: Instant, by: Option<Instant>) -> bool {
+        let goes_on = |active: &Active| {
+            active.expected_end.is_none_or(|end| by.is_some_and(|by| end >= by)) && active.until > at
+        };
+        self.active.iter().any(|active| active.is_of(scope, cause) && active.from <= at && goes_on(active))
+    }
+
+    /// True if one is under way at `at`.
+    fn lasts(&self, scope: Scope, cause: Cause, at: Instant) -> bool {
+        self.active.iter().any(|active| active.is_of(scope, cause) && active.from <= at)
+    }
+
     /// When the next one must be ended.
     #[must_use]
     pub fn next_end(&self) -> Option<Instant> {
@@ -215,6 +229,151 @@ impl SilenceTable {
     #[must_use]
     pub fn counts(&self) -> SilenceCounts {
         self.counts
+    }
+}
+
+/// Who says that a radio is silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Whoever speaks at the control socket.
+    Told,
+    /// The radio itself.
+    Radio,
+    /// The schedule of this number.
+    Schedule(usize),
+}
+
+/// What became of the end of a silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// There was a silence to end.
+    pub any: bool,
+    /// No other source keeps the radio silent for the same cause: the mechanism is to be told.
+    pub is_last: bool,
+}
+
+/// A radio's silences, each source's by itself: of two that say the same cause, the shorter does not end the
+/// longer. The mechanism, which knows causes only, is told the first beginning and the last end.
+#[derive(Debug)]
+pub struct Silences {
+    /// Of [`Source::Told`], [`Source::Radio`], and each schedule.
+    tables: Vec<SilenceTable>,
+}
+
+impl Silences {
+    /// No silences, of so many schedules and the other sources. A silence that nobody ends is over after
+    /// `max`.
+    #[must_use]
+    pub fn new(max: Duration, schedules: usize) -> Self {
+        Self { tables: (0..schedules + 2).map(|_| SilenceTable::new(max)).collect() }
+    }
+
+    fn place(&self, source: Source) -> usize {
+        let place = match source {
+            Source::Told => 0,
+            Source::Radio => 1,
+            Source::Schedule(number) => number.saturating_add(2),
+        };
+        place.min(self.tables.len() - 1)
+    }
+
+    fn others(&self, place: usize) -> impl Iterator<Item = &SilenceTable> {
+        self.tables.iter().enumerate().filter(move |(other, _)| *other != place).map(|(_, table)| table)
+    }
+
+    /// As [`SilenceTable::begin`]. True if the mechanism is to be told: no other source has the radio silent
+    /// for this cause and as long.
+    ///
+    /// # Errors
+    /// [`TooManySilences`].
+    #[expect(clippy::too_many_arguments, reason = "the table's, and the source")]
+    pub fn begin(
+        &mut self,
+        source: Source,
+        now: Instant,
+        scope: Scope,
+        cause: Cause,
+        from: Instant,
+        lasting: Option<Duration>,
+        expected: Option<Duration>,
+    ) -> Result<bool, TooManySilences> {
+        let place = self.place(source);
+        self.tables[place].begin(now, scope, cause, from, lasting, expected)?;
+        let by = expected.map(|length| from + length);
+        Ok(!self.others(place).any(|table| table.covers(scope, cause, from.max(now), by)))
+    }
+
+    /// As [`SilenceTable::end`]. Who speaks at the control socket may end what another began.
+    pub fn end(&mut self, source: Source, scope: Scope, cause: Cause, now: Instant, at: Instant) -> Ended {
+        let own = self.place(source);
+        let any = self.tables[own].end(scope, cause, now, at)
+            || (source == Source::Told
+                && self.tables.iter_mut().any(|table| table.end(scope, cause, now, at)));
+        let later = at.max(now);
+        let lasts = |table: &SilenceTable| {
+            table
+                .active
+                .iter()
+                .any(|active| active.is_of(scope, cause) && active.from <= later && active.until > later)
+        };
+        Ended { any, is_last: !self.tables.iter().any(lasts) }
+    }
+
+    /// When the next one must be ended.
+    #[must_use]
+    pub fn next_end(&self) -> Option<Instant> {
+        self.tables.iter().filter_map(SilenceTable::next_end).min()
+    }
+
+    /// Ends silences whose time has come; answers the next end that the mechanism is to be told. Call it
+    /// until it returns `None`.
+    pub fn end_due(&mut self, now: Instant) -> Option<LinkEvent> {
+        loop {
+            // The earliest first, over all sources.
+            let (place, _) = self
+                .tables
+                .iter()
+                .enumerate()
+                .filter_map(|(place, table)| Some((place, table.next_end().filter(|end| *end <= now)?)))
+                .min_by_key(|(_, end)| *end)?;
+            let event = self.tables[place].end_due(now);
+            if let Some(event) = event
+                && let LinkEventKind::FreezeEnded { scope, cause } = event.kind
+                && !self.tables.iter().any(|table| table.lasts(scope, cause, now))
+            {
+                return Some(event);
+            }
+        }
+    }
+
+    /// How many are under way now, without those announced for later.
+    #[must_use]
+    pub fn under_way(&self, now: Instant) -> usize {
+        self.tables.iter().map(|table| table.under_way(now)).sum()
+    }
+
+    /// The causes of all of them.
+    pub fn causes(&self) -> impl Iterator<Item = Cause> {
+        self.tables.iter().flat_map(SilenceTable::causes)
+    }
+
+    /// How many are announced for later.
+    #[must_use]
+    pub fn announced(&self, now: Instant) -> usize {
+        self.tables.iter().map(|table| table.announced(now)).sum()
+    }
+
+    /// What became of them so far.
+    #[must_use]
+    pub fn counts(&self) -> SilenceCounts {
+        let mut sum = SilenceCounts::default();
+        for counts in self.tables.iter().map(SilenceTable::counts) {
+            sum.begun += counts.begun;
+            sum.ended += counts.ended;
+            sum.timed += counts.timed;
+            sum.overdue += counts.overdue;
+        }
+        sum
     }
 }
 
@@ -304,6 +463,38 @@ mod tests {
         begin(&mut silences, NET, Cause::Fade, at(0), None).unwrap();
         begin(&mut silences, NET, Cause::Fade, at(900), None).unwrap();
         assert_eq!((silences.under_way(at(900)), silences.next_end()), (1, Some(at(1900))));
+    }
+
+    #[test]
+    fn of_two_sources_the_shorter_word_does_not_end_the_longer_silence() {
+        let mut silences = Silences::new(Duration::from_secs(10), 2);
+        let sensing = |silences: &mut Silences, schedule, now, length| {
+            let lasting = Some(Duration::from_millis(length));
+            let source = Source::Schedule(schedule);
+            silences.begin(source, at(now), NET, Cause::Sensing, at(now), lasting, lasting).unwrap()
+        };
+        assert!(sensing(&mut silences, 0, 0, 2_000));
+        assert!(!sensing(&mut silences, 1, 1_000, 25), "the radio is silent for longer already");
+        assert_eq!((silences.under_way(at(1_010)), silences.next_end()), (2, Some(at(1_025))));
+        assert_eq!(silences.end_due(at(1_025)), None);
+        // A scan of the radio begins in it and outlasts it.
+        let begin = |silences: &mut Silences, now| {
+            silences.begin(Source::Radio, at(now), NET, Cause::Sensing, at(now), None, None).unwrap()
+        };
+        assert!(begin(&mut silences, 1_900), "nobody knows how long it takes");
+        assert_eq!(silences.end_due(at(2_000)), None);
+        let over = silences.end(Source::Radio, NET, Cause::Sensing, at(2_500), at(2_500));
+        assert_eq!(over, Ended { any: true, is_last: true });
+        // One that is over before the schedule's leaves that.
+        assert!(sensing(&mut silences, 0, 15_000, 2_000));
+        assert!(begin(&mut silences, 15_100));
+        let over = silences.end(Source::Radio, NET, Cause::Sensing, at(15_200), at(15_200));
+        assert_eq!(over, Ended { any: true, is_last: false });
+        // Whoever speaks at the socket may end it.
+        let told = silences.end(Source::Told, NET, Cause::Sensing, at(15_300), at(15_300));
+        assert_eq!(told, Ended { any: true, is_last: true });
+        assert_eq!(silences.end(Source::Told, NET, Cause::Sensing, at(15_301), at(15_301)).any, false);
+        assert_eq!(silences.counts(), SilenceCounts { begun: 5, ended: 3, timed: 2, overdue: 0 });
     }
 
     #[test]
