@@ -28,7 +28,7 @@ use super::metrics::Exporter;
 use super::nl80211::{Nl80211, SignalKind};
 use super::processor::{allowed, stay_on};
 use super::protocol::{Cause, Event, Message, Query, Reply, Target, parse_line, shorten};
-use super::schedule::Schedule;
+use super::schedule::{Schedule, WallClock};
 use super::senders::Senders;
 use super::silences::{Ended, Silences, Source};
 use super::snr::{Sample, SnrSource};
@@ -77,6 +77,7 @@ struct Core {
     /// In the driver's order.
     radios: Vec<RadioState>,
     schedules: Vec<Schedule>,
+    wall: WallClock,
     /// What Wi-Fi radios tell by themselves.
     nl80211: Option<Nl80211>,
     /// Where a host hears the signal-to-noise ratio, beside the control socket.
@@ -174,6 +175,7 @@ impl Agent {
             driver: Driver::new(datapath, radios.collect()).with_senders(senders),
             radios: config.radio.iter().map(state).collect(),
             schedules: Vec::new(),
+            wall: WallClock::new(clock.now(), Clock::wall()),
             nl80211: None,
             snr: match &config.seat {
                 Seat::Host(host) => SnrSource::open(&host.snr, &config.radio, clock.now()),
@@ -459,6 +461,7 @@ impl Core {
                 self.tell(radio, TIMER_SOURCE, event);
             }
         }
+        self.follow_wall_clock(now);
         for index in 0..self.schedules.len() {
             let schedule = &mut self.schedules[index];
             let due = schedule.next_start();
@@ -489,12 +492,34 @@ impl Core {
         self.driver.handle_timeout(self.clock.now());
     }
 
+    /// Computes the schedules anew if the wall clock was set, as NTP does once on a router that has no clock
+    /// of its own, and announces them again.
+    fn follow_wall_clock(&mut self, now: Instant) {
+        if self.schedules.is_empty() || !self.wall.was_set(now, Clock::wall()) {
+            return;
+        }
+        for schedule in &mut self.schedules {
+            schedule.realign(now, Clock::wall());
+        }
+        tracing::info!("the wall clock was set: schedules follow it");
+        self.announce_schedules();
+    }
+
     /// Tells the mechanisms what the host's own sources say of the signal-to-noise ratio.
     fn handle_snr(&mut self, now: Instant) {
         let Some(source) = &mut self.snr else { return };
         let mut samples = std::mem::take(&mut self.samples);
         source.look(now, &mut samples);
+        // Of a radio's samples in one look the newest says how it is now.
+        let mut newest = vec![None; self.radios.len()];
         for (radio, db) in samples.drain(..) {
+            if let Some(newest) = newest.get_mut(radio)
+                && newest.replace(db).is_some()
+            {
+                self.count(SNR_SOURCE);
+            }
+        }
+        for (radio, db) in newest.into_iter().enumerate().filter_map(|(radio, db)| Some((radio, db?))) {
             let kind = LinkEventKind::Snr { station: HOST, db };
             self.tell(radio, SNR_SOURCE, LinkEvent::at(now, kind));
         }

@@ -1,7 +1,8 @@
 //! Silences at times of the wall clock, such as sensing and a satellite's reconfiguration.
 //!
 //! Waiting for start → silent → waiting for start. Every start is computed anew from the wall clock, so
-//! starts follow a clock that NTP adjusts. Within a silence only the monotonic clock counts.
+//! starts follow a clock that NTP adjusts; where the clock was set, the next start is computed at once. Within
+//! a silence only the monotonic clock counts.
 
 use linkhold_core::link_event::Scope;
 use linkhold_core::time::{Duration, Instant};
@@ -27,6 +28,31 @@ pub struct Schedule {
     next_start: Instant,
 }
 
+/// Notices that the wall clock was set.
+#[derive(Debug)]
+pub struct WallClock {
+    last: (Instant, Duration),
+}
+
+impl WallClock {
+    /// What NTP slews between two looks a few seconds apart (500 ppm, ntpd's most) is far less; a clock that
+    /// is set is off by more.
+    const SET: Duration = Duration::from_millis(50);
+
+    /// The wall clock shows `wall` now.
+    #[must_use]
+    pub fn new(now: Instant, wall: Duration) -> Self {
+        Self { last: (now, wall) }
+    }
+
+    /// True if the wall clock, which shows `wall`, did not go on as time did since the last look.
+    pub fn was_set(&mut self, now: Instant, wall: Duration) -> bool {
+        let (then, shown) = core::mem::replace(&mut self.last, (now, wall));
+        let expected = shown + now.since(then);
+        wall.max(expected).saturating_sub(wall.min(expected)) > Self::SET
+    }
+}
+
 impl Schedule {
     /// A schedule whose next start is computed from `now` and the wall clock's `wall`.
     #[must_use]
@@ -48,6 +74,11 @@ impl Schedule {
     #[must_use]
     pub fn next_start(&self) -> Instant {
         self.next_start
+    }
+
+    /// The wall clock was set, and shows `wall` now.
+    pub fn realign(&mut self, now: Instant, wall: Duration) {
+        self.next_start = self.start_after(now, wall);
     }
 
     /// True once for every start whose time has come; then waits for the next.
@@ -114,6 +145,25 @@ mod tests {
         assert!(
             starts.iter().zip([1_700, 16_700, 31_700, 46_700]).all(|(at, due)| (due..due + 7).contains(at))
         );
+    }
+
+    #[test]
+    fn a_wall_clock_that_is_set_moves_the_next_start_at_once() {
+        let mut clock = WallClock::new(Instant::ZERO, wall(Instant::ZERO));
+        let now = Instant::from_millis(1_000);
+        assert!(!clock.was_set(now, wall(now)));
+        let slewed = wall(Instant::from_millis(7_000)) + Duration::from_millis(3);
+        assert!(!clock.was_set(Instant::from_millis(7_000), slewed), "500 ppm");
+        // Years on; 4.5 s into a period of 15 s.
+        let set = Duration::from_millis(1_764_000_000_000 - 1_764_000_000_000 % 15_000 + 4_500);
+        let now = Instant::from_millis(8_000);
+        assert!(clock.was_set(now, set));
+        let mut schedule = schedule();
+        schedule.realign(now, set);
+        assert_eq!(schedule.next_start(), Instant::from_millis(8_000 + 7_500));
+        // And back.
+        assert!(clock.was_set(Instant::from_millis(9_000), wall(Instant::from_millis(9_000))));
+        assert!(!clock.was_set(Instant::from_millis(9_001), wall(Instant::from_millis(9_001))));
     }
 
     #[test]

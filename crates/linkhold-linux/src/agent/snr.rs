@@ -6,7 +6,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use linkhold_core::time::{Duration, Instant};
@@ -14,6 +14,8 @@ use linkhold_core::time::{Duration, Instant};
 use super::config::SnrSection;
 use super::nl80211::strength::Strength;
 
+/// Bytes by which the end of what was read is known again.
+const MAX_END: u64 = 64;
 /// Most bytes read in one look; what is more waits for the next.
 const MAX_READ: u64 = 64 * 1024;
 /// A longer line is no sample.
@@ -115,6 +117,31 @@ struct Open {
     /// A line whose end is yet to come.
     rest: Vec<u8>,
     stamp: Stamp,
+    /// What was read last, [`MAX_END`] bytes at most.
+    end: Vec<u8>,
+    /// When it was changed, if that may have been in place.
+    suspected: Option<(i64, i64)>,
+}
+
+impl Open {
+    /// The bytes before `at`, so many of them; nothing if they cannot be read.
+    fn read_end(&self, length: u64) -> Vec<u8> {
+        let mut end = vec![0; usize::try_from(length).unwrap_or(0)];
+        match self.file.read_exact_at(&mut end, self.at.saturating_sub(length)) {
+            Ok(()) => end,
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// True if the file, which is as long as before, was written anew by a change at this time. The time
+    /// changes before what is appended can be read: what was read last may still be the file's end, and then
+    /// the next look tells.
+    fn is_written_anew(&mut self, changed: (i64, i64)) -> bool {
+        if changed == self.stamp.changed {
+            return false;
+        }
+        self.suspected.replace(changed) == Some(changed) || self.read_end(self.end.len() as u64) != self.end
+    }
 }
 
 /// What tells one state of a file from another.
@@ -156,10 +183,10 @@ impl Tail {
             Err(error) => return Err(error),
         };
         // True if the file was cut short, replaced, or written anew in place with as many bytes.
-        let anew = self.open.as_ref().is_some_and(|open| {
+        let anew = self.open.as_mut().is_some_and(|open| {
             stamp.inode != open.stamp.inode
                 || stamp.length < open.at
-                || (stamp.length == open.at && stamp.changed != open.stamp.changed)
+                || (stamp.length == open.at && open.is_written_anew(stamp.changed))
         });
         if anew {
             self.open = None;
@@ -169,13 +196,21 @@ impl Tail {
             None => {
                 let mut file = File::open(&self.path)?;
                 let at = if self.first { file.seek(SeekFrom::End(0))? } else { 0 };
-                Open { file, at, rest: Vec::new(), stamp }
+                let mut open = Open { file, at, rest: Vec::new(), stamp, end: Vec::new(), suspected: None };
+                open.end = open.read_end(at.min(MAX_END));
+                open
             }
         };
         let mut bytes = Vec::new();
+        let read_before = open.at;
         open.at += (&mut open.file).take(MAX_READ).read_to_end(&mut bytes)? as u64;
-        // With the length as read: a writer may have been faster than the look at the metadata.
-        open.stamp = stamp;
+        open.end.extend_from_slice(&bytes);
+        let before = open.end.len().saturating_sub(MAX_END as usize);
+        open.end.drain(..before);
+        // Not before: a writer may have been faster than the look at the path.
+        if open.at > read_before {
+            (open.stamp, open.suspected) = (Stamp::of(&open.file.metadata()?), None);
+        }
         let mut wrong = None;
         for byte in bytes {
             if byte == b'\n' {
@@ -292,6 +327,15 @@ mod tests {
         // Written anew, shorter.
         std::fs::write(&path, "7\n").unwrap();
         assert_eq!(read(&mut tail), [7.0]);
+        // Written anew with the same sample, which is news: the second look is sure of it.
+        for _ in 0..2 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::fs::write(&path, "7\n").unwrap();
+            assert_eq!([read(&mut tail), read(&mut tail)].concat(), [7.0]);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::fs::write(&path, "8\n").unwrap();
+        assert_eq!(read(&mut tail), [8.0], "and at once where it is another");
         // Another file of the name.
         let other = folder.path().join("other");
         std::fs::write(&other, "1\n2\n3\n").unwrap();
@@ -299,6 +343,42 @@ mod tests {
         assert_eq!(read(&mut tail), [1.0, 2.0, 3.0]);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(read(&mut tail), [] as [f32; 0]);
+    }
+
+    /// What is appended between the look at the path and the reading is read, and no reason to read all again.
+    #[test]
+    fn a_writer_in_between_does_not_make_a_file_new() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("snr");
+        std::fs::write(&path, "").unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let mut samples = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut file = File::options().append(true).open(&path).unwrap();
+                for number in 0..20_000 {
+                    file.write_all(format!("{}\n", number % 100).as_bytes()).unwrap();
+                }
+                stop.store(true, std::sync::atomic::Ordering::Release);
+            });
+            let mut tail = Tail::new(&path);
+            loop {
+                let last = stop.load(std::sync::atomic::Ordering::Acquire);
+                tail.read(&mut samples);
+                if last {
+                    // What was longer than one look takes.
+                    for _ in 0..10 {
+                        tail.read(&mut samples);
+                    }
+                    break;
+                }
+            }
+        });
+        // The first look may have found some lines, which are old.
+        let first = samples.first().copied().unwrap_or_default();
+        let expected = (0..samples.len()).map(|number| (number as f32 + first) % 100.0);
+        assert!(samples.iter().copied().eq(expected), "read twice, or left out");
+        assert_eq!(samples.last(), Some(&99.0));
     }
 
     #[test]

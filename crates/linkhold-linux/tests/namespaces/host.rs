@@ -460,8 +460,8 @@ pub fn a_file_of_samples() -> Outcome {
     let status = host.status();
     assert_eq!((status.mechanism.as_str(), status.windows.closed, heard(&status)), ("snr-gate", 0, None));
 
-    append("2,3.5\nweak\n3,4\n")?;
-    let received = stands_still("a low sample");
+    append("2,20\nweak\n3,4\n")?;
+    let received = stands_still("a low sample behind a high one");
     // A line that is no sample costs only itself.
     assert_eq!(heard(&host.status()), Some(2), "{}", host.log());
     append("4,20\n")?;
