@@ -1,11 +1,16 @@
 //! Runs the system's own programs (`ip`, `nft`, `iptables`) and keeps what they say for the error message.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
 /// No set-up program takes this long; one that does is stuck (on a lock, or on a prompt).
 const TIME_LIMIT: Duration = Duration::from_secs(20);
+/// Most that is kept of what a program says; a firewall of ten thousand rules takes a tenth.
+const MAX_OUTPUT: usize = 8 * 1024 * 1024;
 /// How often a running program is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -54,8 +59,8 @@ pub fn run(program: &str, args: &[&str]) -> Result<String, CommandError> {
     run_with_input(program, args, "")
 }
 
-/// Runs a program with `input` on its standard input and answers its standard output. For small inputs and
-/// outputs (less than a pipe holds, 64 KiB).
+/// Runs a program with `input` on its standard input and answers its standard output, [`MAX_OUTPUT`] bytes at
+/// most. For small inputs (less than a pipe holds, 64 KiB).
 ///
 /// # Errors
 /// [`CommandError`] if it cannot start, fails, or runs for too long.
@@ -73,36 +78,65 @@ pub fn run_with_input(program: &str, args: &[&str], input: &str) -> Result<Strin
         // A program that ends without reading closes the pipe; its exit status tells more than EPIPE.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let Some(status) = wait(&mut child).map_err(start)? else {
+    let (mut output, mut message) = (Vec::new(), Vec::new());
+    let Some(status) = wait(&mut child, &mut output, &mut message).map_err(start)? else {
         let _ = child.kill();
         let _ = child.wait();
         return Err(CommandError::TimedOut { command: text() });
     };
-    let mut output = String::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        let _ = stdout.read_to_string(&mut output);
-    }
     if status.success() {
-        return Ok(output);
+        return Ok(String::from_utf8_lossy(&output).into_owned());
     }
-    let mut message = String::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        let _ = stderr.read_to_string(&mut message);
-    }
-    let message = message.trim().to_owned();
+    let message = String::from_utf8_lossy(&message).trim().to_owned();
     Err(CommandError::Failed { command: text(), status: status.to_string(), message })
 }
 
-fn wait(child: &mut Child) -> io::Result<Option<std::process::ExitStatus>> {
+/// Waits for the program's end, and reads what it says meanwhile: it would stand still as soon as a pipe is
+/// full.
+fn wait(
+    child: &mut Child,
+    output: &mut Vec<u8>,
+    message: &mut Vec<u8>,
+) -> io::Result<Option<std::process::ExitStatus>> {
+    let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+    for pipe in stdout.iter().map(AsFd::as_fd).chain(stderr.iter().map(AsFd::as_fd)) {
+        fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    }
+    let mut read = || {
+        if let Some(pipe) = &mut stdout {
+            drain(pipe, output);
+        }
+        if let Some(pipe) = &mut stderr {
+            drain(pipe, message);
+        }
+    };
     let deadline = Instant::now() + TIME_LIMIT;
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+        let ended = child.try_wait()?;
+        read();
+        if ended.is_some() {
+            return Ok(ended);
         }
         if Instant::now() >= deadline {
             return Ok(None);
         }
         std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Takes what there is in a pipe that does not block. What is beyond [`MAX_OUTPUT`] is thrown away.
+fn drain(pipe: &mut impl Read, into: &mut Vec<u8>) {
+    let mut bytes = [0; 16 * 1024];
+    loop {
+        match pipe.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(length) => {
+                let room = MAX_OUTPUT.saturating_sub(into.len());
+                into.extend_from_slice(&bytes[..length.min(room)]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
     }
 }
 
@@ -125,6 +159,15 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("broken") && text.contains('3'), "{text}");
         assert!(!error.is_missing_program());
+    }
+
+    /// A pipe holds 64 KiB: a program that says more would wait for its reader.
+    #[test]
+    fn what_a_program_says_may_be_long() {
+        let said = run("sh", &["-c", "seq 100000; seq 100000 >&2"]).unwrap();
+        assert_eq!((said.lines().count(), said.lines().last()), (100_000, Some("100000")));
+        let error = run("sh", &["-c", "seq 100000 >&2; exit 1"]).unwrap_err();
+        assert!(error.to_string().ends_with("100000"), "{}", error.to_string().len());
     }
 
     #[test]

@@ -24,13 +24,22 @@ pub struct Connection<S> {
     input: Vec<u8>,
     output: Vec<u8>,
     max_line: usize,
+    /// The client has closed its side: nothing more comes.
+    closed: bool,
     end_when_written: bool,
 }
 
 impl<S: Read + Write> Connection<S> {
     /// A client on a non-blocking stream; a line is at most `max_line` bytes long.
     pub fn new(stream: S, max_line: usize) -> Self {
-        Self { stream, input: Vec::new(), output: Vec::new(), max_line, end_when_written: false }
+        Self {
+            stream,
+            input: Vec::new(),
+            output: Vec::new(),
+            max_line,
+            closed: false,
+            end_when_written: false,
+        }
     }
 
     /// The stream.
@@ -43,6 +52,11 @@ impl<S: Read + Write> Connection<S> {
         !self.output.is_empty()
     }
 
+    /// True if what it says is still heard.
+    pub fn wants_to_read(&self) -> bool {
+        !self.closed && !self.end_when_written
+    }
+
     /// True if a whole line waits that was read, but had no turn yet.
     pub fn has_line(&self) -> bool {
         self.input.contains(&b'\n')
@@ -51,10 +65,12 @@ impl<S: Read + Write> Connection<S> {
     /// Reads what is there and answers each whole line. `answer` writes its reply to the buffer, and returns
     /// false if the connection ends with that reply.
     pub fn take_turn(&mut self, mut answer: impl FnMut(&[u8], &mut Vec<u8>) -> bool) -> Turn {
-        let closed = match self.read() {
-            Ok(closed) => closed,
-            Err(_) => return Turn::Ends,
-        };
+        if self.wants_to_read() {
+            match self.read() {
+                Ok(closed) => self.closed = closed,
+                Err(_) => return Turn::Ends,
+            }
+        }
         let mut start = 0;
         for _ in 0..LINES_PER_TURN {
             if self.end_when_written {
@@ -76,10 +92,14 @@ impl<S: Read + Write> Connection<S> {
             self.output.extend_from_slice(b"{\"ok\":false,\"error\":\"the line is too long\"}\n");
             self.end_when_written = true;
         }
+        if self.end_when_written {
+            // What it still said is not answered any more.
+            self.input.clear();
+        }
         match self.write() {
-            Ok(()) if self.output.is_empty() && self.end_when_written => Turn::Ends,
             Ok(()) if self.output.len() > MAX_OUTPUT => Turn::Ends,
-            Ok(()) if closed && !self.has_line() => Turn::Ends,
+            Ok(()) if self.output.is_empty() && self.end_when_written => Turn::Ends,
+            Ok(()) if self.output.is_empty() && self.closed && !self.has_line() => Turn::Ends,
             Ok(()) => Turn::Stays,
             Err(_) => Turn::Ends,
         }
@@ -191,6 +211,40 @@ mod tests {
         };
         client.write_all(b"a\n".repeat(8).as_slice()).unwrap();
         assert_eq!(connection.take_turn(answer), Turn::Ends);
+    }
+
+    /// A client that is slow to read gets all of its answers, though it has said its last word, or a wrong
+    /// one; meanwhile only room for them is waited for.
+    #[test]
+    fn answers_wait_for_a_slow_reader_and_nothing_else_is_waited_for() {
+        for last in [&b""[..], &[b'x'; 40], b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\na\n"] {
+            let (mut client, mut connection) = pair();
+            let answer = |_: &[u8], out: &mut Vec<u8>| {
+                out.resize(out.len() + MAX_OUTPUT / 4, b'.');
+                true
+            };
+            // More than the socket takes.
+            let mut waits = 0;
+            for _ in 0..4 {
+                client.write_all(b"a\n").unwrap();
+                assert_eq!(connection.take_turn(answer), Turn::Stays);
+                waits += 1;
+                if connection.wants_to_write() {
+                    break;
+                }
+            }
+            assert!(connection.wants_to_write(), "{waits} answers");
+            client.write_all(last).unwrap();
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(connection.take_turn(answer), Turn::Stays);
+            assert!(!connection.wants_to_read() && !connection.has_line(), "{last:?}");
+            let mut got = 0;
+            while got < waits * MAX_OUTPUT / 4 {
+                got += said(&mut client).len();
+                let turn = connection.take_turn(answer);
+                assert!(turn == Turn::Stays || !connection.wants_to_write(), "{got} bytes");
+            }
+        }
     }
 
     #[test]

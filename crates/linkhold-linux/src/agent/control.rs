@@ -8,6 +8,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::poll::PollFlags;
+
 use super::config::{ControlSection, MetricsSection};
 use super::connection::{Connection, Turn};
 use super::protocol::MAX_LINE;
@@ -97,22 +99,35 @@ impl Control {
         self.metrics_trouble.as_deref()
     }
 
-    /// What to poll: descriptor, and whether it wants to write.
-    pub fn descriptors(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
-        let listener = (self.clients.len() < self.max_clients).then(|| (self.listener.as_fd(), false));
+    /// What to poll: descriptor, and what for.
+    pub fn descriptors(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let (reads, either) = (PollFlags::POLLIN, PollFlags::POLLIN | PollFlags::POLLOUT);
+        let flags = move |reads: bool, writes: bool| match (reads, writes) {
+            (true, true) => either,
+            (true, false) => PollFlags::POLLIN,
+            (false, true) => PollFlags::POLLOUT,
+            (false, false) => PollFlags::empty(),
+        };
+        let listener = (self.clients.len() < self.max_clients).then(|| (self.listener.as_fd(), reads));
         let metrics = self
             .metrics
             .as_ref()
             .filter(|_| self.scrapers.len() < MAX_SCRAPERS)
-            .map(|listener| (listener.as_fd(), false));
-        let clients = self.clients.iter().map(|client| (client.stream().as_fd(), client.wants_to_write()));
-        let scrapers = self.scrapers.iter().map(|(one, _)| (one.stream().as_fd(), one.wants_to_write()));
+            .map(move |listener| (listener.as_fd(), reads));
+        let clients = self.clients.iter().map(move |client| {
+            (client.stream().as_fd(), flags(client.wants_to_read(), client.wants_to_write()))
+        });
+        let scrapers = self
+            .scrapers
+            .iter()
+            .map(move |(one, _)| (one.stream().as_fd(), flags(one.wants_to_read(), one.wants_to_write())));
         listener.into_iter().chain(metrics).chain(clients).chain(scrapers)
     }
 
     /// When this wants a turn although no descriptor is ready.
     pub fn next_timeout(&self) -> Option<Instant> {
-        if self.clients.iter().any(Connection::has_line) {
+        let scrapers = || self.scrapers.iter().map(|(scraper, _)| scraper);
+        if self.clients.iter().any(Connection::has_line) || scrapers().any(Connection::has_line) {
             return Some(Instant::now());
         }
         self.scrapers.iter().map(|(_, since)| *since + SCRAPE_TIME_LIMIT).min()

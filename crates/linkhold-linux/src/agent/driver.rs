@@ -316,6 +316,9 @@ impl<D: DataPath> Driver<D> {
     }
 
     fn handle_packet(&mut self, now: Instant, arrived: &Arrived) {
+        if let Some(radio) = self.radios.get_mut(arrived.radio) {
+            radio.counters.seen += 1;
+        }
         let parsed = match parse_ip_headers(self.datapath.bytes()) {
             Ok(Parsed::Tcp(parsed)) => parsed,
             Ok(Parsed::Udp(datagram)) => return self.handle_datagram(now, arrived, &datagram),
@@ -331,7 +334,6 @@ impl<D: DataPath> Driver<D> {
             self.datapath.accept(arrived.id);
             return;
         };
-        radio.counters.seen += 1;
         let view = PacketView {
             id: arrived.id,
             direction: arrived.direction,
@@ -366,7 +368,6 @@ impl<D: DataPath> Driver<D> {
             self.datapath.accept(arrived.id);
             return;
         };
-        radio.counters.seen += 1;
         let view = DatagramView {
             id: arrived.id,
             direction: arrived.direction,

@@ -283,10 +283,7 @@ impl Agent {
         polled.extend(radio.map(|socket| PollFd::new(socket, PollFlags::POLLIN)));
         let guardian = self.guardian.as_ref().map(|(guardian, _)| guardian.pipe());
         polled.extend(guardian.map(|pipe| PollFd::new(pipe, PollFlags::empty())));
-        for (fd, writes) in self.control.descriptors() {
-            let flags = if writes { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
-            polled.push(PollFd::new(fd, flags));
-        }
+        polled.extend(self.control.descriptors().map(|(fd, flags)| PollFd::new(fd, flags)));
         match ppoll(&mut polled, timeout.map(timespec), None) {
             Ok(_) => {}
             Err(nix::errno::Errno::EINTR) => {
@@ -360,7 +357,7 @@ impl Agent {
         if let Some((guardian, _)) = self.guardian.take() {
             guardian.dismiss();
         }
-        tracing::info!(held, "let everything go, removed the rules");
+        tracing::info!(held, "let everything go");
     }
 }
 

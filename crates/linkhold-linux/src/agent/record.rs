@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, BufReader, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,14 +17,14 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_
 use std::thread::JoinHandle;
 
 use linkhold_core::log::{LogReader, Recorder, replay_log};
-use linkhold_core::mechanism::Mechanism;
+use linkhold_core::mechanism::{Mechanism, Place};
 use linkhold_core::registry::{MechanismSettings, NONE};
 use linkhold_core::settings::Value;
 use linkhold_core::units::Bytes;
 use linkhold_results::Program;
 use serde::{Deserialize, Serialize};
 
-use super::config::AgentConfig;
+use super::config::{AgentConfig, Seat};
 use super::error::AgentError;
 
 /// Bytes gathered before the writing thread gets them.
@@ -52,6 +52,9 @@ struct Recorded {
     config: String,
     /// Seed of the mechanism's tables.
     seed: u64,
+    /// It is a host's configuration; older recordings were a router's, or could not be replayed.
+    #[serde(default)]
+    host: bool,
 }
 
 impl Recording {
@@ -69,14 +72,13 @@ impl Recording {
     ) -> Result<Box<dyn Mechanism>, AgentError> {
         let path = if config.radio.len() > 1 { with_radio(&self.file, radio) } else { self.file.clone() };
         let failed = |message: String| AgentError::Record { path: path.clone(), message };
-        // The recording has addresses of users in it: only its owner may read it.
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
-        let file = file.map_err(|error| failed(error.to_string()))?;
+        let file = open_alone(&path).map_err(|error| failed(error.to_string()))?;
         let head = Recorded {
             program: program.to_string(),
             radio: radio.to_owned(),
             config: smallest_config(config, radio).map_err(|error| failed(error.to_string()))?,
             seed,
+            host: matches!(config.seat, Seat::Host(_)),
         };
         let writer =
             LogWriter::start(file, path.clone(), self.limit.0).map_err(|error| failed(error.to_string()))?;
@@ -84,6 +86,26 @@ impl Recording {
         tracing::info!(radio, file = %path.display(), limit = %self.limit, "recording");
         Ok(Box::new(recorder))
     }
+}
+
+/// Opens a recording, empty, unless another agent writes it: the one that runs must not lose what it has
+/// because a second was started with the same command.
+fn open_alone(path: &Path) -> io::Result<File> {
+    // The recording has addresses of users in it: only its owner may read it.
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(io::Error::other("another agent records there; name another file"));
+        }
+        // A file system without locks.
+        Err(TryLockError::Error(_)) => {}
+    }
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.set_len(0)?;
+    }
+    Ok(file)
 }
 
 /// The file of one radio: of `out/agent.log` and `radio0`, `out/agent-radio0.log`.
@@ -102,24 +124,42 @@ fn with_radio(file: &Path, radio: &str) -> PathBuf {
 fn smallest_config(config: &AgentConfig, radio: &str) -> Result<String, toml::ser::Error> {
     #[derive(Serialize)]
     struct Config<'a> {
-        wired: [&'a str; 1],
+        wired: Option<[&'a str; 1]>,
         radio: [&'a str; 1],
-        mechanism: Option<&'static str>,
-        mechanisms: Option<Vec<BTreeMap<&'static str, Value<'a>>>>,
+        mechanism: Option<One<'a>>,
+        mechanisms: Option<Vec<Table<'a>>>,
+        silence: BTreeMap<&'static str, String>,
     }
-    let table = |settings: &MechanismSettings| {
-        let name = ("name", Value::Text(settings.name().into()));
-        settings.values().into_iter().chain([name]).collect()
+    type Table<'a> = BTreeMap<&'static str, Value<'a>>;
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum One<'a> {
+        Name(&'static str),
+        Settings(Table<'a>),
+    }
+    let place = match config.seat {
+        Seat::Router => None,
+        Seat::Host(_) => Some(("at", Value::Text(Place::Stations.name().into()))),
     };
-    let mechanisms = &config.mechanisms;
-    // A configuration needs the name of a wired interface. It means nothing here, but must not be the
-    // radio's.
+    let table = |settings: &MechanismSettings| -> Table<'static> {
+        let name = ("name", Value::Text(settings.name().into()));
+        settings.values().into_iter().chain([name]).chain(place.clone()).collect()
+    };
+    // A router's configuration needs the name of a wired interface. It means nothing here, but must not be
+    // the radio's.
     let wired = config.wired.first().map_or("wired", String::as_str);
+    let (mechanism, mechanisms) = match &config.mechanisms[..] {
+        [] => (Some(One::Name(NONE)), None),
+        [settings] => (Some(One::Settings(table(settings))), None),
+        several => (None, Some(several.iter().map(table).collect())),
+    };
     toml::to_string(&Config {
-        wired: [wired],
+        wired: place.is_none().then_some([wired]),
         radio: [radio],
-        mechanism: mechanisms.is_empty().then_some(NONE),
-        mechanisms: (!mechanisms.is_empty()).then(|| mechanisms.iter().map(table).collect()),
+        mechanism,
+        mechanisms,
+        // A mechanism's own limit of a silence must not be shorter than this.
+        silence: BTreeMap::from([("max", config.silence.max.to_string())]),
     })
 }
 
@@ -289,7 +329,8 @@ pub fn replay(path: &Path) -> Result<Replayed, ReplayError> {
     let mut log = LogReader::new(BufReader::new(file)).map_err(|error| unreadable(error.to_string()))?;
     let recorded: Recorded =
         log.header().config().map_err(|_| unreadable("no recording of an agent".to_owned()))?;
-    let config = AgentConfig::parse(path, &recorded.config).map_err(|error| unreadable(error.to_string()))?;
+    let parse = if recorded.host { AgentConfig::parse_host } else { AgentConfig::parse };
+    let config = parse(path, &recorded.config).map_err(|error| unreadable(error.to_string()))?;
     let mut mechanism =
         config.build_mechanism(recorded.seed).map_err(|error| unreadable(error.to_string()))?;
     let report = replay_log(&mut log, &mut *mechanism).map_err(|error| unreadable(error.to_string()))?;
@@ -355,8 +396,48 @@ mod tests {
         let replayed = replay(&recording.file).unwrap();
         assert_eq!((replayed.records, replayed.truncated), (5000, false));
         assert!(replayed.to_string().ends_with("5000 records of dsasync on wlan0, every answer as recorded"));
-        use std::os::unix::fs::PermissionsExt;
         assert_eq!(std::fs::metadata(&recording.file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_hosts_recording_replays_whatever_its_mechanism_and_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = Recording { file: folder.path().join("a.log"), limit: Bytes(1 << 20) };
+        for mechanism in
+            ["\"cr-aware\"", "\"snr-gate\"", "\"none\"", "{ name = \"dsasync\", at = \"stations\" }"]
+        {
+            let text = format!("radio = [\"wlan0\"]\nmechanism = {mechanism}\n[silence]\nmax = \"2500ms\"\n");
+            let config = AgentConfig::parse_host(Path::new("host.toml"), &text).unwrap();
+            let made = config.build_mechanism(7).unwrap();
+            let mut recorded = recording.of(made, &config, "wlan0", 7, &program()).unwrap();
+            let kind = LinkEventKind::FreezeStarted {
+                scope: linkhold_core::link_event::Scope::Network,
+                cause: linkhold_core::link_event::Cause::PrimaryUser,
+                expected: None,
+            };
+            let mut out = Actions::new();
+            recorded.on_link(Instant::from_millis(1), LinkEvent::at(Instant::from_millis(1), kind), &mut out);
+            drop(recorded);
+            let replayed = replay(&recording.file).unwrap_or_else(|error| panic!("{mechanism}: {error}"));
+            assert_eq!(replayed.records, 1, "{mechanism}");
+        }
+    }
+
+    #[test]
+    fn a_recording_under_way_is_not_touched_by_a_second_agent() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.log");
+        let recording = Recording { file: file.clone(), limit: Bytes(1 << 20) };
+        std::fs::write(&file, "an old one, for all to read").unwrap();
+        let config = config("\"wlan0\"");
+        let of = || recording.of(config.build_mechanism(1).unwrap(), &config, "wlan0", 1, &program());
+        let first = of().unwrap();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let told = of().err().expect("it is taken").to_string();
+        assert!(told.ends_with("another agent records there; name another file"), "{told}");
+        drop(first);
+        assert_eq!(replay(&file).unwrap().records, 0);
+        assert!(of().is_ok());
     }
 
     #[test]
@@ -406,6 +487,7 @@ mod tests {
             radio: "wlan0".to_owned(),
             config: smallest_config(&config, "wlan0").unwrap(),
             seed: 1,
+            host: false,
         };
         let other = linkhold_core::mechanism::PlainRouter::default();
         let recorder = Recorder::new(other, &head, File::create(&path).unwrap()).unwrap();

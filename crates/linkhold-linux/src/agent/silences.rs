@@ -493,7 +493,7 @@ mod tests {
         // Whoever speaks at the socket may end it.
         let told = silences.end(Source::Told, NET, Cause::Sensing, at(15_300), at(15_300));
         assert_eq!(told, Ended { any: true, is_last: true });
-        assert_eq!(silences.end(Source::Told, NET, Cause::Sensing, at(15_301), at(15_301)).any, false);
+        assert!(!silences.end(Source::Told, NET, Cause::Sensing, at(15_301), at(15_301)).any);
         assert_eq!(silences.counts(), SilenceCounts { begun: 5, ended: 3, timed: 2, overdue: 0 });
     }
 

@@ -543,11 +543,18 @@ fn install_iptables(program: &str, set: &RuleSet) -> Result<(), CommandError> {
     run_with_input(program, &["--noflush", "--wait", "10"], &set.iptables_script()).map(|_| ())
 }
 
-/// Removes the chain; true if there was one.
+/// Removes the chain; true if there was one. What cannot be removed is warned of: no agent that is asked to
+/// end leaves rules without a word.
 fn remove_iptables(program: &str, instance: &str) -> bool {
     let chain = chain_name(instance);
-    if iptables(program, &["-S", &chain]).is_err() {
-        return false;
+    let found = iptables(program, &["-S", &chain]);
+    if let Err(error) = &found {
+        match plainly(program, error) {
+            Err(said) if is_gone(program, &said) => return false,
+            // It may be there: what follows says whether it is.
+            Ok(_) if error.is_missing_program() => return false,
+            Ok(_) | Err(_) => {}
+        }
     }
     for hook in Hook::ALL {
         // The jump may be there several times if installing was interrupted again and again: bounded.
@@ -558,12 +565,16 @@ fn remove_iptables(program: &str, instance: &str) -> bool {
         }
     }
     let removed = iptables(program, &["-F", &chain]).and_then(|_| iptables(program, &["-X", &chain]));
+    let any = found.is_ok() || removed.is_ok();
     if let Err(error) = removed
         && let Some(error) = in_words_of_removal(program, &error)
     {
-        tracing::warn!("could not remove the chain: {error}");
+        tracing::warn!(
+            "could not remove the chain {chain}: {error}; packets pass it, but skip the rules behind it: remove it with \
+             `{program} -t mangle -D FORWARD -j {chain}`, -F and -X (docs/router.md, Uninstall)"
+        );
     }
-    true
+    any
 }
 
 /// Removes what any earlier agent of this instance left, whatever backend it used; true if there was

@@ -318,7 +318,7 @@ fn to_a_station_that_says_nothing_one_packet_goes_each_200_ms() {
         let queued = if n < 20 { 0 } else { 20 };
         let _ = b.at(1000 + n * 2).down(10, 101, seq, MSS);
         let _ = b.down(11, 101, seq + MSS, MSS);
-        if n < 20 || n >= 40 {
+        if !(20..40).contains(&n) {
             let _ = b.at(1002 + n * 2).ack(12, 101, seq + 2 * MSS - queued * 2 * MSS, 50_000);
         }
     }
