@@ -111,9 +111,9 @@ pub trait Mechanism: Send {
     /// every event.
     fn next_timeout(&self) -> Option<Instant>;
 
-    /// True while the mechanism holds downlink packets, or copies of them wait for room. A driver that sees its transmit queue then tells
-    /// [`TransmitRoom`](crate::link_event::LinkEventKind::TransmitRoom) as the queue drains. Cheap: asked
-    /// once a transmitted frame.
+    /// True while the mechanism holds downlink packets, or copies of them wait for room. A driver that sees
+    /// its transmit queue then tells [`TransmitRoom`](crate::link_event::LinkEventKind::TransmitRoom) as the
+    /// queue drains. Cheap: asked once a transmitted frame.
     fn is_holding(&self) -> bool;
 
     /// Lets everything go (agent shutdown, end of a run): releases all held packets in order, whatever the

@@ -1,8 +1,8 @@
 //! Silences at times of the wall clock, such as sensing and a satellite's reconfiguration.
 //!
 //! Waiting for start → silent → waiting for start. Every start is computed anew from the wall clock, so
-//! starts follow a clock that NTP adjusts; where the clock was set, the next start is computed at once. Within
-//! a silence only the monotonic clock counts.
+//! starts follow a clock that NTP adjusts; where the clock was set, the next start is computed at once.
+//! Within a silence only the monotonic clock counts.
 
 use linkhold_core::link_event::Scope;
 use linkhold_core::time::{Duration, Instant};

@@ -345,7 +345,8 @@ mod tests {
         assert_eq!(read(&mut tail), [] as [f32; 0]);
     }
 
-    /// What is appended between the look at the path and the reading is read, and no reason to read all again.
+    /// What is appended between the look at the path and the reading is read, and no reason to read all
+    /// again.
     #[test]
     fn a_writer_in_between_does_not_make_a_file_new() {
         let folder = tempfile::tempdir().unwrap();
