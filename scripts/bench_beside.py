@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 from estimates import PROGRAM, ROOT, Estimates
+from page_commits import git
 
 BESIDE = ROOT / "target" / "beside"
 # Of keys that programs have had from the first on.
@@ -56,8 +57,8 @@ FLOWS = {"one flow": [], "24 flows": ["radio.stations=6", "flows.0.station=all",
 CASES = ("none", "dsasync")
 
 
-def git(*words):
-    done = subprocess.run(["git", "-C", ROOT, *words], check=False, capture_output=True, text=True)
+def asked(*words):
+    done = git(*words)
     if done.returncode:
         sys.exit(f"git {' '.join(words)}: {done.stderr.strip()}")
     return done.stdout.strip()
@@ -67,8 +68,8 @@ def other_program(commit):
     """The program of `commit`, built in a checkout of its own."""
     checkout = BESIDE / commit
     if not checkout.exists():
-        git("worktree", "prune")
-        git("worktree", "add", "--detach", str(checkout), commit)
+        asked("worktree", "prune")
+        asked("worktree", "add", "--detach", str(checkout), commit)
     build = BESIDE / "build"
     print(f"building {commit} in {checkout}", file=sys.stderr)
     command = [os.environ.get("CARGO", "cargo"), "build", "--release", "--locked", "-p", "linkhold", "--quiet"]
@@ -103,7 +104,7 @@ def main():
     options = parser.parse_args()
     if options.rounds < 2 or not options.seconds > 0:
         parser.error("an interval takes two rounds or more, of some length")
-    commit = git("rev-parse", "--short=12", f"{options.commit}^{{commit}}")
+    commit = asked("rev-parse", "--short=12", f"{options.commit}^{{commit}}")
     programs = (PROGRAM, str(other_program(commit)))
     estimates, slower = Estimates(), []
     for words, settings in FLOWS.items():

@@ -29,7 +29,7 @@ impl HostSilences {
         *self.of(scope) &= !bit(cause);
     }
 
-    pub fn lasts(&mut self, scope: Scope, cause: Cause) -> bool {
+    pub fn lasts(mut self, scope: Scope, cause: Cause) -> bool {
         *self.of(scope) & bit(cause) != 0
     }
 

@@ -763,7 +763,7 @@ impl RoundTrips {
     pub fn forget_station(&mut self, shared: &mut Shared, station: StationId) {
         for slot in 0..shared.flows.slot_count() {
             if shared.flows.get(slot).is_some_and(|flow| flow.booked.0 == station && flow.booked.1 > 0) {
-                let _ = self.account(shared.flows.at(slot), Flow::write_off);
+                self.write_off(shared.flows.at(slot), false);
             }
         }
         self.set_aside(station, false);

@@ -871,10 +871,8 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         assert!(metrics.kept_bytes <= self.world.most_kept, "{} bytes of copies", metrics.kept_bytes);
         assert_eq!(metrics.held_packets, self.held[0] + self.held[1]);
         // Copies may wait for room as well.
-        let may_hold = self.held[slot(Direction::Downlink)] > 0 || metrics.kept_bytes > 0;
-        let must_hold = self.held[slot(Direction::Downlink)] > 0;
-        let holds = self.mechanism.is_holding();
-        assert!((holds || !must_hold) && (may_hold || !holds), "{holds}: {metrics:?}");
+        let (held, holds) = (self.held[slot(Direction::Downlink)] > 0, self.mechanism.is_holding());
+        assert!(if holds { held || metrics.kept_bytes > 0 } else { !held }, "{holds}: {metrics:?}");
     }
 
     /// Ends every freeze and gives the mechanism time to drain.

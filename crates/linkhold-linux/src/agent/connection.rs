@@ -3,6 +3,8 @@
 
 use std::io::{self, Read, Write};
 
+use nix::poll::PollFlags;
+
 /// Most bytes of answers that wait for a client to read them; a client that lets more wait is cut off.
 const MAX_OUTPUT: usize = 256 * 1024;
 /// Most lines handled for one client before the other clients and the packets have their turn.
@@ -55,6 +57,14 @@ impl<S: Read + Write> Connection<S> {
     /// True if what it says is still heard.
     pub fn wants_to_read(&self) -> bool {
         !self.closed && !self.end_when_written
+    }
+
+    /// What to poll its stream for.
+    pub fn waits_for(&self) -> PollFlags {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::POLLIN, self.wants_to_read());
+        flags.set(PollFlags::POLLOUT, self.wants_to_write());
+        flags
     }
 
     /// True if a whole line waits that was read, but had no turn yet.

@@ -101,26 +101,15 @@ impl Control {
 
     /// What to poll: descriptor, and what for.
     pub fn descriptors(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let (reads, either) = (PollFlags::POLLIN, PollFlags::POLLIN | PollFlags::POLLOUT);
-        let flags = move |reads: bool, writes: bool| match (reads, writes) {
-            (true, true) => either,
-            (true, false) => PollFlags::POLLIN,
-            (false, true) => PollFlags::POLLOUT,
-            (false, false) => PollFlags::empty(),
-        };
+        let reads = PollFlags::POLLIN;
         let listener = (self.clients.len() < self.max_clients).then(|| (self.listener.as_fd(), reads));
         let metrics = self
             .metrics
             .as_ref()
             .filter(|_| self.scrapers.len() < MAX_SCRAPERS)
-            .map(move |listener| (listener.as_fd(), reads));
-        let clients = self.clients.iter().map(move |client| {
-            (client.stream().as_fd(), flags(client.wants_to_read(), client.wants_to_write()))
-        });
-        let scrapers = self
-            .scrapers
-            .iter()
-            .map(move |(one, _)| (one.stream().as_fd(), flags(one.wants_to_read(), one.wants_to_write())));
+            .map(|listener| (listener.as_fd(), reads));
+        let clients = self.clients.iter().map(|client| (client.stream().as_fd(), client.waits_for()));
+        let scrapers = self.scrapers.iter().map(|(one, _)| (one.stream().as_fd(), one.waits_for()));
         listener.into_iter().chain(metrics).chain(clients).chain(scrapers)
     }
 

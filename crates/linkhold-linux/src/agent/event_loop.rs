@@ -507,6 +507,10 @@ impl Core {
         let Some(source) = &mut self.snr else { return };
         let mut samples = std::mem::take(&mut self.samples);
         source.look(now, &mut samples);
+        if samples.is_empty() {
+            self.samples = samples;
+            return;
+        }
         // Of a radio's samples in one look the newest says how it is now.
         let mut newest = vec![None; self.radios.len()];
         for (radio, db) in samples.drain(..) {

@@ -165,15 +165,14 @@ impl SilenceTable {
     /// True if one is under way at `at` that is not known to end before `by`; before any time, if `by` is
     /// `None`.
     fn covers(&self, scope: Scope, cause: Cause, at: Instant, by: Option<Instant>) -> bool {
-        let goes_on = |active: &Active| {
+        self.begun(scope, cause, at).any(|active| {
             active.expected_end.is_none_or(|end| by.is_some_and(|by| end >= by)) && active.until > at
-        };
-        self.active.iter().any(|active| active.is_of(scope, cause) && active.from <= at && goes_on(active))
+        })
     }
 
-    /// True if one is under way at `at`.
-    fn lasts(&self, scope: Scope, cause: Cause, at: Instant) -> bool {
-        self.active.iter().any(|active| active.is_of(scope, cause) && active.from <= at)
+    /// Those that have begun by then and were not ended.
+    fn begun(&self, scope: Scope, cause: Cause, by: Instant) -> impl Iterator<Item = &Active> {
+        self.active.iter().filter(move |active| active.is_of(scope, cause) && active.from <= by)
     }
 
     /// When the next one must be ended.
@@ -310,12 +309,8 @@ impl Silences {
             || (source == Source::Told
                 && self.tables.iter_mut().any(|table| table.end(scope, cause, now, at)));
         let later = at.max(now);
-        let lasts = |table: &SilenceTable| {
-            table
-                .active
-                .iter()
-                .any(|active| active.is_of(scope, cause) && active.from <= later && active.until > later)
-        };
+        let lasts =
+            |table: &SilenceTable| table.begun(scope, cause, later).any(|active| active.until > later);
         Ended { any, is_last: !self.tables.iter().any(lasts) }
     }
 
@@ -339,7 +334,7 @@ impl Silences {
             let event = self.tables[place].end_due(now);
             if let Some(event) = event
                 && let LinkEventKind::FreezeEnded { scope, cause } = event.kind
-                && !self.tables.iter().any(|table| table.lasts(scope, cause, now))
+                && !self.tables.iter().any(|table| table.begun(scope, cause, now).next().is_some())
             {
                 return Some(event);
             }

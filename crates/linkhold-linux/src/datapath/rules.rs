@@ -548,13 +548,10 @@ fn install_iptables(program: &str, set: &RuleSet) -> Result<(), CommandError> {
 fn remove_iptables(program: &str, instance: &str) -> bool {
     let chain = chain_name(instance);
     let found = iptables(program, &["-S", &chain]);
-    if let Err(error) = &found {
-        match plainly(program, error) {
-            Err(said) if is_gone(program, &said) => return false,
-            // It may be there: what follows says whether it is.
-            Ok(_) if error.is_missing_program() => return false,
-            Ok(_) | Err(_) => {}
-        }
+    if let Err(error) = &found
+        && (error.is_missing_program() || in_words_of_removal(program, error).is_none())
+    {
+        return false;
     }
     for hook in Hook::ALL {
         // The jump may be there several times if installing was interrupted again and again: bounded.
