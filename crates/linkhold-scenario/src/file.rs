@@ -620,6 +620,7 @@ file_enum!(Congestion {
     "cubic" => Self::Cubic, "RFC 9438.";
     "reno" => Self::Reno, "RFC 5681.";
     "vegas" => Self::Vegas, "Brakmo and Peterson 1995.";
+    "bbr" => Self::Bbr, "Version 1, as Linux has it.";
     "tp-crahn" => Self::TpCrahn, "Chowdhury, Di Felice and Akyildiz 2009: Reno that a mesh tells of its nodes.";
 });
 

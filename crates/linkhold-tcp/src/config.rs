@@ -66,6 +66,9 @@ pub enum Congestion {
     /// TP-CRAHN (Chowdhury, Di Felice and Akyildiz 2009): as Reno, and the path's nodes tell of sensing,
     /// handoffs and broken routes ([`crate::Endpoint::on_path`]). Meant for [`Recovery::NewReno`].
     TpCrahn,
+    /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00), as Linux has it: paced, and cwnd from
+    /// a model of the path.
+    Bbr,
 }
 
 impl Congestion {
@@ -77,6 +80,7 @@ impl Congestion {
             Self::Vegas => "vegas",
             Self::Cubic => "cubic",
             Self::TpCrahn => "tp-crahn",
+            Self::Bbr => "bbr",
         }
     }
 }

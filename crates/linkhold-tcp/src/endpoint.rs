@@ -17,7 +17,7 @@ use linkhold_core::units::{Bytes, Seq};
 
 use crate::config::TcpConfig;
 use crate::receiver::Receiver;
-use crate::sender::{AckIn, Kind, Sender};
+use crate::sender::{AckIn, Agreed, Kind, Sender};
 use crate::source::Source;
 use crate::stats::Stats;
 use crate::wheel;
@@ -215,7 +215,10 @@ impl Endpoint {
         let is_syn = segment.flags.contains(TcpFlags::SYN);
         let window = u64::from(segment.window) << if is_syn { 0 } else { self.peer_scale };
         self.receiver.negotiated(own_scale, self.sack, payload);
-        self.sender.establish(now, payload, self.sack, self.ecn, window, seq);
+        self.sender.establish(
+            now,
+            &Agreed { mss: payload, sack: self.sack, ecn: self.ecn, window, seq, iss: self.iss },
+        );
         if let Some(rtt) = self.handshake_rtt(now, segment) {
             self.sender.handshake_rtt(now, rtt);
         }

@@ -13,14 +13,17 @@
 //!
 //! Sources: RFC 9293 (TCP), 5681 (congestion control), 6298 (RTO), 7323 (window scale, timestamps), 2018 and
 //! 2883 (SACK, D-SACK), 6582 (NewReno), 6675 (SACK recovery), 8985 (RACK-TLP), 5682 (F-RTO), 3522 and 4015
-//! (Eifel), 6937 (PRR), 9438 (CUBIC), 3168 (ECN), and Linux where a profile is named after it.
+//! (Eifel), 6937 (PRR), 9438 (CUBIC), 3168 (ECN), draft-cardwell-iccrg-bbr-congestion-control-00 (BBR), and
+//! Linux where a profile is named after it.
 
 #![forbid(unsafe_code)]
 
 mod config;
 mod congestion;
+mod delivery_rate;
 mod endpoint;
 mod linux;
+mod pacing;
 mod path;
 mod persist;
 mod receiver;

@@ -21,6 +21,8 @@ const NIL: u32 = u32::MAX;
 /// A segment that an ACK newly reported as arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivered {
+    /// Its id, which it had while it was outstanding.
+    pub id: u32,
     pub end: u64,
     pub sent: Instant,
     pub ever_retransmitted: bool,
@@ -60,13 +62,14 @@ pub(crate) struct AckSummary {
 
 impl AckSummary {
     /// A segment is newly delivered; `cumulative` if it is not by SACK.
-    fn note(&mut self, record: &Record, cumulative: bool) {
+    fn note(&mut self, id: u32, record: &Record, cumulative: bool) {
         self.delivered += record.len();
         let retransmitted = record.ever_retransmitted();
         let original =
             cumulative && retransmitted && self.echo_before.is_some_and(|before| record.sent >= before);
         if !original {
             self.note_newest(Delivered {
+                id,
                 end: record.end(),
                 sent: record.sent,
                 ever_retransmitted: retransmitted,
@@ -229,13 +232,14 @@ impl Scoreboard {
         }
     }
 
-    /// A new segment `start .. end` was sent.
+    /// A new segment `start .. end` was sent. Answers its id.
     #[inline]
-    pub fn push(&mut self, start: u64, end: u64, now: Instant) {
+    pub fn push(&mut self, start: u64, end: u64, now: Instant) -> u32 {
         let id = self.ring.next_id();
         let len = (end - start) as u32;
         self.ring.push(Record { start, sent: now, len, prev: self.chain_tail, next: NIL, flags: CHAINED });
         self.append(id);
+        id
     }
 
     /// The last segment, which begins at `start`, was sent more than once.
@@ -281,15 +285,15 @@ impl Scoreboard {
                 summary.original_delivered |= end <= self.original_limit;
                 summary.reordered |= end < self.fack;
             }
-            last_plain = Some((end, sent));
+            last_plain = Some((id, end, sent));
         }
         if self.chain_head == NIL {
             self.chain_tail = NIL;
         }
         summary.delivered += delivered;
-        if let Some((end, sent)) = last_plain {
+        if let Some((id, end, sent)) = last_plain {
             summary.last_sent = summary.last_sent.max(Some(sent));
-            summary.note_newest(Delivered { end, sent, ever_retransmitted: false });
+            summary.note_newest(Delivered { id, end, sent, ever_retransmitted: false });
         }
         self.fack = self.fack.max(last_end);
         if summary.retransmission_acked {
@@ -310,7 +314,7 @@ impl Scoreboard {
         if record.is_sacked() {
             return;
         }
-        summary.note(&record, true);
+        summary.note(id, &record, true);
         if sent_once {
             summary.reordered |= record.end() < self.fack;
             summary.original_delivered |= record.end() <= self.original_limit;
@@ -400,7 +404,7 @@ impl Scoreboard {
                 self.sacked_bytes += len;
                 self.sacked_segments += 1;
                 summary.sacked += len;
-                summary.note(&record, false);
+                summary.note(self.ring.id(index), &record, false);
                 if !record.ever_retransmitted() {
                     if end < self.fack {
                         summary.reordered = true;

@@ -11,6 +11,8 @@
 
 mod ack;
 mod ack_in;
+mod by_model;
+mod model;
 mod path;
 mod states;
 mod timers;
@@ -20,7 +22,7 @@ mod usage;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{Bytes, Seq};
 
-use crate::config::{TcpConfig, WindowReduction};
+use crate::config::{Congestion, TcpConfig, WindowReduction};
 use crate::congestion::{Controller, Window};
 use crate::linux::Quirks;
 use crate::persist::SendWindow;
@@ -33,6 +35,7 @@ use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::source::Source;
 
+use model::Model;
 use usage::Usage;
 
 pub(crate) use ack_in::AckIn;
@@ -115,6 +118,8 @@ enum Reduction {
     Proportional,
     /// With what is delivered, and by packet conservation while losses go on (Linux `tcp_cwnd_reduction`).
     Conserving,
+    /// Not at all: cwnd is the model's.
+    ByModel,
 }
 
 /// Why a segment is sent.
@@ -148,6 +153,20 @@ struct ByteProbe {
     again: bool,
 }
 
+/// What the handshake agreed on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreed {
+    /// Payload bytes of a full segment.
+    pub mss: u32,
+    pub sack: bool,
+    pub ecn: bool,
+    /// The peer's window, from a segment with sequence number `seq`.
+    pub window: u64,
+    pub seq: Seq,
+    /// Our initial sequence number.
+    pub iss: Seq,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     cfg: TcpConfig,
@@ -164,6 +183,8 @@ pub(crate) struct Sender {
     nxt: u64,
     window: Window,
     controller: Controller,
+    /// BBR, and what it needs; `None` with any other congestion control.
+    model: Option<Box<Model>>,
     peer: SendWindow,
     state: CaState,
     quirks: Quirks,
@@ -213,6 +234,7 @@ impl Sender {
             nxt: 0,
             window: Window { cwnd: cfg.initial_window(u32::from(cfg.mss)), ssthresh: u64::MAX, mss },
             controller: Controller::new(cfg.congestion, cfg.hystart, cfg.details),
+            model: None,
             peer: SendWindow::new(cfg.accept_window_shrink_same_ack),
             state: CaState::Open,
             quirks: Quirks::new(cfg.details),
@@ -243,9 +265,9 @@ impl Sender {
         }
     }
 
-    /// The handshake is done: `mss` payload bytes a segment, the peer's window from a segment with sequence
-    /// `seq`.
-    pub fn establish(&mut self, now: Instant, mss: u32, sack: bool, ecn: bool, window: u64, seq: Seq) {
+    /// The handshake is done, which `agreed` on this.
+    pub fn establish(&mut self, now: Instant, agreed: &Agreed) {
+        let Agreed { mss, sack, ecn, window, seq, iss } = *agreed;
         self.started = now;
         self.last_sent = now;
         self.una = 1;
@@ -265,11 +287,18 @@ impl Sender {
         self.window.cwnd = self.cfg.initial_window(mss);
         self.peer.open(window, seq, 1);
         self.detector = Detector::new(self.cfg.recovery, sack);
+        if self.cfg.congestion == Congestion::Bbr {
+            self.reduction = Reduction::ByModel;
+            self.model = Some(Box::new(Model::new(now, &mut self.window, u64::from(iss.0))));
+        }
     }
 
     /// RTT of the handshake.
     pub fn handshake_rtt(&mut self, now: Instant, rtt: Duration) {
         self.rtt.sample(now, rtt, self.una, self.nxt);
+        if let Some(model) = &mut self.model {
+            model.on_handshake(now, &self.window, rtt);
+        }
     }
 
     /// The SYN was lost so many times, once at least: RFC 5681 section 3.1 starts with one segment, RFC 6298

@@ -53,7 +53,12 @@ fn cases() -> impl Strategy<Value = Case> {
         (any::<u64>(), 0u32..25, 0u32..20, (0u64..3000, 0u64..2500), any::<bool>(), 3usize..60, 1u64..80);
     let ends = (
         0usize..6,
-        prop_oneof![Just(Congestion::Reno), Just(Congestion::Vegas), Just(Congestion::Cubic)],
+        prop_oneof![
+            Just(Congestion::Reno),
+            Just(Congestion::Vegas),
+            Just(Congestion::Cubic),
+            Just(Congestion::Bbr)
+        ],
         0usize..6,
         prop_oneof![
             Just(DelayedAck::Off),
@@ -209,7 +214,7 @@ proptest! {
 #[test]
 fn every_recovery_with_every_congestion_control_survives_the_same_mishaps() {
     for profile in 0..6 {
-        for congestion in [Congestion::Reno, Congestion::Vegas, Congestion::Cubic] {
+        for congestion in [Congestion::Reno, Congestion::Vegas, Congestion::Cubic, Congestion::Bbr] {
             for (loss, reorder, zero_window) in [(0, 0, false), (5, 0, false), (0, 15, false), (3, 5, true)] {
                 for seed in 0..4 {
                     run(&Case {

@@ -52,6 +52,14 @@ pub const QUARTER_SILENT: Conditions = Conditions {
     seeds: ONE,
 };
 
+/// Two of its cases with BBR, whose window is not what silences cost others.
+pub const QUARTER_SILENT_BBR: Conditions = Conditions {
+    name: "quarter silent, BBR",
+    cases: &["fifo-5000", "dsasync"],
+    congestion: &["bbr"],
+    ..QUARTER_SILENT
+};
+
 /// The same at 100 ms with Reno, whose window takes longest to come back.
 pub const FAR: Conditions = Conditions {
     name: "quarter silent, 100 ms",

@@ -34,8 +34,7 @@ pub struct Conditions {
     pub set: &'static [&'static str],
     /// Those of its cases that run.
     pub cases: &'static [&'static str],
-    /// The senders' congestion controls. What a stack has not got it does not run: the simulator has no BBR,
-    /// a kernel may lack one.
+    /// The senders' congestion controls. What a stack has not got it does not run: a kernel may lack one.
     pub congestion: &'static [&'static str],
     /// Seeds.
     pub seeds: &'static [u64],
@@ -51,7 +50,7 @@ pub enum Source {
 }
 
 /// What the simulator's senders can do of what conditions ask for.
-const SIMULATED: [&str; 3] = ["reno", "cubic", "vegas"];
+const SIMULATED: [&str; 4] = ["reno", "cubic", "vegas", "bbr"];
 
 /// One run that conditions ask for.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 
 use crate::Answer;
 use crate::conditions::{
-    CLEAN_3_MS, CLEAN_50_MS, CLEAN_100_MS, CUBIC, FAR, QUARTER_SILENT, SENSED, SENSED_V6,
+    CLEAN_3_MS, CLEAN_50_MS, CLEAN_100_MS, CUBIC, FAR, QUARTER_SILENT, QUARTER_SILENT_BBR, SENSED, SENSED_V6,
 };
 use crate::findings::Findings;
 use crate::plan::{Conditions, Plan};
@@ -16,7 +16,14 @@ pub fn plans() -> Vec<Plan> {
             shows: "Without silences every sender fills the link at 3, 50 and 100 ms: what is lost elsewhere is the silences' doing.",
             conditions: &[CLEAN_3_MS, CLEAN_50_MS, CLEAN_100_MS],
             check: clean_link_is_full,
-            agree: None,
+            agree: Some(same_on_both),
+        },
+        Plan {
+            name: "bbr_keeps_its_goodput_under_the_mechanism",
+            shows: "BBR has with the mechanism what it has over a deep queue, and the kernel's has what the simulator's has.",
+            conditions: &[QUARTER_SILENT_BBR],
+            check: bbr_keeps_goodput,
+            agree: Some(same_on_both),
         },
         Plan {
             name: "without_silences_the_mechanism_costs_nothing",
@@ -83,6 +90,24 @@ fn clean_link_is_full(runs: &Runs, findings: &mut Findings) -> Answer {
         // On a real clock the time counted begins and ends between two frames.
         findings.at_most(one, "goodput / limit", share(one), 1.02);
         findings.equal(one, "silences", one.record.link.silences, 0);
+    }
+    Ok(())
+}
+
+fn bbr_keeps_goodput(runs: &Runs, findings: &mut Findings) -> Answer {
+    for (one, deep) in runs.of_with("dsasync", "fifo-5000")? {
+        findings.at_least(deep, "goodput / limit", share(deep), 0.85);
+        findings.at_least(one, "goodput, of the deep queue's", share(one) / share(deep), 0.97);
+    }
+    Ok(())
+}
+
+/// Every cell carries on the kernel what it carries in the simulator, to within 5 %.
+fn same_on_both(simulator: &Runs, linux: &Runs, findings: &mut Findings) -> Answer {
+    for (one, other) in linux.beside(simulator) {
+        let ratio = share(other) / share(one);
+        findings.at_least(one, "simulated goodput, of the measured", ratio, 0.95);
+        findings.at_most(one, "simulated goodput, of the measured", ratio, 1.05);
     }
     Ok(())
 }

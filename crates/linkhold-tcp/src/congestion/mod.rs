@@ -5,6 +5,7 @@
 //! Dispatch is by enum, so a copy is cheap: undo restores the algorithm with the window (RFC 9438 section
 //! 4.9.2).
 
+mod bbr;
 mod cubic;
 mod hystart;
 mod reno;
@@ -15,6 +16,7 @@ mod window;
 use linkhold_core::time::Duration;
 
 use crate::config;
+pub(crate) use bbr::{Bbr, ModelAck, Repair};
 pub(crate) use cubic::Cubic;
 pub(crate) use reno::Reno;
 pub(crate) use tp_crahn::{TpCrahn, shifted};
@@ -28,6 +30,8 @@ pub(crate) enum Controller {
     Vegas(Vegas),
     Cubic(Cubic),
     TpCrahn(TpCrahn),
+    /// cwnd is [`Bbr`]'s, a model that the sender keeps: undo does not take it back.
+    Bbr,
 }
 
 impl Controller {
@@ -37,6 +41,7 @@ impl Controller {
             config::Congestion::Vegas => Self::Vegas(Vegas::default()),
             config::Congestion::Cubic => Self::Cubic(Cubic::new(hystart, details)),
             config::Congestion::TpCrahn => Self::TpCrahn(TpCrahn::default()),
+            config::Congestion::Bbr => Self::Bbr,
         }
     }
 
@@ -48,6 +53,7 @@ impl Controller {
             Self::Vegas(vegas) => vegas.on_ack(window, ack),
             Self::Cubic(cubic) => cubic.on_ack(window, ack),
             Self::TpCrahn(tp_crahn) => tp_crahn.on_ack(window, ack),
+            Self::Bbr => {}
         }
     }
 
@@ -58,6 +64,7 @@ impl Controller {
             Self::Vegas(vegas) => vegas.on_congestion(window, basis),
             Self::Cubic(cubic) => cubic.on_congestion(window, basis),
             Self::TpCrahn(tp_crahn) => tp_crahn.on_congestion(window, basis),
+            Self::Bbr => window.ssthresh,
         }
     }
 
@@ -68,13 +75,14 @@ impl Controller {
             Self::Vegas(vegas) => vegas.on_timeout(),
             Self::Cubic(cubic) => cubic.on_timeout(),
             Self::TpCrahn(tp_crahn) => tp_crahn.on_timeout(),
+            Self::Bbr => {}
         }
     }
 
     /// The sender starts to send with nothing in flight, `quiet` after its last segment.
     pub fn on_transmit_start(&mut self, quiet: Duration) {
         match self {
-            Self::Reno(_) | Self::Vegas(_) | Self::TpCrahn(_) => {}
+            Self::Reno(_) | Self::Vegas(_) | Self::TpCrahn(_) | Self::Bbr => {}
             Self::Cubic(cubic) => cubic.on_transmit_start(quiet),
         }
     }
@@ -82,7 +90,7 @@ impl Controller {
     /// The sender was stopped for `quiet`.
     pub fn on_quiet(&mut self, quiet: Duration) {
         match self {
-            Self::Reno(_) | Self::Vegas(_) | Self::TpCrahn(_) => {}
+            Self::Reno(_) | Self::Vegas(_) | Self::TpCrahn(_) | Self::Bbr => {}
             Self::Cubic(cubic) => cubic.on_quiet(quiet),
         }
     }

@@ -60,6 +60,7 @@ impl Sender {
         if ack.ack > self.una {
             self.byte_probe = None;
         }
+        let flight_before = self.flight_for_model();
 
         let mut summary = AckSummary {
             echo_before: ack.echo.and_then(|echo| sent_before(now, ts_now, echo)),
@@ -94,6 +95,9 @@ impl Sender {
         if frozen {
             // What was lost or spurious is found at the first ACK after the thaw; until then nothing moves
             // the window.
+            if let Some(model) = &mut self.model {
+                model.on_frozen_ack(&summary);
+            }
             return true;
         }
         let mut step = Step {
@@ -115,6 +119,9 @@ impl Sender {
         self.alert(&mut step, ack.ece, stats);
         if (acked > 0 || sack_rearms) && !step.reordering_timer && self.quirks.timer_follows_state() {
             self.rearm(now);
+        }
+        if let Some(flight_before) = flight_before {
+            self.ask_model(&step, flight_before);
         }
         true
     }

@@ -54,7 +54,7 @@ impl Sender {
             CaState::Recovery => {
                 let delivered = step.summary.delivered;
                 match self.reduction {
-                    Reduction::AtOnce => {}
+                    Reduction::AtOnce | Reduction::ByModel => {}
                     Reduction::Proportional => {
                         let (pipe, Window { ssthresh, mss, .. }) = (self.pipe(), self.window);
                         self.window.cwnd = self.prr.on_ack(delivered, pipe, ssthresh, mss).max(mss);
@@ -120,8 +120,10 @@ impl Sender {
     #[cold]
     pub(super) fn reduce_once(&mut self) {
         let basis = self.reduction_basis();
-        self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
-        self.window.cwnd = self.window.ssthresh;
+        self.window.ssthresh = self.new_ssthresh(basis);
+        if self.reduction != Reduction::ByModel {
+            self.window.cwnd = self.window.ssthresh;
+        }
         self.high_seq = self.nxt;
         self.state = CaState::Cwr;
         self.undo = Undo::NONE;
@@ -170,7 +172,7 @@ impl Sender {
         } else {
             self.arm_undo(Cause::FastRecovery);
             let basis = self.reduction_basis();
-            self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
+            self.window.ssthresh = self.new_ssthresh(basis);
         }
         self.prr.begin(reduced_from);
         if self.reduction == Reduction::AtOnce {
@@ -205,7 +207,10 @@ impl Sender {
             return;
         }
         let Window { ssthresh, mss, .. } = self.window;
-        self.window.cwnd = self.detector.leave(ssthresh, self.nxt - self.una, mss);
+        let cwnd = self.detector.leave(ssthresh, self.nxt - self.una, mss);
+        if self.reduction != Reduction::ByModel {
+            self.window.cwnd = cwnd;
+        }
         self.state = CaState::Open;
         self.order = Order::LostFirst;
         self.rearm(step.now);
@@ -242,7 +247,9 @@ impl Sender {
         match self.detector.on_partial(step.acked, step.duplicate, self.window.mss) {
             Partial::Stay => {}
             Partial::Leave => {
-                self.window.cwnd = self.window.ssthresh;
+                if self.reduction != Reduction::ByModel {
+                    self.window.cwnd = self.window.ssthresh;
+                }
                 self.state = CaState::Open;
                 self.board.unmark_lost();
             }
@@ -336,22 +343,25 @@ impl Sender {
 
     #[cold]
     fn restore(&mut self, stats: &mut Stats) {
+        let cwnd = self.window.cwnd;
         let cause = if self.quirks.undo_leaves_controller() {
             self.undo.restore_window(&mut self.window)
         } else {
             self.undo.restore(&mut self.window, &mut self.controller)
         };
         count_spurious(cause, stats);
+        self.model_undoes(cwnd);
     }
 
     /// The timeout was needless: one ordinary decrease stands in for it.
     fn decrease_instead(&mut self, stats: &mut Stats) {
         let from_cwnd = self.cfg.window_reduction == WindowReduction::FromCwnd;
-        let flight = self.nxt - self.una;
+        let (flight, cwnd) = (self.nxt - self.una, self.window.cwnd);
         let cause = self.undo.decrease_instead(&mut self.window, &mut self.controller, |before| {
             if from_cwnd { before.cwnd } else { flight.min(before.cwnd) }
         });
         count_spurious(cause, stats);
+        self.model_undoes(cwnd);
         // Disarmed, so that this only leaves the loss state.
         self.take_back(stats);
     }

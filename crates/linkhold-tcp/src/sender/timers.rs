@@ -8,7 +8,7 @@
 use linkhold_core::action::Resend;
 use linkhold_core::time::{Duration, Instant};
 
-use super::{Due, Motion, Order, Sender, Timer};
+use super::{Due, Motion, Order, Reduction, Sender, Timer};
 use crate::endpoint::ts_clock;
 use crate::recovery::CaState;
 use crate::recovery::rack::{Path, Tlp};
@@ -23,7 +23,10 @@ impl Sender {
         if self.is_silent() || self.motion.is_frozen() {
             return None;
         }
-        let timer = self.timer_at();
+        let timer = match &self.model {
+            None => self.timer_at(),
+            Some(model) => [self.timer_at(), model.held_until].into_iter().flatten().min(),
+        };
         if !self.source.is_by_the_clock() {
             return timer;
         }
@@ -92,7 +95,8 @@ impl Sender {
         }
         let before = self.state;
         self.react_to_detection(now, detected, stats);
-        if at_once && before != CaState::Recovery && self.state == CaState::Recovery {
+        let entered = before != CaState::Recovery && self.state == CaState::Recovery;
+        if at_once && entered && self.reduction != Reduction::ByModel {
             self.reduce_proportionally(self.window.mss, false);
         }
     }
@@ -125,7 +129,7 @@ impl Sender {
             stats.timeout_reductions += 1;
             stats.timeouts_undecided = 1;
             let basis = self.reduction_basis();
-            self.window.ssthresh = self.controller.on_congestion(&self.window, basis);
+            self.window.ssthresh = self.new_ssthresh(basis);
             self.controller.on_timeout();
         } else if self.quirks.every_timeout_resets_controller() {
             self.controller.on_timeout();
@@ -135,6 +139,7 @@ impl Sender {
         // network.
         self.window.cwnd = self.pipe() + self.window.mss;
         self.state = CaState::Loss;
+        self.model_hears_timeout(now);
         self.high_seq = self.nxt;
         self.order = if self.hears_base_station { Order::AllLostAtOnce } else { Order::LostAtOnce };
         self.tlp.reset();
@@ -264,6 +269,9 @@ impl Sender {
         self.board.shift_times(by);
         self.detector.shift_times(by);
         self.controller.on_quiet(by);
+        if let Some(model) = &mut self.model {
+            model.shift_times(by);
+        }
         self.last_sent += by;
         self.motion = Motion::Thawed { first_echo: ts_clock(now) };
         Some(by)

@@ -37,7 +37,9 @@ impl Sender {
         if plan.is_some() {
             return plan;
         }
-        self.settle(now);
+        if !self.is_paced() {
+            self.settle(now);
+        }
         if let Some(tick) = self.cfg.timer_tick
             && self.wheel.0 != self.timer
         {
@@ -57,6 +59,9 @@ impl Sender {
 
     /// The next lost segment or new data.
     fn next_segment(&mut self, now: Instant) -> Option<Plan> {
+        if self.model.is_some() && self.waits_for_pace(now) {
+            return None;
+        }
         if self.order != Order::NewFirst
             && let Some(plan) = self.retransmission(now)
         {
@@ -104,6 +109,9 @@ impl Sender {
             self.order = Order::LostFirst;
         }
         self.board.retransmitted(id, now);
+        if self.model.is_some() {
+            self.model_hears_segment(now, id, record.len(), false);
+        }
         if matches!(self.state, CaState::Recovery | CaState::Loss) {
             // A tail loss probe is no part of an episode that undo could take back.
             self.undo.on_retransmit(ts_clock(now));
@@ -178,8 +186,15 @@ impl Sender {
         if self.pipe() == 0 {
             self.controller.on_transmit_start(now.since(self.last_sent));
         }
-        self.board.push(start, end, now);
+        if self.model.is_some() {
+            self.model_hears_new_data(now);
+        }
+        let begins_flight = self.board.is_empty();
+        let id = self.board.push(start, end, now);
         self.nxt = end;
+        if self.model.is_some() {
+            self.model_hears_segment(now, id, segment, begins_flight);
+        }
         self.sent_new = true;
         self.sent(now, segment);
         self.arm_after_new_data(now);
@@ -202,7 +217,7 @@ impl Sender {
     fn restart_after_idle(&mut self, now: Instant) {
         let quiet = now.since(self.last_sent);
         let rto = self.rtt.rto();
-        if quiet <= rto {
+        if quiet <= rto || self.reduction == Reduction::ByModel {
             return;
         }
         let initial = self.cfg.initial_window(self.window.mss as u32);
@@ -280,6 +295,9 @@ impl Sender {
 
     /// Everything that may go has gone.
     fn settle(&mut self, now: Instant) {
+        if self.model.is_some() {
+            self.model_hears_that_all_went(now);
+        }
         if self.order == Order::AllLostAtOnce {
             self.order = Order::LostFirst;
         }
