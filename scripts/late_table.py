@@ -29,8 +29,8 @@ BURSTS = {"0.3": [], "2": ["radio.primary_user.on_mean=2s", "radio.primary_user.
 PAUSE_PER_BURST = 4
 TOLD = {"told": "true", "untold": "false"}
 ROUTERS = ("fifo", "fq_codel", "mac80211", "drop")
-# In the simulator; the kernel has bbr, too, and runs what is not cubic at this lateness only.
-CONGESTION, ALSO, ALSO_AT_MS = ("cubic", "reno"), ("reno", "bbr"), 20
+# In the simulator; the kernel runs what is not cubic at this lateness only. Only the window of the first two is losses'.
+CONGESTION, LOSS_BASED, ALSO, ALSO_AT_MS = ("cubic", "reno", "bbr"), ("cubic", "reno"), ("reno", "bbr"), 20
 # Fixed before measuring: least share of the limit by lateness, most delay beyond fq_codel's, most that is sent for nothing.
 AIM_SHARE, AIM_DELAY_S, AIM_DUPLICATES = {0: 0.97, 5: 0.97, 20: 0.97, 50: 0.95}, 0.025, 0.02
 # BBR is compared with what it has over a deep FIFO without a mechanism, which hears nothing and therefore has no cells untold.
@@ -107,7 +107,9 @@ def simulated(options, commit):
     seeds = options.seeds
     jobs = [(SCENARIO, seeds, congestion, name, settings) for name, _, settings in every() for congestion in CONGESTION]
     few = reduced(SCENARIO, ENDS_CASES, options.out / "ends")
-    jobs += [(few, seeds, congestion, name, settings) for name, _, settings in every(ends=True) for congestion in CONGESTION]
+    jobs += [(few, seeds, congestion, name, settings) for name, _, settings in every(ends=True) for congestion in LOSS_BASED]
+    deep_fifo = reduced(SCENARIO, [f'{DEEP}"'], options.out / "deep")
+    jobs += [(deep_fifo, seeds, "bbr", deep(name), [*settings, DEEP_LIMIT]) for late in LATE_MS for name, settings in told_at(late)]
     found = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for count, (name, congestion, cases) in enumerate(pool.map(simulate, jobs), 1):
@@ -194,16 +196,27 @@ class Page:
             sys.exit(f"{name}, {case}: {len(ours)} seeds have a delay outside silences, and {len(theirs)} over fq_codel")
         return self.estimates.of([one - other for one, other in zip(ours, theirs)])
 
-    def verdicts(self, mechanism, told, late, ends=False):
+    def beyond_deep(self, name, case):
+        """BBR's share of the limit beyond what it has over a deep FIFO without a mechanism, paired by seed."""
+        alone = deep(name.replace("rate untold", "rate told"))
+        ours, theirs = self.values("bbr", name, case, "share"), self.values("bbr", alone, DEEP, "share")
+        if len(ours) != len(theirs):
+            sys.exit(f"{name}, {case}: {len(ours)} seeds, and {len(theirs)} over a deep FIFO")
+        return self.estimates.of([one - other for one, other in zip(ours, theirs)])
+
+    def verdicts(self, mechanism, told, late, ends=False, among=LOSS_BASED):
         """By aim: how many cells of a lateness meet it: yes, undecided, no; the worst mean, and where."""
         # What is to be low has its sign turned, so that every aim is a least.
         aims = {"share": (AIM_SHARE[late], 1), "delay": (AIM_DELAY_S, -1), "twice": (AIM_DUPLICATES, -1), "kept_rtos": (0, -1)}
         found = {key: ([0, 0, 0], []) for key in aims}
-        for congestion in CONGESTION:
+        for congestion in among:
             for name, router, where in alike(late, told, ends):
                 case = f"{mechanism}-{router}"
                 for key, (aim, sign) in aims.items():
-                    mean, half = self.beyond(congestion, name, case) if key == "delay" else self.of(congestion, name, case, key)
+                    if key == "share" and congestion == "bbr":
+                        aim, (mean, half) = 0, self.beyond_deep(name, case)
+                    else:
+                        mean, half = self.beyond(congestion, name, case) if key == "delay" else self.of(congestion, name, case, key)
                     counts, means = found[key]
                     low, high = sign * (mean - aim) - (half or 0), sign * (mean - aim) + (half or 0)
                     counts[0 if low >= 0 else 2 if high < 0 else 1] += 1
@@ -214,11 +227,12 @@ class Page:
         "share of the limit | least | p99 outside silences beyond fq_codel's | at most | sent for nothing | at most | timeouts not undone | a run, at most |"
     )
 
-    def judged(self, mechanism, told, late, ends=False):
+    def judged(self, mechanism, told, late, ends=False, among=LOSS_BASED):
         """The aims of a row of cells, and the worst of them."""
-        found = self.verdicts(mechanism, told, late, ends)
+        found = self.verdicts(mechanism, told, late, ends, among)
         (share, least, where), (delay, most, _), (twice, dear, _), (kept, often, _) = (found[key] for key in ("share", "delay", "twice", "kept_rtos"))
-        return f"{share} | {least:.3f} ({where}) | {delay} | {1e3 * most:+.1f} ms | {twice} | {100 * dear:.1f} % | {kept} | {often:.1f} |"
+        shown = f"{least:+.3f}" if among == ("bbr",) else f"{least:.3f}"
+        return f"{share} | {shown} ({where}) | {delay} | {1e3 * most:+.1f} ms | {twice} | {100 * dear:.1f} % | {kept} | {often:.1f} |"
 
     def aims(self):
         lines = [f"| | told, late | {self.AIMS_HEAD}", "|---" * 10 + "|"]
@@ -227,6 +241,19 @@ class Page:
                 for late in LATE_MS:
                     lines.append(f"| {mechanism}, rate {told} | {late} ms | {self.judged(mechanism, told, late)}")
         return lines
+
+    def bbr_aims(self):
+        """The same for BBR, whose goodput is judged by what it has over a deep FIFO."""
+        if not self.raw["simulator"]["cells"].get("bbr"):
+            return ["BBR has not been measured in the simulator (`make late-table`).", ""]
+        head = self.AIMS_HEAD.replace("share of the limit", "share of the limit beyond the deep FIFO's")
+        lines = [BBR, "", f"| | told, late | {head}", "|---" * 10 + "|"]
+        for told in TOLD:
+            for late in LATE_MS:
+                lines.append(f"| dsasync, rate {told} | {late} ms | {self.judged('dsasync', told, late, among=('bbr',))}")
+        alone = [self.of("bbr", deep(name), DEEP, "outside") for late in LATE_MS for name, _ in told_at(late)]
+        over = [1e3 * mean for mean, _ in alone]
+        return [*lines, "", f"Over the deep FIFO BBR's own 99th percentile outside silences is {min(over):.0f} to {max(over):.0f} ms.", ""]
 
     def ends_late(self):
         """What is left where the ends of bursts are told as late as their beginnings."""
@@ -243,7 +270,7 @@ class Page:
         lines += ["", "| bursts, round trip, congestion control, told late by | " + " | ".join(heads) + " |", "|---" * (1 + len(columns)) + "|"]
         for burst in BURSTS:
             for rtt in RTTS:
-                for congestion in CONGESTION:
+                for congestion in LOSS_BASED:
                     for late in ENDS_LATE_MS:
                         row = [f"{burst} s, {rtt} ms, {congestion}, {late} ms"]
                         row += [self.shown(congestion, cell(burst, rtt, late, told, ends=True), f"dsasync-{router}") for router, told in columns]
@@ -259,6 +286,8 @@ class Page:
         for burst in BURSTS:
             for rtt in RTTS:
                 for congestion in CONGESTION:
+                    if congestion not in self.raw["simulator"]["cells"]:
+                        continue
                     lines += [f"## Bursts of {burst} s, {rtt} ms, {congestion}", ""]
                     lines += ["| router, told late by | no mechanism | dsasync, rate untold | dsasync | no-copies, rate untold | no-copies |", "|---|---|---|---|---|---|"]
                     for router in ROUTERS:
@@ -270,8 +299,16 @@ class Page:
                                 kernel, _ = self.of(congestion, name, case, "share", stack="kernel")
                                 row.append(shown + ("" if kernel is None else f"; kernel {kernel:.3f}"))
                             lines.append("| " + " | ".join(row) + " |")
+                    if congestion == "bbr":
+                        lines += [self.over_deep(cell(burst, rtt, late, "told"), late) for late in LATE_MS]
                     lines.append("")
         return lines
+
+    def over_deep(self, name, late):
+        """A row of BBR over a deep FIFO, which has no mechanism."""
+        kernel, _ = self.of("bbr", deep(name), DEEP, "share", stack="kernel")
+        shown = self.shown("bbr", deep(name), DEEP) + ("" if kernel is None else f"; kernel {kernel:.3f}")
+        return f"| fifo of 1000, {late} ms | {shown} | | | | |"
 
     def kernel(self):
         """What the kernel carried beside the simulator, and what only the kernel has."""
@@ -297,7 +334,7 @@ class Page:
     def beyond_the_simulators(self, cells):
         """What can be said of the kernel's delay where it ran no fq_codel alone: how far it is beyond the simulator's there."""
         found = []
-        for congestion in [one for one in CONGESTION if one in cells]:
+        for congestion in [one for one in LOSS_BASED if one in cells]:
             for told in TOLD:
                 for late in LATE_MS:
                     for name, router, where in alike(late, told):
@@ -356,7 +393,7 @@ class Page:
     def text(self):
         told = self.raw["simulator"]
         lines = WORDS.format(seeds=told["seeds"], commit=told["commit"], scenario=SCENARIO).split("\n")
-        lines += ["## What was aimed at", "", AIMS, "", *self.aims(), "", "## Ends late, too", "", *self.ends_late(), "## Beside the kernel", "", *self.kernel(), *self.tables()]
+        lines += ["## What was aimed at", "", AIMS, "", *self.aims(), "", "## BBR", "", *self.bbr_aims(), "## Ends late, too", "", *self.ends_late(), "## Beside the kernel", "", *self.kernel(), *self.tables()]
         return "\n".join(lines)
 
 
@@ -381,6 +418,10 @@ AIMS = (
     "Each row below sums up 48 cells: three round trips, two lengths of bursts, two congestion controls and four routers; of each aim it has how many cells meet it, are "
     "undecided, and miss it, by the 95 % interval over the seeds, and the worst cell's mean. "
     "\"Sent for nothing\" is an upper bound: all that was sent again, less what was lost on the air."
+)
+BBR = (
+    "BBR (version 1, the kernel's) takes no loss for congestion, so that its aim is another, fixed before measuring like the rest: at least the "
+    "goodput that it has over a FIFO of 1000 packets without a mechanism, in the same cell, seed by seed. Each row sums up 24 cells."
 )
 ENDS = (
     "Here the mechanism is told each burst's end as late as its beginning; the radio itself sends again at once. What a silent sender loses so is airtime: "

@@ -41,9 +41,9 @@ PUBLISHED = {
     "downlink": {"ABC": (0.857, 95), "Sprout": (0.38, 79), "Verus": (0.82, 320), "BBR": (0.93, 480), "cubic+CoDel": (0.62, 108)},
     "uplink": {"ABC": (0.890, 92)},
 }
-COLOURS = {"fifo-100": "#0072B2", "fifo-1000": "#56B4E9", "fq_codel": "#009E73", "mac80211": "#CC79A7", "dsasync": "#D55E00", "dsasync-long": "#E69F00"}
+COLOURS = {"fifo-100": "#0072B2", "fifo-1000": "#56B4E9", "fq_codel": "#009E73", "mac80211": "#CC79A7", "bbr-fifo-100": "#000000", "bbr-fifo-1000": "#6E7781", "dsasync": "#D55E00", "dsasync-long": "#E69F00"}
 # Where labels stand that would cover each other.
-LABELS = {"dsasync": (-8, -3, "end"), "dsasync-long": (-4, -10, "middle"), "fifo-100": (8, 0, "start"), "fq_codel": (6, 14, "start")}
+LABELS = {"bbr-fifo-100": (-7, -7, "end"), "bbr-fifo-1000": (7, -6, "start"), "dsasync": (-8, -3, "end"), "dsasync-long": (-4, -10, "middle"), "fifo-100": (8, 0, "start"), "fq_codel": (6, 14, "start")}
 KEYS = {
     "share": lambda run: run["totals"]["limit_share"],
     "p50": lambda run: 1e3 * run["flows"][0]["queueing_delay_p50_s"],
@@ -180,7 +180,7 @@ def picture(raw, estimates):
     parts = []
     for column, (direction, word) in enumerate((("downlink", "down"), ("uplink", "up"))):
         panel = Panel(62 + column * 480, 34, 366, 250, 10000, 0.3, 0.2)
-        parts += panel.axes(f"Verizon LTE, {word}, 100 ms, CUBIC")
+        parts += panel.axes(f"Verizon LTE, {word}, 100 ms, CUBIC but where BBR is named")
         parts.append(f'<text x="{panel.left + 183}" y="324" text-anchor="middle">95th percentile of queueing delay, ms</text>')
         parts.append(f'<text transform="translate({panel.left - 48} 165) rotate(-90)" text-anchor="middle">goodput / capacity</text>')
         for case, values in raw["cells"][f"Verizon LTE, {word}, 100 ms"].items():
@@ -199,7 +199,7 @@ def panels(raw, estimates):
     """Every recording and direction (a row each) at every round trip (a column each)."""
     parts = []
     for place, (case, colour) in enumerate(COLOURS.items()):
-        parts.append(f'<circle cx="{56 + place * 118}" cy="16" r="4.5" fill="{colour}"/><text x="{66 + place * 118}" y="20">{case}</text>')
+        parts.append(f'<circle cx="{40 + place * 108}" cy="16" r="4.5" fill="{colour}"/><text x="{48 + place * 108}" y="20">{case}</text>')
     for row, (name, *_) in enumerate(CELLS):
         for column, rtt in enumerate(RTTS):
             panel = Panel(50 + column * 300, 62 + row * 190, 240, 120, 20000, 0.2, 0.2)
@@ -224,6 +224,7 @@ one-way delay less its minimum. Capacity is what the recording would have carrie
 {recordings}
 
 - `fifo-100`, `fifo-1000`, `fq_codel`, `mac80211` (fq_codel as Wi-Fi has it): a router with that queue, at both ends of the radio;
+- `bbr-fifo-100`, `bbr-fifo-1000`: the same two FIFOs under senders with BBR (version 1, as the kernel has it) in CUBIC's place;
 - `dsasync`: the default over a fifo of 100 packets; the radio may run dry for 0.1 of the time (`dry_share`);
 - `dsasync-long`: the same with `dry_share = 0.02`: as a rule more goodput, at more delay.
 
@@ -232,7 +233,7 @@ one-way delay less its minimum. Capacity is what the recording would have carrie
 Crosses are what others published for this recording at 100 ms
 ([ABC](https://www.usenix.org/conference/nsdi20/presentation/goyal), NSDI 2020). They are quoted at second
 hand, from an issue of this project that quotes the paper, and were not measured here, nor with this
-simulator. Every recording at every round trip:
+simulator. {beside_published} Every recording at every round trip:
 
 ![goodput against queueing delay, all recordings](traces-all.svg)
 """
@@ -341,8 +342,25 @@ def recordings_words():
     return words + " The round trips named are those of the wired path, without the radio."
 
 
+# What others published, and the cases here that are nearest to it.
+NEAREST = {"BBR": ("bbr-fifo-100", "bbr-fifo-1000"), "cubic+CoDel": ("fq_codel",)}
+
+
+def beside_published(raw, estimates):
+    """The published points of what is here, too, beside what is here."""
+    words = []
+    for name, cases in NEAREST.items():
+        share, p95 = PUBLISHED["downlink"][name]
+        cell = raw["cells"]["Verizon LTE, down, 100 ms"]
+        ours = [f"`{case}` has {number(estimates.of(cell[case]['share']), 3)} at {number(estimates.of(cell[case]['p95']), 0)} ms" for case in cases if case in cell]
+        if ours:
+            words.append(f"{name} is published with {share:.2f} of capacity at {p95} ms; here {listed(ours)}.")
+    return " ".join(words)
+
+
 def page(raw, estimates):
-    lines = WORDS.format(seeds=raw["seeds"], program=built_from(raw), recordings="\n".join(wrapped(recordings_words()))).split("\n")
+    words = "\n".join(wrapped(beside_published(raw, estimates)))
+    lines = WORDS.format(beside_published=words, seeds=raw["seeds"], program=built_from(raw), recordings="\n".join(wrapped(recordings_words()))).split("\n")
     lines += ["## What was aimed at", "", "Verizon LTE at a wired round trip of 100 ms; fixed before anything was measured.", "", *aims(raw, estimates)]
     table_of_bounds, verdicts = bound(raw)
     lines += BOUND.format(table=table_of_bounds, verdicts=verdicts).split("\n")[:-1]

@@ -114,6 +114,10 @@ struct Station {
     /// Bytes that it has not acknowledged, and what of them its flows may withhold because ACKs are delayed.
     outstanding: u64,
     first: u64,
+    /// Bytes that it has not acknowledged, and for which patience was lost: they may be lost themselves, and
+    /// keep nothing back for a while.
+    excused: u64,
+    excused_until: Instant,
     /// When it last acknowledged something new, or was sent a packet beyond what should be outstanding.
     heard: Instant,
     /// What it had to acknowledge was written off, and it has said nothing since: no packet waits for its
@@ -239,10 +243,11 @@ impl RoundTrips {
     /// as many bytes outstanding as its rate needs; `None`: something may go now.
     #[inline(always)]
     pub fn below_is_full(&self, now: Instant, station: StationId) -> Option<Instant> {
-        if self.below_is_never_full() { None } else { self.full_below(now, station) }
+        if self.below_is_never_full() { None } else { self.full_below(now, station).filter(|at| now < *at) }
     }
 
-    /// As [`below_is_full`](Self::below_is_full), where nobody tells the rate.
+    /// As [`below_is_full`](Self::below_is_full), where nobody tells the rate; the time may have come
+    /// already.
     #[inline(never)]
     fn full_below(&self, now: Instant, station: StationId) -> Option<Instant> {
         let shared = self.cell.limit();
@@ -259,19 +264,24 @@ impl RoundTrips {
         let own = untold.most_below(local, queued, fair)?;
         let most = shared.map_or(own, |cell| own.max(cell.most_of_one + untold.delayed() as u64));
         let record = self.stations.get(station)?;
-        if record.outstanding < most || record.gone {
+        let excused = if now < record.excused_until { record.excused } else { 0 };
+        let outstanding = record.outstanding.saturating_sub(excused);
+        if outstanding < most || record.gone {
             return None;
         }
         let patient = record.heard.max(self.silence_ended) + PATIENCE;
-        if now >= patient {
-            return None;
-        }
         let arrived = self.arrived(record.passed, record.least().unwrap_or(local), most);
-        let withheld = untold.rate.withheld(now, record.outstanding, record.first, arrived);
-        if record.outstanding < most + withheld.bytes.saturating_sub(untold.delayed() as u64) {
+        let withheld = untold.rate.withheld(now, outstanding, record.first, arrived);
+        if outstanding < most + withheld.bytes.saturating_sub(untold.delayed() as u64) {
             return None;
         }
         Some(withheld.grows.map_or(patient, |at| patient.min(at)))
+    }
+
+    /// True if the station has as many bytes outstanding as its rate needs, however long ago it was heard.
+    #[inline]
+    fn has_all_below(&self, now: Instant, station: StationId) -> bool {
+        !self.below_is_never_full() && self.full_below(now, station).is_some()
     }
 
     /// What is taken for arrived of what went down, if `most` bytes may be outstanding and a round trip
@@ -422,6 +432,7 @@ impl RoundTrips {
             self.unbook(old, bytes);
             let to = self.stations.at(flow.station);
             to.outstanding += u64::from(booked);
+            to.excused = to.excused.min(to.outstanding);
             to.first += first_of(booked);
             self.first += first_of(booked);
             if to.aside {
@@ -498,6 +509,12 @@ impl RoundTrips {
         let station = flow.station;
         let under_way = self.stations.get(station).map_or(0, |record| record.outstanding);
         let below_was_full = self.below_is_full(now, station).is_some();
+        if !below_was_full && self.has_all_below(now, station) {
+            // Patience is lost: as much goes down as should lie there, and not all that is held.
+            let record = self.stations.at(station);
+            (record.excused, record.excused_until) = (record.outstanding, now + PATIENCE);
+            record.heard = now;
+        }
         let cell_was_full = self.cell_is_full(now).is_some();
         if !told {
             self.measure_sent(now, flow, sent, under_way);

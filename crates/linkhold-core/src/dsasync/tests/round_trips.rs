@@ -302,6 +302,50 @@ fn what_fills_a_hole_or_delays_an_ack_is_not_the_radios_usual_time() {
     assert!(usual(&b) > Duration::from_millis(9), "{}", usual(&b));
 }
 
+/// A gap that nobody tells of: what is held does not go below at once when patience is lost, but each time
+/// as much as should lie there.
+#[test]
+fn to_a_station_that_says_nothing_no_more_goes_each_200_ms_than_should_lie_below() {
+    let mut b = Bench::new(&DsaSyncConfig {
+        clamp: Clamp::Always,
+        transmit_queue: Duration::from_millis(2),
+        standing_limit: Duration::ZERO,
+        ..plain(Mode::FreezeNudge)
+    });
+    b.open(101, 50_000);
+    // Pairs that take 2 ms, and then a queue that never runs empty.
+    for n in 0..300u64 {
+        let seq = 1000 + n as u32 * 2 * MSS;
+        let queued = if n < 20 { 0 } else { 20 };
+        let _ = b.at(1000 + n * 2).down(10, 101, seq, MSS);
+        let _ = b.down(11, 101, seq + MSS, MSS);
+        if !(20..40).contains(&n) {
+            let _ = b.at(1002 + n * 2).ack(12, 101, seq + 2 * MSS - queued * 2 * MSS, 50_000);
+        }
+    }
+    let first = 1000 + 600 * MSS;
+    let held =
+        (0..250).filter(|&n| b.at(1602).down(100 + n, 101, first + n as u32 * MSS, MSS).0 == Verdict::Hold);
+    let held = held.count();
+    assert!(held > 40, "{held} are held");
+    let mut went = Vec::new();
+    for at in (1605..3500).step_by(5) {
+        let released = released(&b.at(at).timeout()).len();
+        went.extend(core::iter::repeat_n(at, released));
+    }
+    let most = went.iter().filter(|at| **at < 1900).count();
+    assert!((1..20).contains(&most), "{went:?}");
+    for from in (1800..3400).step_by(200) {
+        let count = went.iter().filter(|at| (from..from + 195).contains(*at)).count();
+        assert!(count <= most + 1, "{count} of {most} from {from}: {went:?}");
+    }
+    assert!(went.len() > 2 * most, "{went:?}");
+    // It answers, and the rest goes at its pace.
+    let _ = b.at(3500).ack(200, 101, first + (250 - held as u32 + went.len() as u32) * MSS, 50_000);
+    let rest = (3501..3900).map(|at| released(&b.at(at).timeout()).len()).sum::<usize>();
+    assert!(rest > 1, "{rest}");
+}
+
 #[test]
 fn a_radio_that_is_never_empty_is_measured_too() {
     let mut b = Bench::new(&DsaSyncConfig {
