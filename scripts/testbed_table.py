@@ -123,12 +123,10 @@ def average(numbers):
 
 
 def simulate(program, seeds, job):
-    """The same cells in the simulator, for the congestion controls that it has."""
+    """The same cells in the simulator."""
     _, scenario, congestion, overrides = job
     runs = []
     for name in congestion:
-        if name == "bbr":
-            continue
         for run in simulated_runs(scenario, seeds, [f"tcp.congestion={name}", *overrides], program):
             run["linux"] = {"congestion": name, "case": run["case"]}
             runs.append(run)
