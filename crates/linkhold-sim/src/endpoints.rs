@@ -281,7 +281,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
     fn watched_arrival(&mut self, now: Instant, index: FlowIndex, side: usize, network: &mut Network) {
         let flow = self.flows[index.get()].tcp();
         let received = flow.ends[side].tcp.delivered();
-        let web_side = flow.web_side(side);
+        let web_end = flow.web_end(side);
         match &mut flow.app {
             App::Plain => {}
             App::Media(player) => {
@@ -290,7 +290,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
                 }
             }
             App::Web(user) => {
-                let step = user.browser.on_received(now, web_side, received);
+                let step = user.browser.on_received(now, web_end, received);
                 self.take_step(now, index, step, network);
             }
         }
