@@ -20,7 +20,7 @@ PROPTEST_RNG_SEED ?= 20261121
 PROPTEST_CASES ?= 1000
 SOAK_CASES ?= 300000
 
-.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench bench-beside setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit fifty-kills clean
+.PHONY: help demo build test unit pages bench-smoke router-page test-wifi wifi-page repeat-linux soak python lint fmt bench bench-beside setup setup-demo setup-host-page reproduction-tables testbed-table trace-table late-table late-table-kernel udp-table udp-kernel udp-quic host-table host-page page-numbers sense-speed sense-beside router-costs killed-times try-unit try-recipe fifty-kills clean
 
 help: ## Show what there is to run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -154,6 +154,9 @@ killed-times: build setup ## Measure how soon traffic goes on after the agent wa
 
 try-unit: build setup ## The packaged systemd unit under a systemd in namespaces of its own: started, killed, hung, stopped (as root)
 	packaging/try-unit.sh $(LINKHOLD)
+
+try-recipe: ## CONTRIBUTING's recipe "Add a mechanism", tried with a dummy in a copy of the tree: built, run, and its diff compared (minutes)
+	CARGO="$(CARGO)" scripts/try_recipe.py
 
 fifty-kills: setup ## Kill the agent 50 times at random under load: no transfer stops, no byte is wrong (as root, minutes)
 	$(CARGO) test --locked --workspace $(STRUCT_OPS) --test namespaces -- --ignored fifty_kills

@@ -183,7 +183,7 @@ def kernel_part(data):
         *wrapped(
             f"The same download and UDP flow between the kernel's own sockets ([`{SCENARIO}`](../{SCENARIO}), `linkhold testbed`), through `linkhold agent`, with the same "
             f"scenario in the simulator beside it: Linux {data['kernel']}, {KERNEL_SEEDS} seeds, {built_from(data)}. What is told is as above. Datagrams are sent by the simulator's own "
-            "schedule; which of the last the agent still holds when a run ends, and which it has dropped, is not told: all of these count as on their way."
+            "schedule. When a run ends, the testbed does not learn which of the last datagrams the agent still holds and which it has dropped: all of these count as on their way."
         ),
         "",
         *wrapped(

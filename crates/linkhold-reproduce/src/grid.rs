@@ -8,7 +8,7 @@ use linkhold_core::time::Instant;
 use linkhold_results::{RunRecord, RunSeries};
 use linkhold_scenario::{Case, Scenario};
 use linkhold_sim::slab::Packet;
-use linkhold_sim::{Observer, Tap};
+use linkhold_sim::{Observer, SeenAt};
 use rayon::prelude::*;
 
 use crate::options::{Progress, ReproduceError};
@@ -68,16 +68,16 @@ impl Observer for Acks {
         self.wanted
     }
 
-    fn on_packet(&mut self, now: Instant, tap: Tap, _flow: &FlowKey, packet: &Packet) {
+    fn on_packet(&mut self, now: Instant, seen_at: SeenAt, _flow: &FlowKey, packet: &Packet) {
         if packet.direction == Direction::Downlink || packet.segment.payload_len > 0 {
             return;
         }
-        match tap {
-            Tap::Station => {
+        match seen_at {
+            SeenAt::Station => {
                 self.gaps.extend(self.last.map(|last| now.since(last).as_secs_f64()));
                 self.last = Some(now);
             }
-            Tap::Correspondent => self.delays.push(now.since(packet.sent_at).as_secs_f64()),
+            SeenAt::Correspondent => self.delays.push(now.since(packet.sent_at).as_secs_f64()),
         }
     }
 }

@@ -203,7 +203,7 @@ file_table! {
         /// exponential.
         default fixed: bool = false;
         /// From a burst's start to its detection. Until then frames are sent and collide; 0s: the cell is
-        /// silent at once.
+        /// silent at once. docs/signals.md has what real radios take.
         default detection_delay: Duration = "0s";
         /// From a burst's end to the cell's resuming.
         default end_detection_delay: Duration = "0s";

@@ -26,7 +26,7 @@ use linkhold_wire::{EmitError, PcapngWriter};
 
 use crate::monitor::{self, Monitor, Numbers};
 use crate::network::Sent;
-use crate::observer::{Observer, Tap};
+use crate::observer::{Observer, SeenAt};
 use crate::on_wire::{datagram, segment};
 use crate::slab::{Packet, PacketKind};
 
@@ -146,14 +146,14 @@ impl<W: Write> Observer for Capture<W> {
         true
     }
 
-    fn on_packet(&mut self, now: Instant, tap: Tap, flow: &FlowKey, packet: &Packet) {
+    fn on_packet(&mut self, now: Instant, seen_at: SeenAt, flow: &FlowKey, packet: &Packet) {
         if self.failed.is_some() {
             return;
         }
-        let interface = match (tap, &self.radio) {
-            (Tap::Correspondent, _) => self.correspondent,
-            (Tap::Station, Radio::Stations(interface)) => *interface,
-            (Tap::Station, Radio::Ieee80211 { .. } | Radio::Ieee802154(_)) => return,
+        let interface = match (seen_at, &self.radio) {
+            (SeenAt::Correspondent, _) => self.correspondent,
+            (SeenAt::Station, Radio::Stations(interface)) => *interface,
+            (SeenAt::Station, Radio::Ieee80211 { .. } | Radio::Ieee802154(_)) => return,
         };
         let written = match packet.kind {
             PacketKind::Segment | PacketKind::Report => {

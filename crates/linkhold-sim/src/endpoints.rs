@@ -21,7 +21,7 @@ use crate::flow::FlowIndex;
 use crate::maps::MapRecorder;
 use crate::meter::Meter;
 use crate::network::{HostCommand, Network, Sent};
-use crate::observer::{Observer, Tap};
+use crate::observer::{Observer, SeenAt};
 use crate::path::RouteId;
 use crate::path_news::{self, News, PathNews};
 use crate::plan::{FlowPlan, Plan, Traffic};
@@ -250,7 +250,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             if self.observe_packets {
                 let info = network.flow(index);
                 let packet = Packet::new(now, info.entry(sending.direction), info, &sending);
-                self.observer.on_packet(now, tap_at(side), &info.key, &packet);
+                self.observer.on_packet(now, seen_at(side), &info.key, &packet);
             }
             network.send(now, &sending);
         }
@@ -267,7 +267,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
             if self.observe_packets {
                 let info = network.flow(index);
                 let packet = Packet::datagram(now, info.entry(direction), info, &sending);
-                self.observer.on_packet(now, tap_at(side), &info.key, &packet);
+                self.observer.on_packet(now, seen_at(side), &info.key, &packet);
             }
             network.send_datagram(now, &sending);
         }
@@ -281,7 +281,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
     fn watched_arrival(&mut self, now: Instant, index: FlowIndex, side: usize, network: &mut Network) {
         let flow = self.flows[index.get()].tcp();
         let received = flow.ends[side].tcp.delivered();
-        let web_side = flow.web_side(side);
+        let web_end = flow.web_end(side);
         match &mut flow.app {
             App::Plain => {}
             App::Media(player) => {
@@ -290,7 +290,7 @@ impl<'o, O: Observer> Endpoints<'o, O> {
                 }
             }
             App::Web(user) => {
-                let step = user.browser.on_received(now, web_side, received);
+                let step = user.browser.on_received(now, web_end, received);
                 self.take_step(now, index, step, network);
             }
         }
@@ -451,8 +451,8 @@ impl<'o, O: Observer> Endpoints<'o, O> {
     }
 }
 
-const fn tap_at(side: usize) -> Tap {
-    if side == CORRESPONDENT { Tap::Correspondent } else { Tap::Station }
+const fn seen_at(side: usize) -> SeenAt {
+    if side == CORRESPONDENT { SeenAt::Correspondent } else { SeenAt::Station }
 }
 
 impl<O: Observer> Hosts for Endpoints<'_, O> {
@@ -465,7 +465,7 @@ impl<O: Observer> Hosts for Endpoints<'_, O> {
     fn on_arrival(&mut self, now: Instant, _id: PacketId, packet: Packet, network: &mut Network) {
         let side = receiver_of(packet.direction);
         if self.observe_packets {
-            self.observer.on_packet(now, tap_at(side), &network.flow(packet.flow).key, &packet);
+            self.observer.on_packet(now, seen_at(side), &network.flow(packet.flow).key, &packet);
         }
         let flow = match &mut self.flows[packet.flow.get()] {
             Flow::Tcp(flow) => flow,

@@ -49,6 +49,6 @@ pub use capture::Capture;
 pub use cell::Cell;
 pub use engine::{Engine, Hosts};
 pub use error::SimError;
-pub use observer::{NoObserver, Observer, Tap};
+pub use observer::{NoObserver, Observer, SeenAt};
 pub use report::scenario_info;
 pub use run::{Simulation, mechanism_record, run_case, run_case_observed};

@@ -9,7 +9,7 @@ use crate::slab::Packet;
 
 /// Where a packet was seen: as a capture on that host would see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tap {
+pub enum SeenAt {
     /// At the correspondent host.
     Correspondent,
     /// At the station.
@@ -24,7 +24,7 @@ pub trait Observer {
     }
 
     /// A packet left (`packet.sent_at == now`) or reached a host.
-    fn on_packet(&mut self, _now: Instant, _tap: Tap, _flow: &FlowKey, _packet: &Packet) {}
+    fn on_packet(&mut self, _now: Instant, _seen_at: SeenAt, _flow: &FlowKey, _packet: &Packet) {}
 
     /// Asked once: are [`on_transmission`](Self::on_transmission) calls wanted?
     fn wants_transmissions(&self) -> bool {

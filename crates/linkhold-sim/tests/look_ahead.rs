@@ -6,7 +6,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_results::RunRecord;
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_sim::slab::Packet;
-use linkhold_sim::{Observer, Simulation, Tap, run_case_observed};
+use linkhold_sim::{Observer, SeenAt, Simulation, run_case_observed};
 
 const FRAME_MS: f64 = 5.0;
 /// Half of the wired round trip, which every ACK has in its delay too.
@@ -51,10 +51,10 @@ impl Observer for Acks {
         true
     }
 
-    fn on_packet(&mut self, now: Instant, tap: Tap, _flow: &FlowKey, packet: &Packet) {
+    fn on_packet(&mut self, now: Instant, seen_at: SeenAt, _flow: &FlowKey, packet: &Packet) {
         // The first seconds teach it.
         let learned = now > Instant::from_millis(5_000);
-        if learned && tap == Tap::Correspondent && packet.direction == Direction::Uplink {
+        if learned && seen_at == SeenAt::Correspondent && packet.direction == Direction::Uplink {
             self.delays.push(now.since(packet.sent_at));
         }
     }
@@ -165,9 +165,9 @@ impl Observer for Late {
         true
     }
 
-    fn on_packet(&mut self, now: Instant, tap: Tap, _flow: &FlowKey, packet: &Packet) {
+    fn on_packet(&mut self, now: Instant, seen_at: SeenAt, _flow: &FlowKey, packet: &Packet) {
         let settled = now > Instant::from_millis(1000 * SETTLED);
-        if settled && tap == Tap::Correspondent && packet.direction == Direction::Uplink {
+        if settled && seen_at == SeenAt::Correspondent && packet.direction == Direction::Uplink {
             self.delays.push(now.since(packet.sent_at));
         }
     }

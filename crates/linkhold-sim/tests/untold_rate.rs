@@ -21,7 +21,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_radio::Trace;
 use linkhold_scenario::{Case, Scenario};
 use linkhold_sim::slab::Packet;
-use linkhold_sim::{Observer, Simulation, Tap, run_case};
+use linkhold_sim::{Observer, SeenAt, Simulation, run_case};
 use linkhold_tcp::{Congestion, TcpConfig};
 
 /// Payload of a full segment with timestamps, which one opportunity carries.
@@ -85,9 +85,9 @@ impl Observer for Received {
         true
     }
 
-    fn on_packet(&mut self, now: Instant, tap: Tap, _flow: &FlowKey, packet: &Packet) {
+    fn on_packet(&mut self, now: Instant, seen_at: SeenAt, _flow: &FlowKey, packet: &Packet) {
         let ms = now.since(Instant::ZERO).as_millis() as usize;
-        if tap == Tap::Station && packet.sent_at < now {
+        if seen_at == SeenAt::Station && packet.sent_at < now {
             self.by_ms.resize(self.by_ms.len().max(ms + 1), 0.0);
             self.by_ms[ms] += f64::from(packet.segment.payload_len);
         }

@@ -110,7 +110,7 @@ pub enum Command {
         Every case sees the same random radio and the same arrivals (common random numbers), so that differences are \
         paired. On a terminal it prints a table and writes into --out: report.html (self-contained), run.json (the \
         same object as --json), flows.parquet, series.parquet, silences.parquet and scenario.toml (what was run, --set included). \
-        Files appear whole or not at all.\n\n\
+        Each file is written whole or not at all.\n\n\
         One scenario and one seed give the same results, byte for byte but for wall_s, whatever the number of threads.",
     after_long_help = "Examples:\n  \
         linkhold run scenarios/demo.toml\n  \
@@ -154,11 +154,11 @@ pub struct RunArgs {
     pub out: Option<PathBuf>,
     /// Also write every run's packets as pcapng, for Wireshark.
     ///
-    /// One file a case and seed. A packet stands in it where it is sent and where it arrives (interfaces
-    /// correspondent, in a mesh receiver, and station). Radios of 802.15.4, of a DCF and of a mesh have, in
-    /// place of the station, an interface air with each frame that was sent: of 802.11 with radiotap headers,
-    /// RTS, CTS, ACK, repetitions and AODV's messages. A frame that its receiver could not read says so in a
-    /// comment. Long payloads are cut short.
+    /// One file for each case and seed. A packet is recorded where it is sent and where it arrives
+    /// (interfaces correspondent, or in a mesh receiver, and station). Radios of 802.15.4, of a DCF and of
+    /// a mesh have, in place of the station, an interface air with each frame that was sent: of 802.11 with
+    /// radiotap headers, RTS, CTS, ACK, repetitions and AODV's messages. A frame that its receiver could
+    /// not read says so in a comment. Long payloads are cut short.
     #[arg(long)]
     pub pcap: bool,
 }
@@ -179,8 +179,8 @@ pub fn one_seed(text: &str) -> Result<u64, String> {
         each claim shows the kernel's number and the simulator's for the same stack: \"linux, 3 ms\", because no kernel of \
         today is the paper's. All runs of all figures go side by side, as many as the machine keeps up with; a run that \
         was late is made again. What the testbed cannot run is left out by name, with the reason. It needs what \
-        `linkhold testbed` needs (root, iperf3, /dev/net/tun), and time: --quick is 231 runs of 20 s, hours without \
-        it.",
+        `linkhold testbed` needs (root, iperf3, /dev/net/tun), and time: with --quick there are 231 runs of 20 s; \
+        without it, the runs take hours.",
     after_long_help = "Examples:\n  \
         linkhold reproduce                      everything\n  \
         linkhold reproduce dsasync/fig4 --quick one figure, three seeds, the paper's stack only\n  \
@@ -403,8 +403,8 @@ pub enum HostCommand {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Tell the running agent what happens on the radio.\n\n\
-        Does from a shell what a radio driver does by itself (see `linkhold agent schema`): in a driver's hooks, in cron, \
-        or by hand to try it out. The command returns as soon as the agent has taken note. If the agent has several \
+        What a radio driver can tell the agent by itself (`linkhold agent schema`), this command tells from a shell: in a \
+        driver's hooks, in cron, or by hand to try it out. The command returns as soon as the agent has taken note. If the agent has several \
         radios, the command prints which of them were told.",
     after_long_help = "Examples:\n  \
         linkhold signal freeze --for 500ms               silence of half a second; the agent ends it by itself\n  \

@@ -14,7 +14,7 @@ use linkhold_linux::testbed::outcome::{Completions, Outcome};
 use linkhold_linux::testbed::run::available_congestion_controls;
 use linkhold_results::{MechanismRecord, RunRecord, RunSeries};
 use linkhold_sim::slab::Packet;
-use linkhold_sim::{Observer, Tap, run_case_observed};
+use linkhold_sim::{Observer, SeenAt, run_case_observed};
 
 use crate::plan::{Plan, Run};
 
@@ -292,9 +292,9 @@ impl Observer for ZeroWindows {
         true
     }
 
-    fn on_packet(&mut self, _: Instant, tap: Tap, _: &FlowKey, packet: &Packet) {
-        let arrives = (tap, packet.direction) == (Tap::Correspondent, Direction::Uplink)
-            || (tap, packet.direction) == (Tap::Station, Direction::Downlink);
+    fn on_packet(&mut self, _: Instant, seen_at: SeenAt, _: &FlowKey, packet: &Packet) {
+        let arrives = (seen_at, packet.direction) == (SeenAt::Correspondent, Direction::Uplink)
+            || (seen_at, packet.direction) == (SeenAt::Station, Direction::Downlink);
         if arrives && packet.segment.window == 0 && !packet.segment.flags.contains(TcpFlags::RST) {
             self.0 += 1;
         }

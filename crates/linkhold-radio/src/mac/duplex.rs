@@ -5,22 +5,22 @@
 use linkhold_core::time::Instant;
 
 use super::context::Context;
-use super::shared::Medium;
+use super::shared::SharedMedium;
 use crate::frame::RadioId;
 use crate::rng::Stream;
 
 /// The pair.
 #[derive(Clone, Debug)]
 pub(crate) struct Duplex {
-    down: Medium,
-    up: Medium,
+    down: SharedMedium,
+    up: SharedMedium,
 }
 
 impl Duplex {
     pub(crate) fn new(stations: u32, seed: u64) -> Self {
         Self {
-            down: Medium::new(0..1, Stream::new(seed, "mac", 0)),
-            up: Medium::new(1..stations + 1, Stream::new(seed, "mac", 1)),
+            down: SharedMedium::new(0..1, Stream::new(seed, "mac", 0)),
+            up: SharedMedium::new(1..stations + 1, Stream::new(seed, "mac", 1)),
         }
     }
 

@@ -26,13 +26,13 @@ use duplex::Duplex;
 use grants::Grants;
 use grants::accounting::UplinkAccounting;
 use ieee802154::CsmaCa;
-use shared::Medium;
+use shared::SharedMedium;
 use trace::TraceMac;
 
 /// A MAC at work.
 #[derive(Clone, Debug)]
 pub(crate) enum Access {
-    Shared(Medium),
+    Shared(SharedMedium),
     Duplex(Duplex),
     Trace(TraceMac),
     Ieee802154(Box<CsmaCa>),
@@ -43,7 +43,7 @@ pub(crate) enum Access {
 impl Access {
     pub(crate) fn new(mac: &Mac, stations: u32, seed: u64) -> Self {
         match mac {
-            Mac::Shared => Self::Shared(Medium::new(0..stations + 1, Stream::new(seed, "mac", 0))),
+            Mac::Shared => Self::Shared(SharedMedium::new(0..stations + 1, Stream::new(seed, "mac", 0))),
             Mac::Duplex => Self::Duplex(Duplex::new(stations, seed)),
             Mac::Trace(link) => Self::Trace(TraceMac::new(link.down.clone(), link.up.clone(), stations)),
             Mac::Ieee802154(config) => Self::Ieee802154(Box::new(CsmaCa::new(config, stations, seed))),

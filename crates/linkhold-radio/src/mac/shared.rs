@@ -53,7 +53,7 @@ impl OnAir {
 
 /// The medium and those who contend for it.
 #[derive(Clone, Debug)]
-pub(crate) struct Medium {
+pub(crate) struct SharedMedium {
     contenders: Range<usize>,
     /// Whose turn comes next.
     turn: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Medium {
     stream: Stream,
 }
 
-impl Medium {
+impl SharedMedium {
     pub(crate) fn new(contenders: Range<u32>, stream: Stream) -> Self {
         let contenders = contenders.start as usize..contenders.end as usize;
         Self { turn: contenders.start, contenders, on_air: None, ends_at: Instant::FAR_FUTURE, stream }

@@ -22,7 +22,7 @@ use crate::trace::{OPPORTUNITY_BYTES, Trace, TraceCursor};
 
 /// One direction.
 #[derive(Clone, Debug)]
-struct Side {
+struct Way {
     cursor: TraceCursor,
     contenders: Range<usize>,
     turn: usize,
@@ -32,7 +32,7 @@ struct Side {
     due: Instant,
 }
 
-impl Side {
+impl Way {
     fn new(trace: Arc<Trace>, contenders: Range<usize>) -> Self {
         Self {
             cursor: TraceCursor::new(trace),
@@ -110,13 +110,13 @@ fn unusable(context: &Context<'_>) -> bool {
 /// Both directions.
 #[derive(Clone, Debug)]
 pub(crate) struct TraceMac {
-    down: Side,
-    up: Side,
+    down: Way,
+    up: Way,
 }
 
 impl TraceMac {
     pub(crate) fn new(down: Arc<Trace>, up: Arc<Trace>, stations: u32) -> Self {
-        Self { down: Side::new(down, 0..1), up: Side::new(up, 1..stations as usize + 1) }
+        Self { down: Way::new(down, 0..1), up: Way::new(up, 1..stations as usize + 1) }
     }
 
     pub(crate) fn next(&self) -> Instant {

@@ -30,7 +30,7 @@ const MOST_DRAWS: u32 = 1_000;
 
 /// An end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum WebEnd {
     /// The user's.
     Client,
     /// The server's.
@@ -127,16 +127,16 @@ impl Browser {
     }
 
     /// One end has received `received` bytes of this connection.
-    pub fn on_received(&mut self, now: Instant, side: Side, received: u64) -> Step {
+    pub fn on_received(&mut self, now: Instant, end: WebEnd, received: u64) -> Step {
         let State::Asking { size, answered } = self.state else { return Step::Nothing };
-        match side {
-            Side::Server if !answered && received >= self.asked => {
+        match end {
+            WebEnd::Server if !answered && received >= self.asked => {
                 self.state = State::Asking { size, answered: true };
                 self.answered += size;
                 Step::Answer(Bytes(size))
             }
-            Side::Client if answered && received >= self.answered => self.object_done(now),
-            Side::Server | Side::Client => Step::Nothing,
+            WebEnd::Client if answered && received >= self.answered => self.object_done(now),
+            WebEnd::Server | WebEnd::Client => Step::Nothing,
         }
     }
 
@@ -279,21 +279,21 @@ mod tests {
             let mut user = Browser::new(known(connection), Stream::new(1, "web", 0));
             user.count_from(at(0));
             assert_eq!(user.begin(at(0)), Step::Ask(Bytes(350)));
-            assert_eq!(user.on_received(at(10), Side::Server, 349), Step::Nothing);
-            assert_eq!(user.on_received(at(11), Side::Server, 350), Step::Answer(Bytes(5_000)));
-            assert_eq!(user.on_received(at(12), Side::Server, 350), Step::Nothing);
-            assert_eq!(user.on_received(at(20), Side::Client, 4_999), Step::Nothing);
-            let Step::Wait(parsed) = user.on_received(at(21), Side::Client, 5_000) else {
+            assert_eq!(user.on_received(at(10), WebEnd::Server, 349), Step::Nothing);
+            assert_eq!(user.on_received(at(11), WebEnd::Server, 350), Step::Answer(Bytes(5_000)));
+            assert_eq!(user.on_received(at(12), WebEnd::Server, 350), Step::Nothing);
+            assert_eq!(user.on_received(at(20), WebEnd::Client, 4_999), Step::Nothing);
+            let Step::Wait(parsed) = user.on_received(at(21), WebEnd::Client, 5_000) else {
                 panic!("it parses")
             };
             assert!(parsed > at(21));
             let parsed = parsed.max(at(100));
             assert_eq!(user.on_wake(parsed), Step::Ask(Bytes(350)));
-            assert_eq!(user.on_received(parsed, Side::Server, 700), Step::Answer(Bytes(700)));
-            assert_eq!(user.on_received(parsed, Side::Client, 5_700), Step::Ask(Bytes(350)));
-            assert_eq!(user.on_received(parsed, Side::Server, 1_050), Step::Answer(Bytes(700)));
+            assert_eq!(user.on_received(parsed, WebEnd::Server, 700), Step::Answer(Bytes(700)));
+            assert_eq!(user.on_received(parsed, WebEnd::Client, 5_700), Step::Ask(Bytes(350)));
+            assert_eq!(user.on_received(parsed, WebEnd::Server, 1_050), Step::Answer(Bytes(700)));
             let done = parsed + Duration::from_millis(50);
-            let Step::Read { until, close } = user.on_received(done, Side::Client, 6_400) else {
+            let Step::Read { until, close } = user.on_received(done, WebEnd::Client, 6_400) else {
                 panic!("it reads")
             };
             assert!(until > done);
@@ -306,12 +306,12 @@ mod tests {
                 WebConnection::Page => {
                     assert_eq!(user.on_wake(until), Step::Connect(Bytes(350)));
                     assert_eq!(
-                        user.on_received(until, Side::Server, 1_050),
+                        user.on_received(until, WebEnd::Server, 1_050),
                         Step::Nothing,
                         "the old connection"
                     );
                     user.connected();
-                    assert_eq!(user.on_received(until, Side::Server, 350), Step::Answer(Bytes(5_000)));
+                    assert_eq!(user.on_received(until, WebEnd::Server, 350), Step::Answer(Bytes(5_000)));
                 }
             }
         }
@@ -323,8 +323,8 @@ mod tests {
         user.begin(at(0));
         user.leave();
         user.embedded.clear();
-        assert_eq!(user.on_received(at(1), Side::Server, 350), Step::Answer(Bytes(5_000)));
-        let Step::Read { until, .. } = user.on_received(at(2), Side::Client, 5_000) else {
+        assert_eq!(user.on_received(at(1), WebEnd::Server, 350), Step::Answer(Bytes(5_000)));
+        let Step::Read { until, .. } = user.on_received(at(2), WebEnd::Client, 5_000) else {
             panic!("it reads")
         };
         assert_eq!((user.on_wake(until), user.on_wake(until)), (Step::Leave, Step::Nothing));

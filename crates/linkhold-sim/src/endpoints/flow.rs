@@ -6,7 +6,7 @@ use linkhold_core::units::{Bytes, Seq};
 use linkhold_results::{FlowRecord, FlowTransport};
 use linkhold_tcp::{Endpoint, Source, Stats, TcpConfig};
 
-use crate::apps::browser::{Browser, Side};
+use crate::apps::browser::{Browser, WebEnd};
 use crate::apps::player::Player;
 use crate::meter::Meter;
 use crate::plan::{Connections, FlowPlan, Traffic, WebPlan};
@@ -109,8 +109,8 @@ impl TcpFlow {
     }
 
     /// Which end of the web `side` is.
-    pub const fn web_side(&self, side: usize) -> Side {
-        if side == self.sender { Side::Server } else { Side::Client }
+    pub const fn web_end(&self, side: usize) -> WebEnd {
+        if side == self.sender { WebEnd::Server } else { WebEnd::Client }
     }
 
     /// Counts from `now` on.

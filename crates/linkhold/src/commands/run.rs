@@ -107,11 +107,11 @@ impl<O: Observer> Observer for Watched<'_, O> {
     fn on_packet(
         &mut self,
         now: linkhold_core::time::Instant,
-        tap: linkhold_sim::Tap,
+        seen_at: linkhold_sim::SeenAt,
         flow: &linkhold_core::packet::FlowKey,
         packet: &linkhold_sim::slab::Packet,
     ) {
-        self.inner.on_packet(now, tap, flow, packet);
+        self.inner.on_packet(now, seen_at, flow, packet);
     }
 
     fn wants_transmissions(&self) -> bool {

@@ -36,8 +36,8 @@ use crate::{Failure, interrupt};
         what the kernel says: retransmissions, timeouts, spurious timeouts, the congestion window before and after each \
         silence, receive windows. A case's name carries the congestion control: none/cubic; cases are compared with the \
         scenario's first, or --baseline, under the same congestion control.\n\n\
-        A run whose air was handled late (99th percentile above 1 ms) is refused and run again with fewer beside it, \
-        in the end alone; it is never reported. What is finished is reported even where other runs failed. \
+        A run in which the radio's events were handled late (99th percentile above 1 ms) is never reported: the run is made \
+        again with fewer beside it, in the end alone. What is finished is reported even where other runs failed. \
         Everything made is removed again, also on Ctrl-C.\n\n\
         Needs root, iperf3 and /dev/net/tun; `linkhold doctor` says what is missing.",
     after_long_help = "Examples:\n  \
@@ -46,7 +46,7 @@ use crate::{Failure, interrupt};
         linkhold testbed scenarios/demo.toml --set wired.rtt=100ms --json | jq '.runs[].linux.counters'\n  \
         linkhold testbed scenarios/demo.toml --pcap --jobs 1\n  \
         linkhold testbed --batch many.json --out out/many --resume --json\n\n\
-        A batch is a JSON file, a list of what one command each would say:\n  \
+        A batch is a JSON file: a list with an object for each scenario, whose keys mean what those options mean:\n  \
         [{\"name\": \"far\", \"scenario\": \"scenarios/demo.toml\", \"cc\": [\"bbr\"], \"set\": [\"wired.rtt=100ms\"], \"seeds\": 3}]\n\n\
         Exit codes:\n  \
         0  it worked\n  \
