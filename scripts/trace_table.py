@@ -43,7 +43,8 @@ PUBLISHED = {
 }
 COLOURS = {"fifo-100": "#0072B2", "fifo-1000": "#56B4E9", "fq_codel": "#009E73", "mac80211": "#CC79A7", "bbr-fifo-100": "#000000", "bbr-fifo-1000": "#6E7781", "dsasync": "#D55E00", "dsasync-long": "#E69F00"}
 # Where labels stand that would cover each other.
-LABELS = {"bbr-fifo-100": (-7, -7, "end"), "bbr-fifo-1000": (7, -6, "start"), "dsasync": (-8, -3, "end"), "dsasync-long": (-4, -10, "middle"), "fifo-100": (8, 0, "start"), "fq_codel": (6, 14, "start")}
+LABELS = {"bbr-fifo-100": (8, -12, "start"), "bbr-fifo-1000": (9, 3, "start"), "dsasync": (-8, -3, "end"), "dsasync-long": (-4, -10, "middle"), "fifo-100": (5, -19, "start"), "fq_codel": (6, 14, "start")}
+UP_LABELS = LABELS | {"bbr-fifo-100": (14, 6, "start"), "bbr-fifo-1000": (9, 0, "start"), "fifo-100": (8, -4, "start")}
 KEYS = {
     "share": lambda run: run["totals"]["limit_share"],
     "p50": lambda run: 1e3 * run["flows"][0]["queueing_delay_p50_s"],
@@ -180,12 +181,12 @@ def picture(raw, estimates):
     parts = []
     for column, (direction, word) in enumerate((("downlink", "down"), ("uplink", "up"))):
         panel = Panel(62 + column * 480, 34, 366, 250, 10000, 0.3, 0.2)
-        parts += panel.axes(f"Verizon LTE, {word}, 100 ms, CUBIC but where BBR is named")
+        parts += panel.axes(f"Verizon LTE, {word}, 100 ms; CUBIC unless BBR")
         parts.append(f'<text x="{panel.left + 183}" y="324" text-anchor="middle">95th percentile of queueing delay, ms</text>')
         parts.append(f'<text transform="translate({panel.left - 48} 165) rotate(-90)" text-anchor="middle">goodput / capacity</text>')
         for case, values in raw["cells"][f"Verizon LTE, {word}, 100 ms"].items():
             parts += panel.mark(case, values, estimates, 4.5)
-            along, across, anchor = LABELS.get(case, (7, -6, "start"))
+            along, across, anchor = (UP_LABELS if word == "up" else LABELS).get(case, (7, -6, "start"))
             x, y = (panel.x(estimates.of(values["p95"])[0]), panel.y(estimates.of(values["share"])[0]))
             parts.append(f'<text x="{x + along:.1f}" y="{y + across:.1f}" text-anchor="{anchor}">{case}</text>')
         for name, (share, p95) in PUBLISHED[direction].items():

@@ -34,6 +34,7 @@ fn config(profile: usize) -> TcpConfig {
         1 => TcpConfig::classic(Recovery::NewReno, Congestion::Reno),
         2 => TcpConfig::classic(Recovery::Sack, Congestion::Reno),
         3 => TcpConfig::linux(Congestion::Cubic),
+        4 => TcpConfig::linux(Congestion::Bbr),
         _ => TcpConfig::linux(Congestion::Reno),
     }
 }
@@ -41,7 +42,7 @@ fn config(profile: usize) -> TcpConfig {
 proptest! {
     #[test]
     fn whatever_is_commanded_every_byte_arrives(
-        profile in 0usize..5,
+        profile in 0usize..6,
         loss in 0u64..20,
         seed: u64,
         bytes in 1u64..60_000,
