@@ -192,12 +192,13 @@ pub fn an_interface_that_is_not_there() -> Outcome {
     Ok(())
 }
 
-/// What nft lists where there is a flow table of `wired0` and `radio0`, and where there is one of `lan7` only.
+/// What nft 1.0.6 lists on Linux 6.1 where there is a flow table of `wired0` and `radio0`, and where there is
+/// one of `lan7` only.
 const RECORDED_OWN: &str = include_str!("../../src/datapath/crossing/recorded-own.json");
 const RECORDED_ANOTHERS: &str = include_str!("../../src/datapath/crossing/recorded-anothers.json");
 
-/// Flow tables of the base station: the kernel's own, or, where it has none, an `nft` that plays what the real
-/// one printed on a kernel that has them.
+/// Flow tables of the base station: the kernel's own, or, where it has none, an `nft` that plays what the
+/// real one printed on a kernel that has them.
 struct FlowTables<'a> {
     netns: &'a NetNs,
     player: Option<tempfile::TempDir>,
