@@ -19,7 +19,8 @@ use proptest::test_runner::TestRunner;
 use support::driver::{Driver, Shares, World};
 use support::flow::FlowPlan;
 use support::steps::{
-    Step, plans, steps, steps_both_ways, steps_with_ghosts, steps_with_hogs, steps_with_losses, wild_steps,
+    Forgery, Step, forgeries, plans, steps, steps_both_ways, steps_with_ghosts, steps_with_hogs,
+    steps_with_losses, wild_steps,
 };
 
 fn config() -> impl Strategy<Value = DsaSyncConfig> {
@@ -100,14 +101,43 @@ fn world(config: &DsaSyncConfig, queue: Option<usize>, lag: u64) -> World {
     }
 }
 
+/// The same with space for everything, and without what connections share by design.
+fn ample(config: &DsaSyncConfig) -> DsaSyncConfig {
+    let uplink = match config.uplink.mode {
+        UplinkMode::Pooled => UplinkMode::PerStation,
+        mode => mode,
+    };
+    DsaSyncConfig {
+        clamp: Clamp::Off,
+        transmit_queue: Duration::ZERO,
+        uplink: UplinkConfig { mode: uplink, limit: Bytes(64_000_000), ..config.uplink },
+        max_held_packets: 131_072,
+        max_flows: 65_536,
+        dynamic_buffer: false,
+        ..config.with_b_alloc(Bytes(64_000_000))
+    }
+}
+
 fn agent(config: &DsaSyncConfig) -> DsaSync {
     DsaSync::new(config).expect("a valid configuration")
 }
 
 fn drive(config: &DsaSyncConfig, world: World, plans: &[FlowPlan], steps: &[Step]) {
+    drive_beside(config, world, plans, steps, &[], false);
+}
+
+/// As [`drive`], beside a third party that forges segments of one direction around the handshakes.
+fn drive_beside(
+    config: &DsaSyncConfig,
+    world: World,
+    plans: &[FlowPlan],
+    steps: &[Step],
+    forgeries: &[Forgery],
+    down: bool,
+) {
     let mut log = Vec::new();
     let mut recorder = Recorder::new(agent(config), config, &mut log).expect("a Vec takes all");
-    let mut driver = Driver::new(&mut recorder, world, plans);
+    let mut driver = Driver::new(&mut recorder, world, plans).beside(forgeries, down);
     driver.run(steps, |_| true);
     assert!(driver.mechanism.metrics().flows <= u64::from(config.max_flows));
     driver.quieten();
@@ -286,6 +316,55 @@ proptest! {
         assert_eq!(driver.held_packets(), 0);
     }
 
+    /// Around a handshake, a third party sends whatever it likes as one end of the connection: SYNs,
+    /// SYN-ACKs, data, ACKs, FINs and resets with numbers that are not the connection's, before the SYN and
+    /// between the SYN and its answer; and later SYNs and SYN-ACKs. Windows are told in the real scale (the driver checks every edge), and
+    /// no copy of what was forged is sent.
+    #[test]
+    fn the_contract_holds_for_forged_handshakes(
+        config in config(),
+        few in prop::bool::weighted(0.2),
+        queue in prop::option::of(1usize..60),
+        plans in plans(),
+        forgeries in forgeries(),
+        down in any::<bool>(),
+        steps in steps_with_losses(100),
+    ) {
+        let config = with_copies(config, few);
+        drive_beside(&config, world(&config, queue, 0), &plans, &steps, &forgeries, down);
+    }
+
+    /// With ample space, what a connection meets is the same with the third party and without: verdicts,
+    /// windows and the ACKs that are made up, each at its time. Without copies and nudges, because when these
+    /// go depends on round trips, and of those what is forged may make one sample more or less.
+    #[test]
+    fn a_forged_handshake_changes_nothing_of_the_real_one(
+        config in config(),
+        plans in plans(),
+        forgeries in forgeries(),
+        down in any::<bool>(),
+        steps in steps(100),
+    ) {
+        let ample = ample(&config);
+        let ample = DsaSyncConfig {
+            mode: if config.mode == Mode::FreezeNudge { Mode::Freeze } else { config.mode },
+            // What is forged takes part in what a station's uplink carries.
+            uplink: UplinkConfig { mode: UplinkMode::Off, ..ample.uplink },
+            ..ample
+        };
+        let journals = [&forgeries[..], &[]].map(|forgeries| {
+            let mut dsasync = agent(&ample);
+            let world = World { no_queue: true, ..world(&ample, None, 0) };
+            let mut driver = Driver::new(&mut dsasync, world, &plans).beside(forgeries, down);
+            driver.writes_journal = true;
+            driver.run(&steps, |_| true);
+            driver.journal
+        });
+        for (flow, plan) in plans.iter().enumerate() {
+            prop_assert_eq!(&journals[0][flow], &journals[1][flow], "flow {} ({:?})", flow, plan);
+        }
+    }
+
     /// With ample space, what a connection meets does not depend on connections of other stations. Left out
     /// because they share by design: the pooled shaper, the transmit queue that is kept short, the clamp
     /// (the channel is divided among stations), and space that is sized by the channel.
@@ -296,19 +375,7 @@ proptest! {
         steps in wild_steps(150),
         station in 0..support::steps::STATIONS,
     ) {
-        let uplink = match config.uplink.mode {
-            UplinkMode::Pooled => UplinkMode::PerStation,
-            mode => mode,
-        };
-        let ample = DsaSyncConfig {
-            clamp: Clamp::Off,
-            transmit_queue: Duration::ZERO,
-            uplink: UplinkConfig { mode: uplink, limit: Bytes(64_000_000), ..config.uplink },
-            max_held_packets: 131_072,
-            max_flows: 65_536,
-            dynamic_buffer: false,
-            ..config.with_b_alloc(Bytes(64_000_000))
-        };
+        let ample = ample(&config);
         let journals = [true, false].map(|others| {
             let mut dsasync = agent(&ample);
             let world = World { no_queue: true, ..world(&ample, None, 0) };

@@ -11,11 +11,11 @@
 //!   above its least.
 //! - A host alone has all, with 1 flow or 16: at least 0.95 of the limit.
 //! - Never more than B_alloc is held, also where that is short; and no packet is dropped for a standing queue
-//!   within 100 ms of a silence's end.
+//!   within 100 ms of a silence's end, neither here nor by the CoDel of a router below (five seeds).
 //!
-//! All are met but one ([`MISSED`]). Untold and with silences the sparse flow beside 16 flows at its own host
-//! meets its bound closely: 8.8 ms at 3 ms of wire and 9.5 at 50 where silences are told at once, 9.6 and 8.8
-//! where bursts are told late.
+//! All are met but two ([`MISSED`], [`MOST_EARLY_BELOW`]). Untold and with silences the sparse flow beside
+//! 16 flows at its own host meets its bound closely: 8.8 ms at 3 ms of wire and 9.5 at 50 where silences are
+//! told at once, 9.6 and 8.8 where bursts are told late.
 
 mod common;
 
@@ -24,11 +24,14 @@ use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::Direction;
 use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes};
-use linkhold_radio::Silence;
+use linkhold_radio::{FqCodelConfig, QueueConfig, QueueKind, Silence};
 use linkhold_results::RunRecord;
 use linkhold_scenario::{FlowGroup, ResolvedScenario, Source};
 use linkhold_sim::{Observer, Simulation, run_case};
 use linkhold_tcp::{Congestion, TcpConfig};
+
+/// What is not counted, of 25 s.
+const WARM_UP: Duration = Duration::from_secs(5);
 
 /// Whether the base station knows the channel's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +82,7 @@ impl Condition {
             let user = scenario.radio.channels[0].primary_user.as_mut().expect("the radio has one");
             user.detection_delay = Duration::from_millis(20);
         }
-        scenario.warm_up = Duration::from_secs(5);
+        scenario.warm_up = WARM_UP;
         scenario.radio.rate_told = self.rate == Rate::Told;
         scenario.radio.stations = 6;
         scenario.flows = flows;
@@ -208,44 +211,92 @@ impl Observer for Silences {
     }
 }
 
+/// Seeds of the silences after which drops are looked for.
+const SILENCES_OF: std::ops::RangeInclusive<u64> = 1..=5;
+
+/// Most packets that the router's fq_codel drops within 100 ms of the ends of all their silences. It drops
+/// none where rate and silences are told at once and the buffer is not too short for what is under way.
+/// Otherwise the aim is missed, most likely because what lay below when a silence began has stood there for
+/// all of it: 10 to 291 packets were measured. The bound only keeps it from becoming worse.
+const MOST_EARLY_BELOW: u64 = 350;
+
+/// The millisecond in which something was dropped, by its end, and how many packets.
+type Drops = Vec<(Instant, u64)>;
+
+/// Of drops after the warm-up, those within 100 ms of a silence's end. Before it, the first slow start fills
+/// any queue.
+fn soon_after(silences: &Silences, drops: &Drops) -> u64 {
+    let soon = |at: Instant| {
+        silences.0.iter().any(|silence| {
+            // What was dropped in the millisecond up to `at`.
+            at > silence.end && at.since(silence.end) <= Duration::from_millis(100)
+        })
+    };
+    drops.iter().filter(|(at, _)| *at > Instant::ZERO + WARM_UP && soon(*at)).map(|(_, count)| count).sum()
+}
+
 #[test]
 fn the_buffer_keeps_to_its_size_and_drops_nothing_for_standing_right_after_a_silence() {
     let mut failures = Vec::new();
     for condition in Condition::all().filter(|condition| condition.is_silent()) {
         // As it comes, and too short for what 17 flows have under way.
         for b_alloc in [DsaSyncConfig::default().b_alloc, Bytes(60_000)] {
-            let mut scenario = condition.scenario(vec![bulk(&[0], 16), bulk(&[1], 1)]);
-            scenario.mechanisms = vec![DsaSyncConfig::default().with_b_alloc(b_alloc).into()];
-            let (mut silences, mut drops, mut peak) = (Silences::default(), Vec::new(), 0);
-            let case = common::case("fair", scenario);
-            let mut run = Simulation::new(&case, 1, &mut silences).expect("it can run");
-            let mut before = 0;
-            for ms in 1..=25_000 {
-                let now = Instant::from_millis(ms);
-                run.advance(now);
-                let metrics = run.engine().network().taps()[0].mechanism().metrics();
-                peak = peak.max(metrics.held_bytes_peak);
-                let dropped = metrics.dropped[DropReason::StandingQueue as usize];
-                if dropped > before {
-                    drops.push(now);
+            for (router, queue) in [
+                ("fifo", QueueConfig::fifo(100)),
+                (
+                    "fq_codel",
+                    QueueConfig {
+                        kind: QueueKind::FqCodel(FqCodelConfig::default()),
+                        ..QueueConfig::fifo(100)
+                    },
+                ),
+            ] {
+                let (mut peak, mut own, mut early, mut below, mut early_below) = (0, 0, 0, 0, 0);
+                for seed in SILENCES_OF {
+                    let mut scenario = condition.scenario(vec![bulk(&[0], 16), bulk(&[1], 1)]);
+                    scenario.mechanisms = vec![DsaSyncConfig::default().with_b_alloc(b_alloc).into()];
+                    scenario.radio.router = queue;
+                    let (mut silences, mut drops, mut drops_below) =
+                        (Silences::default(), Drops::new(), Drops::new());
+                    let case = common::case("fair", scenario);
+                    let mut run = Simulation::new(&case, seed, &mut silences).expect("it can run");
+                    let (mut before, mut before_below) = (0, 0);
+                    for ms in 1..=25_000 {
+                        let now = Instant::from_millis(ms);
+                        run.advance(now);
+                        let network = run.engine().network();
+                        let metrics = network.taps()[0].mechanism().metrics();
+                        peak = peak.max(metrics.held_bytes_peak);
+                        let dropped = metrics.dropped[DropReason::StandingQueue as usize];
+                        let dropped_below = network.losses().queue;
+                        for (drops, dropped, before) in [
+                            (&mut drops, dropped, &mut before),
+                            (&mut drops_below, dropped_below, &mut before_below),
+                        ] {
+                            if dropped > *before {
+                                drops.push((now, dropped - *before));
+                            }
+                            *before = dropped;
+                        }
+                    }
+                    drop(run);
+                    assert!(!silences.0.is_empty(), "{condition:?}: no silence was seen");
+                    own += before;
+                    early += soon_after(&silences, &drops);
+                    below += before_below;
+                    early_below += soon_after(&silences, &drops_below);
                 }
-                before = dropped;
-            }
-            drop(run);
-            let soon = |at: &&Instant| {
-                silences.0.iter().any(|silence| {
-                    // What was dropped in the millisecond up to `at`.
-                    **at > silence.end && at.since(silence.end) <= Duration::from_millis(100)
-                })
-            };
-            let early = drops.iter().filter(soon).count();
-            println!(
-                "{condition:?}, {b_alloc}: at most {peak} bytes, {} drops, {early} of them early",
-                drops.len()
-            );
-            assert!(!silences.0.is_empty(), "{condition:?}: no silence was seen");
-            if peak > b_alloc.0 || early > 0 {
-                failures.push(format!("{condition:?}, {b_alloc}: {peak} bytes, {early} drops early"));
+                let told = format!(
+                    "{condition:?}, {b_alloc}, {router}: at most {peak} bytes, {own} drops, {early} of them early; \
+                     below {below}, {early_below} of them early"
+                );
+                println!("{told}");
+                let all_told = condition.rate == Rate::Told && condition.silent == Silent::ToldAtOnce;
+                let ample = b_alloc == DsaSyncConfig::default().b_alloc;
+                let most_below = if all_told && ample { 0 } else { MOST_EARLY_BELOW };
+                if peak > b_alloc.0 || early > 0 || early_below > most_below {
+                    failures.push(told);
+                }
             }
         }
     }

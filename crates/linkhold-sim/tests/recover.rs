@@ -17,7 +17,7 @@ use linkhold_core::packet::Direction;
 use linkhold_core::time::Duration;
 use linkhold_radio::{FqCodelConfig, InSilence, PrimaryUserConfig, QueueConfig, QueueKind, ToldConfig};
 use linkhold_results::RunRecord;
-use linkhold_scenario::ResolvedScenario;
+use linkhold_scenario::{NoFiles, ResolvedScenario, Scenario};
 use linkhold_sim::run_case;
 use linkhold_tcp::Congestion;
 
@@ -57,6 +57,8 @@ enum Router {
     Fifo,
     FqCodel,
     Mac80211,
+    /// What mac80211 gave to slow stations.
+    Mac80211Slow,
     Drop,
 }
 
@@ -67,6 +69,9 @@ impl Router {
             Self::Fifo => fifo,
             Self::FqCodel => QueueConfig { kind: QueueKind::FqCodel(FqCodelConfig::default()), ..fifo },
             Self::Mac80211 => QueueConfig { kind: QueueKind::FqCodel(FqCodelConfig::MAC80211), ..fifo },
+            Self::Mac80211Slow => {
+                QueueConfig { kind: QueueKind::FqCodel(FqCodelConfig::MAC80211_SLOW), ..fifo }
+            }
             Self::Drop => QueueConfig { in_silence: InSilence::Drop, ..fifo },
         }
     }
@@ -176,6 +181,8 @@ fn so_it_does_behind_mac80211_at_other_round_trips_and_in_longer_bursts() {
     for (cell, aim) in [
         (Cell { router: Router::Mac80211, late: 50, ..CELL }, 0.95),
         (Cell { router: Router::Mac80211, rtt: 3, rate_told: false, ..CELL }, 0.97),
+        (Cell { router: Router::Mac80211Slow, ..CELL }, 0.97),
+        (Cell { router: Router::Mac80211Slow, rtt: 50, rate_told: false, ..CELL }, 0.97),
         (
             Cell { router: Router::Drop, rtt: 50, congestion: Congestion::Reno, rate_told: false, ..CELL },
             0.97,
@@ -187,6 +194,36 @@ fn so_it_does_behind_mac80211_at_other_round_trips_and_in_longer_bursts() {
         failures.extend(missed(cell, aim, Some(over_fq_codel(cell))));
     }
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// The scenario of a slow Wi-Fi station. With the mechanism the former queue for slow stations is worth what
+/// that of today is, and costs no delay; the bounds are those of the aim.
+#[test]
+fn a_slow_station_has_the_same_over_mac80211s_queue_of_today_and_its_former_one() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/slow-station.toml");
+    let text = std::fs::read_to_string(path).expect("part of the project");
+    let scenario =
+        Scenario::parse(&text, "slow-station.toml", &[], &NoFiles).unwrap_or_else(|error| panic!("{error}"));
+    let cases = scenario.cases();
+    let kinds = |name: &str| {
+        let case = cases.iter().find(|case| case.name == name).expect("a case of the file");
+        assert!(matches!(case.scenario.radio.router.kind, QueueKind::FqCodel(_)));
+        let runs = SEEDS.map(|seed| run_case(case, seed).expect("it can run").0);
+        let share = mean(runs.iter().map(|run| run.totals.limit_share));
+        let delay = delay_outside(&runs);
+        let drops: u64 = runs.iter().map(|run| run.link.queue_drops).sum();
+        println!("{name}: {share:.4} of the limit, {:.1} ms, {drops} drops", delay * 1e3);
+        (case.scenario.radio.router.kind, share, delay)
+    };
+    let (today, alone, alone_delay) = kinds("mac80211");
+    let (slow, slow_alone, slow_delay) = kinds("mac80211-slow");
+    assert_eq!(today, QueueKind::FqCodel(FqCodelConfig::MAC80211));
+    assert_eq!(slow, QueueKind::FqCodel(FqCodelConfig::MAC80211_SLOW));
+    for name in ["dsasync-mac80211", "dsasync-mac80211-slow"] {
+        let (_, share, delay) = kinds(name);
+        assert!(share >= 0.97 && share > alone.max(slow_alone), "{name}: {share} of the limit");
+        assert!(delay <= alone_delay.min(slow_delay) + AIM_DELAY, "{name}: {delay} s");
+    }
 }
 
 /// A late end takes airtime, which no sender wins back: at most the lateness of each pause. The rest stays.

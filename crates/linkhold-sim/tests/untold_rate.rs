@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 use linkhold_core::dsasync::DsaSyncConfig;
 use linkhold_core::packet::{Direction, FlowKey};
 use linkhold_core::time::{Duration, Instant};
-use linkhold_radio::Trace;
-use linkhold_scenario::{Case, Scenario};
+use linkhold_core::units::BitRate;
+use linkhold_radio::{FqCodelConfig, PrimaryUserConfig, QueueConfig, QueueKind, Silence, Trace};
+use linkhold_scenario::{Case, FlowGroup, Scenario};
 use linkhold_sim::slab::Packet;
 use linkhold_sim::{Observer, SeenAt, Simulation, run_case};
 use linkhold_tcp::{Congestion, TcpConfig};
@@ -202,6 +203,92 @@ fn a_steady_radio_whose_rate_nobody_tells_is_full_without_a_queue_both_ways() {
     }
 }
 
+/// By how much less than the second minute the last one may have: of goodput, and of the estimate. Fixed
+/// before anything was measured.
+const MOST_LOST: f64 = 0.05;
+
+/// Time on air by millisecond: `None` in a silence.
+#[derive(Default)]
+struct Air {
+    received: Received,
+    silences: Vec<Silence>,
+}
+
+impl Observer for Air {
+    fn wants_packets(&self) -> bool {
+        true
+    }
+
+    fn on_packet(&mut self, now: Instant, tap: Tap, flow: &FlowKey, packet: &Packet) {
+        self.received.on_packet(now, tap, flow, packet);
+    }
+
+    fn on_silence(&mut self, silence: &Silence) {
+        self.silences.push(*silence);
+    }
+}
+
+/// Plan: ten minutes of downloads over 4 Mb/s whose rate nobody tells, bursts of 0.3 s a fifth of the time,
+/// told 20 ms late; 50 ms, over fq_codel; one flow of cubic, one of reno, and six of cubic.
+/// Check: the last minute's goodput and estimate, for each second on air, are not below the second minute's
+/// by more than [`MOST_LOST`]. An estimate that lowers what is let down, and so itself, would sink on.
+#[test]
+fn the_estimate_does_not_sink_in_ten_minutes() {
+    const MINUTES: usize = 10;
+    let mut failures = Vec::new();
+    for (congestion, count) in [(Congestion::Cubic, 1), (Congestion::Reno, 1), (Congestion::Cubic, 6)] {
+        let tcp = TcpConfig::linux(congestion);
+        let mut scenario =
+            common::clean(tcp, Duration::from_millis(50), Duration::from_secs(60 * MINUTES as u64));
+        scenario.radio.channels[0].phy_rate = BitRate::from_mbps(4);
+        scenario.radio.channels[0].primary_user = Some(PrimaryUserConfig {
+            on_mean: Duration::from_millis(300),
+            off_mean: Duration::from_millis(1200),
+            fixed: false,
+            detection_delay: Duration::from_millis(20),
+            end_detection_delay: Duration::ZERO,
+        });
+        scenario.radio.rate_told = false;
+        scenario.router_visible = false;
+        let queue = QueueConfig::fifo(100);
+        scenario.radio.router = QueueConfig { kind: QueueKind::FqCodel(FqCodelConfig::default()), ..queue };
+        scenario.flows = vec![FlowGroup { count, ..common::bulk(Direction::Downlink) }];
+        scenario.mechanisms = vec![DsaSyncConfig::default().into()];
+        let case = common::case("ten minutes", scenario);
+        let mut air = Air::default();
+        let mut estimates = [(0.0, 0); MINUTES];
+        let mut run = Simulation::new(&case, 1, &mut air).expect("it can run");
+        for tenth in 1..=600 * MINUTES as u64 {
+            run.advance(Instant::from_millis(tenth * 100));
+            let rate = run.engine().network().taps()[0].mechanism().metrics().measured_rate;
+            let (sum, looks) = &mut estimates[((tenth - 1) / 600) as usize];
+            *sum += rate as f64;
+            *looks += 1;
+        }
+        drop(run);
+        let minute = |number: usize| {
+            let [from, to] = [number, number + 1].map(|minute| Instant::from_millis(60_000 * minute as u64));
+            let silent = |silence: &Silence| silence.end.min(to).since(silence.start.max(from)).as_secs_f64();
+            let of_it = air.silences.iter().filter(|silence| silence.end > from && silence.start < to);
+            let on_air = 60.0 - of_it.map(silent).sum::<f64>();
+            let bytes: f64 = air.received.by_ms.iter().skip(number * 60_000).take(60_000).sum();
+            let (sum, looks) = estimates[number];
+            [bytes * 8.0 / on_air, sum / looks as f64]
+        };
+        let [second, last] = [minute(1), minute(MINUTES - 1)];
+        println!(
+            "{congestion:?}, {count}: goodput on air and estimate, bit/s: {second:.0?}, at the end {last:.0?}"
+        );
+        for (what, second, last) in [("goodput", second[0], last[0]), ("estimate", second[1], last[1])] {
+            // Of 4 Mb/s: what has sunk in the first minute sinks no further.
+            if last < (1.0 - MOST_LOST) * second || second < 2.8e6 {
+                failures.push(format!("{congestion:?}, {count}: {what} {second:.0}, at the end {last:.0}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
 /// Plan: one download with Reno over a radio whose rate nobody tells, on which bursts fall into the first
 /// slow start (seed 10: two of them in the first two seconds).
 /// Check: what was held goes down as fast as the radio takes it, the rate is found, and the window with it.
@@ -245,12 +332,12 @@ fn an_upload_is_not_judged_by_its_handshake() {
 }
 
 /// Downloads of one station over fq_codel, rate untold, bursts told 20 ms late, 100 ms: what lies below stays
-/// short, so CoDel hardly drops, and so does what waits here. Before, time until a hole was filled counted as
-/// the radio's: CoDel dropped 75 to 160 packets in 20 s, the goodput was 0.93 to 0.97, and the delay 115 to
-/// 128 ms at the 99th percentile.
+/// short, so CoDel hardly drops (2 to 6 packets in 20 s, means of ten seeds), and so does what waits here.
+/// Before, time until a hole was filled counted as the radio's: CoDel dropped 75 to 160 packets in 20 s, the
+/// goodput was 0.93 to 0.97, and the delay 115 to 128 ms at the 99th percentile.
 #[test]
 fn several_downloads_of_one_station_have_a_short_queue_below() {
-    const SEEDS: u64 = 4;
+    const SEEDS: u64 = 10;
     let mut failures = Vec::new();
     for (count, least) in [(2, 0.98), (4, 0.98), (8, 0.98), (16, 0.95)] {
         let settings = [
@@ -264,6 +351,7 @@ fn several_downloads_of_one_station_have_a_short_queue_below() {
             let mut sums = [0.0; 3];
             for seed in 1..=SEEDS {
                 let run = run_case(case, seed).expect("it can run").0;
+
                 let (totals, drops) = (run.totals, run.link.queue_drops as f64);
                 let of_run = [totals.limit_share, totals.delay_p99_outside_silence_s * 1e3, drops];
                 for (sum, value) in sums.iter_mut().zip(of_run) {
@@ -276,7 +364,7 @@ fn several_downloads_of_one_station_have_a_short_queue_below() {
         let told =
             format!("{count}: {share:.3}, {drops:.0} drops, p99 {p99:.0} ms ({alone:.0} without agent)");
         println!("{told}");
-        if share < least || drops > 40.0 || p99 > alone + 25.0 {
+        if share < least || drops > 10.0 || p99 > alone + 25.0 {
             failures.push(told);
         }
     }

@@ -17,7 +17,7 @@ use super::up_window::UpWindow;
 use super::window::Window;
 use crate::action::Rewrite;
 use crate::ending::Ending;
-use crate::opening::Syn;
+use crate::opening::{Rivals, Syn};
 use crate::packet::{
     Direction, FlowKey, MAX_WINDOW_SHIFT, PacketId, StationId, TcpFlags, TcpSegment, TcpTimestamp,
 };
@@ -72,9 +72,9 @@ pub(super) struct Flow {
     syn: Option<Syn>,
     /// Both SYNs were seen and fit together.
     agreed: bool,
-    /// A SYN on the connection though it is under way. It begins a new one if the other end answers it. On
-    /// the heap: hardly any connection has one.
-    rival: Option<Box<Syn>>,
+    /// SYNs though another came first, or the connection is under way. Each begins a new one if the other end
+    /// answers it. On the heap: hardly any connection has one.
+    rivals: Option<Box<Rivals>>,
     /// Another connection has taken the place of the one before.
     anew: bool,
 
@@ -190,7 +190,7 @@ impl Flow {
             handshake: Handshake::default(),
             syn: None,
             agreed: false,
-            rival: None,
+            rivals: None,
             anew: false,
             acked: None,
             offer: 0,
@@ -269,6 +269,11 @@ impl Flow {
         self.agreed || self.answered || self.has_data
     }
 
+    /// True if more was taken in than SYNs and what says nothing.
+    fn has_heard(&self) -> bool {
+        self.acked.is_some() || self.correspondent_acked.is_some() || self.ending != Ending::None
+    }
+
     /// Forgets the old connection on these ports, but not what is still held or closed because of it.
     fn restart(&mut self) {
         *self = Self {
@@ -298,7 +303,7 @@ impl Flow {
         let believed = match (tcp.flags.contains(TcpFlags::SYN), tcp.flags.contains(TcpFlags::ACK)) {
             (true, false) => self.on_syn(tcp, downlink),
             (true, true) => self.on_syn_ack(tcp, downlink),
-            (false, _) => true,
+            (false, _) => !tcp.flags.contains(TcpFlags::RST) || self.may_reset(tcp, downlink),
         };
         if believed {
             self.ending.note(tcp, downlink);
@@ -316,24 +321,23 @@ impl Flow {
             }
             return !self.agreed;
         }
-        if self.is_under_way() && !self.is_over() {
-            self.rival = Some(Box::new(syn));
+        // Either may be forged, so the answer decides: of two SYNs that cross (RFC 9293 section 3.5), too.
+        if (self.is_under_way() || self.syn.is_some()) && !self.is_over() {
+            self.rivals.get_or_insert_default().note(syn);
             return false;
         }
-        let crosses = self.syn.is_some_and(|old| old.downlink != downlink) && !self.is_over();
-        if !crosses && (self.syn.is_some() || self.is_known()) {
+        if self.syn.is_some() || self.is_known() {
             self.restart();
         }
-        // Of two SYNs that cross (RFC 9293 section 3.5) the first is kept: both SYN-ACKs repeat what the SYNs
-        // said.
-        self.syn.get_or_insert(syn);
+        self.syn = Some(syn);
         self.handshake.learn(tcp, downlink);
         true
     }
 
     fn on_syn_ack(&mut self, tcp: &TcpSegment, downlink: bool) -> bool {
         let answered = |syn: &Syn| syn.is_answered_by(tcp, downlink);
-        if let Some(rival) = self.rival.take_if(|rival| answered(rival)) {
+        let rival = self.rivals.as_mut().and_then(|rivals| rivals.take_answered(tcp, downlink));
+        if let Some(rival) = rival {
             self.restart();
             self.begin(&rival);
             self.agreed = true;
@@ -342,7 +346,7 @@ impl Flow {
         } else if let Some(syn) = self.syn {
             if answered(&syn) {
                 // What came between the two SYNs was not of this connection, unless the SYN carried data.
-                if self.is_under_way() {
+                if self.is_under_way() || self.has_heard() {
                     self.restart();
                 }
                 self.begin(&syn);
@@ -365,6 +369,7 @@ impl Flow {
             if syn.downlink { (Some(syn.end), None) } else { (None, Some(syn.end)) };
         self.down_sent = self.down_sent.and(self.down_max);
         self.down_begun = None;
+        self.signed = syn.signed;
         self.handshake = Handshake::default();
         let tcp = TcpSegment { flags: syn.flags, syn: syn.options, ..TcpSegment::default() };
         self.handshake.learn(&tcp, syn.downlink);
@@ -385,6 +390,14 @@ impl Flow {
             return false;
         }
         true
+    }
+
+    /// True if a reset can be of this connection. While SYNs wait for an answer, whoever does not see them
+    /// cannot refuse them.
+    fn may_reset(&self, tcp: &TcpSegment, downlink: bool) -> bool {
+        let rivals = self.rivals.iter().flat_map(|rivals| rivals.all());
+        let mut waiting = self.syn.iter().chain(rivals).peekable();
+        self.agreed || waiting.peek().is_none() || waiting.any(|syn| syn.is_reset_by(tcp, downlink))
     }
 
     /// The same of a reset from the station.

@@ -10,7 +10,7 @@ use linkhold_core::time::{Duration, Instant};
 use linkhold_core::units::{BitRate, Bytes, Fraction, Seq};
 
 use super::flow::{Flow, FlowPlan};
-use super::steps::Step;
+use super::steps::{Forgery, Number, Step, When};
 
 /// How the world behaves around the mechanism.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +72,11 @@ pub struct Driver<'m, M: Mechanism> {
     /// Numbers of packets that were sent from a copy.
     copies: u64,
     counters: Vec<u64>,
+    /// What a third party sends around the handshakes, and which way all of it goes.
+    forgeries: Vec<Forgery>,
+    forges_down: bool,
+    /// Numbers of packets that it sent.
+    forged: u64,
     /// Rank of the last packet of each flow that left, by direction.
     left: Vec<[Option<u64>; 2]>,
     queue: VecDeque<PacketId>,
@@ -102,6 +107,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             now: Instant::from_millis(1),
             out: Actions::new(),
             counters: vec![0; flows.len()],
+            forgeries: Vec::new(),
+            forges_down: false,
+            forged: 0,
             left: vec![[None; 2]; flows.len()],
             journal: vec![Vec::new(); flows.len()],
             writes_journal: false,
@@ -118,6 +126,14 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         };
         driver.tell_room();
         driver
+    }
+
+    /// The same beside a third party who forges one direction of the connections: who forges both is
+    /// believed.
+    pub fn beside(mut self, forgeries: &[Forgery], down: bool) -> Self {
+        self.forgeries = forgeries.to_vec();
+        self.forges_down = down;
+        self
     }
 
     /// Runs the steps of the flows that `wanted` names.
@@ -154,12 +170,21 @@ impl<'m, M: Mechanism> Driver<'m, M> {
     fn shake_hands(&mut self, wanted: impl Fn(&Flow) -> bool) {
         let seen = |flow: &Flow| flow.plan.handshake && wanted(flow);
         let wire = self.flows.iter().map(|flow| flow.plan.wire).max().unwrap_or_default();
+        self.forge_around_handshakes(When::BeforeTheSyn);
         for index in 0..self.flows.len() {
             if seen(&self.flows[index]) {
                 let (station, correspondent) = self.flow(index).handshake();
                 if self.flows[index].plan.pushed {
                     self.packet(index, Direction::Downlink, correspondent, 60);
+                } else {
+                    self.packet(index, Direction::Uplink, station, 60);
                 }
+            }
+        }
+        self.forge_around_handshakes(When::BetweenTheSyns);
+        for index in 0..self.flows.len() {
+            if seen(&self.flows[index]) && self.flows[index].plan.pushed {
+                let (station, _) = self.flow(index).handshake();
                 self.packet(index, Direction::Uplink, station, 60);
             }
         }
@@ -170,6 +195,44 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 self.packet(index, Direction::Downlink, correspondent, 60);
             }
         }
+        self.forge_around_handshakes(When::BehindTheAnswer);
+    }
+
+    fn forge_around_handshakes(&mut self, when: When) {
+        let now = self.forgeries.iter().filter(|forgery| forgery.when == when);
+        for forgery in now.copied().collect::<Vec<_>>() {
+            let flow = &self.flows[forgery.flow];
+            // Of a flow that was evicted, what is forged may be all that is known.
+            if !flow.plan.handshake || self.mechanism.metrics().flow_evictions > 0 {
+                continue;
+            }
+            // Who sends this way, and what it has heard of.
+            let (own, other) = (flow.snd_nxt, flow.up_nxt);
+            let (own, other) = if self.forges_down { (own, other) } else { (other, own) };
+            let number = |number, near: Seq| match number {
+                Number::Any(number) => Seq(number),
+                Number::Near(by) => Seq(near.0.wrapping_add_signed(by)),
+            };
+            let (seq, ack) = (number(forgery.seq, own), number(forgery.ack, other));
+            // What hits by chance is as good as real.
+            let hits = |number: Seq, near: Seq| number.minus(near).unsigned_abs() < 2;
+            if !hits(seq, own) && !hits(ack, other) {
+                self.slip_in(forgery.flow, self.forges_down, TcpSegment { seq, ack, ..forgery.tcp });
+            }
+        }
+    }
+
+    /// A segment of a third party comes among the flow's own.
+    fn slip_in(&mut self, flow: usize, downlink: bool, tcp: TcpSegment) {
+        self.forged += 1;
+        let id = PacketId(1 << 62 | self.forged);
+        // Behind the last of the flow's own, and before the next.
+        let rank = self.counters[flow] + 1;
+        let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
+        let len = 60 + tcp.payload_len;
+        let packet = Packet { flow, direction, tcp, len, rank, held: false, forged: true, again: false };
+        self.packets.insert(id, packet);
+        self.hand_in(id, Origin::Arrival);
     }
 
     /// A flow as it is now.
@@ -331,7 +394,8 @@ impl<'m, M: Mechanism> Driver<'m, M> {
     }
 
     fn packet(&mut self, flow: usize, direction: Direction, tcp: TcpSegment, len: u32) {
-        self.counters[flow] += 1;
+        // Odd ranks are those of forged segments.
+        self.counters[flow] += 2;
         let rank = self.counters[flow];
         let id = PacketId(((flow as u64) << 32) | rank);
         let packet = Packet { flow, direction, tcp, len, rank, held: false, forged: false, again: false };
@@ -369,13 +433,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             ..TcpSegment::default()
         };
         tcp.syn.window_scale = scale;
-        self.counters[flow] += 1;
-        let rank = self.counters[flow];
-        let id = PacketId(((flow as u64) << 32) | rank);
-        let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
-        let packet = Packet { flow, direction, tcp, len: 60, rank, held: false, forged: true, again: false };
-        self.packets.insert(id, packet);
-        self.hand_in(id, Origin::Arrival);
+        self.slip_in(flow, downlink, tcp);
     }
 
     fn flood(&mut self, flow: usize, payload: u32, new_ports: bool) {
@@ -490,7 +548,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         let before = self.held_by(packet.flow);
         let mut held_more = false;
         let verdict = self.mechanism.on_packet(self.now, &view, &mut self.out);
-        self.note(packet.flow, || format!("{id:?} {origin:?}: {verdict:?}"));
+        self.note_of(packet, || format!("{id:?} {origin:?}: {verdict:?}"));
         // The actions were decided before the verdict is carried out, but a copy that takes an older one's
         // place takes its rank first.
         for action in self.out.as_slice() {
@@ -562,6 +620,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 && other.rank < packet.rank
         };
         assert!(!self.packets.values().any(earlier), "a copy goes before what has not been sent");
+        assert!(!packet.forged, "a copy of what was forged");
         self.note(packet.flow, || format!("{id:?}: copy"));
         let sent = self.twin(Packet { again: true, ..packet });
         self.leave(sent, Rewrite::NONE, true);
@@ -727,7 +786,9 @@ impl<'m, M: Mechanism> Driver<'m, M> {
 
     fn in_order(&mut self, packet: Packet) {
         let last = &mut self.left[packet.flow][slot(packet.direction)];
-        assert!(*last < Some(packet.rank), "{:?} order of flow {} broken", packet.direction, packet.flow);
+        // Several forged segments between two real ones have one rank.
+        let follows = *last < Some(packet.rank) || packet.forged && *last == Some(packet.rank);
+        assert!(follows, "{:?} order of flow {} broken", packet.direction, packet.flow);
         *last = Some(packet.rank);
     }
 
@@ -763,12 +824,12 @@ impl<'m, M: Mechanism> Driver<'m, M> {
             match action {
                 Action::Release { packet: id, rewrite } => {
                     let packet = self.let_go(id);
-                    self.note(packet.flow, || format!("{id:?}: released {rewrite:?}"));
+                    self.note_of(packet, || format!("{id:?}: released {rewrite:?}"));
                     self.leave(id, rewrite, true);
                 }
                 Action::ReleaseAndKeep { packet: id, rewrite } => {
                     let packet = self.let_go(id);
-                    self.note(packet.flow, || format!("{id:?}: released and kept {rewrite:?}"));
+                    self.note_of(packet, || format!("{id:?}: released and kept {rewrite:?}"));
                     let sent = self.keep(id, rewrite);
                     self.leave(sent, rewrite, true);
                 }
@@ -778,7 +839,7 @@ impl<'m, M: Mechanism> Driver<'m, M> {
                 }
                 Action::Discard { packet: id, reason } => {
                     let packet = self.let_go(id);
-                    self.note(packet.flow, || format!("{id:?}: discarded {reason:?}"));
+                    self.note_of(packet, || format!("{id:?}: discarded {reason:?}"));
                     self.packets.remove(&id);
                 }
                 Action::InjectAck(spec) => self.injected(&spec),
@@ -924,6 +985,13 @@ impl<'m, M: Mechanism> Driver<'m, M> {
         assert_eq!(self.held_packets(), 0, "flush leaves packets behind");
         assert!(self.kept.is_empty(), "flush leaves copies behind");
         assert_eq!(self.mechanism.metrics().windows_closed_now, 0);
+    }
+
+    /// Notes what a packet of the flow's own meets.
+    fn note_of(&mut self, packet: Packet, text: impl FnOnce() -> String) {
+        if !packet.forged {
+            self.note(packet.flow, text);
+        }
     }
 
     fn note(&mut self, flow: usize, text: impl FnOnce() -> String) {

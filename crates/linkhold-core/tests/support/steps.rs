@@ -114,6 +114,84 @@ pub enum Step {
     },
 }
 
+/// What a third party sends around a handshake that it does not see.
+#[derive(Clone, Copy, Debug)]
+pub struct Forgery {
+    pub flow: usize,
+    pub when: When,
+    pub seq: Number,
+    pub ack: Number,
+    /// The rest of it.
+    pub tcp: TcpSegment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    BeforeTheSyn,
+    BetweenTheSyns,
+    BehindTheAnswer,
+}
+
+/// A number that is made up.
+#[derive(Clone, Copy, Debug)]
+pub enum Number {
+    Any(u32),
+    /// The connection's own, missed by so much.
+    Near(i32),
+}
+
+/// Forged segments: SYNs and SYN-ACKs, and before the answer others, too (later a number within a window is
+/// believed, whoever sent it). Three at most are SYNs before the flow's answer: of more than five SYNs one is
+/// forgotten, and that may be the real one.
+pub fn forgeries() -> impl Strategy<Value = Vec<Forgery>> {
+    let number = || {
+        prop_oneof![
+            2 => any::<u32>().prop_map(Number::Any),
+            1 => prop_oneof![2i32..100_000, -100_000i32..-1].prop_map(Number::Near),
+        ]
+    };
+    let flags = prop::sample::select(vec![
+        TcpFlags::SYN,
+        TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR,
+        TcpFlags::SYN | TcpFlags::ACK,
+        TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE,
+        TcpFlags::ACK,
+        TcpFlags::ACK | TcpFlags::FIN,
+        TcpFlags::RST,
+        TcpFlags::RST | TcpFlags::ACK,
+        TcpFlags::default(),
+    ]);
+    let when = prop::sample::select(vec![When::BeforeTheSyn, When::BetweenTheSyns, When::BehindTheAnswer]);
+    let one = (0..MAX_FLOWS, when, number(), number(), flags, segment(), any::<[bool; 2]>()).prop_map(
+        |(flow, when, seq, ack, flags, tcp, [signed, sack_permitted])| {
+            let flags = match when {
+                When::BeforeTheSyn | When::BetweenTheSyns => flags,
+                // An ACK becomes a SYN-ACK, and nothing ends.
+                When::BehindTheAnswer => {
+                    TcpFlags(flags.0 & (TcpFlags::ACK | TcpFlags::ECE | TcpFlags::CWR).0) | TcpFlags::SYN
+                }
+            };
+            let carries = flags == TcpFlags::ACK || flags == TcpFlags::default();
+            let mut tcp =
+                TcpSegment { flags, signed, payload_len: if carries { tcp.payload_len } else { 0 }, ..tcp };
+            tcp.syn.window_scale = tcp.syn.window_scale.map(|scale| scale % 15);
+            tcp.syn.sack_permitted = sack_permitted;
+            Forgery { flow, when, seq, ack, tcp }
+        },
+    );
+    prop::collection::vec(one, 0..24).prop_map(|mut all| {
+        let mut left = [3; MAX_FLOWS];
+        all.retain(|forgery| {
+            let flags = forgery.tcp.flags;
+            let asks = flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK);
+            let counts = asks && forgery.when != When::BehindTheAnswer;
+            left[forgery.flow] -= i32::from(counts);
+            !counts || left[forgery.flow] >= 0
+        });
+        all
+    })
+}
+
 fn scope() -> impl Strategy<Value = Scope> {
     prop_oneof![
         2 => Just(Scope::Network),

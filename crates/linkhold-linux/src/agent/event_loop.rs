@@ -321,10 +321,11 @@ impl Agent {
         }
     }
 
-    /// Puts the rules in anew, since a radio came into a bridge or left one. Packets pass while there are
-    /// none.
+    /// Replaces the rules, since a radio came into a bridge or left one. Packets of the other radios go
+    /// through the queue all the while.
     fn replace_rules(&mut self) {
-        let Some(backend) = self.rules.as_ref().map(Rules::backend) else { return };
+        let Some(rules) = &self.rules else { return };
+        let backend = rules.backend();
         self.rule_set.bridged = self.core.surroundings.bridged().clone();
         if backend == Backend::Nftables && !self.rule_set.bridged.is_empty() {
             let trouble =
@@ -332,14 +333,13 @@ impl Agent {
             self.core.surroundings.note_no_rules(trouble.to_owned());
             return;
         }
-        drop(self.rules.take());
-        match Rules::install(&self.rule_set, backend) {
-            Ok(rules) => {
-                self.rules = Some(rules);
-                self.core.surroundings.note_rules(&self.rule_set, backend, self.core.clock.now());
-            }
+        match rules.replace(&self.rule_set) {
+            Ok(()) => self.core.surroundings.note_rules(&self.rule_set, backend, self.core.clock.now()),
             Err(error) => {
-                let trouble = format!("no packets come to the agent: {error}; restart it");
+                let trouble = format!(
+                    "the rules are those of before a radio changed its bridge, and its packets pass the agent by: {error}; \
+                     restart the agent"
+                );
                 self.core.surroundings.note_no_rules(trouble);
             }
         }

@@ -205,12 +205,12 @@ impl Surroundings {
         &self.crossings.bridged
     }
 
-    /// Rules are in since `now`, and are looked at from then on.
+    /// Rules are in since `now`, and are looked at from then on. The first look ends what was amiss before,
+    /// if it finds them: rules that replace others replace nothing where somebody flushed those.
     pub fn note_rules(&mut self, set: &RuleSet, backend: Backend, now: Instant) {
         let (set, processors) = (set.clone(), self.offload_watch.processors.clone());
         let find = move || lost(&set, backend);
         self.rules_watch = Some(Watch::new("rules", find, LOOK_AT_RULES_EVERY, processors, now));
-        self.rules_trouble = None;
     }
 
     /// The rules could not follow a change, and what is left of them is not what is wanted.

@@ -200,10 +200,37 @@ impl RuleSet {
         script
     }
 
+    /// The same rules in the place of those that are in the table. The chains stay: when a chain's hook is
+    /// taken out, the kernel drops all packets that wait in queues of this network namespace
+    /// (`nf_unregister_net_hook`, `nfqnl_nf_hook_drop`).
+    #[must_use]
+    pub fn nft_replacement(&self) -> String {
+        format!("flush table inet {}\n{}", table_name(&self.instance), self.nft_script())
+    }
+
     /// The rules in the language of iptables-restore and ip6tables-restore: a chain of their own and the
     /// jumps to it.
     #[must_use]
     pub fn iptables_script(&self) -> String {
+        let chain = chain_name(&self.instance);
+        let mut script = self.iptables_chain();
+        for hook in self.traffic.hooks() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(script, "-A {} -j {chain}", hook.iptables());
+        }
+        script.push_str("COMMIT\n");
+        script
+    }
+
+    /// The same rules in the place of those that are in the chain: it is named, so it is emptied first, also
+    /// with `--noflush` (iptables-restore(8)). The jumps stay as they are, so that somebody who took them out
+    /// does not find them in again.
+    fn iptables_replacement(&self) -> String {
+        self.iptables_chain() + "COMMIT\n"
+    }
+
+    /// The chain and its rules, in a table that is not committed yet.
+    fn iptables_chain(&self) -> String {
         let chain = chain_name(&self.instance);
         let mut script = format!("*mangle\n:{chain} - [0:0]\n");
         // Writing to a string cannot fail.
@@ -237,10 +264,6 @@ impl RuleSet {
                 }
             }
         }
-        for hook in self.traffic.hooks() {
-            let _ = writeln!(script, "-A {} -j {chain}", hook.iptables());
-        }
-        script.push_str("COMMIT\n");
         script
     }
 
@@ -334,9 +357,10 @@ impl Rules {
                 run_with_input("nft", &["-f", "-"], &set.nft_script()).map_err(refused("nft"))?;
             }
             Backend::Iptables { ipv6 } => {
-                install_iptables("iptables-restore", set).map_err(refused("iptables-restore"))?;
+                let script = set.iptables_script();
+                restore("iptables-restore", &script).map_err(refused("iptables-restore"))?;
                 if ipv6 {
-                    install_iptables("ip6tables-restore", set).map_err(refused("ip6tables-restore"))?;
+                    restore("ip6tables-restore", &script).map_err(refused("ip6tables-restore"))?;
                 } else {
                     tracing::warn!("ip6tables does not work here: IPv6 flows pass unmanaged");
                 }
@@ -344,6 +368,28 @@ impl Rules {
         }
         tracing::info!(backend = backend.name(), queue = set.queue, "packets go to the queue");
         Ok(rules)
+    }
+
+    /// Replaces the rules by those of `set`, in one transaction of each firewall program. A packet meets the
+    /// old rules or the new ones: what both queue never passes the queue by, and so overtakes nothing.
+    ///
+    /// # Errors
+    /// [`RulesError`] if a program refuses; its old rules are in then.
+    pub fn replace(&self, set: &RuleSet) -> Result<(), RulesError> {
+        match self.backend {
+            Backend::Nftables => {
+                run_with_input("nft", &["-f", "-"], &set.nft_replacement()).map_err(not_replaced)?;
+            }
+            Backend::Iptables { ipv6 } => {
+                let script = set.iptables_replacement();
+                restore("iptables-restore", &script).map_err(refused("iptables-restore"))?;
+                if ipv6 {
+                    restore("ip6tables-restore", &script).map_err(refused("ip6tables-restore"))?;
+                }
+            }
+        }
+        tracing::info!(backend = self.backend.name(), "the rules follow a change of the bridges");
+        Ok(())
     }
 
     /// The backend that put the rules in.
@@ -443,6 +489,14 @@ fn refused(program: &'static str) -> impl FnOnce(CommandError) -> RulesError {
     move |error| RulesError::Refused(in_words(program, &error))
 }
 
+/// Why nft did not replace the rules in its table.
+fn not_replaced(error: CommandError) -> RulesError {
+    match plainly("nft", &error) {
+        Err(said) if is_gone("nft", &said) => RulesError::Refused("somebody flushed them".to_owned()),
+        Ok(_) | Err(_) => refused("nft")(error),
+    }
+}
+
 /// What a firewall program's failure to put rules in means. What the program itself said, with its positions
 /// and file names, goes to the debug log.
 fn in_words(program: &str, error: &CommandError) -> String {
@@ -537,10 +591,10 @@ fn iptables(program: &str, args: &[&str]) -> Result<String, CommandError> {
     run(program, &all)
 }
 
-/// Puts the chain and the rules in as one change: there is never half of them, and one program is faster than
-/// six.
-fn install_iptables(program: &str, set: &RuleSet) -> Result<(), CommandError> {
-    run_with_input(program, &["--noflush", "--wait", "10"], &set.iptables_script()).map(|_| ())
+/// Makes a script's changes as one: there is never half of them, and one program is faster than six. What the
+/// script does not name stays.
+fn restore(program: &str, script: &str) -> Result<(), CommandError> {
+    run_with_input(program, &["--noflush", "--wait", "10"], script).map(|_| ())
 }
 
 /// Removes the chain; true if there was one. What cannot be removed is warned of: no agent that is asked to
@@ -635,6 +689,20 @@ mod tests {
 COMMIT
 "
         );
+    }
+
+    /// A hook that is taken out costs every packet that waits in a queue; a second jump would queue packets
+    /// twice.
+    #[test]
+    fn rules_are_replaced_without_touching_hooks_and_jumps() {
+        let set = set(&[("eth0", "wlan1")]);
+        assert_eq!(
+            set.nft_replacement().lines().take(3).collect::<Vec<_>>(),
+            ["flush table inet linkhold_a", "table inet linkhold_a {", " chain forward {"]
+        );
+        let jump = "-A FORWARD -j LINKHOLD-a\n";
+        assert!(set.iptables_script().contains(jump));
+        assert_eq!(set.iptables_replacement(), set.iptables_script().replace(jump, ""));
     }
 
     #[test]

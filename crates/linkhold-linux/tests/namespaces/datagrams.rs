@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology::Path;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
@@ -18,24 +19,30 @@ use crate::agent_process::AgentProcess;
 use crate::radio::Radio;
 
 const PORT: u16 = 6900;
-/// Datagrams of a stream, and the time between two of them.
+/// Datagrams of the stream.
 const COUNT: u32 = 500;
+/// The time between two of them.
 const EVERY: Duration = Duration::from_millis(2);
 /// Half of the silence: what came in the first half of it is too old at its end.
 const MAX_AGE: Duration = Duration::from_millis(300);
 const SILENCE: Duration = Duration::from_millis(600);
 
-/// Numbered datagrams from the correspondent to the station, and when each arrived.
-fn stream(
+/// So many numbered datagrams, with so much time between two of them, from the correspondent to the station;
+/// and when each arrived. The station listens until nothing has come for `patience`.
+pub fn stream(
     path: &Path,
     to: IpAddr,
+    (count, every): (u32, Duration),
+    patience: Duration,
     arrived: &Arc<AtomicUsize>,
 ) -> impl FnOnce() -> Vec<(u32, Instant)> + use<> {
     let counter = Arc::clone(arrived);
     let (bound, ready) = std::sync::mpsc::channel();
     let receiver = path.sh.spawn("receiver", move || {
         let socket = UdpSocket::bind((to, PORT)).expect("bind");
-        socket.set_read_timeout(Some(Duration::from_millis(1500))).expect("a timeout");
+        // What was held comes all at once.
+        setsockopt(&socket, sockopt::RcvBufForce, &(16 << 20)).expect("root may");
+        socket.set_read_timeout(Some(patience)).expect("a timeout");
         bound.send(()).expect("somebody waits");
         let (mut got, mut buffer) = (Vec::new(), [0; 2048]);
         while let Ok(length) = socket.recv(&mut buffer) {
@@ -51,10 +58,10 @@ fn stream(
         let any: IpAddr = if to.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
         let socket = UdpSocket::bind((any, 0)).expect("bind");
         let mut datagram = [7; 400];
-        for number in 0..COUNT {
+        for number in 0..count {
             datagram[..4].copy_from_slice(&number.to_be_bytes());
             socket.send_to(&datagram, (to, PORT)).expect("sent");
-            std::thread::sleep(EVERY);
+            std::thread::sleep(every);
         }
     });
     let sender = sender.expect("start the sender");
@@ -78,7 +85,7 @@ pub fn a_burst_in_a_silence() -> Outcome {
     for to in [Path::SH_V4, Path::SH_V6] {
         let before = agent.status().packets;
         let arrived = Arc::new(AtomicUsize::new(0));
-        let finish = stream(&path, to, &arrived);
+        let finish = stream(&path, to, (COUNT, EVERY), Duration::from_millis(1500), &arrived);
         while arrived.load(Ordering::SeqCst) < 20 {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 52] = [
+    let tests: [NamedTest; 53] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("hosts_receive_on_one_processor", behaviour::hosts_receive_on_one_processor),
         plain("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
@@ -111,6 +111,7 @@ fn main() -> ExitCode {
         plain("metrics_are_served", service::metrics_are_served),
         plain("doctor_finds_what_the_other_tests_use", service::doctor_finds_what_the_other_tests_use),
         timed("two_radios_do_not_disturb_each_other", radios::two_radios_do_not_disturb_each_other),
+        timed("a_bridge_of_one_radio_lets_nothing_of_another_pass_by", radios::a_bridge_of_one_radio),
         plain("a_signal_names_its_radio", radios::a_signal_names_its_radio),
         plain("a_signal_that_nobody_listens_to_says_so", radios::a_signal_that_nobody_listens_to),
         plain("a_signal_that_would_do_nothing_is_refused", radios::a_signal_that_would_do_nothing_is_refused),

@@ -2,18 +2,23 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use linkhold_linux::agent::stations::MAX_STATIONS;
 use linkhold_linux::netns::{NetNs, NetNsError, veth};
 use linkhold_linux::topology::{HOST, Path};
+use linkhold_wire::parse_ip_tcp_headers;
 
-use crate::Outcome;
 use crate::agent_process::AgentProcess;
-use crate::behaviour::MEGABYTE;
-use crate::capture::Capture;
-use crate::packets::{Data, data};
+use crate::behaviour::{MEGABYTE, rules};
+use crate::bridge::hand_bridged_packets_to_the_firewall;
+use crate::capture::{Capture, Captured};
+use crate::datagrams::stream;
+use crate::packets::{Data, data, gaps};
 use crate::transfer::{Amount, Transfer};
+use crate::{Outcome, skipped};
 
 /// The second radio of the base station.
 const RADIO_1: &str = "radio1";
@@ -104,6 +109,88 @@ pub fn two_radios_do_not_disturb_each_other() -> Outcome {
     assert_eq!(second[1].0, 0, "data crossed radio1 in its silence: {second:?}");
     // 4 Mbit/s are half a megabyte a second.
     assert!(second[2].0 < RATE / 4, "radio1 is not slow: {second:?}");
+    Ok(())
+}
+
+/// Interfaces of a bridge that comes and goes: both have nothing to do with the first radio.
+const BRIDGED: [&str; 2] = ["wired1", RADIO_1];
+const TWO_WIRED: &str = "wired = [\"wired0\", \"wired1\"]\nradio = [\"radio0\", \"radio1\"]";
+/// Longer than the agent takes to see that a bridge has changed.
+const OLD_DATAGRAMS: &str =
+    "[channel]\ncapacity = \"1Gbit/s\"\n[mechanism]\nname = \"dsasync\"\ndatagram_max_age = \"10s\"\n";
+
+/// Segments among these from `from` to `to`.
+fn segments(captured: &[Captured], from: IpAddr, to: IpAddr) -> u64 {
+    let headers = captured.iter().filter_map(|packet| parse_ip_tcp_headers(&packet.bytes).ok());
+    headers.filter(|parsed| (parsed.src.addr, parsed.dst.addr) == (from, to)).count() as u64
+}
+
+/// The second radio comes into a bridge and leaves it, and the agent's rules with it. Of the first radio the
+/// agent sees every packet meanwhile, and what it holds is overtaken by nothing.
+pub fn a_bridge_of_one_radio() -> Outcome {
+    let (path, station) = two_radios()?;
+    veth(&station, "eth1", &path.bs, BRIDGED[0])?;
+    path.bs.ip(&["link", "add", "br1", "type", "bridge"])?;
+    path.bs.up("br1")?;
+    if !hand_bridged_packets_to_the_firewall(&path, true) {
+        return skipped("this kernel has no br_netfilter");
+    }
+    let agent = AgentProcess::start_between(&path, TWO_WIRED, OLD_DATAGRAMS);
+    if agent.status().rules == "nftables" {
+        return skipped("rules of nftables follow no bridge");
+    }
+    let bridge = |into: bool| -> Outcome {
+        for name in BRIDGED {
+            let to = if into { &["master", "br1"][..] } else { &["nomaster"] };
+            path.bs.ip(&[&["link", "set", name], to].concat())?;
+        }
+        agent.wait_until(|_| rules(&path.bs).contains("--physdev-in") == into);
+        Ok(())
+    };
+
+    // Rules change beside a flow that goes on.
+    let captures = [Capture::start(&path.ch), Capture::start(&path.sh)];
+    let flow = Transfer::start(&path.ch, &path.sh, Path::SH_V4, 7020, Amount::Rate(RATE));
+    flow.wait_for(MEGABYTE);
+    for into in [true, false, true, false] {
+        bridge(into)?;
+    }
+    flow.wait_for(flow.received() + MEGABYTE);
+    flow.stop_and_finish();
+    // The last ACK is on its way when both ends are done.
+    std::thread::sleep(Duration::from_millis(100));
+    let [sent, arrived] = captures.map(Capture::finish);
+    let crossed = segments(&sent, Path::CH_V4, Path::SH_V4) + segments(&arrived, Path::SH_V4, Path::CH_V4);
+    let status = agent.status();
+    println!("{crossed} segments crossed, the agent saw {}", status.radios[0].packets.seen);
+    assert_eq!(status.radios[0].packets.seen, crossed, "segments passed the agent by: {status}");
+    assert_eq!(gaps(&data(&arrived, Path::SH_V4)), 0, "data overtook data");
+
+    // Rules change while packets of the first radio are held, and more of them come.
+    const COUNT: u32 = 4_000;
+    let counter = Arc::new(AtomicUsize::new(0));
+    let every = Duration::from_millis(1);
+    // The silence lasts until the agent has looked at its interfaces, every 2 s.
+    let finish = stream(&path, Path::SH_V4, (COUNT, every), Duration::from_secs(6), &counter);
+    while counter.load(Ordering::SeqCst) < 20 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    agent.say(r#"{"radio":"radio0","event":{"freeze":{}}}"#);
+    // What the agent let pass before its answer is at the station soon.
+    std::thread::sleep(Duration::from_millis(50));
+    let frozen = Instant::now();
+    bridge(true)?;
+    let (during, thawing) = (agent.status(), Instant::now());
+    agent.say(r#"{"radio":"radio0","event":{"thaw":{}}}"#);
+    let got = finish();
+    println!("{} datagrams held, {} of {COUNT} arrived", during.packets.held, got.len());
+    assert!(during.radios[0].packets.held > 100, "{during}");
+    let crossed = got.iter().filter(|(_, at)| (frozen..thawing).contains(at)).count();
+    assert_eq!(crossed, 0, "datagrams crossed in the silence");
+    assert!(got.is_sorted_by_key(|&(number, _)| number), "datagrams overtook others");
+    let status = agent.status();
+    assert_eq!((got.len() as u32, status.packets.datagrams), (COUNT, u64::from(COUNT)), "{status}");
+    assert_eq!(status.packets.verdict_errors, 0, "{status}");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The rules that bring packets to the agent: what the kernel and its programs say of them.
 
 use linkhold_core::packet::TcpFlags;
-use linkhold_linux::command::is_installed;
+use linkhold_linux::command::{CommandError, is_installed};
 use linkhold_linux::datapath::rules::{RuleSet, Traffic};
 use linkhold_linux::netns::NetNs;
 use linkhold_linux::topology::{Path, RADIO, WIRED};
@@ -52,9 +52,23 @@ pub fn nftables_reads_the_rules() -> Outcome {
         println!("this kernel has no nftables' queue: {}", told.lines().next().unwrap_or_default());
     }
 
-    let without_queue = text.replace("queue flags bypass to 4710", "accept");
-    std::fs::write(&script, without_queue.replace("queue flags bypass to 4711", "accept"))?;
-    netns.run("nft", &["--check", "-f", file])?;
+    let without_queue = |text: &str| {
+        text.replace("queue flags bypass to 4710", "accept").replace("queue flags bypass to 4711", "accept")
+    };
+    std::fs::write(&script, without_queue(&text))?;
+    netns.run("nft", &["-f", file])?;
+    // Handles are never given twice, so one that stays says that the chain stayed.
+    let listing = |whats: &str| -> Result<Vec<String>, CommandError> {
+        let text = netns.run("nft", &["-a", "list", "table", "inet", "linkhold_test"])?;
+        Ok(text.lines().filter(|line| line.contains(whats)).map(str::to_owned).collect())
+    };
+    let (chain, rules) = (listing("chain forward")?, listing("accept # handle")?);
+    std::fs::write(&script, without_queue(&set.nft_replacement()))?;
+    netns.run("nft", &["-f", file])?;
+    let (kept, replaced) = (listing("chain forward")?, listing("accept # handle")?);
+    assert_eq!((chain.len(), &kept), (1, &chain), "a chain that is taken out costs what waits in the queues");
+    assert_eq!((rules.len(), replaced.len()), (2, 2), "{replaced:?}");
+    assert!(rules.iter().all(|rule| !replaced.contains(rule)), "{rules:?} {replaced:?}");
     Ok(())
 }
 

@@ -150,12 +150,21 @@ fn what_is_forged_between_two_syns_does_not_outlive_the_answer() {
     let answer = TcpFlags::SYN | TcpFlags::ACK;
     let numbered = |flags, seq, ack, scale| TcpSegment { seq: Seq(seq), ack: Seq(ack), ..syn(flags, scale) };
     let data = TcpSegment { payload_len: 1000, ..numbered(TcpFlags::ACK, 1 << 30, 101, None) };
+    let signed = TcpSegment { signed: true, ..numbered(TcpFlags::ACK, 1 << 30, 101, None) };
+    let reset = |flags, seq, ack| numbered(TcpFlags::RST | flags, seq, ack, None);
     // (from the correspondent?, the forged segment, whether it is believed until the answer comes)
     let table = [
         (false, numbered(answer, 900, 777, Some(14)), false),
         (true, numbered(answer, 900, 777, None), false),
-        (true, numbered(TcpFlags::SYN, 1 << 30, 0, None), true),
+        (true, numbered(TcpFlags::SYN, 1 << 30, 0, None), false),
+        (false, numbered(TcpFlags::SYN, 1 << 30, 0, Some(14)), false),
         (true, data, true),
+        (true, signed, true),
+        (false, TcpSegment { ack: Seq(7), ..signed }, true),
+        (true, numbered(TcpFlags::ACK | TcpFlags::FIN, 9, 101, None), true),
+        (true, reset(TcpFlags::ACK, 0, 777), false),
+        (true, reset(TcpFlags::default(), 0, 101), false),
+        (false, reset(TcpFlags::default(), 102, 0), false),
     ];
     for (downlink, forged, expected) in table {
         let mut flow = flow();
@@ -165,7 +174,45 @@ fn what_is_forged_between_two_syns_does_not_outlive_the_answer() {
         assert!(flow.on_downlink(&numbered(answer, 500, 101, Some(3))), "{forged:?}");
         assert_eq!(flow.handshake.scale, Scale::Known(7), "{forged:?}");
         assert_eq!((flow.down_max, flow.up_next), (Some(Seq(501)), Some(Seq(101))), "{forged:?}");
-        assert!(!flow.has_data);
+        assert!(!flow.has_data && !flow.signed && flow.ending == Ending::None, "{forged:?}");
+    }
+}
+
+/// Whatever came before: each of the latest SYNs may be the real one, and so may be that which came first.
+#[test]
+fn a_syn_that_is_answered_counts_whatever_other_syns_came() {
+    let answer = TcpFlags::SYN | TcpFlags::ACK;
+    let numbered = |flags, seq, ack, scale| TcpSegment { seq: Seq(seq), ack: Seq(ack), ..syn(flags, scale) };
+    for real in 0..5 {
+        for crossing in [false, true] {
+            let mut flow = flow();
+            for number in 0..5 {
+                let tcp = numbered(TcpFlags::SYN, 1000 * number, 0, Some(number as u8));
+                let downlink = crossing && number != real;
+                if downlink {
+                    flow.on_downlink(&tcp)
+                } else {
+                    flow.on_uplink(&tcp)
+                };
+            }
+            assert!(flow.on_downlink(&numbered(answer, 500, 1000 * real + 1, Some(3))), "{real} {crossing}");
+            assert_eq!(flow.handshake.scale, Scale::Known(real as u8), "{real} {crossing}");
+            assert_eq!((flow.down_max, flow.up_next), (Some(Seq(501)), Some(Seq(1000 * real + 1))));
+        }
+    }
+}
+
+/// A SYN that is refused, or given up by its own end, is over.
+#[test]
+fn a_reset_with_the_right_number_ends_what_has_not_begun() {
+    let numbered = |flags, seq, ack| TcpSegment { seq: Seq(seq), ack: Seq(ack), ..syn(flags, None) };
+    for (downlink, reset) in
+        [(true, numbered(TcpFlags::RST | TcpFlags::ACK, 0, 101)), (false, numbered(TcpFlags::RST, 101, 0))]
+    {
+        let mut flow = flow();
+        assert!(flow.on_uplink(&numbered(TcpFlags::SYN, 100, 0)));
+        assert!(if downlink { flow.on_downlink(&reset) } else { flow.on_uplink(&reset) }, "{reset:?}");
+        assert!(flow.is_over(), "{reset:?}");
     }
 }
 
@@ -318,12 +365,12 @@ fn a_handshake_may_cross_and_a_syn_may_be_sent_again_with_another_number() {
     let numbered = |flags, seq, ack, scale| TcpSegment { seq: Seq(seq), ack: Seq(ack), ..syn(flags, scale) };
     let mut crossed = flow();
     assert!(crossed.on_downlink(&numbered(TcpFlags::SYN, 100, 0, Some(3))));
-    assert!(crossed.on_uplink(&numbered(TcpFlags::SYN, 500, 0, Some(7))));
+    assert!(!crossed.on_uplink(&numbered(TcpFlags::SYN, 500, 0, Some(7))), "not before it is answered");
     assert!(crossed.on_uplink(&numbered(answer, 500, 101, Some(7))));
     assert_eq!(crossed.handshake.scale, Scale::Known(7));
     let mut again = flow();
     assert!(again.on_uplink(&numbered(TcpFlags::SYN, 100, 0, Some(3))));
-    assert!(again.on_uplink(&numbered(TcpFlags::SYN, 900, 0, Some(7))));
+    assert!(!again.on_uplink(&numbered(TcpFlags::SYN, 900, 0, Some(7))), "not before it is answered");
     assert!(again.on_downlink(&numbered(answer, 4, 901, Some(1))));
     assert_eq!(again.handshake.scale, Scale::Known(7));
 }
