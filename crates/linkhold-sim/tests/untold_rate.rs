@@ -219,7 +219,7 @@ impl Observer for Air {
         true
     }
 
-    fn on_packet(&mut self, now: Instant, tap: Tap, flow: &FlowKey, packet: &Packet) {
+    fn on_packet(&mut self, now: Instant, tap: SeenAt, flow: &FlowKey, packet: &Packet) {
         self.received.on_packet(now, tap, flow, packet);
     }
 
