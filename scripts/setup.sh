@@ -14,11 +14,11 @@ fi
 needs=(cc:gcc)
 # Headers, which are no commands: file:package.
 headers=()
-[[ $what != host-page ]] || needs+=(bpftool:bpftool)
 if [[ $what == test || $what == host-page ]]; then
-  # clang, libbpf-dev, libelf-dev and zlib1g-dev build the eBPF congestion controls of `linkhold host`.
+  # clang, libbpf-dev, libelf-dev and zlib1g-dev build the eBPF congestion controls of `linkhold host`; bpftool loads what the
+  # kernel refuses of them (scripts/host_refusals.sh). tshark opens captures.
   headers=(bpf/bpf_core_read.h:libbpf-dev libelf.h:libelf-dev zlib.h:zlib1g-dev)
-  needs+=(clang:clang ip:iproute2 ss:iproute2 iptables:iptables nft:nftables iperf3:iperf3 jq:jq tshark:tshark python3:python3-venv)
+  needs+=(clang:clang bpftool:bpftool ip:iproute2 ss:iproute2 iptables:iptables nft:nftables iperf3:iperf3 jq:jq tshark:tshark python3:python3-venv)
 fi
 
 missing=()

@@ -1,14 +1,13 @@
 //! What captures of cells with a DCF and of meshes hold, read back from their bytes.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
 
 use linkhold_core::time::Duration;
 use linkhold_core::units::BitRate;
 use linkhold_radio::dcf::Phy;
 use linkhold_scenario::{NoFiles, Scenario};
 use linkhold_sim::{Capture, run_case, run_case_observed};
+use linkhold_testing::tshark;
 use linkhold_wire::ieee80211::{FCS_LEN, LLC_LEN, MAC_HEADER_LEN, RADIOTAP_LEN};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -338,21 +337,6 @@ fn a_mesh_s_frames_tell_of_routes_and_hops() {
     }
     let frequencies: std::collections::BTreeSet<u16> = frames.iter().map(|frame| frame.frequency).collect();
     assert!(frequencies.len() > 1 && frequencies.iter().all(|f| [2412, 2417, 2422].contains(f)));
-}
-
-fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
-    let home = file.parent().expect("a folder");
-    match Command::new("tshark").arg("-r").arg(file).args(arguments).env("HOME", home).output() {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(String::from_utf8(output.stdout).expect("tshark writes UTF-8"))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("skipped: tshark is not installed");
-            None
-        }
-        Err(error) => panic!("tshark does not start: {error}"),
-    }
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Runs over IEEE 802.15.4: what passes, who is told of the primary user, and what a capture holds.
 
-use std::process::Command;
-
 use linkhold_radio::ieee802154::{FCS, MAC_HEADER, TRANSPORT_HEADER};
 use linkhold_results::RunRecord;
 use linkhold_scenario::{Case, NoFiles, Scenario};
 use linkhold_sim::{Capture, run_case, run_case_observed};
+use linkhold_testing::tshark;
 use linkhold_wire::ieee802154::fcs;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use smoltcp::wire::{Ieee802154Frame, Ieee802154FrameType, Ieee802154Repr};
@@ -150,24 +149,12 @@ fn tshark_finds_nothing_wrong_with_the_frames() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("run.pcapng");
     std::fs::write(&file, capture("")).expect("it can be written");
-    let tshark = |arguments: &[&str]| {
-        Command::new("tshark").arg("-r").arg(&file).args(arguments).env("HOME", folder.path()).output()
-    };
     #[rustfmt::skip]
     let fields = [
         "-Y", "wpan", "-T", "fields", "-e", "wpan.frame_type", "-e", "wpan.fcs_ok", "-e", "frame.protocols",
         "-e", "_ws.malformed", "-e", "_ws.expert.severity",
     ];
-    let output = match tshark(&fields) {
-        Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("skipped: tshark is not installed");
-            return;
-        }
-        Err(error) => panic!("tshark does not start: {error}"),
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).expect("tshark writes UTF-8");
+    let Some(text) = tshark(&file, &fields) else { return };
     let mut types = [0; 2];
     for row in text.lines() {
         let [frame_type, fcs_ok, protocols, malformed, severity] = row.split('\t').collect::<Vec<_>>()[..]
@@ -183,7 +170,6 @@ fn tshark_finds_nothing_wrong_with_the_frames() {
     }
     assert!(types[0] > 1000 && types[1] > 500, "{types:?}");
     let errors =
-        tshark(&["-Y", "_ws.expert.severity >= 8388608", "-T", "fields", "-e", "_ws.expert.message"])
-            .expect("tshark has just started");
-    assert_eq!(String::from_utf8_lossy(&errors.stdout), "", "expert items of severity error");
+        tshark(&file, &["-Y", "_ws.expert.severity >= 8388608", "-T", "fields", "-e", "_ws.expert.message"]);
+    assert_eq!(errors.as_deref(), Some(""), "expert items of severity error");
 }

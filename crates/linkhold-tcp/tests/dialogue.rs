@@ -1035,6 +1035,32 @@ fn a_thawed_sender_sends_again_at_once_what_waits_for_an_acknowledgment() {
     }
 }
 
+/// What an ACK of the silence leaves as the first may already be marked, with no room for it in cwnd. It goes
+/// at once all the same: with nothing else sent no ACK would come, and the RTO would be waited for.
+#[test]
+fn a_thawed_sender_sends_its_first_segment_also_where_it_is_marked_and_cwnd_is_full() {
+    let start = |segment: u32| segment * 1012 + 1;
+    for resend in [Resend::First, Resend::All] {
+        let mut talk = Talk::open(&classic(Recovery::Sack), Source::Bulk);
+        talk.drain();
+        let mut first = 0;
+        while talk.end.cwnd_bytes() < 10 * 1012 {
+            first += 1;
+            talk.ack(200 + u64::from(first), start(first), &[]);
+        }
+        // Of ten segments two are lost. cwnd is halved, and the five that follow fill it.
+        let arrived = (start(first + 2), start(first + 5));
+        let again = talk.ack(300, start(first), &[arrived]);
+        assert_eq!(data(&again), [(start(first), 1012)]);
+        talk.end.freeze(at(310));
+        assert!(talk.ack(320, start(first + 1), &[arrived]).is_empty());
+        talk.now = at(9000);
+        talk.end.thaw(talk.now, resend);
+        let sent = data(&talk.drain());
+        assert_eq!(sent.first(), Some(&(start(first + 1), 1012)), "{resend:?}: {sent:?}");
+    }
+}
+
 /// cr-aware section 4.2, TCP-LR.
 #[test]
 fn what_a_base_station_misses_goes_at_once_and_all_of_it_at_every_timeout() {

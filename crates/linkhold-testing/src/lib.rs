@@ -1,4 +1,5 @@
-//! What property tests of several crates share. Only tests depend on it.
+//! What tests of several crates share: how many cases a costly property draws, how a test says that it is
+//! skipped, and tshark. Only tests depend on it.
 //!
 //! `PROPTEST_CASES` says how many cases a property draws: 1,000 in `make test`, 300,000 in `make soak`. Where
 //! a case is a whole simulation, 1,000 of them would take `make test` too long, but a number that is written
@@ -6,6 +7,11 @@
 //! proportion.
 
 #![forbid(unsafe_code)]
+
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::process::Command;
 
 use proptest::test_runner::Config;
 
@@ -25,6 +31,39 @@ fn in_proportion(cases: u32, asked: Option<&str>) -> u32 {
     let asked = asked.and_then(|text| text.trim().parse::<u32>().ok()).map_or(USUAL, u64::from);
     let scaled = (u64::from(cases) * asked).div_ceil(USUAL);
     u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
+}
+
+/// Says that the running test is skipped, and why.
+///
+/// The standard harness keeps what `println!` and `eprintln!` print of a test that passes to itself. It does
+/// not see what is written to standard error itself, so a test that did nothing does not look like one that
+/// passed.
+pub fn skipped(reason: impl Display) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    // Where standard error is closed nobody listens, which is no reason to fail.
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+}
+
+/// What tshark prints for a capture; `None` where it is not installed, after [`skipped`] has said so.
+///
+/// # Panics
+/// If it does not start for another reason, or fails.
+#[must_use]
+pub fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
+    // Its settings are in the home folder; a user's own must not matter.
+    let home = file.parent().expect("a capture lies in a folder");
+    match Command::new("tshark").arg("-r").arg(file).args(arguments).env("HOME", home).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8(output.stdout).expect("tshark writes UTF-8"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            skipped("tshark is not installed");
+            None
+        }
+        Err(error) => panic!("tshark does not start: {error}"),
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::process::Command;
 use linkhold_core::packet::{Ecn, Endpoint, SackBlock, SynOptions, TcpFlags, TcpSegment, TcpTimestamp};
 use linkhold_core::time::Instant;
 use linkhold_core::units::Seq;
+use linkhold_testing::tshark;
 use linkhold_wire::{PacketSpec, Payload, PcapngWriter, emit, packet_len};
 
 fn end(addr: &str, port: u16) -> Endpoint {
@@ -74,9 +75,6 @@ fn tshark_finds_no_malformed_packet_and_no_wrong_checksum() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.pcapng");
     std::fs::write(&file, capture()).unwrap();
-    let tshark = |arguments: &[&str]| {
-        Command::new("tshark").arg("-r").arg(&file).args(arguments).env("HOME", folder.path()).output()
-    };
     let fields = [
         "-o",
         "tcp.check_checksum:TRUE",
@@ -103,16 +101,7 @@ fn tshark_finds_no_malformed_packet_and_no_wrong_checksum() {
         "-e",
         "_ws.malformed",
     ];
-    let output = match tshark(&fields) {
-        Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("skipped: tshark is not installed");
-            return;
-        }
-        Err(error) => panic!("tshark does not start: {error}"),
-    };
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let Some(text) = tshark(&file, &fields) else { return };
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.len(), 24, "{text}");
     // Packet 4 of each flow carries the data.
@@ -138,7 +127,16 @@ fn tshark_finds_no_malformed_packet_and_no_wrong_checksum() {
         assert_eq!(malformed, "");
     }
     let errors =
-        tshark(&["-Y", "_ws.expert.severity >= 8388608", "-T", "fields", "-e", "_ws.expert.message"])
-            .unwrap();
-    assert_eq!(String::from_utf8_lossy(&errors.stdout), "", "expert items of severity error");
+        tshark(&file, &["-Y", "_ws.expert.severity >= 8388608", "-T", "fields", "-e", "_ws.expert.message"]);
+    assert_eq!(errors.as_deref(), Some(""), "expert items of severity error");
+}
+
+#[test]
+fn without_tshark_the_test_says_that_it_is_skipped() {
+    let test = "tshark_finds_no_malformed_packet_and_no_wrong_checksum";
+    let this = std::env::current_exe().unwrap();
+    let output = Command::new(this).args(["--exact", test]).env("PATH", "").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(told, format!("skipped: {test}: tshark is not installed\n"));
 }

@@ -1,10 +1,10 @@
 //! Headers of UDP datagrams, read back by smoltcp's parser and by tshark.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::process::Command;
 
 use linkhold_core::packet::{Direction, Ecn, Endpoint};
 use linkhold_core::time::Instant;
+use linkhold_testing::tshark;
 use linkhold_wire::{
     DatagramSpec, EmitError, ParseError, Parsed, PcapngWriter, datagram_len, emit_datagram, parse_ip_headers,
     parse_ip_tcp_headers,
@@ -147,15 +147,6 @@ fn tshark_reads_the_length_and_finds_nothing_malformed() {
     std::fs::write(&file, writer.finish().unwrap()).unwrap();
     let fields =
         ["-T", "fields", "-e", "udp.length", "-e", "udp.dstport", "-e", "frame.len", "-e", "_ws.malformed"];
-    let output = Command::new("tshark").arg("-r").arg(&file).args(fields).env("HOME", folder.path()).output();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("skipped: tshark is not installed");
-            return;
-        }
-        Err(error) => panic!("tshark does not start: {error}"),
-    };
-    let text = String::from_utf8(output.stdout).unwrap();
+    let Some(text) = tshark(&file, &fields) else { return };
     assert_eq!(text, "1008\t32768\t1028\t\n1008\t32768\t1048\t\n");
 }

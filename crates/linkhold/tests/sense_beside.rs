@@ -233,9 +233,9 @@ fn skipped() -> bool {
     let missing =
         ["ip", "iptables"].into_iter().find(|program| !linkhold_linux::command::is_installed(program));
     if !root {
-        println!("skipped: network namespaces need root");
+        linkhold_testing::skipped("network namespaces need root");
     } else if let Some(program) = missing {
-        println!("skipped: `{program}` is not installed");
+        linkhold_testing::skipped(format_args!("`{program}` is not installed"));
     }
     !root || missing.is_some()
 }

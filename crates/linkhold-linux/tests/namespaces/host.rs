@@ -151,7 +151,7 @@ fn kernel_host(path: &Path, freeze: &str, settings: &str) -> Result<AgentProcess
     }
 }
 
-fn no_struct_ops() -> Option<String> {
+pub fn no_struct_ops() -> Option<String> {
     if !cfg!(feature = "struct-ops") {
         return Some("built without the feature `struct-ops`".to_owned());
     }

@@ -16,6 +16,7 @@ mod nat;
 mod packets;
 mod radio;
 mod radios;
+mod refusals;
 mod rules;
 mod service;
 mod standstill;
@@ -79,7 +80,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the traffic they measure.
     arguments.test_threads = Some(1);
-    let tests: [NamedTest; 53] = [
+    let tests: [NamedTest; 55] = [
         plain("a_transfer_through_the_agent_arrives_whole", behaviour::transfer_arrives_whole),
         plain("hosts_receive_on_one_processor", behaviour::hosts_receive_on_one_processor),
         plain("aggregates_are_split_for_a_slow_radio", behaviour::aggregates_are_split),
@@ -137,6 +138,8 @@ fn main() -> ExitCode {
         timed("freezes_doubled_lost_and_out_of_order_stop_no_sender", host::freezes_in_any_order),
         timed("freezes_at_random_stop_no_sender", host::freezes_at_random),
         timed("a_killed_host_leaves_no_sender_frozen", host::a_killed_host),
+        plain("refusals_of_the_kernel_are_as_the_page_says", refusals::are_as_the_page_says),
+        plain("refusals_are_compared_by_their_words", refusals::are_compared_by_their_words),
         timed("a_file_of_samples_shuts_and_opens_a_hosts_gate", host::a_file_of_samples),
         timed("datagrams_wait_for_the_end_of_a_silence", datagrams::a_burst_in_a_silence),
     ];

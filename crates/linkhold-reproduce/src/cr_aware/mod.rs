@@ -64,6 +64,25 @@ mod tests {
         }
     }
 
+    /// The scenario that a reader runs first has the figure's network and its six senders, and nothing else.
+    #[test]
+    fn the_example_in_scenarios_is_figure_3() {
+        let cases = |text, file| {
+            let scenario =
+                Scenario::from_toml(text, file, &[]).unwrap_or_else(|errors| panic!("{file}: {errors}"));
+            let mut cases = scenario.cases();
+            for case in &mut cases {
+                case.scenario.name.clear();
+                case.scenario.description.clear();
+            }
+            cases
+        };
+        let [fig3, _] = FIGURES else { panic!("two figures") };
+        let example = cases(include_str!("../../../../scenarios/cr-aware.toml"), "cr-aware.toml");
+        assert_eq!(example.len(), 6);
+        assert_eq!(example, cases(fig3.scenario, "fig3"));
+    }
+
     #[test]
     fn figure_4_ends_with_the_packets_that_figure_3_counts() {
         let [fig3, fig4] = FIGURES else { panic!("two figures") };

@@ -282,7 +282,8 @@ impl Sender {
     fn resend(&mut self, resend: Resend) {
         let marked = match (resend, self.board.front_id()) {
             (Resend::Nothing, _) | (_, None) => false,
-            (Resend::First, Some(head)) => self.board.mark_lost(head),
+            // One that an ACK of the silence has already marked, and cwnd had no room for, goes as well.
+            (Resend::First, Some(head)) => self.board.mark_lost(head) || self.board.next_lost() == Some(head),
             (Resend::All, Some(_)) => {
                 self.board.mark_all_lost(|_| false);
                 true

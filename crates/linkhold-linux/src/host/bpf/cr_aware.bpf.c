@@ -325,7 +325,9 @@ static __always_inline void remember(struct sock *sk, struct kept *kept)
 }
 
 /* The threshold to answer in a silence; 0 if the algorithm's own is due. Not the kept ssthresh, which may be
- * above the window: the end of a fast recovery sets the window to this number. */
+ * above the window: the end of a fast recovery sets the window to this number. Not two for a window of one, either,
+ * the least that a threshold otherwise is: PRR (RFC 6937) sends ssthresh segments for as many that arrive as the window
+ * was, so that two would go for each. */
 static __always_inline __u32 kept_threshold(struct sock *sk, bool cubic)
 {
 	struct kept *kept = look(sk, true, cubic);
@@ -338,7 +340,7 @@ static __always_inline __u32 kept_threshold(struct sock *sk, bool cubic)
 	}
 	kept->owed = 1;
 	COUNT(shielded);
-	return kept->cwnd > 2 ? kept->cwnd : 2;
+	return kept->cwnd ? kept->cwnd : 2;
 }
 
 /* A new state; true if it is none of the algorithm's business. */

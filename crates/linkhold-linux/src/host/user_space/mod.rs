@@ -11,7 +11,7 @@ mod sender;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 /// What a socket had when the silence began: `struct kept`.
 #[repr(C)]
@@ -102,10 +102,14 @@ impl Program {
     /// The program, compiled once a process; `None` after the reason is printed.
     pub(super) fn get() -> Option<&'static Self> {
         static PROGRAM: OnceLock<Result<Program, String>> = OnceLock::new();
+        thread_local! {
+            /// A property asks for each of its cases; a test has a thread of its own.
+            static SAID: Once = const { Once::new() };
+        }
         match PROGRAM.get_or_init(Self::build) {
             Ok(program) => Some(program),
             Err(reason) => {
-                println!("skipped: {reason}");
+                SAID.with(|said| said.call_once(|| linkhold_testing::skipped(reason)));
                 None
             }
         }

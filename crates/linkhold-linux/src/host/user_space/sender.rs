@@ -78,8 +78,10 @@ pub(super) struct Sender<'a> {
     prior_ssthresh: u32,
     prr_delivered: u32,
     prr_out: u32,
-    /// The window that the reduction under way set last, segments: 0 before it has set one.
-    pub prr_window: u32,
+    /// Segments sent and neither acknowledged nor SACKed: before the ACK or echo that is looked at, and
+    /// before the one that began the last reduction.
+    outstanding_before: u32,
+    outstanding_then: u32,
     retransmits: u32,
     rto_ms: u64,
     timer_ms: Option<u64>,
@@ -128,7 +130,8 @@ impl<'a> Sender<'a> {
             prior_ssthresh: 0,
             prr_delivered: 0,
             prr_out: 0,
-            prr_window: 0,
+            outstanding_before: 0,
+            outstanding_then: 0,
             retransmits: 0,
             rto_ms: RTO_MS,
             timer_ms: None,
@@ -172,6 +175,19 @@ impl<'a> Sender<'a> {
 
     pub(super) fn in_flight(&self) -> u32 {
         self.flight.iter().filter(|segment| segment.fate == Fate::UnderWay).count() as u32
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.flight.iter().filter(|segment| segment.fate != Fate::Sacked).count() as u32
+    }
+
+    /// The largest window to which PRR (RFC 6937) can set cwnd now, where ssthresh is at most `most`; `None`
+    /// outside of a reduction. Below ssthresh it fills up to ssthresh. Above it sends at most one segment for
+    /// one that was delivered, as long as ssthresh is no larger than the window was when the reduction began;
+    /// so there is never more in flight than was outstanding then. The one segment more is the first
+    /// retransmission, which goes whatever is in flight.
+    pub(super) fn most_by_prr(&self, most: u32) -> Option<u32> {
+        self.reducing().then(|| most.max(self.outstanding_then) + 1)
     }
 
     fn set_state(&mut self, state: u32) {
@@ -312,6 +328,7 @@ impl<'a> Sender<'a> {
     }
 
     fn on_ack(&mut self, spurious: bool) {
+        self.outstanding_before = self.outstanding();
         let (mut acked, mut delivered) = (0, 0);
         while self.board.snd_una != self.next_expected {
             let Some(segment) = self.flight.pop_front() else { break };
@@ -436,7 +453,8 @@ impl<'a> Sender<'a> {
         self.high_seq = self.board.snd_nxt;
         self.board.prior_cwnd = self.board.cwnd;
         self.board.tlp_high_seq = 0;
-        (self.prr_delivered, self.prr_out, self.prr_window) = (0, 0, 0);
+        (self.prr_delivered, self.prr_out) = (0, 0);
+        self.outstanding_then = self.outstanding_before;
         self.board.ssthresh = self.call(Call::Ssthresh, 0);
         self.reductions += 1;
         self.set_state(state);
@@ -445,6 +463,7 @@ impl<'a> Sender<'a> {
     /// An ECN echo.
     pub(super) fn echo(&mut self) {
         if self.state() < CWR {
+            self.outstanding_before = self.outstanding();
             self.begin_reduction(CWR);
         }
     }
@@ -467,8 +486,7 @@ impl<'a> Sender<'a> {
             room.min(behind.max(i64::from(delivered)) + i64::from(!found))
         };
         let send = send.max(i64::from(self.prr_out == 0));
-        self.prr_window = (i64::from(in_flight) + send).max(1) as u32;
-        self.board.cwnd = self.prr_window;
+        self.board.cwnd = (i64::from(in_flight) + send).max(1) as u32;
     }
 
     /// tcp_end_cwnd_reduction, whose event comes even where the window stays.
