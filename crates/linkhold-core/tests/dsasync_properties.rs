@@ -318,8 +318,8 @@ proptest! {
 
     /// Around a handshake, a third party sends whatever it likes as one end of the connection: SYNs,
     /// SYN-ACKs, data, ACKs, FINs and resets with numbers that are not the connection's, before the SYN and
-    /// between the SYN and its answer; and later SYNs and SYN-ACKs. Windows are told in the real scale (the driver checks every edge), and
-    /// no copy of what was forged is sent.
+    /// between the SYN and its answer; and later SYNs and SYN-ACKs. Windows are told in the real scale (the
+    /// driver checks every edge), and no copy of what was forged is sent.
     #[test]
     fn the_contract_holds_for_forged_handshakes(
         config in config(),
