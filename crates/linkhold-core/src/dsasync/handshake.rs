@@ -3,8 +3,9 @@
 //! RFC 7323 section 2 (window scale), RFC 2018 section 2 (SACK-permitted), RFC 3168 section 6.1.1 (ECN).
 //!
 //! A SYN or SYN-ACK that contradicts what was seen is not believed: who does not see a connection can still
-//! send one that looks like it. A SYN on a connection under way begins a new one only when the other end
-//! answers it with the right number; a SYN-ACK counts only as an answer to the SYN that was seen.
+//! send one that looks like it. A SYN on a connection under way, or beside another SYN, begins a new one only
+//! when the other end answers it with the right number; a SYN-ACK counts only as an answer to a SYN that was
+//! seen, and a reset before it only if it has that SYN's number.
 //!
 //! Window scale: unknown → offered or asked (one SYN seen) → known (both seen, or the SYN-ACK tells enough).
 

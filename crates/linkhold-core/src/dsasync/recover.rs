@@ -39,8 +39,10 @@
 //! Copies are bounded by [`DsaSyncConfig::copies`]; the oldest makes room. Where the rate is told, they are
 //! bounded by what the radio can carry in the longest lateness and a local round trip as well, unless the
 //! oldest copy is of a flow that recovers from a silence: what the silence took waits for its turn for longer
-//! than that, and copies of newer segments must not push it out. Copies take no part in `B_alloc`, because
-//! the driver has sent the packet itself.
+//! than that, and copies of newer segments must not push it out. The measured rate does not bound them: after
+//! a time in which senders sent little it is theirs and not the radio's, and what a silence then took of the
+//! next burst was pushed out (tried; `tests/recover_properties.rs` found it). Copies take no part in
+//! `B_alloc`, because the driver has sent the packet itself.
 //!
 //! [`DsaSyncConfig::copies`]: super::config::DsaSyncConfig::copies
 //! [`DsaSyncConfig::longest_lateness`]: super::config::DsaSyncConfig::longest_lateness

@@ -161,6 +161,7 @@ fn what_is_forged_between_two_syns_does_not_outlive_the_answer() {
         (true, data, true),
         (true, signed, true),
         (false, TcpSegment { ack: Seq(7), ..signed }, true),
+        (true, TcpSegment { flags: TcpFlags::default(), ..signed }, true),
         (true, numbered(TcpFlags::ACK | TcpFlags::FIN, 9, 101, None), true),
         (true, reset(TcpFlags::ACK, 0, 777), false),
         (true, reset(TcpFlags::default(), 0, 101), false),
