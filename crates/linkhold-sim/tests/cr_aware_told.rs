@@ -252,7 +252,7 @@ struct Network {
 }
 
 fn network() -> impl Strategy<Value = Network> {
-    let congestion = prop::sample::select(vec!["reno", "vegas", "cubic"]);
+    let congestion = prop::sample::select(vec!["reno", "vegas", "cubic", "bbr"]);
     let recovery = prop::sample::select(vec!["reno", "newreno", "sack", "rack-tlp"]);
     (any::<(bool, bool)>(), 0.0f64..0.1, 20u64..1000, congestion, recovery, 1u64..80_000).prop_map(
         |((contends, keeps), loss, idle_ms, congestion, recovery, bytes)| Network {

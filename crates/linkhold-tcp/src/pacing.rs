@@ -46,6 +46,11 @@ impl Pacer {
         true
     }
 
+    /// The sender was stopped until now: it may go on at once.
+    pub fn restart(&mut self, now: Instant) {
+        self.departure = self.departure.min(now);
+    }
+
     /// A segment of `bytes` leaves, allowed or not, at `rate`, bytes a second.
     pub fn on_sent(&mut self, now: Instant, bytes: u64, rate: f64) {
         self.left = self.left.saturating_sub(1);
@@ -57,11 +62,6 @@ impl Pacer {
         let made_up = self.late.min(Duration::from_nanos(takes.as_nanos() / 2));
         self.late = self.late.saturating_sub(made_up);
         self.departure = self.departure.max(now) + takes.saturating_sub(made_up);
-    }
-
-    /// The sender's clock stood still for `by`.
-    pub fn shift_times(&mut self, by: Duration) {
-        self.departure += by;
     }
 }
 

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Fate, LinkConfig, Net, at, ms};
+use linkhold_core::action::Resend;
 use linkhold_core::units::{BitRate, Bytes};
 use linkhold_tcp::{Congestion, Recovery, Source, TcpConfig};
 
@@ -159,6 +160,23 @@ fn a_silence_that_holds_packets_leaves_the_model_as_it_was() {
     assert!(after >= cwnd / 2, "{cwnd} before and {after} after");
     let got = share(&mut net, 16, 24);
     assert!(got > 0.9, "{got}");
+}
+
+#[test]
+fn a_thawed_sender_sends_at_once_whatever_its_pace_asks_for() {
+    for length in [1, 30, 700] {
+        let config = TcpConfig::linux(Congestion::Bbr);
+        let slow = LinkConfig { rate: BitRate::from_mbps(1).mul_f64(0.2), ..link(20) };
+        let mut net = bulk(&config, slow);
+        net.run(at(5000));
+        net.ends[0].freeze(at(5000));
+        net.run(at(5000 + length));
+        let cwnd = net.ends[0].cwnd_bytes();
+        net.ends[0].thaw(at(5000 + length), Resend::First);
+        let sent = net.ends[0].poll_transmit(at(5000 + length));
+        assert!(sent.is_some(), "{length} ms");
+        assert!(net.ends[0].cwnd_bytes() <= cwnd, "{length} ms");
+    }
 }
 
 #[test]

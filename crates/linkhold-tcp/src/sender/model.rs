@@ -41,10 +41,11 @@ impl Model {
         self.rate.on_frozen_ack(summary);
     }
 
-    /// The sender's clock stood still for `by`.
-    pub fn shift_times(&mut self, by: Duration) {
+    /// The sender's clock stood still for `by`, until `now`. The pace holds nothing up then: what is sent
+    /// again goes at once (cr-aware section 3).
+    pub fn wake(&mut self, now: Instant, by: Duration) {
         self.bbr.shift_times(by);
         self.rate.shift_times(by);
-        self.pacer.shift_times(by);
+        self.pacer.restart(now);
     }
 }

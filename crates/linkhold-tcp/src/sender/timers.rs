@@ -270,7 +270,7 @@ impl Sender {
         self.detector.shift_times(by);
         self.controller.on_quiet(by);
         if let Some(model) = &mut self.model {
-            model.shift_times(by);
+            model.wake(now, by);
         }
         self.last_sent += by;
         self.motion = Motion::Thawed { first_echo: ts_clock(now) };
